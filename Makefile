@@ -1,0 +1,27 @@
+# Every command of this repository. `make` alone lists them.
+.DEFAULT_GOAL := help
+.PHONY: help run test lint deny bench functions routes
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Build and start the service on http://localhost:3000, data in .data/
+	@scripts/run.sh
+
+test: ## Install what the tests need and run all of them
+	@scripts/test.sh
+
+lint: ## Formatting, clippy, dependency rules
+	@scripts/lint.sh
+
+deny: ## Licences, sources and bans of the dependencies (cargo-deny)
+	@scripts/deny.sh
+
+bench: ## Measure an optimised build; ARGS="--help" lists the parts
+	@scripts/bench.sh $(ARGS)
+
+functions: ## Build the deployable functions into target/functions/
+	@scripts/functions.sh
+
+routes: ## Write infra/routes.json and the events of infra/template.yaml from the route table
+	UPDATE_ROUTES=1 cargo test --locked --workspace --test routes

@@ -1,0 +1,56 @@
+//! All functions in one process: the way to run the service on one machine,
+//! and the way its tests run it.
+//!
+//! Lives here: mounting and starting. Must not live here: anything a function
+//! on its own would lack.
+
+pub mod run;
+
+use axum::Router;
+use callboard_http::{AppState, Door, front};
+
+/// The whole service: API, pages, MCP.
+#[must_use]
+pub fn app(state: AppState) -> Router {
+    let functions = [
+        callboard_fn_health::router,
+        callboard_fn_auth::router,
+        callboard_fn_submit::router,
+        callboard_fn_projects::router,
+        callboard_fn_runs::router,
+        callboard_fn_cases::router,
+        callboard_fn_files::router,
+        callboard_fn_mcp::router,
+        callboard_fn_dashboard::router,
+    ];
+    let router = functions
+        .into_iter()
+        .fold(Router::new(), |router, function: fn(AppState) -> Router| {
+            router.merge(function(state.clone()))
+        });
+    front(router, state, Door::Main)
+}
+
+/// What the sandbox listener answers: untrusted files, and a sign of life.
+#[must_use]
+pub fn sandbox_app(state: AppState) -> Router {
+    let router =
+        callboard_fn_files::router(state.clone()).merge(callboard_fn_health::router(state.clone()));
+    front(router, state, Door::Sandbox)
+}
+
+/// The OpenAPI document of everything mounted.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    callboard_http::openapi::document([
+        callboard_fn_health::openapi(),
+        callboard_fn_auth::openapi(),
+        callboard_fn_submit::openapi(),
+        callboard_fn_projects::openapi(),
+        callboard_fn_runs::openapi(),
+        callboard_fn_cases::openapi(),
+        callboard_fn_files::openapi(),
+        callboard_fn_mcp::openapi(),
+        callboard_fn_dashboard::openapi(),
+    ])
+}

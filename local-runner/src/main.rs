@@ -1,0 +1,105 @@
+//! `callboard`: the service on one machine.
+
+use std::process::ExitCode;
+
+use callboard_http::config::{Config, EXIT_CONFIG, Platform, registry};
+use callboard_http::{install_tls, serve, telemetry};
+use callboard_local_runner::run;
+use clap::{Parser, Subcommand};
+
+/// Keeps the results of Playwright runs, and shows them.
+#[derive(Parser)]
+#[command(name = "callboard", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the service (the default).
+    Serve,
+    /// Bring the database up to date and exit.
+    Migrate,
+    /// Print the OpenAPI document.
+    Openapi,
+    /// Print the table of configuration variables.
+    Config,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let result = match Arguments::parse().command.unwrap_or(Command::Serve) {
+        Command::Openapi => callboard_local_runner::openapi()
+            .to_pretty_json()
+            .map(|json| say(&json))
+            .map_err(Into::into),
+        Command::Config => {
+            say(registry::markdown_table().trim_end());
+            Ok(())
+        }
+        Command::Serve => match configuration() {
+            Ok(config) => serve(config).await,
+            Err(refused) => return refused,
+        },
+        Command::Migrate => match configuration() {
+            Ok(config) => migrate(config).await,
+            Err(refused) => return refused,
+        },
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let ready = run::prepare(config).await?;
+    say(&ready.banner()?);
+    ready.serve(serve::stop_requested()).await;
+    say("Callboard has stopped");
+    Ok(())
+}
+
+async fn migrate(config: Config) -> anyhow::Result<()> {
+    run::open_store(&config).await?.migrate().await?;
+    say("The database is up to date");
+    Ok(())
+}
+
+/// Reads the environment and starts logging.
+fn configuration() -> Result<Config, ExitCode> {
+    install_tls();
+    match Config::from_process_env() {
+        Ok(config) => {
+            telemetry::start(&config.log, Platform::Server);
+            for warning in &config.warnings {
+                tracing::warn!("{warning}");
+            }
+            Ok(config)
+        }
+        Err(errors) => {
+            complain(&errors.to_string());
+            Err(ExitCode::from(u8::try_from(EXIT_CONFIG).unwrap_or(1)))
+        }
+    }
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "this is a command; its answer goes to the terminal"
+)]
+fn say(text: &str) {
+    println!("{text}");
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "logging may not have started when a start is refused"
+)]
+fn complain(text: &str) {
+    eprintln!("callboard: {text}");
+}

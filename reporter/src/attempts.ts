@@ -1,0 +1,118 @@
+/**
+ * Every attempt of every planned test, with the status the service understands.
+ * Playwright calls a test "skipped" both when its author skipped it and when it never
+ * got its turn; only the first is a skip, the second did not run.
+ */
+import type { FullConfig, FullResult, Suite, TestCase, TestResult } from '@playwright/test/reporter';
+import { relativeLocation } from './locations';
+
+export type AttemptStatus = TestResult['status'] | 'didnotrun';
+
+export interface Attempt {
+  test: TestCase;
+  /** Absent when the test was planned and never begun. */
+  result: TestResult | undefined;
+  status: AttemptStatus;
+  durationMs: number;
+  didNotRunReason?: string;
+  /** Location of the failing test that kept this one from running. */
+  blockedBy?: string;
+}
+
+export interface RunOutcome {
+  config: FullConfig;
+  suite: Suite;
+  result: Pick<FullResult, 'status' | 'startTime' | 'duration'>;
+  /** Results for which Playwright reported the end of the attempt. */
+  ended: WeakSet<TestResult>;
+  workingDirectory: string;
+}
+
+export function* attemptsOf(run: RunOutcome): Generator<Attempt> {
+  const tests = run.suite.allTests();
+  const failures = failuresOf(tests);
+  for (const test of tests) {
+    if (test.results.length === 0) {
+      yield { test, result: undefined, status: 'didnotrun', durationMs: 0, ...whyNotRun(run, test, failures) };
+    }
+    for (const result of test.results) {
+      const status = attemptStatus(run, test, result);
+      const reason = status === 'didnotrun' ? whyNotRun(run, test, failures) : {};
+      yield { test, result, status, durationMs: attemptDuration(run, result), ...reason };
+    }
+  }
+}
+
+export function attemptStatus(run: RunOutcome, test: TestCase, result: TestResult): AttemptStatus {
+  if (!run.ended.has(result)) return 'interrupted';
+  const skippedByPlaywright = result.status === 'skipped' && test.expectedStatus !== 'skipped';
+  return skippedByPlaywright ? 'didnotrun' : result.status;
+}
+
+export function attemptDuration(run: RunOutcome, result: TestResult): number {
+  if (run.ended.has(result)) return Math.max(0, Math.round(result.duration));
+  const end = run.result.startTime.getTime() + run.result.duration;
+  return Math.max(0, Math.round(end - result.startTime.getTime()));
+}
+
+interface Failures {
+  all: TestCase[];
+  byFile: Map<string, TestCase[]>;
+}
+
+function failuresOf(tests: readonly TestCase[]): Failures {
+  const all = tests.filter(hasFailed);
+  const byFile = new Map<string, TestCase[]>();
+  for (const test of all) byFile.set(fileKey(test), [...(byFile.get(fileKey(test)) ?? []), test]);
+  return { all, byFile };
+}
+
+function hasFailed(test: TestCase): boolean {
+  return test.outcome() === 'unexpected' && test.results.some((result) => result.status !== 'skipped');
+}
+
+function whyNotRun(run: RunOutcome, test: TestCase, failures: Failures): Pick<Attempt, 'didNotRunReason' | 'blockedBy'> {
+  const blocker = closestBefore(test, failures.byFile.get(fileKey(test)) ?? []) ?? dependencyFailure(test, failures);
+  if (test.results.length > 0 && blocker) return blockedBy(run, blocker);
+  if (run.result.status === 'timedout') return { didNotRunReason: 'global-timeout' };
+  if (run.result.status === 'interrupted') return { didNotRunReason: 'interrupted' };
+  if (run.config.maxFailures > 0 && failures.all.length >= run.config.maxFailures) {
+    return { didNotRunReason: 'max-failures' };
+  }
+  return blocker ? blockedBy(run, blocker) : { didNotRunReason: 'setup-failed' };
+}
+
+function blockedBy(run: RunOutcome, test: TestCase): Pick<Attempt, 'didNotRunReason' | 'blockedBy'> {
+  return {
+    didNotRunReason: 'previous-failure',
+    blockedBy: relativeLocation(test.location, run.workingDirectory),
+  };
+}
+
+/** Tests of one file in one Playwright project: only these can block each other. */
+function fileKey(test: TestCase): string {
+  return `${test.parent.project()?.name ?? ''}\0${test.location.file}`;
+}
+
+/** Of the failing tests declared before this one, the one sharing most suites with it, the latest first. */
+function closestBefore(test: TestCase, failing: TestCase[]): TestCase | undefined {
+  const candidates = failing.filter((other) => other !== test && other.location.line <= test.location.line);
+  const shared = (other: TestCase): number => {
+    const own = new Set(enclosingSuites(test));
+    return enclosingSuites(other).filter((suite) => own.has(suite)).length;
+  };
+  return candidates.reduce<TestCase | undefined>(
+    (best, other) => (best === undefined || shared(other) >= shared(best) ? other : best), undefined);
+}
+
+function enclosingSuites(test: TestCase): Suite[] {
+  const suites: Suite[] = [];
+  for (let suite: Suite | undefined = test.parent; suite; suite = suite.parent) suites.push(suite);
+  return suites;
+}
+
+function dependencyFailure(test: TestCase, failures: Failures): TestCase | undefined {
+  const dependencies = new Set(test.parent.project()?.dependencies ?? []);
+  if (dependencies.size === 0) return undefined;
+  return failures.all.find((other) => dependencies.has(other.parent.project()?.name ?? ''));
+}

@@ -1,0 +1,137 @@
+/**
+ * Calls to the service: authentication, retries with growing pauses, and answers that
+ * are either a JSON object or a `RequestFailed`. Nothing outlives the given deadline.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { jsonBody, post, type Answer, type RequestBody } from './http';
+import { isRecord, type Credentials } from './options';
+import type { Log } from './log';
+
+export type JsonObject = Record<string, unknown>;
+
+export class RequestFailed extends Error {
+  constructor(message: string, readonly status: number | undefined) {
+    super(message);
+  }
+}
+
+export interface Client {
+  send(path: string, body: RequestBody, deadline: Deadline): Promise<JsonObject>;
+}
+
+export interface Deadline {
+  signal: AbortSignal;
+  remainingMs(): number;
+}
+
+const RETRYABLE = new Set([408, 425, 429]);
+const TRIES = 6;
+const FIRST_PAUSE_MS = 1_000;
+const PAUSE_MAX_MS = 30_000;
+const JITTER = 0.2;
+/** Longer timers fire at once. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+export function deadlineIn(milliseconds: number): Deadline {
+  const end = Date.now() + milliseconds;
+  const timer = Math.min(TIMER_MAX_MS, Math.max(0, Math.floor(milliseconds)));
+  return { signal: AbortSignal.timeout(timer), remainingMs: () => end - Date.now() };
+}
+
+export function createClient(origin: string, credentials: Credentials, log: Log): Client {
+  let cookie: string | undefined;
+
+  const logIn = async (deadline: Deadline): Promise<void> => {
+    if (credentials.kind !== 'password') return;
+    const { username, password } = credentials;
+    const answer = await withRetries('/api/auth/login', deadline, log, () =>
+      post(new URL('/api/auth/login', origin), {}, jsonBody({ username, password }), deadline.signal));
+    cookie = cookiesOf(answer);
+    if (cookie === undefined) throw new RequestFailed('the login set no session cookie', answer.status);
+  };
+
+  const authorization = (): Record<string, string> => {
+    if (credentials.kind === 'key') return { authorization: `Bearer ${credentials.apiKey}` };
+    return cookie === undefined ? {} : { cookie };
+  };
+
+  const exchange = (path: string, body: RequestBody, deadline: Deadline): Promise<Answer> =>
+    withRetries(path, deadline, log, () => post(new URL(path, origin), authorization(), body, deadline.signal));
+
+  return {
+    async send(path, body, deadline) {
+      if (cookie === undefined) await logIn(deadline);
+      try {
+        return objectOf(await exchange(path, body, deadline));
+      } catch (error) {
+        const sessionEnded = credentials.kind === 'password' && error instanceof RequestFailed && error.status === 401;
+        if (!sessionEnded) throw error;
+        await logIn(deadline);
+        return objectOf(await exchange(path, body, deadline));
+      }
+    },
+  };
+}
+
+async function withRetries(path: string, deadline: Deadline, log: Log, attempt: () => Promise<Answer>): Promise<Answer> {
+  for (let tries = 1; ; tries++) {
+    let failure: RequestFailed;
+    let askedPauseMs: number | undefined;
+    try {
+      const answer = await attempt();
+      if (answer.status === 200) return answer;
+      failure = new RequestFailed(explanation(answer), answer.status);
+      if (answer.status < 500 && !RETRYABLE.has(answer.status)) throw failure;
+      askedPauseMs = retryAfterMs(answer);
+    } catch (error) {
+      if (error instanceof RequestFailed) throw error;
+      failure = new RequestFailed(networkMessage(error), undefined);
+    }
+    const pauseMs = askedPauseMs ?? Math.min(PAUSE_MAX_MS, FIRST_PAUSE_MS * 2 ** (tries - 1)) * jitter();
+    if (tries >= TRIES || deadline.signal.aborted || deadline.remainingMs() <= pauseMs) throw failure;
+    log.detail(`${path}: ${failure.message}; trying again in ${Math.round(pauseMs)} ms`);
+    await delay(pauseMs);
+  }
+}
+
+function jitter(): number {
+  return 1 - JITTER + Math.random() * 2 * JITTER;
+}
+
+function retryAfterMs(answer: Answer): number | undefined {
+  const seconds = Number(answer.headers['retry-after']);
+  return Number.isFinite(seconds) && seconds >= 0 ? Math.min(seconds * 1_000, PAUSE_MAX_MS) : undefined;
+}
+
+function objectOf(answer: Answer): JsonObject {
+  const value = parse(answer.body);
+  if (!value) throw new RequestFailed('the answer is not a JSON object: is this the address of the service?', answer.status);
+  return value;
+}
+
+/** The service explains itself in a sentence; a proxy in front of it may not. */
+function explanation(answer: Answer): string {
+  const message = parse(answer.body)?.['message'];
+  return `HTTP ${answer.status}${typeof message === 'string' ? `: ${message}` : ''}`;
+}
+
+function parse(body: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(body);
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function networkMessage(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'AbortError' || error.name === 'TimeoutError') return 'not finished within finalizeTimeout';
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  return error.message || code || error.name;
+}
+
+function cookiesOf(answer: Answer): string | undefined {
+  const pairs = (answer.headers['set-cookie'] ?? []).map((line) => line.split(';', 1)[0]!.trim()).filter(Boolean);
+  return pairs.length > 0 ? pairs.join('; ') : undefined;
+}

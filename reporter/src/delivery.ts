@@ -1,0 +1,214 @@
+/**
+ * Gets one run to the service: results first, whatever its size, then its files.
+ * A small run is a single request. Every request carries the same `clientRunId`, so
+ * several of them, or a repeated one, end in the same run.
+ */
+import { Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
+import { RequestFailed, type Client, type Deadline, type JsonObject } from './client';
+import type { AttachmentFile } from './files';
+import { bytesBody } from './http';
+import type { Log } from './log';
+import type { RunFields } from './run';
+import type { AttemptIdentity, TestCaseEntry } from './test-case';
+import { uploadBody, type IndexedFile } from './upload';
+
+export interface OutgoingAttempt {
+  entry: TestCaseEntry;
+  identity: AttemptIdentity;
+  files: AttachmentFile[];
+}
+
+export interface DeliveredRun {
+  runId: number;
+  projectId: number | undefined;
+  runUrl: string | undefined;
+  status: string | undefined;
+  filesSent: number;
+  filesLost: number;
+}
+
+export interface Delivery {
+  client: Client;
+  deadline: Deadline;
+  log: Log;
+  run: RunFields;
+  /** Consumed once, so the attempts of a large run never exist all at once. */
+  attempts: Iterable<OutgoingAttempt>;
+}
+
+interface OutgoingFile {
+  identity: AttemptIdentity;
+  file: AttachmentFile;
+}
+
+const CASES_MAX_BYTES = 48 * 1024 * 1024;
+const CASES_MAX_COUNT = 20_000;
+/** Above this the results go ahead alone, so that a slow link cannot lose them. */
+const SINGLE_UPLOAD_MAX_BYTES = 16 * 1024 * 1024;
+const UPLOAD_MAX_BYTES = 32 * 1024 * 1024;
+const UPLOAD_MAX_FILES = 200;
+/** A smaller batch may be accepted after these answers. */
+const DIVISIBLE = new Set([400, 413, 422]);
+
+export async function deliverRun(delivery: Delivery): Promise<DeliveredRun> {
+  let run: DeliveredRun | undefined;
+  let cases: string[] = [];
+  let size = 0;
+  const indexed: IndexedFile[] = [];
+  const files: OutgoingFile[] = [];
+  for (const { entry, identity, files: own } of delivery.attempts) {
+    const json = JSON.stringify(entry);
+    if (cases.length >= CASES_MAX_COUNT || (cases.length > 0 && size + json.length > CASES_MAX_BYTES)) {
+      run = await submit(delivery, cases);
+      cases = [];
+      size = 0;
+    }
+    for (const file of own) {
+      indexed.push({ index: cases.length, file });
+      files.push({ identity, file });
+    }
+    cases.push(json);
+    size += json.length;
+  }
+  if (!run && files.length > 0 && fitsOneUpload(indexed)) {
+    const single = await tryUpload(delivery, cases, indexed);
+    if (single) return { ...single, filesSent: files.length };
+  }
+  if (!run || cases.length > 0) run = await submit(delivery, cases);
+  return { ...run, ...await sendFiles(delivery, files) };
+}
+
+function fitsOneUpload(files: readonly IndexedFile[]): boolean {
+  return files.length <= UPLOAD_MAX_FILES
+    && files.reduce((total, { file }) => total + file.content.size, 0) <= SINGLE_UPLOAD_MAX_BYTES;
+}
+
+/** Undefined when the service answered but did not take it: the results are then sent without files. */
+async function tryUpload(
+  delivery: Delivery, cases: readonly string[], files: readonly IndexedFile[],
+): Promise<DeliveredRun | undefined> {
+  try {
+    return await upload(delivery, delivery.run, cases, files);
+  } catch (error) {
+    const refused = error instanceof RequestFailed && error.status !== undefined && !isForbidden(error);
+    if (!refused) throw error;
+    delivery.log.detail(`results with files were not accepted (${error.message}); sending the results alone`);
+    return undefined;
+  }
+}
+
+async function submit(delivery: Delivery, cases: readonly string[]): Promise<DeliveredRun> {
+  const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+  try {
+    const body = bytesBody(await compressed(delivery.run, cases), headers);
+    return deliveredRun(await delivery.client.send('/api/test-runs/submit', body, delivery.deadline));
+  } catch (error) {
+    if (!(error instanceof RequestFailed) || error.status !== 413 || cases.length === 0) throw error;
+    if (cases.length === 1) {
+      const slim = withoutEvidence(cases[0]!);
+      if (slim.length === cases[0]!.length) throw error;
+      return submit(delivery, [slim]);
+    }
+    const middle = Math.ceil(cases.length / 2);
+    await submit(delivery, cases.slice(0, middle));
+    return submit(delivery, cases.slice(middle));
+  }
+}
+
+/** Case by case, so that only the compressed body exists as a whole. */
+async function compressed(run: RunFields, cases: readonly string[]): Promise<Buffer> {
+  function* pieces(): Generator<string> {
+    yield `${JSON.stringify(run).slice(0, -1)},"testCases":[`;
+    for (const [index, entry] of cases.entries()) yield index === 0 ? entry : `,${entry}`;
+    yield ']}';
+  }
+  const chunks: Buffer[] = [];
+  for await (const chunk of Readable.from(pieces(), { objectMode: false }).pipe(createGzip())) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+const EVIDENCE = ['steps', 'stepEvents', 'testSource', 'testSourceFrames', 'ariaSnapshot', 'stdout', 'stderr'] as const;
+
+function withoutEvidence(entry: string): string {
+  const slim = JSON.parse(entry) as Partial<TestCaseEntry>;
+  for (const key of EVIDENCE) delete slim[key];
+  return JSON.stringify(slim);
+}
+
+async function sendFiles(
+  delivery: Delivery, files: readonly OutgoingFile[],
+): Promise<Pick<DeliveredRun, 'filesSent' | 'filesLost'>> {
+  let filesSent = 0;
+  const queue = batchesOf(files);
+  for (let batch = queue.shift(); batch; batch = queue.shift()) {
+    try {
+      await uploadFiles(delivery, batch);
+      filesSent += batch.length;
+    } catch (error) {
+      delivery.log.detail(`${batch.length} file(s) were not accepted: ${messageOf(error)}`);
+      if (!(error instanceof RequestFailed) || error.status === undefined || isForbidden(error)) break;
+      if (DIVISIBLE.has(error.status) && batch.length > 1) {
+        const middle = Math.ceil(batch.length / 2);
+        queue.unshift(batch.slice(0, middle), batch.slice(middle));
+      }
+    }
+  }
+  return { filesSent, filesLost: files.length - filesSent };
+}
+
+/** Later uploads name the attempts only as far as needed to find them again. */
+async function uploadFiles(delivery: Delivery, batch: readonly OutgoingFile[]): Promise<void> {
+  const identities = [...new Set(batch.map(({ identity }) => identity))];
+  const positions = new Map(identities.map((identity, index) => [identity, index]));
+  const { metadata: _alreadySent, ...run } = delivery.run;
+  await upload(
+    delivery, run,
+    identities.map((identity) => JSON.stringify({ type: 'complete', ...identity })),
+    batch.map(({ identity, file }) => ({ index: positions.get(identity)!, file })));
+}
+
+async function upload(
+  delivery: Delivery, run: RunFields, cases: readonly string[], files: readonly IndexedFile[],
+): Promise<DeliveredRun> {
+  const body = await uploadBody(run, cases, files);
+  return deliveredRun(await delivery.client.send('/api/test-runs/upload', body, delivery.deadline));
+}
+
+function batchesOf(files: readonly OutgoingFile[]): OutgoingFile[][] {
+  const batches: OutgoingFile[][] = [];
+  let size = 0;
+  for (const outgoing of files) {
+    const current = batches.at(-1);
+    const { size: bytes } = outgoing.file.content;
+    if (current && current.length < UPLOAD_MAX_FILES && size + bytes <= UPLOAD_MAX_BYTES) {
+      current.push(outgoing);
+      size += bytes;
+    } else {
+      batches.push([outgoing]);
+      size = bytes;
+    }
+  }
+  return batches;
+}
+
+function deliveredRun(answer: JsonObject): DeliveredRun {
+  const runId = answer['runId'] ?? answer['testRunId'];
+  if (typeof runId !== 'number') throw new RequestFailed('the answer names no run: is this the address of the service?', 200);
+  return {
+    runId,
+    projectId: typeof answer['projectId'] === 'number' ? answer['projectId'] : undefined,
+    runUrl: typeof answer['runUrl'] === 'string' ? answer['runUrl'] : undefined,
+    status: typeof answer['status'] === 'string' ? answer['status'] : undefined,
+    filesSent: 0,
+    filesLost: 0,
+  };
+}
+
+function isForbidden(error: RequestFailed): boolean {
+  return error.status === 401 || error.status === 403;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,60 @@
+/**
+ * Commit, branch and author of the tested working copy, asked from git.
+ * Every question has five seconds; an unanswered one is simply left out.
+ */
+import { execFile } from 'node:child_process';
+import type { CiInfo } from './ci';
+
+export interface ScmInfo {
+  commit?: string;
+  branch?: string;
+  author?: string;
+  commitMessage?: string;
+  remoteUrl?: string;
+  defaultBranch?: string;
+  dirty?: boolean;
+}
+
+const GIT_TIMEOUT_MS = 5_000;
+const MESSAGE_MAX_CHARS = 500;
+const DETACHED = 'HEAD';
+
+export async function collectScm(dir: string, ci: CiInfo | undefined): Promise<ScmInfo | undefined> {
+  const [head, branch, subject, remote, originHead, changes] = await Promise.all([
+    git(dir, 'rev-parse', 'HEAD'),
+    git(dir, 'rev-parse', '--abbrev-ref', 'HEAD'),
+    git(dir, 'log', '-1', '--format=%an%x00%B'),
+    git(dir, 'config', '--get', 'remote.origin.url'),
+    git(dir, 'symbolic-ref', '--short', 'refs/remotes/origin/HEAD'),
+    git(dir, 'status', '--porcelain', '--untracked-files=no'),
+  ]);
+  const [author, message] = (subject ?? '').split('\0');
+  // A detached checkout is how CI systems build pull requests: they know the real head.
+  const detached = branch === undefined || branch === DETACHED;
+  const info: ScmInfo = {
+    ...present('commit', detached ? ci?.commit ?? head : head),
+    ...present('branch', detached ? ci?.branch ?? branch : branch),
+    ...present('author', author),
+    ...present('commitMessage', message?.trim().slice(0, MESSAGE_MAX_CHARS)),
+    ...present('remoteUrl', remote && withoutUserInfo(remote)),
+    ...present('defaultBranch', originHead?.replace(/^origin\//, '')),
+    ...(changes === undefined ? {} : { dirty: changes !== '' }),
+  };
+  return Object.keys(info).length > 0 ? info : undefined;
+}
+
+function git(dir: string, ...args: string[]): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const env = { ...process.env, GIT_OPTIONAL_LOCKS: '0', GIT_TERMINAL_PROMPT: '0' };
+    execFile('git', args, { cwd: dir, timeout: GIT_TIMEOUT_MS, env, maxBuffer: 16 * 1024 * 1024, windowsHide: true },
+      (error, stdout) => resolve(error ? undefined : stdout.trim()));
+  });
+}
+
+function withoutUserInfo(remote: string): string {
+  return remote.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/@]*@/i, '$1');
+}
+
+function present<Key extends keyof ScmInfo>(key: Key, value: string | undefined): { [K in Key]?: string } {
+  return value ? { [key]: value } as { [K in Key]?: string } : {};
+}

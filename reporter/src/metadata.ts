@@ -1,0 +1,92 @@
+/**
+ * What is told about the run beside its tests: source control, CI, machine, the
+ * shape of the configuration and how fast it was. Never the configuration itself,
+ * which holds credentials.
+ */
+import os from 'node:os';
+import path from 'node:path';
+import type { FullConfig } from '@playwright/test/reporter';
+import type { CiInfo } from './ci';
+import type { ScmInfo } from './git';
+import { relativeLocation, relativePath } from './locations';
+import type { Attempt, RunOutcome } from './attempts';
+import type { Settings } from './options';
+import { wastedTime } from './steps';
+
+export interface MetadataParts {
+  settings: Settings;
+  ci: CiInfo | undefined;
+  scm: ScmInfo | undefined;
+  run: RunOutcome;
+  attempts: Iterable<Attempt>;
+  globalErrors: readonly string[];
+}
+
+const SLOWEST_TESTS = 5;
+
+export function metadataOf(parts: MetadataParts): Record<string, unknown> {
+  const { settings, run } = parts;
+  return withoutUndefined({
+    projectDescription: settings.projectDescription,
+    relatedIssue: settings.relatedIssue,
+    tags: settings.tags.length > 0 ? settings.tags : undefined,
+    customData: settings.customData,
+    scm: parts.scm,
+    ci: parts.ci,
+    host: { os: `${os.type()} ${os.release()}`, arch: process.arch, node: process.version },
+    playwrightConfig: configSummary(run.config, run.workingDirectory),
+    performance: performanceOf(parts.attempts, run.workingDirectory),
+    globalErrors: parts.globalErrors.length > 0 ? parts.globalErrors : undefined,
+  });
+}
+
+function configSummary(config: FullConfig, workingDirectory: string): Record<string, unknown> {
+  return withoutUndefined({
+    configFile: config.configFile ? relativePath(config.configFile, workingDirectory) : undefined,
+    workers: config.workers,
+    fullyParallel: config.fullyParallel,
+    maxFailures: config.maxFailures,
+    globalTimeout: config.globalTimeout,
+    shard: config.shard ?? undefined,
+    reporters: config.reporter.map(([name]) => (path.isAbsolute(name) ? relativePath(name, workingDirectory) : name)),
+    projects: config.projects.map((project) => ({
+      name: project.name,
+      testDir: relativePath(project.testDir, workingDirectory),
+      retries: project.retries,
+      timeout: project.timeout,
+      repeatEach: project.repeatEach,
+      dependencies: project.dependencies,
+    })),
+  });
+}
+
+/** Over attempts that really ran; percentiles by nearest rank. */
+function performanceOf(attempts: Iterable<Attempt>, workingDirectory: string): Record<string, unknown> | undefined {
+  const timed: { title: string; location: string; project: string; duration: number }[] = [];
+  let totalWastedTimeMs = 0;
+  for (const { test, result, status, durationMs } of attempts) {
+    if (!result || status === 'skipped' || status === 'didnotrun') continue;
+    timed.push({
+      title: test.title,
+      location: relativeLocation(test.location, workingDirectory),
+      project: test.parent.project()?.name ?? '',
+      duration: durationMs,
+    });
+    totalWastedTimeMs += wastedTime(result);
+  }
+  if (timed.length === 0) return undefined;
+  timed.sort((one, other) => other.duration - one.duration);
+  const rank = (share: number): number | undefined => timed[timed.length - Math.ceil(share * timed.length)]?.duration;
+  return {
+    avgTestDuration: Math.round(timed.reduce((total, { duration }) => total + duration, 0) / timed.length),
+    p50TestDuration: rank(0.5),
+    p90TestDuration: rank(0.9),
+    p95TestDuration: rank(0.95),
+    slowestTests: timed.slice(0, SLOWEST_TESTS),
+    totalWastedTimeMs,
+  };
+}
+
+export function withoutUndefined(record: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,175 @@
+/**
+ * What the reporter can be told, and where it looks: the option in the Playwright
+ * configuration wins over the environment, which wins over the default.
+ * Nothing else in the package reads `SERVICE_*` variables.
+ */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+/** A report directory to send beside the results. */
+export interface ReportOption {
+  /** `html`, `blob`, or the name of any other report. */
+  type: string;
+  /** Directory of the report, relative to the configuration file. */
+  dir?: string;
+  /** Name shown for the report. */
+  label?: string;
+}
+
+/** Options accepted in `reporter: [['callboard-reporter', { … }]]`. */
+export interface CallboardReporterOptions {
+  enabled?: boolean;
+  serverUrl?: string;
+  apiKey?: string;
+  username?: string;
+  password?: string;
+  projectName?: string;
+  projectDescription?: string;
+  relatedIssue?: string;
+  tags?: string[];
+  customData?: Record<string, unknown>;
+  environment?: string;
+  label?: string;
+  runLabel?: string;
+  uploadTraces?: boolean;
+  uploadAttachments?: boolean;
+  uploadReport?: boolean;
+  reports?: ReportOption[];
+  collectScmInfo?: boolean;
+  collectCiInfo?: boolean;
+  finalizeTimeout?: number;
+  outputFile?: string;
+  verbose?: boolean;
+}
+
+export type Credentials =
+  | { kind: 'key'; apiKey: string }
+  | { kind: 'password'; username: string; password: string }
+  | { kind: 'none' };
+
+/** Options after the environment and the defaults were applied. */
+export interface Settings {
+  /** Origin of the server; undefined means the reporter stays off. */
+  origin: string | undefined;
+  /** Why the reporter is off although an address was given. */
+  problem: string | undefined;
+  credentials: Credentials;
+  projectName: string | undefined;
+  projectDescription: string | undefined;
+  relatedIssue: string | undefined;
+  tags: string[];
+  customData: Record<string, unknown> | undefined;
+  environment: string | undefined;
+  label: string | undefined;
+  runLabel: string | undefined;
+  uploadTraces: boolean;
+  uploadAttachments: boolean;
+  uploadReport: boolean;
+  reports: ReportOption[] | undefined;
+  collectScmInfo: boolean;
+  collectCiInfo: boolean;
+  finalizeTimeoutMs: number;
+  outputFile: string | undefined;
+  verbose: boolean;
+}
+
+const DEFAULT_FINALIZE_TIMEOUT_MS = 120_000;
+const DEFAULT_PROJECT_NAME = 'default-project';
+
+export function resolveSettings(options: CallboardReporterOptions, env: Env): Settings {
+  const address = text(options.serverUrl, env['SERVICE_URL']);
+  const wanted = flag(options.enabled, env['SERVICE_REPORTER_ENABLED'], true);
+  const origin = wanted && address !== undefined ? originOf(address) : undefined;
+  return {
+    origin,
+    problem: wanted && address !== undefined && origin === undefined
+      ? `serverUrl must be an http or https address, got "${withoutUserInfo(address)}"`
+      : undefined,
+    credentials: credentials(options, env),
+    projectName: text(options.projectName, env['SERVICE_PROJECT_NAME']),
+    projectDescription: text(options.projectDescription),
+    relatedIssue: text(options.relatedIssue),
+    tags: Array.isArray(options.tags) ? options.tags.filter((tag) => typeof tag === 'string') : [],
+    customData: isRecord(options.customData) ? options.customData : undefined,
+    environment: text(options.environment, env['SERVICE_ENVIRONMENT']),
+    label: text(options.label, env['SERVICE_LABEL']),
+    runLabel: text(options.runLabel, env['SERVICE_RUN_LABEL']),
+    uploadTraces: flag(options.uploadTraces, env['SERVICE_UPLOAD_TRACES'], true),
+    uploadAttachments: flag(options.uploadAttachments, env['SERVICE_UPLOAD_ATTACHMENTS'], true),
+    uploadReport: flag(options.uploadReport, env['SERVICE_UPLOAD_REPORT'], true),
+    reports: Array.isArray(options.reports) ? options.reports : undefined,
+    collectScmInfo: flag(options.collectScmInfo, undefined, true),
+    collectCiInfo: flag(options.collectCiInfo, undefined, true),
+    finalizeTimeoutMs: milliseconds(options.finalizeTimeout, env['SERVICE_FINALIZE_TIMEOUT']),
+    outputFile: text(options.outputFile, env['SERVICE_OUTPUT_FILE']),
+    verbose: flag(options.verbose, env['SERVICE_VERBOSE'], false),
+  };
+}
+
+/** The project's name: as configured, else the name in the nearest package.json. */
+export function projectNameFor(settings: Settings, configDir: string): string {
+  return settings.projectName ?? nearestPackageName(configDir) ?? DEFAULT_PROJECT_NAME;
+}
+
+function nearestPackageName(from: string): string | undefined {
+  for (let dir = from; ; dir = path.dirname(dir)) {
+    try {
+      const manifest: unknown = JSON.parse(readFileSync(path.join(dir, 'package.json'), 'utf8'));
+      if (isRecord(manifest)) return text(manifest['name']);
+    } catch {
+      // No readable package.json here: look one level up.
+    }
+    if (path.dirname(dir) === dir) return undefined;
+  }
+}
+
+function credentials(options: CallboardReporterOptions, env: Env): Credentials {
+  const apiKey = text(options.apiKey, env['SERVICE_API_KEY']);
+  if (apiKey !== undefined) return { kind: 'key', apiKey };
+  const username = text(options.username, env['SERVICE_USERNAME']);
+  const password = options.password ?? env['SERVICE_PASSWORD'];
+  if (username !== undefined && password) return { kind: 'password', username, password };
+  return { kind: 'none' };
+}
+
+/** The API lives at the origin's root, so a path or query in the address is dropped. */
+function originOf(address: string): string | undefined {
+  try {
+    const url = new URL(address);
+    return url.protocol === 'http:' || url.protocol === 'https:' ? url.origin : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function withoutUserInfo(address: string): string {
+  return address.replace(/[^/@\s]*@/, '');
+}
+
+function text(...candidates: unknown[]): string | undefined {
+  for (const candidate of candidates) {
+    if (typeof candidate === 'string' && candidate.trim() !== '') return candidate.trim();
+  }
+  return undefined;
+}
+
+/** In the environment exactly `true` and `1` are true. */
+function flag(option: unknown, variable: string | undefined, fallback: boolean): boolean {
+  if (typeof option === 'boolean') return option;
+  if (variable === undefined || variable === '') return fallback;
+  return variable === 'true' || variable === '1';
+}
+
+function milliseconds(option: unknown, variable: string | undefined): number {
+  for (const candidate of [option, variable === '' ? undefined : variable]) {
+    const value = candidate === undefined ? NaN : Number(candidate);
+    if (Number.isFinite(value) && value >= 0) return value;
+  }
+  return DEFAULT_FINALIZE_TIMEOUT_MS;
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

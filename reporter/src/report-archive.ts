@@ -1,0 +1,60 @@
+/**
+ * A report directory as one stream: gzip of records (path length, path, content
+ * length, content), all lengths little-endian 32-bit. Made while it is sent.
+ */
+import { readdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
+import { read } from './files';
+import { forwardSlashes } from './locations';
+
+export interface ReportEntry {
+  /** Path inside the report, with forward slashes. */
+  name: string;
+  file: string;
+  size: number;
+}
+
+/** What the service unpacks at most; a larger report is not sent at all. */
+export const REPORT_MAX_BYTES = 1024 ** 3;
+export const REPORT_MAX_ENTRIES = 100_000;
+
+/** Regular files below the directory, in a stable order. Links are not followed. */
+export async function reportEntries(dir: string): Promise<ReportEntry[]> {
+  const entries: ReportEntry[] = [];
+  const visit = async (folder: string): Promise<void> => {
+    const children = await readdir(folder, { withFileTypes: true });
+    for (const child of children.sort((one, other) => (one.name < other.name ? -1 : 1))) {
+      const file = path.join(folder, child.name);
+      if (child.isDirectory()) await visit(file);
+      else if (child.isFile()) {
+        entries.push({ name: forwardSlashes(path.relative(dir, file)), file, size: (await stat(file)).size });
+      }
+    }
+  };
+  await visit(dir);
+  return entries;
+}
+
+export function packReport(entries: readonly ReportEntry[]): AsyncIterable<Uint8Array> {
+  const gzip = createGzip();
+  const source = Readable.from(records(entries), { objectMode: false });
+  source.once('error', (error) => gzip.destroy(error));
+  gzip.once('close', () => source.destroy());
+  return source.pipe(gzip);
+}
+
+async function* records(entries: readonly ReportEntry[]): AsyncGenerator<Uint8Array> {
+  for (const entry of entries) {
+    const name = Buffer.from(entry.name);
+    yield Buffer.concat([uint32(name.length), name, uint32(entry.size)]);
+    yield* read({ kind: 'file', path: entry.file, size: entry.size });
+  }
+}
+
+function uint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(value);
+  return bytes;
+}

@@ -1,0 +1,117 @@
+/**
+ * Source text around a failure: the test itself, and the frames of the stack that lie
+ * in the project. Read from disk once per file; a missing file is simply not quoted.
+ */
+import { readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Location, TestCase, TestResult } from '@playwright/test/reporter';
+import { errorsOf, stripAnsi } from './errors';
+import { relativePath } from './locations';
+import { unfinishedStep } from './steps';
+
+export interface SourceFrame {
+  file: string;
+  line: number;
+  snippet: string;
+}
+
+export interface SourceReader {
+  linesOf(file: string): readonly string[] | undefined;
+}
+
+const LINES_BEFORE_DECLARATION = 2;
+const LINES_AFTER_FAILURE = 5;
+const LINES_WITHOUT_FAILURE = 30;
+/** A longer test is shown from here before the failing line, not from its declaration. */
+const WINDOW_MAX_LINES = 120;
+const FRAMES_MAX = 8;
+const FRAME_CONTEXT_LINES = 3;
+const FILE_MAX_BYTES = 2 * 1024 * 1024;
+const FILES_CACHED = 100;
+
+export function createSourceReader(): SourceReader {
+  const cache = new Map<string, readonly string[] | undefined>();
+  return {
+    linesOf(file) {
+      if (!cache.has(file)) {
+        if (cache.size >= FILES_CACHED) cache.clear();
+        cache.set(file, readLines(file));
+      }
+      return cache.get(file);
+    },
+  };
+}
+
+export function testSource(test: TestCase, result: TestResult, reader: SourceReader): string | null {
+  const lines = reader.linesOf(test.location.file);
+  if (!lines) return null;
+  const declaration = test.location.line;
+  const failing = failingLine(test, result);
+  const first = failing !== undefined && failing - declaration > WINDOW_MAX_LINES
+    ? failing - WINDOW_MAX_LINES
+    : Math.min(declaration, failing ?? declaration) - LINES_BEFORE_DECLARATION;
+  const last = failing === undefined ? declaration + LINES_WITHOUT_FAILURE : failing + LINES_AFTER_FAILURE;
+  return window(lines, first, Math.max(last, declaration), failing, declaration);
+}
+
+/** In-project frames of the first error that has a stack, innermost first. */
+export function testSourceFrames(result: TestResult, workingDirectory: string, reader: SourceReader): SourceFrame[] {
+  const stack = errorsOf(result).find((error) => error.stack)?.stack;
+  if (!stack) return [];
+  return stackLocations(stack)
+    .filter((frame) => isInProject(frame.file, workingDirectory))
+    .slice(0, FRAMES_MAX)
+    .flatMap((frame) => {
+      const lines = reader.linesOf(frame.file);
+      if (!lines) return [];
+      const snippet = window(
+        lines, frame.line - FRAME_CONTEXT_LINES, frame.line + FRAME_CONTEXT_LINES, frame.line, undefined);
+      return [{ file: relativePath(frame.file, workingDirectory), line: frame.line, snippet }];
+    });
+}
+
+function failingLine(test: TestCase, result: TestResult): number | undefined {
+  const places = errorsOf(result).flatMap((error) => [
+    ...(error.location ? [error.location] : []),
+    ...stackLocations(error.stack ?? ''),
+  ]);
+  const stuck = unfinishedStep(result)?.location;
+  return [...places, ...(stuck ? [stuck] : [])].find((place) => place.file === test.location.file)?.line;
+}
+
+function stackLocations(stack: string): Location[] {
+  return stripAnsi(stack).split('\n').flatMap((line) => {
+    const match = /^\s*at (?:.*\()?(.+?):(\d+):(\d+)\)?$/.exec(line);
+    if (!match?.[1]) return [];
+    const file = match[1].startsWith('file://') ? fileURLToPath(match[1]) : match[1];
+    return [{ file, line: Number(match[2]), column: Number(match[3]) }];
+  });
+}
+
+function isInProject(file: string, workingDirectory: string): boolean {
+  const relative = path.relative(workingDirectory, file);
+  return path.isAbsolute(file) && !relative.startsWith('..') && !path.isAbsolute(relative)
+    && !relative.split(path.sep).includes('node_modules');
+}
+
+function window(
+  lines: readonly string[], first: number, last: number, failing: number | undefined, declaration: number | undefined,
+): string {
+  const from = Math.max(1, first);
+  const to = Math.min(lines.length, last);
+  return lines.slice(from - 1, to).map((text, index) => {
+    const number = from + index;
+    const marker = number === failing ? '> ' : number === declaration ? '* ' : '  ';
+    return `${marker}${String(number).padStart(4)} | ${text}`;
+  }).join('\n');
+}
+
+function readLines(file: string): readonly string[] | undefined {
+  try {
+    if (statSync(file).size > FILE_MAX_BYTES) return undefined;
+    return readFileSync(file, 'utf8').split(/\r?\n/);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * Playwright's step tree in the two forms the service keeps: a flat list for reading
+ * and a shorter list of events for the timeline, plus the numbers derived from them.
+ */
+import type { TestResult, TestStep } from '@playwright/test/reporter';
+import { absoluteLocation } from './locations';
+import { stripAnsi } from './errors';
+
+type FlatCategory =
+  | 'hook' | 'fixture' | 'assertion' | 'wait' | 'navigation' | 'action' | 'input' | 'api' | 'other';
+
+export interface FlatStep {
+  title: string;
+  duration: number;
+  category: FlatCategory;
+  error?: { message: string };
+  failed?: boolean;
+  location?: string;
+  startTime: number;
+}
+
+export interface StepEvent {
+  title: string;
+  category: 'hook' | 'fixture' | 'wait' | 'test.step' | 'expect';
+  startedAt: number;
+  duration: number;
+  status: 'passed' | 'failed' | 'wasted';
+  location: string | null;
+}
+
+export interface StepSummary {
+  steps: FlatStep[];
+  stepEvents: StepEvent[];
+  slowestStep: string | null;
+  slowestStepDuration: number | null;
+  wastedTimeMs: number;
+}
+
+const TITLE_MAX_CHARS = 500;
+const ERROR_MAX_CHARS = 2_000;
+/** The service keeps this many by default; sending more would only be thrown away. */
+const STEPS_MAX = 500;
+const EVENTS_MAX = 1_000;
+
+export function summariseSteps(result: TestResult): StepSummary {
+  const end = result.startTime.getTime() + result.duration;
+  const all = [...depthFirst(result.steps)].map((step) => timed(step, end));
+  const leaves = all.filter(({ step }) => step.steps.length === 0 && !isFrame(step));
+  const slowest = leaves.reduce<TimedStep | undefined>(
+    (best, each) => (best === undefined || each.duration > best.duration ? each : best), undefined);
+  return {
+    steps: all.slice(0, STEPS_MAX).map(flatStep),
+    stepEvents: all.flatMap(stepEvent).slice(0, EVENTS_MAX),
+    slowestStep: slowest ? titleOf(slowest.step) : null,
+    slowestStepDuration: slowest ? slowest.duration : null,
+    wastedTimeMs: wastedTime(result),
+  };
+}
+
+/** Time spent in waits of a fixed length. */
+export function wastedTime(result: TestResult): number {
+  return [...depthFirst(result.steps)].filter(isFixedWait)
+    .reduce((total, step) => total + Math.max(0, Math.round(step.duration)), 0);
+}
+
+/** The innermost step still going on when the attempt was cut off, usually by its timeout. */
+export function unfinishedStep(result: TestResult): TestStep | undefined {
+  return [...depthFirst(result.steps)].filter((step) => isUnfinished(step) && step.location).at(-1);
+}
+
+interface TimedStep {
+  step: TestStep;
+  duration: number;
+  failed: boolean;
+}
+
+/** A step that never ended lasted until the attempt did, and is where it got stuck. */
+function timed(step: TestStep, attemptEnd: number): TimedStep {
+  const unfinished = isUnfinished(step);
+  const duration = unfinished ? attemptEnd - step.startTime.getTime() : step.duration;
+  return { step, duration: Math.max(0, Math.round(duration)), failed: unfinished || step.error !== undefined };
+}
+
+function isUnfinished(step: TestStep): boolean {
+  return step.duration < 0;
+}
+
+function* depthFirst(steps: readonly TestStep[]): Generator<TestStep> {
+  for (const step of steps) {
+    yield step;
+    yield* depthFirst(step.steps);
+  }
+}
+
+function flatStep({ step, duration, failed }: TimedStep): FlatStep {
+  const { error, location } = step;
+  return {
+    title: titleOf(step),
+    duration,
+    category: flatCategory(step),
+    ...(failed ? { failed } : {}),
+    ...(error ? { error: { message: stripAnsi(error.message ?? error.value ?? '').slice(0, ERROR_MAX_CHARS) } } : {}),
+    ...(location ? { location: absoluteLocation(location) } : {}),
+    startTime: step.startTime.getTime(),
+  };
+}
+
+function stepEvent({ step, duration, failed }: TimedStep): StepEvent[] {
+  const category = eventCategory(step);
+  if (!category) return [];
+  return [{
+    title: titleOf(step),
+    category,
+    startedAt: step.startTime.getTime(),
+    duration,
+    status: failed ? 'failed' : isFixedWait(step) ? 'wasted' : 'passed',
+    location: step.location ? absoluteLocation(step.location) : null,
+  }];
+}
+
+function eventCategory(step: TestStep): StepEvent['category'] | undefined {
+  switch (step.category) {
+    case 'hook':
+    case 'fixture':
+    case 'test.step':
+    case 'expect':
+      return step.category;
+    default:
+      return flatCategory(step) === 'wait' ? 'wait' : undefined;
+  }
+}
+
+/** Titles differ between Playwright releases (`page.goto(…)`, `Navigate to …`), so both are known. */
+const API_CATEGORIES: readonly (readonly [RegExp, FlatCategory])[] = [
+  [/^wait\b|\.waitFor/i, 'wait'],
+  [/^(navigate|reload|go back|go forward)\b|\.(goto|reload|goBack|goForward|setContent)\b/i, 'navigation'],
+  [/^(fill|type|press|select|clear|set input files|insert)\b|\.(fill|type|press|pressSequentially|selectOption|clear|setInputFiles|insertText)\b/i, 'input'],
+  [/^(double )?(click|tap|hover|check|uncheck|drag|focus|blur|scroll|dispatch)\b|\.(click|dblclick|tap|hover|check|uncheck|setChecked|dragTo|dragAndDrop|focus|blur|scrollIntoViewIfNeeded|dispatchEvent)\b/i, 'action'],
+];
+
+function flatCategory(step: TestStep): FlatCategory {
+  switch (step.category) {
+    case 'hook':
+    case 'fixture':
+      return step.category;
+    case 'expect':
+      return 'assertion';
+    case 'pw:api':
+      return API_CATEGORIES.find(([pattern]) => pattern.test(step.title))?.[1] ?? 'api';
+    default:
+      return 'other';
+  }
+}
+
+function isFrame(step: TestStep): boolean {
+  return step.category === 'hook' || step.category === 'fixture';
+}
+
+function isFixedWait(step: TestStep): boolean {
+  return step.category === 'pw:api' && /waitForTimeout|^wait for timeout/i.test(step.title);
+}
+
+/** Newer Playwright splits "Click" and "getByRole('button')" into title and subtitle. */
+function titleOf(step: TestStep): string {
+  const subtitle = step.subtitle;
+  const title = subtitle && !step.title.includes(subtitle) ? `${step.title} ${subtitle}` : step.title;
+  return title.slice(0, TITLE_MAX_CHARS);
+}

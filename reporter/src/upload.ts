@@ -1,0 +1,89 @@
+/**
+ * The multipart bodies of the upload call: results with their files, and reports
+ * attached to a run that is already there.
+ */
+import { read, sha256, type AttachmentFile } from './files';
+import type { RequestBody } from './http';
+import { multipartBody, type Part } from './multipart';
+import { packReport, type ReportEntry } from './report-archive';
+import type { Report } from './reports';
+import type { RunFields } from './run';
+
+export interface IndexedFile {
+  /** Position of the attempt in the test cases of the same request. */
+  index: number;
+  file: AttachmentFile;
+}
+
+/** Fields come before files, so that the service can check them before it stores bytes. */
+export async function uploadBody(
+  run: RunFields, cases: readonly string[], files: readonly IndexedFile[],
+): Promise<RequestBody> {
+  const parts: Part[] = [
+    { name: 'projectName', value: run.projectName },
+    { name: 'testRun', value: JSON.stringify(run) },
+    { name: 'testCases', value: `[${cases.join(',')}]` },
+    { name: 'trace_hashes', value: JSON.stringify(await traceHashes(files)) },
+  ];
+  for (const [index, own] of byIndex(files)) {
+    const traces = own.filter(({ kind }) => kind === 'trace');
+    const attachments = own.filter(({ kind }) => kind === 'attachment');
+    parts.push(...traces.map((file) => filePart(`trace_${index}`, file)));
+    if (attachments.length > 0) {
+      parts.push({ name: `attach_meta_${index}`, value: JSON.stringify(attachments.map(metaOf)) });
+      parts.push(...attachments.map((file) => filePart(`attach_file_${index}`, file)));
+    }
+  }
+  return multipartBody(parts);
+}
+
+export function reportBody(
+  run: { runId: number; projectName: string; startedAtMs: number }, report: Report, entries: readonly ReportEntry[],
+): RequestBody {
+  const { runId, projectName } = run;
+  const alreadyThere = {
+    projectName, status: 'already-submitted', startTime: new Date(run.startedAtMs).toISOString(), duration: 0,
+    totalTests: 0, passedTests: 0, failedTests: 0, skippedTests: 0,
+  };
+  return multipartBody([
+    { name: 'testRunId', value: String(runId) },
+    { name: 'projectName', value: projectName },
+    { name: 'testRun', value: JSON.stringify(alreadyThere) },
+    { name: 'testCases', value: '[]' },
+    ...(report.label === undefined ? [] : [{ name: `report_label_${report.type}`, value: report.label }]),
+    {
+      name: `report_${report.type}`,
+      fileName: `${report.type}-report.gz`,
+      contentType: 'application/gzip',
+      open: () => packReport(entries),
+    },
+  ]);
+}
+
+async function traceHashes(files: readonly IndexedFile[]): Promise<Record<string, string>> {
+  const hashes: Record<string, string> = {};
+  for (const { index, file } of files) {
+    if (file.kind === 'trace') hashes[index] = await sha256(file.content);
+  }
+  return hashes;
+}
+
+function byIndex(files: readonly IndexedFile[]): Map<number, AttachmentFile[]> {
+  const groups = new Map<number, AttachmentFile[]>();
+  for (const { index, file } of files) groups.set(index, [...(groups.get(index) ?? []), file]);
+  return groups;
+}
+
+function metaOf({ name, contentType, originalName }: AttachmentFile): Record<string, string> {
+  return { name, contentType, originalName };
+}
+
+function filePart(name: string, file: AttachmentFile): Part {
+  return {
+    name,
+    fileName: file.originalName,
+    contentType: file.contentType,
+    size: file.content.size,
+    open: () => read(file.content),
+  };
+}

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { createClient, deadlineIn, RequestFailed } from '../src/client';
+import { deliverRun, type OutgoingAttempt } from '../src/delivery';
+import type { AttachmentFile } from '../src/files';
+import { jsonBody } from '../src/http';
+import { createLog } from '../src/log';
+import type { RunFields } from '../src/run';
+import type { AttemptIdentity, TestCaseEntry } from '../src/test-case';
+import { ACCEPTED, AT_ONCE, field, fileBytes, startService, type Received, type Reply, type Service } from './service';
+
+const silent = createLog(false, () => process.stdout);
+const RUN = { projectName: 'shop', status: 'failed', clientRunId: 'run-0001', metadata: { a: 1 } } as unknown as RunFields;
+
+function attempt(title: string, files: AttachmentFile[] = [], evidence = ''): OutgoingAttempt {
+  const identity = { title, location: 'a.spec.ts:1:1', retries: 0 } as unknown as AttemptIdentity;
+  return { identity, entry: { type: 'complete', ...identity, testSource: evidence } as unknown as TestCaseEntry, files };
+}
+
+function attachment(name: string, bytes: Buffer): AttachmentFile {
+  return {
+    kind: 'attachment', name, contentType: 'text/plain', originalName: `${name}.txt`,
+    content: { kind: 'bytes', bytes, size: bytes.length },
+  };
+}
+
+function traceFile(bytes: string): AttachmentFile {
+  const file = path.join(mkdtempSync(path.join(tmpdir(), 'callboard-trace-')), 'trace.zip');
+  writeFileSync(file, bytes);
+  return {
+    kind: 'trace', name: 'trace', contentType: 'application/zip', originalName: 'trace.zip',
+    content: { kind: 'file', path: file, size: bytes.length },
+  };
+}
+
+async function deliver(service: Service, attempts: OutgoingAttempt[]): ReturnType<typeof deliverRun> {
+  const client = createClient(service.url, { kind: 'key', apiKey: 'pd_1' }, silent);
+  return deliverRun({ client, deadline: deadlineIn(10_000), log: silent, run: RUN, attempts });
+}
+
+async function withService(
+  reply: (request: Received, count: number) => Reply, check: (service: Service) => Promise<void>,
+): Promise<void> {
+  const service = await startService(reply);
+  try {
+    await check(service);
+  } finally {
+    await service.close();
+  }
+}
+
+const titles = (cases: unknown): string[] => (cases as { title: string }[]).map(({ title }) => title);
+
+test('a run without files is one compressed submission', () => withService(() => ({}), async (service) => {
+  const delivered = await deliver(service, [attempt('one'), attempt('two')]);
+  assert.equal(delivered.runId, 7);
+  assert.deepEqual(service.paths(), ['test-runs/submit']);
+  const [request] = service.received;
+  assert.equal(request!.headers['content-encoding'], 'gzip');
+  assert.equal(request!.headers.authorization, 'Bearer pd_1');
+  assert.equal(request!.json['projectName'], 'shop');
+  assert.deepEqual(titles(request!.json['testCases']), ['one', 'two']);
+}));
+
+test('a run with files is one upload that names each file by its attempt', () => withService(() => ({}), async (service) => {
+  const image = Buffer.from([0, 13, 10, 255, 45, 45]);
+  await deliver(service, [attempt('one'), attempt('two', [traceFile('zip bytes'), attachment('a "b"', image), attachment('c', image)])]);
+  assert.deepEqual(service.paths(), ['test-runs/upload']);
+  const { form, headers } = service.received[0]!;
+  assert.ok(Number(headers['content-length']) > 0, 'the length is known in advance');
+  assert.deepEqual([...form.keys()], [
+    'projectName', 'testRun', 'testCases', 'trace_hashes', 'trace_1', 'attach_meta_1', 'attach_file_1', 'attach_file_1']);
+  assert.deepEqual(field(form, 'trace_hashes'), { 1: createHash('sha256').update('zip bytes').digest('hex') });
+  assert.equal((await fileBytes(form.get('trace_1'))).toString(), 'zip bytes');
+  assert.deepEqual(field(form, 'attach_meta_1'), [
+    { name: 'a "b"', contentType: 'text/plain', originalName: 'a "b".txt' },
+    { name: 'c', contentType: 'text/plain', originalName: 'c.txt' }]);
+  assert.deepEqual(await fileBytes(form.getAll('attach_file_1')[1] ?? null), image);
+}));
+
+test('large files follow their results in bounded uploads of the same run', () => withService(() => ({}), async (service) => {
+  const big = Buffer.alloc(12 * 1024 * 1024, 1);
+  const attempts = [0, 1, 2, 3].map((index) => attempt(`test ${index}`, [attachment('big', big)]));
+  const delivered = await deliver(service, attempts);
+  assert.deepEqual(service.paths(), ['test-runs/submit', 'test-runs/upload', 'test-runs/upload']);
+  assert.deepEqual({ sent: delivered.filesSent, lost: delivered.filesLost }, { sent: 4, lost: 0 });
+  const uploads = service.received.slice(1).map(({ form }) => form);
+  assert.deepEqual(uploads.map((form) => titles(field(form, 'testCases'))), [['test 0', 'test 1'], ['test 2', 'test 3']]);
+  for (const form of uploads) assert.equal(field<RunFields>(form, 'testRun').clientRunId, 'run-0001');
+}));
+
+test('hundreds of files are split by number', () => withService(() => ({}), async (service) => {
+  const many = Array.from({ length: 450 }, (_, index) => attachment(`file ${index}`, Buffer.from('x')));
+  await deliver(service, [attempt('one', many)]);
+  assert.deepEqual(service.paths(), ['test-runs/submit', 'test-runs/upload', 'test-runs/upload', 'test-runs/upload']);
+}));
+
+test('results too large for the server are halved until they fit', () => withService(
+  ({ json }) => ((json['testCases'] as unknown[]).length > 1 ? { status: 413, body: {} } : {}),
+  async (service) => {
+    await deliver(service, [attempt('one'), attempt('two'), attempt('three')]);
+    const accepted = service.received.map(({ json }) => titles(json['testCases'])).filter((each) => each.length === 1);
+    assert.deepEqual(accepted.flat(), ['one', 'two', 'three']);
+  }));
+
+test('one result too large for the server goes without its evidence', () => withService(
+  ({ json }) => (JSON.stringify(json).includes('source') ? { status: 413, body: {} } : {}),
+  async (service) => {
+    await deliver(service, [attempt('one', [], 'source')]);
+    assert.deepEqual(titles(service.received.at(-1)!.json['testCases']), ['one']);
+  }));
+
+test('when files are refused, the results are sent without them', () => withService(
+  ({ path: where }) => (where.endsWith('upload') ? { status: 422, body: { message: 'no' } } : {}),
+  async (service) => {
+    const delivered = await deliver(service, [attempt('one', [attachment('a', Buffer.from('1')), attachment('b', Buffer.from('2'))])]);
+    assert.equal(delivered.runId, ACCEPTED.runId);
+    assert.equal(delivered.filesLost, 2);
+    assert.equal(service.paths()[1], 'test-runs/submit');
+  }));
+
+test('a busy or broken server is asked again', () => withService(
+  (_, count) => (count === 1 ? { status: 429, headers: AT_ONCE } : count === 2 ? { status: 503, headers: AT_ONCE } : {}),
+  async (service) => {
+    assert.equal((await deliver(service, [attempt('one')])).runId, 7);
+    assert.equal(service.received.length, 3);
+  }));
+
+test('a refusal is final and carries the sentence of the server', () => withService(
+  () => ({ status: 403, body: { message: 'You have no access to this project.' } }),
+  async (service) => {
+    await assert.rejects(deliver(service, [attempt('one', [attachment('a', Buffer.from('1'))])]), (error) =>
+      error instanceof RequestFailed && error.status === 403 && error.message === 'HTTP 403: You have no access to this project.');
+    assert.equal(service.received.length, 1);
+  }));
+
+test('with a password it logs in once, reuses the session and renews it when it ended', () => withService(
+  ({ path: where }, count) => (where === '/api/auth/login'
+    ? { body: { success: true }, headers: { 'set-cookie': [`sid=${count}; Path=/; HttpOnly`, 'b=2'] } }
+    : count === 4 ? { status: 401, body: {} } : {}),
+  async (service) => {
+    const client = createClient(service.url, { kind: 'password', username: 'ada', password: 'secret' }, silent);
+    for (const status of ['first', 'second', 'third']) {
+      await client.send('/api/test-runs/submit', jsonBody({ status }), deadlineIn(5_000));
+    }
+    assert.deepEqual(service.paths(), [
+      'auth/login', 'test-runs/submit', 'test-runs/submit', 'test-runs/submit', 'auth/login', 'test-runs/submit']);
+    assert.deepEqual(service.received[0]!.json, { username: 'ada', password: 'secret' });
+    assert.deepEqual(service.received.slice(3).map(({ headers }) => headers.cookie), ['sid=1; b=2', undefined, 'sid=5; b=2']);
+    assert.equal(service.received.at(-1)!.json['status'], 'third');
+  }));
+
+test('an answer that is not from the service is a failure, not a run', () => withService(
+  () => ({ body: 'a login page' }),
+  async (service) => {
+    await assert.rejects(deliver(service, [attempt('one')]), /is this the address of the service/);
+  }));

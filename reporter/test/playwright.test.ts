@@ -1,0 +1,223 @@
+/**
+ * The whole reporter under a real Playwright (without browsers): a suite is copied into a
+ * folder that has the package installed the way a user has it.
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { RunFields } from '../src/run';
+import type { TestCaseEntry } from '../src/test-case';
+import { field, fileBytes, startService, unpack, type Service } from './service';
+
+const PACKAGE = path.resolve(__dirname, '../..');
+const CLI = path.join(PACKAGE, 'node_modules/@playwright/test/cli.js');
+
+function installedSuite(type: 'commonjs' | 'module'): string {
+  const dir = realpathSync(mkdtempSync(path.join(tmpdir(), 'callboard-suite-')));
+  cpSync(path.join(PACKAGE, 'test/suite'), dir, { recursive: true });
+  writeFileSync(path.join(dir, 'package.json'), JSON.stringify({ name: 'sample-shop', type }));
+  mkdirSync(path.join(dir, 'node_modules/@playwright'), { recursive: true });
+  symlinkSync(PACKAGE, path.join(dir, 'node_modules/callboard-reporter'));
+  symlinkSync(path.join(PACKAGE, 'node_modules/@playwright/test'), path.join(dir, 'node_modules/@playwright/test'));
+  return dir;
+}
+
+function playwright(dir: string, args: string[], env: Record<string, string> = {}): Promise<{
+  exitCode: number; stdout: string; lines: string[];
+}> {
+  const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) =>
+    !/^(SERVICE_|GITHUB_|PLAYWRIGHT_|NODE_TEST_CONTEXT$|CI$)/.test(name)));
+  return new Promise((resolve) => {
+    execFile(process.execPath, [CLI, 'test', ...args], { cwd: dir, env: { ...inherited, ...env } }, (error, stdout, stderr) => {
+      const lines = `${stdout}${stderr}`.split('\n').filter((line) => line.startsWith('[callboard]'));
+      resolve({ exitCode: error ? Number(error.code) : 0, stdout, lines });
+    });
+  });
+}
+
+describe('a run under a CommonJS configuration', () => {
+  let service: Service;
+  let dir: string;
+  let finished: Awaited<ReturnType<typeof playwright>>;
+  let run: RunFields;
+  let cases: TestCaseEntry[];
+
+  before(async () => {
+    service = await startService();
+    dir = installedSuite('commonjs');
+    finished = await playwright(dir, ['-c', 'playwright.config.cjs'], {
+      SERVICE_URL: service.url, SERVICE_LABEL: 'nightly', SERVICE_OUTPUT_FILE: 'out/run.json', CI: '1',
+    });
+    run = field(service.received[0]!.form, 'testRun');
+    cases = field(service.received[0]!.form, 'testCases');
+  });
+
+  after(() => service.close());
+
+  const entriesOf = (title: string): TestCaseEntry[] => cases.filter((entry) => entry.title === title);
+  const entryOf = (title: string): TestCaseEntry => {
+    assert.equal(entriesOf(title).length, 1, title);
+    return entriesOf(title)[0]!;
+  };
+
+  test('keeps its exit code and says in one line where it is', () => {
+    assert.equal(finished.exitCode, 1);
+    assert.deepEqual(finished.lines, [`[callboard] run: ${service.url}/test-runs/7`]);
+  });
+
+  test('is sent once, then its HTML report', () => {
+    assert.deepEqual(service.paths(), ['test-runs/upload', 'test-runs/upload']);
+    assert.equal(service.received[1]!.form.get('testRunId'), '7');
+    assert.equal(field<RunFields>(service.received[1]!.form, 'testRun').status, 'already-submitted');
+  });
+
+  test('the report archive holds the report as it was written', async () => {
+    const archive = unpack(await fileBytes(service.received[1]!.form.get('report_html')));
+    assert.deepEqual(archive.get('index.html'), readFileSync(path.join(dir, 'report/index.html')));
+    assert.ok([...archive.keys()].some((name) => /^data\/[^\\]+$/.test(name)), [...archive.keys()].join());
+  });
+
+  test('describes the run in tests, not in attempts', () => {
+    const { metadata, startTime, duration, instanceId, clientRunId, ...fixed } = run;
+    assert.deepEqual(fixed, {
+      projectName: 'sample-shop', status: 'failed', label: 'nightly', isFullRun: true, filterDetails: null,
+      totalTests: 7, passedTests: 3, failedTests: 2, timedOutTests: 1, skippedTests: 1, didNotRunTests: 1, flakyTests: 1,
+      plannedTests: 7, playwrightVersion: '1.65.1', reporterVersion: '0.1.0',
+    });
+    assert.ok(Date.parse(startTime) > 0 && duration > 0);
+    assert.match(instanceId, /^[0-9a-f]{16}$/);
+    assert.match(clientRunId, /^[A-Za-z0-9-]{8,64}$/);
+    assert.deepEqual(metadata!['tags'], ['sample']);
+    assert.deepEqual(metadata!['customData'], { team: 'core' });
+    assert.deepEqual(metadata!['ci'], { provider: 'Unknown CI', detected: true });
+  });
+
+  test('secrets of the configuration stay where they are', () => {
+    assert.ok(!JSON.stringify([run, cases]).includes('secret'));
+  });
+
+  test('has one entry per attempt, each with the history up to it', () => {
+    const [first, second] = entriesOf('fails once, with files');
+    assert.deepEqual(entriesOf('fails once, with files').map((entry) => [entry.retries, entry.status]), [[0, 'failed'], [1, 'passed']]);
+    assert.deepEqual(first!.attempts.map(({ retry, status }) => [retry, status]), [[0, 'failed']]);
+    assert.deepEqual(second!.attempts.map(({ retry, status }) => [retry, status]), [[0, 'failed'], [1, 'passed']]);
+    assert.equal(second!.attempts[0]!.startedAt, first!.startedAt);
+    assert.deepEqual(second!.suitePath, ['Files']);
+  });
+
+  test('its files are with their attempts, data of fixtures is not a file', async () => {
+    const { form } = service.received[0]!;
+    for (const entry of entriesOf('fails once, with files')) {
+      const index = cases.indexOf(entry);
+      assert.equal((await fileBytes(form.get(`trace_${index}`))).toString(), `trace of attempt ${entry.retries}`);
+      assert.deepEqual(field<{ name: string }[]>(form, `attach_meta_${index}`).map(({ name }) => name), [
+        'note', ...(entry.status === 'failed' ? ['error-context'] : [])]);
+      assert.equal((await fileBytes(form.get(`attach_file_${index}`))).toString(), `note ${entry.retries}`);
+    }
+  });
+
+  test('a passed test tells its place, steps, tags, annotations, output and browser', () => {
+    const { location, status, steps, tags, testAnnotations, stdout, browser, error, testSource, expectedStatus } = entryOf('prints and steps');
+    assert.deepEqual(
+      { location, status, tags, testAnnotations, stdout, browser, error, testSource, expectedStatus },
+      {
+        location: 'sample.spec.ts:4:1', status: 'passed', tags: ['fast'], stdout: 'hello from the test\n', error: null,
+        testAnnotations: [{ type: 'link', description: 'https://example.com/1' }], testSource: null, expectedStatus: 'passed',
+        browser: { projectName: 'plain', browserName: 'chromium', viewport: { width: 800, height: 600 } },
+      });
+    const titles = steps.map(({ title }) => title);
+    assert.equal(titles.indexOf('inner'), titles.indexOf('outer') + 1);
+  });
+
+  test('a failed test tells its error, where it is, and the source around it', () => {
+    const { error, testSource, testSourceFrames } = entryOf('breaks');
+    assert.match(error!, /Received[\s\S]*\n {4}at sample\.spec\.ts:26:20$/);
+    assert.match(testSource!, /^\* {3}25 \| {3}test\('breaks'/m);
+    assert.match(testSource!, /^> {3}26 \| {5}expect\('left'\)/m);
+    assert.deepEqual(testSourceFrames.map(({ file, line }) => [file, line]), [['sample.spec.ts', 26]]);
+  });
+
+  test('a test that never got its turn did not run, and says which failure blocked it', () => {
+    const { status, didNotRunReason, blockedBy, suiteConfig } = entryOf('comes after');
+    assert.deepEqual({ status, didNotRunReason, blockedBy, suiteConfig }, {
+      status: 'didnotrun', didNotRunReason: 'previous-failure', blockedBy: 'sample.spec.ts:25:3',
+      suiteConfig: [{ mode: 'serial', annotations: [] }],
+    });
+    assert.equal(entryOf('is skipped').status, 'skipped');
+  });
+
+  test('an expected failure is sent as it happened, with what was expected', () => {
+    const { status, expectedStatus } = entryOf('fails as expected');
+    assert.deepEqual({ status, expectedStatus }, { status: 'failed', expectedStatus: 'failed' });
+  });
+
+  test('a timed-out test names the step it was stuck in', () => {
+    const [entry] = entriesOf('hangs');
+    assert.equal(entry!.status, 'timedOut');
+    assert.equal(entry!.timeout, 200);
+    assert.equal(entry!.slowestStep, 'waits for nothing');
+    assert.ok(entry!.slowestStepDuration! >= 100);
+    assert.match(entry!.error!, /Test timeout of 200ms exceeded[\s\S]*\n {4}at sample\.spec\.ts:41:\d+$/);
+  });
+
+  test('leaves a file for later steps of the pipeline', () => {
+    assert.deepEqual(JSON.parse(readFileSync(path.join(dir, 'out/run.json'), 'utf8')), {
+      runUrl: `${service.url}/test-runs/7`, runId: 7, projectId: 3, projectName: 'sample-shop', status: 'failed', ciBuildUrl: null,
+    });
+  });
+});
+
+describe('a run under an ES module configuration', () => {
+  const only = ['-c', 'playwright.config.mjs', '-g', 'prints and steps'];
+
+  test('is sent, and leaves the JSON another reporter prints on stdout readable', async () => {
+    const service = await startService();
+    const dir = installedSuite('module');
+    const { exitCode, stdout, lines } = await playwright(dir, only, { SERVICE_URL: service.url });
+    await service.close();
+    assert.equal(exitCode, 0);
+    assert.deepEqual(service.paths(), ['test-runs/submit']);
+    assert.deepEqual(service.received[0]!.json['filterDetails'], { grep: 'prints and steps' });
+    assert.equal((JSON.parse(stdout) as { stats: { expected: number } }).stats.expected, 1);
+    assert.equal(lines.length, 1);
+  });
+
+  test('ends as it would have when the server breaks, is gone or hangs', async () => {
+    const dir = installedSuite('module');
+    const broken = await startService(() => ({ status: 500, body: {} }));
+    for (const url of [broken.url, 'http://127.0.0.1:9']) {
+      const { exitCode, lines } = await playwright(dir, only, { SERVICE_URL: url, SERVICE_FINALIZE_TIMEOUT: '300' });
+      assert.equal(exitCode, 0);
+      assert.equal(lines.length, 1, lines.join('\n'));
+    }
+    await broken.close();
+  });
+
+  test('an address that hangs is given up after finalizeTimeout', async () => {
+    const dir = installedSuite('module');
+    const { createServer } = await import('node:net');
+    const hanging = createServer(() => undefined);
+    await new Promise<void>((resolve) => hanging.listen(0, '127.0.0.1', resolve));
+    const address = hanging.address();
+    assert.ok(address && typeof address === 'object');
+    const { exitCode, lines } = await playwright(dir, only, {
+      SERVICE_URL: `http://127.0.0.1:${address.port}`, SERVICE_FINALIZE_TIMEOUT: '300',
+    });
+    hanging.close();
+    assert.equal(exitCode, 0);
+    assert.match(lines.join(), /not finished within finalizeTimeout/);
+  });
+
+  test('listing tests, and running them without an address, sends and says nothing', async () => {
+    const service = await startService();
+    const dir = installedSuite('module');
+    const listed = await playwright(dir, [...only, '--list'], { SERVICE_URL: service.url });
+    const off = await playwright(dir, only);
+    await service.close();
+    assert.deepEqual([...listed.lines, ...off.lines], []);
+    assert.deepEqual(service.received, []);
+  });
+});

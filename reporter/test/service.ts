@@ -1,0 +1,87 @@
+/** A service for tests: remembers what it was sent and answers what the test wants. */
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+
+export interface Received {
+  path: string;
+  headers: http.IncomingHttpHeaders;
+  json: Record<string, unknown>;
+  form: FormData;
+}
+
+export interface Reply {
+  status?: number;
+  body?: unknown;
+  headers?: Record<string, string | string[]>;
+}
+
+export interface Service {
+  url: string;
+  received: Received[];
+  paths(): string[];
+  close(): Promise<void>;
+}
+
+export const ACCEPTED = { success: true, runId: 7, testRunId: 7, projectId: 3, status: 'failed' };
+
+/** `retry-after: 0` lets the reporter try again at once. */
+export const AT_ONCE = { 'retry-after': '0' };
+
+export async function startService(reply: (request: Received, count: number) => Reply = () => ({})): Promise<Service> {
+  const received: Received[] = [];
+  const server = http.createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const entry = await decode(request, Buffer.concat(chunks));
+    received.push(entry);
+    const { status = 200, body = ACCEPTED, headers = {} } = reply(entry, received.length);
+    response.writeHead(status, { 'content-type': 'application/json', ...headers });
+    response.end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received,
+    paths: () => received.map(({ path }) => path.replace('/api/', '')),
+    close: () => new Promise((resolve) => {
+      server.closeAllConnections();
+      server.close(() => resolve());
+    }),
+  };
+}
+
+async function decode(request: http.IncomingMessage, raw: Buffer): Promise<Received> {
+  const type = request.headers['content-type'] ?? '';
+  const bytes = request.headers['content-encoding'] === 'gzip' ? gunzipSync(raw) : raw;
+  return {
+    path: request.url ?? '',
+    headers: request.headers,
+    json: type.startsWith('application/json') ? JSON.parse(bytes.toString('utf8')) as Record<string, unknown> : {},
+    form: type.startsWith('multipart/')
+      ? await new Response(new Uint8Array(bytes), { headers: { 'content-type': type } }).formData()
+      : new FormData(),
+  };
+}
+
+export function field<T>(form: FormData, name: string): T {
+  return JSON.parse(String(form.get(name))) as T;
+}
+
+export async function fileBytes(value: ReturnType<FormData['get']>): Promise<Buffer> {
+  if (value === null || typeof value === 'string') throw new Error('expected a file part');
+  return Buffer.from(await value.arrayBuffer());
+}
+
+/** The records of a report archive, by path. */
+export function unpack(archive: Buffer): Map<string, Buffer> {
+  const bytes = gunzipSync(archive);
+  const entries = new Map<string, Buffer>();
+  for (let at = 0; at < bytes.length;) {
+    const nameEnd = at + 4 + bytes.readUInt32LE(at);
+    const end = nameEnd + 4 + bytes.readUInt32LE(nameEnd);
+    entries.set(bytes.toString('utf8', at + 4, nameEnd), bytes.subarray(nameEnd + 4, end));
+    at = end;
+  }
+  return entries;
+}

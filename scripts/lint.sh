@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# What can be said about the code without running it.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
+
+step "Rust tools" scripts/prerequisites.sh rust || sum_up
+step "Formatting" cargo fmt --all --check || true
+step "Lints" cargo clippy --locked --workspace --all-targets --quiet -- -D warnings || true
+step "Dependencies" scripts/deny.sh || true
+sum_up

@@ -1,0 +1,90 @@
+# Sourced by the other scripts: sections, timed steps and their sum, and the
+# sentences a script ends with when something is missing. Runs from the root of
+# the repository.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+PASSED=0
+FAILED=0
+FAILED_STEPS=()
+
+# say <sentence>: one line about what is going on.
+say() { printf '%s\n' "$*"; }
+
+# die <sentence>: ends the script; the sentence names what is missing.
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# need <command> <what to do>: ends the script when a command is missing.
+need() { command -v "$1" >/dev/null 2>&1 || die "$1 is missing: $2"; }
+
+need_rust() {
+  need cargo "install Rust 1.95 or newer, see https://rustup.rs"
+  need cc "install a C compiler, on Debian: apt-get install build-essential"
+}
+
+need_node() {
+  need node "install Node.js 20 or newer, see https://nodejs.org"
+  need npm "install npm, it comes with Node.js"
+}
+
+# step <name> <command...>: runs a command under a heading and counts how it ended.
+# The command has to be a program or script: in a function `set -e` would not hold.
+step() {
+  local name=$1 started=$SECONDS code=0
+  shift
+  printf '\n=== %s\n' "$name"
+  "$@" || code=$?
+  if [ "$code" -eq 0 ]; then
+    PASSED=$((PASSED + 1))
+    printf -- '--- %s: passed in %d s\n' "$name" "$((SECONDS - started))"
+  else
+    fail_step "$name" "failed after $((SECONDS - started)) s with exit code $code"
+    return 1
+  fi
+}
+
+# fail_step <name> <reason>: counts a step that failed, or could not run.
+fail_step() {
+  FAILED=$((FAILED + 1))
+  FAILED_STEPS+=("$1")
+  printf -- '--- %s: %s\n' "$1" "$2"
+}
+
+# sum_up: prints the sum and ends the script with it.
+sum_up() {
+  printf '\n=== All steps after %d min %02d s\n' "$((SECONDS / 60))" "$((SECONDS % 60))"
+  local name
+  for name in ${FAILED_STEPS[@]+"${FAILED_STEPS[@]}"}; do printf 'failed: %s\n' "$name"; done
+  printf '%d passed, %d failed\n' "$PASSED" "$FAILED"
+  [ "$FAILED" -eq 0 ] || exit 1
+  exit 0
+}
+
+# as_root <command...>: through sudo where this is not root already.
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else
+    need sudo "run this as root, or install sudo, so that packages can be installed"
+    sudo -n "$@"
+  fi
+}
+
+# apt_install <package...>: Debian packages, from a fresh index.
+apt_install() {
+  need apt-get "install these packages in the way of this system, then try again: $*"
+  say "Installing from the system's packages: $*"
+  as_root apt-get update -qq </dev/null
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" </dev/null >/dev/null
+}
+
+# without_settings <command...>: without the SERVICE_ and AWS_ settings of whoever runs this.
+without_settings() {
+  local unset_flags=() name
+  while read -r name; do unset_flags+=(-u "$name"); done < <(compgen -e | grep -E '^(SERVICE_|AWS_)|^PORT$' || true)
+  env ${unset_flags[@]+"${unset_flags[@]}"} "$@"
+}
+
+# Where cargo puts what it builds.
+target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-target}"; }

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Installs what the tests need, runs all of them and sums up. A step that fails
+# does not stop those that do not need it.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
+
+say "Rust checks and tests on SQLite and PostgreSQL, the reporter's tests, then a real Playwright run on both."
+need_rust
+need_node
+
+server_folder=
+stop_server() {
+  if [ -n "$server_folder" ]; then scripts/postgres.sh stop "$server_folder"; fi
+}
+trap stop_server EXIT
+
+built=false
+step "Rust tools" scripts/prerequisites.sh rust || sum_up
+step "Formatting" cargo fmt --all --check || true
+# One build serves the tests and the services that the tests start.
+if step "Build of everything, tests included" cargo build --locked --workspace --all-targets; then built=true; fi
+step "Lints" cargo clippy --locked --workspace --all-targets --quiet -- -D warnings || true
+
+# The server of TEST_DATABASE_URL, else one on this machine, else our own.
+find_server() {
+  local finder
+  finder=$(target_dir)/debug/callboard-test-database
+  if TEST_DATABASE_URL=$("$finder" server); then
+    say "Using the server at $TEST_DATABASE_URL"
+  elif [ -n "${given_url}" ]; then
+    return 1
+  else
+    server_folder=$(mktemp -d)
+    scripts/postgres.sh start "$server_folder" || return 1
+    TEST_DATABASE_URL=$(cat "$server_folder/url")
+  fi
+  export TEST_DATABASE_URL
+}
+
+given_url=${TEST_DATABASE_URL:-}
+has_server=false
+if $built; then
+  printf '\n=== PostgreSQL\n'
+  if find_server; then
+    has_server=true
+    PASSED=$((PASSED + 1))
+  else
+    fail_step "PostgreSQL" "no server to test with"
+  fi
+fi
+
+if $built && $has_server; then
+  if cargo nextest --version >/dev/null 2>&1; then
+    step "Rust tests" cargo nextest run --locked --workspace --no-fail-fast || true
+  else
+    step "Rust tests" cargo test --locked --workspace --all-targets --no-fail-fast || true
+  fi
+else
+  fail_step "Rust tests" "not run, see above"
+fi
+
+reporter=false
+if step "Packages of the reporter" scripts/prerequisites.sh npm reporter; then
+  if step "Build of the reporter" npm --prefix reporter run build; then reporter=true; fi
+  step "Tests of the reporter" npm --prefix reporter test || true
+fi
+
+browser=false
+if step "Browser" scripts/prerequisites.sh browser; then browser=true; fi
+
+if $built && $has_server && $reporter && $browser && step "Packages of the end-to-end tests" scripts/prerequisites.sh npm tests/e2e; then
+  step "End to end with SQLite" scripts/end-to-end.sh sqlite || true
+  step "End to end with PostgreSQL" scripts/end-to-end.sh postgres || true
+else
+  fail_step "End to end" "not run, see above"
+fi
+
+sum_up

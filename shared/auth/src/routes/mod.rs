@@ -1,0 +1,275 @@
+//! The route table: the only source of who may call what. Handlers are
+//! mounted by [`RouteId`], so a handler without a row does not compile; a row
+//! without a handler fails a test. The rows are in `table.rs`.
+
+mod table;
+
+pub use table::{ROUTES, RouteId};
+
+use crate::principal::Role;
+
+/// One route.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    /// Its name in code.
+    pub id: RouteId,
+    /// The method; a `Get` row also answers HEAD.
+    pub method: Method,
+    /// The path as axum writes it, e.g. `/api/test-runs/{id}`.
+    pub pattern: &'static str,
+    /// Who is admitted.
+    pub access: Access,
+    /// How the project that access is checked against is found.
+    pub project: ProjectSource,
+    /// Which credentials count.
+    pub credentials: Credentials,
+    /// Refused to API keys: a person has to be signed in.
+    pub session_only: bool,
+    /// Changes stored data; refused while the schema is behind this version.
+    pub mutates: bool,
+    /// How large a body may be.
+    pub body_limit: BodyLimit,
+    /// The class its calls are counted under; counting starts with accounts.
+    pub rate: Option<RateClass>,
+    /// Which pages of other origins may call it.
+    pub origins: OriginRule,
+}
+
+/// Methods in use. HEAD runs the GET row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Reads.
+    Get,
+    /// Writes, or asks with a body.
+    Post,
+}
+
+impl Method {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+        }
+    }
+}
+
+/// Who is admitted to a route.
+#[derive(Debug, Clone, Copy)]
+pub enum Access {
+    /// Everyone; a bad credential is ignored.
+    Public,
+    /// Signed-in callers of these roles.
+    Roles(Roles),
+    /// The file grant in the path opens what it names.
+    Grant,
+}
+
+/// A list of roles that is not empty. The field is private and [`Roles::of`]
+/// refuses an empty list while compiling, so no route can forget its roles.
+#[derive(Debug, Clone, Copy)]
+pub struct Roles(&'static [Role]);
+
+impl Roles {
+    /// Administrators, reporters and users.
+    pub const ALL: Self = Self::of(&[Role::Administrator, Role::Reporter, Role::User]);
+    /// Those who send results and triage.
+    pub const REPORTING: Self = Self::of(&[Role::Administrator, Role::Reporter]);
+
+    /// A list of roles; an empty one does not compile in a constant.
+    #[must_use]
+    pub const fn of(roles: &'static [Role]) -> Self {
+        assert!(!roles.is_empty(), "a route must list at least one role");
+        Self(roles)
+    }
+
+    /// Whether a role is on the list.
+    #[must_use]
+    pub fn contains(self, role: Role) -> bool {
+        self.0.contains(&role)
+    }
+
+    /// The roles.
+    #[must_use]
+    pub const fn as_slice(self) -> &'static [Role] {
+        self.0
+    }
+}
+
+/// How a request names the project whose scope is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProjectSource {
+    /// Instance-wide: there is no project.
+    None,
+    /// `{id}` is a project id.
+    FromPath,
+    /// `{id}` or the path names an entity that belongs to one project.
+    FromEntity(Entity),
+    /// The first of these body fields that is present names it.
+    FromBody(&'static [&'static str]),
+    /// A list: the scope is part of the SQL.
+    Listed,
+}
+
+/// Entities that belong to exactly one project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entity {
+    /// A test run.
+    Run,
+    /// A test case.
+    TestCase,
+    /// An execution.
+    Execution,
+    /// A stored file.
+    File,
+}
+
+/// Which credentials a route looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credentials {
+    /// API key headers or the session cookie.
+    Any,
+    /// API key headers only.
+    HeaderOnly,
+}
+
+/// How large a request body may be. Inflated bytes count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyLimit {
+    /// A number of bytes that is part of the contract.
+    Fixed(u64),
+    /// `SERVICE_INGEST_MAX_SUBMIT_BYTES`.
+    Submit,
+    /// `SERVICE_UPLOAD_MAX_BYTES`.
+    Upload,
+}
+
+/// Classes of calls that share a rate limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RateClass {
+    /// Password attempts.
+    Login,
+    /// Messages to the MCP endpoint.
+    Mcp,
+}
+
+/// Which origins may send unsafe requests from a browser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OriginRule {
+    /// The service's own and the configured ones.
+    Site,
+    /// The MCP endpoint's list: also loopback pages, which is where agents run.
+    Mcp,
+}
+
+const KIB: u64 = 1024;
+
+/// Rows start as a read for all roles and say what differs.
+const fn get(pattern: &'static str) -> Row {
+    Row {
+        method: Method::Get,
+        pattern,
+        access: Access::Roles(Roles::ALL),
+        project: ProjectSource::None,
+        credentials: Credentials::Any,
+        mutates: false,
+        body_limit: BodyLimit::Fixed(1024 * KIB),
+        rate: None,
+        origins: OriginRule::Site,
+    }
+}
+
+/// A POST that changes stored data.
+const fn post(pattern: &'static str) -> Row {
+    Row {
+        method: Method::Post,
+        mutates: true,
+        ..get(pattern)
+    }
+}
+
+/// A row before it has its id.
+#[derive(Clone, Copy)]
+struct Row {
+    method: Method,
+    pattern: &'static str,
+    access: Access,
+    project: ProjectSource,
+    credentials: Credentials,
+    mutates: bool,
+    body_limit: BodyLimit,
+    rate: Option<RateClass>,
+    origins: OriginRule,
+}
+
+impl Row {
+    const fn public(mut self) -> Self {
+        self.access = Access::Public;
+        self
+    }
+
+    const fn reporting(mut self) -> Self {
+        self.access = Access::Roles(Roles::REPORTING);
+        self
+    }
+
+    const fn grant(mut self) -> Self {
+        self.access = Access::Grant;
+        self
+    }
+
+    const fn project(mut self, project: ProjectSource) -> Self {
+        self.project = project;
+        self
+    }
+
+    const fn of(self, entity: Entity) -> Self {
+        self.project(ProjectSource::FromEntity(entity))
+    }
+
+    const fn in_project(self) -> Self {
+        self.project(ProjectSource::FromPath)
+    }
+
+    const fn listed(self) -> Self {
+        self.project(ProjectSource::Listed)
+    }
+
+    const fn body(mut self, limit: BodyLimit) -> Self {
+        self.body_limit = limit;
+        self
+    }
+
+    const fn changes_nothing(mut self) -> Self {
+        self.mutates = false;
+        self
+    }
+
+    const fn rate(mut self, class: RateClass) -> Self {
+        self.rate = Some(class);
+        self
+    }
+
+    const fn mcp(mut self) -> Self {
+        self.credentials = Credentials::HeaderOnly;
+        self.origins = OriginRule::Mcp;
+        self
+    }
+
+    const fn named(self, id: RouteId) -> Route {
+        Route {
+            id,
+            method: self.method,
+            pattern: self.pattern,
+            access: self.access,
+            project: self.project,
+            credentials: self.credentials,
+            session_only: false,
+            mutates: self.mutates,
+            body_limit: self.body_limit,
+            rate: self.rate,
+            origins: self.origins,
+        }
+    }
+}

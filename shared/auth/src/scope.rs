@@ -1,0 +1,141 @@
+//! Which projects a caller reaches. [`Scope`] and [`Authorized`] can be
+//! matched and passed on anywhere, but made only in this crate: a query that
+//! demands one cannot be called without a decision.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use callboard_domain::ids::ProjectId;
+
+/// The projects of a caller.
+///
+/// The variants are `#[non_exhaustive]`, so other crates read them
+/// (`Scope::Projects(ids, ..)`) but cannot write them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Every project, later ones included.
+    #[non_exhaustive]
+    All,
+    /// These projects; possibly none.
+    #[non_exhaustive]
+    Projects(Arc<BTreeSet<ProjectId>>),
+}
+
+impl Scope {
+    /// `None` when all projects are in reach, else the list to put into SQL.
+    #[must_use]
+    pub fn projects(&self) -> Option<Vec<ProjectId>> {
+        match self {
+            Self::All => None,
+            Self::Projects(projects) => Some(projects.iter().copied().collect()),
+        }
+    }
+
+    /// Whether a project is in reach.
+    #[must_use]
+    pub fn contains(&self, project: ProjectId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Projects(projects) => projects.contains(&project),
+        }
+    }
+
+    /// Proof that a project is in reach.
+    ///
+    /// # Errors
+    /// [`Denied::ProjectAccessDenied`] when it is not.
+    pub fn authorize(&self, project: ProjectId) -> Result<Authorized<ProjectId>, Denied> {
+        if self.contains(project) {
+            Ok(Authorized(project))
+        } else {
+            Err(Denied::ProjectAccessDenied)
+        }
+    }
+
+    /// Whether a first submission may create a project: that takes access to
+    /// projects that do not exist yet.
+    #[must_use]
+    pub const fn may_create_projects(&self) -> bool {
+        matches!(self, Self::All)
+    }
+
+    /// The part of this scope that lies in `projects`. Narrowing never adds
+    /// reach.
+    #[must_use]
+    pub fn narrowed_to(&self, projects: impl IntoIterator<Item = ProjectId>) -> Self {
+        let kept = projects
+            .into_iter()
+            .filter(|project| self.contains(*project))
+            .collect();
+        Self::Projects(Arc::new(kept))
+    }
+}
+
+/// A value whose project was found within the caller's scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Authorized<T>(T);
+
+impl<T: Copy> Authorized<T> {
+    /// The value.
+    #[must_use]
+    pub const fn get(&self) -> T {
+        self.0
+    }
+}
+
+impl<T> Authorized<T> {
+    pub(crate) const fn grant(value: T) -> Self {
+        Self(value)
+    }
+}
+
+/// Why a caller is turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// No credential, or none that opens anything.
+    #[error("You have to sign in, or to send an API key.")]
+    AuthenticationRequired,
+    /// The route does not list the caller's role.
+    #[error("Your role does not allow this.")]
+    InsufficientRole,
+    /// The project is not among the caller's.
+    #[error("You have no access to this project.")]
+    ProjectAccessDenied,
+    /// The project does not exist yet and the caller may not create one.
+    #[error(
+        "You have no access to this project, and only a caller with access to all projects creates one."
+    )]
+    ProjectCreationForbidden,
+}
+
+impl Denied {
+    /// The error code on the wire.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::AuthenticationRequired => "authentication_required",
+            Self::InsufficientRole => "insufficient_role",
+            Self::ProjectAccessDenied => "project_access_denied",
+            Self::ProjectCreationForbidden => "project_creation_forbidden",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrowing_never_adds_reach() {
+        let some = Scope::All.narrowed_to([ProjectId(1), ProjectId(2)]);
+        assert!(some.authorize(ProjectId(2)).is_ok());
+        assert_eq!(
+            some.authorize(ProjectId(3)),
+            Err(Denied::ProjectAccessDenied)
+        );
+        let fewer = some.narrowed_to([ProjectId(2), ProjectId(3)]);
+        assert_eq!(fewer.projects(), Some(vec![ProjectId(2)]));
+        assert!(!fewer.may_create_projects());
+        assert_eq!(Scope::All.projects(), None);
+    }
+}

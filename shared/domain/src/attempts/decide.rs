@@ -1,0 +1,250 @@
+//! What a set of attempts says about the execution.
+//!
+//! Invariant: a pure function of the set. A placeholder for a test that did
+//! not run never outweighs a result, the newest generation decides, and the
+//! worst repetition speaks for all.
+
+use std::collections::BTreeMap;
+
+use super::resolve::Resolved;
+use super::{Attempt, AttemptSet};
+use crate::status::{Outcome, TestStatus};
+use crate::time::Timestamp;
+
+/// The execution as its attempts decide it. Durations are milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The attempt whose evidence, error and worker the execution shows: the
+    /// last one of the worst repetition.
+    pub deciding: Attempt,
+    /// Worst over repetitions.
+    pub status: TestStatus,
+    /// Passed in the end, after a failure or after attempts nobody reported.
+    pub flaky: bool,
+    /// Duration of the deciding attempt.
+    pub duration_ms: i64,
+    /// Sum over the attempts that count.
+    pub total_duration_ms: i64,
+    /// Highest retry among the attempts that count.
+    pub retries: u32,
+    /// Earliest start among the attempts that count.
+    pub started_at: Option<Timestamp>,
+    /// The listed attempts for display: those that count first, by repetition
+    /// and retry, superseded ones after them.
+    pub attempts: Vec<AttemptView>,
+    /// Attempts that count or were superseded but are not listed.
+    pub dropped: u32,
+}
+
+/// A listed attempt with its place in the execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptView {
+    /// The attempt.
+    pub attempt: Attempt,
+    /// 0-based repetition: the client's index, else the one worked out.
+    pub repetition: u32,
+    /// An older generation, or a placeholder beside a result: shown, not counted.
+    pub superseded: bool,
+    /// Whether this is the deciding attempt.
+    pub deciding: bool,
+}
+
+impl Decision {
+    /// Status and flaky flag as one value.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        Outcome::of(self.status, self.flaky)
+    }
+}
+
+/// Attempts that followed each other, in order of retry; positions in the
+/// resolved list.
+type Chain = Vec<usize>;
+
+impl AttemptSet {
+    /// Judges the set; `None` when it is empty.
+    #[must_use]
+    pub fn decide(&self) -> Option<Decision> {
+        let resolved = self.resolved();
+        let has_result = resolved.iter().any(|one| !one.attempt.is_did_not_run());
+        let is_considered = |one: &Resolved| !(has_result && one.attempt.is_did_not_run());
+        let newest = resolved
+            .iter()
+            .filter(|one| is_considered(one))
+            .map(|one| one.attempt.generation)
+            .max()?;
+        let counts = |one: &Resolved| is_considered(one) && one.attempt.generation == newest;
+
+        let numbered = repetitions(&resolved, is_considered);
+        let chains: Vec<&Chain> = numbered
+            .iter()
+            .filter(|(generation, _, _)| *generation == newest)
+            .map(|(_, _, chain)| chain)
+            .collect();
+        let last = |chain: &Chain| chain.last().copied();
+        let deciding = chains
+            .iter()
+            .filter_map(|chain| last(chain))
+            .min_by_key(|&position| {
+                let Resolved { attempt, is_listed } = &resolved[position];
+                let start = (attempt.started_at.is_none(), attempt.started_at);
+                (
+                    attempt.status.severity(),
+                    !is_listed,
+                    attempt.is_summary,
+                    start,
+                    position,
+                )
+            })?;
+
+        let counting: Vec<&Attempt> = resolved
+            .iter()
+            .filter(|one| counts(one))
+            .map(|one| &one.attempt)
+            .collect();
+        let status = resolved[deciding].attempt.status;
+        let flaky = status == TestStatus::Passed
+            && (counting.iter().any(|attempt| attempt.flaky_claimed)
+                || chains.iter().any(|chain| had_trouble(chain, &resolved)));
+        Some(Decision {
+            status,
+            flaky,
+            duration_ms: resolved[deciding].attempt.duration_ms,
+            total_duration_ms: counting.iter().fold(0, |sum: i64, attempt| {
+                sum.saturating_add(attempt.duration_ms)
+            }),
+            retries: counting
+                .iter()
+                .map(|attempt| attempt.retry)
+                .max()
+                .unwrap_or(0),
+            started_at: counting
+                .iter()
+                .filter_map(|attempt| attempt.started_at)
+                .min(),
+            attempts: views(&resolved, &numbered, deciding, counts),
+            dropped: self.dropped(),
+            deciding: resolved[deciding].attempt.clone(),
+        })
+    }
+}
+
+/// A passed chain that failed on the way, or whose beginning is unknown.
+fn had_trouble(chain: &Chain, resolved: &[Resolved]) -> bool {
+    let Some((&last, earlier)) = chain.split_last() else {
+        return false;
+    };
+    let is_complete = earlier.len() >= resolved[last].attempt.retry as usize;
+    (resolved[last].attempt.status == TestStatus::Passed && !is_complete)
+        || earlier
+            .iter()
+            .any(|&position| resolved[position].attempt.status.is_failing())
+}
+
+/// Sorts the considered attempts into repetitions: (generation, 0-based
+/// number, chain).
+fn repetitions(
+    resolved: &[Resolved],
+    is_considered: impl Fn(&Resolved) -> bool,
+) -> Vec<(u32, u32, Chain)> {
+    let mut groups: BTreeMap<(u32, Option<u32>), Vec<usize>> = BTreeMap::new();
+    for (position, one) in resolved
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| is_considered(one))
+    {
+        groups
+            .entry((one.attempt.generation, one.attempt.repetition))
+            .or_default()
+            .push(position);
+    }
+    let mut numbered = Vec::new();
+    for ((generation, index), members) in groups {
+        let has_index = index.is_some();
+        for (number, chain) in (0..).zip(chains(resolved, members, has_index)) {
+            numbered.push((generation, index.unwrap_or(number), chain));
+        }
+    }
+    numbered
+}
+
+/// Strings attempts together. An attempt of retry r continues the earliest
+/// chain that ends in a retry r−1 which did not pass and started before; if
+/// there is none it opens its own. Under an index sent by the client a gap or
+/// a passed predecessor does not break the chain, the index says they belong
+/// together; parallel runs of the same index still stay apart.
+fn chains(resolved: &[Resolved], mut members: Vec<usize>, has_index: bool) -> Vec<Chain> {
+    let attempt = |position: usize| &resolved[position].attempt;
+    let start = |position: usize| {
+        (
+            attempt(position).started_at.is_none(),
+            attempt(position).started_at,
+        )
+    };
+    members.sort_by_key(|&position| (attempt(position).retry, start(position), position));
+    let mut chains: Vec<Chain> = Vec::new();
+    for position in members {
+        let current = attempt(position);
+        let ends = |chain: &Chain| chain.last().map(|&last| attempt(last));
+        let continues = |chain: &Chain| {
+            ends(chain).is_some_and(|end| {
+                end.retry.checked_add(1) == Some(current.retry)
+                    && end.status != TestStatus::Passed
+                    && end
+                        .started_at
+                        .zip(current.started_at)
+                        .is_none_or(|(one, next)| one <= next)
+            })
+        };
+        let belongs =
+            |chain: &Chain| has_index && ends(chain).is_some_and(|end| end.retry < current.retry);
+        let earliest = |accepts: &dyn Fn(&Chain) -> bool| {
+            (0..chains.len())
+                .filter(|&at| accepts(&chains[at]))
+                .min_by_key(|&at| (chains[at].first().map(|&first| start(first)), at))
+        };
+        match earliest(&continues).or_else(|| earliest(&belongs)) {
+            Some(at) => chains[at].push(position),
+            None => chains.push(vec![position]),
+        }
+    }
+    chains.sort_by_key(|chain| chain.first().map(|&first| (start(first), first)));
+    chains
+}
+
+fn views(
+    resolved: &[Resolved],
+    numbered: &[(u32, u32, Chain)],
+    deciding: usize,
+    counts: impl Fn(&Resolved) -> bool,
+) -> Vec<AttemptView> {
+    let number_of: BTreeMap<usize, u32> = numbered
+        .iter()
+        .flat_map(|(_, number, chain)| chain.iter().map(move |&position| (position, *number)))
+        .collect();
+    let mut views: Vec<AttemptView> = resolved
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.is_listed)
+        .map(|(position, one)| AttemptView {
+            attempt: one.attempt.clone(),
+            repetition: number_of
+                .get(&position)
+                .copied()
+                .or(one.attempt.repetition)
+                .unwrap_or(0),
+            superseded: !counts(one),
+            deciding: position == deciding,
+        })
+        .collect();
+    views.sort_by_key(|view| {
+        let generation = std::cmp::Reverse(view.attempt.generation);
+        (
+            view.superseded,
+            generation,
+            view.repetition,
+            view.attempt.retry,
+        )
+    });
+    views
+}

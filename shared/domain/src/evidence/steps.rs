@@ -1,0 +1,198 @@
+//! What a test did: its steps and the events of its timeline.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ingest::lenient::{self, element_is_object};
+use crate::text::cut;
+
+pub(super) const MAX_TITLE_CHARS: usize = 500;
+const MAX_STEP_ERROR_CHARS: usize = 2_000;
+const MAX_LOCATION_CHARS: usize = 1_000;
+const MAX_CATEGORY_CHARS: usize = 40;
+
+/// One step of the flattened tree, depth first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Step {
+    /// What the step did, ≤ 500 characters.
+    #[serde(deserialize_with = "lenient::text")]
+    pub title: String,
+    /// Milliseconds.
+    #[serde(deserialize_with = "lenient::duration")]
+    pub duration: i64,
+    /// Kind of step.
+    #[serde(deserialize_with = "lenient::word")]
+    pub category: StepCategory,
+    /// The step's own error.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "lenient::optional_object"
+    )]
+    pub error: Option<StepError>,
+    /// Whether the step failed.
+    #[serde(
+        skip_serializing_if = "std::ops::Not::not",
+        deserialize_with = "lenient::flag"
+    )]
+    pub failed: bool,
+    /// Absolute `file:line:column`.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "lenient::optional_text"
+    )]
+    pub location: Option<String>,
+    /// Epoch milliseconds.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "lenient::optional_moment"
+    )]
+    pub start_time: Option<i64>,
+}
+
+/// Why a step failed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepError {
+    /// Message, ≤ 2,000 characters.
+    #[serde(deserialize_with = "lenient::text")]
+    pub message: String,
+}
+
+/// Kind of a step; unknown words are [`StepCategory::Other`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the variants are the words of the wire format")]
+pub enum StepCategory {
+    Hook,
+    Fixture,
+    Assertion,
+    Wait,
+    Navigation,
+    Action,
+    Input,
+    Api,
+    #[default]
+    Other,
+}
+
+impl TryFrom<&str> for StepCategory {
+    type Error = ();
+
+    fn try_from(word: &str) -> Result<Self, ()> {
+        Ok(match word {
+            "hook" => Self::Hook,
+            "fixture" => Self::Fixture,
+            "assertion" => Self::Assertion,
+            "wait" => Self::Wait,
+            "navigation" => Self::Navigation,
+            "action" => Self::Action,
+            "input" => Self::Input,
+            "api" => Self::Api,
+            _ => return Err(()),
+        })
+    }
+}
+
+/// One event of the timeline: hooks, fixtures, waits and test steps, in newer
+/// clients also actions and expectations.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StepEvent {
+    /// What happened, ≤ 500 characters.
+    #[serde(deserialize_with = "lenient::text")]
+    pub title: String,
+    /// `hook`, `fixture`, `wait`, `test.step`, `expect` or a newer word.
+    #[serde(deserialize_with = "lenient::text")]
+    pub category: String,
+    /// Epoch milliseconds.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "lenient::optional_moment"
+    )]
+    pub started_at: Option<i64>,
+    /// Milliseconds.
+    #[serde(deserialize_with = "lenient::duration")]
+    pub duration: i64,
+    /// How it ended.
+    #[serde(deserialize_with = "lenient::word")]
+    pub status: StepEventStatus,
+    /// `file:line:column`.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "lenient::optional_text"
+    )]
+    pub location: Option<String>,
+    /// The worker it happened in; only sent for steps of the global set-up.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "lenient::optional_count"
+    )]
+    pub worker_index: Option<i64>,
+}
+
+/// How a timeline event ended; a fixed wait is `wasted`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the variants are the words of the wire format")]
+pub enum StepEventStatus {
+    #[default]
+    Passed,
+    Failed,
+    Wasted,
+}
+
+impl TryFrom<&str> for StepEventStatus {
+    type Error = ();
+
+    fn try_from(word: &str) -> Result<Self, ()> {
+        Ok(match word {
+            "passed" => Self::Passed,
+            "failed" => Self::Failed,
+            "wasted" => Self::Wasted,
+            _ => return Err(()),
+        })
+    }
+}
+
+element_is_object!(Step, StepEvent);
+
+/// Keeps the first `max` steps that say what they are.
+pub(super) fn bounded_steps(mut steps: Vec<Step>, max: usize) -> Vec<Step> {
+    steps.retain(|step| !step.title.is_empty());
+    steps.truncate(max);
+    for step in &mut steps {
+        cut_in_place(&mut step.title, MAX_TITLE_CHARS);
+        step.location.iter_mut().for_each(tidy_location);
+        step.error.take_if(|error| error.message.is_empty());
+        if let Some(error) = &mut step.error {
+            cut_in_place(&mut error.message, MAX_STEP_ERROR_CHARS);
+        }
+    }
+    steps
+}
+
+/// Keeps the first `max` events that say what they are.
+#[must_use]
+pub fn bounded_step_events(mut events: Vec<StepEvent>, max: usize) -> Vec<StepEvent> {
+    events.retain(|event| !event.title.is_empty());
+    events.truncate(max);
+    for event in &mut events {
+        cut_in_place(&mut event.title, MAX_TITLE_CHARS);
+        cut_in_place(&mut event.category, MAX_CATEGORY_CHARS);
+        event.location.iter_mut().for_each(tidy_location);
+    }
+    events
+}
+
+fn tidy_location(location: &mut String) {
+    cut_in_place(location, MAX_LOCATION_CHARS);
+    if location.contains('\\') {
+        *location = location.replace('\\', "/");
+    }
+}
+
+pub(super) fn cut_in_place(text: &mut String, max_chars: usize) {
+    if text.len() > max_chars {
+        *text = cut(std::mem::take(text), max_chars);
+    }
+}

@@ -1,0 +1,283 @@
+//! Addresses without secrets: what remains of a URL is scheme, host and path;
+//! user names, passwords, query values and fragments never get past here.
+
+use url::Url;
+
+use crate::text;
+
+const MAX_URL_CHARS: usize = 2_000;
+/// Query keys named in a normalised address.
+const MAX_QUERY_KEYS: usize = 50;
+
+/// `scheme://host/path`. What is no absolute URL stays as it is, except that
+/// everything from the first `?` or `#` goes, and so does the payload of a
+/// `data:` address. At most 2,000 characters.
+#[must_use]
+pub fn strip_url(address: String) -> String {
+    let address = text::cut(address, MAX_URL_CHARS);
+    let Some(parts) = Parts::of(&address) else {
+        return strip_unusual(address);
+    };
+    if parts.user_info.is_empty() && parts.rest.len() == parts.path.len() {
+        return address;
+    }
+    format!("{}://{}{}", parts.scheme, parts.host, parts.path)
+}
+
+/// The form in which requests of different tests are the same request: path
+/// with UUID segments as `:uuid` and numeric segments as `:id`, and the names
+/// of the query keys, each once, with `<redacted>` as value. No host.
+#[must_use]
+pub fn normalise_url(address: &str) -> String {
+    let address = text::cut_str(address, MAX_URL_CHARS);
+    let rest = Parts::of(address).map_or(address, |parts| parts.rest);
+    let without_fragment = rest.split('#').next().unwrap_or_default();
+    let (path, query) = without_fragment
+        .split_once('?')
+        .unwrap_or((without_fragment, ""));
+    let mut normalised = String::with_capacity(rest.len());
+    if path.is_empty() {
+        normalised.push('/');
+    }
+    for (index, segment) in path.split('/').enumerate() {
+        if index > 0 {
+            normalised.push('/');
+        }
+        normalised.push_str(segment_template(segment));
+    }
+    let mut keys: Vec<&str> = Vec::new();
+    // A bare word in a query may be a token: it is no key.
+    for (key, _) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        if !key.is_empty() && keys.len() < MAX_QUERY_KEYS && !keys.contains(&key) {
+            normalised.push(if keys.is_empty() { '?' } else { '&' });
+            normalised.push_str(key);
+            normalised.push_str("=<redacted>");
+            keys.push(key);
+        }
+    }
+    text::cut(normalised, MAX_URL_CHARS)
+}
+
+/// Removes `user:password@` from a remote address, in URLs as well as in the
+/// short form `user:password@host:path`. The `git@host:path` form of SSH names
+/// no secret and stays.
+#[must_use]
+pub fn strip_user_info(address: String) -> String {
+    let (scheme, rest) = match address.split_once("://") {
+        Some((scheme, rest)) => (Some(scheme), rest),
+        None => (None, address.as_str()),
+    };
+    let authority_end = rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len());
+    let Some(at) = rest[..authority_end].rfind('@') else {
+        return address;
+    };
+    match scheme {
+        Some(scheme) => format!("{scheme}://{}", &rest[at + 1..]),
+        None if rest[..at].contains(':') => rest[at + 1..].to_owned(),
+        None => address,
+    }
+}
+
+/// An absolute http or https URL without user name and password, of at most
+/// `max_chars` characters.
+#[must_use]
+pub fn is_web_url(address: &str, max_chars: usize) -> bool {
+    address.chars().take(max_chars + 1).count() <= max_chars
+        && !address
+            .chars()
+            .any(|character| character.is_control() || character.is_whitespace())
+        && Url::parse(address).is_ok_and(|url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.has_host()
+                && url.username().is_empty()
+                && url.password().is_none()
+        })
+        && address.contains("://")
+}
+
+/// The parts of `scheme://user@host/path?query#fragment`, borrowed. Browsers
+/// send addresses in this form, so the exact parser is not needed for them.
+struct Parts<'a> {
+    scheme: &'a str,
+    user_info: &'a str,
+    host: &'a str,
+    path: &'a str,
+    /// Path with query and fragment.
+    rest: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(address: &'a str) -> Option<Self> {
+        let (scheme, behind) = address.split_once("://")?;
+        let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+        if !is_scheme {
+            return None;
+        }
+        let authority_end = behind.find(['/', '\\', '?', '#']).unwrap_or(behind.len());
+        let (authority, rest) = behind.split_at(authority_end);
+        let (user_info, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let path = &rest[..rest.find(['?', '#']).unwrap_or(rest.len())];
+        Some(Self {
+            scheme,
+            user_info,
+            host,
+            path,
+            rest,
+        })
+    }
+}
+
+fn strip_unusual(address: String) -> String {
+    if address
+        .get(..5)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
+    {
+        return address
+            .split([',', '?', '#'])
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+    }
+    if let Ok(url) = Url::parse(&address)
+        && let Some(host) = url.host_str()
+    {
+        let port = url
+            .port()
+            .map(|port| format!(":{port}"))
+            .unwrap_or_default();
+        return format!("{}://{host}{port}{}", url.scheme(), url.path());
+    }
+    match address.find(['?', '#']) {
+        Some(position) => address[..position].to_owned(),
+        None => address,
+    }
+}
+
+fn segment_template(segment: &str) -> &str {
+    if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {
+        return ":id";
+    }
+    let is_uuid = segment.len() == 36
+        && segment
+            .bytes()
+            .enumerate()
+            .all(|(index, byte)| match index {
+                8 | 13 | 18 | 23 => byte == b'-',
+                _ => byte.is_ascii_hexdigit(),
+            });
+    if is_uuid { ":uuid" } else { segment }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_remains_of_a_url_is_scheme_host_and_path() {
+        for (address, expected) in [
+            (
+                "https://shop.test/cart/1?token=s3cret#top",
+                "https://shop.test/cart/1",
+            ),
+            ("https://shop.test:8443/", "https://shop.test:8443/"),
+            ("https://user:s3cret@shop.test/a@b", "https://shop.test/a@b"),
+            ("https://shop.test?token=s3cret", "https://shop.test"),
+            ("ws://shop.test/live#s3cret", "ws://shop.test/live"),
+            (
+                "https:/user:s3cret@shop.test/x?s3cret",
+                "https://shop.test/x",
+            ),
+            ("about:blank", "about:blank"),
+            ("data:text/html,<p>s3cret", "data:text/html"),
+            ("/relative?token=s3cret", "/relative"),
+            ("not an address", "not an address"),
+        ] {
+            assert_eq!(strip_url(address.into()), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn requests_of_different_tests_get_one_name() {
+        for (address, expected) in [
+            (
+                "https://shop.test/api/users/42/orders",
+                "/api/users/:id/orders",
+            ),
+            (
+                "https://shop.test/f/0d8f7a52-1c1f-4d6e-9d8a-0a4c8a5b7c11?v=1",
+                "/f/:uuid?v=<redacted>",
+            ),
+            (
+                "https://shop.test/s?q=s3cret&page=2&q=x#s3cret",
+                "/s?q=<redacted>&page=<redacted>",
+            ),
+            ("https://shop.test/s?s3cret", "/s"),
+            ("https://shop.test", "/"),
+            ("/api/7", "/api/:id"),
+        ] {
+            assert_eq!(normalise_url(address), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn remotes_lose_their_credentials() {
+        for (remote, expected) in [
+            (
+                "https://bot:s3cret@git.test/shop.git",
+                "https://git.test/shop.git",
+            ),
+            (
+                "https://s3cret@git.test/shop.git",
+                "https://git.test/shop.git",
+            ),
+            ("git@git.test:org/shop.git", "git@git.test:org/shop.git"),
+            ("bot:s3cret@git.test:shop.git", "git.test:shop.git"),
+            ("https://git.test/a@b", "https://git.test/a@b"),
+        ] {
+            assert_eq!(strip_user_info(remote.into()), expected, "{remote}");
+        }
+    }
+
+    #[test]
+    fn links_are_absolute_web_addresses() {
+        assert!(is_web_url("https://ci.test/builds/1?x=1", 500));
+        for bad in [
+            "javascript:alert(1)",
+            "ci.test/x",
+            "https://u:p@ci.test/",
+            "ftp://ci.test/",
+            "https://",
+            "https://a b",
+        ] {
+            assert!(!is_web_url(bad, 500), "{bad}");
+        }
+        assert!(!is_web_url(
+            &format!("https://ci.test/{}", "x".repeat(500)),
+            500
+        ));
+    }
+
+    proptest! {
+        #[test]
+        fn no_query_no_fragment_and_no_password_survive(
+            scheme in "(https|http|ws|HTTPS)", user in "(u:s3cret@)?", host in "[a-z]{1,8}(:[0-9]{1,4})?",
+            path in "(/[a-z0-9@:%]{0,6}){0,3}", query in "(\\?(k=)?s3cret(&s3cret)?)?", fragment in "(#s3cret)?",
+        ) {
+            let address = format!("{scheme}://{user}{host}{path}{query}{fragment}");
+            prop_assert!(!strip_url(address.clone()).contains("s3cret"));
+            prop_assert!(!normalise_url(&address).contains("s3cret"));
+        }
+
+        #[test]
+        fn any_text_is_stripped_without_panic(address in any::<String>()) {
+            let stripped = strip_url(address.clone());
+            prop_assert!(!stripped.contains('?') && !stripped.contains('#'));
+            let _ = (normalise_url(&address), strip_user_info(address.clone()), is_web_url(&address, 10));
+        }
+    }
+}

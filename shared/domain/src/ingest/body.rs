@@ -1,0 +1,311 @@
+//! From bytes to fields and test cases in one pass. Every test case is
+//! normalised as soon as it is read, so that a large body never exists as a
+//! tree; everything beside the list stays a JSON object for the run's fields.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::caps::Caps;
+use super::identity::tell_apart_by_line;
+use super::lenient::Maybe;
+use super::test_case::TestCaseEntry;
+use super::test_case_input::TestCaseInput;
+use super::warnings::{Warning, Warnings};
+use crate::text::{InvalidUtf8, is_nested_deeper, repair_json_text};
+
+/// Most test cases one request may carry.
+pub const MAX_TEST_CASES: usize = 50_000;
+const LIST: &str = "testCases";
+const MAX_DEPTH: usize = 128;
+
+/// Why a body cannot be read at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// Not UTF-8.
+    #[error(transparent)]
+    InvalidUtf8(#[from] InvalidUtf8),
+    /// Not JSON, or nested deeper than 128 levels.
+    #[error("The body is not valid JSON: {detail}.")]
+    InvalidJson {
+        /// What the parser met, and where.
+        detail: String,
+    },
+    /// JSON, but not an object.
+    #[error("The body must be a JSON object.")]
+    NotAnObject,
+    /// `testCases` is something else than a list.
+    #[error("testCases must be a list of test cases.")]
+    NotAList,
+    /// More test cases than a request may carry.
+    #[error("A request may carry at most {limit} test cases; send the rest in further requests.")]
+    TooMany {
+        /// [`MAX_TEST_CASES`].
+        limit: usize,
+    },
+}
+
+impl BodyError {
+    /// The code of the error's answer.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::InvalidUtf8(_) | Self::InvalidJson { .. } => "invalid_json",
+            Self::NotAnObject => "invalid_body",
+            Self::NotAList => "invalid_field",
+            Self::TooMany { .. } => "too_many_items",
+        }
+    }
+}
+
+/// The test cases of one request.
+#[derive(Debug, Default)]
+pub struct TestCases {
+    /// Entries in the order they came; skipped ones leave gaps in `index`.
+    pub entries: Vec<TestCaseEntry>,
+    /// What was skipped or left out.
+    pub warnings: Warnings,
+}
+
+impl TestCases {
+    /// Normalises values that are in memory already.
+    #[must_use]
+    pub fn from_values(values: Vec<Value>, caps: &Caps) -> Self {
+        let mut cases = Self::default();
+        for (index, value) in values.into_iter().enumerate() {
+            cases.add(TestCaseInput::from_value(value), index, caps);
+        }
+        cases.finished()
+    }
+
+    fn add(&mut self, input: Option<TestCaseInput<'_>>, index: usize, caps: &Caps) {
+        let parsed = match input {
+            Some(input) => TestCaseEntry::parse(input, index, caps, &mut self.warnings),
+            None => Err(Warning {
+                code: "invalid_entry",
+                message: "A test case that is not an object was skipped.".to_owned(),
+                index: Some(index),
+            }),
+        };
+        match parsed {
+            Ok(entry) => self.entries.push(entry),
+            Err(warning) => self.warnings.push(warning),
+        }
+    }
+
+    fn finished(mut self) -> Self {
+        tell_apart_by_line(&mut self.entries);
+        self
+    }
+}
+
+/// The body of a submission: run fields and test cases.
+#[derive(Debug)]
+pub struct SubmitBody {
+    /// Everything but the test cases.
+    pub fields: Map<String, Value>,
+    /// The test cases; `None` when the body has no such list.
+    pub test_cases: Option<TestCases>,
+}
+
+impl SubmitBody {
+    /// Reads a whole body.
+    ///
+    /// # Errors
+    /// [`BodyError`] when it is not a JSON object, or its `testCases` is not a
+    /// list or too long.
+    pub fn parse(bytes: Vec<u8>, caps: &Caps) -> Result<Self, BodyError> {
+        let text = checked_text(bytes)?;
+        let (fields, list) =
+            read(&text, BodySeed { caps }, Value::is_object)?.ok_or(BodyError::NotAnObject)?;
+        Ok(Self {
+            fields,
+            test_cases: list.into_cases()?,
+        })
+    }
+}
+
+/// Reads a JSON text that is the list of test cases itself.
+///
+/// # Errors
+/// [`BodyError`] when it is not a JSON list, or too long.
+pub fn parse_test_cases(bytes: Vec<u8>, caps: &Caps) -> Result<TestCases, BodyError> {
+    let text = checked_text(bytes)?;
+    let list = read(&text, ListSeed { caps }, |_| true)?.ok_or(BodyError::NotAList)?;
+    list.into_cases().map(Option::unwrap_or_default)
+}
+
+/// Reads a JSON text that is an object.
+///
+/// # Errors
+/// [`BodyError`] when it is not.
+pub fn parse_object(bytes: Vec<u8>) -> Result<Map<String, Value>, BodyError> {
+    match serde_json::from_str(&checked_text(bytes)?) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => Err(BodyError::NotAnObject),
+        Err(error) => Err(invalid(&error)),
+    }
+}
+
+fn checked_text(bytes: Vec<u8>) -> Result<String, BodyError> {
+    let text = repair_json_text(bytes)?;
+    if is_nested_deeper(&text, MAX_DEPTH) {
+        let detail = format!("it is nested more than {MAX_DEPTH} levels deep");
+        return Err(BodyError::InvalidJson { detail });
+    }
+    Ok(text)
+}
+
+fn invalid(error: &serde_json::Error) -> BodyError {
+    BodyError::InvalidJson {
+        detail: error.to_string(),
+    }
+}
+
+/// Reads straight from the text. A text that is JSON and still unreadable
+/// either has another type than expected (`None`) or repeats a key in one
+/// object; then the last one counts, which a tree settles.
+fn read<'de, S>(
+    text: &'de str,
+    seed: S,
+    is_expected: fn(&Value) -> bool,
+) -> Result<Option<S::Value>, BodyError>
+where
+    S: DeserializeSeed<'de> + Copy,
+{
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let straight = seed
+        .deserialize(&mut deserializer)
+        .and_then(|read| deserializer.end().map(|()| read));
+    let error = match straight {
+        Ok(read) => return Ok(Some(read)),
+        Err(error) => error,
+    };
+    if !error.is_data() {
+        return Err(invalid(&error));
+    }
+    let tree: Value = serde_json::from_str(text).map_err(|error| invalid(&error))?;
+    if !is_expected(&tree) {
+        return Ok(None);
+    }
+    seed.deserialize(tree)
+        .map(Some)
+        .map_err(|error| invalid(&error))
+}
+
+/// What stood under `testCases`.
+enum ListRead {
+    Absent,
+    NotAList,
+    TooMany,
+    Cases(TestCases),
+}
+
+impl ListRead {
+    fn into_cases(self) -> Result<Option<TestCases>, BodyError> {
+        match self {
+            Self::Absent => Ok(None),
+            Self::NotAList => Err(BodyError::NotAList),
+            Self::TooMany => Err(BodyError::TooMany {
+                limit: MAX_TEST_CASES,
+            }),
+            Self::Cases(cases) => Ok(Some(cases.finished())),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct ListSeed<'c> {
+    caps: &'c Caps,
+}
+
+impl<'de> DeserializeSeed<'de> for ListSeed<'_> {
+    type Value = ListRead;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ListRead, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ListSeed<'_> {
+    type Value = ListRead;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list of test cases")
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ListRead, A::Error> {
+        let mut cases = TestCases::default();
+        for index in 0..MAX_TEST_CASES {
+            match seq.next_element::<Maybe<TestCaseInput<'de>>>()? {
+                Some(input) => cases.add(input.0, index, self.caps),
+                None => return Ok(ListRead::Cases(cases)),
+            }
+        }
+        let mut excess = false;
+        while seq.next_element::<IgnoredAny>()?.is_some() {
+            excess = true;
+        }
+        Ok(if excess {
+            ListRead::TooMany
+        } else {
+            ListRead::Cases(cases)
+        })
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ListRead, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(ListRead::NotAList)
+    }
+    fn visit_unit<E>(self) -> Result<ListRead, E> {
+        Ok(ListRead::Absent)
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<ListRead, E> {
+        Ok(ListRead::NotAList)
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<ListRead, E> {
+        Ok(ListRead::NotAList)
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<ListRead, E> {
+        Ok(ListRead::NotAList)
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<ListRead, E> {
+        Ok(ListRead::NotAList)
+    }
+    fn visit_str<E>(self, _: &str) -> Result<ListRead, E> {
+        Ok(ListRead::NotAList)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct BodySeed<'c> {
+    caps: &'c Caps,
+}
+
+impl<'de> DeserializeSeed<'de> for BodySeed<'_> {
+    type Value = (Map<String, Value>, ListRead);
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for BodySeed<'_> {
+    type Value = (Map<String, Value>, ListRead);
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Map::new();
+        let mut list = ListRead::Absent;
+        while let Some(key) = map.next_key::<String>()? {
+            if key == LIST {
+                list = map.next_value_seed(ListSeed { caps: self.caps })?;
+            } else {
+                fields.insert(key, map.next_value()?);
+            }
+        }
+        Ok((fields, list))
+    }
+}
+
+#[cfg(test)]
+mod tests;

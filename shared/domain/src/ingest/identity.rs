@@ -1,0 +1,90 @@
+//! What makes a test the same test from one run to the next: its file, its
+//! describe path and its title, all in full. Renamed or moved is new.
+
+use sha2::{Digest, Sha256};
+
+use super::test_case::TestCaseEntry;
+
+/// SHA-256 that names a test case within its project.
+pub type IdentityHash = [u8; 32];
+
+/// Separates the levels of a describe path where it is one text.
+pub const SUITE_SEPARATOR: char = '\u{1f}';
+
+/// The identity of a test: SHA-256 of file path, describe path (levels joined
+/// by U+001F) and title, joined by U+0000.
+#[must_use]
+pub fn identity_hash(file_path: &str, suite_path: &[String], title: &str) -> IdentityHash {
+    let mut hash = Sha256::new();
+    hash.update(file_path);
+    hash.update([0]);
+    for (level, suite) in suite_path.iter().enumerate() {
+        if level > 0 {
+            hash.update([0x1f]);
+        }
+        hash.update(suite);
+    }
+    hash.update([0]);
+    hash.update(title);
+    hash.finalize().into()
+}
+
+/// A describe path as one text, the form SQL stores.
+#[must_use]
+pub fn join_suite_path(suite_path: &[String]) -> String {
+    suite_path.join("\u{1f}")
+}
+
+/// Tells apart the tests of a direct submission (no describe path sent) that
+/// share file and title but begin on different lines: in ascending order of
+/// lines the second gets the describe path `#2`, the third `#3`, whatever
+/// order they came in. Entries without a line stay with the first.
+pub fn tell_apart_by_line(entries: &mut [TestCaseEntry]) {
+    let is_direct = |entry: &TestCaseEntry| entry.suite_path.is_none();
+    let mut places: Vec<(IdentityHash, u32)> = entries
+        .iter()
+        .filter(|entry| is_direct(entry))
+        .filter_map(|entry| Some((entry.identity, entry.line?)))
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+    if !places.is_sorted_by(|one, next| one.0 < next.0) {
+        for entry in entries.iter_mut().filter(|entry| is_direct(entry)) {
+            let Some(line) = entry.line else { continue };
+            let first = places.partition_point(|(identity, _)| *identity < entry.identity);
+            let own = places.partition_point(|place| *place < (entry.identity, line));
+            if own > first {
+                entry.set_suite_path(vec![format!("#{}", own - first + 1)]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn levels(path: &[&str]) -> Vec<String> {
+        path.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn identity_is_file_describe_path_and_title() {
+        let base = identity_hash("a.ts", &levels(&["Cart", "Sum"]), "adds");
+        assert_eq!(
+            base,
+            identity_hash("a.ts", &levels(&["Cart", "Sum"]), "adds")
+        );
+        for other in [
+            identity_hash("b.ts", &levels(&["Cart", "Sum"]), "adds"),
+            identity_hash("a.ts", &levels(&["Cart"]), "adds"),
+            identity_hash("a.ts", &levels(&["CartSum"]), "adds"),
+            identity_hash("a.ts", &levels(&["Cart", "Sum"]), "adds "),
+            identity_hash("a.ts", &levels(&[]), "adds"),
+        ] {
+            assert_ne!(base, other);
+        }
+        let spelled_out: IdentityHash = Sha256::digest("a.ts\0Cart\u{1f}Sum\0adds").into();
+        assert_eq!(base, spelled_out);
+    }
+}

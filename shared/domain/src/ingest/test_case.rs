@@ -1,0 +1,357 @@
+//! One attempt of one test, normalised: what a client's test-case object
+//! becomes before it meets SQL. Texts are within their bounds, except that
+//! identity was computed on the full ones.
+
+mod reader;
+mod summaries;
+
+use reader::Reader;
+pub use summaries::{AttemptSummary, EvidenceCounts, VitalsSummary};
+use summaries::{expects_failure, history, suites, turned_around};
+
+use super::caps::Caps;
+use super::identity::{IdentityHash, identity_hash};
+use super::lenient::{Given, as_duration, rounded};
+use super::location::Location;
+use super::locators::{LocatorSnapshot, bounded_snapshots};
+use super::meta::{SuiteConfig, TestMeta, tidy, tidy_tags};
+use super::test_case_input::TestCaseInput;
+use super::warnings::{Warning, Warnings};
+use crate::evidence::{Annotation, Browser, Evidence};
+use crate::status::TestStatus;
+use crate::text::{cut, cut_str, first_line_summary, truncate_error};
+use crate::time::Timestamp;
+
+const MAX_TITLE_CHARS: usize = 2_000;
+const MAX_PATH_CHARS: usize = 1_000;
+const MAX_RETRY: i64 = 1_000;
+const MAX_REPETITION: i64 = 10_000;
+const MAX_BROWSER_CHARS: usize = 200;
+const MAX_STEP_TITLE_CHARS: usize = 500;
+const MAX_REASON_CHARS: usize = 60;
+const MAX_SUMMARY_CHARS: usize = 300;
+/// What two-byte columns of SQL hold.
+const MAX_SMALL: i64 = 32_767;
+const EXPECTED_TO_FAIL: &str = "Expected to fail, but passed.";
+
+/// One attempt of one test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TestCaseEntry {
+    /// Place in the request's list; files of an upload refer to it.
+    pub index: usize,
+    /// Names the test case within its project.
+    pub identity: IdentityHash,
+    /// Own title, ≤ 2,000 characters.
+    pub title: String,
+    /// Normalised path, ≤ 1,000 characters, `unknown` without a location.
+    pub file_path: String,
+    /// Titles of the enclosing suites, outermost first; `None` when the client
+    /// does not know about suites.
+    pub suite_path: Option<Vec<String>>,
+    /// Line of the test.
+    pub line: Option<u32>,
+    /// Column of the test.
+    pub column: Option<u32>,
+    /// Result, after expected failures were turned around.
+    pub status: TestStatus,
+    /// The client itself called the result flaky.
+    pub flaky_claimed: bool,
+    /// The test failed as it was expected to, and therefore passed.
+    pub expected_failure: bool,
+    /// The client's word for the result when it is none of ours, ≤ 60
+    /// characters.
+    pub raw_status: Option<String>,
+    /// Milliseconds.
+    pub duration_ms: i64,
+    /// Milliseconds, 0 without a limit.
+    pub timeout_ms: Option<i64>,
+    /// Complete error with colour codes, for fingerprint and cluster sample
+    /// (cut at the sample's cap). Evidence holds its own, shorter copy. None
+    /// for an expected failure, whose error is evidence only.
+    pub error: Option<String>,
+    /// First line of the error, plain, ≤ 300 characters.
+    pub error_summary: Option<String>,
+    /// Index of this attempt, 0 for the first.
+    pub retry: u32,
+    /// Which repetition of `--repeat-each`, when the client said so.
+    pub repeat_each_index: Option<u32>,
+    /// The attempts up to this one as the client remembers them.
+    pub history: Vec<AttemptSummary>,
+    /// Worker process, −1 when it never started.
+    pub worker_index: Option<i32>,
+    /// Slot among the parallel workers, −1 when it never started.
+    pub parallel_index: Option<i32>,
+    /// Shard, from 1.
+    pub shard_index: Option<u32>,
+    /// Start of the attempt.
+    pub started_at: Option<Timestamp>,
+    /// Browser project, empty without one, ≤ 200 characters.
+    pub browser_project: String,
+    /// Browser, ≤ 200 characters.
+    pub browser_name: Option<String>,
+    /// Tags without `@`, ≤ 20.
+    pub tags: Vec<String>,
+    /// Owner, feature, priority, link.
+    pub meta: TestMeta,
+    /// How each suite of `suite_path` runs; empty when not sent.
+    pub suite_config: Vec<SuiteConfig>,
+    /// Why the test did not run, ≤ 60 characters.
+    pub did_not_run_reason: Option<String>,
+    /// Normalised location of the failing test that blocked this one.
+    pub blocked_by: Option<String>,
+    /// Title of the longest step, ≤ 500 characters.
+    pub slowest_step: Option<String>,
+    /// Its duration in milliseconds.
+    pub slowest_step_ms: Option<i64>,
+    /// Sum of fixed waits in milliseconds.
+    pub wasted_ms: Option<i64>,
+    /// Web vitals for the execution row.
+    pub vitals: VitalsSummary,
+    /// Sizes of the evidence for the execution row.
+    pub counts: EvidenceCounts,
+    /// Locators used; `None` when the client does not capture them, so that
+    /// known ones are not taken for gone.
+    pub locator_snapshots: Option<Vec<LocatorSnapshot>>,
+    /// Everything else; `None` for a lean entry.
+    pub evidence: Option<Box<Evidence>>,
+    /// Path and title in full where the stored ones were cut.
+    full_names: Option<Box<(String, String)>>,
+}
+
+impl TestCaseEntry {
+    /// Makes an entry of what a client sent as number `index` of its list.
+    /// Fields of a wrong type are left out and noted in `warnings`.
+    ///
+    /// # Errors
+    /// A warning that says why the entry has to be skipped: it has no title,
+    /// or neither a status nor an error.
+    pub fn parse(
+        input: TestCaseInput<'_>,
+        index: usize,
+        caps: &Caps,
+        warnings: &mut Warnings,
+    ) -> Result<Self, Warning> {
+        let skipped = |code, message: &str| Warning {
+            code,
+            message: message.to_owned(),
+            index: Some(index),
+        };
+        let mut read = Reader { index, warnings };
+        let title = read
+            .text("title", input.title)
+            .or_else(|| read.text("name", input.name))
+            .filter(|title| !title.trim().is_empty())
+            .ok_or_else(|| {
+                skipped(
+                    "missing_title",
+                    "A test case without a title was skipped; send title as text.",
+                )
+            })?;
+
+        let error = match input.error {
+            Given::Value(error) => Some(error.into_text()),
+            given => read.text_of("error", given),
+        }
+        .filter(|error| !error.trim().is_empty());
+        let annotations = read
+            .value("testAnnotations", input.test_annotations)
+            .unwrap_or_default();
+        let claim = read.claim(&input.status, error.is_some()).ok_or_else(|| {
+            skipped(
+                "missing_status",
+                "A test case without status and without error was skipped.",
+            )
+        })?;
+        let expects_failure = expects_failure(&input.expected_status, &annotations);
+        let status = turned_around(claim.status, expects_failure);
+        let expected_failure = expects_failure && claim.status == TestStatus::Failed;
+        let error = if expects_failure && claim.status == TestStatus::Passed {
+            Some(EXPECTED_TO_FAIL.to_owned())
+        } else {
+            error
+        };
+
+        let Location { path, line, column } = read.location(
+            [
+                ("location", input.location),
+                ("file", input.file),
+                ("filePath", input.file_path),
+            ],
+            &input.line,
+            &input.column,
+        );
+        let suite_titles = read.value("suitePath", input.suite_path);
+        let suite_config = read.value("suiteConfig", input.suite_config);
+        let (suite_path, suite_config) = suites(suite_titles, suite_config);
+        let browser = match input.browser {
+            Given::Value(browser) => Some(browser),
+            given => read
+                .text_of("browser", given)
+                .filter(|name| !name.is_empty())
+                .map(Browser::named),
+        };
+        let browser_project = browser
+            .as_ref()
+            .and_then(|browser| browser.project_name.clone())
+            .or_else(|| read.text("browserProject", input.browser_project))
+            .map_or_else(String::new, |name| cut(name, MAX_BROWSER_CHARS));
+        let browser_name = browser
+            .as_ref()
+            .and_then(|browser| tidy(browser.browser_name.clone()?, MAX_BROWSER_CHARS));
+        let web_vitals = read.value("webVitals", input.web_vitals);
+        let vitals = web_vitals
+            .as_ref()
+            .map(VitalsSummary::of)
+            .unwrap_or_default();
+        let meta = TestMeta::new(
+            read.value("testMeta", input.test_meta).unwrap_or_default(),
+            &annotations,
+        );
+        let said_error = error.clone().filter(|_| !expected_failure);
+
+        let evidence = Evidence {
+            error,
+            steps: read.value("steps", input.steps).unwrap_or_default(),
+            step_events: read
+                .value("stepEvents", input.step_events)
+                .unwrap_or_default(),
+            network_requests: read
+                .value("networkRequests", input.network_requests)
+                .unwrap_or_default(),
+            web_vitals,
+            page_state: read.value("pageState", input.page_state),
+            console_logs: read
+                .value("consoleLogs", input.console_logs)
+                .unwrap_or_default(),
+            aria_snapshot: read.text("ariaSnapshot", input.aria_snapshot),
+            test_source: read.text("testSource", input.test_source),
+            test_source_frames: read
+                .value("testSourceFrames", input.test_source_frames)
+                .unwrap_or_default(),
+            browser,
+            ai_usage: read.value("aiUsage", input.ai_usage),
+            stdout: read.text("stdout", input.stdout),
+            stderr: read.text("stderr", input.stderr),
+            annotations,
+        }
+        .bounded(caps);
+
+        let retry = match read
+            .number("retries", &input.retries)
+            .or_else(|| read.number("retry", &input.retry))
+        {
+            Some(number) => small(number, 0, MAX_RETRY),
+            None => 0,
+        };
+        let mut entry = Self {
+            index,
+            identity: IdentityHash::default(),
+            title,
+            file_path: path,
+            suite_path,
+            line,
+            column,
+            status,
+            flaky_claimed: claim.flaky,
+            expected_failure,
+            raw_status: claim.raw,
+            duration_ms: read
+                .number("duration", &input.duration)
+                .map_or(0, as_duration),
+            timeout_ms: read.number("timeout", &input.timeout).map(as_duration),
+            error_summary: said_error
+                .as_deref()
+                .map(|error| first_line_summary(error, MAX_SUMMARY_CHARS))
+                .filter(|summary| !summary.is_empty()),
+            error: said_error
+                .map(|error| truncate_error(error, caps.sample_error_chars.max(caps.error_chars))),
+            retry,
+            repeat_each_index: read
+                .number("repeatEachIndex", &input.repeat_each_index)
+                .map(|number| small(number, 0, MAX_REPETITION)),
+            history: history(
+                read.value("attempts", input.attempts).unwrap_or_default(),
+                expects_failure,
+            ),
+            worker_index: read.worker("workerIndex", &input.worker_index),
+            parallel_index: read.worker("parallelIndex", &input.parallel_index),
+            shard_index: read
+                .number("shardIndex", &input.shard_index)
+                .filter(|number| *number >= 1.0)
+                .map(|number| small(number, 1, MAX_SMALL)),
+            started_at: read.moment("startedAt", &input.started_at),
+            browser_project,
+            browser_name,
+            tags: tidy_tags(read.value("tags", input.tags).unwrap_or_default()),
+            meta,
+            suite_config,
+            did_not_run_reason: read
+                .text("didNotRunReason", input.did_not_run_reason)
+                .and_then(|reason| tidy(reason, MAX_REASON_CHARS)),
+            blocked_by: read
+                .text("blockedBy", input.blocked_by)
+                .filter(|location| !location.trim().is_empty())
+                .map(|location| cut(Location::parse(&location).to_string(), MAX_PATH_CHARS)),
+            slowest_step: read
+                .text("slowestStep", input.slowest_step)
+                .and_then(|step| tidy(step, MAX_STEP_TITLE_CHARS)),
+            slowest_step_ms: read
+                .number("slowestStepDuration", &input.slowest_step_duration)
+                .map(as_duration),
+            wasted_ms: read
+                .number("wastedTimeMs", &input.wasted_time_ms)
+                .map(as_duration),
+            vitals,
+            counts: EvidenceCounts::of(&evidence, caps),
+            locator_snapshots: read
+                .value("locatorSnapshots", input.locator_snapshots)
+                .map(bounded_snapshots),
+            evidence: (!evidence.is_empty()).then(|| Box::new(evidence)),
+            full_names: None,
+        };
+        entry.bound_names();
+        entry.set_identity();
+        Ok(entry)
+    }
+
+    /// Annotations of this attempt, suggestions for locators included.
+    #[must_use]
+    pub fn annotations(&self) -> &[Annotation] {
+        self.evidence
+            .as_ref()
+            .map_or(&[], |evidence| &evidence.annotations)
+    }
+
+    /// Moves the test to another describe path; its identity follows.
+    pub fn set_suite_path(&mut self, suite_path: Vec<String>) {
+        self.suite_path = Some(suite_path);
+        self.set_identity();
+    }
+
+    fn bound_names(&mut self) {
+        let path = cut_str(&self.file_path, MAX_PATH_CHARS);
+        let title = cut_str(&self.title, MAX_TITLE_CHARS);
+        if path.len() < self.file_path.len() || title.len() < self.title.len() {
+            let (path, title) = (path.to_owned(), title.to_owned());
+            let full_path = std::mem::replace(&mut self.file_path, path);
+            let full_title = std::mem::replace(&mut self.title, title);
+            self.full_names = Some(Box::new((full_path, full_title)));
+        }
+    }
+
+    fn set_identity(&mut self) {
+        let (path, title) = match self.full_names.as_deref() {
+            Some((path, title)) => (path, title),
+            None => (&self.file_path, &self.title),
+        };
+        self.identity = identity_hash(path, self.suite_path.as_deref().unwrap_or_default(), title);
+    }
+}
+
+/// A number within bounds that fit the type.
+fn small(number: f64, min: i64, max: i64) -> u32 {
+    u32::try_from(rounded(number, 0.0, 1e12).clamp(min, max)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

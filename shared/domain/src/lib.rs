@@ -1,0 +1,21 @@
+//! What Callboard knows, without any input or output: ids, statuses, the
+//! normalised form of what clients send, and the pure methods that turn
+//! attempts into executions and executions into rollups.
+//!
+//! Lives here: values and functions on values. Must not live here: SQL,
+//! files, sockets, clocks or randomness (they come in as arguments), HTTP or
+//! HTML. The store and the query layer build on these types.
+
+pub mod attempts;
+pub mod evidence;
+pub mod ids;
+pub mod ingest;
+pub mod lane;
+pub mod report_archive;
+pub mod sketch;
+pub mod status;
+pub mod test_state;
+pub mod text;
+pub mod time;
+pub mod totals;
+mod varint;

@@ -1,0 +1,115 @@
+//! What each browser project said last about a test: the base of regression,
+//! flaky and fixed flags.
+//!
+//! Invariant: of each of the sixteen browser projects with the lowest ids, the
+//! newest outcome and the two newest decided ones, by order of observation and
+//! never by arrival.
+
+use std::collections::BTreeMap;
+
+use super::Key;
+use crate::ids::RunId;
+use crate::status::Outcome;
+use crate::time::Timestamp;
+
+/// Browser projects remembered.
+pub(super) const MAX_BROWSERS: usize = 16;
+
+/// Decided outcomes remembered of each: the last and the one before it.
+pub(super) const MAX_DECIDED: usize = 2;
+
+/// An outcome and the execution it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) key: Key,
+    pub(super) outcome: Outcome,
+}
+
+/// The outcomes of one browser project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Series {
+    pub(super) last: Seen,
+    /// Newest first.
+    pub(super) decided: Vec<Seen>,
+}
+
+/// The outcomes by browser project.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Browsers {
+    series: BTreeMap<i64, Series>,
+}
+
+impl Browsers {
+    pub(super) const fn from_series(series: BTreeMap<i64, Series>) -> Self {
+        Self { series }
+    }
+
+    pub(super) const fn series(&self) -> &BTreeMap<i64, Series> {
+        &self.series
+    }
+
+    /// Notes a new or changed outcome. `false` when one of the two decided
+    /// outcomes was taken back, so that a third would have to be found.
+    pub(super) fn note(&mut self, browser: i64, key: Key, outcome: Outcome) -> bool {
+        let seen = Seen { key, outcome };
+        let series = self.series.entry(browser).or_insert_with(|| Series {
+            last: seen,
+            decided: Vec::new(),
+        });
+        let is_complete = series.note(seen);
+        if self.series.len() > MAX_BROWSERS {
+            self.series.pop_last();
+        }
+        is_complete
+    }
+
+    /// Forgets everything from that observation on.
+    pub(super) fn forget_from(&mut self, key: Key) {
+        self.series.retain(|_, series| {
+            series.decided.retain(|seen| seen.key < key);
+            if series.last.key >= key {
+                // What came between is either unknown or noted again.
+                let Some(&newest) = series.decided.first() else {
+                    return false;
+                };
+                series.last = newest;
+            }
+            true
+        });
+    }
+
+    /// The last outcomes that belong to a run.
+    pub(super) fn outcomes_in(&self, run: RunId) -> impl Iterator<Item = Outcome> + '_ {
+        let last = self.series.values().map(|series| series.last);
+        last.filter(move |seen| seen.key.1.run() == run)
+            .map(|seen| seen.outcome)
+    }
+
+    /// The newest decided outcome before a run.
+    pub(super) fn decided_before(&self, browser: i64, run: (Timestamp, RunId)) -> Option<Outcome> {
+        let decided = &self.series.get(&browser)?.decided;
+        decided
+            .iter()
+            .find(|seen| (seen.key.0, seen.key.1.run()) < run)
+            .map(|seen| seen.outcome)
+    }
+}
+
+impl Series {
+    fn note(&mut self, seen: Seen) -> bool {
+        if seen.key >= self.last.key {
+            self.last = seen;
+        }
+        let was_full = self.decided.len() == MAX_DECIDED;
+        let known = self.decided.len();
+        self.decided.retain(|other| other.key != seen.key);
+        let was_decided = self.decided.len() < known;
+        if seen.outcome.is_decided() {
+            let at = self.decided.partition_point(|other| other.key > seen.key);
+            self.decided.insert(at, seen);
+            self.decided.truncate(MAX_DECIDED);
+            return true;
+        }
+        !(was_full && was_decided)
+    }
+}

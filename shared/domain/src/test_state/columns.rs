@@ -1,0 +1,261 @@
+//! The stored form of a test's state.
+//!
+//! Invariant: equal states give equal columns, and reading them back gives the
+//! equal state; packed columns that were not written here are refused.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use super::browsers::{Browsers, MAX_BROWSERS, MAX_DECIDED, Seen, Series};
+use super::recent::{MAX_IDENTIFIED, MAX_RECENT_MS, Recent, RecentOutcome};
+use super::{Key, TestState};
+use crate::ids::ExecutionId;
+use crate::status::Outcome;
+use crate::time::Timestamp;
+use crate::totals::Totals;
+use crate::varint::{read, unzigzag, write, zigzag};
+
+/// Columns of `test_state`, without its key and the flaky score.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateColumns {
+    /// Start of the last run, epoch milliseconds.
+    pub last_order_at: i64,
+    /// The newest execution.
+    pub last_execution_id: i64,
+    /// Outcome code of the newest execution.
+    pub last_outcome: i64,
+    /// Packed: identities of the newest outcomes, outcomes by browser project.
+    pub by_browser: Vec<u8>,
+    /// Start of the run of the newest pass, epoch milliseconds.
+    pub last_passed_at: Option<i64>,
+    /// The newest passed execution.
+    pub last_passed_execution_id: Option<i64>,
+    /// Start of the run of the newest failure, epoch milliseconds.
+    pub last_failed_at: Option<i64>,
+    /// Start of the earliest run, epoch milliseconds.
+    pub first_seen_at: i64,
+    /// Executions ever counted.
+    pub total: i64,
+    /// Passed, flaky ones included.
+    pub passed: i64,
+    /// Failed, timed out ones included.
+    pub failed: i64,
+    /// Timed out.
+    pub timedout: i64,
+    /// Interrupted.
+    pub interrupted: i64,
+    /// Passed after a failed attempt.
+    pub flaky: i64,
+    /// Skipped.
+    pub skipped: i64,
+    /// Planned, never started.
+    pub didnotrun: i64,
+    /// See [`TestState::failing_streak`].
+    pub failing_streak: i64,
+    /// See [`TestState::passing_streak`].
+    pub passing_streak: i64,
+    /// Sum of wasted time in milliseconds.
+    pub wasted_ms: i64,
+    /// Code of [`TestState::category`].
+    pub category: i64,
+    /// Day of the last run, days since 1970-01-01.
+    pub last_day: i64,
+    /// See [`TestState::speed_class`].
+    pub speed_class: i64,
+    /// One byte per outcome, oldest first.
+    pub recent: Vec<u8>,
+    /// Durations of the newest outcomes in milliseconds, oldest first.
+    pub recent_ms: Vec<u8>,
+}
+
+/// A packed column that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("column {0} of test_state is not readable")]
+pub struct UnreadableState(pub &'static str);
+
+impl TestState {
+    /// The columns to store.
+    #[must_use]
+    pub fn to_columns(&self) -> StateColumns {
+        StateColumns {
+            last_order_at: self.last.0.millis(),
+            last_execution_id: self.last.1.get(),
+            last_outcome: self.last_outcome().map_or(0, Outcome::code),
+            by_browser: pack_browsers(self),
+            last_passed_at: self.last_passed.map(|key| key.0.millis()),
+            last_passed_execution_id: self.last_passed.map(|key| key.1.get()),
+            last_failed_at: self.last_failed_at.map(Timestamp::millis),
+            first_seen_at: self.first_seen_at.millis(),
+            total: self.counts.total_tests,
+            passed: self.counts.passed_tests,
+            failed: self.counts.failed_tests,
+            timedout: self.counts.timed_out_tests,
+            interrupted: self.counts.interrupted_tests,
+            flaky: self.counts.flaky_tests,
+            skipped: self.counts.skipped_tests,
+            didnotrun: self.counts.did_not_run_tests,
+            failing_streak: self.failing_streak(),
+            passing_streak: self.passing_streak(),
+            wasted_ms: self.wasted_ms,
+            category: self.category().code(),
+            last_day: self.last_day().0,
+            speed_class: self.speed_class(),
+            recent: self.recent.iter().map(RecentOutcome::to_byte).collect(),
+            recent_ms: pack_durations(&self.recent),
+        }
+    }
+
+    /// Reads the columns; derived ones (streaks, category, day, speed class,
+    /// last outcome) are not needed and ignored.
+    ///
+    /// # Errors
+    /// When a packed column is damaged: rebuild the state from executions.
+    pub fn from_columns(columns: &StateColumns) -> Result<Self, UnreadableState> {
+        let last = (
+            Timestamp(columns.last_order_at),
+            ExecutionId(columns.last_execution_id),
+        );
+        let outcomes = unpack_recent(&columns.recent, &columns.recent_ms)?;
+        let (keys, browsers) =
+            unpack_browsers(&columns.by_browser, last).ok_or(UnreadableState("by_browser"))?;
+        Ok(Self {
+            last,
+            last_passed: columns
+                .last_passed_at
+                .zip(columns.last_passed_execution_id)
+                .map(|(at, id)| (Timestamp(at), ExecutionId(id))),
+            last_failed_at: columns.last_failed_at.map(Timestamp),
+            first_seen_at: Timestamp(columns.first_seen_at),
+            counts: Totals {
+                total_tests: columns.total,
+                passed_tests: columns.passed,
+                failed_tests: columns.failed,
+                timed_out_tests: columns.timedout,
+                interrupted_tests: columns.interrupted,
+                skipped_tests: columns.skipped,
+                did_not_run_tests: columns.didnotrun,
+                flaky_tests: columns.flaky,
+            },
+            wasted_ms: columns.wasted_ms,
+            browsers,
+            recent: Recent::from_parts(outcomes, keys).ok_or(UnreadableState("recent"))?,
+            unplaced: 0,
+        })
+    }
+}
+
+/// Durations of the newest outcomes that have one.
+fn pack_durations(recent: &Recent) -> Vec<u8> {
+    let newest_first = recent.iter().rev().map_while(|outcome| outcome.duration_ms);
+    let mut durations: Vec<i64> = newest_first.take(MAX_RECENT_MS).collect();
+    durations.reverse();
+    let mut bytes = Vec::with_capacity(durations.len() * 2);
+    durations
+        .into_iter()
+        .for_each(|duration| write(&mut bytes, duration.unsigned_abs()));
+    bytes
+}
+
+fn unpack_recent(
+    recent: &[u8],
+    mut recent_ms: &[u8],
+) -> Result<Vec<RecentOutcome>, UnreadableState> {
+    let outcomes: Option<Vec<_>> = recent
+        .iter()
+        .copied()
+        .map(RecentOutcome::from_byte)
+        .collect();
+    let mut outcomes = outcomes.ok_or(UnreadableState("recent"))?;
+    let damaged = UnreadableState("recent_ms");
+    let mut durations = Vec::new();
+    while !recent_ms.is_empty() {
+        let duration = read(&mut recent_ms).and_then(|duration| i64::try_from(duration).ok());
+        durations.push(duration.ok_or(damaged)?);
+    }
+    if durations.len() > outcomes.len().min(MAX_RECENT_MS) {
+        return Err(damaged);
+    }
+    for (outcome, duration) in outcomes.iter_mut().rev().zip(durations.into_iter().rev()) {
+        outcome.duration_ms = Some(duration);
+    }
+    Ok(outcomes)
+}
+
+/// Number of identities, each as the distance to the next newer one, starting
+/// at the last observation; then number of browser projects, each with its id,
+/// its last outcome and its decided ones, newest first.
+fn pack_browsers(state: &TestState) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(&mut bytes, state.recent.keys().len() as u64);
+    let mut newer = state.last;
+    for key in state.recent.keys().rev() {
+        write_key(&mut bytes, newer, key);
+        newer = key;
+    }
+    write(&mut bytes, state.browsers.series().len() as u64);
+    for (&browser, series) in state.browsers.series() {
+        write(&mut bytes, zigzag(browser));
+        write(&mut bytes, series.decided.len() as u64);
+        let mut newer = state.last;
+        for seen in std::iter::once(&series.last).chain(&series.decided) {
+            write_key(&mut bytes, newer, seen.key);
+            write(&mut bytes, seen.outcome.code().unsigned_abs());
+            newer = seen.key;
+        }
+    }
+    bytes
+}
+
+fn unpack_browsers(mut bytes: &[u8], last: Key) -> Option<(Vec<Key>, Browsers)> {
+    let bytes = &mut bytes;
+    let mut keys = Vec::new();
+    let mut newer = last;
+    for _ in 0..read_count(bytes, MAX_IDENTIFIED)? {
+        newer = read_key(bytes, newer)?;
+        keys.push(newer);
+    }
+    keys.reverse();
+    let mut all = BTreeMap::new();
+    for _ in 0..read_count(bytes, MAX_BROWSERS)? {
+        let browser = unzigzag(read(bytes)?);
+        let decided = read_count(bytes, MAX_DECIDED)?;
+        let mut newer = last;
+        let mut seen = Vec::with_capacity(1 + decided);
+        for _ in 0..=decided {
+            newer = read_key(bytes, newer)?;
+            let outcome = Outcome::from_code(i64::try_from(read(bytes)?).ok()?)?;
+            seen.push(Seen {
+                key: newer,
+                outcome,
+            });
+        }
+        let decided = seen.split_off(1);
+        all.insert(
+            browser,
+            Series {
+                last: seen.pop()?,
+                decided,
+            },
+        );
+    }
+    bytes.is_empty().then(|| (keys, Browsers::from_series(all)))
+}
+
+fn read_count(bytes: &mut &[u8], most: usize) -> Option<usize> {
+    usize::try_from(read(bytes)?)
+        .ok()
+        .filter(|&count| count <= most)
+}
+
+/// Distances wrap, so that no stored number can make reading fail loudly.
+fn write_key(bytes: &mut Vec<u8>, newer: Key, key: Key) {
+    write(bytes, zigzag(newer.0.millis().wrapping_sub(key.0.millis())));
+    write(bytes, zigzag(newer.1.get().wrapping_sub(key.1.get())));
+}
+
+fn read_key(bytes: &mut &[u8], newer: Key) -> Option<Key> {
+    let at = newer.0.millis().wrapping_sub(unzigzag(read(bytes)?));
+    let id = newer.1.get().wrapping_sub(unzigzag(read(bytes)?));
+    Some((Timestamp(at), ExecutionId(id)))
+}

@@ -1,0 +1,316 @@
+//! State as behaviour, and its equality under any order of application,
+//! against a small model of the rows it summarises.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const DAY_MS: i64 = 86_400_000;
+
+/// The execution of a run in a browser project; run n starts on day n.
+fn seen(run: i64, browser: i64, outcome: Outcome) -> Observation {
+    Observation {
+        execution: ExecutionId::compose(RunId(run), browser),
+        order_at: Timestamp(run * DAY_MS),
+        outcome,
+        browser,
+        duration_ms: 100 * run,
+        wasted_ms: 1,
+        mass_failure: false,
+    }
+}
+
+fn state_of(observations: &[Observation]) -> TestState {
+    let mut state = TestState::first(&observations[0]);
+    for observation in &observations[1..] {
+        assert_eq!(state.apply(None, observation), Applied::Done);
+    }
+    state
+}
+
+/// Executions as the store keeps them.
+#[derive(Default)]
+struct Rows(BTreeMap<ExecutionId, Observation>);
+
+impl Rows {
+    fn newest(&self) -> Vec<Observation> {
+        let mut all: Vec<Observation> = self.0.values().copied().collect();
+        all.sort_by_key(|row| std::cmp::Reverse(row.key()));
+        all.truncate(MAX_RECENT);
+        all
+    }
+
+    /// Writes a batch of rows, then applies it to the state as an ingest
+    /// transaction does, reading and storing the columns.
+    fn ingest(&mut self, stored: Option<StateColumns>, batch: &[Observation]) -> StateColumns {
+        let mut changes: Vec<(Option<Observation>, Observation)> = Vec::new();
+        for now in batch {
+            match changes
+                .iter_mut()
+                .find(|(_, other)| other.execution == now.execution)
+            {
+                Some((_, other)) => *other = *now,
+                None => changes.push((self.0.get(&now.execution).copied(), *now)),
+            }
+        }
+        self.0
+            .extend(changes.iter().map(|(_, now)| (now.execution, *now)));
+        let mut state = stored.map(|columns| TestState::from_columns(&columns).unwrap());
+        let mut needs_rebuild = false;
+        for (previous, now) in &changes {
+            match &mut state {
+                None => state = Some(TestState::first(now)),
+                Some(state) => {
+                    needs_rebuild |= state.apply(previous.as_ref(), now) == Applied::NeedsRebuild
+                }
+            }
+        }
+        let mut state = state.unwrap();
+        if needs_rebuild {
+            state.rebuild_recent(self.newest());
+        }
+        let columns = state.to_columns();
+        assert_eq!(TestState::from_columns(&columns).unwrap(), state);
+        columns
+    }
+
+    fn in_order(&self) -> StateColumns {
+        let mut rows: Vec<Observation> = self.0.values().copied().collect();
+        rows.sort_by_key(Observation::key);
+        state_of(&rows).to_columns()
+    }
+}
+
+#[test]
+fn numbers_of_the_catalogue_come_from_the_state_alone() {
+    let state = state_of(&[
+        seen(1, 1, Outcome::Passed),
+        seen(2, 1, Outcome::Flaky),
+        seen(3, 1, Outcome::Skipped),
+        seen(4, 1, Outcome::Failed),
+        seen(5, 1, Outcome::TimedOut),
+        seen(6, 1, Outcome::Interrupted),
+    ]);
+    assert_eq!(state.counts().total_tests, 6);
+    assert_eq!(
+        (state.counts().passed_tests, state.counts().failed_tests),
+        (2, 2)
+    );
+    assert_eq!((state.pass_rate(), state.recent_flaky()), (Some(0.5), 1));
+    assert_eq!(
+        (state.avg_duration_ms(), state.p95_duration_ms()),
+        (Some(150), Some(200))
+    );
+    assert_eq!((state.failing_streak(), state.passing_streak()), (2, 0));
+    assert_eq!(
+        (
+            state.last_passed().unwrap().0,
+            state.last_failed_at().unwrap()
+        ),
+        (Timestamp(2 * DAY_MS), Timestamp(5 * DAY_MS))
+    );
+    assert_eq!(
+        (state.category(), state.last_day(), state.wasted_ms()),
+        (TestCategory::Interrupted, Day(6), 6)
+    );
+}
+
+#[test]
+fn a_test_is_as_bad_as_its_worst_browser_in_the_last_run() {
+    let mut state = state_of(&[seen(1, 1, Outcome::Failed), seen(1, 2, Outcome::Passed)]);
+    assert_eq!(
+        (state.category(), state.last_outcome()),
+        (TestCategory::Failed, Some(Outcome::Passed))
+    );
+    assert_eq!(
+        state.apply(None, &seen(2, 2, Outcome::Passed)),
+        Applied::Done
+    );
+    assert_eq!(state.category(), TestCategory::Passed);
+}
+
+#[test]
+fn overlapping_runs_and_retries_need_no_rebuild() {
+    let mut state = state_of(&[
+        seen(1, 1, Outcome::Failed),
+        seen(1, 2, Outcome::Passed),
+        seen(3, 1, Outcome::Passed),
+    ]);
+    assert_eq!(
+        state.apply(None, &seen(2, 1, Outcome::Passed)),
+        Applied::Done
+    );
+    let retried = state.apply(
+        Some(&seen(1, 1, Outcome::Failed)),
+        &seen(1, 1, Outcome::Flaky),
+    );
+    assert_eq!(retried, Applied::Done);
+    let outcomes: Vec<Outcome> = state.recent().map(|recent| recent.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [
+            Outcome::Flaky,
+            Outcome::Passed,
+            Outcome::Passed,
+            Outcome::Passed
+        ]
+    );
+    assert_eq!(
+        (state.counts().failed_tests, state.last_failed_at()),
+        (0, None)
+    );
+}
+
+#[test]
+fn a_result_older_than_the_identified_ones_asks_for_a_rebuild() {
+    let newer: Vec<Observation> = (2..30).map(|run| seen(run, 1, Outcome::Passed)).collect();
+    let mut state = state_of(&newer);
+    assert_eq!(
+        state.apply(None, &seen(1, 1, Outcome::Failed)),
+        Applied::NeedsRebuild
+    );
+    assert_eq!(state.counts().total_tests, 29);
+}
+
+#[test]
+fn history_outlives_executions_that_retention_deleted() {
+    let mut rows = Rows::default();
+    let all: Vec<Observation> = (1..=50).map(|run| seen(run, 1, Outcome::Passed)).collect();
+    let mut columns = rows.ingest(None, &all);
+    rows.0.retain(|execution, _| execution.run().get() > 20);
+    columns = rows.ingest(Some(columns), &[seen(25, 2, Outcome::Failed)]);
+    let state = TestState::from_columns(&columns).unwrap();
+    assert_eq!((state.counts().total_tests, state.recent().len()), (51, 51));
+    let position = state
+        .recent()
+        .position(|recent| recent.outcome == Outcome::Failed);
+    assert_eq!(position, Some(25));
+}
+
+#[test]
+fn a_predecessor_is_found_in_an_earlier_run_of_the_same_browser() {
+    let state = state_of(&[
+        seen(1, 1, Outcome::Passed),
+        seen(1, 2, Outcome::Failed),
+        seen(2, 1, Outcome::Skipped),
+        seen(3, 1, Outcome::Failed),
+    ]);
+    let before =
+        |browser, run: i64| state.decided_before(browser, Timestamp(run * DAY_MS), RunId(run));
+    assert_eq!(
+        before(1, 3),
+        Some(Outcome::Passed),
+        "its own outcome does not count"
+    );
+    assert_eq!(before(1, 4), Some(Outcome::Failed));
+    assert_eq!(before(2, 4), Some(Outcome::Failed));
+    assert_eq!((before(1, 1), before(3, 4)), (None, None));
+}
+
+#[test]
+fn flags_compare_with_the_predecessor() {
+    use ExecutionFlags as Flags;
+    let flags = |previous, now| flags_for(Some(previous), now);
+    assert!(flags(Outcome::Passed, Outcome::TimedOut).contains(Flags::NEW_REGRESSION));
+    assert!(flags(Outcome::Flaky, Outcome::Failed).contains(Flags::NEW_REGRESSION));
+    assert!(flags(Outcome::Passed, Outcome::Flaky).contains(Flags::NEW_FLAKY));
+    assert!(flags(Outcome::Failed, Outcome::Flaky).contains(Flags::FIXED));
+    assert_eq!(
+        flags(Outcome::Failed, Outcome::Failed),
+        Flags::BASELINE_KNOWN
+    );
+    assert_eq!(flags(Outcome::Flaky, Outcome::Flaky), Flags::BASELINE_KNOWN);
+    assert_eq!(flags_for(None, Outcome::Failed).bits(), 0);
+    let kept = Flags::QUARANTINED
+        .set(Flags::FIXED, true)
+        .compared(flags(Outcome::Passed, Outcome::Failed));
+    assert_eq!(kept.bits(), 16 + 2 + 64);
+}
+
+#[test]
+fn categories_survive_storage() {
+    for category in TestCategory::ALL {
+        assert_eq!(TestCategory::from_code(category.code()), Some(category));
+        assert_eq!(TestCategory::parse(category.as_str()), Some(category));
+    }
+}
+
+fn any_outcome() -> impl Strategy<Value = Outcome> {
+    proptest::sample::select(Outcome::ALL.to_vec())
+}
+
+/// Two runs start at the same moment, and so share their place in time.
+fn observations(
+    runs: std::ops::Range<i64>,
+    browsers: std::ops::RangeInclusive<i64>,
+) -> impl Strategy<Value = Observation> {
+    (runs, browsers, any_outcome(), 0..100_000_i64, any::<bool>()).prop_map(
+        |(run, browser, outcome, duration_ms, mass_failure)| Observation {
+            order_at: Timestamp(1_000 * (run / 2)),
+            duration_ms,
+            mass_failure,
+            ..seen(run, browser, outcome)
+        },
+    )
+}
+
+/// Batches of results, arriving in any order and changing what came before.
+fn batches(
+    one: impl Strategy<Value = Observation>,
+    size: usize,
+) -> impl Strategy<Value = Vec<Vec<Observation>>> {
+    proptest::collection::vec(proptest::collection::vec(one, 1..4), 1..size)
+}
+
+proptest! {
+    #[test]
+    fn any_order_of_results_and_changes_gives_the_state_of_the_sorted_ones(
+        batches in batches(observations(1..60, 1..=3), 120),
+    ) {
+        let mut rows = Rows::default();
+        let mut columns = None;
+        for batch in &batches {
+            columns = Some(rows.ingest(columns, batch));
+        }
+        prop_assert_eq!(columns, Some(rows.in_order()));
+    }
+
+    #[test]
+    fn damaged_columns_are_refused_or_read_but_never_panic(
+        by_browser: Vec<u8>, recent: Vec<u8>, recent_ms: Vec<u8>,
+    ) {
+        let mut columns = state_of(&[seen(1, 1, Outcome::Passed)]).to_columns();
+        for (column, bytes) in [(0, by_browser), (1, recent), (2, recent_ms)] {
+            let mut damaged = columns.clone();
+            *[&mut damaged.by_browser, &mut damaged.recent, &mut damaged.recent_ms][column] = bytes.clone();
+            if let Ok(mut state) = TestState::from_columns(&damaged) {
+                let _ = state.apply(None, &seen(2, 1, Outcome::Failed));
+                let _ = state.to_columns();
+            }
+            *[&mut columns.by_browser, &mut columns.recent, &mut columns.recent_ms][column] = bytes;
+            let _ = TestState::from_columns(&columns);
+        }
+    }
+}
+
+proptest! {
+    // Each case reads the whole window some three hundred times.
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn histories_longer_than_the_window_agree_too(
+        unordered in Just((1..320_i64).collect::<Vec<_>>()).prop_shuffle(),
+        outcomes in proptest::collection::vec(any_outcome(), 320),
+    ) {
+        let mut rows = Rows::default();
+        let mut columns = None;
+        for run in unordered {
+            let browser = run * 7 % 20;
+            let outcome = outcomes[usize::try_from(run).unwrap()];
+            columns = Some(rows.ingest(columns, &[seen(run, browser, outcome)]));
+        }
+        prop_assert_eq!(columns, Some(rows.in_order()));
+    }
+}

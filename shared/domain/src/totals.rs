@@ -1,0 +1,63 @@
+//! Totals of a run: they count tests, never attempts.
+
+use serde::Serialize;
+
+use crate::status::Outcome;
+
+/// `total = passed + failed + interrupted + skipped + did_not_run`; timed out
+/// tests are also in `failed`, flaky ones also in `passed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Totals {
+    /// All tests of the run.
+    pub total_tests: i64,
+    /// Passed, flaky ones included.
+    pub passed_tests: i64,
+    /// Failed, timed out ones included.
+    pub failed_tests: i64,
+    /// Timed out.
+    pub timed_out_tests: i64,
+    /// Interrupted.
+    pub interrupted_tests: i64,
+    /// Skipped on purpose.
+    pub skipped_tests: i64,
+    /// Planned, never started.
+    pub did_not_run_tests: i64,
+    /// Passed after a failed attempt.
+    pub flaky_tests: i64,
+}
+
+impl Totals {
+    /// Adds (`sign` 1) or takes back (`sign` -1) one execution.
+    pub fn count(&mut self, outcome: Outcome, sign: i64) {
+        self.total_tests += sign;
+        match outcome {
+            Outcome::Passed => self.passed_tests += sign,
+            Outcome::Flaky => {
+                self.passed_tests += sign;
+                self.flaky_tests += sign;
+            }
+            Outcome::Failed => self.failed_tests += sign,
+            Outcome::TimedOut => {
+                self.failed_tests += sign;
+                self.timed_out_tests += sign;
+            }
+            Outcome::Interrupted => self.interrupted_tests += sign,
+            Outcome::Skipped => self.skipped_tests += sign,
+            Outcome::DidNotRun => self.did_not_run_tests += sign,
+        }
+    }
+
+    /// Passed / (passed + failed), four decimals; `None` when neither occurred.
+    #[must_use]
+    pub fn pass_rate(&self) -> Option<f64> {
+        rate(self.passed_tests, self.passed_tests + self.failed_tests)
+    }
+}
+
+/// A rate of 0..1 rounded to four decimals; `None` when the denominator is 0.
+#[must_use]
+pub fn rate(part: i64, whole: i64) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+    (whole != 0).then(|| (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0)
+}

@@ -1,0 +1,437 @@
+//! Configuration: read once from the environment at the start, typed, and
+//! passed on. Nothing else in the tree reads the environment.
+
+pub mod registry;
+
+mod reader;
+
+use std::path::PathBuf;
+
+use callboard_auth::{Origin, Scheme};
+use callboard_domain::ingest::Caps;
+use callboard_store::StoreConfig;
+
+use reader::Reader;
+pub use reader::{ConfigError, ConfigErrors};
+
+/// Exit code of a start that is refused because of its configuration
+/// (`EX_CONFIG` of sysexits.h).
+pub const EXIT_CONFIG: i32 = 78;
+
+/// Where this process runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Platform {
+    /// A process with a port.
+    Server,
+    /// A function instance: events instead of a port, a disk that vanishes.
+    Lambda,
+}
+
+/// A secret; it does not print itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl AsRef<[u8]> for Secret {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Everything that can be configured.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where this process runs.
+    pub platform: Platform,
+    /// Address to listen on.
+    pub host: String,
+    /// Port to listen on; 0 takes a free one.
+    pub port: u16,
+    /// Folder of the embedded database and local objects.
+    pub data_dir: PathBuf,
+    /// Address of the database.
+    pub database_url: String,
+    /// Most database connections of this process.
+    pub database_connections: u32,
+    /// Address of the object store.
+    pub storage_url: String,
+    /// Endpoint of an S3-compatible service.
+    pub s3_endpoint: Option<String>,
+    /// Public address.
+    pub site_url: Option<Origin>,
+    /// Origin for untrusted content.
+    pub sandbox_origin: Option<Origin>,
+    /// Further host names.
+    pub allowed_hosts: Vec<String>,
+    /// Further origins that may send changes.
+    pub allowed_origins: Vec<Origin>,
+    /// Further origins that may call the MCP endpoint.
+    pub mcp_allowed_origins: Vec<Origin>,
+    /// Whether forwarded headers are believed.
+    pub trust_proxy: bool,
+    /// Secrets of file grants, the sealing one first; empty: use the
+    /// installation's own.
+    pub auth_secrets: Vec<Secret>,
+    /// Largest submit body, bytes, inflated.
+    pub max_submit_bytes: u64,
+    /// Largest upload body, bytes.
+    pub max_upload_bytes: u64,
+    /// Caps on evidence.
+    pub caps: Caps,
+    /// Log filter.
+    pub log: String,
+    /// What the operator should know, as sentences.
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// Reads the environment of this process.
+    ///
+    /// # Errors
+    /// [`ConfigErrors`] with one entry per variable that cannot be used.
+    pub fn from_process_env() -> Result<Self, ConfigErrors> {
+        let values = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Self::from_env(values)
+    }
+
+    /// Reads configuration out of names and values.
+    ///
+    /// # Errors
+    /// [`ConfigErrors`] with one entry per variable that cannot be used.
+    pub fn from_env(
+        values: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigErrors> {
+        let reader = Reader::new(values);
+        let config = read(&reader);
+        let errors = reader.into_errors();
+        if errors.is_empty() {
+            Ok(config)
+        } else {
+            Err(ConfigErrors(errors))
+        }
+    }
+
+    /// Whether only this machine can reach the listener.
+    #[must_use]
+    pub fn is_bound_to_loopback(&self) -> bool {
+        let host = self.host.trim_matches(['[', ']']);
+        self.platform == Platform::Server
+            && (host == "localhost"
+                || host
+                    .parse::<std::net::IpAddr>()
+                    .is_ok_and(|ip| ip.is_loopback()))
+    }
+
+    /// What the store needs of this.
+    #[must_use]
+    pub fn store(&self) -> StoreConfig {
+        StoreConfig {
+            database_url: self.database_url.clone(),
+            storage_url: self.storage_url.clone(),
+            s3_endpoint: self.s3_endpoint.clone(),
+            max_connections: self.database_connections,
+        }
+    }
+}
+
+fn read(reader: &Reader) -> Config {
+    let is_lambda =
+        reader.is_set("AWS_LAMBDA_FUNCTION_NAME") || reader.is_set("AWS_LAMBDA_RUNTIME_API");
+    let data_dir = PathBuf::from(reader.text(&registry::DATA_DIR));
+    let caps = registry::variables();
+    let mut config = Config {
+        platform: if is_lambda {
+            Platform::Lambda
+        } else {
+            Platform::Server
+        },
+        host: reader.text(&registry::HOST),
+        port: narrow(reader.number(&registry::PORT)),
+        database_url: reader
+            .optional_text(&registry::DATABASE_URL)
+            .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("callboard.db").display())),
+        database_connections: narrow(reader.number(&registry::DATABASE_CONNECTIONS)),
+        storage_url: reader
+            .optional_text(&registry::STORAGE_URL)
+            .unwrap_or_else(|| format!("file://{}", data_dir.join("objects").display())),
+        s3_endpoint: reader.optional_text(&registry::S3_ENDPOINT),
+        data_dir,
+        site_url: reader.origin(&registry::SITE_URL),
+        sandbox_origin: reader.origin(&registry::SANDBOX_ORIGIN),
+        allowed_hosts: reader.hosts(&registry::ALLOWED_HOSTS),
+        allowed_origins: reader.origins(&registry::ALLOWED_ORIGINS),
+        mcp_allowed_origins: reader.origins(&registry::MCP_ALLOWED_ORIGINS),
+        trust_proxy: reader.proxies(&registry::TRUST_PROXY),
+        auth_secrets: reader.secrets(&registry::AUTH_SECRET),
+        max_submit_bytes: reader.number(&registry::MAX_SUBMIT_BYTES),
+        max_upload_bytes: reader.number(&registry::MAX_UPLOAD_BYTES),
+        caps: Caps::configured(|name| {
+            let variable = caps.iter().find(|variable| variable.name == name)?;
+            usize::try_from(reader.number(variable)).ok()
+        }),
+        log: reader.text(&registry::LOG),
+        warnings: Vec::new(),
+    };
+    refuse_what_cannot_work(reader, &config);
+    config.warnings = warnings(reader, &config);
+    config
+}
+
+/// Fits a number into the type of its field; the registry's bounds say it fits.
+fn narrow<T: TryFrom<u64> + Default>(number: u64) -> T {
+    T::try_from(number).unwrap_or_default()
+}
+
+fn refuse_what_cannot_work(reader: &Reader, config: &Config) {
+    if reader.switch(&registry::AUTH_ENABLED) {
+        reader.refuse(
+            &registry::AUTH_ENABLED,
+            "is true, but this version cannot authenticate callers yet; unset it, or keep the service \
+             behind something that does",
+        );
+    }
+    if config.site_url.is_some() && config.site_url == config.sandbox_origin {
+        reader.refuse(
+            &registry::SANDBOX_ORIGIN,
+            "must differ from SERVICE_SITE_URL: it keeps untrusted content away from it",
+        );
+    }
+    if config.platform != Platform::Lambda {
+        return;
+    }
+    if config.database_url.starts_with("sqlite:") {
+        reader.refuse(
+            &registry::DATABASE_URL,
+            "must name a PostgreSQL server (postgres://…) when running as a function: instances share \
+             nothing and lose their disk, so SQLite would lose results",
+        );
+    }
+    if config.storage_url.starts_with("file:") {
+        reader.refuse(
+            &registry::STORAGE_URL,
+            "must name a bucket (s3://…, gs://…, az://…) when running as a function: instances lose their \
+             disk, so files would be lost",
+        );
+    }
+}
+
+fn warnings(reader: &Reader, config: &Config) -> Vec<String> {
+    const COMFORTABLE_SECRET_BYTES: usize = 32;
+    let mut warnings = Vec::new();
+    let known: Vec<&str> = registry::variables()
+        .into_iter()
+        .map(|variable| variable.name)
+        .collect();
+    for name in reader
+        .names()
+        .filter(|name| name.starts_with("SERVICE_") && !known.contains(name))
+    {
+        warnings.push(match registry::nearest(name) {
+            Some(nearest) => {
+                format!("{name} is not a setting of this version; did you mean {nearest}?")
+            }
+            None => format!("{name} is not a setting of this version"),
+        });
+    }
+    if config.platform == Platform::Server && !config.is_bound_to_loopback() {
+        warnings.push(format!(
+            "authentication is off and {} is reachable from the network: everyone who reaches it is administrator",
+            config.host
+        ));
+    }
+    if let Some(site) = &config.site_url
+        && site.scheme() == Scheme::Http
+        && !site.is_loopback()
+    {
+        warnings.push(format!("SERVICE_SITE_URL ({site}) is not https"));
+    }
+    if let (Some(site), Some(sandbox)) = (&config.site_url, &config.sandbox_origin)
+        && site.host() == sandbox.host()
+    {
+        warnings.push(
+            "SERVICE_SANDBOX_ORIGIN has the host of SERVICE_SITE_URL: a separate host name isolates better".to_owned(),
+        );
+    }
+    if config
+        .auth_secrets
+        .iter()
+        .any(|secret| secret.as_ref().len() < COMFORTABLE_SECRET_BYTES)
+    {
+        warnings.push("SERVICE_AUTH_SECRET is shorter than 32 bytes".to_owned());
+    }
+    warnings
+}
+
+/// Words that stand in examples, and texts of one repeated character.
+fn is_guessable(secret: &str) -> bool {
+    const WELL_KNOWN: &[&str] = &[
+        "changeme",
+        "change-me",
+        "change_me",
+        "secret",
+        "password",
+        "example",
+        "default",
+    ];
+    let lower = secret.to_ascii_lowercase();
+    let repeated = secret
+        .chars()
+        .next()
+        .is_some_and(|first| secret.chars().all(|char| char == first));
+    repeated
+        || WELL_KNOWN
+            .iter()
+            .any(|word| lower.replace(word, "").len() < 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
+        Config::from_env(
+            pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+        )
+    }
+
+    fn refused(pairs: &[(&str, &str)]) -> String {
+        read(pairs).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn without_any_variable_everything_has_a_default() {
+        let config = read(&[]).unwrap();
+        assert_eq!(config.port, 3000);
+        assert!(config.is_bound_to_loopback());
+        assert_eq!(config.database_url, "sqlite://.data/callboard.db");
+        assert_eq!(config.storage_url, "file://.data/objects");
+        assert_eq!(config.max_submit_bytes, 134_217_728);
+        assert_eq!(config.warnings, Vec::<String>::new());
+    }
+
+    #[test]
+    fn errors_name_the_variable_what_came_and_what_is_accepted() {
+        let text = refused(&[
+            ("SERVICE_PORT", "abc"),
+            ("SERVICE_SITE_URL", "tests.example.org/x"),
+        ]);
+        assert_eq!(
+            text,
+            "SERVICE_PORT must be a whole number from 0 to 65535, got \"abc\"\n\
+             SERVICE_SITE_URL must be an origin such as `https://tests.example.org`, without a path, got \
+             \"tests.example.org/x\""
+        );
+    }
+
+    #[test]
+    fn secrets_are_never_repeated() {
+        for secret in [
+            "short",
+            "changemechangeme",
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        ] {
+            let text = refused(&[("SERVICE_AUTH_SECRET", secret)]);
+            assert!(!text.contains(secret), "{text}");
+        }
+        let config = read(&[(
+            "SERVICE_AUTH_SECRET",
+            "f1d2d2f924e986ac86fdf7b36c94bcdf32beec15,0123456789abcdef",
+        )])
+        .unwrap();
+        assert_eq!(config.auth_secrets.len(), 2);
+        assert!(!format!("{config:?}").contains("f1d2d2"));
+    }
+
+    #[test]
+    fn authentication_is_refused_with_a_reason() {
+        for value in ["true", " TRUE "] {
+            assert!(
+                refused(&[("SERVICE_AUTH_ENABLED", value)])
+                    .contains("cannot authenticate callers yet")
+            );
+        }
+        assert!(refused(&[("SERVICE_AUTH_ENABLED", "yes")]).contains("got \"yes\""));
+        for value in ["", "false", "False"] {
+            assert!(read(&[("SERVICE_AUTH_ENABLED", value)]).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_function_refuses_what_its_disk_would_lose() {
+        let lambda = ("AWS_LAMBDA_FUNCTION_NAME", "submit");
+        let text = refused(&[lambda]);
+        assert!(
+            text.contains("SERVICE_DATABASE_URL must name a PostgreSQL server"),
+            "{text}"
+        );
+        assert!(
+            text.contains("SERVICE_STORAGE_URL must name a bucket"),
+            "{text}"
+        );
+        let ready = read(&[
+            lambda,
+            ("SERVICE_DATABASE_URL", "postgres://db/x"),
+            ("SERVICE_STORAGE_URL", "s3://b"),
+        ])
+        .unwrap();
+        assert!(!ready.is_bound_to_loopback());
+    }
+
+    #[test]
+    fn unknown_names_are_reported_with_the_nearest_known_one() {
+        let config = read(&[
+            ("SERVICE_PROT", "1"),
+            ("SERVICE_XYZZY_Q", "1"),
+            ("PATH", "/bin"),
+        ])
+        .unwrap();
+        assert_eq!(
+            config.warnings,
+            [
+                "SERVICE_PROT is not a setting of this version; did you mean SERVICE_PORT?",
+                "SERVICE_XYZZY_Q is not a setting of this version",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_platform_port_counts_when_ours_is_not_set() {
+        assert_eq!(read(&[("PORT", "8080")]).unwrap().port, 8080);
+        assert_eq!(
+            read(&[("PORT", "8080"), ("SERVICE_PORT", "9090")])
+                .unwrap()
+                .port,
+            9090
+        );
+    }
+
+    #[test]
+    fn every_variable_of_the_registry_is_read() {
+        let reader = Reader::new([]);
+        super::read(&reader);
+        let known: Vec<&str> = registry::variables()
+            .into_iter()
+            .map(|variable| variable.name)
+            .collect();
+        assert!(
+            known.iter().all(|name| reader.names_read().contains(name)),
+            "{known:?}"
+        );
+        assert_eq!(reader.names_read().len(), known.len());
+    }
+}

@@ -1,0 +1,219 @@
+//! Reading variables by their row in the registry. Errors are collected, so
+//! one start names everything that is wrong.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use callboard_auth::Origin;
+
+use super::registry::{Kind, PORT_ALIAS, Value, Variable};
+
+/// One variable that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{variable} {problem}")]
+pub struct ConfigError {
+    /// The variable.
+    pub variable: &'static str,
+    /// What came and what is accepted.
+    pub problem: String,
+}
+
+/// Everything that is wrong with the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigErrors(pub Vec<ConfigError>);
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+/// The environment, read through the registry.
+pub(super) struct Reader {
+    values: BTreeMap<String, String>,
+    errors: RefCell<Vec<ConfigError>>,
+    read: RefCell<BTreeSet<&'static str>>,
+}
+
+impl Reader {
+    /// Blank values count as not set.
+    pub(super) fn new(values: impl IntoIterator<Item = (String, String)>) -> Self {
+        let values = values
+            .into_iter()
+            .map(|(name, value)| (name, value.trim().to_owned()))
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
+        Self {
+            values,
+            errors: RefCell::default(),
+            read: RefCell::default(),
+        }
+    }
+
+    pub(super) fn into_errors(self) -> Vec<ConfigError> {
+        self.errors.into_inner()
+    }
+
+    /// Names that were asked for so far.
+    #[cfg(test)]
+    pub(super) fn names_read(&self) -> BTreeSet<&'static str> {
+        self.read.borrow().clone()
+    }
+
+    /// All names of the environment.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.values.keys().map(String::as_str)
+    }
+
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
+    /// Notes a problem the kind of the variable cannot express.
+    pub(super) fn refuse(&self, variable: &Variable, problem: impl Into<String>) {
+        self.errors.borrow_mut().push(ConfigError {
+            variable: variable.name,
+            problem: problem.into(),
+        });
+    }
+
+    fn raw(&self, variable: &Variable) -> Option<&str> {
+        self.read.borrow_mut().insert(variable.name);
+        self.values.get(variable.name).map(String::as_str)
+    }
+
+    fn reject<T>(&self, variable: &Variable, came: &str) -> Option<T> {
+        let accepted = variable.kind.accepted();
+        let problem = if variable.kind.is_secret() {
+            format!("is not {accepted}")
+        } else {
+            format!("must be {accepted}, got {came:?}")
+        };
+        self.refuse(variable, problem);
+        None
+    }
+
+    /// A text, or the default.
+    pub(super) fn text(&self, variable: &Variable) -> String {
+        match (self.raw(variable), variable.default) {
+            (Some(value), _) => value.to_owned(),
+            (None, Value::Text(default)) => default.to_owned(),
+            (None, _) => String::new(),
+        }
+    }
+
+    /// A text without a default.
+    pub(super) fn optional_text(&self, variable: &Variable) -> Option<String> {
+        self.raw(variable).map(str::to_owned)
+    }
+
+    /// A number within the variable's bounds, or the default.
+    pub(super) fn number(&self, variable: &Variable) -> u64 {
+        let default = if let Value::Number(default) = variable.default {
+            default
+        } else {
+            0
+        };
+        let Kind::Number { min, max } = variable.kind else {
+            return default;
+        };
+        let raw = self.raw(variable).or_else(|| {
+            let alias = (variable.name == super::registry::PORT.name).then_some(PORT_ALIAS)?;
+            self.values.get(alias).map(String::as_str)
+        });
+        let Some(raw) = raw else { return default };
+        raw.parse()
+            .ok()
+            .filter(|number| (min..=max).contains(number))
+            .or_else(|| self.reject(variable, raw))
+            .unwrap_or(default)
+    }
+
+    /// A switch; off when it is not set.
+    pub(super) fn switch(&self, variable: &Variable) -> bool {
+        let Some(raw) = self.raw(variable) else {
+            return false;
+        };
+        match raw.to_ascii_lowercase().as_str() {
+            "true" => true,
+            "false" => false,
+            _ => self.reject(variable, raw).unwrap_or(false),
+        }
+    }
+
+    /// Whether a proxy in front is trusted.
+    pub(super) fn proxies(&self, variable: &Variable) -> bool {
+        let Some(raw) = self.raw(variable) else {
+            return false;
+        };
+        match raw.to_ascii_lowercase().as_str() {
+            "true" => true,
+            "false" => false,
+            number => match number.parse::<u16>() {
+                Ok(count) => count > 0,
+                Err(_) => self.reject(variable, raw).unwrap_or(false),
+            },
+        }
+    }
+
+    /// One origin.
+    pub(super) fn origin(&self, variable: &Variable) -> Option<Origin> {
+        let raw = self.raw(variable)?;
+        Origin::parse(raw).or_else(|| self.reject(variable, raw))
+    }
+
+    /// A list of origins.
+    pub(super) fn origins(&self, variable: &Variable) -> Vec<Origin> {
+        self.list(variable)
+            .filter_map(|entry| Origin::parse(entry).or_else(|| self.reject(variable, entry)))
+            .collect()
+    }
+
+    /// A list of host names.
+    pub(super) fn hosts(&self, variable: &Variable) -> Vec<String> {
+        self.list(variable)
+            .filter_map(|entry| {
+                let is_host = entry
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b".-_[]:".contains(&byte));
+                let has_port = !entry.starts_with('[') && entry.contains(':');
+                if is_host && !has_port {
+                    Some(entry.to_ascii_lowercase())
+                } else {
+                    self.reject(variable, entry)
+                }
+            })
+            .collect()
+    }
+
+    /// A list of secrets, the first of which seals.
+    pub(super) fn secrets(&self, variable: &Variable) -> Vec<super::Secret> {
+        const SHORTEST: usize = 16;
+        self.list(variable)
+            .filter_map(|entry| {
+                if entry.len() >= SHORTEST && !super::is_guessable(entry) {
+                    Some(super::Secret::new(entry))
+                } else {
+                    self.reject(variable, "")
+                }
+            })
+            .collect()
+    }
+
+    fn list(&self, variable: &Variable) -> impl Iterator<Item = &str> {
+        self.raw(variable)
+            .unwrap_or_default()
+            .split(',')
+            .map(str::trim)
+            .filter(|entry| !entry.is_empty())
+    }
+}

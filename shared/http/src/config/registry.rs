@@ -1,0 +1,323 @@
+//! The registry of configuration: every variable with its type, default,
+//! bounds and a sentence. The README's table is printed from it, and a
+//! variable that nothing reads fails a test.
+
+use std::fmt::Write as _;
+
+use callboard_domain::ingest::Caps;
+
+/// One variable.
+#[derive(Debug, Clone, Copy)]
+pub struct Variable {
+    /// Its name in the environment.
+    pub name: &'static str,
+    /// What it accepts.
+    pub kind: Kind,
+    /// What holds when it is not set.
+    pub default: Value,
+    /// What it does, in a sentence.
+    pub meaning: &'static str,
+}
+
+/// What a variable accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A whole number within bounds.
+    Number {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// `true` or `false`.
+    Switch,
+    /// One origin.
+    Origin,
+    /// Origins, separated by commas.
+    Origins,
+    /// Host names, separated by commas.
+    Hosts,
+    /// Secrets of at least 16 bytes, separated by commas; never shown.
+    Secrets,
+    /// An address that may hold a password; never shown.
+    SecretAddress,
+    /// Whether, or how many, proxies stand in front.
+    Proxies,
+}
+
+/// A default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// Not set.
+    Unset,
+    /// This text.
+    Text(&'static str),
+    /// This number.
+    Number(u64),
+}
+
+impl Kind {
+    /// Whether a value of this kind must stay out of messages.
+    #[must_use]
+    pub const fn is_secret(self) -> bool {
+        matches!(self, Self::Secrets | Self::SecretAddress)
+    }
+
+    /// What is accepted, as errors and the table say it.
+    #[must_use]
+    pub fn accepted(self) -> String {
+        match self {
+            Self::Text => "text".to_owned(),
+            Self::Number { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Switch => "`true` or `false`".to_owned(),
+            Self::Origin => {
+                "an origin such as `https://tests.example.org`, without a path".to_owned()
+            }
+            Self::Origins => {
+                "origins such as `https://tests.example.org`, separated by commas".to_owned()
+            }
+            Self::Hosts => "host names without scheme and port, separated by commas".to_owned(),
+            Self::Secrets => "a random text of at least 16 bytes (several: `new,old`)".to_owned(),
+            Self::SecretAddress => "an address".to_owned(),
+            Self::Proxies => "`true`, `false` or the number of proxies in front".to_owned(),
+        }
+    }
+}
+
+const fn text(name: &'static str, default: Value, meaning: &'static str) -> Variable {
+    Variable {
+        name,
+        kind: Kind::Text,
+        default,
+        meaning,
+    }
+}
+
+const fn unset(name: &'static str, kind: Kind, meaning: &'static str) -> Variable {
+    Variable {
+        name,
+        kind,
+        default: Value::Unset,
+        meaning,
+    }
+}
+
+const fn number(
+    name: &'static str,
+    default: u64,
+    min: u64,
+    max: u64,
+    meaning: &'static str,
+) -> Variable {
+    Variable {
+        name,
+        kind: Kind::Number { min, max },
+        default: Value::Number(default),
+        meaning,
+    }
+}
+
+const MIB: u64 = 1024 * 1024;
+
+/// `SERVICE_HOST`
+pub const HOST: Variable = text(
+    "SERVICE_HOST",
+    Value::Text("127.0.0.1"),
+    "Address to listen on. The default is reachable from this machine only; `0.0.0.0` opens it to the network.",
+);
+/// `SERVICE_PORT`
+pub const PORT: Variable = number(
+    "SERVICE_PORT",
+    3000,
+    0,
+    65_535,
+    "Port to listen on (`PORT` is read when this is not set; 0 takes a free one).",
+);
+/// `PORT`, the name hosting platforms use.
+pub(super) const PORT_ALIAS: &str = "PORT";
+/// `SERVICE_DATA_DIR`
+pub const DATA_DIR: Variable = text(
+    "SERVICE_DATA_DIR",
+    Value::Text(".data"),
+    "Folder of the embedded database and the local object store.",
+);
+/// `SERVICE_DATABASE_URL`
+pub const DATABASE_URL: Variable = unset(
+    "SERVICE_DATABASE_URL",
+    Kind::SecretAddress,
+    "Database: `postgres://…` or `sqlite://<path>`. Not set: `callboard.db` in the data folder.",
+);
+/// `SERVICE_DATABASE_CONNECTIONS`
+pub const DATABASE_CONNECTIONS: Variable = number(
+    "SERVICE_DATABASE_CONNECTIONS",
+    8,
+    1,
+    200,
+    "Most database connections one process opens.",
+);
+/// `SERVICE_STORAGE_URL`
+pub const STORAGE_URL: Variable = unset(
+    "SERVICE_STORAGE_URL",
+    Kind::SecretAddress,
+    "Object store: `file://<folder>`, `s3://bucket/prefix`, `gs://…` or `az://…`, with the provider's usual variables. \
+     Not set: `objects` in the data folder.",
+);
+/// `SERVICE_S3_ENDPOINT`
+pub const S3_ENDPOINT: Variable = unset(
+    "SERVICE_S3_ENDPOINT",
+    Kind::Text,
+    "Address of an S3-compatible service that is not the provider's own.",
+);
+/// `SERVICE_SITE_URL`
+pub const SITE_URL: Variable = unset(
+    "SERVICE_SITE_URL",
+    Kind::Origin,
+    "Public address of the service. Links use it; not set, they use the address of the request.",
+);
+/// `SERVICE_SANDBOX_ORIGIN`
+pub const SANDBOX_ORIGIN: Variable = unset(
+    "SERVICE_SANDBOX_ORIGIN",
+    Kind::Origin,
+    "Second origin of this service on which reports and other untrusted content are opened.",
+);
+/// `SERVICE_ALLOWED_HOSTS`
+pub const ALLOWED_HOSTS: Variable = unset(
+    "SERVICE_ALLOWED_HOSTS",
+    Kind::Hosts,
+    "Further host names the service answers to.",
+);
+/// `SERVICE_ALLOWED_ORIGINS`
+pub const ALLOWED_ORIGINS: Variable = unset(
+    "SERVICE_ALLOWED_ORIGINS",
+    Kind::Origins,
+    "Further origins whose pages may send changes.",
+);
+/// `SERVICE_MCP_ALLOWED_ORIGINS`
+pub const MCP_ALLOWED_ORIGINS: Variable = unset(
+    "SERVICE_MCP_ALLOWED_ORIGINS",
+    Kind::Origins,
+    "Further origins whose pages may call the MCP endpoint.",
+);
+/// `SERVICE_TRUST_PROXY`
+pub const TRUST_PROXY: Variable = Variable {
+    name: "SERVICE_TRUST_PROXY",
+    kind: Kind::Proxies,
+    default: Value::Text("false"),
+    meaning: "Set behind a reverse proxy: `X-Forwarded-Host` and `X-Forwarded-Proto` are believed.",
+};
+/// `SERVICE_AUTH_ENABLED`
+pub const AUTH_ENABLED: Variable = Variable {
+    name: "SERVICE_AUTH_ENABLED",
+    kind: Kind::Switch,
+    default: Value::Text("false"),
+    meaning: "Whether callers have to sign in. This version cannot authenticate yet and refuses to start with `true`.",
+};
+/// `SERVICE_AUTH_SECRET`
+pub const AUTH_SECRET: Variable = unset(
+    "SERVICE_AUTH_SECRET",
+    Kind::Secrets,
+    "Secret that seals file links. Not set: one is made and kept in the database.",
+);
+/// `SERVICE_INGEST_MAX_SUBMIT_BYTES`
+pub const MAX_SUBMIT_BYTES: Variable = number(
+    "SERVICE_INGEST_MAX_SUBMIT_BYTES",
+    128 * MIB,
+    MIB,
+    1024 * MIB,
+    "Largest body of `POST /api/test-runs/submit`, inflated.",
+);
+/// `SERVICE_UPLOAD_MAX_BYTES`
+pub const MAX_UPLOAD_BYTES: Variable = number(
+    "SERVICE_UPLOAD_MAX_BYTES",
+    524_288_000,
+    MIB,
+    5 * 1024 * MIB,
+    "Largest body of `POST /api/test-runs/upload`.",
+);
+/// `SERVICE_LOG`
+pub const LOG: Variable = text(
+    "SERVICE_LOG",
+    Value::Text("info"),
+    "What is logged: a level, or levels by module such as `info,callboard_store=debug`.",
+);
+
+const OWN: &[Variable] = &[
+    HOST,
+    PORT,
+    DATA_DIR,
+    DATABASE_URL,
+    DATABASE_CONNECTIONS,
+    STORAGE_URL,
+    S3_ENDPOINT,
+    SITE_URL,
+    SANDBOX_ORIGIN,
+    ALLOWED_HOSTS,
+    ALLOWED_ORIGINS,
+    MCP_ALLOWED_ORIGINS,
+    TRUST_PROXY,
+    AUTH_ENABLED,
+    AUTH_SECRET,
+    MAX_SUBMIT_BYTES,
+    MAX_UPLOAD_BYTES,
+    LOG,
+];
+
+/// Every variable, in the order of the table. The caps on evidence are
+/// declared beside the code that cuts.
+#[must_use]
+pub fn variables() -> Vec<Variable> {
+    let caps = Caps::SETTINGS.into_iter().map(|cap| {
+        number(
+            cap.variable,
+            cap.default as u64,
+            cap.min as u64,
+            cap.max as u64,
+            cap.meaning,
+        )
+    });
+    OWN.iter().copied().chain(caps).collect()
+}
+
+/// The variable whose name is most like `name`, when one is like it at all.
+#[must_use]
+pub fn nearest(name: &str) -> Option<&'static str> {
+    const ALIKE: f64 = 0.85;
+    const PREFIX: &str = "SERVICE_";
+    let own = name.strip_prefix(PREFIX)?;
+    variables()
+        .into_iter()
+        .filter_map(|variable| {
+            Some((
+                strsim::jaro_winkler(own, variable.name.strip_prefix(PREFIX)?),
+                variable.name,
+            ))
+        })
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, name)| name)
+}
+
+/// The table of the README, in Markdown.
+#[must_use]
+pub fn markdown_table() -> String {
+    let mut table =
+        String::from("| Variable | Default | Accepted | Meaning |\n|---|---|---|---|\n");
+    for variable in variables() {
+        let default = match variable.default {
+            Value::Unset => "–".to_owned(),
+            Value::Text(text) => format!("`{text}`"),
+            Value::Number(number) => format!("`{number}`"),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            table,
+            "| `{}` | {default} | {} | {} |",
+            variable.name,
+            variable.kind.accepted(),
+            variable.meaning
+        );
+    }
+    table
+}

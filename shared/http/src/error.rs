@@ -1,0 +1,381 @@
+//! The one error of the HTTP surface: a status, a code, a sentence. Causes go
+//! to the log once, with the request id; they never reach the client.
+
+use std::borrow::Cow;
+use std::error::Error;
+
+use axum::response::{IntoResponse, Response};
+use callboard_auth::Denied;
+use callboard_auth::gate::GateRefusal;
+use callboard_store::StoreError;
+use http::StatusCode;
+use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
+use serde_json::{Value, json};
+
+use crate::request_id;
+
+/// Seconds after which a client may try again when the database or the object
+/// store is away.
+const RETRY_AFTER_SECONDS: &str = "5";
+
+/// An error answer.
+#[derive(Debug)]
+pub struct ApiError(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    status: StatusCode,
+    code: Cow<'static, str>,
+    message: Cow<'static, str>,
+    data: Option<Value>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    cause: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl ApiError {
+    /// An error with a code of the contract and a sentence for people.
+    #[must_use]
+    pub fn new(
+        status: StatusCode,
+        code: impl Into<Cow<'static, str>>,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self(Box::new(Inner {
+            status,
+            code: code.into(),
+            message: message.into(),
+            data: None,
+            headers: Vec::new(),
+            cause: None,
+        }))
+    }
+
+    /// Adds what programs need besides the sentence.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.0.data = Some(data);
+        self
+    }
+
+    /// Adds a header to the answer.
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.headers.push((name, value));
+        self
+    }
+
+    /// Adds the cause for the log.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.0.cause = Some(cause.into());
+        self
+    }
+
+    /// 400 with any code.
+    #[must_use]
+    pub fn bad_request(
+        code: impl Into<Cow<'static, str>>,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, message)
+    }
+
+    /// 400 `invalid_query`: a parameter has a value it cannot have.
+    #[must_use]
+    pub fn invalid_query(param: &str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::bad_request("invalid_query", message).with_data(json!({ "param": param }))
+    }
+
+    /// 400 `invalid_cursor`.
+    #[must_use]
+    pub fn invalid_cursor() -> Self {
+        Self::bad_request(
+            "invalid_cursor",
+            "The cursor does not belong to this list with these filters.",
+        )
+    }
+
+    /// 400 `invalid_json`.
+    #[must_use]
+    pub fn invalid_json(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::bad_request("invalid_json", message)
+    }
+
+    /// 400 `invalid_body`: the JSON does not have the form asked for.
+    #[must_use]
+    pub fn invalid_body(path: &str, message: impl Into<Cow<'static, str>>) -> Self {
+        let message = message.into();
+        let issues = json!({ "issues": [{ "path": path, "message": message }] });
+        Self::bad_request("invalid_body", message).with_data(issues)
+    }
+
+    /// 400 `invalid_multipart`.
+    #[must_use]
+    pub fn invalid_multipart(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::bad_request("invalid_multipart", message)
+    }
+
+    /// 400 `missing_field` with the names in `data.fields`.
+    #[must_use]
+    pub fn missing_fields(fields: &[&str]) -> Self {
+        let names = fields.join(", ");
+        Self::bad_request("missing_field", format!("Required and missing: {names}."))
+            .with_data(json!({ "fields": fields, "field": fields.first() }))
+    }
+
+    /// 400 `invalid_field` with the name in `data.field`.
+    #[must_use]
+    pub fn invalid_field(field: &str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::bad_request("invalid_field", message).with_data(json!({ "field": field }))
+    }
+
+    /// 404 `<entity>_not_found`; the entity as the contract spells it.
+    #[must_use]
+    pub fn not_found(entity: &str) -> Self {
+        let words = entity.replace('_', " ");
+        Self::new(
+            StatusCode::NOT_FOUND,
+            format!("{entity}_not_found"),
+            format!("There is no such {words}."),
+        )
+    }
+
+    /// 404 `route_not_found`.
+    #[must_use]
+    pub fn route_not_found() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "route_not_found",
+            "There is nothing at this address.",
+        )
+    }
+
+    /// 405 `method_not_allowed`; the router adds `Allow`.
+    #[must_use]
+    pub fn method_not_allowed() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            "This address does not accept that method; Allow names those it does.",
+        )
+    }
+
+    /// 413 `body_too_large` with the limit in `data.limit`, bytes.
+    #[must_use]
+    pub fn body_too_large(limit_bytes: u64) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body_too_large",
+            format!("The body is larger than the {limit_bytes} bytes accepted here."),
+        )
+        .with_data(json!({ "limit": limit_bytes }))
+    }
+
+    /// 413 `too_many_items` with the limit in `data.limit`.
+    #[must_use]
+    pub fn too_many_items(what: &str, limit: u64) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_many_items",
+            format!("More than {limit} {what}."),
+        )
+        .with_data(json!({ "limit": limit }))
+    }
+
+    /// 415 `unsupported_media_type`.
+    #[must_use]
+    pub fn unsupported_media_type(accepted: &str) -> Self {
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_media_type",
+            format!("The body must be sent as {accepted}."),
+        )
+    }
+
+    /// 500 `internal_error`: our fault; the cause is logged.
+    #[must_use]
+    pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal_error",
+            "Something went wrong on our side; the log has the details under this reference.",
+        )
+        .caused_by(cause)
+    }
+
+    /// 503 `database_unavailable`.
+    #[must_use]
+    pub fn database_unavailable() -> Self {
+        Self::unavailable(
+            "database_unavailable",
+            "The database does not answer; please try again.",
+        )
+    }
+
+    /// 503 `storage_unavailable`.
+    #[must_use]
+    pub fn storage_unavailable() -> Self {
+        Self::unavailable(
+            "storage_unavailable",
+            "The file storage does not answer; please try again.",
+        )
+    }
+
+    /// 503 for a write while migrations are pending.
+    #[must_use]
+    pub fn migration_pending() -> Self {
+        Self::unavailable(
+            "database_unavailable",
+            "The database waits for a migration (`callboard migrate`); nothing can be written until then.",
+        )
+    }
+
+    fn unavailable(code: &'static str, message: &'static str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
+            .with_header(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS))
+    }
+
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    /// The code.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        &self.0.code
+    }
+
+    /// The sentence.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The body of the answer.
+    #[must_use]
+    pub fn body(&self) -> Value {
+        let mut body = json!({
+            "error": true,
+            "statusCode": self.0.status.as_u16(),
+            "code": self.0.code,
+            "message": self.0.message,
+        });
+        let mut data = self.0.data.clone();
+        if self.0.status == StatusCode::INTERNAL_SERVER_ERROR {
+            data.get_or_insert_with(|| json!({}))["reference"] =
+                Value::String(request_id::current());
+        }
+        if let Some(data) = data {
+            body["data"] = data;
+        }
+        body
+    }
+
+    fn log(&self) {
+        let Some(cause) = &self.0.cause else { return };
+        let request = request_id::current();
+        let code = &*self.0.code;
+        if self.0.status.is_server_error() {
+            tracing::error!(request, code, cause = %Chain(cause.as_ref()), "request failed");
+        } else {
+            tracing::debug!(request, code, cause = %Chain(cause.as_ref()), "request refused");
+        }
+    }
+}
+
+/// An error with its sources on one line.
+struct Chain<'e>(&'e (dyn Error + Send + Sync));
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = self.0.to_string();
+        f.write_str(&text)?;
+        let mut source = self.0.source();
+        let mut last = text;
+        while let Some(error) = source {
+            let text = error.to_string();
+            // Many errors already repeat their source.
+            if !last.contains(&text) {
+                write!(f, ": {text}")?;
+            }
+            last = text;
+            source = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        self.log();
+        let mut response = (self.0.status, axum::Json(self.body())).into_response();
+        for (name, value) in self.0.headers {
+            response.headers_mut().append(name, value);
+        }
+        response
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        let answer = match (error.is_unavailable(), error.is_storage()) {
+            (true, true) => Self::storage_unavailable(),
+            (true, false) => Self::database_unavailable(),
+            (false, _) => return Self::internal(error),
+        };
+        answer.caused_by(error)
+    }
+}
+
+impl From<Denied> for ApiError {
+    fn from(denied: Denied) -> Self {
+        let status = match denied {
+            Denied::AuthenticationRequired => StatusCode::UNAUTHORIZED,
+            Denied::InsufficientRole
+            | Denied::ProjectAccessDenied
+            | Denied::ProjectCreationForbidden => StatusCode::FORBIDDEN,
+        };
+        Self::new(status, denied.code(), denied.to_string())
+    }
+}
+
+impl From<GateRefusal> for ApiError {
+    fn from(refusal: GateRefusal) -> Self {
+        let status = match refusal {
+            GateRefusal::Host => StatusCode::MISDIRECTED_REQUEST,
+            GateRefusal::Origin => StatusCode::FORBIDDEN,
+        };
+        Self::new(status, refusal.code(), refusal.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn our_own_faults_carry_a_reference_and_no_cause() {
+        let error = ApiError::internal("SELECT secret FROM t failed");
+        let body = request_id::scope("abc".to_owned(), async { error.body() }).await;
+        assert_eq!(body["data"]["reference"], "abc");
+        assert!(!body.to_string().contains("SELECT"));
+    }
+
+    #[test]
+    fn an_unreachable_database_is_503_with_retry_after() {
+        let response = ApiError::database_unavailable().into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()[RETRY_AFTER], "5");
+    }
+
+    #[test]
+    fn entities_are_spelled_as_the_contract_does() {
+        let error = ApiError::not_found("test_case");
+        assert_eq!(
+            (error.code(), error.message()),
+            ("test_case_not_found", "There is no such test case.")
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! [`Caller`]: the one door into a handler. It exists only behind the checks
+//! of the route table, so a handler that asks for it cannot be reached around
+//! them.
+
+use std::ops::Deref;
+
+use axum::extract::FromRequestParts;
+use callboard_auth::Identity;
+use http::request::Parts;
+
+use crate::error::ApiError;
+
+/// Who is calling, admitted to this route.
+///
+/// `caller.authorize(project)?` proves access to a project,
+/// `caller.scope()` restricts lists.
+#[derive(Debug, Clone)]
+pub struct Caller(Identity);
+
+impl Caller {
+    pub(crate) const fn new(identity: Identity) -> Self {
+        Self(identity)
+    }
+}
+
+impl Deref for Caller {
+    type Target = Identity;
+
+    fn deref(&self) -> &Identity {
+        &self.0
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| ApiError::internal("a handler was mounted around the route table"))
+    }
+}

@@ -1,0 +1,18 @@
+//! What handlers ask for in their signatures. Parsing, limits and the
+//! sentences of their errors live here, so a handler starts with values it
+//! can trust.
+
+mod body;
+mod caller;
+mod json;
+mod multipart;
+mod path;
+mod query;
+
+pub(crate) use body::discard;
+pub use body::{BodyError, CountedBody, MaxBodyBytes, limited_bytes};
+pub use caller::Caller;
+pub use json::{JsonBody, JsonText};
+pub use multipart::{Multipart, Part};
+pub use path::{EntityId, Granted, Path, Tail};
+pub use query::{FromQuery, Query, QueryReader};

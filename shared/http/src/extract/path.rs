@@ -1,0 +1,123 @@
+//! Typed pieces of the path.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use callboard_auth::Grant;
+use callboard_domain::ids::{ExecutionId, FileId, ProjectId, ReportId, RunId, TestCaseId};
+use http::request::Parts;
+
+use crate::error::ApiError;
+use crate::state::AppState;
+
+/// An id that paths and queries carry.
+pub trait EntityId: Sized {
+    /// The entity as error codes spell it.
+    const ENTITY: &'static str;
+
+    /// Reads the id strictly.
+    fn parse_id(text: &str) -> Option<Self>;
+
+    /// 400 `invalid_<entity>_id`.
+    #[must_use]
+    fn invalid() -> ApiError {
+        let entity = Self::ENTITY;
+        let words = entity.replace('_', " ");
+        ApiError::bad_request(
+            format!("invalid_{entity}_id"),
+            format!("The {words} id must be a positive whole number."),
+        )
+    }
+}
+
+macro_rules! entity_ids {
+    ($($id:ident => $entity:literal),+ $(,)?) => {$(
+        impl EntityId for $id {
+            const ENTITY: &'static str = $entity;
+
+            fn parse_id(text: &str) -> Option<Self> {
+                Self::parse(text)
+            }
+        }
+    )+};
+}
+
+entity_ids! {
+    ProjectId => "project",
+    RunId => "run",
+    TestCaseId => "test_case",
+    ExecutionId => "execution",
+    FileId => "file",
+    ReportId => "report",
+}
+
+/// The `{id}` of the path.
+#[derive(Debug, Clone, Copy)]
+pub struct Path<T>(pub T);
+
+impl<T: EntityId, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let text = param(parts, state, "id").await.ok_or_else(T::invalid)?;
+        T::parse_id(&text).map(Self).ok_or_else(T::invalid)
+    }
+}
+
+/// The `{*path}` of the path: decoded once, without empty, `.` or `..`
+/// segments, backslashes or control characters.
+#[derive(Debug, Clone)]
+pub struct Tail(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Tail {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let path = param(parts, state, "path")
+            .await
+            .ok_or_else(ApiError::route_not_found)?;
+        let is_plain = path
+            .split('/')
+            .all(|segment| !matches!(segment, "" | "." | ".."))
+            && !path.chars().any(|char| char == '\\' || char.is_control());
+        if is_plain {
+            Ok(Self(path))
+        } else {
+            Err(ApiError::route_not_found())
+        }
+    }
+}
+
+/// An opened file grant: the `{grant}` of the path. A grant that opens nothing
+/// is 404, as an unknown file is.
+#[derive(Debug, Clone)]
+pub struct Granted(pub Grant);
+
+impl FromRequestParts<AppState> for Granted {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let token = param(parts, state, "grant")
+            .await
+            .ok_or_else(ApiError::route_not_found)?;
+        state
+            .grants()
+            .await?
+            .open(&token, state.now())
+            .map(Self)
+            .map_err(|refusal| {
+                ApiError::new(
+                    http::StatusCode::NOT_FOUND,
+                    "file_not_found",
+                    refusal.to_string(),
+                )
+            })
+    }
+}
+
+/// A decoded path parameter; `None` when it is missing or not UTF-8.
+async fn param<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Option<String> {
+    let params = RawPathParams::from_request_parts(parts, state).await.ok()?;
+    params
+        .iter()
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value.to_owned())
+}

@@ -1,0 +1,340 @@
+//! Query strings. A filter type reads itself through a [`QueryReader`], which
+//! knows the rules of the contract: every value it cannot use is 400
+//! `invalid_query` naming the parameter, and nothing is dropped silently.
+
+use std::ops::RangeInclusive;
+
+use axum::extract::FromRequestParts;
+use callboard_domain::time::{Day, Timestamp};
+use http::request::Parts;
+use url::form_urlencoded;
+
+use super::path::EntityId;
+use crate::error::ApiError;
+use crate::page::{PageRequest, PageSize};
+
+/// Longest value of a free-text parameter, characters.
+const MAX_TEXT_CHARS: usize = 200;
+const MS_PER_DAY: i64 = 86_400_000;
+
+/// A type that reads itself out of a query string.
+pub trait FromQuery: Sized {
+    /// Reads all parameters the type knows.
+    ///
+    /// # Errors
+    /// 400 `invalid_query`.
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError>;
+}
+
+/// The query string as a `T`.
+#[derive(Debug, Clone)]
+pub struct Query<T>(pub T);
+
+impl<T: FromQuery, S: Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        QueryReader::parse(parts.uri.query().unwrap_or_default())
+            .and_then(|query| T::from_query(&query))
+            .map(Self)
+    }
+}
+
+impl FromQuery for PageRequest {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        query.page(PageSize::LIST)
+    }
+}
+
+/// The parameters of one request, decoded.
+#[derive(Debug, Clone)]
+pub struct QueryReader(Vec<(String, String)>);
+
+impl QueryReader {
+    /// Decodes a query string.
+    ///
+    /// # Errors
+    /// 400 `invalid_query` for a parameter with a NUL character, which no
+    /// stored text holds.
+    pub fn parse(query: &str) -> Result<Self, ApiError> {
+        let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect();
+        match pairs.iter().find(|(_, value)| value.contains('\0')) {
+            Some((name, _)) => Err(ApiError::invalid_query(
+                name,
+                format!("{name} must not contain NUL"),
+            )),
+            None => Ok(Self(pairs)),
+        }
+    }
+
+    fn values<'q, 'n>(&'q self, name: &'n str) -> impl Iterator<Item = &'q str> + use<'q, 'n> {
+        self.0
+            .iter()
+            .filter(move |(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The one value of a parameter, as it came, also an empty one.
+    ///
+    /// # Errors
+    /// 400 when it is given more than once.
+    pub fn single<'q>(&'q self, name: &str) -> Result<Option<&'q str>, ApiError> {
+        let mut values = self.values(name);
+        let first = values.next();
+        if values.next().is_some() {
+            return Err(ApiError::invalid_query(
+                name,
+                format!("{name} may be given once"),
+            ));
+        }
+        Ok(first)
+    }
+
+    /// The one value of a parameter; blank counts as not given.
+    ///
+    /// # Errors
+    /// 400 when it is given more than once.
+    fn given<'q>(&'q self, name: &str) -> Result<Option<&'q str>, ApiError> {
+        Ok(self
+            .single(name)?
+            .map(str::trim)
+            .filter(|value| !value.is_empty()))
+    }
+
+    /// A free text of at most 200 characters.
+    ///
+    /// # Errors
+    /// 400 when it is longer or given more than once.
+    pub fn text(&self, name: &str) -> Result<Option<String>, ApiError> {
+        match self.given(name)? {
+            Some(text) if text.chars().count() > MAX_TEXT_CHARS => Err(ApiError::invalid_query(
+                name,
+                format!("{name} may have at most {MAX_TEXT_CHARS} characters"),
+            )),
+            text => Ok(text.map(str::to_owned)),
+        }
+    }
+
+    /// All values of a repeatable parameter; an empty one stays, it means
+    /// "none recorded".
+    #[must_use]
+    pub fn repeated(&self, name: &str) -> Vec<String> {
+        self.values(name).map(str::to_owned).collect()
+    }
+
+    /// A value out of a vocabulary.
+    ///
+    /// # Errors
+    /// 400 for an unknown one.
+    pub fn one_of<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, ApiError> {
+        self.given(name)?
+            .map(|value| known(name, value, &parse))
+            .transpose()
+    }
+
+    /// Values out of a vocabulary, as a comma list or repeated.
+    ///
+    /// # Errors
+    /// 400 for an unknown one.
+    pub fn any_of<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Vec<T>, ApiError> {
+        self.values(name)
+            .flat_map(|values| values.split(','))
+            .map(str::trim)
+            .filter(|value| !value.is_empty())
+            .map(|value| known(name, value, &parse))
+            .collect()
+    }
+
+    /// One id.
+    ///
+    /// # Errors
+    /// 400 for what is not an id.
+    pub fn id<T: EntityId>(&self, name: &str) -> Result<Option<T>, ApiError> {
+        self.one_of(name, T::parse_id)
+    }
+
+    /// Ids, as a comma list or repeated.
+    ///
+    /// # Errors
+    /// 400 for what is not an id.
+    pub fn ids<T: EntityId>(&self, name: &str) -> Result<Vec<T>, ApiError> {
+        self.any_of(name, T::parse_id)
+    }
+
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// 400 for anything else.
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, ApiError> {
+        self.one_of(name, |value| match value {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ => None,
+        })
+    }
+
+    /// A whole number within bounds.
+    ///
+    /// # Errors
+    /// 400 outside of them.
+    pub fn number(&self, name: &str, bounds: RangeInclusive<i64>) -> Result<Option<i64>, ApiError> {
+        let Some(value) = self.given(name)? else {
+            return Ok(None);
+        };
+        match value.parse() {
+            Ok(number) if bounds.contains(&number) => Ok(Some(number)),
+            _ => Err(ApiError::invalid_query(
+                name,
+                format!(
+                    "{name} must be a whole number from {} to {}, got {value:?}",
+                    bounds.start(),
+                    bounds.end()
+                ),
+            )),
+        }
+    }
+
+    /// The window of `from` and `to`, both inclusive: dates or date-times; a
+    /// date as `to` includes that UTC day.
+    ///
+    /// # Errors
+    /// 400 for what is not a time, or when `from` is after `to`.
+    pub fn window(&self) -> Result<(Option<Timestamp>, Option<Timestamp>), ApiError> {
+        let from = self.one_of("from", |text| {
+            Day::parse(text)
+                .map(Day::start)
+                .or_else(|| Timestamp::parse_iso(text))
+        })?;
+        let to = self.one_of("to", |text| {
+            let end_of_day = |day: Day| Timestamp(day.start().millis() + MS_PER_DAY - 1);
+            Day::parse(text)
+                .map(end_of_day)
+                .or_else(|| Timestamp::parse_iso(text))
+        })?;
+        if let (Some(from), Some(to)) = (from, to)
+            && from > to
+        {
+            return Err(ApiError::invalid_query("from", "from must not be after to"));
+        }
+        Ok((from, to))
+    }
+
+    /// `limit` and `cursor`.
+    ///
+    /// # Errors
+    /// 400 for a limit that is not a number or too small.
+    pub fn page(&self, size: PageSize) -> Result<PageRequest, ApiError> {
+        Ok(PageRequest {
+            limit: self.limit(size)?,
+            cursor: self.given("cursor")?.map(str::to_owned),
+        })
+    }
+
+    /// `limit` alone.
+    ///
+    /// # Errors
+    /// 400 for a limit that is not a number or too small.
+    pub fn limit(&self, size: PageSize) -> Result<u32, ApiError> {
+        size.parse("limit", self.single("limit")?)
+    }
+}
+
+fn known<T>(name: &str, value: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, ApiError> {
+    parse(value).ok_or_else(|| ApiError::invalid_query(name, format!("{name} cannot be {value:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_domain::ids::ProjectId;
+    use callboard_domain::status::RunStatus;
+
+    use super::*;
+
+    fn query(text: &str) -> QueryReader {
+        QueryReader::parse(text).unwrap()
+    }
+
+    fn param<T: std::fmt::Debug>(result: Result<T, ApiError>) -> String {
+        let error = result.unwrap_err();
+        assert_eq!(error.code(), "invalid_query");
+        error.body()["data"]["param"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn lists_are_given_with_commas_or_by_repeating() {
+        let expected = vec![RunStatus::Failed, RunStatus::TimedOut];
+        assert_eq!(
+            query("status=failed,timedOut")
+                .any_of("status", RunStatus::parse)
+                .unwrap(),
+            expected
+        );
+        assert_eq!(
+            query("status=failed&status=timedout")
+                .any_of("status", RunStatus::parse)
+                .unwrap(),
+            expected
+        );
+        assert_eq!(
+            query("status=").any_of("status", RunStatus::parse).unwrap(),
+            vec![]
+        );
+        assert_eq!(
+            query("project=3&project=4")
+                .ids::<ProjectId>("project")
+                .unwrap(),
+            [ProjectId(3), ProjectId(4)]
+        );
+    }
+
+    #[test]
+    fn every_unusable_value_names_its_parameter() {
+        assert_eq!(
+            param(query("status=failed,green").any_of("status", RunStatus::parse)),
+            "status"
+        );
+        assert_eq!(
+            param(query("project=03").ids::<ProjectId>("project")),
+            "project"
+        );
+        assert_eq!(param(query("pinned=yes").flag("pinned")), "pinned");
+        assert_eq!(param(query("q=a&q=b").text("q")), "q");
+        assert_eq!(
+            param(query(&format!("q={}", "x".repeat(201))).text("q")),
+            "q"
+        );
+        assert_eq!(param(query("days=0").number("days", 1..=366)), "days");
+        assert_eq!(param(query("limit=x").page(PageSize::LIST)), "limit");
+        assert_eq!(
+            param(query("from=2026-02-01&to=2026-01-01").window()),
+            "from"
+        );
+        assert_eq!(param(query("to=soon").window()), "to");
+        assert_eq!(param(QueryReader::parse("q=a%00b")), "q");
+    }
+
+    #[test]
+    fn a_date_as_end_includes_its_day() {
+        let (from, to) = query("from=2026-01-01&to=2026-01-01").window().unwrap();
+        assert_eq!(from, Timestamp::parse_iso("2026-01-01T00:00:00Z"));
+        assert_eq!(to, Timestamp::parse_iso("2026-01-01T23:59:59.999Z"));
+    }
+
+    #[test]
+    fn an_empty_branch_means_none_recorded() {
+        assert_eq!(
+            query("branch=&branch=main").repeated("branch"),
+            ["", "main"]
+        );
+    }
+}

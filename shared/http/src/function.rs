@@ -1,0 +1,76 @@
+//! The whole `main` of a function: configuration, state once, then events or,
+//! outside of a function host, a port. Functions never migrate.
+
+use std::process::ExitCode;
+
+use axum::Router;
+
+use crate::config::{Config, EXIT_CONFIG, Platform};
+use crate::front::front;
+use crate::sandbox::Door;
+use crate::serve;
+use crate::state::AppState;
+use crate::telemetry;
+
+/// Serves one function crate.
+///
+/// ```no_run
+/// # use callboard_http::{AppState, Routes};
+/// # fn router(state: AppState) -> axum::Router { Routes::new(state).into_router() }
+/// #[tokio::main]
+/// async fn main() -> std::process::ExitCode {
+///     callboard_http::serve_function("health", router).await
+/// }
+/// ```
+pub async fn serve_function(name: &str, router: impl FnOnce(AppState) -> Router) -> ExitCode {
+    install_tls();
+    let config = match Config::from_process_env() {
+        Ok(config) => config,
+        Err(errors) => {
+            telemetry::start("info", Platform::Server);
+            return refuse(name, &errors);
+        }
+    };
+    telemetry::start(&config.log, config.platform);
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    let platform = config.platform;
+    let (host, port) = (config.host.clone(), config.port);
+    let state = match AppState::connect(config).await {
+        Ok(state) => state,
+        Err(error) => return fail(name, &error),
+    };
+    let router = front(router(state.clone()), state, Door::Main);
+    match platform {
+        Platform::Lambda => match lambda_http::run(router).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(name, &error),
+        },
+        Platform::Server => match serve::listen(&host, port).await {
+            Ok(listener) => {
+                tracing::info!("{name} listens on http://{host}:{port}");
+                serve::serve(vec![(listener, router)], serve::stop_requested()).await;
+                ExitCode::SUCCESS
+            }
+            Err(error) => fail(name, &error),
+        },
+    }
+}
+
+/// Makes ring the TLS provider of this process. Libraries ask for the default
+/// one at their first connection.
+pub fn install_tls() {
+    // The only error is that a provider is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn refuse(name: &str, errors: &dyn std::fmt::Display) -> ExitCode {
+    tracing::error!("{name} does not start: {errors}");
+    ExitCode::from(u8::try_from(EXIT_CONFIG).unwrap_or(1))
+}
+
+fn fail(name: &str, error: &dyn std::fmt::Display) -> ExitCode {
+    tracing::error!("{name} stops: {error}");
+    ExitCode::FAILURE
+}

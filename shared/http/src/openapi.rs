@@ -1,0 +1,116 @@
+//! The OpenAPI document: every function crate describes its own operations;
+//! here they become one document, completed from the route table.
+
+use callboard_auth::ROUTES;
+use callboard_auth::routes::{Access, Method, Route};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::openapi::extensions::ExtensionsBuilder;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::{
+    Content, InfoBuilder, OpenApi, OpenApiBuilder, PathItem, Ref, RefOr, ResponseBuilder,
+};
+use utoipa::{PartialSchema, ToSchema};
+
+/// The body of every error.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorBody {
+    /// Always true.
+    pub error: bool,
+    /// The HTTP status.
+    #[schema(example = 404)]
+    pub status_code: u16,
+    /// What happened, for programs.
+    #[schema(example = "run_not_found")]
+    pub code: String,
+    /// What happened, for people.
+    #[schema(example = "There is no such run.")]
+    pub message: String,
+    /// What programs need besides.
+    #[schema(required = false)]
+    pub data: Option<Value>,
+}
+
+/// Joins the documents of functions and completes every operation from its
+/// row: who may call it (`x-required-roles`) and the errors common to all.
+#[must_use]
+pub fn document(parts: impl IntoIterator<Item = OpenApi>) -> OpenApi {
+    let info = InfoBuilder::new()
+        .title("Callboard")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some("Test results of Playwright, kept and understood."))
+        .build();
+    let mut document = OpenApiBuilder::new().info(info).build();
+    for part in parts {
+        document.merge(part);
+    }
+    let components = document.components.get_or_insert_default();
+    components
+        .schemas
+        .insert(ErrorBody::name().into_owned(), ErrorBody::schema());
+    for route in ROUTES {
+        let path = route.pattern.replace("{*", "{");
+        if let Some(operation) = document
+            .paths
+            .paths
+            .get_mut(&path)
+            .and_then(|item| operation_of(item, route))
+        {
+            complete(operation, route);
+        }
+    }
+    document
+}
+
+/// The operations of a document as `METHOD /path`, for comparison with the
+/// route table.
+#[must_use]
+pub fn operations(document: &OpenApi) -> Vec<String> {
+    let mut operations = Vec::new();
+    for (path, item) in &document.paths.paths {
+        for (method, operation) in [("GET", &item.get), ("POST", &item.post)] {
+            if operation.is_some() {
+                operations.push(format!("{method} {path}"));
+            }
+        }
+    }
+    operations
+}
+
+fn operation_of<'d>(item: &'d mut PathItem, route: &Route) -> Option<&'d mut Operation> {
+    match route.method {
+        Method::Get => item.get.as_mut(),
+        Method::Post => item.post.as_mut(),
+    }
+}
+
+fn complete(operation: &mut Operation, route: &Route) {
+    let roles: Vec<&str> = match route.access {
+        Access::Public | Access::Grant => Vec::new(),
+        Access::Roles(roles) => roles.as_slice().iter().map(|role| role.as_str()).collect(),
+    };
+    operation
+        .operation_id
+        .get_or_insert_with(|| route.id.name().to_owned());
+    operation.extensions.get_or_insert_default().merge(
+        ExtensionsBuilder::new()
+            .add("x-required-roles", json!(roles))
+            .build(),
+    );
+    let error = || {
+        let schema = RefOr::Ref(Ref::from_schema_name(ErrorBody::name()));
+        let content = Content::new(Some(schema));
+        RefOr::T(
+            ResponseBuilder::new()
+                .description("The service's error body.")
+                .content("application/json", content)
+                .build(),
+        )
+    };
+    operation
+        .responses
+        .responses
+        .entry("default".to_owned())
+        .or_insert_with(error);
+}

@@ -1,0 +1,157 @@
+//! Listening: HTTP/1.1 on sockets, with a graceful stop.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tower::ServiceExt;
+
+/// How long a client may take to send its headers.
+const HEADER_TIME: Duration = Duration::from_secs(30);
+/// How long open requests may take after a stop was asked for.
+const STOP_TIME: Duration = Duration::from_secs(20);
+
+/// A port that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Somebody else listens there.
+    #[error(
+        "port {port} on {host} is taken by another process; stop that one, or set SERVICE_PORT to a free port"
+    )]
+    Taken {
+        /// The address.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// Any other reason.
+    #[error("cannot listen on {host}:{port} (SERVICE_HOST, SERVICE_PORT): {source}")]
+    Refused {
+        /// The address.
+        host: String,
+        /// The port.
+        port: u16,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// Opens a listening socket.
+///
+/// # Errors
+/// [`ListenError`].
+pub async fn listen(host: &str, port: u16) -> Result<TcpListener, ListenError> {
+    let name = host.trim_matches(['[', ']']);
+    TcpListener::bind((name, port))
+        .await
+        .map_err(|source| match source.kind() {
+            std::io::ErrorKind::AddrInUse => ListenError::Taken {
+                host: host.to_owned(),
+                port,
+            },
+            _ => ListenError::Refused {
+                host: host.to_owned(),
+                port,
+                source,
+            },
+        })
+}
+
+/// Serves routers on their listeners until `stop` completes, then lets open
+/// requests finish.
+pub async fn serve(doors: Vec<(TcpListener, Router)>, stop: impl Future<Output = ()>) {
+    let graceful = GracefulShutdown::new();
+    let (doors, routers): (Vec<_>, Vec<_>) = doors.into_iter().unzip();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            (index, accepted) = accept_any(&doors) => match accepted {
+                Ok((stream, _)) => connect(stream, routers[index].clone(), &graceful),
+                Err(error) => pause_after(&error).await,
+            },
+        }
+    }
+    drop(doors);
+    if tokio::time::timeout(STOP_TIME, graceful.shutdown())
+        .await
+        .is_err()
+    {
+        tracing::warn!("stopped with requests still open");
+    }
+}
+
+async fn accept_any(doors: &[TcpListener]) -> (usize, std::io::Result<(TcpStream, SocketAddr)>) {
+    std::future::poll_fn(|cx| {
+        for (index, door) in doors.iter().enumerate() {
+            if let std::task::Poll::Ready(accepted) = door.poll_accept(cx) {
+                return std::task::Poll::Ready((index, accepted));
+            }
+        }
+        std::task::Poll::Pending
+    })
+    .await
+}
+
+/// Out of file descriptors is the usual reason; trying at once would spin.
+async fn pause_after(error: &std::io::Error) {
+    tracing::warn!(%error, "a connection could not be accepted");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+}
+
+fn connect(stream: TcpStream, router: Router, graceful: &GracefulShutdown) {
+    // Answers are small and complete; waiting to fill packets only delays them.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let router = router.clone();
+        async move {
+            match router.oneshot(request.map(Body::new)).await {
+                Ok(response) => Ok::<_, Infallible>(response),
+                Err(never) => match never {},
+            }
+        }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME)
+        .serve_connection(TokioIo::new(stream), service);
+    let connection = graceful.watch(connection);
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "connection ended");
+        }
+    });
+}
+
+/// Completes when the process is asked to stop (Ctrl-C, or TERM).
+pub async fn stop_requested() {
+    let interrupt = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => {
+                signal.recv().await;
+            }
+            Err(_) => std::future::pending::<()>().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<()>();
+    tokio::select! {
+        () = interrupt => {}
+        () = terminate => {}
+    }
+}

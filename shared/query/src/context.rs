@@ -1,0 +1,62 @@
+//! What every question needs besides its arguments.
+
+use callboard_store::Store;
+
+/// The store, and how links to pages begin.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// Rows and objects.
+    pub store: Store,
+    /// Where the pages are.
+    pub links: Links,
+}
+
+/// Builds addresses of dashboard pages.
+#[derive(Debug, Clone)]
+pub struct Links {
+    origin: String,
+}
+
+impl Links {
+    /// `origin` is `https://host` of the dashboard as this caller knows it.
+    #[must_use]
+    pub fn new(origin: &str) -> Self {
+        Self { origin: origin.trim_end_matches('/').to_owned() }
+    }
+
+    /// The origin the links begin with.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Page of a project.
+    #[must_use]
+    pub fn project(&self, id: i64) -> String {
+        format!("{}/projects/{id}", self.origin)
+    }
+
+    /// Page of a run.
+    #[must_use]
+    pub fn run(&self, id: i64) -> String {
+        format!("{}/test-runs/{id}", self.origin)
+    }
+
+    /// Page of an execution.
+    #[must_use]
+    pub fn execution(&self, id: i64) -> String {
+        format!("{}/test-run-cases/{id}", self.origin)
+    }
+
+    /// Page of a test case.
+    #[must_use]
+    pub fn test_case(&self, id: i64) -> String {
+        format!("{}/test-cases/{id}", self.origin)
+    }
+
+    /// Address of a stored file or report by its stored name.
+    #[must_use]
+    pub fn file(&self, path: &str) -> String {
+        format!("{}/api/files/{path}", self.origin)
+    }
+}

@@ -1,0 +1,486 @@
+//! Questions about executions.
+
+use std::collections::HashMap;
+
+use callboard_auth::scope::Authorized;
+use callboard_domain::evidence::Evidence;
+use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
+use callboard_domain::status::{Outcome, TestStatus};
+use callboard_store::db::Session;
+use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow};
+use callboard_store::files::FileKind;
+use callboard_store::lanes::BrowserProject;
+use callboard_store::{StoreError, evidence, files, lanes, test_cases};
+use serde_json::{Map, Value};
+
+use crate::ingest::stored_attempts;
+use crate::page::{Slice, fetch};
+use crate::projects::required;
+use crate::runs::required_run;
+use crate::shapes::{AttemptView, ExecutionDetail, ExecutionItem, FileItem, ProjectRef, RunBrief, TraceItem};
+use crate::{Context, Entity, QueryError, Result};
+
+/// Files that the page of an execution lists.
+const FILES_SHOWN: i64 = 500;
+
+/// How the executions of a run are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sort {
+    /// Failing, flaky, interrupted, did not run, skipped, passed; then by id.
+    #[default]
+    Trouble,
+    /// By id.
+    Id,
+    /// Newest first by id.
+    Newest,
+    /// Longest first.
+    Duration,
+    /// Earliest start first.
+    StartedAt,
+    /// By file of the test.
+    File,
+}
+
+/// The last row of a page of executions.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum ExecutionKey {
+    /// A number and the id.
+    Number(i64, i64),
+    /// A text and the id.
+    Text(String, i64),
+}
+
+/// Outcomes one can ask for, coarser than statuses: failing includes timed
+/// out, passed leaves flaky to itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutcomeGroup {
+    /// Failed or timed out.
+    Failing,
+    /// Passed after a failed attempt.
+    Flaky,
+    /// Interrupted.
+    Interrupted,
+    /// Passed at the first attempt.
+    Passed,
+    /// Skipped on purpose.
+    Skipped,
+    /// Planned, never started.
+    DidNotRun,
+}
+
+impl OutcomeGroup {
+    /// Reads a filter value.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "failing" => Self::Failing,
+            "flaky" => Self::Flaky,
+            "interrupted" => Self::Interrupted,
+            "passed" => Self::Passed,
+            "skipped" => Self::Skipped,
+            "didnotrun" => Self::DidNotRun,
+            _ => return None,
+        })
+    }
+
+    fn outcomes(self) -> &'static [Outcome] {
+        match self {
+            Self::Failing => &[Outcome::Failed, Outcome::TimedOut],
+            Self::Flaky => &[Outcome::Flaky],
+            Self::Interrupted => &[Outcome::Interrupted],
+            Self::Passed => &[Outcome::Passed],
+            Self::Skipped => &[Outcome::Skipped],
+            Self::DidNotRun => &[Outcome::DidNotRun],
+        }
+    }
+}
+
+/// The conditions of a list of executions of one run.
+#[derive(Debug, Clone, Default)]
+pub struct ExecutionQuery {
+    /// Any of these statuses.
+    pub statuses: Vec<TestStatus>,
+    /// Any of these outcomes.
+    pub outcomes: Vec<OutcomeGroup>,
+    /// Only this file.
+    pub file: Option<String>,
+    /// Title, path or describe title contains this.
+    pub text: Option<String>,
+    /// Only tests with this tag.
+    pub tag: Option<String>,
+    /// Only this owner.
+    pub owner: Option<String>,
+    /// Only this priority.
+    pub priority: Option<String>,
+    /// Only this browser project.
+    pub browser: Option<String>,
+    /// Only this shard.
+    pub shard: Option<i64>,
+    /// Only this worker.
+    pub worker: Option<i64>,
+    /// Passed before, fails now.
+    pub new_regression: bool,
+    /// Stable before, flaky now.
+    pub new_flaky: bool,
+    /// Failed before, passes now.
+    pub fixed: bool,
+    /// Sort.
+    pub sort: Sort,
+    /// Key of the last row of the page before.
+    pub after: Option<ExecutionKey>,
+}
+
+/// A page of the executions of a run.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn list(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    run: RunId,
+    query: &ExecutionQuery,
+    limit: usize,
+) -> Result<Slice<ExecutionItem, ExecutionKey>> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    required_run(&mut session, project, run).await?;
+    let browsers = lanes::browsers(&mut session, project).await?;
+    let filter = filter_of(query, &browsers);
+    let order = order_of(query.sort, query.after.as_ref());
+    let rows = if limit == 0 {
+        Vec::new()
+    } else {
+        executions::list(&mut session, project, run, &filter, &order, fetch(limit)).await?
+    };
+    let more = rows.len() > limit;
+    let mut items = show(&mut session, project, &rows, &browsers).await?;
+    items.truncate(limit);
+    let next = match (more, items.last()) {
+        (true, Some(last)) => Some(key_of(query.sort, last)),
+        _ => None,
+    };
+    Ok(Slice { items, next })
+}
+
+fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFilter {
+    let mut codes: Option<Vec<i64>> = None;
+    let mut narrow = |wanted: Vec<i64>| {
+        codes = Some(match codes.take() {
+            Some(known) => known.into_iter().filter(|code| wanted.contains(code)).collect(),
+            None => wanted,
+        });
+    };
+    if !query.statuses.is_empty() {
+        let fits = |outcome: &&Outcome| query.statuses.contains(&outcome.status());
+        narrow(Outcome::ALL.iter().filter(fits).map(|outcome| outcome.code()).collect());
+    }
+    if !query.outcomes.is_empty() {
+        narrow(query.outcomes.iter().flat_map(|group| group.outcomes()).map(|outcome| outcome.code()).collect());
+    }
+    use callboard_domain::test_state::ExecutionFlags as Flags;
+    let mut flag = Flags::default();
+    for (wanted, bit) in [
+        (query.new_regression, Flags::NEW_REGRESSION),
+        (query.new_flaky, Flags::NEW_FLAKY),
+        (query.fixed, Flags::FIXED),
+    ] {
+        flag = flag.set(bit, wanted || flag.contains(bit));
+    }
+    ExecutionFilter {
+        outcomes: codes,
+        file: query.file.clone(),
+        text: query.text.clone(),
+        tag: query.tag.clone(),
+        owner: query.owner.clone(),
+        priority: query.priority.clone(),
+        browsers: query.browser.as_ref().map(|name| {
+            browsers.iter().filter(|browser| browser.name == *name).map(|browser| browser.id).collect()
+        }),
+        shard: query.shard,
+        worker: query.worker,
+        flag: (flag != Flags::default()).then_some(flag.bits()),
+    }
+}
+
+fn order_of(sort: Sort, after: Option<&ExecutionKey>) -> ExecutionOrder {
+    let number = match after {
+        Some(ExecutionKey::Number(number, id)) => Some((*number, *id)),
+        _ => None,
+    };
+    let text = match after {
+        Some(ExecutionKey::Text(text, id)) => Some((text.clone(), *id)),
+        _ => None,
+    };
+    match sort {
+        Sort::Trouble => ExecutionOrder::Trouble(number),
+        Sort::Id => ExecutionOrder::Id(number.map(|(_, id)| id)),
+        Sort::Newest => ExecutionOrder::IdDescending(number.map(|(_, id)| id)),
+        Sort::Duration => ExecutionOrder::Duration(number),
+        Sort::StartedAt => ExecutionOrder::StartedAt(number),
+        Sort::File => ExecutionOrder::File(text),
+    }
+}
+
+fn key_of(sort: Sort, item: &ExecutionItem) -> ExecutionKey {
+    let number = |number: i64| ExecutionKey::Number(number, item.id);
+    match sort {
+        Sort::Trouble => number(Outcome::of(item.status, item.flaky).rank()),
+        Sort::Id | Sort::Newest => number(0),
+        Sort::Duration => number(item.duration),
+        Sort::StartedAt => number(item.started_at.map_or(0, callboard_domain::time::Timestamp::millis)),
+        Sort::File => ExecutionKey::Text(item.file_path.clone(), item.id),
+    }
+}
+
+/// Failing executions of a whole project, newest first; the key is the id.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn failing(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    before: Option<i64>,
+    limit: usize,
+) -> Result<Slice<(ExecutionItem, RunBrief), i64>> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let browsers = lanes::browsers(&mut session, project).await?;
+    let rows = executions::failing_of_project(&mut session, project, before, fetch(limit)).await?;
+    let rows = Slice::cut(rows, limit, |row| row.id.get());
+    let items = show(&mut session, project, &rows.items, &browsers).await?;
+    let items = with_runs(&mut session, project, items).await?;
+    Ok(Slice { items, next: rows.next })
+}
+
+pub(crate) async fn with_runs(
+    session: &mut Session,
+    project: ProjectId,
+    items: Vec<ExecutionItem>,
+) -> Result<Vec<(ExecutionItem, RunBrief)>> {
+    let mut ids: Vec<i64> = items.iter().map(|item| item.run_id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let runs = callboard_store::runs::get_many(session, project, ids).await?;
+    let runs: HashMap<i64, RunBrief> = runs.iter().map(|run| (run.id.get(), RunBrief::of(run))).collect();
+    let paired = items.into_iter().filter_map(|item| {
+        let run = runs.get(&item.run_id)?.clone();
+        Some((item, run))
+    });
+    Ok(paired.collect())
+}
+
+/// Rows with their test cases, in the order of the rows.
+pub(crate) async fn show(
+    session: &mut Session,
+    project: ProjectId,
+    rows: &[ExecutionRow],
+    browsers: &[BrowserProject],
+) -> Result<Vec<ExecutionItem>> {
+    let cases = rows.iter().map(|row| row.test_case.get()).collect();
+    let cases = test_cases::get_many(session, project, cases).await?;
+    rows.iter()
+        .map(|row| {
+            let case = cases.get(&row.test_case).ok_or(StoreError::Damaged("an execution without a test case"))?;
+            let browser = browsers.iter().find(|browser| browser.id == row.browser_id);
+            Ok(ExecutionItem::of(row, case, browser))
+        })
+        .collect()
+}
+
+/// Which parts of the evidence an answer carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parts {
+    /// None; the object store is not read.
+    None,
+    /// Everything.
+    All,
+    /// These.
+    Only(Vec<Part>),
+}
+
+/// A part of the evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Steps and step events.
+    Steps,
+    /// Console output.
+    Console,
+    /// Network requests.
+    Network,
+    /// Web vitals.
+    WebVitals,
+    /// Accessibility tree at the failure.
+    Aria,
+    /// Source around the failure.
+    Source,
+    /// Address, storage keys and cookies of the page.
+    PageState,
+}
+
+impl Part {
+    /// Reads a filter value.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "steps" => Self::Steps,
+            "console" => Self::Console,
+            "network" => Self::Network,
+            "webVitals" => Self::WebVitals,
+            "aria" => Self::Aria,
+            "source" => Self::Source,
+            "pageState" => Self::PageState,
+            _ => return None,
+        })
+    }
+
+    fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Steps => &["steps", "stepEvents"],
+            Self::Console => &["consoleLogs", "stdout", "stderr"],
+            Self::Network => &["networkRequests"],
+            Self::WebVitals => &["webVitals"],
+            Self::Aria => &["ariaSnapshot"],
+            Self::Source => &["testSource", "testSourceFrames"],
+            Self::PageState => &["pageState"],
+        }
+    }
+}
+
+/// Which attempt of an execution is asked for; `None` is the deciding one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WantedAttempt {
+    /// Index of the attempt.
+    pub retry: Option<u32>,
+    /// Repetition.
+    pub repetition: Option<u32>,
+}
+
+/// One execution with its attempts, files and the asked parts of its evidence:
+/// one ranged read of one object, none for [`Parts::None`].
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn detail(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    id: ExecutionId,
+    parts: &Parts,
+    wanted: WantedAttempt,
+) -> Result<ExecutionDetail> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let row = required_execution(&mut session, project, id).await?;
+    let run = required_run(&mut session, project, row.run).await?;
+    let owner = required(&mut session, project).await?;
+    let browsers = lanes::browsers(&mut session, project).await?;
+    let item = show(&mut session, project, std::slice::from_ref(&row), &browsers).await?;
+    let item = item.into_iter().next().ok_or(StoreError::Damaged("an execution without a test case"))?;
+    let files = files::of_execution(&mut session, project, id, None, None, FILES_SHOWN).await?;
+    drop(session);
+
+    let decision = stored_attempts(&row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
+    let is_asked = |view: &&callboard_domain::attempts::AttemptView| {
+        if wanted.retry.is_none() && wanted.repetition.is_none() {
+            return view.deciding;
+        }
+        wanted.retry.is_none_or(|retry| retry == view.attempt.retry)
+            && wanted.repetition.is_none_or(|repetition| repetition == view.repetition)
+    };
+    let slice = decision.attempts.iter().find(is_asked).and_then(|view| view.attempt.evidence);
+    let evidence = match (parts, slice) {
+        (Parts::None, _) | (_, None) => None,
+        (_, Some(slice)) => Some(evidence::read(&ctx.store, project, &slice).await?),
+    };
+    let error = evidence.as_ref().and_then(|evidence| evidence.error.clone());
+    let annotations = evidence.as_ref().map(|evidence| &evidence.annotations);
+    let annotations = annotations.and_then(|list| serde_json::to_value(list).ok());
+    let (evidence, evidence_available) = shown_evidence(evidence.as_ref(), parts);
+    let (traces, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.kind == FileKind::Trace);
+    Ok(ExecutionDetail {
+        error_plain: error.as_deref().map(|text| callboard_domain::text::strip_ansi(text).into_owned()),
+        full_error: error,
+        project: ProjectRef::of(&owner),
+        run: RunBrief::of(&run),
+        attempts: decision.attempts.iter().map(attempt_view).collect(),
+        annotations: annotations.unwrap_or_else(|| Value::Array(Vec::new())),
+        attachments: others.iter().map(|file| FileItem::of(file, &ctx.links)).collect(),
+        traces: traces.iter().map(|file| FileItem::of(file, &ctx.links)).collect(),
+        evidence,
+        evidence_available,
+        url: ctx.links.execution(id.get()),
+        item,
+    })
+}
+
+async fn required_execution(session: &mut Session, project: ProjectId, id: ExecutionId) -> Result<ExecutionRow> {
+    let row = executions::get(session, project, id).await?;
+    row.ok_or_else(|| QueryError::not_found(Entity::Execution, id))
+}
+
+fn attempt_view(view: &callboard_domain::attempts::AttemptView) -> AttemptView {
+    AttemptView {
+        retry: view.attempt.retry,
+        repetition: view.repetition,
+        status: view.attempt.status,
+        duration: view.attempt.duration_ms,
+        started_at: view.attempt.started_at,
+        error: view.attempt.facts.error_summary.clone(),
+        superseded: view.superseded,
+        deciding: view.deciding,
+        has_evidence: view.attempt.evidence.is_some(),
+    }
+}
+
+/// The asked parts, and how many characters every part has.
+fn shown_evidence(evidence: Option<&Evidence>, parts: &Parts) -> (Option<Value>, Value) {
+    let Some(Value::Object(mut all)) = evidence.and_then(|evidence| serde_json::to_value(evidence).ok()) else {
+        return (None, Value::Object(Map::new()));
+    };
+    for elsewhere in ["error", "annotations"] {
+        all.remove(elsewhere);
+    }
+    let sizes = all.iter().map(|(key, value)| {
+        let chars = match value {
+            Value::String(text) => text.chars().count(),
+            other => other.to_string().len(),
+        };
+        (key.clone(), Value::from(chars))
+    });
+    let sizes = Value::Object(sizes.collect());
+    if let Parts::Only(parts) = parts {
+        let kept = |key: &String| parts.iter().any(|part| part.keys().contains(&key.as_str()));
+        all.retain(|key, _| kept(key));
+    }
+    (Some(Value::Object(all)), sizes)
+}
+
+/// Traces of an execution by attempt.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn traces(ctx: &Context, project: Authorized<ProjectId>, id: ExecutionId) -> Result<Vec<TraceItem>> {
+    let mut session = ctx.store.db().read().await?;
+    required_execution(&mut session, project.get(), id).await?;
+    let mut rows =
+        files::of_execution(&mut session, project.get(), id, Some(&[FileKind::Trace]), None, FILES_SHOWN).await?;
+    rows.sort_by_key(|file| (file.repetition, file.retry, file.id));
+    Ok(rows.iter().map(|file| TraceItem::of(file, &ctx.links)).collect())
+}
+
+/// A page of the files of an execution by id.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn files(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    id: ExecutionId,
+    kinds: Option<&[FileKind]>,
+    after: Option<i64>,
+    limit: usize,
+) -> Result<Slice<FileItem, i64>> {
+    let mut session = ctx.store.db().read().await?;
+    required_execution(&mut session, project.get(), id).await?;
+    let rows = files::of_execution(&mut session, project.get(), id, kinds, after, fetch(limit)).await?;
+    Ok(Slice::cut(rows, limit, |row| row.id.get()).map(|row| FileItem::of(&row, &ctx.links)))
+}

@@ -1,0 +1,135 @@
+//! Finding the bytes behind a file id or a stored name.
+
+use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::ids::{FileId, ProjectId, ReportId};
+use callboard_store::files::FileRow;
+use callboard_store::{blobs, files, projects, reports};
+
+use crate::{Context, Entity, QueryError, Result};
+
+/// Bytes that may be served: where they lie, and what may be said of them.
+#[derive(Debug, Clone)]
+pub struct Served {
+    /// Project they belong to.
+    pub project: Authorized<ProjectId>,
+    /// Key of the object.
+    pub key: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// Type as recognised by the server.
+    pub content_type: String,
+    /// Name to save them under.
+    pub file_name: String,
+    /// Changes when, and only when, the bytes do.
+    pub etag: String,
+    /// Whether the bytes can never change under this address.
+    pub is_immutable: bool,
+    /// For an entry of a report: the stored name of its directory.
+    pub report_prefix: Option<String>,
+}
+
+/// A file by id.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Denied`], [`QueryError::Store`].
+pub async fn by_id(ctx: &Context, scope: &Scope, id: FileId) -> Result<Served> {
+    let project = crate::resolve::file(ctx, scope, id).await?;
+    let row = files::get(&mut ctx.store.db().read().await?, project.get(), id).await?;
+    let row = row.ok_or_else(|| QueryError::not_found(Entity::File, id))?;
+    served_file(ctx, project, row).await
+}
+
+async fn served_file(ctx: &Context, project: Authorized<ProjectId>, row: FileRow) -> Result<Served> {
+    let blob = blobs::get(&mut ctx.store.db().read().await?, project.get(), row.blob).await?;
+    Ok(Served {
+        project,
+        key: blob.key,
+        size: blob.size,
+        content_type: row.content_type,
+        file_name: row.original_name.unwrap_or(row.name),
+        etag: hex::encode(row.sha256),
+        is_immutable: true,
+        report_prefix: None,
+    })
+}
+
+/// A file, or an entry of a report, by its stored name
+/// (`project-3/reports/42/7/index.html`). The name is looked up, never joined
+/// to a folder.
+///
+/// # Errors
+/// [`QueryError::NotFound`] for a name that nothing has,
+/// [`QueryError::Denied`], [`QueryError::Store`].
+pub async fn by_path(ctx: &Context, scope: &Scope, path: &str) -> Result<Served> {
+    let missing = || QueryError::not_found(Entity::File, path);
+    let mut segments = path.split('/');
+    let project = segments.next().and_then(|segment| segment.strip_prefix("project-"));
+    let project = project.and_then(ProjectId::parse).ok_or_else(missing)?;
+    let known = projects::get(&mut ctx.store.db().read().await?, project).await?;
+    known.ok_or_else(missing)?;
+    let project = scope.authorize(project)?;
+    match segments.next() {
+        Some("files") => {
+            let row = files::by_path(&mut ctx.store.db().read().await?, project.get(), path).await?;
+            served_file(ctx, project, row.ok_or_else(missing)?).await
+        }
+        Some("reports") => report_entry(ctx, project, path).await?.ok_or_else(missing),
+        _ => Err(missing()),
+    }
+}
+
+async fn report_entry(ctx: &Context, project: Authorized<ProjectId>, path: &str) -> Result<Option<Served>> {
+    let Some(report) = path.split('/').nth(3).and_then(ReportId::parse) else { return Ok(None) };
+    let row = reports::get(&mut ctx.store.db().read().await?, project.get(), report).await?;
+    let Some(row) = row else { return Ok(None) };
+    let Some(entry) = path.strip_prefix(&row.prefix).and_then(|rest| rest.strip_prefix('/')) else {
+        return Ok(None);
+    };
+    let is_plain = entry.split('/').all(|segment| !matches!(segment, "" | "." | ".."));
+    if !is_plain {
+        return Ok(None);
+    }
+    let Some(size) = ctx.store.objects().size(path).await? else { return Ok(None) };
+    let file_name = entry.rsplit('/').next().unwrap_or(entry).to_owned();
+    Ok(Some(Served {
+        project,
+        key: path.to_owned(),
+        size,
+        content_type: type_of_entry(&file_name).to_owned(),
+        file_name,
+        // A report's objects are written once, so its id and the path name the bytes.
+        etag: format!("report-{report}-{size}"),
+        is_immutable: false,
+        report_prefix: Some(row.prefix),
+    }))
+}
+
+/// Types of the files that reports consist of, by extension.
+const ENTRY_TYPES: [(&str, &str); 20] = [
+    ("html", "text/html; charset=utf-8"),
+    ("htm", "text/html; charset=utf-8"),
+    ("css", "text/css; charset=utf-8"),
+    ("js", "text/javascript; charset=utf-8"),
+    ("mjs", "text/javascript; charset=utf-8"),
+    ("json", "application/json"),
+    ("map", "application/json"),
+    ("svg", "image/svg+xml"),
+    ("png", "image/png"),
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("gif", "image/gif"),
+    ("webp", "image/webp"),
+    ("webm", "video/webm"),
+    ("mp4", "video/mp4"),
+    ("ttf", "font/ttf"),
+    ("woff2", "font/woff2"),
+    ("txt", "text/plain; charset=utf-8"),
+    ("md", "text/plain; charset=utf-8"),
+    ("zip", "application/zip"),
+];
+
+fn type_of_entry(file_name: &str) -> &'static str {
+    let extension = file_name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    let known = ENTRY_TYPES.iter().find(|(known, _)| extension.as_deref() == Some(*known));
+    known.map_or("application/octet-stream", |(_, content_type)| *content_type)
+}

@@ -1,0 +1,366 @@
+//! One transaction's worth of test results: from entries to execution rows,
+//! rollups and totals. What is already known changes nothing, so every resend
+//! is free of effect.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use callboard_domain::attempts::{Attempt, AttemptFacts, AttemptSet, EarlierAttempt, EvidenceSlice, Reported};
+use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
+use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
+use callboard_domain::test_state::{ExecutionFlags, flags_for};
+use callboard_domain::time::Timestamp;
+use callboard_domain::totals::Totals;
+use callboard_store::db::Session;
+use callboard_store::executions::{self, ExecutionRow, RunPlace};
+use callboard_store::files::{self, FileKind, NewFile};
+use callboard_store::runs::{self, RunRow};
+use callboard_store::test_cases::{self, TestIdentity, TestMeta};
+use callboard_store::{StoreError, lanes, rollups};
+
+use super::files::PublishedFile;
+use super::rollup::{self, Change};
+use crate::Result;
+
+/// All entries of one submission about one test in one browser project.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) entries: Vec<TestCaseEntry>,
+}
+
+impl Group {
+    /// The entry that speaks for the test's attributes: the last one sent.
+    fn newest(&self) -> Option<&TestCaseEntry> {
+        self.entries.last()
+    }
+}
+
+/// Brings the entries of a submission together by test and browser project, in
+/// the order of their first appearance.
+pub(super) fn group(entries: Vec<TestCaseEntry>) -> Vec<Group> {
+    let mut places: HashMap<(IdentityHash, String), usize> = HashMap::with_capacity(entries.len());
+    let mut groups: Vec<Group> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let key = (entry.identity, entry.browser_project.clone());
+        let place = *places.entry(key).or_insert_with(|| {
+            groups.push(Group { entries: Vec::with_capacity(1) });
+            groups.len() - 1
+        });
+        groups[place].entries.push(entry);
+    }
+    groups
+}
+
+/// What a chunk is folded into.
+pub(super) struct Target<'a> {
+    /// The run, locked; its totals are brought up to date.
+    pub(super) run: &'a mut RunRow,
+    /// All lanes the run counts in.
+    pub(super) lanes: &'a [i64],
+    /// Whether the run was made in this transaction and has no row yet.
+    pub(super) is_fresh: bool,
+    /// Evidence by index of the entry.
+    pub(super) evidence: &'a HashMap<usize, EvidenceSlice>,
+    /// Files by index of the entry; linked ones are taken out.
+    pub(super) files: &'a mut HashMap<usize, Vec<PublishedFile>>,
+    /// Clock.
+    pub(super) now: Timestamp,
+}
+
+/// What a chunk added.
+#[derive(Debug, Default)]
+pub(super) struct Folded {
+    pub(super) new_test_cases: i64,
+    pub(super) new_executions: i64,
+    pub(super) executions: Vec<(usize, ExecutionId)>,
+}
+
+/// Folds some groups into the run.
+pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups: &[Group]) -> Result<Folded> {
+    let project = target.run.project;
+    let place = RunPlace {
+        project,
+        run: target.run.id,
+        day: target.run.order_at.day(),
+        lane_id: target.run.lane_id,
+    };
+    let resolved = test_cases::resolve(session, project, identities(groups), target.run.order_at, target.now).await?;
+    let browsers = browser_ids(session, project, groups).await?;
+    let mut stored = stored_rows(session, target, place, resolved.ids.values()).await?;
+
+    let mut changes = Vec::new();
+    let mut rows = Vec::with_capacity(groups.len());
+    for group in groups {
+        let Some(newest) = group.newest() else { continue };
+        let case = *resolved.ids.get(&newest.identity).ok_or(StoreError::Damaged("an unresolved test case"))?;
+        let browser = browsers.get(newest.browser_project.as_str()).copied().unwrap_or_default();
+        let before = stored.remove(&(case, browser));
+        let after = merged(place, case, browser, before.as_ref(), group, target.evidence)?;
+        rows.push((group, after.id));
+        if before.as_ref() != Some(&after) {
+            changes.push((rows.len() - 1, Change { before, after }));
+        }
+    }
+
+    let new = changes.iter().filter(|(_, change)| change.before.is_none()).count();
+    let mut folded = Folded {
+        new_test_cases: i64::try_from(resolved.created).unwrap_or(i64::MAX),
+        new_executions: i64::try_from(new).unwrap_or(i64::MAX),
+        executions: Vec::new(),
+    };
+    if new > 0 {
+        let mut ordinal = runs::take_ordinals(session, project, target.run.id, new).await?;
+        for (row, change) in changes.iter_mut().filter(|(_, change)| change.before.is_none()) {
+            change.after.id = ExecutionId::compose(target.run.id, ordinal);
+            rows[*row].1 = change.after.id;
+            ordinal += 1;
+        }
+    }
+    let mut changes: Vec<Change> = changes.into_iter().map(|(_, change)| change).collect();
+    if !changes.is_empty() {
+        write(session, target, place, &mut changes).await?;
+        note_browsers(target.run, groups);
+    }
+    for (group, id) in rows {
+        for entry in &group.entries {
+            folded.executions.push((entry.index, id));
+            if let Some(files) = target.files.remove(&entry.index) {
+                link(session, place, entry, id, files, target.now).await?;
+            }
+        }
+    }
+    Ok(folded)
+}
+
+fn identities(groups: &[Group]) -> Vec<TestIdentity> {
+    let mut by_hash: BTreeMap<IdentityHash, TestIdentity> = BTreeMap::new();
+    for entry in groups.iter().filter_map(Group::newest) {
+        let identity = TestIdentity {
+            hash: entry.identity,
+            file_path: entry.file_path.clone(),
+            suite_path: entry.suite_path.clone().unwrap_or_default(),
+            title: entry.title.clone(),
+            meta: TestMeta {
+                tags: entry.tags.clone(),
+                owner: entry.meta.owner.clone(),
+                priority: entry.meta.priority.map(|priority| priority.as_str().to_owned()),
+                feature: entry.meta.feature.clone(),
+                link: entry.meta.link.clone(),
+            },
+        };
+        by_hash.insert(entry.identity, identity);
+    }
+    by_hash.into_values().collect()
+}
+
+async fn browser_ids(session: &mut Session, project: ProjectId, groups: &[Group]) -> Result<HashMap<String, i64>> {
+    let mut names: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+    for entry in groups.iter().filter_map(Group::newest) {
+        names.entry(&entry.browser_project).or_insert(entry.browser_name.as_deref());
+    }
+    let mut ids = HashMap::with_capacity(names.len());
+    for (name, browser_name) in names {
+        ids.insert(name.to_owned(), lanes::browser(session, project, name, browser_name).await?);
+    }
+    Ok(ids)
+}
+
+async fn stored_rows(
+    session: &mut Session,
+    target: &Target<'_>,
+    place: RunPlace,
+    cases: impl Iterator<Item = &TestCaseId>,
+) -> Result<HashMap<(TestCaseId, i64), ExecutionRow>> {
+    if target.is_fresh {
+        return Ok(HashMap::new());
+    }
+    let cases = cases.map(|id| id.get()).collect();
+    let rows = executions::of_batch(session, place, cases).await?;
+    Ok(rows.into_iter().map(|row| ((row.test_case, row.browser_id), row)).collect())
+}
+
+/// The row of an execution after a group was merged into what was known.
+fn merged(
+    place: RunPlace,
+    case: TestCaseId,
+    browser: i64,
+    before: Option<&ExecutionRow>,
+    group: &Group,
+    evidence: &HashMap<usize, EvidenceSlice>,
+) -> Result<ExecutionRow> {
+    let mut attempts = before.map(stored_attempts).transpose()?.unwrap_or_default();
+    attempts.merge(group.entries.iter().map(|entry| reported(entry, evidence)).collect());
+    let decision = attempts.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
+    let outcome = decision.outcome();
+    let flags = before.map_or_else(ExecutionFlags::default, |row| row.flags);
+    Ok(ExecutionRow {
+        id: before.map_or(ExecutionId(0), |row| row.id),
+        project: place.project,
+        run: place.run,
+        test_case: case,
+        day: place.day,
+        lane_id: place.lane_id,
+        browser_id: browser,
+        outcome,
+        flags: flags
+            .set(ExecutionFlags::EXPECTED_FAILURE, decision.deciding.facts.expected_failure)
+            .set(ExecutionFlags::ATTEMPTS_DROPPED, decision.dropped > 0),
+        retries: i64::from(decision.retries),
+        duration_ms: decision.duration_ms,
+        total_duration_ms: decision.total_duration_ms,
+        started_at: decision.started_at,
+        facts: decision.deciding.facts,
+        traces: before.map_or(0, |row| row.traces),
+        files: before.map_or(0, |row| row.files),
+        attempts: attempts.to_json(),
+        evidence: decision.deciding.evidence,
+    })
+}
+
+/// The attempts a stored row stands for.
+pub(crate) fn stored_attempts(row: &ExecutionRow) -> Result<AttemptSet> {
+    if let Some(json) = &row.attempts {
+        return Ok(AttemptSet::from_json(json).map_err(|_| StoreError::Damaged("the attempts of an execution"))?);
+    }
+    Ok(AttemptSet::single(Attempt {
+        retry: u32::try_from(row.retries).unwrap_or_default(),
+        repetition: None,
+        generation: 0,
+        status: row.outcome.status(),
+        duration_ms: row.duration_ms,
+        started_at: row.started_at,
+        flaky_claimed: false,
+        facts: row.facts.clone(),
+        evidence: row.evidence,
+        is_summary: false,
+    }))
+}
+
+fn reported(entry: &TestCaseEntry, evidence: &HashMap<usize, EvidenceSlice>) -> Reported {
+    let facts = AttemptFacts {
+        line: entry.line.map(i64::from),
+        column: entry.column.map(i64::from),
+        timeout_ms: entry.timeout_ms,
+        worker_index: entry.worker_index.map(i64::from),
+        parallel_index: entry.parallel_index.map(i64::from),
+        shard_index: entry.shard_index.map(i64::from),
+        error_summary: entry.error_summary.clone(),
+        slowest_step: entry.slowest_step.clone(),
+        slowest_ms: entry.slowest_step_ms,
+        wasted_ms: entry.wasted_ms.unwrap_or(0),
+        lcp: entry.vitals.lcp_ms.map(i64::from),
+        inp: entry.vitals.inp_ms.map(i64::from),
+        ttfb: entry.vitals.ttfb_ms.map(i64::from),
+        cls_milli: entry.vitals.cls_thousandths.map(i64::from),
+        steps: i64::from(entry.counts.steps),
+        console: i64::from(entry.counts.console),
+        network: i64::from(entry.counts.network),
+        raw_status: entry.raw_status.clone(),
+        did_not_run_reason: entry.did_not_run_reason.clone(),
+        blocked_by: entry.blocked_by.clone(),
+        expected_failure: entry.expected_failure,
+    };
+    let attempt = Attempt {
+        retry: entry.retry,
+        repetition: entry.repeat_each_index,
+        generation: 0,
+        status: entry.status,
+        duration_ms: entry.duration_ms,
+        started_at: entry.started_at,
+        flaky_claimed: entry.flaky_claimed,
+        facts,
+        evidence: evidence.get(&entry.index).copied(),
+        is_summary: false,
+    };
+    let history = entry
+        .history
+        .iter()
+        .map(|earlier| EarlierAttempt {
+            retry: earlier.retry,
+            status: earlier.status,
+            duration_ms: earlier.duration_ms,
+            started_at: earlier.started_at,
+        })
+        .collect();
+    Reported { attempt, history }
+}
+
+/// Writes changed rows and everything that summarises them.
+async fn write(
+    session: &mut Session,
+    target: &mut Target<'_>,
+    place: RunPlace,
+    changes: &mut [Change],
+) -> Result<()> {
+    let run = &mut *target.run;
+    let cases: BTreeSet<TestCaseId> = changes.iter().map(|change| change.after.test_case).collect();
+    let cases: Vec<TestCaseId> = cases.into_iter().collect();
+    let states = rollups::lock_states(session, place.project, target.lanes, &cases).await?;
+    for change in changes.iter_mut() {
+        let after = &mut change.after;
+        let known = states.get(&(run.lane_id, after.test_case));
+        let previous = known.and_then(|state| state.decided_before(after.browser_id, run.order_at, run.id));
+        after.flags = after.flags.compared(flags_for(previous, after.outcome));
+    }
+    let rows: Vec<ExecutionRow> = changes.iter().map(|change| change.after.clone()).collect();
+    executions::upsert(session, place, &rows).await?;
+    rollup::fold_states(session, place, run.order_at, target.lanes, states, changes).await?;
+
+    if !run.totals_from_rows {
+        run.totals = Totals::default();
+        run.totals_from_rows = true;
+    }
+    for change in changes.iter() {
+        if let Some(before) = &change.before {
+            run.totals.count(before.outcome, -1);
+            run.tests_ms -= before.total_duration_ms;
+            run.wasted_ms -= before.facts.wasted_ms;
+        }
+        run.totals.count(change.after.outcome, 1);
+        run.tests_ms += change.after.total_duration_ms;
+        run.wasted_ms += change.after.facts.wasted_ms;
+    }
+    Ok(())
+}
+
+fn note_browsers(run: &mut RunRow, groups: &[Group]) {
+    for entry in groups.iter().filter_map(Group::newest) {
+        if !entry.browser_project.is_empty() && !run.browsers.contains(&entry.browser_project) {
+            run.browsers.push(entry.browser_project.clone());
+        }
+    }
+    run.browsers.sort_unstable();
+}
+
+async fn link(
+    session: &mut Session,
+    place: RunPlace,
+    entry: &TestCaseEntry,
+    execution: ExecutionId,
+    published: Vec<PublishedFile>,
+    now: Timestamp,
+) -> Result<()> {
+    let (mut traces, mut others) = (0, 0);
+    for file in published {
+        let new = NewFile {
+            run: place.run,
+            execution,
+            repetition: i64::from(entry.repeat_each_index.unwrap_or(0)),
+            retry: i64::from(entry.retry),
+            kind: file.kind,
+            name: file.name,
+            content_type: file.content_type,
+            original_name: file.original_name,
+            size: file.size,
+            blob: file.blob.id,
+        };
+        match files::link(session, place.project, &new, now).await? {
+            Some(FileKind::Trace) => traces += 1,
+            Some(_) => others += 1,
+            None => {}
+        }
+    }
+    if traces + others > 0 {
+        executions::count_files(session, place.project, execution, traces, others).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! Files on their way into a run: what kind they are, and the link between
+//! their bytes and the attempt they belong to.
+
+use bytes::Bytes;
+use callboard_domain::ids::ProjectId;
+use callboard_domain::time::Timestamp;
+use callboard_store::blobs::{BlobRow, StagedBlob};
+use callboard_store::files::FileKind;
+
+use crate::{Context, Result};
+
+/// A file received for one entry of a submission.
+#[derive(Debug)]
+pub struct IncomingFile {
+    /// Index of the entry in the submitted list.
+    pub entry: usize,
+    /// What the client called it: a trace, or an attachment.
+    pub hint: FileKindHint,
+    /// Name the test gave it.
+    pub name: String,
+    /// Type the client told.
+    pub content_type: String,
+    /// Name of the client's file.
+    pub original_name: Option<String>,
+    /// The bytes.
+    pub staged: StagedBlob,
+}
+
+/// How the client sent a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKindHint {
+    /// As a trace.
+    Trace,
+    /// As an attachment.
+    Attachment,
+}
+
+/// A file whose bytes are in the object store.
+#[derive(Debug)]
+pub(super) struct PublishedFile {
+    pub(super) entry: usize,
+    pub(super) kind: FileKind,
+    pub(super) name: String,
+    pub(super) content_type: String,
+    pub(super) original_name: Option<String>,
+    pub(super) size: u64,
+    pub(super) blob: BlobRow,
+}
+
+/// Puts the bytes of a file under their final key.
+pub(super) async fn publish(
+    ctx: &Context,
+    project: ProjectId,
+    file: IncomingFile,
+    now: Timestamp,
+) -> Result<PublishedFile> {
+    let content_type = recognise(&file.staged.head, file.original_name.as_deref().unwrap_or(&file.name), &file.content_type);
+    let size = file.staged.size;
+    let kind = match file.hint {
+        FileKindHint::Trace => FileKind::Trace,
+        FileKindHint::Attachment => kind_of(&content_type),
+    };
+    let blob = file.staged.publish(&ctx.store, project, &content_type, now).await?;
+    Ok(PublishedFile {
+        entry: file.entry,
+        kind,
+        name: file.name,
+        content_type,
+        original_name: file.original_name,
+        size,
+        blob,
+    })
+}
+
+/// Types that a browser may show inline, by file extension.
+const BY_EXTENSION: [(&str, &str); 14] = [
+    ("png", "image/png"),
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("gif", "image/gif"),
+    ("webp", "image/webp"),
+    ("webm", "video/webm"),
+    ("mp4", "video/mp4"),
+    ("zip", "application/zip"),
+    ("json", "application/json"),
+    ("txt", "text/plain"),
+    ("log", "text/plain"),
+    ("md", "text/markdown"),
+    ("html", "text/html"),
+    ("svg", "image/svg+xml"),
+];
+/// Types that are text and therefore have no magic number.
+const TEXT_TYPES: [&str; 5] = ["application/json", "text/plain", "text/markdown", "text/html", "image/svg+xml"];
+
+/// The content type the server goes by: the magic number first; for text,
+/// which has none, what the client or the extension says out of a short list;
+/// else unknown bytes.
+#[must_use]
+pub fn recognise(head: &Bytes, name: &str, told: &str) -> String {
+    if let Some(found) = infer::get(head) {
+        let found = found.mime_type();
+        // Markup is told apart from other text only by guessing; text rules apply to it.
+        if !TEXT_TYPES.contains(&found) && found != "text/xml" {
+            return found.to_owned();
+        }
+    }
+    let told = told.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if TEXT_TYPES.contains(&told.as_str()) {
+        return told;
+    }
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    let by_extension = BY_EXTENSION
+        .iter()
+        .find(|(known, _)| extension.as_deref() == Some(known))
+        .map(|(_, content_type)| *content_type)
+        .filter(|content_type| TEXT_TYPES.contains(content_type));
+    by_extension.unwrap_or("application/octet-stream").to_owned()
+}
+
+/// Whether an attachment of this type is a screenshot, a video or neither.
+#[must_use]
+pub fn kind_of(content_type: &str) -> FileKind {
+    if content_type.starts_with("image/") && content_type != "image/svg+xml" {
+        FileKind::Screenshot
+    } else if content_type.starts_with("video/") {
+        FileKind::Video
+    } else {
+        FileKind::Attachment
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_decide_before_names_do() {
+        let png = Bytes::from_static(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+        assert_eq!(recognise(&png, "shot.html", "text/html"), "image/png");
+        let text = Bytes::from_static(b"hello");
+        assert_eq!(recognise(&text, "note", "text/plain; charset=utf-8"), "text/plain");
+        assert_eq!(recognise(&text, "shot.png", "image/png"), "application/octet-stream");
+        assert_eq!(recognise(&text, "data.json", ""), "application/json");
+        assert_eq!(recognise(&text, "x.exe", "application/x-msdownload"), "application/octet-stream");
+        assert_eq!(kind_of("image/png"), FileKind::Screenshot);
+        assert_eq!(kind_of("image/svg+xml"), FileKind::Attachment);
+    }
+}

@@ -1,0 +1,58 @@
+//! How a run ended, from what the client claims and what the tests say.
+
+use callboard_domain::status::RunStatus;
+use callboard_domain::totals::Totals;
+
+/// The final status of a run. A claimed `passed` does not outweigh a failed
+/// test; without a claim the worst outcome decides. A flaky test never makes a
+/// run fail unless the client says so.
+pub(super) fn final_status(claimed: Option<RunStatus>, totals: &Totals) -> RunStatus {
+    match claimed {
+        Some(RunStatus::Passed) if totals.failed_tests > 0 => RunStatus::Failed,
+        Some(status) if status.is_final() => status,
+        _ if totals.failed_tests > totals.timed_out_tests => RunStatus::Failed,
+        _ if totals.timed_out_tests > 0 => RunStatus::TimedOut,
+        _ if totals.interrupted_tests > 0 => RunStatus::Interrupted,
+        _ => RunStatus::Passed,
+    }
+}
+
+/// Mean (rounded) and 90th percentile (nearest rank) of durations.
+pub(super) fn mean_and_p90(mut durations: Vec<i64>) -> (Option<i64>, Option<i64>) {
+    if durations.is_empty() {
+        return (None, None);
+    }
+    durations.sort_unstable();
+    let count = durations.len();
+    let sum: i128 = durations.iter().copied().map(i128::from).sum();
+    let n = i128::try_from(count).unwrap_or(i128::MAX);
+    let mean = i64::try_from((2 * sum + n) / (2 * n)).ok();
+    let rank = (count * 9).div_ceil(10).max(1);
+    (mean, durations.get(rank - 1).copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_test_outweighs_a_claimed_pass() {
+        let failed = Totals { total_tests: 2, passed_tests: 1, failed_tests: 1, ..Totals::default() };
+        assert_eq!(final_status(Some(RunStatus::Passed), &failed), RunStatus::Failed);
+        assert_eq!(final_status(None, &failed), RunStatus::Failed);
+        assert_eq!(final_status(Some(RunStatus::Interrupted), &failed), RunStatus::Interrupted);
+        let flaky = Totals { total_tests: 1, passed_tests: 1, flaky_tests: 1, ..Totals::default() };
+        assert_eq!(final_status(Some(RunStatus::Passed), &flaky), RunStatus::Passed);
+        assert_eq!(final_status(Some(RunStatus::Failed), &flaky), RunStatus::Failed);
+        let timed_out = Totals { total_tests: 1, failed_tests: 1, timed_out_tests: 1, ..Totals::default() };
+        assert_eq!(final_status(None, &timed_out), RunStatus::TimedOut);
+    }
+
+    #[test]
+    fn the_percentile_is_the_nearest_rank() {
+        assert_eq!(mean_and_p90(vec![]), (None, None));
+        assert_eq!(mean_and_p90(vec![7]), (Some(7), Some(7)));
+        assert_eq!(mean_and_p90((1..=10).collect()), (Some(6), Some(9)));
+        assert_eq!(mean_and_p90((1..=11).collect()), (Some(6), Some(10)));
+    }
+}

@@ -1,0 +1,249 @@
+//! Reports: an archive becomes a directory of objects of its own, visible only
+//! when it is complete. An unsafe archive is refused without harming its run.
+
+use std::io::Write as _;
+
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::report_archive::{ArchiveError, ArchiveEvent, ArchiveLimits, ArchiveReader};
+use callboard_domain::time::Timestamp;
+use callboard_store::StoreError;
+use callboard_store::blobs::StagedBlob;
+use callboard_store::objects::ObjectWriter;
+use callboard_store::reports;
+use flate2::write::MultiGzDecoder;
+use futures::StreamExt as _;
+
+use crate::shapes::Report;
+use crate::{Context, Result};
+
+/// Compressed bytes inflated at a time: bounds what one step can grow to.
+const INFLATE_STEP: usize = 8 * 1024;
+/// Longest label of a report, in characters.
+const MAX_LABEL_CHARS: usize = 100;
+
+/// What the bytes of a report are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Archive {
+    /// A gzip of path and content records.
+    Records,
+    /// One file, stored as it is.
+    File,
+}
+
+/// A report received for a run.
+#[derive(Debug)]
+pub struct IncomingReport {
+    /// Type word, e.g. `html`.
+    pub kind: String,
+    /// Label the client gave it.
+    pub label: Option<String>,
+    /// Name of the client's file.
+    pub file_name: String,
+    /// The bytes.
+    pub staged: StagedBlob,
+}
+
+/// What became of a report.
+#[derive(Debug)]
+pub enum ReportOutcome {
+    /// Stored, and by this call.
+    Stored(Report),
+    /// Stored before; nothing was added.
+    Known(Report),
+    /// Refused: why.
+    Refused(String),
+}
+
+/// Stores a report of a run.
+///
+/// # Errors
+/// [`crate::QueryError::Store`]; nothing of the report is visible then.
+pub async fn attach_report(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    run: RunId,
+    report: IncomingReport,
+    now: Timestamp,
+) -> Result<ReportOutcome> {
+    let project = project.get();
+    let IncomingReport { kind, label, file_name, staged } = report;
+    let known =
+        reports::by_archive(&mut ctx.store.db().read().await?, project, run, &kind, &staged.sha256).await?;
+    if let Some(known) = known {
+        staged.discard(&ctx.store).await?;
+        return Ok(ReportOutcome::Known(Report::of(&known, &ctx.links)));
+    }
+    let label = label.filter(|label| !label.trim().is_empty()).unwrap_or_else(|| default_label(&kind));
+    let label: String = label.trim().chars().take(MAX_LABEL_CHARS).collect();
+    let mut session = ctx.store.db().begin().await?;
+    let (id, prefix) = reports::begin(&mut session, project, run, &kind, &label, &staged.sha256, now).await?;
+    session.commit().await?;
+
+    let unpacked = match archive_of(&file_name) {
+        Archive::Records => unpack(ctx, &staged, &prefix).await,
+        Archive::File => copy(ctx, &staged, &prefix, &file_name).await,
+    };
+    staged.discard(&ctx.store).await?;
+    let mut session = ctx.store.db().begin().await?;
+    let outcome = match unpacked? {
+        Ok(entries) => {
+            let entry = entry_page(&kind, &entries);
+            let size = entries.iter().map(|entry| entry.size).sum::<u64>();
+            let size = i64::try_from(size).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))?;
+            let count = i64::try_from(entries.len()).unwrap_or(i64::MAX);
+            let row = reports::complete(&mut session, project, id, entry, size, count).await?;
+            ReportOutcome::Stored(Report::of(&row, &ctx.links))
+        }
+        Err(why) => {
+            reports::discard(&mut session, project, id).await?;
+            ReportOutcome::Refused(format!("The report \"{label}\" was not stored: {why}."))
+        }
+    };
+    session.commit().await?;
+    Ok(outcome)
+}
+
+fn default_label(kind: &str) -> String {
+    if kind == "html" {
+        return "HTML Report".to_owned();
+    }
+    let mut letters = kind.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    format!("{}{} Report", first.map(String::from).unwrap_or_default(), letters.as_str())
+}
+
+fn archive_of(file_name: &str) -> Archive {
+    let is_records = file_name.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("gz"));
+    if is_records { Archive::Records } else { Archive::File }
+}
+
+struct Entry {
+    path: String,
+    size: u64,
+}
+
+/// `index.html`; for a blob report the first ZIP at the top; else the first
+/// file there is.
+fn entry_page<'e>(kind: &str, entries: &'e [Entry]) -> &'e str {
+    let is_root_zip = |entry: &&Entry| !entry.path.contains('/') && entry.path.ends_with(".zip");
+    let wanted = if kind == "blob" {
+        entries.iter().find(is_root_zip)
+    } else {
+        entries.iter().find(|entry| entry.path == "index.html")
+    };
+    wanted.or(entries.first()).map(|entry| entry.path.as_str()).unwrap_or_default()
+}
+
+/// Entries, or why the archive was refused.
+type Unpacked = Result<Vec<Entry>, String>;
+
+async fn copy(ctx: &Context, staged: &StagedBlob, prefix: &str, file_name: &str) -> Result<Unpacked> {
+    let base = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name);
+    let name: String = base
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '-' })
+        .take(100)
+        .collect();
+    let name = name.trim_matches(['.', '-']);
+    let path = if name.is_empty() { "report" } else { name }.to_owned();
+    let mut object = ctx.store.objects().writer(&format!("{prefix}/{path}"))?;
+    let mut bytes = staged.open(&ctx.store).await?;
+    while let Some(chunk) = bytes.next().await {
+        object.write(&chunk?).await?;
+    }
+    object.finish().await?;
+    Ok(Ok(vec![Entry { path, size: staged.size }]))
+}
+
+async fn unpack(ctx: &Context, staged: &StagedBlob, prefix: &str) -> Result<Unpacked> {
+    let mut unpacking = Unpacking {
+        ctx,
+        prefix,
+        reader: ArchiveReader::new(ArchiveLimits::default()),
+        entries: Vec::new(),
+        object: None,
+    };
+    let mut inflater = MultiGzDecoder::new(Vec::new());
+    let mut bytes = staged.open(&ctx.store).await?;
+    let mut refused = None;
+    'bytes: while let Some(chunk) = bytes.next().await {
+        for step in chunk?.chunks(INFLATE_STEP) {
+            if inflater.write_all(step).is_err() {
+                refused = Some("it is not a gzip".to_owned());
+                break 'bytes;
+            }
+            let inflated = std::mem::take(inflater.get_mut());
+            if let Err(why) = unpacking.take(&inflated).await? {
+                refused = Some(why.to_string());
+                break 'bytes;
+            }
+        }
+    }
+    if refused.is_none() {
+        match inflater.finish() {
+            Err(_) => refused = Some("it ends in the middle of the gzip".to_owned()),
+            Ok(rest) => {
+                if let Err(why) = unpacking.take(&rest).await? {
+                    refused = Some(why.to_string());
+                }
+            }
+        }
+    }
+    unpacking.end(refused).await
+}
+
+struct Unpacking<'a> {
+    ctx: &'a Context,
+    prefix: &'a str,
+    reader: ArchiveReader,
+    entries: Vec<Entry>,
+    object: Option<ObjectWriter>,
+}
+
+impl Unpacking<'_> {
+    /// Writes what some inflated bytes tell.
+    async fn take(&mut self, mut bytes: &[u8]) -> Result<Result<(), ArchiveError>> {
+        loop {
+            let event = match self.reader.next_event(&mut bytes) {
+                Ok(Some(event)) => event,
+                Ok(None) => return Ok(Ok(())),
+                Err(why) => return Ok(Err(why)),
+            };
+            match event {
+                ArchiveEvent::Entry { path, size } => {
+                    self.object = Some(self.ctx.store.objects().writer(&format!("{}/{path}", self.prefix))?);
+                    self.entries.push(Entry { path, size: u64::from(size) });
+                }
+                ArchiveEvent::Data(data) => {
+                    if let Some(object) = &mut self.object {
+                        object.write(data).await?;
+                    }
+                }
+                ArchiveEvent::End => {
+                    if let Some(mut object) = self.object.take() {
+                        object.finish().await?;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn end(mut self, refused: Option<String>) -> Result<Unpacked> {
+        if let Some(object) = self.object.take() {
+            object.abort().await;
+        }
+        let refused = refused.or_else(|| match self.reader.finish() {
+            Ok(0) => Some("it holds no file".to_owned()),
+            Ok(_) => None,
+            Err(why) => Some(why.to_string()),
+        });
+        let Some(why) = refused else {
+            return Ok(Ok(self.entries));
+        };
+        for entry in &self.entries {
+            self.ctx.store.objects().delete(&format!("{}/{}", self.prefix, entry.path)).await?;
+        }
+        Ok(Err(why))
+    }
+}

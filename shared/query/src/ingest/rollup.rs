@@ -1,0 +1,79 @@
+//! From changed executions to the rollups of their tests.
+
+use std::collections::BTreeSet;
+
+use callboard_domain::test_state::{Applied, Observation, TestState};
+use callboard_domain::time::Timestamp;
+use callboard_store::db::Session;
+use callboard_store::executions::{ExecutionRow, RunPlace};
+use callboard_store::rollups::{self, States, TestDays};
+
+use crate::Result;
+
+/// An execution before and after a submission.
+#[derive(Debug)]
+pub(super) struct Change {
+    /// As it was stored; `None` for a new one.
+    pub(super) before: Option<ExecutionRow>,
+    /// As it is now.
+    pub(super) after: ExecutionRow,
+}
+
+fn observed(row: &ExecutionRow, order_at: Timestamp) -> Observation {
+    Observation {
+        execution: row.id,
+        order_at,
+        outcome: row.outcome,
+        browser: row.browser_id,
+        duration_ms: row.duration_ms,
+        wasted_ms: row.facts.wasted_ms,
+        mass_failure: false,
+    }
+}
+
+/// Counts changed executions in every lane of their run. `states` are the
+/// locked states of the tests; the rows must be written already, because a
+/// late or changed earlier execution rebuilds the recent history from them.
+pub(super) async fn fold_states(
+    session: &mut Session,
+    place: RunPlace,
+    order_at: Timestamp,
+    lanes: &[i64],
+    mut states: States,
+    changes: &[Change],
+) -> Result<()> {
+    let mut rebuild = BTreeSet::new();
+    let mut days = TestDays::default();
+    for change in changes {
+        let before = change.before.as_ref().map(|row| observed(row, order_at));
+        let after = observed(&change.after, order_at);
+        let case = change.after.test_case;
+        for lane in lanes {
+            if let Some(before) = &before {
+                days.count(*lane, case, before.outcome, before.duration_ms, -1);
+            }
+            days.count(*lane, case, after.outcome, after.duration_ms, 1);
+            match states.get_mut(&(*lane, case)) {
+                None => {
+                    states.insert((*lane, case), TestState::first(&after));
+                }
+                Some(state) => {
+                    if state.apply(before.as_ref(), &after) == Applied::NeedsRebuild {
+                        rebuild.insert((*lane, case));
+                    }
+                }
+            }
+        }
+    }
+    for (lane, case) in rebuild {
+        let Some(state) = states.get_mut(&(lane, case)) else { continue };
+        let newest_day = state.last_day().max(place.day);
+        let first_seen = state.first_seen_at().day();
+        let newest =
+            rollups::newest_observations(session, place.project, lane, case, newest_day, first_seen).await?;
+        state.rebuild_recent(newest);
+    }
+    rollups::write_states(session, place.project, &states).await?;
+    rollups::add_test_days(session, place.project, place.day, days).await?;
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! Questions about projects.
+
+use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::ids::ProjectId;
+use callboard_domain::status::RunStatus;
+use callboard_store::db::Session;
+use callboard_store::projects::{self, ProjectOrder, ProjectRow, Visible};
+use callboard_store::runs::{self, RunFilter, RunRow};
+use callboard_store::{lanes, test_cases};
+
+use crate::page::{Slice, fetch};
+use crate::shapes::{BranchFacet, Facets, Project, ProjectOverview, ProjectRef, RunBrief, Tendency, non_empty};
+use crate::{Context, Entity, QueryError, Result};
+
+/// Runs an overview shows per project.
+const RECENT_RUNS: i64 = 20;
+/// Full runs that decide the tendency.
+const TENDENCY_RUNS: usize = 5;
+/// Most values of each facet.
+const FACET_LIMIT: i64 = 200;
+
+/// The caller's scope as the store takes it.
+pub(crate) fn visible(scope: &Scope) -> Visible {
+    scope.projects().map_or(Visible::All, Visible::Only)
+}
+
+/// How a list of projects is sorted; carries the key of the last row seen.
+#[derive(Debug, Clone)]
+pub enum Sort {
+    /// Most recently active first; key: last activity (epoch ms) and id.
+    Updated(Option<(i64, i64)>),
+    /// By name; key: name and id.
+    Name(Option<(String, i64)>),
+}
+
+/// The last row of a page of projects; whichever sort is used takes its part.
+#[derive(Debug, Clone)]
+pub struct ProjectKey {
+    /// Last activity, epoch ms.
+    pub updated_at: i64,
+    /// Name.
+    pub name: String,
+    /// Id.
+    pub id: i64,
+}
+
+/// Projects with their latest run.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn list(
+    ctx: &Context,
+    scope: &Scope,
+    name_contains: Option<&str>,
+    sort: &Sort,
+    limit: usize,
+) -> Result<Slice<Project, ProjectKey>> {
+    let mut session = ctx.store.db().read().await?;
+    let rows = page(&mut session, scope, name_contains, sort, limit).await?;
+    let mut items = Vec::with_capacity(rows.items.len());
+    for row in &rows.items {
+        let latest = latest_run(&mut session, row).await?;
+        items.push(Project::of(row, latest.as_ref().map(RunBrief::of), &ctx.links));
+    }
+    Ok(Slice { items, next: rows.next })
+}
+
+async fn page(
+    session: &mut Session,
+    scope: &Scope,
+    name_contains: Option<&str>,
+    sort: &Sort,
+    limit: usize,
+) -> Result<Slice<ProjectRow, ProjectKey>> {
+    let order = match sort {
+        Sort::Updated(after) => ProjectOrder::Updated(*after),
+        Sort::Name(after) => ProjectOrder::Name(after.clone()),
+    };
+    let rows = projects::list(session, &visible(scope), name_contains, &order, fetch(limit)).await?;
+    Ok(Slice::cut(rows, limit, |row| ProjectKey {
+        updated_at: row.updated_at.millis(),
+        name: row.name.clone(),
+        id: row.id.get(),
+    }))
+}
+
+async fn latest_run(session: &mut Session, row: &ProjectRow) -> Result<Option<RunRow>> {
+    Ok(match row.latest_run {
+        Some(run) => runs::get(session, row.id, run).await?,
+        None => None,
+    })
+}
+
+/// One project with its latest run.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn get(ctx: &Context, project: Authorized<ProjectId>) -> Result<Project> {
+    let mut session = ctx.store.db().read().await?;
+    let row = required(&mut session, project.get()).await?;
+    let latest = latest_run(&mut session, &row).await?;
+    Ok(Project::of(&row, latest.as_ref().map(RunBrief::of), &ctx.links))
+}
+
+pub(crate) async fn required(session: &mut Session, id: ProjectId) -> Result<ProjectRow> {
+    let row = projects::get(session, id).await?;
+    row.ok_or_else(|| QueryError::not_found(Entity::Project, id))
+}
+
+/// An entry of the project switcher.
+#[derive(Debug, Clone, serde::Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MenuEntry {
+    /// Id and name.
+    #[serde(flatten)]
+    pub reference: ProjectRef,
+    /// How it has been doing.
+    pub tendency: Tendency,
+}
+
+/// Projects for a menu, most recently active first.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn menu(
+    ctx: &Context,
+    scope: &Scope,
+    after: Option<(i64, i64)>,
+    limit: usize,
+) -> Result<Slice<MenuEntry, ProjectKey>> {
+    let mut session = ctx.store.db().read().await?;
+    let rows = page(&mut session, scope, None, &Sort::Updated(after), limit).await?;
+    let mut items = Vec::with_capacity(rows.items.len());
+    for row in &rows.items {
+        let full = recent_full(&mut session, row.id).await?;
+        items.push(MenuEntry { reference: ProjectRef::of(row), tendency: tendency(&full) });
+    }
+    Ok(Slice { items, next: rows.next })
+}
+
+async fn recent_full(session: &mut Session, project: ProjectId) -> Result<Vec<RunRow>> {
+    let filter = RunFilter { is_full: Some(true), finished: true, ..RunFilter::default() };
+    let limit = i64::try_from(TENDENCY_RUNS).unwrap_or(i64::MAX);
+    Ok(runs::list(session, Some(project), &filter, limit).await?)
+}
+
+/// How a project has been doing, from its newest full runs (newest first).
+fn tendency(full: &[RunRow]) -> Tendency {
+    let decided = &full[..full.len().min(TENDENCY_RUNS)];
+    let [latest, _, ..] = decided else {
+        return Tendency::Unknown;
+    };
+    if latest.status != RunStatus::Passed {
+        return Tendency::Failing;
+    }
+    let unsteady = decided.iter().any(|run| run.status != RunStatus::Passed || run.totals.flaky_tests > 0);
+    if unsteady { Tendency::Flaky } else { Tendency::Passing }
+}
+
+/// Projects with their recent runs, for the home page.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn overview(
+    ctx: &Context,
+    scope: &Scope,
+    environment: Option<&str>,
+    after: Option<(i64, i64)>,
+    limit: usize,
+) -> Result<Slice<ProjectOverview, ProjectKey>> {
+    let mut session = ctx.store.db().read().await?;
+    let rows = page(&mut session, scope, None, &Sort::Updated(after), limit).await?;
+    let mut items = Vec::with_capacity(rows.items.len());
+    for row in &rows.items {
+        let filter = RunFilter { environment: environment.map(str::to_owned), ..RunFilter::default() };
+        let mut recent = runs::list(&mut session, Some(row.id), &filter, RECENT_RUNS).await?;
+        let full: Vec<RunRow> =
+            recent.iter().filter(|run| run.is_full && run.status.is_final()).cloned().collect();
+        let latest_full = match full.first() {
+            Some(run) => Some(run.clone()),
+            None => match row.latest_full_run.filter(|_| environment.is_none()) {
+                Some(run) => runs::get(&mut session, row.id, run).await?,
+                None => None,
+            },
+        };
+        recent.reverse();
+        items.push(ProjectOverview {
+            reference: ProjectRef::of(row),
+            latest_full_run: latest_full.as_ref().map(RunBrief::of),
+            recent_runs: recent.iter().map(RunBrief::of).collect(),
+            tendency: tendency(&full),
+        });
+    }
+    Ok(Slice { items, next: rows.next })
+}
+
+/// What a project's lists can be filtered by; `branch_contains` narrows the
+/// branches.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn facets(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    branch_contains: Option<&str>,
+    limit: usize,
+) -> Result<Facets> {
+    let limit = i64::try_from(limit).unwrap_or(FACET_LIMIT).min(FACET_LIMIT);
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let default_branch = required(&mut session, project).await?.default_branch;
+    let recent = lanes::recent(&mut session, project, FACET_LIMIT * 2).await?;
+    let wanted = branch_contains.unwrap_or_default().to_lowercase();
+    let take = usize::try_from(limit).unwrap_or(usize::MAX);
+    let branches = recent
+        .iter()
+        .filter(|lane| lane.is_branch && !lane.name.is_empty() && lane.name.to_lowercase().contains(&wanted))
+        .take(take)
+        .map(|lane| BranchFacet {
+            name: lane.name.clone(),
+            last_run_at: lane.last_run_at,
+            is_default: default_branch.as_deref() == Some(lane.name.as_str()),
+        })
+        .collect();
+    let environments = recent.iter().filter(|lane| !lane.is_branch).filter_map(|lane| non_empty(&lane.name));
+    let browsers = lanes::browsers(&mut session, project).await?;
+    let facets = test_cases::facets(&mut session, project, limit).await?;
+    Ok(Facets {
+        branches,
+        environments: environments.take(take).collect(),
+        browsers: browsers.iter().filter_map(|browser| non_empty(&browser.name)).take(take).collect(),
+        tags: facets.tags,
+        owners: facets.owners,
+        features: facets.features,
+    })
+}
+
+/// Counts over everything the caller may see as administrator of the whole
+/// installation.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn instance_totals(ctx: &Context) -> Result<projects::InstanceTotals> {
+    Ok(projects::instance_totals(&mut ctx.store.db().read().await?).await?)
+}

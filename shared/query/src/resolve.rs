@@ -1,0 +1,68 @@
+//! From an id to proof of access: the entity's project is looked up, then
+//! checked against the caller's scope. Missing is told before forbidden.
+
+use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::ids::{ExecutionId, FileId, ProjectId, RunId, TestCaseId};
+use callboard_store::ids::{self, Listed};
+
+use crate::{Context, Entity, QueryError, Result};
+
+/// A project that exists and is in scope.
+///
+/// # Errors
+/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+pub async fn project(ctx: &Context, scope: &Scope, id: ProjectId) -> Result<Authorized<ProjectId>> {
+    let mut session = ctx.store.db().read().await?;
+    let found = callboard_store::projects::get(&mut session, id).await?;
+    if found.is_none() {
+        return Err(QueryError::not_found(Entity::Project, id));
+    }
+    Ok(scope.authorize(id)?)
+}
+
+/// The project of a run.
+///
+/// # Errors
+/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+pub async fn run(ctx: &Context, scope: &Scope, id: RunId) -> Result<Authorized<ProjectId>> {
+    listed(ctx, scope, Listed::Run, id.get(), Entity::Run, id.get()).await
+}
+
+/// The project of an execution's run; whether the execution exists is told by
+/// the question asked about it.
+///
+/// # Errors
+/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+pub async fn execution(ctx: &Context, scope: &Scope, id: ExecutionId) -> Result<Authorized<ProjectId>> {
+    listed(ctx, scope, Listed::Run, id.run().get(), Entity::Execution, id.get()).await
+}
+
+/// The project of a test case.
+///
+/// # Errors
+/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+pub async fn test_case(ctx: &Context, scope: &Scope, id: TestCaseId) -> Result<Authorized<ProjectId>> {
+    listed(ctx, scope, Listed::TestCase, id.get(), Entity::TestCase, id.get()).await
+}
+
+/// The project of a file.
+///
+/// # Errors
+/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+pub async fn file(ctx: &Context, scope: &Scope, id: FileId) -> Result<Authorized<ProjectId>> {
+    listed(ctx, scope, Listed::File, id.get(), Entity::File, id.get()).await
+}
+
+async fn listed(
+    ctx: &Context,
+    scope: &Scope,
+    kind: Listed,
+    key: i64,
+    entity: Entity,
+    id: i64,
+) -> Result<Authorized<ProjectId>> {
+    let mut session = ctx.store.db().read().await?;
+    let project = ids::project_of(&mut session, kind, key).await?;
+    let project = project.ok_or_else(|| QueryError::not_found(entity, id))?;
+    Ok(scope.authorize(project)?)
+}

@@ -1,0 +1,296 @@
+//! Questions about runs.
+
+use std::collections::HashMap;
+
+use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+use callboard_store::db::Session;
+use callboard_store::runs::{self, RunFilter, RunRow};
+use callboard_store::{evidence, files, projects, reports};
+use serde_json::Value;
+
+use crate::executions::{self, ExecutionKey, ExecutionQuery, Sort};
+use crate::page::Slice;
+use crate::projects::required;
+use crate::shapes::{ProjectRef, Report, RunBrief, RunDetail, RunItem, RunStorage, StorageByKind};
+use crate::{Context, Entity, QueryError, Result};
+
+/// Index rows that one request may look at for a filter no index leads with.
+const RESIDUAL_ROWS: usize = 5_000;
+/// Rows fetched at a time while such a filter is applied.
+const RESIDUAL_STEP: usize = 500;
+/// Most unfinished runs an answer lists.
+const ACTIVE_RUNS: i64 = 200;
+
+/// Start (epoch ms) and id of the last run seen.
+pub type RunKey = (i64, i64);
+
+/// The conditions of a list of runs.
+#[derive(Debug, Clone, Default)]
+pub struct RunQuery {
+    /// Only these projects (on top of the scope).
+    pub projects: Vec<ProjectId>,
+    /// Any of these branches; an empty word is "none recorded".
+    pub branches: Vec<String>,
+    /// Any of these environments; an empty word is "none recorded".
+    pub environments: Vec<String>,
+    /// Any of these statuses.
+    pub statuses: Vec<RunStatus>,
+    /// Started at this moment or later.
+    pub from: Option<Timestamp>,
+    /// Started before this moment.
+    pub before: Option<Timestamp>,
+    /// Only full, or only partial runs.
+    pub full_runs: Option<bool>,
+    /// Only commits beginning with this (lower-case hex).
+    pub commit_prefix: Option<String>,
+    /// Only this change request.
+    pub pull_request: Option<String>,
+    /// Only this commit author.
+    pub author: Option<String>,
+    /// Only labels beginning with this.
+    pub label_prefix: Option<String>,
+    /// Only runs with, or without, failed tests.
+    pub has_failures: Option<bool>,
+    /// Only green, or only other runs.
+    pub green: Option<bool>,
+    /// Only runs that are final.
+    pub finished: bool,
+    /// Oldest first.
+    pub ascending: bool,
+    /// Key of the last row of the page before.
+    pub after: Option<RunKey>,
+}
+
+impl RunQuery {
+    fn leading(&self) -> RunFilter {
+        fn only<T: Clone>(list: &[T]) -> Option<T> {
+            if let [one] = list { Some(one.clone()) } else { None }
+        }
+        RunFilter {
+            branch: only(&self.branches),
+            environment: only(&self.environments),
+            status: only(&self.statuses),
+            commit_prefix: self.commit_prefix.clone(),
+            from: self.from,
+            before: self.before,
+            is_full: None,
+            finished: false,
+            ascending: self.ascending,
+            after: self.after,
+        }
+    }
+
+    fn is_residual(&self) -> bool {
+        self.branches.len() > 1
+            || self.environments.len() > 1
+            || self.statuses.len() > 1
+            || self.full_runs.is_some()
+            || self.pull_request.is_some()
+            || self.author.is_some()
+            || self.label_prefix.is_some()
+            || self.has_failures.is_some()
+            || self.green.is_some()
+            || self.finished
+    }
+
+    fn admits(&self, run: &RunRow) -> bool {
+        let any = |list: &[String], value: &String| list.is_empty() || list.contains(value);
+        any(&self.branches, &run.branch)
+            && any(&self.environments, &run.environment)
+            && (self.statuses.is_empty() || self.statuses.contains(&run.status))
+            && self.full_runs.is_none_or(|full| full == run.is_full)
+            && self.pull_request.as_ref().is_none_or(|wanted| run.pull_request.as_ref() == Some(wanted))
+            && self.author.as_ref().is_none_or(|wanted| run.author.as_ref() == Some(wanted))
+            && self
+                .label_prefix
+                .as_ref()
+                .is_none_or(|prefix| run.label.as_ref().is_some_and(|label| label.starts_with(prefix)))
+            && self.has_failures.is_none_or(|wanted| wanted == (run.totals.failed_tests > 0))
+            && self.green.is_none_or(|wanted| wanted == RunBrief::of(run).is_green)
+            && (!self.finished || run.status.is_final())
+    }
+}
+
+/// Runs of the caller's projects by start and id. A filter that no index leads
+/// with looks at a bounded number of rows; the page may then be short, even
+/// empty, while there is a next one.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn list(ctx: &Context, scope: &Scope, query: &RunQuery, limit: usize) -> Result<Slice<RunItem, RunKey>> {
+    let mut session = ctx.store.db().read().await?;
+    let scope = if query.projects.is_empty() {
+        scope.clone()
+    } else {
+        scope.narrowed_to(query.projects.iter().copied())
+    };
+    let rows = rows(&mut session, scope.projects().as_deref(), query, limit).await?;
+    let items = show(ctx, &mut session, &rows.items).await?;
+    Ok(Slice { items, next: rows.next })
+}
+
+async fn rows(
+    session: &mut Session,
+    projects: Option<&[ProjectId]>,
+    query: &RunQuery,
+    limit: usize,
+) -> Result<Slice<RunRow, RunKey>> {
+    let key = |run: &RunRow| (run.order_at.millis(), run.id.get());
+    let mut filter = query.leading();
+    if !query.is_residual() {
+        let rows = merged(session, projects, &filter, limit + 1).await?;
+        return Ok(Slice::cut(rows, limit, key));
+    }
+    let mut found = Vec::new();
+    let mut seen = 0;
+    loop {
+        let step = merged(session, projects, &filter, RESIDUAL_STEP).await?;
+        let is_last = step.len() < RESIDUAL_STEP;
+        seen += step.len();
+        filter.after = step.last().map(key);
+        for run in step {
+            if query.admits(&run) {
+                found.push(run);
+                if found.len() > limit {
+                    return Ok(Slice::cut(found, limit, key));
+                }
+            }
+        }
+        if is_last {
+            return Ok(Slice { items: found, next: None });
+        }
+        if seen >= RESIDUAL_ROWS {
+            return Ok(Slice { items: found, next: filter.after });
+        }
+    }
+}
+
+/// Index rows of all projects asked for, merged in order: one bounded range
+/// per project, or the global index when everything is in scope.
+async fn merged(
+    session: &mut Session,
+    projects: Option<&[ProjectId]>,
+    filter: &RunFilter,
+    limit: usize,
+) -> Result<Vec<RunRow>> {
+    let take = i64::try_from(limit).unwrap_or(i64::MAX);
+    let Some(projects) = projects else {
+        return Ok(runs::list(session, None, filter, take).await?);
+    };
+    let mut found = Vec::new();
+    for project in projects {
+        found.extend(runs::list(session, Some(*project), filter, take).await?);
+    }
+    found.sort_by_key(|run| (run.order_at, run.id));
+    if !filter.ascending {
+        found.reverse();
+    }
+    found.truncate(limit);
+    Ok(found)
+}
+
+async fn show(ctx: &Context, session: &mut Session, rows: &[RunRow]) -> Result<Vec<RunItem>> {
+    let mut ids: Vec<i64> = rows.iter().map(|run| run.project.get()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let names: HashMap<ProjectId, String> =
+        projects::get_many(session, ids).await?.into_iter().map(|project| (project.id, project.name)).collect();
+    let name = |id: &ProjectId| names.get(id).map(String::as_str).unwrap_or_default();
+    Ok(rows.iter().map(|run| RunItem::of(run, name(&run.project), &ctx.links)).collect())
+}
+
+/// Unfinished runs of the caller's projects, newest first.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn active(ctx: &Context, scope: &Scope) -> Result<Vec<RunItem>> {
+    let mut session = ctx.store.db().read().await?;
+    let mut found = runs::open(&mut session, scope.projects().as_deref(), ACTIVE_RUNS).await?;
+    found.sort_by_key(|run| std::cmp::Reverse((run.order_at, run.id)));
+    show(ctx, &mut session, &found).await
+}
+
+/// The newest run that fits, by start and id.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn latest(ctx: &Context, project: Authorized<ProjectId>, query: &RunQuery) -> Result<Option<RunBrief>> {
+    let mut session = ctx.store.db().read().await?;
+    let rows = rows(&mut session, Some(&[project.get()]), query, 1).await?;
+    Ok(rows.items.first().map(RunBrief::of))
+}
+
+/// One run in its list form.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn get(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<RunItem> {
+    let mut session = ctx.store.db().read().await?;
+    let row = required_run(&mut session, project.get(), run).await?;
+    let name = required(&mut session, project.get()).await?.name;
+    Ok(RunItem::of(&row, &name, &ctx.links))
+}
+
+pub(crate) async fn required_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<RunRow> {
+    runs::get(session, project, run).await?.ok_or_else(|| QueryError::not_found(Entity::Run, run))
+}
+
+/// One run with what its page shows and its first executions, trouble first.
+/// `continued` turns the key after the last of them into the cursor that goes
+/// on at the run's executions.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn detail(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    run: RunId,
+    executions: usize,
+    continued: impl FnOnce(ExecutionKey) -> String,
+) -> Result<RunDetail> {
+    let mut session = ctx.store.db().read().await?;
+    let row = required_run(&mut session, project.get(), run).await?;
+    let owner = required(&mut session, project.get()).await?;
+    let details = runs::details(&mut session, project.get(), run).await?;
+    let reports = reports::of_run(&mut session, project.get(), run).await?;
+    let by_kind = files::sizes_of_run(&mut session, project.get(), run).await?;
+    let evidence_bytes = evidence::size_of_run(&mut session, project.get(), run).await?;
+    drop(session);
+    let query = ExecutionQuery { sort: Sort::Trouble, ..ExecutionQuery::default() };
+    let first = executions::list(ctx, project, run, &query, executions).await?;
+    let json = |text: Option<&String>| text.and_then(|text| serde_json::from_str(text).ok());
+    Ok(RunDetail {
+        item: RunItem::of(&row, &owner.name, &ctx.links),
+        project: ProjectRef::of(&owner),
+        filter_details: json(details.filter_details.as_ref()),
+        metadata: json(Some(&details.metadata)).unwrap_or_else(|| Value::Object(serde_json::Map::new())),
+        setup_steps: json(details.setup_steps.as_ref()).unwrap_or_else(|| Value::Array(Vec::new())),
+        planned_tests: row.planned_tests,
+        reports: reports.iter().map(|report| Report::of(report, &ctx.links)).collect(),
+        storage: RunStorage {
+            files: by_kind.iter().map(|kind| kind.count).sum(),
+            bytes: by_kind.iter().map(|kind| kind.bytes).sum(),
+            evidence_bytes,
+            by_kind: by_kind
+                .iter()
+                .map(|size| StorageByKind { kind: size.kind.as_str(), count: size.count, bytes: size.bytes })
+                .collect(),
+        },
+        test_cases: first.items,
+        test_cases_next_cursor: first.next.map(continued),
+    })
+}
+
+/// Reports of a run by id.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn reports(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<Vec<Report>> {
+    let mut session = ctx.store.db().read().await?;
+    required_run(&mut session, project.get(), run).await?;
+    let rows = reports::of_run(&mut session, project.get(), run).await?;
+    Ok(rows.iter().map(|report| Report::of(report, &ctx.links)).collect())
+}

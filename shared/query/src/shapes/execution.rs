@@ -1,0 +1,319 @@
+//! Executions as answers show them.
+
+use callboard_domain::status::TestStatus;
+use callboard_domain::test_state::ExecutionFlags;
+use callboard_domain::time::Timestamp;
+use callboard_store::executions::ExecutionRow;
+use callboard_store::lanes::BrowserProject;
+use callboard_store::test_cases::TestCaseRow;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{FileItem, ProjectRef, RunBrief, non_empty, shortened};
+
+/// One test case in one run in one browser project.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionItem {
+    /// Execution id.
+    pub id: i64,
+    /// Project id.
+    pub project_id: i64,
+    /// Run id.
+    pub run_id: i64,
+    /// Test case id.
+    pub test_case_id: i64,
+    /// Title of the test.
+    pub title: String,
+    /// File of the test.
+    pub file_path: String,
+    /// Describe titles, outermost first.
+    pub suite_path: Vec<String>,
+    /// `file:line:column`, as far as known.
+    #[schema(example = "tests/cart.spec.ts:7:5")]
+    pub location: String,
+    /// Line of the test.
+    pub line: Option<i64>,
+    /// Column of the test.
+    pub column: Option<i64>,
+    /// passed, failed, timedout, interrupted, skipped or didnotrun.
+    #[schema(value_type = String, example = "failed")]
+    pub status: TestStatus,
+    /// Passed after a failed attempt.
+    pub flaky: bool,
+    /// Marked as expected to fail.
+    pub expected_failure: bool,
+    /// Duration of the deciding attempt.
+    pub duration: i64,
+    /// Sum over all attempts.
+    pub total_duration: i64,
+    /// Timeout of the test; 0 is none.
+    pub timeout: Option<i64>,
+    /// Start of the earliest attempt.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Timestamp>,
+    /// Highest retry.
+    pub retries: i64,
+    /// Worker of the deciding attempt.
+    pub worker_index: Option<i64>,
+    /// Parallel slot of the deciding attempt.
+    pub parallel_index: Option<i64>,
+    /// Shard of the deciding attempt.
+    pub shard_index: Option<i64>,
+    /// Name of the browser project; empty when there is none.
+    pub browser_project: String,
+    /// Browser engine.
+    pub browser_name: Option<String>,
+    /// First line of the error, at most 300 characters.
+    pub error: Option<String>,
+    /// Passed last time, fails now.
+    pub is_new_regression: bool,
+    /// Was stable last time, flaky now.
+    pub is_new_flaky: bool,
+    /// Failed last time, passes now.
+    pub is_fixed: bool,
+    /// Longest step.
+    pub slowest_step: Option<String>,
+    /// Its duration.
+    pub slowest_step_duration: Option<i64>,
+    /// Sum of fixed waits.
+    pub wasted_time_ms: i64,
+    /// Web vitals of the page.
+    pub web_vitals: Option<WebVitals>,
+    /// How much evidence there is.
+    pub counts: ExecutionCounts,
+    /// Why it did not run.
+    pub did_not_run_reason: Option<String>,
+    /// Location of the failing test that blocked it.
+    pub blocked_by: Option<String>,
+    /// Tags of the test.
+    pub tags: Vec<String>,
+    /// Owner of the test.
+    pub owner: Option<String>,
+    /// Priority of the test.
+    pub priority: Option<String>,
+}
+
+/// Web vitals.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct WebVitals {
+    /// Largest contentful paint, ms.
+    pub lcp: Option<i64>,
+    /// Interaction to next paint, ms.
+    pub inp: Option<i64>,
+    /// Cumulative layout shift.
+    pub cls: Option<f64>,
+    /// Time to first byte, ms.
+    pub ttfb: Option<i64>,
+}
+
+/// How much evidence an execution has.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct ExecutionCounts {
+    /// Steps.
+    pub steps: i64,
+    /// Console entries.
+    pub console: i64,
+    /// Network requests.
+    pub network: i64,
+    /// Traces.
+    pub traces: i64,
+    /// Other files.
+    pub attachments: i64,
+}
+
+impl ExecutionItem {
+    /// Shows a stored execution with its test case and browser project.
+    #[must_use]
+    pub fn of(row: &ExecutionRow, case: &TestCaseRow, browser: Option<&BrowserProject>) -> Self {
+        let f = &row.facts;
+        let vitals = [f.lcp, f.inp, f.ttfb, f.cls_milli].iter().any(Option::is_some);
+        let flag = |bit: ExecutionFlags| row.flags.contains(bit);
+        Self {
+            id: row.id.get(),
+            project_id: row.project.get(),
+            run_id: row.run.get(),
+            test_case_id: row.test_case.get(),
+            title: case.title.clone(),
+            file_path: case.file_path.clone(),
+            suite_path: case.suite_path.clone(),
+            location: location(&case.file_path, f.line, f.column),
+            line: f.line,
+            column: f.column,
+            status: row.outcome.status(),
+            flaky: row.outcome == callboard_domain::status::Outcome::Flaky,
+            expected_failure: flag(ExecutionFlags::EXPECTED_FAILURE),
+            duration: row.duration_ms,
+            total_duration: row.total_duration_ms,
+            timeout: f.timeout_ms,
+            started_at: row.started_at,
+            retries: row.retries,
+            worker_index: f.worker_index,
+            parallel_index: f.parallel_index,
+            shard_index: f.shard_index,
+            browser_project: browser.map(|b| b.name.clone()).unwrap_or_default(),
+            browser_name: browser.and_then(|b| b.browser_name.clone()),
+            error: shortened(f.error_summary.as_ref(), 300),
+            is_new_regression: flag(ExecutionFlags::NEW_REGRESSION),
+            is_new_flaky: flag(ExecutionFlags::NEW_FLAKY),
+            is_fixed: flag(ExecutionFlags::FIXED),
+            slowest_step: f.slowest_step.clone(),
+            slowest_step_duration: f.slowest_ms,
+            wasted_time_ms: f.wasted_ms,
+            web_vitals: vitals.then(|| WebVitals {
+                lcp: f.lcp,
+                inp: f.inp,
+                #[expect(clippy::cast_precision_loss, reason = "thousandths of a small ratio")]
+                cls: f.cls_milli.map(|milli| milli as f64 / 1000.0),
+                ttfb: f.ttfb,
+            }),
+            counts: ExecutionCounts {
+                steps: f.steps,
+                console: f.console,
+                network: f.network,
+                traces: row.traces,
+                attachments: row.files,
+            },
+            did_not_run_reason: f.did_not_run_reason.clone(),
+            blocked_by: f.blocked_by.clone(),
+            tags: case.meta.tags.clone(),
+            owner: case.meta.owner.clone(),
+            priority: case.meta.priority.clone(),
+        }
+    }
+}
+
+fn location(file: &str, line: Option<i64>, column: Option<i64>) -> String {
+    match (line, column) {
+        (Some(line), Some(column)) => format!("{file}:{line}:{column}"),
+        (Some(line), None) => format!("{file}:{line}"),
+        _ => file.to_owned(),
+    }
+}
+
+/// The light form of an execution, for scripts.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionSummary {
+    /// Execution id.
+    pub id: i64,
+    /// Test case id.
+    pub test_case_id: i64,
+    /// Title of the test.
+    pub title: String,
+    /// File of the test.
+    pub file_path: String,
+    /// Describe titles, outermost first.
+    pub suite_path: Vec<String>,
+    /// Name of the browser project.
+    pub browser_project: String,
+    /// Status.
+    #[schema(value_type = String)]
+    pub status: TestStatus,
+    /// Passed after a failed attempt.
+    pub flaky: bool,
+    /// Duration of the deciding attempt.
+    pub duration: i64,
+    /// `file:line:column`, as far as known.
+    pub location: String,
+}
+
+impl From<ExecutionItem> for ExecutionSummary {
+    fn from(item: ExecutionItem) -> Self {
+        Self {
+            id: item.id,
+            test_case_id: item.test_case_id,
+            title: item.title,
+            file_path: item.file_path,
+            suite_path: item.suite_path,
+            browser_project: item.browser_project,
+            status: item.status,
+            flaky: item.flaky,
+            duration: item.duration,
+            location: item.location,
+        }
+    }
+}
+
+/// An execution with the run it belongs to.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ExecutionWithRun {
+    /// The execution.
+    #[serde(flatten)]
+    pub execution: ExecutionItem,
+    /// Its run.
+    pub run: RunBrief,
+}
+
+/// One attempt of an execution.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptView {
+    /// Index of the attempt.
+    pub retry: u32,
+    /// Repetition (`--repeat-each`).
+    pub repetition: u32,
+    /// Status of this attempt.
+    #[schema(value_type = String)]
+    pub status: TestStatus,
+    /// Duration.
+    pub duration: i64,
+    /// Start.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Timestamp>,
+    /// First line of its error.
+    pub error: Option<String>,
+    /// Replaced by a re-run of its shard.
+    pub superseded: bool,
+    /// Whether this attempt gave the execution its status.
+    pub deciding: bool,
+    /// Whether there is evidence of it.
+    pub has_evidence: bool,
+}
+
+/// An execution with everything its page shows.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionDetail {
+    /// The list form; its `error` is the first line.
+    #[serde(flatten)]
+    pub item: ExecutionItem,
+    /// Project.
+    pub project: ProjectRef,
+    /// Run.
+    pub run: RunBrief,
+    /// The whole error as the client sent it.
+    pub full_error: Option<String>,
+    /// The whole error without terminal colours.
+    pub error_plain: Option<String>,
+    /// Attempts, oldest first.
+    pub attempts: Vec<AttemptView>,
+    /// Annotations of the test.
+    #[schema(value_type = Vec<Object>)]
+    pub annotations: Value,
+    /// Files that are not traces.
+    pub attachments: Vec<FileItem>,
+    /// Traces.
+    pub traces: Vec<FileItem>,
+    /// Evidence of the attempt asked for, else of the deciding one; null when
+    /// there is none.
+    #[schema(value_type = Option<Object>)]
+    pub evidence: Option<Value>,
+    /// Size in characters of every part of the evidence.
+    #[schema(value_type = Object)]
+    pub evidence_available: Value,
+    /// Page of the execution.
+    pub url: String,
+}
+
+/// The browser as one word: `project/engine`, as far as known.
+#[must_use]
+pub fn browser_label(item: &ExecutionItem) -> Option<String> {
+    match (non_empty(&item.browser_project), &item.browser_name) {
+        (Some(project), Some(name)) => Some(format!("{project}/{name}")),
+        (Some(project), None) => Some(project),
+        (None, Some(name)) => Some(name.clone()),
+        (None, None) => None,
+    }
+}

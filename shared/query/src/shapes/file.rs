@@ -1,0 +1,130 @@
+//! Files and reports as answers show them.
+
+use callboard_domain::time::Timestamp;
+use callboard_store::files::FileRow;
+use callboard_store::reports::ReportRow;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::Links;
+
+/// A stored file.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileItem {
+    /// File id.
+    pub id: i64,
+    /// trace, screenshot, video or attachment.
+    #[schema(example = "screenshot")]
+    pub kind: &'static str,
+    /// Name the test gave it.
+    pub name: String,
+    /// Type as recognised by the server.
+    pub content_type: String,
+    /// Name of the client's file.
+    pub original_name: Option<String>,
+    /// Size in bytes.
+    pub size: i64,
+    /// SHA-256 of the content.
+    pub sha256: String,
+    /// The attempt it belongs to.
+    pub attempt: FileAttempt,
+    /// Stored name.
+    pub path: String,
+    /// Where its bytes are.
+    pub url: String,
+    /// When it was stored.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+}
+
+/// The attempt a file belongs to.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileAttempt {
+    /// Index of the attempt.
+    pub retry: i64,
+    /// Repetition (`--repeat-each`).
+    pub repetition: i64,
+}
+
+impl FileItem {
+    /// Shows a stored file.
+    #[must_use]
+    pub fn of(row: &FileRow, links: &Links) -> Self {
+        Self {
+            id: row.id.get(),
+            kind: row.kind.as_str(),
+            name: row.name.clone(),
+            content_type: row.content_type.clone(),
+            original_name: row.original_name.clone(),
+            size: row.size,
+            sha256: hex::encode(row.sha256),
+            attempt: FileAttempt { retry: row.retry, repetition: row.repetition },
+            path: row.path.clone(),
+            url: links.file(&row.id.to_string()),
+            created_at: row.created_at,
+        }
+    }
+}
+
+/// A stored trace, with how to open it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TraceItem {
+    /// The file.
+    #[serde(flatten)]
+    pub file: FileItem,
+    /// Command that opens it on the reader's machine.
+    #[schema(example = "npx playwright show-trace http://localhost:3000/api/files/7")]
+    pub command: String,
+}
+
+impl TraceItem {
+    /// Shows a stored trace.
+    #[must_use]
+    pub fn of(row: &FileRow, links: &Links) -> Self {
+        let file = FileItem::of(row, links);
+        let command = format!("npx playwright show-trace {}", file.url);
+        Self { file, command }
+    }
+}
+
+/// A stored report.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Report id.
+    pub id: i64,
+    /// Type word.
+    #[serde(rename = "type")]
+    #[schema(example = "html")]
+    pub kind: String,
+    /// Display label.
+    pub label: String,
+    /// Stored name of the entry page.
+    pub path: String,
+    /// Sizes of its entries together, bytes.
+    pub size: i64,
+    /// Number of entries.
+    pub entries: i64,
+    /// Where it opens.
+    pub url: String,
+}
+
+impl Report {
+    /// Shows a stored report.
+    #[must_use]
+    pub fn of(row: &ReportRow, links: &Links) -> Self {
+        let path = format!("{}/{}", row.prefix, row.entry);
+        Self {
+            id: row.id.get(),
+            kind: row.kind.clone(),
+            label: row.label.clone(),
+            url: links.file(&path),
+            path,
+            size: row.size,
+            entries: row.entries,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Projects as answers show them.
+
+use callboard_domain::time::Timestamp;
+use callboard_store::projects::ProjectRow;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::RunBrief;
+use crate::Links;
+
+/// A project's id and name.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectRef {
+    /// Project id.
+    #[schema(example = 3)]
+    pub id: i64,
+    /// Name.
+    #[schema(example = "shop")]
+    pub name: String,
+}
+
+impl ProjectRef {
+    /// Shows a stored project.
+    #[must_use]
+    pub fn of(row: &ProjectRow) -> Self {
+        Self { id: row.id.get(), name: row.name.clone() }
+    }
+}
+
+/// How a project has been doing lately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Tendency {
+    /// Fewer than two full runs.
+    Unknown,
+    /// The latest full run did not pass.
+    Failing,
+    /// Passing, with flaky tests or a mix among the last five.
+    Flaky,
+    /// Passing.
+    Passing,
+}
+
+/// A project.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Project {
+    /// Id and name.
+    #[serde(flatten)]
+    pub reference: ProjectRef,
+    /// Free text.
+    pub description: Option<String>,
+    /// Default branch.
+    pub default_branch: Option<String>,
+    /// Number of runs.
+    pub total_runs: i64,
+    /// Number of test cases.
+    pub total_test_cases: i64,
+    /// Run with the latest start.
+    pub latest_run: Option<RunBrief>,
+    /// Start of the latest run.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_run_at: Option<Timestamp>,
+    /// When it was created.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// Last edit or newest run.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+    /// Page of the project.
+    pub url: String,
+}
+
+impl Project {
+    /// Shows a stored project with its latest run.
+    #[must_use]
+    pub fn of(row: &ProjectRow, latest_run: Option<RunBrief>, links: &Links) -> Self {
+        Self {
+            reference: ProjectRef::of(row),
+            description: row.description.clone(),
+            default_branch: row.default_branch.clone(),
+            total_runs: row.runs,
+            total_test_cases: row.test_cases,
+            latest_run,
+            last_run_at: row.last_run_at,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            url: links.project(row.id.get()),
+        }
+    }
+}
+
+/// A project with its recent runs, for the home page.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectOverview {
+    /// Id and name.
+    #[serde(flatten)]
+    pub reference: ProjectRef,
+    /// Latest full run.
+    pub latest_full_run: Option<RunBrief>,
+    /// Up to 20 runs, oldest first.
+    pub recent_runs: Vec<RunBrief>,
+    /// How it has been doing.
+    pub tendency: Tendency,
+}
+
+/// What a project's lists can be filtered by.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Facets {
+    /// Branches, newest first.
+    pub branches: Vec<BranchFacet>,
+    /// Environments, newest first.
+    pub environments: Vec<String>,
+    /// Browser projects.
+    pub browsers: Vec<String>,
+    /// Test tags, most used first.
+    pub tags: Vec<String>,
+    /// Owners.
+    pub owners: Vec<String>,
+    /// Features.
+    pub features: Vec<String>,
+}
+
+/// A branch.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BranchFacet {
+    /// Name.
+    pub name: String,
+    /// Start of its newest run.
+    #[schema(value_type = String, format = DateTime)]
+    pub last_run_at: Timestamp,
+    /// Whether it is the project's default branch.
+    pub is_default: bool,
+}

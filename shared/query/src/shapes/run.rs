@@ -1,0 +1,204 @@
+//! Runs as answers show them.
+
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+use callboard_store::runs::RunRow;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{ExecutionItem, ProjectRef, Report, Totals, non_empty, shortened};
+use crate::Links;
+
+/// The short form of a run.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunBrief {
+    /// Run id.
+    #[schema(example = 41)]
+    pub id: i64,
+    /// Where the run stands: initializing, running, finalizing, passed, failed,
+    /// timedout, interrupted or cancelled.
+    #[schema(value_type = String, example = "failed")]
+    pub status: RunStatus,
+    /// Start by the client's clock.
+    #[schema(value_type = String, format = DateTime)]
+    pub start_time: Timestamp,
+    /// Wall clock.
+    pub duration: Option<i64>,
+    /// Totals.
+    #[serde(flatten)]
+    pub totals: Totals,
+    /// Passed / (passed + failed).
+    pub pass_rate: Option<f64>,
+    /// Branch.
+    pub branch: Option<String>,
+    /// Commit.
+    pub commit: Option<String>,
+    /// Deployment target.
+    pub environment: Option<String>,
+    /// Display label.
+    pub label: Option<String>,
+    /// Whether the whole suite was asked for.
+    pub is_full_run: bool,
+    /// A full run that passed.
+    pub is_green: bool,
+}
+
+impl RunBrief {
+    /// Shows a stored run.
+    #[must_use]
+    pub fn of(row: &RunRow) -> Self {
+        Self {
+            id: row.id.get(),
+            status: row.status,
+            start_time: row.start_time,
+            duration: row.duration_ms,
+            totals: row.totals.into(),
+            pass_rate: row.totals.pass_rate(),
+            branch: non_empty(&row.branch),
+            commit: row.commit_sha.clone(),
+            environment: non_empty(&row.environment),
+            label: row.label.clone(),
+            is_full_run: row.is_full,
+            is_green: row.is_full && row.status == RunStatus::Passed,
+        }
+    }
+}
+
+/// A run in lists.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunItem {
+    /// The short form.
+    #[serde(flatten)]
+    pub brief: RunBrief,
+    /// Project id.
+    pub project_id: i64,
+    /// Project name.
+    pub project_name: String,
+    /// When the run became final.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub finished_at: Option<Timestamp>,
+    /// `rows`, or `claimed` as long as the run has no test and shows what the
+    /// client said.
+    #[schema(example = "rows")]
+    pub totals_source: &'static str,
+    /// First 200 characters of the commit message.
+    pub commit_message: Option<String>,
+    /// Commit author.
+    pub author: Option<String>,
+    /// Change request.
+    pub pull_request: Option<String>,
+    /// CI system.
+    pub ci_provider: Option<String>,
+    /// Address of the CI build.
+    pub build_url: Option<String>,
+    /// Names of the browser projects that ran.
+    pub browsers: Vec<String>,
+    /// Sum of fixed waits.
+    pub wasted_time_ms: i64,
+    /// Sum over all attempts.
+    pub tests_duration: i64,
+    /// Mean over tests that ran.
+    pub avg_test_duration: Option<i64>,
+    /// 90th percentile (nearest rank) over tests that ran.
+    pub p90_test_duration: Option<i64>,
+    /// Version of Playwright.
+    pub playwright_version: Option<String>,
+    /// Version of the reporter.
+    pub reporter_version: Option<String>,
+    /// When the server first heard of the run.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// Last change.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+    /// Page of the run.
+    pub url: String,
+}
+
+impl RunItem {
+    /// Shows a stored run of a named project.
+    #[must_use]
+    pub fn of(row: &RunRow, project_name: &str, links: &Links) -> Self {
+        Self {
+            brief: RunBrief::of(row),
+            project_id: row.project.get(),
+            project_name: project_name.to_owned(),
+            finished_at: row.finished_at,
+            totals_source: if row.totals_from_rows { "rows" } else { "claimed" },
+            commit_message: shortened(row.commit_message.as_ref(), 200),
+            author: row.author.clone(),
+            pull_request: row.pull_request.clone(),
+            ci_provider: row.ci_provider.clone(),
+            build_url: row.build_url.clone(),
+            browsers: row.browsers.clone(),
+            wasted_time_ms: row.wasted_ms,
+            tests_duration: row.tests_ms,
+            avg_test_duration: row.avg_ms,
+            p90_test_duration: row.p90_ms,
+            playwright_version: row.playwright_version.clone(),
+            reporter_version: row.reporter_version.clone(),
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            url: links.run(row.id.get()),
+        }
+    }
+}
+
+/// A run with everything its page shows.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunDetail {
+    /// The list form.
+    #[serde(flatten)]
+    pub item: RunItem,
+    /// Project.
+    pub project: ProjectRef,
+    /// How the run was narrowed.
+    #[schema(value_type = Option<Object>)]
+    pub filter_details: Option<Value>,
+    /// What the client told about the run; credentials removed.
+    #[schema(value_type = Object)]
+    pub metadata: Value,
+    /// Steps of the global setup.
+    #[schema(value_type = Vec<Object>)]
+    pub setup_steps: Value,
+    /// Tests the client planned to run.
+    pub planned_tests: Option<i64>,
+    /// Stored reports.
+    pub reports: Vec<Report>,
+    /// What the run holds in the object store.
+    pub storage: RunStorage,
+    /// First executions, trouble first.
+    pub test_cases: Vec<ExecutionItem>,
+    /// Cursor that continues at `/api/test-runs/{id}/executions`.
+    pub test_cases_next_cursor: Option<String>,
+}
+
+/// Bytes a run holds.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunStorage {
+    /// Number of files.
+    pub files: i64,
+    /// Their sizes together; content shared between files counts each time.
+    pub bytes: i64,
+    /// Compressed evidence.
+    pub evidence_bytes: i64,
+    /// Files by kind.
+    pub by_kind: Vec<StorageByKind>,
+}
+
+/// Files of one kind.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StorageByKind {
+    /// trace, screenshot, video or attachment.
+    pub kind: &'static str,
+    /// Number of files.
+    pub count: i64,
+    /// Their sizes together.
+    pub bytes: i64,
+}

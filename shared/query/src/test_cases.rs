@@ -1,0 +1,337 @@
+//! Questions about test cases: the catalogue, one test, its history and its
+//! stability.
+
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ProjectId, TestCaseId};
+use callboard_domain::lane::LaneKey;
+use callboard_domain::status::{Outcome, TestStatus};
+use callboard_domain::test_state::{TestCategory, TestState};
+use callboard_domain::time::{Day, Timestamp};
+use callboard_domain::totals::rate;
+use callboard_store::db::Session;
+use callboard_store::executions::{self, ExecutionRow, HistoryFilter};
+use callboard_store::lanes;
+use callboard_store::rollups::{self, CatalogueFilter, CatalogueOrder, CatalogueRow};
+
+use crate::executions::{show, with_runs};
+use crate::page::{Slice, fetch};
+use crate::projects::required;
+use crate::shapes::{DayStability, ExecutionWithRun, ProjectRef, StabilityBucket, TestCaseDetail, TestCaseItem};
+use crate::{Context, Entity, QueryError, Result};
+
+/// Executions a stability trend looks at.
+const TREND_EXECUTIONS: i64 = 200;
+
+/// The slice of a project's history that is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct LaneQuery {
+    /// Only this branch; an empty word is "none recorded".
+    pub branch: Option<String>,
+    /// Only this environment.
+    pub environment: Option<String>,
+}
+
+impl LaneQuery {
+    async fn find(&self, session: &mut Session, project: ProjectId) -> Result<Option<i64>> {
+        let key = LaneKey::asked(self.branch.as_deref(), self.environment.as_deref());
+        Ok(lanes::find_lane(session, project, &key).await?)
+    }
+}
+
+/// How the catalogue is sorted; carries the key of the last row seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sort {
+    /// Newest last run first.
+    #[default]
+    LastRun,
+    /// By title.
+    Title,
+    /// By file.
+    File,
+    /// Most executions first.
+    TotalRuns,
+}
+
+/// The last row of a page of the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum CatalogueKey {
+    /// A number and the id.
+    Number(i64, i64),
+    /// A text and the id.
+    Text(String, i64),
+}
+
+/// The conditions of the catalogue.
+#[derive(Debug, Clone, Default)]
+pub struct CatalogueQuery {
+    /// Branch and environment.
+    pub lane: LaneQuery,
+    /// Title, path or describe title contains this.
+    pub text: Option<String>,
+    /// Any of these categories.
+    pub categories: Vec<TestCategory>,
+    /// All of these tags.
+    pub tags: Vec<String>,
+    /// Only this owner.
+    pub owner: Option<String>,
+    /// Only this priority.
+    pub priority: Option<String>,
+    /// Only this feature.
+    pub feature: Option<String>,
+    /// Only files beginning with this.
+    pub file_prefix: Option<String>,
+    /// Only tests that ran at this moment's day or later.
+    pub since: Option<Timestamp>,
+    /// Sort.
+    pub sort: Sort,
+    /// Key of the last row of the page before.
+    pub after: Option<CatalogueKey>,
+}
+
+/// A page of the tests of a project that ran in the asked lane.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn list(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    query: &CatalogueQuery,
+    limit: usize,
+) -> Result<Slice<TestCaseItem, CatalogueKey>> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let Some(lane) = query.lane.find(&mut session, project).await? else {
+        return Ok(Slice { items: Vec::new(), next: None });
+    };
+    let filter = CatalogueFilter {
+        text: query.text.clone(),
+        categories: (!query.categories.is_empty())
+            .then(|| query.categories.iter().map(|category| category.code()).collect()),
+        tags: query.tags.clone(),
+        owner: query.owner.clone(),
+        priority: query.priority.clone(),
+        feature: query.feature.clone(),
+        file_prefix: query.file_prefix.clone(),
+        since: query.since.map(Timestamp::day),
+    };
+    let number = match &query.after {
+        Some(CatalogueKey::Number(number, id)) => Some((*number, *id)),
+        _ => None,
+    };
+    let text = match &query.after {
+        Some(CatalogueKey::Text(text, id)) => Some((text.clone(), *id)),
+        _ => None,
+    };
+    let order = match query.sort {
+        Sort::LastRun => CatalogueOrder::LastRun(number),
+        Sort::TotalRuns => CatalogueOrder::TotalRuns(number),
+        Sort::Title => CatalogueOrder::Title(text),
+        Sort::File => CatalogueOrder::File(text),
+    };
+    let rows = rollups::catalogue(&mut session, project, lane, &filter, &order, fetch(limit)).await?;
+    Ok(Slice::cut(rows, limit, |row| key_of(query.sort, row)).map(|row| TestCaseItem::of(&row)))
+}
+
+fn key_of(sort: Sort, row: &CatalogueRow) -> CatalogueKey {
+    let id = row.case.id.get();
+    let number = |of: fn(&TestState) -> i64| CatalogueKey::Number(row.state.as_ref().map_or(0, of), id);
+    match sort {
+        Sort::LastRun => number(|state| state.last_order_at().millis()),
+        Sort::TotalRuns => number(|state| state.counts().total_tests),
+        Sort::Title => CatalogueKey::Text(row.case.title.clone(), id),
+        Sort::File => CatalogueKey::Text(row.case.file_path.clone(), id),
+    }
+}
+
+/// One test with its numbers in the asked lane and its newest executions;
+/// `continued` turns the key after them into the cursor that goes on at the
+/// test's history.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn detail(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    id: TestCaseId,
+    lane: &LaneQuery,
+    executions: usize,
+    continued: impl FnOnce((i64, i64)) -> String,
+) -> Result<TestCaseDetail> {
+    let project_id = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let owner = required(&mut session, project_id).await?;
+    // A lane nobody ran in has no row; no lane has the number -1.
+    let lane_id = lane.find(&mut session, project_id).await?.unwrap_or(-1);
+    let rows = rollups::with_states(&mut session, project_id, lane_id, vec![id.get()]).await?;
+    let row = rows.into_iter().next().ok_or_else(|| QueryError::not_found(Entity::TestCase, id))?;
+    drop(session);
+    let query = HistoryQuery { lane: lane.clone(), ..HistoryQuery::default() };
+    let recent = history(ctx, project, id, &query, executions).await?;
+    Ok(TestCaseDetail {
+        item: TestCaseItem::of(&row),
+        project: ProjectRef::of(&owner),
+        recent_executions: recent.items,
+        recent_next_cursor: recent.next.map(continued),
+    })
+}
+
+/// The conditions of a test's history.
+#[derive(Debug, Clone, Default)]
+pub struct HistoryQuery {
+    /// Branch and environment.
+    pub lane: LaneQuery,
+    /// Only this browser project.
+    pub browser: Option<String>,
+    /// Any of these statuses.
+    pub statuses: Vec<TestStatus>,
+    /// Only runs started on this moment's day or later.
+    pub from: Option<Timestamp>,
+    /// Only runs started on this moment's day or earlier.
+    pub to: Option<Timestamp>,
+    /// Key of the last row of the page before: start of its run and its id.
+    pub after: Option<(i64, i64)>,
+}
+
+/// Executions of one test, newest run first.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn history(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    id: TestCaseId,
+    query: &HistoryQuery,
+    limit: usize,
+) -> Result<Slice<ExecutionWithRun, (i64, i64)>> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    required_case(&mut session, project, id).await?;
+    let browsers = lanes::browsers(&mut session, project).await?;
+    let Some(rows) = history_rows(&mut session, project, id, query, &browsers, limit).await? else {
+        return Ok(Slice { items: Vec::new(), next: None });
+    };
+    let rows = Slice::cut(rows, limit, |(at, row)| (at.millis(), row.id.get()));
+    let bare: Vec<ExecutionRow> = rows.items.into_iter().map(|(_, row)| row).collect();
+    let items = show(&mut session, project, &bare, &browsers).await?;
+    let items = with_runs(&mut session, project, items).await?;
+    let items = items.into_iter().map(|(execution, run)| ExecutionWithRun { execution, run });
+    Ok(Slice { items: items.collect(), next: rows.next })
+}
+
+async fn required_case(session: &mut Session, project: ProjectId, id: TestCaseId) -> Result<()> {
+    let found = callboard_store::test_cases::get(session, project, id).await?;
+    found.map(|_| ()).ok_or_else(|| QueryError::not_found(Entity::TestCase, id))
+}
+
+/// `None` when the asked lane never saw a run or this test.
+async fn history_rows(
+    session: &mut Session,
+    project: ProjectId,
+    id: TestCaseId,
+    query: &HistoryQuery,
+    browsers: &[lanes::BrowserProject],
+    limit: usize,
+) -> Result<Option<Vec<(Timestamp, ExecutionRow)>>> {
+    let Some(lane) = query.lane.find(session, project).await? else { return Ok(None) };
+    let Some(state) = rollups::state(session, project, lane, id).await? else { return Ok(None) };
+    let is_whole = query.lane.branch.is_none() && query.lane.environment.is_none();
+    let browser = match &query.browser {
+        None => None,
+        Some(name) => match browsers.iter().find(|browser| browser.name == *name) {
+            Some(browser) => Some(browser.id),
+            None => return Ok(Some(Vec::new())),
+        },
+    };
+    let filter = HistoryFilter {
+        lanes: if is_whole { None } else { Some(rollups::member_lanes(session, project, lane).await?) },
+        browser,
+        outcomes: (!query.statuses.is_empty()).then(|| {
+            let fits = |outcome: &&Outcome| query.statuses.contains(&outcome.status());
+            Outcome::ALL.iter().filter(fits).map(|outcome| outcome.code()).collect()
+        }),
+        to: query.to.map(Timestamp::day),
+        after: query.after,
+    };
+    let first_seen = state.first_seen_at().day();
+    let first_seen = query.from.map_or(first_seen, |from| from.day().max(first_seen));
+    let rows = executions::history(session, project, id, &filter, state.last_day(), first_seen, fetch(limit)).await?;
+    Ok(Some(rows))
+}
+
+/// Stability over the newest executions, split by count into at most
+/// `buckets` parts, oldest first.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn stability_by_count(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    id: TestCaseId,
+    lane: &LaneQuery,
+    buckets: usize,
+) -> Result<Vec<StabilityBucket>> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    required_case(&mut session, project, id).await?;
+    let query = HistoryQuery { lane: lane.clone(), ..HistoryQuery::default() };
+    let limit = usize::try_from(TREND_EXECUTIONS - 1).unwrap_or_default();
+    let rows = history_rows(&mut session, project, id, &query, &[], limit).await?;
+    let mut rows = rows.unwrap_or_default();
+    rows.reverse();
+    let size = rows.len().div_ceil(buckets.max(1)).max(1);
+    Ok(rows.chunks(size).filter_map(bucket_of).collect())
+}
+
+fn bucket_of(rows: &[(Timestamp, ExecutionRow)]) -> Option<StabilityBucket> {
+    let (from, to) = (rows.first()?.0, rows.last()?.0);
+    let count = |fits: fn(Outcome) -> bool| {
+        i64::try_from(rows.iter().filter(|(_, row)| fits(row.outcome)).count()).unwrap_or(i64::MAX)
+    };
+    let passed = count(|outcome| outcome.status() == TestStatus::Passed);
+    let decided = passed + count(|outcome| outcome.status().is_failing());
+    let flaky = count(|outcome| outcome == Outcome::Flaky);
+    let ran: Vec<i64> = rows
+        .iter()
+        .filter(|(_, row)| !matches!(row.outcome, Outcome::Skipped | Outcome::DidNotRun))
+        .map(|(_, row)| row.duration_ms)
+        .collect();
+    let mean = (!ran.is_empty()).then(|| ran.iter().sum::<i64>() / i64::try_from(ran.len()).unwrap_or(1));
+    Some(StabilityBucket {
+        date: to.day(),
+        from,
+        to,
+        pass_rate: rate(passed, decided),
+        flaky_rate: rate(flaky, decided),
+        avg_duration: mean,
+        total_runs: i64::try_from(rows.len()).unwrap_or(i64::MAX),
+    })
+}
+
+/// Stability by UTC day over the last `days` days, oldest first; days without
+/// executions are left out.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn stability_by_day(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    id: TestCaseId,
+    lane: &LaneQuery,
+    days: i64,
+    today: Day,
+) -> Result<Vec<DayStability>> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    required_case(&mut session, project, id).await?;
+    let Some(lane) = lane.find(&mut session, project).await? else { return Ok(Vec::new()) };
+    let wanted = (today.0 - days + 1..=today.0).collect();
+    let rows = rollups::test_days(&mut session, project, lane, id, wanted).await?;
+    let shown = rows.into_iter().filter(|(_, counts)| counts.runs > 0).map(|(date, counts)| DayStability {
+        date,
+        pass_rate: rate(counts.passed, counts.passed + counts.failed),
+        flaky_rate: rate(counts.flaky, counts.passed + counts.failed),
+        avg_duration: (counts.dur_n > 0).then(|| counts.dur_sum / counts.dur_n),
+        total_runs: counts.runs,
+    });
+    Ok(shown.collect())
+}

@@ -1,0 +1,264 @@
+//! Content-addressed objects: every uploaded file is stored once per project
+//! under the SHA-256 the server computed.
+//!
+//! Bytes arrive first, rows follow. Small content is kept in memory until its
+//! hash is known; larger content is streamed to a staging object that has a
+//! ticket row before its first byte, and moves to its final key once hashed.
+//! A pending row is written before the final object, and becomes live in the
+//! transaction that refers to it: whatever a crash leaves behind has a row
+//! that names it.
+
+use bytes::{Bytes, BytesMut};
+use callboard_domain::ids::{BlobId, ProjectId};
+use callboard_domain::time::Timestamp;
+use futures::{Stream, StreamExt as _};
+use sha2::{Digest as _, Sha256};
+
+use crate::db::{Session, args, statements};
+use crate::ids::{self, Kind};
+use crate::{Result, Store, StoreError};
+
+statements! {
+    /// Staged bytes are about to arrive.
+    INSERT_TICKET = "INSERT INTO upload_tickets (ticket_hash, project_id, staging_key, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
+    /// Staged bytes are gone.
+    DELETE_TICKET = "DELETE FROM upload_tickets WHERE ticket_hash = $1";
+    /// Content that the project has. ix: blobs_content
+    BY_HASH = "SELECT id, key, size, state FROM blobs WHERE project_id = $1 AND sha256 = $2";
+    /// Content that is about to be stored.
+    INSERT_PENDING = "INSERT INTO blobs (id, project_id, sha256, size, key, content_type, state, refs, created_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, 'pending', 0, $7) ON CONFLICT (project_id, sha256) DO NOTHING";
+    /// A row begins to refer to content.
+    REFER = "UPDATE blobs SET state = 'live', refs = refs + 1 WHERE project_id = $1 AND id = $2";
+    /// Where content lies.
+    BY_ID = "SELECT id, key, size, state FROM blobs WHERE project_id = $1 AND id = $2";
+}
+
+/// Content up to this size never touches staging.
+const IN_MEMORY_BYTES: usize = 1024 * 1024;
+/// How long staged bytes may lie before they count as left behind.
+const STAGING_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
+/// Enough of the head of a file to recognise its type.
+const HEAD_BYTES: usize = 4096;
+
+/// Uploaded bytes whose hash is known and that no row refers to yet.
+#[derive(Debug)]
+pub struct StagedBlob {
+    /// SHA-256 as computed here.
+    pub sha256: [u8; 32],
+    /// Size in bytes.
+    pub size: u64,
+    /// The first bytes, for recognising the type.
+    pub head: Bytes,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    Memory(Bytes),
+    Staged { ticket: [u8; 32], key: String },
+}
+
+/// Receives a file. `project` scopes the staging key; it may be zero as long
+/// as the project is not known.
+///
+/// # Errors
+/// [`StoreError::Upload`] when the stream breaks off: nothing is left then;
+/// [`StoreError::Storage`] when the object store refuses.
+pub async fn stage<S>(store: &Store, project: i64, mut body: S, now: Timestamp) -> Result<StagedBlob>
+where
+    S: Stream<Item = std::io::Result<Bytes>> + Unpin + Send,
+{
+    let mut hasher = Sha256::new();
+    let mut size = 0_u64;
+    let mut buffer = BytesMut::new();
+    while let Some(chunk) = body.next().await {
+        let chunk = chunk?;
+        hasher.update(&chunk);
+        size += chunk.len() as u64;
+        buffer.extend_from_slice(&chunk);
+        if buffer.len() > IN_MEMORY_BYTES {
+            return stage_large(store, project, body, now, hasher, size, buffer).await;
+        }
+    }
+    let bytes = buffer.freeze();
+    let head = bytes.slice(..bytes.len().min(HEAD_BYTES));
+    Ok(StagedBlob { sha256: hasher.finalize().into(), size, head, body: Body::Memory(bytes) })
+}
+
+async fn stage_large<S>(
+    store: &Store,
+    project: i64,
+    mut body: S,
+    now: Timestamp,
+    mut hasher: Sha256,
+    mut size: u64,
+    buffer: BytesMut,
+) -> Result<StagedBlob>
+where
+    S: Stream<Item = std::io::Result<Bytes>> + Unpin + Send,
+{
+    let head = Bytes::copy_from_slice(&buffer[..HEAD_BYTES.min(buffer.len())]);
+    let mut secret = [0_u8; 32];
+    getrandom::fill(&mut secret).map_err(|_| StoreError::Damaged("the system gives no random bytes"))?;
+    let ticket: [u8; 32] = Sha256::digest(secret).into();
+    let key = format!("staging/{project}/{}", hex::encode(ticket));
+    let mut session = store.db().begin().await?;
+    session
+        .execute(&INSERT_TICKET, args![ticket, project, &key, now, now.millis() + STAGING_LIFE_MS])
+        .await?;
+    session.commit().await?;
+    let mut object = store.objects().writer(&key)?;
+    let received = async {
+        object.write(&buffer).await?;
+        while let Some(chunk) = body.next().await {
+            let chunk = chunk?;
+            hasher.update(&chunk);
+            size += chunk.len() as u64;
+            object.write(&chunk).await?;
+        }
+        object.finish().await
+    }
+    .await;
+    if let Err(error) = received {
+        object.abort().await;
+        forget_ticket(store, &ticket).await?;
+        return Err(error);
+    }
+    Ok(StagedBlob { sha256: hasher.finalize().into(), size, head, body: Body::Staged { ticket, key } })
+}
+
+async fn forget_ticket(store: &Store, ticket: &[u8; 32]) -> Result<()> {
+    let mut session = store.db().begin().await?;
+    session.execute(&DELETE_TICKET, args![*ticket]).await?;
+    session.commit().await
+}
+
+/// Content stored under its final key.
+#[derive(Debug, Clone)]
+pub struct BlobRow {
+    /// Id.
+    pub id: BlobId,
+    /// Key of its object.
+    pub key: String,
+    /// Size in bytes.
+    pub size: u64,
+}
+
+impl StagedBlob {
+    /// Lets go of bytes that are not wanted.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the object store refuses; the ticket still
+    /// names the bytes then.
+    pub async fn discard(self, store: &Store) -> Result<()> {
+        if let Body::Staged { ticket, key } = self.body {
+            store.objects().delete(&key).await?;
+            forget_ticket(store, &ticket).await?;
+        }
+        Ok(())
+    }
+
+    /// Streams the bytes back, e.g. to unpack an archive.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the object store refuses.
+    pub async fn open(
+        &self,
+        store: &Store,
+    ) -> Result<futures::stream::BoxStream<'static, Result<Bytes>>> {
+        match &self.body {
+            Body::Memory(bytes) => {
+                let bytes = bytes.clone();
+                Ok(futures::stream::once(async move { Ok(bytes) }).boxed())
+            }
+            Body::Staged { key, .. } => store.objects().stream(key, None).await,
+        }
+    }
+
+    /// Puts the bytes under their final key. The content counts as stored once
+    /// a transaction [`refer`]s to it.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] or [`StoreError::Database`] when one refuses.
+    pub async fn publish(self, store: &Store, project: ProjectId, content_type: &str, now: Timestamp) -> Result<BlobRow> {
+        let sha256 = self.sha256;
+        let found = by_hash(&mut store.db().read().await?, project, &sha256).await?;
+        if let Some((blob, true)) = found {
+            self.discard(store).await?;
+            return Ok(blob);
+        }
+        let blob = match found {
+            Some((blob, _)) => blob,
+            None => insert_pending(store, project, &sha256, self.size, content_type, now).await?,
+        };
+        match self.body {
+            Body::Memory(bytes) => store.objects().put(&blob.key, bytes).await?,
+            Body::Staged { ticket, key } => {
+                store.objects().rename(&key, &blob.key).await?;
+                forget_ticket(store, &ticket).await?;
+            }
+        }
+        Ok(blob)
+    }
+}
+
+async fn insert_pending(
+    store: &Store,
+    project: ProjectId,
+    sha256: &[u8; 32],
+    size: u64,
+    content_type: &str,
+    now: Timestamp,
+) -> Result<BlobRow> {
+    let hash = hex::encode(sha256);
+    let key = format!("project-{project}/blobs/{}/{hash}", &hash[..2]);
+    let size = i64::try_from(size).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))?;
+    let mut session = store.db().begin().await?;
+    let id = ids::allocate_one(&mut session, Kind::Blob).await?;
+    session.execute(&INSERT_PENDING, args![id, project, *sha256, size, &key, content_type, now]).await?;
+    // Another upload of the same bytes may have been first.
+    let stored = by_hash(&mut session, project, sha256).await?;
+    session.commit().await?;
+    stored.map(|(blob, _)| blob).ok_or(StoreError::Damaged("content was not stored"))
+}
+
+/// Content of a project by its hash, and whether rows refer to it.
+async fn by_hash(session: &mut Session, project: ProjectId, sha256: &[u8; 32]) -> Result<Option<(BlobRow, bool)>> {
+    let row = session.first(&BY_HASH, args![project, *sha256]).await?;
+    row.map(|row| read(&row)).transpose()
+}
+
+fn read(row: &crate::db::Row) -> Result<(BlobRow, bool)> {
+    let mut r = row.reader();
+    let id = BlobId(r.int()?);
+    let key = r.text()?;
+    let size = u64::try_from(r.int()?).map_err(|_| StoreError::Damaged("a negative size"))?;
+    Ok((BlobRow { id, key, size }, r.text()? == "live"))
+}
+
+/// Stored content of a project by its hash; `None` when the project does not
+/// have it.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn find(session: &mut Session, project: ProjectId, sha256: &[u8; 32]) -> Result<Option<BlobRow>> {
+    Ok(by_hash(session, project, sha256).await?.and_then(|(blob, live)| live.then_some(blob)))
+}
+
+/// Content by id.
+///
+/// # Errors
+/// [`StoreError::Damaged`] when there is none.
+pub async fn get(session: &mut Session, project: ProjectId, id: BlobId) -> Result<BlobRow> {
+    Ok(read(&session.one(&BY_ID, args![project, id]).await?)?.0)
+}
+
+/// Counts a reference from a row of the same transaction.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn refer(session: &mut Session, project: ProjectId, id: BlobId) -> Result<()> {
+    session.execute(&REFER, args![project, id]).await?;
+    Ok(())
+}

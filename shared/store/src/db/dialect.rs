@@ -1,0 +1,111 @@
+//! Statements written once, rendered per engine.
+//!
+//! Both engines understand `$1`, `ON CONFLICT`, `RETURNING`, row comparisons
+//! and window functions. What differs is written as a small call in the text:
+//!
+//! | In the text | PostgreSQL | SQLite |
+//! |---|---|---|
+//! | `in_ints($2)`, `in_texts($2)` | `= ANY($2)` | `IN (SELECT value FROM json_each($2))` |
+//! | `in_bytes($2)` | `= ANY($2)` | `IN (SELECT unhex(value) FROM json_each($2))` |
+//! | `for_update()` | `FOR UPDATE` | nothing: a write transaction holds the only lock |
+
+use std::sync::OnceLock;
+
+use super::Backend;
+
+/// A named SQL statement. Rendered once per process and engine.
+#[derive(Debug)]
+pub struct Statement {
+    /// Name for logs and for the test that prepares every statement.
+    pub name: &'static str,
+    text: &'static str,
+    sqlite: OnceLock<&'static str>,
+    postgres: OnceLock<&'static str>,
+}
+
+impl Statement {
+    /// Declares a statement; see the module's table for what may be in it.
+    #[must_use]
+    pub const fn new(name: &'static str, text: &'static str) -> Self {
+        Self { name, text, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+    }
+
+    /// The text for one engine.
+    pub fn sql(&self, backend: Backend) -> &'static str {
+        let slot = match backend {
+            Backend::Sqlite => &self.sqlite,
+            Backend::Postgres => &self.postgres,
+        };
+        // Statements are statics, so what is rendered lives as long as the
+        // process and is made at most once per engine.
+        slot.get_or_init(|| Box::leak(render(self.text, backend).into_boxed_str()))
+    }
+}
+
+/// Replaces the dialect calls in a text.
+pub(super) fn render(text: &str, backend: Backend) -> String {
+    let mut out = String::with_capacity(text.len() + 64);
+    let mut rest = text;
+    while let Some(open) = rest.find('(') {
+        let (head, tail) = rest.split_at(open);
+        let close = tail.find(')').map_or(tail.len(), |at| at + 1);
+        let argument = tail.get(1..close.saturating_sub(1)).unwrap_or_default();
+        let call = ["in_ints", "in_texts", "in_bytes", "for_update"]
+            .into_iter()
+            .find(|call| head.ends_with(call));
+        if let Some(call) = call {
+            out.push_str(&head[..head.len() - call.len()]);
+            out.push_str(&expand(call, argument, backend));
+            rest = &tail[close..];
+        } else {
+            out.push_str(head);
+            out.push('(');
+            rest = &tail[1..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn expand(call: &str, argument: &str, backend: Backend) -> String {
+    match (call, backend) {
+        ("for_update", Backend::Postgres) => "FOR UPDATE".to_owned(),
+        ("for_update", Backend::Sqlite) => String::new(),
+        (_, Backend::Postgres) => format!("= ANY({argument})"),
+        ("in_bytes", Backend::Sqlite) => {
+            format!("IN (SELECT unhex(value) FROM json_each({argument}))")
+        }
+        (_, Backend::Sqlite) => format!("IN (SELECT value FROM json_each({argument}))"),
+    }
+}
+
+/// Declares the statements of a module and lists them as `STATEMENTS`, from
+/// where the test that prepares every statement finds them.
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident = $text:expr;)+) => {
+        $($(#[$doc])* static $name: $crate::db::Statement =
+            $crate::db::Statement::new(concat!(module_path!(), "::", stringify!($name)), $text);)+
+        /// Every statement of this module.
+        pub(crate) static STATEMENTS: &[&$crate::db::Statement] = &[$(&$name),+];
+    };
+}
+pub(crate) use statements;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dialect_calls_are_expanded_and_the_rest_is_left_alone() {
+        let text = "SELECT max(a) FROM t WHERE id in_ints($2) AND h in_bytes($3) for_update()";
+        assert_eq!(
+            render(text, Backend::Postgres),
+            "SELECT max(a) FROM t WHERE id = ANY($2) AND h = ANY($3) FOR UPDATE"
+        );
+        assert_eq!(
+            render(text, Backend::Sqlite),
+            "SELECT max(a) FROM t WHERE id IN (SELECT value FROM json_each($2)) \
+             AND h IN (SELECT unhex(value) FROM json_each($3)) "
+        );
+    }
+}

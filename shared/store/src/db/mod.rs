@@ -1,0 +1,168 @@
+//! One door to two databases: pools, transactions, statements and rows.
+//!
+//! A [`Statement`] is written once and rendered for each engine by
+//! [`dialect`]; [`Session`] runs it on whichever engine is configured. SQLite
+//! has one writer connection, taken with `BEGIN IMMEDIATE`, and a pool of
+//! readers; PostgreSQL one pool.
+
+mod bulk;
+mod dialect;
+mod filter;
+mod row;
+mod session;
+mod value;
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
+};
+
+pub use bulk::{Bulk, Column, Rows};
+pub use dialect::Statement;
+pub(crate) use dialect::statements;
+pub use filter::Filter;
+pub use row::{Reader, Row};
+pub use session::Session;
+pub(crate) use value::args;
+pub use value::{Args, Value};
+
+use crate::{Result, StoreError};
+
+/// The database engine behind a [`Db`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// Embedded, one file.
+    Sqlite,
+    /// A PostgreSQL server (14 or newer).
+    Postgres,
+}
+
+/// Connections to the configured database.
+#[derive(Debug, Clone)]
+pub enum Db {
+    /// SQLite: one connection writes, several read.
+    Sqlite {
+        /// The only connection that writes.
+        writer: SqlitePool,
+        /// Connections that read.
+        readers: SqlitePool,
+    },
+    /// PostgreSQL.
+    Postgres(PgPool),
+}
+
+/// How long a request waits for a connection before it is told to come back.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Prepared statements a connection keeps: more than the tree has statements.
+const STATEMENT_CACHE: usize = 512;
+
+impl Db {
+    /// Opens `sqlite://<path>` or `postgres://…`.
+    ///
+    /// # Errors
+    /// [`StoreError::Configuration`] for another address,
+    /// [`StoreError::Database`] when the file or server cannot be opened.
+    pub async fn connect(url: &str, max_connections: u32) -> Result<Self> {
+        if url.starts_with("sqlite:") {
+            Self::connect_sqlite(url, max_connections).await
+        } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            Self::connect_postgres(url, max_connections).await
+        } else {
+            Err(StoreError::Configuration(
+                "SERVICE_DATABASE_URL must begin with sqlite:// or postgres://".to_owned(),
+            ))
+        }
+    }
+
+    async fn connect_sqlite(url: &str, max_connections: u32) -> Result<Self> {
+        if url.contains(":memory:") {
+            return Err(StoreError::Configuration(
+                "SERVICE_DATABASE_URL must name a file: an in-memory database is gone with the process".to_owned(),
+            ));
+        }
+        let options = SqliteConnectOptions::from_str(url)?
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Normal)
+            .auto_vacuum(SqliteAutoVacuum::Incremental)
+            .page_size(8192)
+            .foreign_keys(true)
+            .busy_timeout(Duration::from_secs(5))
+            .pragma("cache_size", "-16000")
+            .pragma("temp_store", "memory")
+            .statement_cache_capacity(STATEMENT_CACHE);
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_with(options.clone())
+            .await?;
+        let readers = SqlitePoolOptions::new()
+            .max_connections(max_connections.max(1))
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_lazy_with(options);
+        Ok(Self::Sqlite { writer, readers })
+    }
+
+    async fn connect_postgres(url: &str, max_connections: u32) -> Result<Self> {
+        let options = PgConnectOptions::from_str(url)?
+            .application_name("callboard")
+            .statement_cache_capacity(STATEMENT_CACHE);
+        let pool = PgPoolOptions::new()
+            .max_connections(max_connections.max(1))
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_with(options)
+            .await?;
+        Ok(Self::Postgres(pool))
+    }
+
+    /// Which engine this is.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        match self {
+            Self::Sqlite { .. } => Backend::Sqlite,
+            Self::Postgres(_) => Backend::Postgres,
+        }
+    }
+
+    /// A connection for reading.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when none becomes free in time.
+    pub async fn read(&self) -> Result<Session> {
+        Ok(match self {
+            Self::Sqlite { readers, .. } => Session::sqlite(readers.acquire().await?),
+            Self::Postgres(pool) => Session::postgres(pool.acquire().await?),
+        })
+    }
+
+    /// A transaction for writing. Dropping it without
+    /// [`Session::commit`] undoes it.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when no connection becomes free in time.
+    pub async fn begin(&self) -> Result<Session> {
+        Ok(match self {
+            Self::Sqlite { writer, .. } => {
+                Session::sqlite_transaction(writer.begin_with("BEGIN IMMEDIATE").await?)
+            }
+            Self::Postgres(pool) => Session::postgres_transaction(pool.begin().await?),
+        })
+    }
+
+    /// Closes all connections; used by an orderly stop.
+    pub async fn close(&self) {
+        match self {
+            Self::Sqlite { writer, readers } => {
+                readers.close().await;
+                writer.close().await;
+            }
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Values bound to statements, the same for both engines.
+
+/// One bound value. Lists bind as an array on PostgreSQL and as a JSON text
+/// (for `json_each`) on SQLite.
+#[derive(Debug, Clone)]
+pub enum Value {
+    /// Any integer column.
+    Int(Option<i64>),
+    /// A score or ratio.
+    Real(Option<f64>),
+    /// Text.
+    Text(Option<String>),
+    /// Hashes and packed arrays.
+    Bytes(Option<Vec<u8>>),
+    /// A list of integers for `in_ints`.
+    Ints(Vec<i64>),
+    /// A list of texts for `in_texts`.
+    Texts(Vec<String>),
+    /// A list of byte strings for `in_bytes`.
+    BytesList(Vec<Vec<u8>>),
+}
+
+/// The values of one call, in placeholder order.
+pub type Args = Vec<Value>;
+
+/// Builds [`Args`] from values convertible into [`Value`].
+macro_rules! args {
+    ($($value:expr),* $(,)?) => { vec![$($crate::db::Value::from($value)),*] };
+}
+pub(crate) use args;
+
+macro_rules! from {
+    ($($source:ty => |$v:ident| $make:expr;)+) => {$(
+        impl From<$source> for Value {
+            fn from($v: $source) -> Self { $make }
+        }
+    )+};
+}
+
+from! {
+    i64 => |v| Value::Int(Some(v));
+    Option<i64> => |v| Value::Int(v);
+    bool => |v| Value::Int(Some(i64::from(v)));
+    f64 => |v| Value::Real(Some(v));
+    Option<f64> => |v| Value::Real(v);
+    String => |v| Value::Text(Some(v));
+    &str => |v| Value::Text(Some(v.to_owned()));
+    &String => |v| Value::Text(Some(v.clone()));
+    Option<String> => |v| Value::Text(v);
+    Option<&str> => |v| Value::Text(v.map(str::to_owned));
+    Vec<u8> => |v| Value::Bytes(Some(v));
+    &[u8] => |v| Value::Bytes(Some(v.to_vec()));
+    [u8; 32] => |v| Value::Bytes(Some(v.to_vec()));
+    Option<Vec<u8>> => |v| Value::Bytes(v);
+    Vec<i64> => |v| Value::Ints(v);
+    Vec<String> => |v| Value::Texts(v);
+    Vec<Vec<u8>> => |v| Value::BytesList(v);
+    callboard_domain::ids::ProjectId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::RunId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::TestCaseId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::ExecutionId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::FileId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::ReportId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::PackId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::BlobId => |v| Value::Int(Some(v.0));
+    callboard_domain::time::Timestamp => |v| Value::Int(Some(v.0));
+    Option<callboard_domain::time::Timestamp> => |v| Value::Int(v.map(|t| t.0));
+    callboard_domain::time::Day => |v| Value::Int(Some(v.0));
+}

@@ -1,0 +1,59 @@
+//! What can go wrong below the query layer.
+
+/// Result of a store call.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// A failure of the database, the object store, or of what they hold.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The configuration names something this build cannot use.
+    #[error("{0}")]
+    Configuration(String),
+    /// The database refused or did not answer.
+    #[error("database: {0}")]
+    Database(#[from] sqlx::Error),
+    /// A migration failed, or an applied one was changed afterwards.
+    #[error("migration: {0}")]
+    Migration(#[from] sqlx::migrate::MigrateError),
+    /// The object store refused or did not answer.
+    #[error("storage: {0}")]
+    Storage(#[from] object_store::Error),
+    /// A row or object does not have the form this build writes.
+    #[error("stored data is damaged: {0}")]
+    Damaged(&'static str),
+    /// A run is full: the executions of one run are numbered with 20 bits.
+    #[error("a run holds at most 1,048,575 executions")]
+    RunFull,
+    /// Reading what a client sends failed before it was complete.
+    #[error("upload: {0}")]
+    Upload(#[from] std::io::Error),
+}
+
+impl StoreError {
+    /// Whether trying again later may help: the database or the object store
+    /// could not be reached, as opposed to refusing what was asked.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Database(error) => matches!(
+                error,
+                sqlx::Error::Io(_)
+                    | sqlx::Error::Tls(_)
+                    | sqlx::Error::PoolTimedOut
+                    | sqlx::Error::PoolClosed
+                    | sqlx::Error::WorkerCrashed
+            ),
+            Self::Storage(error) => !matches!(
+                error,
+                object_store::Error::NotFound { .. } | object_store::Error::AlreadyExists { .. }
+            ),
+            _ => false,
+        }
+    }
+
+    /// Whether the object store is the part that failed.
+    #[must_use]
+    pub fn is_storage(&self) -> bool {
+        matches!(self, Self::Storage(_))
+    }
+}

@@ -1,0 +1,154 @@
+//! Evidence packs: everything an ingest request tells about its attempts
+//! beyond the hot columns, as one object of independent zstd frames, one frame
+//! per attempt. A frame stands alone, so one ranged read returns one attempt.
+
+use std::io;
+
+use bytes::Bytes;
+use callboard_domain::attempts::EvidenceSlice;
+use callboard_domain::evidence::Evidence;
+use callboard_domain::ids::{PackId, ProjectId, RunId};
+use callboard_domain::time::Timestamp;
+
+use crate::db::{Session, args, statements};
+use crate::{Result, Store, StoreError};
+
+statements! {
+    /// Where a pack lies.
+    KEY = "SELECT key FROM packs WHERE project_id = $1 AND id = $2";
+    /// A pack whose object has been written.
+    INSERT = "INSERT INTO packs (id, project_id, run_id, key, size, slices, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    /// Bytes of evidence of a run. ix: packs_of_run
+    SIZE_OF_RUN = "SELECT COALESCE(SUM(size), 0) FROM packs WHERE project_id = $1 AND run_id = $2";
+}
+
+/// Speed over ratio: evidence is compressed while the client waits.
+const COMPRESSION_LEVEL: i32 = 3;
+/// An attempt's evidence inflates to less than this; its parts are capped.
+const MAX_FRAME_BYTES: usize = 64 * 1024 * 1024;
+
+/// A pack being filled.
+pub struct PackWriter {
+    compressor: zstd::bulk::Compressor<'static>,
+    bytes: Vec<u8>,
+    slices: i64,
+}
+
+impl std::fmt::Debug for PackWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PackWriter({} slices, {} bytes)", self.slices, self.bytes.len())
+    }
+}
+
+/// Where a frame lies in its pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Offset of the first byte.
+    pub offset: i64,
+    /// Number of bytes.
+    pub length: i64,
+}
+
+impl Frame {
+    /// The frame within a pack whose id is now known.
+    #[must_use]
+    pub const fn of(self, pack: PackId) -> EvidenceSlice {
+        EvidenceSlice { pack, offset: self.offset, length: self.length }
+    }
+}
+
+impl PackWriter {
+    /// An empty pack.
+    ///
+    /// # Errors
+    /// [`StoreError::Upload`] when the compressor cannot be made.
+    pub fn new() -> Result<Self> {
+        Ok(Self { compressor: zstd::bulk::Compressor::new(COMPRESSION_LEVEL)?, bytes: Vec::new(), slices: 0 })
+    }
+
+    /// Adds the evidence of one attempt.
+    ///
+    /// # Errors
+    /// [`StoreError::Upload`] when it cannot be compressed.
+    pub fn add(&mut self, evidence: &Evidence) -> Result<Frame> {
+        let json = serde_json::to_vec(evidence).map_err(io::Error::from)?;
+        let frame = self.compressor.compress(&json)?;
+        let offset = as_i64(self.bytes.len())?;
+        self.bytes.extend_from_slice(&frame);
+        self.slices += 1;
+        Ok(Frame { offset, length: as_i64(frame.len())? })
+    }
+
+    /// Whether nothing was added.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slices == 0
+    }
+
+    /// Writes the object. Its row follows with [`record`], in the transaction
+    /// that points at it.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the object store refuses.
+    pub async fn write(self, store: &Store, project: ProjectId, run: RunId, pack: PackId) -> Result<WrittenPack> {
+        let key = format!("project-{project}/packs/{run}/{pack}.zst");
+        let size = as_i64(self.bytes.len())?;
+        store.objects().put(&key, Bytes::from(self.bytes)).await?;
+        Ok(WrittenPack { id: pack, key, size, slices: self.slices })
+    }
+}
+
+fn as_i64(n: usize) -> Result<i64> {
+    i64::try_from(n).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))
+}
+
+/// A pack whose object exists and whose row does not yet.
+#[derive(Debug, Clone)]
+pub struct WrittenPack {
+    /// Id.
+    pub id: PackId,
+    key: String,
+    size: i64,
+    slices: i64,
+}
+
+/// Makes a written pack part of its run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn record(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    pack: &WrittenPack,
+    now: Timestamp,
+) -> Result<()> {
+    session
+        .execute(&INSERT, args![pack.id, project, run, &pack.key, pack.size, pack.slices, now])
+        .await?;
+    Ok(())
+}
+
+/// Reads the evidence of one attempt with one ranged read.
+///
+/// # Errors
+/// [`StoreError::Storage`] when the object store refuses,
+/// [`StoreError::Damaged`] when the frame is not what was written.
+pub async fn read(store: &Store, project: ProjectId, slice: &EvidenceSlice) -> Result<Evidence> {
+    let row = store.db().read().await?.first(&KEY, args![project, slice.pack]).await?;
+    let key = row.ok_or(StoreError::Damaged("an evidence pack without a row"))?.reader().text()?;
+    let start = u64::try_from(slice.offset).map_err(|_| StoreError::Damaged("an evidence offset"))?;
+    let length = u64::try_from(slice.length).map_err(|_| StoreError::Damaged("an evidence length"))?;
+    let frame = store.objects().get_range(&key, start..start + length).await?;
+    let json = zstd::bulk::decompress(&frame, MAX_FRAME_BYTES)
+        .map_err(|_| StoreError::Damaged("an evidence frame"))?;
+    serde_json::from_slice(&json).map_err(|_| StoreError::Damaged("an evidence frame"))
+}
+
+/// Bytes of evidence that a run holds.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn size_of_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<i64> {
+    session.one(&SIZE_OF_RUN, args![project, run]).await?.reader().int()
+}

@@ -1,0 +1,519 @@
+//! Executions: one row per test case, run and browser project, its attempts
+//! inside. Rows of a run are one contiguous id range; the history of a test is
+//! read day by day.
+
+use callboard_domain::attempts::{AttemptFacts, EvidenceSlice};
+use callboard_domain::ids::{ExecutionId, PackId, ProjectId, RunId, TestCaseId};
+use callboard_domain::status::Outcome;
+use callboard_domain::test_state::ExecutionFlags;
+use callboard_domain::time::{Day, Timestamp};
+
+use crate::db::{Bulk, Column, Filter, Reader, Row, Session, args, statements};
+use crate::{Result, StoreError};
+
+/// A stored execution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExecutionRow {
+    /// Id.
+    pub id: ExecutionId,
+    /// Project.
+    pub project: ProjectId,
+    /// Run.
+    pub run: RunId,
+    /// Test case.
+    pub test_case: TestCaseId,
+    /// UTC day of the run's order key.
+    pub day: Day,
+    /// Most specific lane of the run.
+    pub lane_id: i64,
+    /// Browser project within the project.
+    pub browser_id: i64,
+    /// Outcome.
+    pub outcome: Outcome,
+    /// What is remarkable about it.
+    pub flags: ExecutionFlags,
+    /// Highest retry.
+    pub retries: i64,
+    /// Duration of the deciding attempt, ms.
+    pub duration_ms: i64,
+    /// Sum over all attempts, ms.
+    pub total_duration_ms: i64,
+    /// Start of the earliest attempt.
+    pub started_at: Option<Timestamp>,
+    /// What the deciding attempt told.
+    pub facts: AttemptFacts,
+    /// Number of stored traces.
+    pub traces: i64,
+    /// Number of stored attachments.
+    pub files: i64,
+    /// Attempts as JSON, when there is more to know than this row says.
+    pub attempts: Option<String>,
+    /// Evidence of the deciding attempt.
+    pub evidence: Option<EvidenceSlice>,
+}
+
+macro_rules! columns {
+    () => {
+        "e.id, e.project_id, e.run_id, e.test_case_id, e.day, e.lane_id, e.browser_id, e.outcome, e.flags, e.retries, \
+         e.duration, e.total_duration, e.timeout_ms, e.started_at, e.worker_index, e.parallel_index, e.shard_index, \
+         e.line, e.col, e.error_summary, e.slowest_step, e.slowest_ms, e.wasted_ms, e.lcp, e.inp, e.ttfb, e.cls_milli, \
+         e.n_steps, e.n_console, e.n_network, e.n_traces, e.n_files, e.reason, e.blocked_by, e.raw_status, e.attempts, \
+         e.pack_id, e.pack_offset, e.pack_length"
+    };
+}
+
+macro_rules! select_execution {
+    ($tail:literal) => {
+        concat!("SELECT ", columns!(), " FROM executions e ", $tail)
+    };
+}
+
+statements! {
+    /// One execution.
+    BY_ID = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id = $3");
+    /// The rows of a batch in one run. ix: executions_history
+    OF_BATCH = select_execution!("WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)");
+    /// Durations of a run that count for its mean and percentile.
+    DURATIONS = "SELECT duration FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 AND outcome NOT IN (5, 6)";
+    /// Counts stored files on their execution.
+    COUNT_FILES = "UPDATE executions SET n_traces = n_traces + $4, n_files = n_files + $5 \
+        WHERE project_id = $1 AND run_id = $2 AND id = $3";
+}
+
+static UPSERT: Bulk = Bulk::new(
+    "executions::UPSERT",
+    4,
+    "INSERT INTO executions (id, project_id, run_id, test_case_id, day, lane_id, browser_id, outcome, rank, flags, retries, \
+     duration, total_duration, timeout_ms, started_at, worker_index, parallel_index, shard_index, line, col, error_summary, \
+     slowest_step, slowest_ms, wasted_ms, lcp, inp, ttfb, cls_milli, n_steps, n_console, n_network, n_traces, n_files, \
+     reason, blocked_by, raw_status, attempts, pack_id, pack_offset, pack_length) \
+     SELECT r.id, $1, $2, r.test_case_id, $3, $4, r.browser_id, r.outcome, r.rank, r.flags, r.retries, r.duration, \
+     r.total_duration, r.timeout_ms, r.started_at, r.worker_index, r.parallel_index, r.shard_index, r.line, r.col, \
+     r.error_summary, r.slowest_step, r.slowest_ms, r.wasted_ms, r.lcp, r.inp, r.ttfb, r.cls_milli, r.n_steps, \
+     r.n_console, r.n_network, 0, 0, r.reason, r.blocked_by, r.raw_status, r.attempts, r.pack_id, r.pack_offset, \
+     r.pack_length FROM",
+    &[
+        Column::Int("id"),
+        Column::Int("test_case_id"),
+        Column::Int("browser_id"),
+        Column::Int("outcome"),
+        Column::Int("rank"),
+        Column::Int("flags"),
+        Column::Int("retries"),
+        Column::Int("duration"),
+        Column::Int("total_duration"),
+        Column::Int("timeout_ms"),
+        Column::Int("started_at"),
+        Column::Int("worker_index"),
+        Column::Int("parallel_index"),
+        Column::Int("shard_index"),
+        Column::Int("line"),
+        Column::Int("col"),
+        Column::Text("error_summary"),
+        Column::Text("slowest_step"),
+        Column::Int("slowest_ms"),
+        Column::Int("wasted_ms"),
+        Column::Int("lcp"),
+        Column::Int("inp"),
+        Column::Int("ttfb"),
+        Column::Int("cls_milli"),
+        Column::Int("n_steps"),
+        Column::Int("n_console"),
+        Column::Int("n_network"),
+        Column::Text("reason"),
+        Column::Text("blocked_by"),
+        Column::Text("raw_status"),
+        Column::Text("attempts"),
+        Column::Int("pack_id"),
+        Column::Int("pack_offset"),
+        Column::Int("pack_length"),
+    ],
+    "WHERE true ON CONFLICT (project_id, day, test_case_id, run_id, browser_id) DO UPDATE SET \
+     outcome = excluded.outcome, rank = excluded.rank, flags = excluded.flags, retries = excluded.retries, \
+     duration = excluded.duration, total_duration = excluded.total_duration, timeout_ms = excluded.timeout_ms, \
+     started_at = excluded.started_at, worker_index = excluded.worker_index, parallel_index = excluded.parallel_index, \
+     shard_index = excluded.shard_index, line = excluded.line, col = excluded.col, error_summary = excluded.error_summary, \
+     slowest_step = excluded.slowest_step, slowest_ms = excluded.slowest_ms, wasted_ms = excluded.wasted_ms, \
+     lcp = excluded.lcp, inp = excluded.inp, ttfb = excluded.ttfb, cls_milli = excluded.cls_milli, \
+     n_steps = excluded.n_steps, n_console = excluded.n_console, n_network = excluded.n_network, \
+     reason = excluded.reason, blocked_by = excluded.blocked_by, raw_status = excluded.raw_status, \
+     attempts = excluded.attempts, pack_id = excluded.pack_id, pack_offset = excluded.pack_offset, \
+     pack_length = excluded.pack_length",
+);
+
+pub(crate) static BULKS: &[&Bulk] = &[&UPSERT];
+
+fn read(row: &Row) -> Result<ExecutionRow> {
+    read_from(row.reader())
+}
+
+fn read_from(mut r: Reader<'_>) -> Result<ExecutionRow> {
+    let (id, project, run, test_case) = (r.int()?, r.int()?, r.int()?, r.int()?);
+    let (day, lane_id, browser_id, outcome) = (r.int()?, r.int()?, r.int()?, r.int()?);
+    let flags = ExecutionFlags::from_bits(r.int()?);
+    let (retries, duration_ms, total_duration_ms, timeout_ms) = (r.int()?, r.int()?, r.int()?, r.opt_int()?);
+    let started_at = r.opt_time()?;
+    let facts = AttemptFacts {
+        timeout_ms,
+        worker_index: r.opt_int()?,
+        parallel_index: r.opt_int()?,
+        shard_index: r.opt_int()?,
+        line: r.opt_int()?,
+        column: r.opt_int()?,
+        error_summary: r.opt_text()?,
+        slowest_step: r.opt_text()?,
+        slowest_ms: r.opt_int()?,
+        wasted_ms: r.int()?,
+        lcp: r.opt_int()?,
+        inp: r.opt_int()?,
+        ttfb: r.opt_int()?,
+        cls_milli: r.opt_int()?,
+        steps: r.int()?,
+        console: r.int()?,
+        network: r.int()?,
+        expected_failure: flags.contains(ExecutionFlags::EXPECTED_FAILURE),
+        ..AttemptFacts::default()
+    };
+    let (traces, files) = (r.int()?, r.int()?);
+    let facts = AttemptFacts {
+        did_not_run_reason: r.opt_text()?,
+        blocked_by: r.opt_text()?,
+        raw_status: r.opt_text()?,
+        ..facts
+    };
+    let attempts = r.opt_text()?;
+    let evidence = match (r.opt_int()?, r.opt_int()?, r.opt_int()?) {
+        (Some(pack), Some(offset), Some(length)) => {
+            Some(EvidenceSlice { pack: PackId(pack), offset, length })
+        }
+        _ => None,
+    };
+    Ok(ExecutionRow {
+        id: ExecutionId(id),
+        project: ProjectId(project),
+        run: RunId(run),
+        test_case: TestCaseId(test_case),
+        day: Day(day),
+        lane_id,
+        browser_id,
+        outcome: Outcome::from_code(outcome).ok_or(StoreError::Damaged("an unknown outcome"))?,
+        flags,
+        retries,
+        duration_ms,
+        total_duration_ms,
+        started_at,
+        facts,
+        traces,
+        files,
+        attempts,
+        evidence,
+    })
+}
+
+/// Where the rows of one batch belong.
+#[derive(Debug, Clone, Copy)]
+pub struct RunPlace {
+    /// Project.
+    pub project: ProjectId,
+    /// Run.
+    pub run: RunId,
+    /// UTC day of the run's order key.
+    pub day: Day,
+    /// Most specific lane.
+    pub lane_id: i64,
+}
+
+/// The stored rows of a batch.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn of_batch(session: &mut Session, place: RunPlace, test_cases: Vec<i64>) -> Result<Vec<ExecutionRow>> {
+    let rows = session.all(&OF_BATCH, args![place.project, place.day, place.run, test_cases]).await?;
+    rows.iter().map(read).collect()
+}
+
+/// Writes the rows of a batch; file counts of existing rows are kept.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn upsert(session: &mut Session, place: RunPlace, executions: &[ExecutionRow]) -> Result<()> {
+    let mut rows = UPSERT.rows();
+    for execution in executions {
+        let f = &execution.facts;
+        rows.push([
+            execution.id.into(),
+            execution.test_case.into(),
+            execution.browser_id.into(),
+            execution.outcome.code().into(),
+            execution.outcome.rank().into(),
+            execution.flags.bits().into(),
+            execution.retries.into(),
+            execution.duration_ms.into(),
+            execution.total_duration_ms.into(),
+            f.timeout_ms.into(),
+            execution.started_at.into(),
+            f.worker_index.into(),
+            f.parallel_index.into(),
+            f.shard_index.into(),
+            f.line.into(),
+            f.column.into(),
+            f.error_summary.clone().into(),
+            f.slowest_step.clone().into(),
+            f.slowest_ms.into(),
+            f.wasted_ms.into(),
+            f.lcp.into(),
+            f.inp.into(),
+            f.ttfb.into(),
+            f.cls_milli.into(),
+            f.steps.into(),
+            f.console.into(),
+            f.network.into(),
+            f.did_not_run_reason.clone().into(),
+            f.blocked_by.clone().into(),
+            f.raw_status.clone().into(),
+            execution.attempts.clone().into(),
+            execution.evidence.as_ref().map(|slice| slice.pack.get()).into(),
+            execution.evidence.as_ref().map(|slice| slice.offset).into(),
+            execution.evidence.as_ref().map(|slice| slice.length).into(),
+        ]);
+    }
+    let scalars = args![place.project, place.run, place.day, place.lane_id];
+    session.execute_bulk(&UPSERT, scalars, rows).await?;
+    Ok(())
+}
+
+/// One execution.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn get(session: &mut Session, project: ProjectId, id: ExecutionId) -> Result<Option<ExecutionRow>> {
+    session.first(&BY_ID, args![project, id.run(), id]).await?.as_ref().map(read).transpose()
+}
+
+/// Durations (ms) of a run's executions that ran.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn durations(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<i64>> {
+    let (low, high) = ExecutionId::range_of(run);
+    let rows = session.all(&DURATIONS, args![project, run, low, high]).await?;
+    rows.iter().map(|row| row.reader().int()).collect()
+}
+
+/// Adds to the file counts of an execution.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn count_files(
+    session: &mut Session,
+    project: ProjectId,
+    id: ExecutionId,
+    traces: i64,
+    files: i64,
+) -> Result<()> {
+    session.execute(&COUNT_FILES, args![project, id.run(), id, traces, files]).await?;
+    Ok(())
+}
+
+/// How the executions of a run are sorted, with the key of the last row of
+/// the page before.
+#[derive(Debug, Clone)]
+pub enum ExecutionOrder {
+    /// Failing, flaky, interrupted, did not run, skipped, passed; then by id.
+    Trouble(Option<(i64, i64)>),
+    /// By id.
+    Id(Option<i64>),
+    /// Newest first by id.
+    IdDescending(Option<i64>),
+    /// Longest first.
+    Duration(Option<(i64, i64)>),
+    /// Earliest start first.
+    StartedAt(Option<(i64, i64)>),
+    /// By file of the test, then id.
+    File(Option<(String, i64)>),
+}
+
+/// The conditions of a list of executions of one run.
+#[derive(Debug, Clone, Default)]
+pub struct ExecutionFilter {
+    /// Only these outcome codes.
+    pub outcomes: Option<Vec<i64>>,
+    /// Only tests of this file.
+    pub file: Option<String>,
+    /// Only tests whose title or path contains this text.
+    pub text: Option<String>,
+    /// Only tests with this tag.
+    pub tag: Option<String>,
+    /// Only tests of this owner.
+    pub owner: Option<String>,
+    /// Only tests of this priority.
+    pub priority: Option<String>,
+    /// Only these browser projects.
+    pub browsers: Option<Vec<i64>>,
+    /// Only this shard.
+    pub shard: Option<i64>,
+    /// Only this worker.
+    pub worker: Option<i64>,
+    /// Only rows that have this flag bit.
+    pub flag: Option<i64>,
+}
+
+/// A page of the executions of one run: bounded by the run, never by history.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn list(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    wanted: &ExecutionFilter,
+    order: &ExecutionOrder,
+    limit: i64,
+) -> Result<Vec<ExecutionRow>> {
+    let (low, high) = ExecutionId::range_of(run);
+    let by_test = wanted.file.is_some()
+        || wanted.text.is_some()
+        || wanted.owner.is_some()
+        || wanted.priority.is_some()
+        || matches!(order, ExecutionOrder::File(_));
+    let base = if by_test {
+        select_execution!(
+            "JOIN test_cases c ON c.project_id = e.project_id AND c.id = e.test_case_id \
+             WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4"
+        )
+    } else {
+        select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4")
+    };
+    let filter = Filter::new(session.backend(), base, args![project, run, low, high])
+        .and_if("e.outcome in_ints(?)", wanted.outcomes.clone())
+        .and_if("c.file_path = ?", wanted.file.clone())
+        .and_if("c.search_text LIKE ? ESCAPE '\\'", wanted.text.as_deref().map(crate::projects::like_contains))
+        .and_if(
+            "EXISTS (SELECT 1 FROM test_case_tags t WHERE t.project_id = e.project_id AND t.tag = ? AND t.test_case_id = e.test_case_id)",
+            wanted.tag.clone(),
+        )
+        .and_if("c.owner = ?", wanted.owner.clone())
+        .and_if("c.priority = ?", wanted.priority.clone())
+        .and_if("e.browser_id in_ints(?)", wanted.browsers.clone())
+        .and_if("e.shard_index = ?", wanted.shard)
+        .and_if("e.worker_index = ?", wanted.worker)
+        .and_if("(e.flags & ?) <> 0", wanted.flag);
+    let filter = match order {
+        ExecutionOrder::Trouble(after) => match after {
+            Some((rank, id)) => filter.and("(e.rank, e.id) > (?, ?)", args![*rank, *id]),
+            None => filter,
+        }
+        .end("ORDER BY e.rank, e.id LIMIT ?", args![limit]),
+        ExecutionOrder::Id(after) => filter.and_if("e.id > ?", *after).end("ORDER BY e.id LIMIT ?", args![limit]),
+        ExecutionOrder::IdDescending(after) => {
+            filter.and_if("e.id < ?", *after).end("ORDER BY e.id DESC LIMIT ?", args![limit])
+        }
+        ExecutionOrder::Duration(after) => match after {
+            Some((duration, id)) => filter.and("(e.duration, e.id) < (?, ?)", args![*duration, *id]),
+            None => filter,
+        }
+        .end("ORDER BY e.duration DESC, e.id DESC LIMIT ?", args![limit]),
+        ExecutionOrder::StartedAt(after) => match after {
+            Some((at, id)) => filter.and("(COALESCE(e.started_at, 0), e.id) > (?, ?)", args![*at, *id]),
+            None => filter,
+        }
+        .end("ORDER BY COALESCE(e.started_at, 0), e.id LIMIT ?", args![limit]),
+        ExecutionOrder::File(after) => match after {
+            Some((file, id)) => filter.and("(c.file_path, e.id) > (?, ?)", args![file, *id]),
+            None => filter,
+        }
+        .end("ORDER BY c.file_path, e.id LIMIT ?", args![limit]),
+    };
+    session.list(filter).await?.iter().map(read).collect()
+}
+
+/// Failing executions of a whole project, newest first. ix: executions_rank
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn failing_of_project(
+    session: &mut Session,
+    project: ProjectId,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<Vec<ExecutionRow>> {
+    let base = select_execution!("WHERE e.project_id = $1 AND e.rank = 1 AND e.rank < 6");
+    let filter = Filter::new(session.backend(), base, args![project])
+        .and_if("e.id < ?", before)
+        .end("ORDER BY e.id DESC LIMIT ?", args![limit]);
+    session.list(filter).await?.iter().map(read).collect()
+}
+
+/// The conditions of a test's history.
+#[derive(Debug, Clone, Default)]
+pub struct HistoryFilter {
+    /// Only runs of these lanes (most specific lane of the run).
+    pub lanes: Option<Vec<i64>>,
+    /// Only this browser project.
+    pub browser: Option<i64>,
+    /// Only these outcome codes.
+    pub outcomes: Option<Vec<i64>>,
+    /// Only days up to this one.
+    pub to: Option<Day>,
+    /// Key of the last row of the page before: order key of its run and its id.
+    pub after: Option<(i64, i64)>,
+}
+
+/// Executions of one test case, newest run first, with the order key of their
+/// run. Days are walked backwards in growing steps until the page is full or
+/// `first_seen` is passed, so an old test costs no more than a young one.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn history(
+    session: &mut Session,
+    project: ProjectId,
+    test_case: TestCaseId,
+    wanted: &HistoryFilter,
+    newest: Day,
+    first_seen: Day,
+    limit: i64,
+) -> Result<Vec<(Timestamp, ExecutionRow)>> {
+    let base = concat!(
+        "SELECT r.order_at, ",
+        columns!(),
+        " FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
+         WHERE e.project_id = $1 AND e.test_case_id = $2"
+    );
+    let start = match (wanted.after, wanted.to) {
+        (Some((at, _)), _) => Timestamp(at).day(),
+        (None, Some(to)) => to.min(newest),
+        (None, None) => newest,
+    };
+    let mut found = Vec::new();
+    let mut upper = start.0;
+    for span in [7, 28, 112, 448] {
+        let lower = (upper - span + 1).max(first_seen.0);
+        let missing = limit - i64::try_from(found.len()).unwrap_or(limit);
+        let days: Vec<i64> = (lower..=upper).collect();
+        let filter = Filter::new(session.backend(), base, args![project, test_case])
+            .and("e.day in_ints(?)", args![days])
+            .and_if("e.lane_id in_ints(?)", wanted.lanes.clone())
+            .and_if("e.browser_id = ?", wanted.browser)
+            .and_if("e.outcome in_ints(?)", wanted.outcomes.clone());
+        let filter = match wanted.after {
+            Some((at, id)) => filter.and("(r.order_at, e.id) < (?, ?)", args![at, id]),
+            None => filter,
+        };
+        let filter = filter.end("ORDER BY r.order_at DESC, e.id DESC LIMIT ?", args![missing]);
+        for row in session.list(filter).await? {
+            found.push(read_with_order(&row)?);
+        }
+        upper = lower - 1;
+        if upper < first_seen.0 || i64::try_from(found.len()).unwrap_or(limit) >= limit {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn read_with_order(row: &Row) -> Result<(Timestamp, ExecutionRow)> {
+    let mut r = row.reader();
+    let order_at = r.time()?;
+    Ok((order_at, read_from(r)?))
+}

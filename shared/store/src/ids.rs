@@ -1,0 +1,157 @@
+//! Ids are taken before the insert, so a batch knows every id it writes:
+//! a sequence per kind on PostgreSQL, a counter row per kind on SQLite.
+//! The directory says which project an id belongs to.
+
+use callboard_domain::ids::ProjectId;
+
+use crate::db::{Backend, Bulk, Column, Session, Statement, args, statements};
+use crate::Result;
+
+/// A kind of entity with ids of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Projects.
+    Project,
+    /// Runs.
+    Run,
+    /// Test cases.
+    TestCase,
+    /// Slots of runs.
+    Slot,
+    /// Evidence packs.
+    Pack,
+    /// Content-addressed objects.
+    Blob,
+    /// Files.
+    File,
+    /// Reports.
+    Report,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::Run => "run",
+            Self::TestCase => "test_case",
+            Self::Slot => "slot",
+            Self::Pack => "pack",
+            Self::Blob => "blob",
+            Self::File => "file",
+            Self::Report => "report",
+        }
+    }
+
+    fn sequence(self) -> &'static Statement {
+        match self {
+            Self::Project => &NEXT_PROJECT,
+            Self::Run => &NEXT_RUN,
+            Self::TestCase => &NEXT_TEST_CASE,
+            Self::Slot => &NEXT_SLOT,
+            Self::Pack => &NEXT_PACK,
+            Self::Blob => &NEXT_BLOB,
+            Self::File => &NEXT_FILE,
+            Self::Report => &NEXT_REPORT,
+        }
+    }
+}
+
+/// A kind of entity that is addressed by a bare id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// Runs (and their executions, by arithmetic).
+    Run = 1,
+    /// Test cases.
+    TestCase = 2,
+    /// Files.
+    File = 3,
+}
+
+// Counters and sequences belong to one engine each, so they are not part of
+// the statements that both engines prepare.
+macro_rules! sequences {
+    ($($name:ident $sequence:literal),+) => {
+        $(static $name: Statement = Statement::new(
+            $sequence,
+            concat!("SELECT nextval('", $sequence, "') FROM generate_series(1, $1)"),
+        );)+
+    };
+}
+sequences! {
+    NEXT_PROJECT "ids_project", NEXT_RUN "ids_run", NEXT_TEST_CASE "ids_test_case",
+    NEXT_SLOT "ids_slot", NEXT_PACK "ids_pack", NEXT_BLOB "ids_blob", NEXT_FILE "ids_file",
+    NEXT_REPORT "ids_report"
+}
+static ADVANCE_COUNTER: Statement = Statement::new(
+    "ids::ADVANCE_COUNTER",
+    "INSERT INTO id_counters (kind, next) VALUES ($1, $2 + 1) \
+     ON CONFLICT (kind) DO UPDATE SET next = next + $2 RETURNING next - $2",
+);
+
+statements! {
+    /// The project of an entity.
+    PROJECT_OF = "SELECT project_id FROM id_directory WHERE kind = $1 AND id = $2";
+}
+
+static LIST_IDS: Bulk = Bulk::new(
+    "ids::LIST_IDS",
+    2,
+    "INSERT INTO id_directory (kind, id, project_id) SELECT $1, r.id, $2 FROM",
+    &[Column::Int("id")],
+    "WHERE true",
+);
+
+pub(crate) static BULKS: &[&Bulk] = &[&LIST_IDS];
+
+/// Takes `count` ids of a kind, in ascending order.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn allocate(session: &mut Session, kind: Kind, count: usize) -> Result<Vec<i64>> {
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    match session.backend() {
+        Backend::Postgres => {
+            let rows = session.all(kind.sequence(), args![count]).await?;
+            rows.iter().map(|row| row.reader().int()).collect()
+        }
+        Backend::Sqlite => {
+            let row = session.one(&ADVANCE_COUNTER, args![kind.name(), count]).await?;
+            let first = row.reader().int()?;
+            Ok((first..first + count).collect())
+        }
+    }
+}
+
+/// Takes one id of a kind.
+///
+/// # Errors
+/// As [`allocate`].
+pub async fn allocate_one(session: &mut Session, kind: Kind) -> Result<i64> {
+    let ids = allocate(session, kind, 1).await?;
+    ids.first().copied().ok_or(crate::StoreError::Damaged("a sequence gave no id"))
+}
+
+/// Enters new entities into the directory.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn list(session: &mut Session, kind: Listed, project: ProjectId, ids: &[i64]) -> Result<()> {
+    let mut rows = LIST_IDS.rows();
+    for id in ids {
+        rows.push([(*id).into()]);
+    }
+    session.execute_bulk(&LIST_IDS, args![kind as i64, project], rows).await?;
+    Ok(())
+}
+
+/// The project an entity belongs to.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn project_of(session: &mut Session, kind: Listed, id: i64) -> Result<Option<ProjectId>> {
+    let row = session.first(&PROJECT_OF, args![kind as i64, id]).await?;
+    row.map(|row| row.reader().int().map(ProjectId)).transpose()
+}

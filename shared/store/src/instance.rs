@@ -1,0 +1,42 @@
+//! What an installation knows about itself.
+
+use crate::db::{Db, args, statements};
+use crate::{Result, StoreError};
+
+statements! {
+    /// A sign of life.
+    PING = "SELECT 1";
+    /// A value by key.
+    VALUE_OF = "SELECT value FROM instance_state WHERE key = $1";
+    /// Sets a value once; the first writer wins.
+    CLAIM_VALUE = "INSERT INTO instance_state (key, value, updated_at) VALUES ($1, $2, $3) \
+                   ON CONFLICT (key) DO NOTHING";
+}
+
+pub(crate) async fn check(db: &Db) -> Result<()> {
+    db.read().await?.one(&PING, args![]).await?;
+    Ok(())
+}
+
+pub(crate) async fn secret(db: &Db, key: &str) -> Result<[u8; 32]> {
+    if let Some(secret) = stored(db, key).await? {
+        return Ok(secret);
+    }
+    let mut fresh = [0_u8; 32];
+    getrandom::fill(&mut fresh)
+        .map_err(|_| StoreError::Configuration("the system gives no random bytes".to_owned()))?;
+    let now = chrono::Utc::now().timestamp_millis();
+    let mut session = db.begin().await?;
+    session.execute(&CLAIM_VALUE, args![key, hex::encode(fresh), now]).await?;
+    session.commit().await?;
+    // Another process may have been first: what is stored counts.
+    stored(db, key).await?.ok_or(StoreError::Damaged("an instance secret vanished"))
+}
+
+async fn stored(db: &Db, key: &str) -> Result<Option<[u8; 32]>> {
+    let Some(row) = db.read().await?.first(&VALUE_OF, args![key]).await? else {
+        return Ok(None);
+    };
+    let bytes = hex::decode(row.reader().text()?).unwrap_or_default();
+    bytes.try_into().map(Some).map_err(|_| StoreError::Damaged("an instance secret is not 32 bytes"))
+}

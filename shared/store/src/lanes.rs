@@ -1,0 +1,152 @@
+//! Lanes: the branch and environment slices over which rollups are kept, and
+//! the browser projects of a project. Both are small tables whose rows are
+//! made at first use.
+
+use callboard_domain::ids::ProjectId;
+use callboard_domain::lane::LaneKey;
+use callboard_domain::time::Timestamp;
+
+use crate::db::{Session, args, statements};
+use crate::{Result, StoreError};
+
+statements! {
+    /// The lane of a key. ix: lanes_key
+    LANE = "SELECT id, last_run_at FROM lanes WHERE project_id = $1 AND kind = $2 AND branch = $3 AND environment = $4";
+    /// Makes a lane; a concurrent maker may have been first.
+    INSERT_LANE = "INSERT INTO lanes (project_id, id, kind, branch, environment, first_run_at, last_run_at) \
+        SELECT $1, (SELECT COALESCE(MAX(id), -1) + 1 FROM lanes WHERE project_id = $1), $2, $3, $4, $5, $5 \
+        WHERE true ON CONFLICT DO NOTHING";
+    /// Moves a lane's last run forward.
+    TOUCH_LANE = "UPDATE lanes SET last_run_at = $3 WHERE project_id = $1 AND id = $2 AND last_run_at < $3";
+    /// Branches or environments by last run, newest first. ix: lanes_by_last_run
+    RECENT_LANES = "SELECT kind, branch, environment, last_run_at FROM lanes \
+        WHERE project_id = $1 AND kind IN (1, 2) ORDER BY last_run_at DESC, id DESC LIMIT $2";
+    /// The browser project of a name. ix: browser_projects_name
+    BROWSER = "SELECT id FROM browser_projects WHERE project_id = $1 AND name = $2";
+    /// Makes a browser project; a concurrent maker may have been first.
+    INSERT_BROWSER = "INSERT INTO browser_projects (project_id, id, name, browser_name) \
+        SELECT $1, (SELECT COALESCE(MAX(id), 0) + 1 FROM browser_projects WHERE project_id = $1), $2, $3 \
+        WHERE true ON CONFLICT DO NOTHING";
+    /// All browser projects of a project.
+    BROWSERS = "SELECT id, name, browser_name FROM browser_projects WHERE project_id = $1 ORDER BY id";
+}
+
+/// Attempts at making a small row before giving up; each lost race means that
+/// another writer made progress.
+const MAKE_ATTEMPTS: usize = 64;
+
+/// The id of a lane, made when it does not exist. Lane 0 is the lane of all
+/// runs: it is asked for first, so it gets the first number.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn lane(
+    session: &mut Session,
+    project: ProjectId,
+    key: &LaneKey,
+    run_at: Timestamp,
+) -> Result<i64> {
+    for _ in 0..MAKE_ATTEMPTS {
+        let kind = key.kind.code();
+        let found = session
+            .first(&LANE, args![project, kind, &key.branch, &key.environment])
+            .await?;
+        if let Some(row) = found {
+            let mut r = row.reader();
+            let (id, last_run_at) = (r.int()?, r.time()?);
+            if last_run_at < run_at {
+                session.execute(&TOUCH_LANE, args![project, id, run_at]).await?;
+            }
+            return Ok(id);
+        }
+        session
+            .execute(&INSERT_LANE, args![project, kind, &key.branch, &key.environment, run_at])
+            .await?;
+    }
+    Err(StoreError::Damaged("a lane could not be made"))
+}
+
+/// The id of an existing lane.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn find_lane(session: &mut Session, project: ProjectId, key: &LaneKey) -> Result<Option<i64>> {
+    let kind = key.kind.code();
+    let row = session.first(&LANE, args![project, kind, &key.branch, &key.environment]).await?;
+    row.map(|row| row.reader().int()).transpose()
+}
+
+/// A branch or environment in which runs happened.
+#[derive(Debug, Clone)]
+pub struct RecentLane {
+    /// True for a branch, false for an environment.
+    pub is_branch: bool,
+    /// Its name; empty when none was recorded.
+    pub name: String,
+    /// Start of its newest run.
+    pub last_run_at: Timestamp,
+}
+
+/// Branches and environments by their newest run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn recent(session: &mut Session, project: ProjectId, limit: i64) -> Result<Vec<RecentLane>> {
+    let rows = session.all(&RECENT_LANES, args![project, limit]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            let is_branch = r.int()? == 1;
+            let (branch, environment) = (r.text()?, r.text()?);
+            Ok(RecentLane {
+                is_branch,
+                name: if is_branch { branch } else { environment },
+                last_run_at: r.time()?,
+            })
+        })
+        .collect()
+}
+
+/// A browser project of a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrowserProject {
+    /// Number within the project.
+    pub id: i64,
+    /// Name in the client's configuration; empty when it has none.
+    pub name: String,
+    /// Browser engine, when it was told.
+    pub browser_name: Option<String>,
+}
+
+/// The id of a browser project, made when it does not exist.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn browser(
+    session: &mut Session,
+    project: ProjectId,
+    name: &str,
+    browser_name: Option<&str>,
+) -> Result<i64> {
+    for _ in 0..MAKE_ATTEMPTS {
+        if let Some(row) = session.first(&BROWSER, args![project, name]).await? {
+            return row.reader().int();
+        }
+        session.execute(&INSERT_BROWSER, args![project, name, browser_name]).await?;
+    }
+    Err(StoreError::Damaged("a browser project could not be made"))
+}
+
+/// All browser projects of a project.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn browsers(session: &mut Session, project: ProjectId) -> Result<Vec<BrowserProject>> {
+    let rows = session.all(&BROWSERS, args![project]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok(BrowserProject { id: r.int()?, name: r.text()?, browser_name: r.opt_text()? })
+        })
+        .collect()
+}

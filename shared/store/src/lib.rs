@@ -1,0 +1,127 @@
+//! The only place with SQL and objects.
+//!
+//! Lives here: one module per aggregate with its statements for SQLite and
+//! PostgreSQL, the object store, evidence packs and migrations. A function
+//! here takes the project it works on and a connection or transaction; it
+//! never decides who may see what. Must not live here: HTTP, JSON answers,
+//! authorisation, the wording of questions (that is the query layer).
+
+pub mod blobs;
+pub mod db;
+mod error;
+pub mod evidence;
+pub mod executions;
+pub mod files;
+pub mod ids;
+mod instance;
+pub mod lanes;
+mod migrate;
+pub mod objects;
+pub mod projects;
+pub mod reports;
+pub mod rollups;
+pub mod runs;
+mod statements;
+pub mod test_cases;
+
+use std::sync::Arc;
+
+pub use db::{Backend, Db, Session};
+pub use error::{Result, StoreError};
+pub use objects::Objects;
+pub use statements::all as all_statements;
+
+/// Where a store keeps rows and objects.
+#[derive(Debug, Clone)]
+pub struct StoreConfig {
+    /// `sqlite://<path>` (`sqlite::memory:` is refused: replicas could not
+    /// share it) or `postgres://…`.
+    pub database_url: String,
+    /// `file://<folder>`, `s3://bucket/prefix`, `gs://…` or `az://…`.
+    pub storage_url: String,
+    /// Endpoint of an S3-compatible service, when it is not the provider's own.
+    pub s3_endpoint: Option<String>,
+    /// Most database connections this process opens.
+    pub max_connections: u32,
+}
+
+/// Rows and objects of one installation. Cheap to clone; holds no state that
+/// correctness needs.
+#[derive(Debug, Clone)]
+pub struct Store {
+    db: Db,
+    objects: Arc<Objects>,
+}
+
+impl Store {
+    /// Opens the database and describes the object store; bucket clients
+    /// connect at their first use.
+    ///
+    /// # Errors
+    /// [`StoreError::Configuration`] for an address it cannot use,
+    /// [`StoreError::Database`] when the database does not answer.
+    pub async fn connect(config: &StoreConfig) -> Result<Self> {
+        let db = Db::connect(&config.database_url, config.max_connections).await?;
+        let objects = Arc::new(Objects::open(&config.storage_url, config.s3_endpoint.as_deref())?);
+        Ok(Self { db, objects })
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn db(&self) -> &Db {
+        &self.db
+    }
+
+    /// The object store.
+    #[must_use]
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// Which database engine answers.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        self.db.backend()
+    }
+
+    /// Applies what is missing of the migrations.
+    ///
+    /// # Errors
+    /// [`StoreError::Migration`] when a step fails or an applied file changed.
+    pub async fn migrate(&self) -> Result<()> {
+        migrate::run(&self.db).await
+    }
+
+    /// Whether the schema is the one this build was written for (or newer).
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when the database does not answer.
+    pub async fn schema_is_current(&self) -> Result<bool> {
+        migrate::is_current(&self.db).await
+    }
+
+    /// Asks the database for a sign of life.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when it does not answer.
+    pub async fn check_database(&self) -> Result<()> {
+        instance::check(&self.db).await
+    }
+
+    /// Asks the object store for a sign of life.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when it does not answer.
+    pub async fn check_storage(&self) -> Result<()> {
+        self.objects.check().await
+    }
+
+    /// A 32-byte random value of this installation, created once under `key`
+    /// and shared by all processes.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when it cannot be read or written.
+    pub async fn instance_secret(&self, key: &str) -> Result<[u8; 32]> {
+        instance::secret(&self.db, key).await
+    }
+}

@@ -1,0 +1,72 @@
+//! Migrations: numbered pairs of files under `migrations/`, the same logical
+//! change for both engines, compiled into the binary. Applied files never
+//! change; the migrator refuses one whose checksum differs.
+
+use sqlx::SqlSafeStr as _;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+
+use crate::db::{Db, args, statements};
+use crate::Result;
+
+struct Step {
+    version: i64,
+    name: &'static str,
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+macro_rules! steps {
+    ($($version:literal $name:literal),+ $(,)?) => {
+        &[$(Step {
+            version: $version,
+            name: $name,
+            sqlite: include_str!(concat!("../../../migrations/sqlite/", $name, ".sql")),
+            postgres: include_str!(concat!("../../../migrations/postgres/", $name, ".sql")),
+        }),+]
+    };
+}
+
+const STEPS: &[Step] = steps![1 "0001_runs"];
+
+statements! {
+    NEWEST_APPLIED = "SELECT MAX(version) FROM schema_migrations WHERE success = TRUE";
+}
+
+fn migrator(text: impl Fn(&Step) -> &'static str) -> Migrator {
+    let migrations = STEPS
+        .iter()
+        .map(|step| {
+            Migration::new(
+                step.version,
+                step.name.into(),
+                MigrationType::Simple,
+                text(step).into_sql_str(),
+                false,
+            )
+        })
+        .collect();
+    let mut migrator = Migrator::with_migrations(migrations);
+    migrator.dangerous_set_table_name("schema_migrations");
+    // A newer release may have migrated ahead: releases work on the next schema too.
+    migrator.set_ignore_missing(true);
+    migrator
+}
+
+pub(crate) async fn run(db: &Db) -> Result<()> {
+    match db {
+        Db::Sqlite { writer, .. } => migrator(|step| step.sqlite).run(writer).await?,
+        Db::Postgres(pool) => migrator(|step| step.postgres).run(pool).await?,
+    }
+    Ok(())
+}
+
+pub(crate) async fn is_current(db: &Db) -> Result<bool> {
+    let mut session = db.read().await?;
+    let newest = match session.one(&NEWEST_APPLIED, args![]).await {
+        Ok(row) => row.reader().opt_int()?,
+        // Without the table nothing was ever applied.
+        Err(crate::StoreError::Database(sqlx::Error::Database(_))) => None,
+        Err(error) => return Err(error),
+    };
+    Ok(newest >= STEPS.last().map(|step| step.version))
+}

@@ -1,0 +1,227 @@
+//! Objects: bytes addressed by keys that the server makes. The backend is a
+//! local folder or a bucket; bucket clients connect at their first use.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::prefix::PrefixStore;
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt as _};
+
+use crate::{Result, StoreError};
+
+/// The object store of an installation.
+#[derive(Debug)]
+pub struct Objects {
+    store: Arc<dyn ObjectStore>,
+}
+
+impl Objects {
+    /// Describes the store behind `file://<folder>`, `s3://bucket/prefix`,
+    /// `gs://…` or `az://…`. Credentials come from the provider's usual
+    /// environment variables.
+    ///
+    /// # Errors
+    /// [`StoreError::Configuration`] for another address,
+    /// [`StoreError::Storage`] when the folder cannot be made.
+    pub fn open(storage_url: &str, s3_endpoint: Option<&str>) -> Result<Self> {
+        // reqwest is built without a TLS provider of its own; whoever comes
+        // first installs ring, a second call changes nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        if let Some(folder) = storage_url.strip_prefix("file://") {
+            std::fs::create_dir_all(folder).map_err(|error| {
+                StoreError::Configuration(format!("SERVICE_STORAGE_URL: cannot make the folder {folder}: {error}"))
+            })?;
+            let store = LocalFileSystem::new_with_prefix(folder)?.with_fsync(true);
+            return Ok(Self { store: Arc::new(store) });
+        }
+        let url = url::Url::parse(storage_url).map_err(|_| unusable(storage_url))?;
+        let bucket = url.host_str().ok_or_else(|| unusable(storage_url))?;
+        let prefix = url.path().trim_matches('/').to_owned();
+        let store: Arc<dyn ObjectStore> = match url.scheme() {
+            "s3" => {
+                let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+                if let Some(endpoint) = s3_endpoint {
+                    builder = builder
+                        .with_endpoint(endpoint)
+                        .with_allow_http(endpoint.starts_with("http://"))
+                        .with_virtual_hosted_style_request(false);
+                }
+                Arc::new(builder.build()?)
+            }
+            "gs" => Arc::new(GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket).build()?),
+            "az" => Arc::new(MicrosoftAzureBuilder::from_env().with_container_name(bucket).build()?),
+            _ => return Err(unusable(storage_url)),
+        };
+        Ok(Self {
+            store: if prefix.is_empty() { store } else { Arc::new(PrefixStore::new(store, prefix)) },
+        })
+    }
+
+    /// Asks for one key under a prefix nothing uses.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the store does not answer.
+    pub async fn check(&self) -> Result<()> {
+        match self.store.list(Some(&Path::from("health"))).next().await {
+            Some(Err(error)) => Err(error.into()),
+            Some(Ok(_)) | None => Ok(()),
+        }
+    }
+
+    /// Writes a whole object.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the store refuses.
+    pub async fn put(&self, key: &str, bytes: Bytes) -> Result<()> {
+        self.store.put(&path(key)?, bytes.into()).await?;
+        Ok(())
+    }
+
+    /// Begins an object whose bytes arrive one by one.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] for a key no store accepts.
+    pub fn writer(&self, key: &str) -> Result<ObjectWriter> {
+        Ok(ObjectWriter {
+            store: Arc::clone(&self.store),
+            path: path(key)?,
+            buffer: BytesMut::new(),
+            upload: None,
+        })
+    }
+
+    /// Moves an object; an existing object under the new key is replaced.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the store refuses.
+    pub async fn rename(&self, from: &str, to: &str) -> Result<()> {
+        Ok(self.store.rename(&path(from)?, &path(to)?).await?)
+    }
+
+    /// Deletes an object; one that is not there counts as deleted.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the store refuses.
+    pub async fn delete(&self, key: &str) -> Result<()> {
+        match self.store.delete(&path(key)?).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The bytes of a range, whole in memory: for evidence, which is small.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the store refuses or the range is not there.
+    pub async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes> {
+        Ok(self.store.get_range(&path(key)?, range).await?)
+    }
+
+    /// The size of an object in bytes; `None` when it is not there.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the store refuses.
+    pub async fn size(&self, key: &str) -> Result<Option<u64>> {
+        match self.store.head(&path(key)?).await {
+            Ok(meta) => Ok(Some(meta.size)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Streams an object, or a range of it.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the store refuses or the object is not there.
+    pub async fn stream(
+        &self,
+        key: &str,
+        range: Option<Range<u64>>,
+    ) -> Result<BoxStream<'static, Result<Bytes>>> {
+        let options = object_store::GetOptions { range: range.map(Into::into), ..Default::default() };
+        let found = self.store.get_opts(&path(key)?, options).await?;
+        Ok(found.into_stream().map(|chunk| chunk.map_err(StoreError::from)).boxed())
+    }
+}
+
+/// Size of the parts of a large object; the least that buckets accept.
+const PART_BYTES: usize = 5 * 1024 * 1024;
+
+/// An object being written. Small ones are put at once, large ones go in parts,
+/// so memory stays at two parts whatever the size. The object is visible only
+/// after [`ObjectWriter::finish`].
+#[derive(Debug)]
+pub struct ObjectWriter {
+    store: Arc<dyn ObjectStore>,
+    path: Path,
+    buffer: BytesMut,
+    upload: Option<Box<dyn MultipartUpload>>,
+}
+
+impl ObjectWriter {
+    /// Adds bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the store refuses; call
+    /// [`ObjectWriter::abort`] then.
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.buffer.extend_from_slice(bytes);
+        while self.buffer.len() >= PART_BYTES {
+            if self.upload.is_none() {
+                self.upload = Some(self.store.put_multipart(&self.path).await?);
+            }
+            let part = self.buffer.split_to(PART_BYTES).freeze();
+            if let Some(upload) = &mut self.upload {
+                upload.put_part(part.into()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the object visible.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the store refuses; nothing is visible then.
+    pub async fn finish(&mut self) -> Result<()> {
+        let rest = self.buffer.split().freeze();
+        match &mut self.upload {
+            None => {
+                self.store.put(&self.path, rest.into()).await?;
+            }
+            Some(upload) => {
+                if !rest.is_empty() {
+                    upload.put_part(rest.into()).await?;
+                }
+                upload.complete().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of what was written so far.
+    pub async fn abort(mut self) {
+        if let Some(upload) = &mut self.upload
+            && let Err(error) = upload.abort().await
+        {
+            tracing::warn!(%error, "an unfinished object could not be let go of");
+        }
+    }
+}
+
+fn path(key: &str) -> Result<Path> {
+    Ok(Path::parse(key).map_err(object_store::Error::from)?)
+}
+
+fn unusable(url: &str) -> StoreError {
+    StoreError::Configuration(format!(
+        "SERVICE_STORAGE_URL must begin with file://, s3://, gs:// or az:// and name a folder or bucket, got \"{url}\""
+    ))
+}

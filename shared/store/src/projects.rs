@@ -1,0 +1,300 @@
+//! Projects and their counters. A project appears with its first submission;
+//! its name is unique and matched exactly.
+
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::time::Timestamp;
+
+use crate::db::{Args, Filter, Row, Session, args, statements};
+use crate::ids::{self, Kind};
+use crate::{Result, StoreError};
+
+/// Which projects a list may show: the caller's scope, applied before any
+/// limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Visible {
+    /// All of them.
+    All,
+    /// Only these.
+    Only(Vec<ProjectId>),
+}
+
+impl Visible {
+    /// The ids to bind, when the list is limited.
+    #[must_use]
+    pub fn ids(&self) -> Option<Vec<i64>> {
+        match self {
+            Self::All => None,
+            Self::Only(ids) => Some(ids.iter().map(|id| id.get()).collect()),
+        }
+    }
+}
+
+/// A project with its stored counters.
+#[derive(Debug, Clone)]
+pub struct ProjectRow {
+    /// Id.
+    pub id: ProjectId,
+    /// Unique name.
+    pub name: String,
+    /// Free text given at its creation.
+    pub description: Option<String>,
+    /// Default branch, when known.
+    pub default_branch: Option<String>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Last edit or start of the newest run.
+    pub updated_at: Timestamp,
+    /// Number of runs.
+    pub runs: i64,
+    /// Number of test cases.
+    pub test_cases: i64,
+    /// Run with the latest start.
+    pub latest_run: Option<RunId>,
+    /// Full run with the latest start.
+    pub latest_full_run: Option<RunId>,
+    /// Start of the latest run.
+    pub last_run_at: Option<Timestamp>,
+}
+
+macro_rules! select_project {
+    ($tail:literal) => {
+        concat!(
+            "SELECT p.id, p.name, p.description, p.default_branch, p.created_at, p.updated_at, \
+             COALESCE(s.runs, 0), COALESCE(s.test_cases, 0), s.latest_run_id, s.latest_full_run_id, s.last_run_at \
+             FROM projects p LEFT JOIN project_stats s ON s.project_id = p.id ",
+            $tail
+        )
+    };
+}
+
+statements! {
+    /// One project by id.
+    BY_ID = select_project!("WHERE p.id = $1");
+    /// One project by its exact name. ix: projects_name
+    BY_NAME = select_project!("WHERE p.name = $1");
+    /// Several projects by id.
+    BY_IDS = select_project!("WHERE p.id in_ints($1)");
+    /// Creates a project unless its name exists. ix: projects_name
+    INSERT = "INSERT INTO projects (id, name, description, created_at, updated_at) \
+              VALUES ($1, $2, $3, $4, $4) ON CONFLICT (name) DO NOTHING";
+    /// The counters of a new project.
+    INSERT_STATS = "INSERT INTO project_stats (project_id, runs, test_cases, executions) VALUES ($1, 0, 0, 0)";
+    /// Counts what one ingest added and remembers the latest run.
+    COUNT = "UPDATE project_stats SET runs = runs + $2, test_cases = test_cases + $3, executions = executions + $4, \
+             latest_run_id = CASE WHEN $5 IS NOT NULL AND (last_run_at IS NULL OR last_run_at <= $6) THEN $5 ELSE latest_run_id END, \
+             last_run_at = CASE WHEN $5 IS NOT NULL AND (last_run_at IS NULL OR last_run_at <= $6) THEN $6 ELSE last_run_at END \
+             WHERE project_id = $1";
+    /// Remembers the latest full run.
+    SET_LATEST_FULL = "UPDATE project_stats SET latest_full_run_id = $2 WHERE project_id = $1 AND \
+             (latest_full_run_id IS NULL OR $3 >= (SELECT r.order_at FROM test_runs r \
+              WHERE r.project_id = $1 AND r.id = project_stats.latest_full_run_id))";
+    /// Moves the project up in lists that sort by last activity.
+    TOUCH = "UPDATE projects SET updated_at = $2 WHERE id = $1 AND updated_at < $2";
+    /// Takes a branch as default branch when none is known.
+    ADOPT_DEFAULT_BRANCH = "UPDATE projects SET default_branch = $2 WHERE id = $1 AND default_branch IS NULL";
+    /// Sums over all projects.
+    TOTALS = "SELECT COUNT(*), COALESCE(SUM(runs), 0), COALESCE(SUM(test_cases), 0), COALESCE(SUM(executions), 0) FROM project_stats";
+}
+
+fn read(row: &Row) -> Result<ProjectRow> {
+    let mut r = row.reader();
+    Ok(ProjectRow {
+        id: ProjectId(r.int()?),
+        name: r.text()?,
+        description: r.opt_text()?,
+        default_branch: r.opt_text()?,
+        created_at: r.time()?,
+        updated_at: r.time()?,
+        runs: r.int()?,
+        test_cases: r.int()?,
+        latest_run: r.opt_int()?.map(RunId),
+        latest_full_run: r.opt_int()?.map(RunId),
+        last_run_at: r.opt_time()?,
+    })
+}
+
+/// One project.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn get(session: &mut Session, id: ProjectId) -> Result<Option<ProjectRow>> {
+    session.first(&BY_ID, args![id]).await?.as_ref().map(read).transpose()
+}
+
+/// Several projects, in no particular order; missing ones are left out.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn get_many(session: &mut Session, ids: Vec<i64>) -> Result<Vec<ProjectRow>> {
+    session.all(&BY_IDS, args![ids]).await?.iter().map(read).collect()
+}
+
+/// The project of exactly this name.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn find(session: &mut Session, name: &str) -> Result<Option<ProjectRow>> {
+    session.first(&BY_NAME, args![name]).await?.as_ref().map(read).transpose()
+}
+
+/// The project of this name, created when it does not exist. However many
+/// callers come at once, one project is made.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn get_or_create(
+    session: &mut Session,
+    name: &str,
+    description: Option<&str>,
+    now: Timestamp,
+) -> Result<ProjectId> {
+    if let Some(found) = find(session, name).await? {
+        return Ok(found.id);
+    }
+    let id = ids::allocate_one(session, Kind::Project).await?;
+    let created = session.execute(&INSERT, args![id, name, description, now]).await?;
+    if created == 1 {
+        session.execute(&INSERT_STATS, args![id]).await?;
+        return Ok(ProjectId(id));
+    }
+    let winner = find(session, name).await?;
+    winner.map(|project| project.id).ok_or(StoreError::Damaged("a project name is taken by no project"))
+}
+
+/// How a list of projects is sorted, with the key of the last row of the page
+/// before.
+#[derive(Debug, Clone)]
+pub enum ProjectOrder {
+    /// Most recently active first.
+    Updated(Option<(i64, i64)>),
+    /// By name.
+    Name(Option<(String, i64)>),
+}
+
+/// A page of projects.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn list(
+    session: &mut Session,
+    visible: &Visible,
+    name_contains: Option<&str>,
+    order: &ProjectOrder,
+    limit: i64,
+) -> Result<Vec<ProjectRow>> {
+    let filter = Filter::new(session.backend(), select_project!("WHERE 1 = 1"), Args::new())
+        .and_if("p.id in_ints(?)", visible.ids())
+        .and_if("LOWER(p.name) LIKE ? ESCAPE '\\'", name_contains.map(like_contains));
+    let filter = match order {
+        ProjectOrder::Updated(after) => {
+            let filter = match after {
+                Some((at, id)) => filter.and("(p.updated_at, p.id) < (?, ?)", args![*at, *id]),
+                None => filter,
+            };
+            filter.end("ORDER BY p.updated_at DESC, p.id DESC LIMIT ?", args![limit])
+        }
+        ProjectOrder::Name(after) => {
+            let filter = match after {
+                Some((name, id)) => filter.and("(p.name, p.id) > (?, ?)", args![name, *id]),
+                None => filter,
+            };
+            filter.end("ORDER BY p.name, p.id LIMIT ?", args![limit])
+        }
+    };
+    session.list(filter).await?.iter().map(read).collect()
+}
+
+/// A `LIKE` pattern for "contains", with the wildcards of the text itself
+/// taken literally; compared with a lower-cased column.
+#[must_use]
+pub fn like_contains(text: &str) -> String {
+    format!("%{}%", escape_like(&text.to_lowercase()))
+}
+
+/// Escapes the wildcards of `LIKE`.
+#[must_use]
+pub fn escape_like(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// What one ingest adds to a project's counters.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Growth {
+    /// New runs.
+    pub runs: i64,
+    /// New test cases.
+    pub test_cases: i64,
+    /// New executions.
+    pub executions: i64,
+    /// The new run and its start, when there is one.
+    pub new_run: Option<(RunId, Timestamp)>,
+}
+
+/// Counts what an ingest added.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn count(session: &mut Session, project: ProjectId, growth: Growth) -> Result<()> {
+    let run = growth.new_run.map(|(run, _)| run.get());
+    let at = growth.new_run.map(|(_, at)| at.millis());
+    session
+        .execute(&COUNT, args![project, growth.runs, growth.test_cases, growth.executions, run, at])
+        .await?;
+    if let Some((_, at)) = growth.new_run {
+        session.execute(&TOUCH, args![project, at]).await?;
+    }
+    Ok(())
+}
+
+/// Remembers a full run as the latest one unless a later one is known.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn set_latest_full(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    order_at: Timestamp,
+) -> Result<()> {
+    session.execute(&SET_LATEST_FULL, args![project, run, order_at]).await?;
+    Ok(())
+}
+
+/// Takes a branch as the project's default branch when it has none yet.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn adopt_default_branch(session: &mut Session, project: ProjectId, branch: &str) -> Result<()> {
+    session.execute(&ADOPT_DEFAULT_BRANCH, args![project, branch]).await?;
+    Ok(())
+}
+
+/// Counts over the whole installation.
+#[derive(Debug, Clone, Copy)]
+pub struct InstanceTotals {
+    /// Projects.
+    pub projects: i64,
+    /// Runs.
+    pub runs: i64,
+    /// Test cases.
+    pub test_cases: i64,
+    /// Executions.
+    pub executions: i64,
+}
+
+/// Sums of the stored counters.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn instance_totals(session: &mut Session) -> Result<InstanceTotals> {
+    let row = session.one(&TOTALS, args![]).await?;
+    let mut r = row.reader();
+    Ok(InstanceTotals { projects: r.int()?, runs: r.int()?, test_cases: r.int()?, executions: r.int()? })
+}

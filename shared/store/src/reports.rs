@@ -1,0 +1,170 @@
+//! Reports of a run: each one directory of objects, visible only when it is
+//! complete.
+
+use callboard_domain::ids::{ProjectId, ReportId, RunId};
+use callboard_domain::time::Timestamp;
+
+use crate::db::{Row, Session, args, statements};
+use crate::ids::{self, Kind};
+use crate::{Result, StoreError};
+
+/// A stored report.
+#[derive(Debug, Clone)]
+pub struct ReportRow {
+    /// Id.
+    pub id: ReportId,
+    /// Project.
+    pub project: ProjectId,
+    /// Run.
+    pub run: RunId,
+    /// Type word, e.g. `html`.
+    pub kind: String,
+    /// Display label.
+    pub label: String,
+    /// Key prefix of its objects, without a trailing slash.
+    pub prefix: String,
+    /// Entry page below the prefix.
+    pub entry: String,
+    /// Sizes of its entries together, bytes.
+    pub size: i64,
+    /// Number of entries.
+    pub entries: i64,
+    /// When it was stored.
+    pub created_at: Timestamp,
+}
+
+macro_rules! select_report {
+    ($tail:literal) => {
+        concat!(
+            "SELECT id, project_id, run_id, type, label, prefix, entry, size, entries, created_at FROM reports ",
+            $tail
+        )
+    };
+}
+
+statements! {
+    /// Complete reports of a run. ix: reports_of_run
+    OF_RUN = select_report!("WHERE project_id = $1 AND run_id = $2 AND state = 'ready' ORDER BY id LIMIT 200");
+    /// One complete report.
+    BY_ID = select_report!("WHERE project_id = $1 AND id = $2 AND state = 'ready'");
+    /// The report made from an archive. ix: reports_content
+    BY_ARCHIVE = select_report!("WHERE project_id = $1 AND run_id = $2 AND type = $3 AND archive_sha256 = $4 AND state = 'ready'");
+    /// Labels in use on a run. ix: reports_of_run
+    LABELS = "SELECT label FROM reports WHERE project_id = $1 AND run_id = $2 ORDER BY id LIMIT 200";
+    /// A report whose objects are about to be written.
+    INSERT = "INSERT INTO reports (id, project_id, run_id, type, label, prefix, entry, size, entries, archive_sha256, state, created_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, '', 0, 0, $7, 'pending', $8) \
+        ON CONFLICT (project_id, run_id, type, archive_sha256) DO NOTHING";
+    /// A report that was begun and never completed takes up again.
+    PENDING = "SELECT id, prefix FROM reports WHERE project_id = $1 AND run_id = $2 AND type = $3 AND archive_sha256 = $4";
+    /// A report whose objects are complete.
+    COMPLETE = "UPDATE reports SET entry = $3, size = $4, entries = $5, state = 'ready' WHERE project_id = $1 AND id = $2";
+    /// A report that turned out unusable.
+    DELETE = "DELETE FROM reports WHERE project_id = $1 AND id = $2";
+}
+
+fn read(row: &Row) -> Result<ReportRow> {
+    let mut r = row.reader();
+    Ok(ReportRow {
+        id: ReportId(r.int()?),
+        project: ProjectId(r.int()?),
+        run: RunId(r.int()?),
+        kind: r.text()?,
+        label: r.text()?,
+        prefix: r.text()?,
+        entry: r.text()?,
+        size: r.int()?,
+        entries: r.int()?,
+        created_at: r.time()?,
+    })
+}
+
+/// Complete reports of a run by id.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn of_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<ReportRow>> {
+    session.all(&OF_RUN, args![project, run]).await?.iter().map(read).collect()
+}
+
+/// One complete report.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn get(session: &mut Session, project: ProjectId, id: ReportId) -> Result<Option<ReportRow>> {
+    session.first(&BY_ID, args![project, id]).await?.as_ref().map(read).transpose()
+}
+
+/// The complete report a run already has from this archive.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn by_archive(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    kind: &str,
+    sha256: &[u8; 32],
+) -> Result<Option<ReportRow>> {
+    session.first(&BY_ARCHIVE, args![project, run, kind, *sha256]).await?.as_ref().map(read).transpose()
+}
+
+/// Begins a report and answers its id and key prefix. A second label of the
+/// same text gets a number.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn begin(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    kind: &str,
+    label: &str,
+    sha256: &[u8; 32],
+    now: Timestamp,
+) -> Result<(ReportId, String)> {
+    let id = ids::allocate_one(session, Kind::Report).await?;
+    let rows = session.all(&LABELS, args![project, run]).await?;
+    let taken = rows.iter().map(|row| row.reader().text()).collect::<Result<Vec<_>>>()?;
+    let label = distinct_label(label, &taken);
+    let prefix = format!("project-{project}/reports/{run}/{id}");
+    session.execute(&INSERT, args![id, project, run, kind, label, prefix, *sha256, now]).await?;
+    let row = session.one(&PENDING, args![project, run, kind, *sha256]).await?;
+    let mut r = row.reader();
+    Ok((ReportId(r.int()?), r.text()?))
+}
+
+fn distinct_label(label: &str, taken: &[String]) -> String {
+    let mut distinct = label.to_owned();
+    let mut number = 2;
+    while taken.contains(&distinct) {
+        distinct = format!("{label} ({number})");
+        number += 1;
+    }
+    distinct
+}
+
+/// Makes a report visible.
+///
+/// # Errors
+/// [`StoreError::Damaged`] when it is gone.
+pub async fn complete(
+    session: &mut Session,
+    project: ProjectId,
+    id: ReportId,
+    entry: &str,
+    size: i64,
+    entries: i64,
+) -> Result<ReportRow> {
+    session.execute(&COMPLETE, args![project, id, entry, size, entries]).await?;
+    get(session, project, id).await?.ok_or(StoreError::Damaged("a report vanished while it was stored"))
+}
+
+/// Forgets a report whose archive turned out unusable.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn discard(session: &mut Session, project: ProjectId, id: ReportId) -> Result<()> {
+    session.execute(&DELETE, args![project, id]).await?;
+    Ok(())
+}

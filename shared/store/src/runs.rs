@@ -1,0 +1,453 @@
+//! Runs: their rows, details and slots. Lists sort by `order_at`, the start
+//! time as first received, which never changes.
+
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+use callboard_domain::totals::Totals;
+
+use crate::db::{Filter, Row, Session, args, statements};
+use crate::ids::{self, Kind, Listed};
+use crate::{Result, StoreError};
+
+/// A run as lists show it.
+#[derive(Debug, Clone)]
+pub struct RunRow {
+    /// Id.
+    pub id: RunId,
+    /// Project.
+    pub project: ProjectId,
+    /// Most specific lane of the run.
+    pub lane_id: i64,
+    /// Branch; empty when none was told.
+    pub branch: String,
+    /// Environment; empty when none was told.
+    pub environment: String,
+    /// Status.
+    pub status: RunStatus,
+    /// Start by the client's clock.
+    pub start_time: Timestamp,
+    /// Sort key of all lists.
+    pub order_at: Timestamp,
+    /// When the run became final.
+    pub finished_at: Option<Timestamp>,
+    /// Wall clock, ms.
+    pub duration_ms: Option<i64>,
+    /// Ordinal of the next execution.
+    pub next_ordinal: i64,
+    /// Whether the totals come from rows (else from the client's claim).
+    pub totals_from_rows: bool,
+    /// Totals.
+    pub totals: Totals,
+    /// Whether the whole suite was asked for.
+    pub is_full: bool,
+    /// Sum over all attempts, ms.
+    pub tests_ms: i64,
+    /// Sum of fixed waits, ms.
+    pub wasted_ms: i64,
+    /// Mean test duration, ms.
+    pub avg_ms: Option<i64>,
+    /// 90th percentile of test durations, ms.
+    pub p90_ms: Option<i64>,
+    /// Display label.
+    pub label: Option<String>,
+    /// Commit.
+    pub commit_sha: Option<String>,
+    /// First line of the commit message.
+    pub commit_message: Option<String>,
+    /// Commit author.
+    pub author: Option<String>,
+    /// Change request number or name.
+    pub pull_request: Option<String>,
+    /// CI system.
+    pub ci_provider: Option<String>,
+    /// Address of the CI build.
+    pub build_url: Option<String>,
+    /// Names of the browser projects that ran.
+    pub browsers: Vec<String>,
+    /// Tests the client planned to run.
+    pub planned_tests: Option<i64>,
+    /// Version of Playwright.
+    pub playwright_version: Option<String>,
+    /// Version of the reporter.
+    pub reporter_version: Option<String>,
+    /// Creation.
+    pub created_at: Timestamp,
+    /// Last change.
+    pub updated_at: Timestamp,
+}
+
+/// What is written when a run is created.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    /// Most specific lane.
+    pub lane_id: i64,
+    /// Branch; empty when none was told.
+    pub branch: String,
+    /// Environment; empty when none was told.
+    pub environment: String,
+    /// Start by the client's clock.
+    pub start_time: Timestamp,
+    /// Whether the whole suite was asked for.
+    pub is_full: bool,
+    /// Display label.
+    pub label: Option<String>,
+    /// Commit.
+    pub commit_sha: Option<String>,
+    /// Commit message.
+    pub commit_message: Option<String>,
+    /// Commit author.
+    pub author: Option<String>,
+    /// Change request.
+    pub pull_request: Option<String>,
+    /// CI system.
+    pub ci_provider: Option<String>,
+    /// Address of the CI build.
+    pub build_url: Option<String>,
+    /// Tests the client planned to run.
+    pub planned_tests: Option<i64>,
+    /// Version of Playwright.
+    pub playwright_version: Option<String>,
+    /// Version of the reporter.
+    pub reporter_version: Option<String>,
+    /// Grouping key of the client.
+    pub instance_id: Option<String>,
+    /// The client's totals, shown as long as the run has no row.
+    pub claimed: Totals,
+    /// Details shown on the run's page only.
+    pub details: RunDetails,
+}
+
+/// What only the page of one run shows. JSON texts.
+#[derive(Debug, Clone, Default)]
+pub struct RunDetails {
+    /// Metadata object.
+    pub metadata: String,
+    /// How the run was narrowed.
+    pub filter_details: Option<String>,
+    /// Steps of the global setup.
+    pub setup_steps: Option<String>,
+    /// Totals as the client claimed them.
+    pub claimed_totals: Option<String>,
+}
+
+macro_rules! select_run {
+    ($tail:literal) => {
+        concat!(
+            "SELECT id, project_id, lane_id, branch, environment, status, start_time, order_at, finished_at, duration, \
+             next_ordinal, totals_source, total, passed, failed, timedout, interrupted, skipped, didnotrun, flaky, \
+             is_full, tests_ms, wasted_ms, avg_ms, p90_ms, label, commit_sha, commit_message, author, pull_request, \
+             ci_provider, build_url, browsers, planned_tests, playwright_version, reporter_version, created_at, updated_at \
+             FROM test_runs ",
+            $tail
+        )
+    };
+}
+
+statements! {
+    /// One run.
+    BY_ID = select_run!("WHERE project_id = $1 AND id = $2");
+    /// One run, locked for the rest of the transaction.
+    LOCK = select_run!("WHERE project_id = $1 AND id = $2 for_update()");
+    /// Several runs of one project.
+    BY_IDS = select_run!("WHERE project_id = $1 AND id in_ints($2)");
+    /// Runs of some projects that are still going on. ix: test_runs_open
+    OPEN_OF = select_run!("WHERE project_id in_ints($1) AND status IN ('initializing', 'running', 'finalizing') ORDER BY id DESC LIMIT $2");
+    /// Runs that are still going on. ix: test_runs_open
+    OPEN = select_run!("WHERE status IN ('initializing', 'running', 'finalizing') ORDER BY id DESC LIMIT $1");
+    /// A new run, held in `running` until its totals are written.
+    INSERT = "INSERT INTO test_runs (id, project_id, lane_id, branch, environment, status, start_time, order_at, \
+        next_ordinal, version, totals_source, total, passed, failed, timedout, interrupted, skipped, didnotrun, flaky, \
+        is_full, tests_ms, wasted_ms, label, commit_sha, commit_message, author, pull_request, ci_provider, build_url, \
+        browsers, planned_tests, playwright_version, reporter_version, instance_id, created_at, updated_at) \
+        VALUES ($1, $2, $3, $4, $5, 'running', $6, $6, 1, 1, 0, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, \
+        $16, $17, $18, $19, $20, $21, $22, '[]', $23, $24, $25, $26, $27, $27)";
+    /// The details of a new run.
+    INSERT_DETAILS = "INSERT INTO run_details (project_id, run_id, metadata, filter_details, setup_steps, claimed_totals) \
+        VALUES ($1, $2, $3, $4, $5, $6)";
+    /// The details of a run.
+    DETAILS = "SELECT metadata, filter_details, setup_steps, claimed_totals FROM run_details WHERE project_id = $1 AND run_id = $2";
+    /// Takes ordinals for new executions.
+    TAKE_ORDINALS = "UPDATE test_runs SET next_ordinal = next_ordinal + $3 WHERE project_id = $1 AND id = $2 \
+        RETURNING next_ordinal - $3";
+    /// Writes what changed after a batch of executions.
+    UPDATE = "UPDATE test_runs SET status = $3, finished_at = $4, duration = $5, totals_source = $6, total = $7, passed = $8, \
+        failed = $9, timedout = $10, interrupted = $11, skipped = $12, didnotrun = $13, flaky = $14, tests_ms = $15, \
+        wasted_ms = $16, avg_ms = $17, p90_ms = $18, browsers = $19, updated_at = $20, version = version + 1 \
+        WHERE project_id = $1 AND id = $2";
+    /// The slot of a start key. ix: run_slots_start_key
+    SLOT_BY_KEY = "SELECT run_id FROM run_slots WHERE project_id = $1 AND start_key = $2";
+    /// A slot; a concurrent caller with the same key may have been first.
+    INSERT_SLOT = "INSERT INTO run_slots (id, project_id, run_id, shard_index, state, start_key, claimed_status, duration) \
+        VALUES ($1, $2, $3, $4, 'finished', $5, $6, $7) \
+        ON CONFLICT (project_id, start_key) WHERE start_key IS NOT NULL DO NOTHING";
+}
+
+fn read(row: &Row) -> Result<RunRow> {
+    let mut r = row.reader();
+    Ok(RunRow {
+        id: RunId(r.int()?),
+        project: ProjectId(r.int()?),
+        lane_id: r.int()?,
+        branch: r.text()?,
+        environment: r.text()?,
+        status: RunStatus::parse(&r.text()?).ok_or(StoreError::Damaged("an unknown run status"))?,
+        start_time: r.time()?,
+        order_at: r.time()?,
+        finished_at: r.opt_time()?,
+        duration_ms: r.opt_int()?,
+        next_ordinal: r.int()?,
+        totals_from_rows: r.flag()?,
+        totals: Totals {
+            total_tests: r.int()?,
+            passed_tests: r.int()?,
+            failed_tests: r.int()?,
+            timed_out_tests: r.int()?,
+            interrupted_tests: r.int()?,
+            skipped_tests: r.int()?,
+            did_not_run_tests: r.int()?,
+            flaky_tests: r.int()?,
+        },
+        is_full: r.flag()?,
+        tests_ms: r.int()?,
+        wasted_ms: r.int()?,
+        avg_ms: r.opt_int()?,
+        p90_ms: r.opt_int()?,
+        label: r.opt_text()?,
+        commit_sha: r.opt_text()?,
+        commit_message: r.opt_text()?,
+        author: r.opt_text()?,
+        pull_request: r.opt_text()?,
+        ci_provider: r.opt_text()?,
+        build_url: r.opt_text()?,
+        browsers: serde_json::from_str(&r.text()?).map_err(|_| StoreError::Damaged("a list of browsers"))?,
+        planned_tests: r.opt_int()?,
+        playwright_version: r.opt_text()?,
+        reporter_version: r.opt_text()?,
+        created_at: r.time()?,
+        updated_at: r.time()?,
+    })
+}
+
+/// One run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn get(session: &mut Session, project: ProjectId, run: RunId) -> Result<Option<RunRow>> {
+    session.first(&BY_ID, args![project, run]).await?.as_ref().map(read).transpose()
+}
+
+/// One run, locked until the transaction ends.
+///
+/// # Errors
+/// [`StoreError::Damaged`] when there is no such run.
+pub async fn lock(session: &mut Session, project: ProjectId, run: RunId) -> Result<RunRow> {
+    read(&session.one(&LOCK, args![project, run]).await?)
+}
+
+/// Several runs of a project, in no particular order.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn get_many(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> Result<Vec<RunRow>> {
+    session.all(&BY_IDS, args![project, ids]).await?.iter().map(read).collect()
+}
+
+/// Unfinished runs, newest first; `projects` limits them to some projects.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn open(session: &mut Session, projects: Option<&[ProjectId]>, limit: i64) -> Result<Vec<RunRow>> {
+    let rows = match projects {
+        Some(projects) => {
+            let ids: Vec<i64> = projects.iter().map(|id| id.get()).collect();
+            session.all(&OPEN_OF, args![ids, limit]).await?
+        }
+        None => session.all(&OPEN, args![limit]).await?,
+    };
+    rows.iter().map(read).collect()
+}
+
+/// Details of a run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn details(session: &mut Session, project: ProjectId, run: RunId) -> Result<RunDetails> {
+    let Some(row) = session.first(&DETAILS, args![project, run]).await? else {
+        return Ok(RunDetails { metadata: "{}".to_owned(), ..RunDetails::default() });
+    };
+    let mut r = row.reader();
+    Ok(RunDetails {
+        metadata: r.text()?,
+        filter_details: r.opt_text()?,
+        setup_steps: r.opt_text()?,
+        claimed_totals: r.opt_text()?,
+    })
+}
+
+/// Creates a run in status `running`.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn create(
+    session: &mut Session,
+    project: ProjectId,
+    id: RunId,
+    new: &NewRun,
+    now: Timestamp,
+) -> Result<()> {
+    let t = &new.claimed;
+    session
+        .execute(
+            &INSERT,
+            args![
+                id, project, new.lane_id, &new.branch, &new.environment, new.start_time,
+                t.total_tests, t.passed_tests, t.failed_tests, t.timed_out_tests, t.interrupted_tests,
+                t.skipped_tests, t.did_not_run_tests, t.flaky_tests, new.is_full,
+                new.label.clone(), new.commit_sha.clone(), new.commit_message.clone(), new.author.clone(),
+                new.pull_request.clone(), new.ci_provider.clone(), new.build_url.clone(), new.planned_tests,
+                new.playwright_version.clone(), new.reporter_version.clone(), new.instance_id.clone(), now
+            ],
+        )
+        .await?;
+    let d = &new.details;
+    session
+        .execute(
+            &INSERT_DETAILS,
+            args![project, id, &d.metadata, d.filter_details.clone(), d.setup_steps.clone(), d.claimed_totals.clone()],
+        )
+        .await?;
+    ids::list(session, Listed::Run, project, &[id.get()]).await
+}
+
+/// Takes `count` consecutive ordinals and answers the first.
+///
+/// # Errors
+/// [`StoreError::RunFull`] when the run cannot hold that many more.
+pub async fn take_ordinals(session: &mut Session, project: ProjectId, run: RunId, count: usize) -> Result<i64> {
+    let count = i64::try_from(count).map_err(|_| StoreError::RunFull)?;
+    let first = session.one(&TAKE_ORDINALS, args![project, run, count]).await?.reader().int()?;
+    if first + count - 1 > callboard_domain::ids::MAX_EXECUTIONS_PER_RUN {
+        return Err(StoreError::RunFull);
+    }
+    Ok(first)
+}
+
+/// Writes status, totals and timing of a run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn update(session: &mut Session, run: &RunRow) -> Result<()> {
+    let t = &run.totals;
+    let browsers = serde_json::to_string(&run.browsers).map_err(|_| StoreError::Damaged("a list of browsers"))?;
+    session
+        .execute(
+            &UPDATE,
+            args![
+                run.project, run.id, run.status.as_str(), run.finished_at, run.duration_ms, run.totals_from_rows,
+                t.total_tests, t.passed_tests, t.failed_tests, t.timed_out_tests, t.interrupted_tests,
+                t.skipped_tests, t.did_not_run_tests, t.flaky_tests, run.tests_ms, run.wasted_ms,
+                run.avg_ms, run.p90_ms, browsers, run.updated_at
+            ],
+        )
+        .await?;
+    Ok(())
+}
+
+/// The run a start key belongs to.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn by_start_key(session: &mut Session, project: ProjectId, key: &[u8; 32]) -> Result<Option<RunId>> {
+    let row = session.first(&SLOT_BY_KEY, args![project, *key]).await?;
+    row.map(|row| row.reader().int().map(RunId)).transpose()
+}
+
+/// Records the slot of a batch; `false` when another caller took the start key
+/// first.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn add_finished_slot(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    start_key: Option<[u8; 32]>,
+    claimed_status: Option<RunStatus>,
+    duration_ms: Option<i64>,
+) -> Result<bool> {
+    let id = ids::allocate_one(session, Kind::Slot).await?;
+    let key = start_key.map(|key| key.to_vec());
+    let claimed = claimed_status.map(RunStatus::as_str);
+    let done = session
+        .execute(&INSERT_SLOT, args![id, project, run, 0_i64, key, claimed, duration_ms])
+        .await?;
+    Ok(done == 1)
+}
+
+/// The conditions of a list of runs that an index leads with.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// Only this branch (empty: runs without one).
+    pub branch: Option<String>,
+    /// Only this environment (empty: runs without one).
+    pub environment: Option<String>,
+    /// Only this status.
+    pub status: Option<RunStatus>,
+    /// Only commits beginning with this lower-case hex text.
+    pub commit_prefix: Option<String>,
+    /// Started at this moment or later.
+    pub from: Option<Timestamp>,
+    /// Started before this moment.
+    pub before: Option<Timestamp>,
+    /// Only full, or only partial runs.
+    pub is_full: Option<bool>,
+    /// Only runs that are final.
+    pub finished: bool,
+    /// Oldest first instead of newest first.
+    pub ascending: bool,
+    /// Key of the last row of the page before: start and id.
+    pub after: Option<(i64, i64)>,
+}
+
+/// A page of runs of one project, or of all projects, by start and id.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn list(
+    session: &mut Session,
+    project: Option<ProjectId>,
+    wanted: &RunFilter,
+    limit: i64,
+) -> Result<Vec<RunRow>> {
+    let backend = session.backend();
+    let filter = match project {
+        Some(project) => Filter::new(backend, select_run!("WHERE project_id = $1"), args![project]),
+        None => Filter::new(backend, select_run!("WHERE 1 = 1"), args![]),
+    };
+    let filter = filter
+        .and_if("branch = ?", wanted.branch.clone())
+        .and_if("environment = ?", wanted.environment.clone())
+        .and_if("status = ?", wanted.status.map(RunStatus::as_str))
+        .and_if("commit_sha >= ?", wanted.commit_prefix.clone())
+        .and_if("commit_sha < ?", wanted.commit_prefix.as_ref().map(|prefix| format!("{prefix}g")))
+        .and_if("order_at >= ?", wanted.from.map(Timestamp::millis))
+        .and_if("order_at < ?", wanted.before.map(Timestamp::millis))
+        .and_if("is_full = ?", wanted.is_full);
+    let filter = if wanted.finished {
+        filter.and("status NOT IN ('initializing', 'running', 'finalizing')", args![])
+    } else {
+        filter
+    };
+    let filter = match (wanted.after, wanted.ascending) {
+        (Some((at, id)), false) => filter.and("(order_at, id) < (?, ?)", args![at, id]),
+        (Some((at, id)), true) => filter.and("(order_at, id) > (?, ?)", args![at, id]),
+        (None, _) => filter,
+    };
+    let filter = if wanted.ascending {
+        filter.end("ORDER BY order_at, id LIMIT ?", args![limit])
+    } else {
+        filter.end("ORDER BY order_at DESC, id DESC LIMIT ?", args![limit])
+    };
+    session.list(filter).await?.iter().map(read).collect()
+}

@@ -1,0 +1,368 @@
+//! Test cases: the identity of a test across runs, and the attributes that
+//! its newest run mirrors onto it.
+
+use std::collections::HashMap;
+
+use callboard_domain::ids::{ProjectId, TestCaseId};
+use callboard_domain::time::Timestamp;
+
+use crate::db::{Bulk, Column, Row, Session, args, statements};
+use crate::ids::{self, Kind, Listed};
+use crate::{Result, StoreError};
+
+/// Between the describe titles of a stored suite path.
+pub const SUITE_SEPARATOR: char = '\u{1f}';
+
+/// What tells one test from another, with the attributes of this run.
+#[derive(Debug, Clone)]
+pub struct TestIdentity {
+    /// SHA-256 over file, describe path and title.
+    pub hash: [u8; 32],
+    /// Normalised path of the file.
+    pub file_path: String,
+    /// Describe titles, outermost first.
+    pub suite_path: Vec<String>,
+    /// Own title.
+    pub title: String,
+    /// Attributes told by this run.
+    pub meta: TestMeta,
+}
+
+/// Attributes a run tells about a test; the newest run wins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TestMeta {
+    /// Tags without `@`.
+    pub tags: Vec<String>,
+    /// Owner.
+    pub owner: Option<String>,
+    /// Priority word.
+    pub priority: Option<String>,
+    /// Feature.
+    pub feature: Option<String>,
+    /// Link to a description.
+    pub link: Option<String>,
+}
+
+/// A stored test case.
+#[derive(Debug, Clone)]
+pub struct TestCaseRow {
+    /// Id.
+    pub id: TestCaseId,
+    /// Project.
+    pub project: ProjectId,
+    /// Normalised path of the file.
+    pub file_path: String,
+    /// Describe titles, outermost first.
+    pub suite_path: Vec<String>,
+    /// Own title.
+    pub title: String,
+    /// Attributes of the newest run.
+    pub meta: TestMeta,
+    /// First seen.
+    pub created_at: Timestamp,
+}
+
+macro_rules! select_test_case {
+    ($tail:literal) => {
+        concat!(
+            "SELECT c.id, c.project_id, c.file_path, c.suite_path, c.title, c.tags, c.owner, c.priority, c.feature, \
+             c.link, c.created_at FROM test_cases c ",
+            $tail
+        )
+    };
+}
+
+statements! {
+    /// One test case.
+    BY_ID = select_test_case!("WHERE c.project_id = $1 AND c.id = $2");
+    /// Several test cases.
+    BY_IDS = select_test_case!("WHERE c.project_id = $1 AND c.id in_ints($2)");
+    /// What is stored of some identities. ix: test_cases_identity
+    BY_HASHES = "SELECT id, identity_hash, tags, owner, priority, feature, link, meta_at FROM test_cases \
+        WHERE project_id = $1 AND identity_hash in_bytes($2)";
+    /// Mirrors attributes of a newer run.
+    SET_META = "UPDATE test_cases SET tags = $3, owner = $4, priority = $5, feature = $6, link = $7, meta_at = $8 \
+        WHERE project_id = $1 AND id = $2 AND meta_at <= $8";
+    /// Forgets the tags of a test.
+    CLEAR_TAGS = "DELETE FROM test_case_tags WHERE project_id = $1 AND test_case_id = $2";
+    /// The tags, owners and features in use, most used first.
+    TAGS = "SELECT tag FROM test_case_tags WHERE project_id = $1 GROUP BY tag ORDER BY COUNT(*) DESC, tag LIMIT $2";
+    /// Owners in use. ix: test_cases_by_owner
+    OWNERS = "SELECT owner FROM test_cases WHERE project_id = $1 AND owner IS NOT NULL GROUP BY owner ORDER BY owner LIMIT $2";
+    /// Features in use.
+    FEATURES = "SELECT feature FROM test_cases WHERE project_id = $1 AND feature IS NOT NULL GROUP BY feature ORDER BY feature LIMIT $2";
+}
+
+static INSERT: Bulk = Bulk::new(
+    "test_cases::INSERT",
+    2,
+    "INSERT INTO test_cases (id, project_id, identity_hash, file_path, suite_path, title, search_text, tags, owner, \
+     priority, feature, link, meta_at, created_at) \
+     SELECT r.id, $1, r.identity_hash, r.file_path, r.suite_path, r.title, r.search_text, r.tags, r.owner, r.priority, \
+     r.feature, r.link, r.meta_at, $2 FROM",
+    &[
+        Column::Int("id"),
+        Column::Bytes("identity_hash"),
+        Column::Text("file_path"),
+        Column::Text("suite_path"),
+        Column::Text("title"),
+        Column::Text("search_text"),
+        Column::Text("tags"),
+        Column::Text("owner"),
+        Column::Text("priority"),
+        Column::Text("feature"),
+        Column::Text("link"),
+        Column::Int("meta_at"),
+    ],
+    "WHERE true ON CONFLICT (project_id, identity_hash) DO NOTHING",
+);
+static INSERT_TAGS: Bulk = Bulk::new(
+    "test_cases::INSERT_TAGS",
+    1,
+    "INSERT INTO test_case_tags (project_id, tag, test_case_id) SELECT $1, r.tag, r.test_case_id FROM",
+    &[Column::Text("tag"), Column::Int("test_case_id")],
+    "WHERE true ON CONFLICT DO NOTHING",
+);
+
+pub(crate) static BULKS: &[&Bulk] = &[&INSERT, &INSERT_TAGS];
+
+fn read(row: &Row) -> Result<TestCaseRow> {
+    let mut r = row.reader();
+    Ok(TestCaseRow {
+        id: TestCaseId(r.int()?),
+        project: ProjectId(r.int()?),
+        file_path: r.text()?,
+        suite_path: split_suite_path(&r.text()?),
+        title: r.text()?,
+        meta: TestMeta {
+            tags: read_tags(&r.text()?)?,
+            owner: r.opt_text()?,
+            priority: r.opt_text()?,
+            feature: r.opt_text()?,
+            link: r.opt_text()?,
+        },
+        created_at: r.time()?,
+    })
+}
+
+fn read_tags(text: &str) -> Result<Vec<String>> {
+    serde_json::from_str(text).map_err(|_| StoreError::Damaged("a list of tags"))
+}
+
+fn write_tags(tags: &[String]) -> Result<String> {
+    serde_json::to_string(tags).map_err(|_| StoreError::Damaged("a list of tags"))
+}
+
+fn split_suite_path(text: &str) -> Vec<String> {
+    if text.is_empty() { Vec::new() } else { text.split(SUITE_SEPARATOR).map(str::to_owned).collect() }
+}
+
+/// The test cases of a batch.
+#[derive(Debug, Default)]
+pub struct Resolved {
+    /// Id by identity hash.
+    pub ids: HashMap<[u8; 32], TestCaseId>,
+    /// How many were new.
+    pub created: usize,
+}
+
+/// Finds the test cases of a batch and creates the missing ones. `at` is the
+/// start of the run: attributes are mirrored only from runs at least as new as
+/// the one that set them last. `identities` must be free of repeats.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn resolve(
+    session: &mut Session,
+    project: ProjectId,
+    mut identities: Vec<TestIdentity>,
+    at: Timestamp,
+    now: Timestamp,
+) -> Result<Resolved> {
+    // Writers of the same tests take their locks in one order.
+    identities.sort_unstable_by_key(|identity| identity.hash);
+    let mut resolved = Resolved::default();
+    let mut changed = Vec::new();
+    let hashes = identities.iter().map(|identity| identity.hash.to_vec()).collect();
+    let stored = read_stored(session, project, hashes).await?;
+    let mut missing = Vec::new();
+    for identity in identities {
+        match stored.get(&identity.hash) {
+            Some(known) => {
+                resolved.ids.insert(identity.hash, known.id);
+                if known.meta_at <= at && known.meta != identity.meta {
+                    changed.push((known.id, identity.meta));
+                }
+            }
+            None => missing.push(identity),
+        }
+    }
+    if !missing.is_empty() {
+        resolved.created = create(session, project, &missing, at, now, &mut resolved.ids).await?;
+    }
+    for (id, meta) in changed {
+        set_meta(session, project, id, &meta, at).await?;
+    }
+    Ok(resolved)
+}
+
+struct Stored {
+    id: TestCaseId,
+    meta: TestMeta,
+    meta_at: Timestamp,
+}
+
+async fn read_stored(
+    session: &mut Session,
+    project: ProjectId,
+    hashes: Vec<Vec<u8>>,
+) -> Result<HashMap<[u8; 32], Stored>> {
+    let rows = session.all(&BY_HASHES, args![project, hashes]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            let id = TestCaseId(r.int()?);
+            let hash = r.bytes()?.try_into().map_err(|_| StoreError::Damaged("an identity hash"))?;
+            let meta = TestMeta {
+                tags: read_tags(&r.text()?)?,
+                owner: r.opt_text()?,
+                priority: r.opt_text()?,
+                feature: r.opt_text()?,
+                link: r.opt_text()?,
+            };
+            Ok((hash, Stored { id, meta, meta_at: r.time()? }))
+        })
+        .collect()
+}
+
+async fn create(
+    session: &mut Session,
+    project: ProjectId,
+    missing: &[TestIdentity],
+    at: Timestamp,
+    now: Timestamp,
+    ids: &mut HashMap<[u8; 32], TestCaseId>,
+) -> Result<usize> {
+    let fresh = ids::allocate(session, Kind::TestCase, missing.len()).await?;
+    let mut rows = INSERT.rows();
+    for (id, identity) in fresh.iter().zip(missing) {
+        let suite_path = identity.suite_path.join(&SUITE_SEPARATOR.to_string());
+        let search_text =
+            format!("{} {} {}", identity.title, identity.file_path, identity.suite_path.join(" ")).to_lowercase();
+        rows.push([
+            (*id).into(),
+            identity.hash.into(),
+            (&identity.file_path).into(),
+            suite_path.into(),
+            (&identity.title).into(),
+            search_text.into(),
+            write_tags(&identity.meta.tags)?.into(),
+            identity.meta.owner.clone().into(),
+            identity.meta.priority.clone().into(),
+            identity.meta.feature.clone().into(),
+            identity.meta.link.clone().into(),
+            at.into(),
+        ]);
+    }
+    session.execute_bulk(&INSERT, args![project, now], rows).await?;
+    // A concurrent run may have created some of them first: what is stored counts.
+    let hashes = missing.iter().map(|identity| identity.hash.to_vec()).collect();
+    let stored = read_stored(session, project, hashes).await?;
+    let mut created = Vec::new();
+    let mut tags = INSERT_TAGS.rows();
+    for (id, identity) in fresh.iter().zip(missing) {
+        let known = stored.get(&identity.hash).ok_or(StoreError::Damaged("a test case was not stored"))?;
+        ids.insert(identity.hash, known.id);
+        if known.id.get() == *id {
+            created.push(*id);
+            for tag in &identity.meta.tags {
+                tags.push([tag.into(), (*id).into()]);
+            }
+        }
+    }
+    session.execute_bulk(&INSERT_TAGS, args![project], tags).await?;
+    ids::list(session, Listed::TestCase, project, &created).await?;
+    Ok(created.len())
+}
+
+async fn set_meta(
+    session: &mut Session,
+    project: ProjectId,
+    id: TestCaseId,
+    meta: &TestMeta,
+    at: Timestamp,
+) -> Result<()> {
+    let done = session
+        .execute(
+            &SET_META,
+            args![
+                project,
+                id,
+                write_tags(&meta.tags)?,
+                meta.owner.clone(),
+                meta.priority.clone(),
+                meta.feature.clone(),
+                meta.link.clone(),
+                at
+            ],
+        )
+        .await?;
+    if done == 1 {
+        session.execute(&CLEAR_TAGS, args![project, id]).await?;
+        let mut tags = INSERT_TAGS.rows();
+        for tag in &meta.tags {
+            tags.push([tag.into(), id.get().into()]);
+        }
+        session.execute_bulk(&INSERT_TAGS, args![project], tags).await?;
+    }
+    Ok(())
+}
+
+/// One test case.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn get(session: &mut Session, project: ProjectId, id: TestCaseId) -> Result<Option<TestCaseRow>> {
+    session.first(&BY_ID, args![project, id]).await?.as_ref().map(read).transpose()
+}
+
+/// Several test cases of a project by id.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn get_many(
+    session: &mut Session,
+    project: ProjectId,
+    mut ids: Vec<i64>,
+) -> Result<HashMap<TestCaseId, TestCaseRow>> {
+    ids.sort_unstable();
+    ids.dedup();
+    let rows = session.all(&BY_IDS, args![project, ids]).await?;
+    rows.iter().map(|row| read(row).map(|case| (case.id, case))).collect()
+}
+
+/// The words by which the tests of a project can be filtered.
+#[derive(Debug, Clone)]
+pub struct Facets {
+    /// Tags, most used first.
+    pub tags: Vec<String>,
+    /// Owners.
+    pub owners: Vec<String>,
+    /// Features.
+    pub features: Vec<String>,
+}
+
+/// Tags, owners and features in use, at most `limit` of each.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn facets(session: &mut Session, project: ProjectId, limit: i64) -> Result<Facets> {
+    let mut lists = Vec::with_capacity(3);
+    for statement in [&TAGS, &OWNERS, &FEATURES] {
+        let rows = session.all(statement, args![project, limit]).await?;
+        lists.push(rows.iter().map(|row| row.reader().text()).collect::<Result<Vec<_>>>()?);
+    }
+    let [tags, owners, features] =
+        <[Vec<String>; 3]>::try_from(lists).map_err(|_| StoreError::Damaged("facets"))?;
+    Ok(Facets { tags, owners, features })
+}

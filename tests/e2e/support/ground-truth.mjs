@@ -1,0 +1,33 @@
+/**
+ * What really happened, from Playwright's own JSON report: one entry per test and
+ * browser project, with its attempts and the files it left.
+ */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { shopDir } from './playwright-run.mjs';
+import { sha256 } from './service.mjs';
+
+export function readGroundTruth() {
+  const report = JSON.parse(readFileSync(path.join(shopDir, 'test-results/results.json'), 'utf8'));
+  return report.suites.flatMap((suite) => testsOf(suite));
+}
+
+function testsOf(suite) {
+  return [
+    ...suite.specs.flatMap((spec) => spec.tests.map((test) => ({
+      title: spec.title,
+      project: test.projectName,
+      location: `tests/${path.basename(spec.file)}:${spec.line}:${spec.column}`,
+      flaky: test.status === 'flaky',
+      attempts: test.results.map((result) => ({ retry: result.retry, status: result.status })),
+      files: test.results.flatMap((result) => result.attachments
+        .filter(({ name }) => !name.startsWith('_'))
+        .map((attachment) => ({
+          retry: result.retry,
+          name: attachment.name,
+          sha256: sha256(attachment.path ? readFileSync(attachment.path) : Buffer.from(attachment.body, 'base64')),
+        }))),
+    }))),
+    ...(suite.suites ?? []).flatMap((child) => testsOf(child)),
+  ];
+}

@@ -1,0 +1,44 @@
+/** Reads the service under test over REST: `CALLBOARD_URL`, and `CALLBOARD_API_KEY` where it asks for one. */
+import { createHash } from 'node:crypto';
+
+export const serviceUrl = process.env.CALLBOARD_URL?.replace(/\/+$/, '');
+const apiKey = process.env.CALLBOARD_API_KEY;
+
+/** Variables that tell the reporter where to send a run. */
+export function reporterEnvironment() {
+  return { SERVICE_URL: serviceUrl, ...(apiKey ? { SERVICE_API_KEY: apiKey } : {}) };
+}
+
+export async function get(path) {
+  const url = new URL(path, serviceUrl);
+  const own = url.origin === new URL(serviceUrl).origin;
+  return await fetch(url, { headers: own && apiKey ? { authorization: `Bearer ${apiKey}` } : {} });
+}
+
+export async function getJson(path) {
+  const response = await get(path);
+  const body = await response.text();
+  if (!response.ok) throw new Error(`GET ${path} answered ${response.status}: ${body.slice(0, 500)}`);
+  return JSON.parse(body);
+}
+
+export async function getBytes(path) {
+  const response = await get(path);
+  if (!response.ok) throw new Error(`GET ${path} answered ${response.status}`);
+  return Buffer.from(await response.arrayBuffer());
+}
+
+/** Every item of a list, page by page. */
+export async function getAll(path) {
+  const items = [];
+  for (let cursor = null; ;) {
+    const page = await getJson(cursor === null ? path : `${path}${path.includes('?') ? '&' : '?'}cursor=${encodeURIComponent(cursor)}`);
+    items.push(...page.items);
+    cursor = page.nextCursor ?? null;
+    if (cursor === null) return items;
+  }
+}
+
+export function sha256(bytes) {
+  return createHash('sha256').update(bytes).digest('hex');
+}

@@ -1,0 +1,349 @@
+//! Fresh databases: a file for SQLite, and for PostgreSQL a database of its
+//! own per test, copied from a migrated template and dropped afterwards.
+//!
+//! Names are unique across processes and machines, so tests run side by side
+//! on one server. What a killed test leaves behind is removed by later ones.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use callboard_store::{Backend, Store, StoreConfig};
+use futures::FutureExt;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
+use tempfile::TempDir;
+
+/// Servers that are tried when `TEST_DATABASE_URL` is not set.
+const USUAL_SERVERS: [&str; 3] = [
+    "postgres://postgres@127.0.0.1:5432/postgres",
+    "postgres://postgres@localhost/postgres?host=/var/run/postgresql",
+    "postgres://localhost/postgres?host=/var/run/postgresql",
+];
+/// Test databases begin with this, followed by the second of their making.
+const PREFIX: &str = "callboard_test_";
+/// No test runs this long: an older database belongs to a killed one.
+const ABANDONED_AFTER_SECONDS: u64 = 2 * 60 * 60;
+/// Serialises the making of the template; any number that is ours.
+const TEMPLATE_LOCK: i64 = 0x0063_6262_7465_7374;
+/// Enough for one test, few enough for many tests on one server.
+const CONNECTIONS: u32 = 4;
+
+/// A database for one test, and a folder for files beside it. Dropping it
+/// removes both.
+#[derive(Debug)]
+pub struct TestDatabase {
+    backend: Backend,
+    url: String,
+    folder: TempDir,
+    drop_on: Option<PgConnectOptions>,
+}
+
+impl TestDatabase {
+    /// A migrated database of an engine.
+    ///
+    /// # Errors
+    /// When there is no PostgreSQL server to test with, or it refuses.
+    pub async fn fresh(backend: Backend) -> Result<Self> {
+        match backend {
+            Backend::Sqlite => {
+                let database = Self::empty(backend).await?;
+                let store = database.store().await?;
+                store.migrate().await?;
+                store.db().close().await;
+                Ok(database)
+            }
+            Backend::Postgres => {
+                let server = Server::find().await?;
+                let template = server.template().await?;
+                Self::create(&server, &format!(" TEMPLATE {template}")).await
+            }
+        }
+    }
+
+    /// A database without any table.
+    ///
+    /// # Errors
+    /// As [`TestDatabase::fresh`].
+    pub async fn empty(backend: Backend) -> Result<Self> {
+        match backend {
+            Backend::Sqlite => {
+                let folder = tempfile::tempdir()?;
+                let url = format!("sqlite://{}", folder.path().join("callboard.db").display());
+                Ok(Self { backend, url, folder, drop_on: None })
+            }
+            Backend::Postgres => Self::create(&Server::find().await?, "").await,
+        }
+    }
+
+    async fn create(server: &Server, options: &str) -> Result<Self> {
+        let name = unique_name()?;
+        server.run(&format!("CREATE DATABASE {name}{options}")).await?;
+        Ok(Self {
+            backend: Backend::Postgres,
+            url: server.url_of(&name)?,
+            folder: tempfile::tempdir()?,
+            drop_on: Some(server.options.clone().database(&name)),
+        })
+    }
+
+    /// The engine.
+    #[must_use]
+    pub const fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// Its address, for `SERVICE_DATABASE_URL`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The address of a folder for files, for `SERVICE_STORAGE_URL`.
+    #[must_use]
+    pub fn storage_url(&self) -> String {
+        format!("file://{}", self.folder.path().join("objects").display())
+    }
+
+    /// Opens a store over the database and the folder.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub async fn store(&self) -> Result<Store> {
+        let config = StoreConfig {
+            database_url: self.url.clone(),
+            storage_url: self.storage_url(),
+            s3_endpoint: None,
+            max_connections: CONNECTIONS,
+        };
+        Ok(Store::connect(&config).await?)
+    }
+
+    /// Lets a PostgreSQL database outlive this value and returns its address;
+    /// [`drop_database`] removes it.
+    #[must_use]
+    pub fn keep(mut self) -> String {
+        self.drop_on = None;
+        self.url.clone()
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        let Some(options) = self.drop_on.take() else { return };
+        // A destructor cannot await, and the test's own runtime may be ending.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(drop_by_options(&options))
+        });
+        if !matches!(dropped.join(), Ok(Ok(()))) {
+            eprintln!("the test database {} could not be dropped; a later test removes it", self.url);
+        }
+    }
+}
+
+/// Runs a test on a fresh database of each engine.
+///
+/// # Panics
+/// When the test does, after saying on which engine; or when there is no
+/// database to run it on.
+pub async fn for_each_database<F>(test: F)
+where
+    F: AsyncFn(&TestDatabase),
+{
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        let database = match TestDatabase::fresh(backend).await {
+            Ok(database) => database,
+            Err(error) => panic!("no {backend:?} database to test with: {error:#}"),
+        };
+        let outcome = std::panic::AssertUnwindSafe(test(&database)).catch_unwind().await;
+        if let Err(panic) = outcome {
+            eprintln!("this test failed on {backend:?}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// The address of the PostgreSQL server tests use: `TEST_DATABASE_URL`, else
+/// the first usual one on which databases may be created.
+///
+/// # Errors
+/// A sentence that says which servers were tried and what each said.
+pub async fn server_url() -> Result<String> {
+    Ok(Server::find().await?.url)
+}
+
+/// Drops a database that [`TestDatabase::keep`] left.
+///
+/// # Errors
+/// When the address is not one of a test database, or the server refuses.
+pub async fn drop_database(url: &str) -> Result<()> {
+    let options: PgConnectOptions = url.parse()?;
+    let name = options.get_database().unwrap_or_default();
+    if !name.starts_with(PREFIX) {
+        bail!("{name:?} is not the name of a test database");
+    }
+    drop_by_options(&options).await
+}
+
+async fn drop_by_options(options: &PgConnectOptions) -> Result<()> {
+    let name = options.get_database().unwrap_or_default().to_owned();
+    let server = Server { url: String::new(), options: options.clone().database("postgres") };
+    server.run(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await
+}
+
+struct Server {
+    url: String,
+    options: PgConnectOptions,
+}
+
+impl Server {
+    async fn find() -> Result<Self> {
+        if let Ok(given) = std::env::var("TEST_DATABASE_URL") {
+            return Self::usable(&given).await.context("TEST_DATABASE_URL does not name a usable PostgreSQL server");
+        }
+        let mut refusals = Vec::new();
+        for url in USUAL_SERVERS {
+            match Self::usable(url).await {
+                Ok(server) => return Ok(server),
+                Err(error) => refusals.push(format!("{url}: {error:#}")),
+            }
+        }
+        bail!(
+            "no PostgreSQL server to test with; set TEST_DATABASE_URL to one on which databases may be created. \
+             Tried: {}",
+            refusals.join("; ")
+        )
+    }
+
+    async fn usable(url: &str) -> Result<Self> {
+        let options: PgConnectOptions = url.parse()?;
+        let server = Self { url: url.to_owned(), options: options.disable_statement_logging() };
+        let mut connection = server.connect().await?;
+        let may_create: bool =
+            sqlx::query_scalar("SELECT rolcreatedb OR rolsuper FROM pg_roles WHERE rolname = current_user")
+                .fetch_one(&mut connection)
+                .await?;
+        connection.close().await?;
+        if may_create { Ok(server) } else { bail!("the account may not create databases") }
+    }
+
+    async fn connect(&self) -> Result<PgConnection> {
+        Ok(PgConnection::connect_with(&self.options).await?)
+    }
+
+    async fn run(&self, statement: &str) -> Result<()> {
+        let mut connection = self.connect().await?;
+        connection.execute(AssertSqlSafe(statement.to_owned())).await?;
+        connection.close().await?;
+        Ok(())
+    }
+
+    /// The address of a database on this server: the same with another name.
+    fn url_of(&self, name: &str) -> Result<String> {
+        let mut url = url::Url::parse(&self.url)?;
+        url.set_path(name);
+        Ok(url.into())
+    }
+
+    /// The name of a database that has every migration of this build. The
+    /// first process that needs it makes it while the others wait.
+    async fn template(&self) -> Result<String> {
+        let name = format!("callboard_template_{:016x}", migrations_hash()?);
+        let mut connection = self.connect().await?;
+        sqlx::query("SELECT pg_advisory_lock($1)").bind(TEMPLATE_LOCK).execute(&mut connection).await?;
+        let existing: Option<i32> = sqlx::query_scalar("SELECT 1 FROM pg_database WHERE datname = $1")
+            .bind(&name)
+            .fetch_optional(&mut connection)
+            .await?;
+        if existing.is_none() {
+            self.drop_abandoned(&mut connection).await?;
+            let unfinished = TestDatabase::create(self, "").await?;
+            let store = unfinished.store().await?;
+            store.migrate().await?;
+            store.db().close().await;
+            let from = unfinished.drop_on.as_ref().and_then(|options| options.get_database()).unwrap_or_default();
+            connection.execute(AssertSqlSafe(format!("ALTER DATABASE {from} RENAME TO {name}"))).await?;
+            let _ = unfinished.keep();
+        }
+        // Closing the session gives the lock back.
+        connection.close().await?;
+        Ok(name)
+    }
+
+    /// Drops what killed tests left: databases whose second of making, which
+    /// is in their name, is long ago.
+    async fn drop_abandoned(&self, connection: &mut PgConnection) -> Result<()> {
+        let names: Vec<String> = sqlx::query_scalar("SELECT datname FROM pg_database WHERE datname LIKE $1")
+            .bind(format!("{PREFIX}%"))
+            .fetch_all(&mut *connection)
+            .await?;
+        let oldest = now_seconds()?.saturating_sub(ABANDONED_AFTER_SECONDS);
+        for name in names {
+            let made = name[PREFIX.len()..].split('_').next().and_then(|second| second.parse::<u64>().ok());
+            if made.is_some_and(|made| made < oldest) {
+                connection.execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn now_seconds() -> Result<u64> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs())
+}
+
+fn unique_name() -> Result<String> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    Ok(format!("{PREFIX}{}_{nanos:x}_{}_{number}", now_seconds()?, std::process::id()))
+}
+
+/// Two builds with the same migrations share a template.
+fn migrations_hash() -> Result<u64> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../migrations/postgres");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .with_context(|| format!("cannot read {folder}"))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        std::fs::read(file)?.hash(&mut hasher);
+    }
+    Ok(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn every_test_has_a_migrated_database_of_its_own() {
+        for_each_database(async |database| {
+            let store = database.store().await.unwrap();
+            assert!(store.schema_is_current().await.unwrap());
+            let other = TestDatabase::fresh(database.backend()).await.unwrap();
+            assert_ne!(other.url(), database.url());
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_dropped_test_database_is_gone() {
+        let database = TestDatabase::fresh(Backend::Postgres).await.unwrap();
+        let url = database.url().to_owned();
+        let open = database.store().await.unwrap();
+        drop(database);
+        drop(open);
+        let options: PgConnectOptions = url.parse().unwrap();
+        assert!(PgConnection::connect_with(&options).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn only_test_databases_can_be_dropped_by_address() {
+        assert!(drop_database("postgres://postgres@127.0.0.1/postgres").await.is_err());
+    }
+}

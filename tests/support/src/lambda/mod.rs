@@ -1,0 +1,141 @@
+//! One function as its platform runs it: its binary as a child process, an
+//! emulated Lambda runtime API that hands it events, and HTTP API events
+//! (payload format 2.0) made of requests.
+//!
+//! As on the platform, an instance handles one event at a time, a request and
+//! an answer may have 6 MB, and an answer may take 30 seconds.
+
+mod event;
+mod runtime_api;
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+
+use crate::process::Process;
+use crate::{Answer, Settings};
+use runtime_api::{Outcome, RuntimeApi};
+
+/// Largest event and largest answer.
+const MAX_PAYLOAD_BYTES: usize = 6 * 1024 * 1024;
+/// How long the gateway waits for an answer.
+const GATEWAY_PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A running function instance.
+#[derive(Debug)]
+pub struct Function {
+    name: String,
+    process: Mutex<Process>,
+    runtime: RuntimeApi,
+}
+
+impl Function {
+    /// Starts `callboard-<name>` under an emulated runtime API. It may still
+    /// be initialising, or refuse to, when this returns.
+    ///
+    /// # Errors
+    /// When the binary was not built or does not start.
+    pub async fn start(name: &str, settings: &Settings) -> Result<Self> {
+        let runtime = RuntimeApi::start().await?;
+        let mut settings = settings.clone();
+        let function_name = format!("callboard-{name}");
+        settings.extend(
+            [
+                ("AWS_LAMBDA_RUNTIME_API", runtime.address()),
+                ("AWS_LAMBDA_FUNCTION_NAME", &function_name),
+                ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"),
+                ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512"),
+                ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"),
+                ("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/callboard"),
+                ("AWS_LAMBDA_LOG_STREAM_NAME", "test"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+        );
+        let process = Process::start(&function_name, &settings)?;
+        Ok(Self { name: function_name, process: Mutex::new(process), runtime })
+    }
+
+    /// Waits until it asks for its first event and returns how long that took
+    /// since this call.
+    ///
+    /// # Errors
+    /// When it ends instead; its output is in the message.
+    pub async fn ready(&self) -> Result<Duration> {
+        let started = Instant::now();
+        while !self.runtime.has_asked() {
+            self.still_runs()?;
+            ensure!(started.elapsed() < GATEWAY_PATIENCE, "{} did not initialise:\n{}", self.name, self.output());
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(started.elapsed())
+    }
+
+    /// Sends a request as the event of a route such as `GET /api/health` or
+    /// `$default`, and reads its answer.
+    ///
+    /// # Errors
+    /// When the function ends, reports an error, or answers what the gateway
+    /// could not pass on.
+    pub async fn invoke(&self, route_key: &str, request: &http::Request<Bytes>) -> Result<Answer> {
+        let event = serde_json::to_vec(&event::of_request(route_key, request)?)?;
+        ensure!(event.len() <= MAX_PAYLOAD_BYTES, "the event has {} bytes, the platform takes 6 MB", event.len());
+        let mut outcome = self.runtime.send(event);
+        let started = Instant::now();
+        loop {
+            match tokio::time::timeout(PAUSE, &mut outcome).await {
+                Ok(Ok(Outcome::Answered(payload))) => {
+                    ensure!(
+                        payload.len() <= MAX_PAYLOAD_BYTES,
+                        "the answer has {} bytes, the platform takes 6 MB",
+                        payload.len()
+                    );
+                    return event::into_answer(&payload, request.method())
+                        .with_context(|| format!("{} answered something that is no HTTP answer", self.name));
+                }
+                Ok(Ok(Outcome::Failed(report))) => bail!("{} reported an error: {report}", self.name),
+                Ok(Err(_)) => bail!("the runtime API ended"),
+                Err(_) => self.still_runs()?,
+            }
+            ensure!(
+                started.elapsed() < GATEWAY_PATIENCE,
+                "{} did not answer within {GATEWAY_PATIENCE:?}; it printed:\n{}",
+                self.name,
+                self.output()
+            );
+        }
+    }
+
+    /// Waits until a function that refuses to start has ended; its exit code
+    /// and what it printed.
+    ///
+    /// # Errors
+    /// When it still runs after 30 seconds.
+    pub async fn refusal(self) -> Result<(Option<i32>, String)> {
+        let mut process = self.process.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let status = process.end().await?;
+        // What it printed last may still be in the pipe.
+        tokio::time::sleep(PAUSE * 5).await;
+        Ok((status.code(), process.output()))
+    }
+
+    /// What it has printed so far.
+    #[must_use]
+    pub fn output(&self) -> String {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner).output()
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(report) = self.runtime.initialisation_error() {
+            bail!("{} reported that it cannot start: {report}", self.name);
+        }
+        if let Some(status) = process.ended()? {
+            bail!("{} ended with {status}; it printed:\n{}", self.name, process.output());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! What the tests of the whole service share.
+//!
+//! Lives here: fresh databases on both engines, an S3 server in the test
+//! process, the service in the process or as a child process, and functions
+//! under an emulated Lambda runtime. Everything started here ends when it is
+//! dropped. Must not live here: assertions about answers; they belong to the
+//! tests that make them.
+//!
+//! Nothing here changes the environment of the test process, because tests
+//! run side by side in it. What reads the environment (bucket credentials,
+//! the settings of a service) is started as a child process with its own:
+//! `Service` keeps files in a folder, `Process` and `Function` can use S3.
+
+pub mod client;
+pub mod databases;
+pub mod lambda;
+pub mod process;
+pub mod s3;
+pub mod service;
+
+pub use client::{Answer, Client};
+pub use databases::{TestDatabase, for_each_database};
+pub use lambda::Function;
+pub use process::{Process, Runner};
+pub use s3::S3Server;
+pub use service::Service;
+
+/// Names and values of environment variables for a child process.
+pub type Settings = Vec<(String, String)>;

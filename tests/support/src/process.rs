@@ -1,0 +1,207 @@
+//! The binaries of this workspace as child processes, each with an
+//! environment of its own. Dropping one kills it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+
+use crate::{Client, Settings};
+
+/// How long a process may take to start or to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A running binary of this workspace.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    output: Arc<Mutex<String>>,
+    /// Its working folder, so that defaults under `.data` stay out of the tree.
+    _folder: TempDir,
+}
+
+impl Process {
+    /// Starts `callboard` (the local runner) or `callboard-<function>` with
+    /// these variables and none of the test's own `SERVICE_` and `AWS_` ones.
+    ///
+    /// # Errors
+    /// When the binary was not built or does not start.
+    pub fn start(name: &str, settings: &Settings) -> Result<Self> {
+        let path = binary(name)?;
+        let folder = tempfile::tempdir()?;
+        let mut command = Command::new(&path);
+        for (variable, _) in std::env::vars_os() {
+            let text = variable.to_string_lossy();
+            if text.starts_with("SERVICE_") || text.starts_with("AWS_") || text == "PORT" {
+                command.env_remove(&variable);
+            }
+        }
+        let mut child = command
+            .envs(settings.iter().map(|(name, value)| (name, value)))
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", path.display()))?;
+        let output = Arc::new(Mutex::new(String::new()));
+        collect(child.stdout.take(), &output);
+        collect(child.stderr.take(), &output);
+        Ok(Self { name: name.to_owned(), child, output, _folder: folder })
+    }
+
+    /// What it has printed so far, both streams together.
+    #[must_use]
+    pub fn output(&self) -> String {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How it ended; `None` while it runs.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// Waits until it ends by itself.
+    ///
+    /// # Errors
+    /// When it still runs after 30 seconds.
+    pub async fn end(&mut self) -> Result<ExitStatus> {
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
+            if let Some(status) = self.ended()? {
+                return Ok(status);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        bail!("{} still runs after {PATIENCE:?}; it printed:\n{}", self.name, self.output())
+    }
+
+    /// Resident memory in bytes, as the system counts it.
+    ///
+    /// # Errors
+    /// On a system without `/proc`, or after the process ended.
+    pub fn resident_bytes(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+        Ok(kib * 1024)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- output of {}\n{}---", self.name, self.output());
+        }
+    }
+}
+
+/// Reads a stream to its end in a thread, so that the process never waits for
+/// a full pipe.
+fn collect(stream: Option<impl Read + Send + 'static>, output: &Arc<Mutex<String>>) {
+    let Some(stream) = stream else { return };
+    let output = Arc::clone(output);
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(stream);
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+            output.lock().unwrap_or_else(PoisonError::into_inner).push_str(&String::from_utf8_lossy(&line));
+            line.clear();
+        }
+    });
+}
+
+/// The path of a binary: beside the folder of the running test.
+fn binary(name: &str) -> Result<PathBuf> {
+    let test = std::env::current_exe()?;
+    let folder = test.ancestors().find(|folder| folder.ends_with("deps")).and_then(|deps| deps.parent());
+    let path = folder.or_else(|| test.parent()).context("this test has no folder")?.join(name);
+    ensure!(path.is_file(), "{} is missing: build it first with `cargo build --workspace --bins`", path.display());
+    Ok(path)
+}
+
+/// The local runner as a process, listening.
+#[derive(Debug)]
+pub struct Runner {
+    client: Client,
+    process: Process,
+}
+
+impl Runner {
+    /// Starts it on a free port and waits until it answers.
+    ///
+    /// # Errors
+    /// When it ends instead, or does not answer within 30 seconds; its output
+    /// is in the message.
+    pub async fn start(settings: &Settings) -> Result<Self> {
+        let mut settings = settings.clone();
+        settings.push(("SERVICE_PORT".to_owned(), "0".to_owned()));
+        let mut process = Process::start("callboard", &settings)?;
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
+            if let Some(status) = process.ended()? {
+                bail!("callboard ended with {status} instead of listening; it printed:\n{}", process.output());
+            }
+            if let Some(base_url) = listening_address(&process.output()) {
+                let client = Client::new(base_url)?;
+                if client.get("/api/health?probe=live").await.is_ok_and(|answer| answer.status.is_success()) {
+                    return Ok(Self { client, process });
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        bail!("callboard did not answer within {PATIENCE:?}; it printed:\n{}", process.output())
+    }
+
+    /// A client of it.
+    #[must_use]
+    pub const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Its process.
+    #[must_use]
+    pub const fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}
+
+/// The first local address with a port in what a process printed.
+fn listening_address(output: &str) -> Option<String> {
+    output.split("http://").skip(1).find_map(|rest| {
+        let (host, after) = rest.split_once(':')?;
+        let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+        let is_local = matches!(host, "127.0.0.1" | "localhost");
+        (is_local && digits.parse::<u16>().is_ok_and(|port| port > 0)).then(|| format!("http://127.0.0.1:{digits}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_read_from_what_the_runner_prints() {
+        let output = "docs at http://example.org:80/\ndashboard  http://localhost:41573/\nmcp http://localhost:1/mcp\n";
+        assert_eq!(listening_address(output).as_deref(), Some("http://127.0.0.1:41573"));
+        assert_eq!(listening_address("listening on http://127.0.0.1:0"), None);
+    }
+
+    #[test]
+    fn a_missing_binary_is_named_with_the_command_that_builds_it() {
+        let error = Process::start("callboard-nothing", &Settings::new()).unwrap_err().to_string();
+        assert!(error.contains("callboard-nothing is missing") && error.contains("cargo build"), "{error}");
+    }
+}

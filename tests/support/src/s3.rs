@@ -1,0 +1,103 @@
+//! A real S3 API server in the test process, over a temporary folder. It
+//! verifies signatures, so a request with wrong credentials fails here as it
+//! would at a provider.
+
+use anyhow::Result;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use s3s::auth::SimpleAuth;
+use s3s::service::{S3Service, S3ServiceBuilder};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::Settings;
+
+const BUCKET: &str = "callboard";
+const ACCESS_KEY: &str = "test-access-key";
+const SECRET_KEY: &str = "test-secret-key";
+
+/// A running S3 server with one bucket. Dropping it ends it.
+#[derive(Debug)]
+pub struct S3Server {
+    endpoint: String,
+    folder: TempDir,
+    accepting: JoinHandle<()>,
+}
+
+impl S3Server {
+    /// Starts a server on a free port.
+    ///
+    /// # Errors
+    /// When no port or folder can be had.
+    pub async fn start() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        // In this server a bucket is a folder.
+        std::fs::create_dir(folder.path().join(BUCKET))?;
+        let files = s3s_fs::FileSystem::new(folder.path()).map_err(|error| anyhow::anyhow!("{error:?}"))?;
+        let mut service = S3ServiceBuilder::new(files);
+        service.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let endpoint = format!("http://{}", listener.local_addr()?);
+        let accepting = tokio::spawn(accept(listener, service.build()));
+        Ok(Self { endpoint, folder, accepting })
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// What a service needs in its environment to use this server.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        [
+            ("SERVICE_STORAGE_URL", format!("s3://{BUCKET}/results").as_str()),
+            ("SERVICE_S3_ENDPOINT", &self.endpoint),
+            ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
+            ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
+            ("AWS_REGION", "us-east-1"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+    }
+
+    /// Keys of the bucket, sorted.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn keys(&self) -> Result<Vec<String>> {
+        let bucket = self.folder.path().join(BUCKET);
+        let mut keys = Vec::new();
+        let mut folders = vec![bucket.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    keys.push(path.strip_prefix(&bucket)?.display().to_string());
+                }
+            }
+        }
+        keys.sort();
+        Ok(keys)
+    }
+}
+
+impl Drop for S3Server {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, service: S3Service) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let service = service.clone();
+        tokio::spawn(async move {
+            // A connection that breaks is the client's to notice.
+            let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
