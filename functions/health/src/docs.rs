@@ -39,12 +39,16 @@ pub(crate) async fn asset(Tail(name): Tail, headers: HeaderMap) -> Result<Respon
     let mut response = match name.as_str() {
         "docs.js" => tagged(
             &headers,
-            "text/javascript",
+            "text/javascript; charset=utf-8",
             Bytes::from_static(SCRIPT.as_bytes()),
         ),
-        "docs.css" => tagged(&headers, "text/css", Bytes::from_static(STYLE.as_bytes())),
-        "swagger-ui.css" => viewer_file(&headers, &name, "text/css")?,
-        "swagger-ui-bundle.js" => viewer_file(&headers, &name, "text/javascript")?,
+        "docs.css" => tagged(
+            &headers,
+            "text/css; charset=utf-8",
+            Bytes::from_static(STYLE.as_bytes()),
+        ),
+        "swagger-ui.css" => viewer_file(&headers, &name, "text/css; charset=utf-8")?,
+        "swagger-ui-bundle.js" => viewer_file(&headers, &name, "text/javascript; charset=utf-8")?,
         _ => return Err(ApiError::route_not_found()),
     };
     response

@@ -1,12 +1,32 @@
-//! placeholder
+//! The function `submit`: a run sent as a batch, and the files of a run.
+//!
+//! Lives here: reading the request, telling the client what became of it. What
+//! is stored and how is the business of `callboard_query::ingest`.
+
+mod answer;
+mod form;
+mod submit;
+mod upload;
+
+use axum::Router;
+use callboard_auth::RouteId;
+use callboard_http::{AppState, Routes};
 
 /// The routes of this function.
-pub fn router(state: callboard_http::AppState) -> axum::Router {
-    callboard_http::Routes::new(state).into_router()
+pub fn router(state: AppState) -> Router {
+    Routes::new(state)
+        .on(RouteId::SubmitRun, submit::submit_run)
+        .on(RouteId::UploadRun, upload::upload_run)
+        .into_router()
 }
 
 /// Its part of the OpenAPI document.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    utoipa::openapi::OpenApi::default()
+    use utoipa::OpenApi as _;
+
+    #[derive(utoipa::OpenApi)]
+    #[openapi(paths(submit::submit_run, upload::upload_run))]
+    struct Document;
+    Document::openapi()
 }

@@ -247,6 +247,7 @@ fn clean_path(path: &str) -> Option<String> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

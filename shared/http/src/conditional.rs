@@ -33,9 +33,7 @@ pub fn tagged(request: &HeaderMap, content_type: &'static str, bytes: Bytes) -> 
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let mut response = Response::new(bytes.into());
-        response
-            .headers_mut()
-            .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         response
     };
     response.headers_mut().insert(ETAG, value);
@@ -44,10 +42,7 @@ pub fn tagged(request: &HeaderMap, content_type: &'static str, bytes: Bytes) -> 
 
 fn weak_tag(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
-    format!(
-        "W/\"{}\"",
-        Base64UrlUnpadded::encode_string(&digest[..TAG_BYTES])
-    )
+    format!("W/\"{}\"", Base64UrlUnpadded::encode_string(&digest[..TAG_BYTES]))
 }
 
 /// Whether the client named this tag; weak comparison, as for any GET.
@@ -75,9 +70,6 @@ mod tests {
             tagged(&request, "text/plain", Bytes::from_static(b"x")).status(),
             StatusCode::NOT_MODIFIED
         );
-        assert_eq!(
-            tagged(&request, "text/plain", Bytes::from_static(b"y")).status(),
-            StatusCode::OK
-        );
+        assert_eq!(tagged(&request, "text/plain", Bytes::from_static(b"y")).status(), StatusCode::OK);
     }
 }

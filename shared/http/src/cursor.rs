@@ -5,11 +5,13 @@
 
 use base64ct::{Base64UrlUnpadded, Encoding};
 use callboard_auth::RouteId;
+use callboard_query::page::Slice;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::ApiError;
+use crate::page::Page;
 
 const VERSION: u8 = 1;
 const MAX_CHARS: usize = 4096;
@@ -39,10 +41,7 @@ impl CursorScope {
     pub fn new(route: RouteId, filters: &impl Serialize) -> Result<Self, ApiError> {
         let filters = serde_json::to_vec(filters).map_err(ApiError::internal)?;
         let digest = Sha256::digest(&filters);
-        Ok(Self {
-            route,
-            hash: Base64UrlUnpadded::encode_string(&digest[..HASH_BYTES]),
-        })
+        Ok(Self { route, hash: Base64UrlUnpadded::encode_string(&digest[..HASH_BYTES]) })
     }
 
     /// The cursor that continues behind the row with this key.
@@ -50,12 +49,7 @@ impl CursorScope {
     /// # Errors
     /// 500 for a key that cannot be written as JSON.
     pub fn encode<K: Serialize>(&self, key: &K) -> Result<String, ApiError> {
-        let wire = Wire {
-            v: VERSION,
-            r: self.route.name(),
-            h: self.hash.clone(),
-            k: key,
-        };
+        let wire = Wire { v: VERSION, r: self.route.name(), h: self.hash.clone(), k: key };
         let json = serde_json::to_vec(&wire).map_err(ApiError::internal)?;
         Ok(Base64UrlUnpadded::encode_string(&json))
     }
@@ -65,9 +59,16 @@ impl CursorScope {
     /// # Errors
     /// 400 `invalid_cursor`.
     pub fn decode<K: DeserializeOwned>(&self, cursor: Option<&str>) -> Result<Option<K>, ApiError> {
-        cursor
-            .map(|text| self.read(text).ok_or_else(ApiError::invalid_cursor))
-            .transpose()
+        cursor.map(|text| self.read(text).ok_or_else(ApiError::invalid_cursor)).transpose()
+    }
+
+    /// The page a list answers with: its rows, and the cursor of the next one.
+    ///
+    /// # Errors
+    /// 500 for a key that cannot be written as JSON.
+    pub fn page<T, K: Serialize>(&self, slice: Slice<T, K>) -> Result<Page<T>, ApiError> {
+        let next = slice.next.map(|key| self.encode(&key)).transpose()?;
+        Ok(Page::new(slice.items, next))
     }
 
     fn read<K: DeserializeOwned>(&self, text: &str) -> Option<K> {
@@ -115,9 +116,6 @@ mod tests {
 
     #[test]
     fn no_cursor_is_the_first_page() {
-        assert_eq!(
-            scope(RouteId::ListRuns, "").decode::<i64>(None).unwrap(),
-            None
-        );
+        assert_eq!(scope(RouteId::ListRuns, "").decode::<i64>(None).unwrap(), None);
     }
 }

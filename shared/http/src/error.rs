@@ -7,16 +7,40 @@ use std::error::Error;
 use axum::response::{IntoResponse, Response};
 use callboard_auth::Denied;
 use callboard_auth::gate::GateRefusal;
+use callboard_domain::ingest::{BodyError, FieldError};
+use callboard_query::QueryError;
 use callboard_store::StoreError;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::request_id;
 
 /// Seconds after which a client may try again when the database or the object
 /// store is away.
 const RETRY_AFTER_SECONDS: &str = "5";
+
+/// The body of every error.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorBody {
+    /// Always true.
+    pub error: bool,
+    /// The HTTP status.
+    #[schema(example = 404)]
+    pub status_code: u16,
+    /// What happened, for programs.
+    #[schema(example = "run_not_found")]
+    pub code: String,
+    /// What happened, for people.
+    #[schema(example = "There is no such run.")]
+    pub message: String,
+    /// What programs need besides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
 
 /// An error answer.
 #[derive(Debug)]
@@ -73,10 +97,7 @@ impl ApiError {
 
     /// 400 with any code.
     #[must_use]
-    pub fn bad_request(
-        code: impl Into<Cow<'static, str>>,
-        message: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub fn bad_request(code: impl Into<Cow<'static, str>>, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
@@ -89,10 +110,7 @@ impl ApiError {
     /// 400 `invalid_cursor`.
     #[must_use]
     pub fn invalid_cursor() -> Self {
-        Self::bad_request(
-            "invalid_cursor",
-            "The cursor does not belong to this list with these filters.",
-        )
+        Self::bad_request("invalid_cursor", "The cursor does not belong to this list with these filters.")
     }
 
     /// 400 `invalid_json`.
@@ -120,7 +138,7 @@ impl ApiError {
     pub fn missing_fields(fields: &[&str]) -> Self {
         let names = fields.join(", ");
         Self::bad_request("missing_field", format!("Required and missing: {names}."))
-            .with_data(json!({ "fields": fields, "field": fields.first() }))
+            .with_data(json!({ "fields": fields }))
     }
 
     /// 400 `invalid_field` with the name in `data.field`.
@@ -133,21 +151,13 @@ impl ApiError {
     #[must_use]
     pub fn not_found(entity: &str) -> Self {
         let words = entity.replace('_', " ");
-        Self::new(
-            StatusCode::NOT_FOUND,
-            format!("{entity}_not_found"),
-            format!("There is no such {words}."),
-        )
+        Self::new(StatusCode::NOT_FOUND, format!("{entity}_not_found"), format!("There is no such {words}."))
     }
 
     /// 404 `route_not_found`.
     #[must_use]
     pub fn route_not_found() -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "route_not_found",
-            "There is nothing at this address.",
-        )
+        Self::new(StatusCode::NOT_FOUND, "route_not_found", "There is nothing at this address.")
     }
 
     /// 405 `method_not_allowed`; the router adds `Allow`.
@@ -174,12 +184,8 @@ impl ApiError {
     /// 413 `too_many_items` with the limit in `data.limit`.
     #[must_use]
     pub fn too_many_items(what: &str, limit: u64) -> Self {
-        Self::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "too_many_items",
-            format!("More than {limit} {what}."),
-        )
-        .with_data(json!({ "limit": limit }))
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_items", format!("More than {limit} {what}."))
+            .with_data(json!({ "limit": limit }))
     }
 
     /// 415 `unsupported_media_type`.
@@ -206,19 +212,13 @@ impl ApiError {
     /// 503 `database_unavailable`.
     #[must_use]
     pub fn database_unavailable() -> Self {
-        Self::unavailable(
-            "database_unavailable",
-            "The database does not answer; please try again.",
-        )
+        Self::unavailable("database_unavailable", "The database does not answer; please try again.")
     }
 
     /// 503 `storage_unavailable`.
     #[must_use]
     pub fn storage_unavailable() -> Self {
-        Self::unavailable(
-            "storage_unavailable",
-            "The file storage does not answer; please try again.",
-        )
+        Self::unavailable("storage_unavailable", "The file storage does not answer; please try again.")
     }
 
     /// 503 for a write while migrations are pending.
@@ -255,22 +255,18 @@ impl ApiError {
 
     /// The body of the answer.
     #[must_use]
-    pub fn body(&self) -> Value {
-        let mut body = json!({
-            "error": true,
-            "statusCode": self.0.status.as_u16(),
-            "code": self.0.code,
-            "message": self.0.message,
-        });
+    pub fn body(&self) -> ErrorBody {
         let mut data = self.0.data.clone();
         if self.0.status == StatusCode::INTERNAL_SERVER_ERROR {
-            data.get_or_insert_with(|| json!({}))["reference"] =
-                Value::String(request_id::current());
+            data.get_or_insert_with(|| json!({}))["reference"] = Value::String(request_id::current());
         }
-        if let Some(data) = data {
-            body["data"] = data;
+        ErrorBody {
+            error: true,
+            status_code: self.0.status.as_u16(),
+            code: self.0.code.to_string(),
+            message: self.0.message.to_string(),
+            data,
         }
-        body
     }
 
     fn log(&self) {
@@ -329,13 +325,54 @@ impl From<StoreError> for ApiError {
     }
 }
 
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::NotFound { entity, .. } => {
+                let code = format!("{}_not_found", entity.word());
+                Self::new(StatusCode::NOT_FOUND, code, error.to_string())
+            }
+            QueryError::Denied(denied) => denied.into(),
+            QueryError::Field(field) => field.into(),
+            QueryError::HashMismatch { .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "hash_mismatch", error.to_string())
+            }
+            QueryError::TooMany { what, limit } => Self::too_many_items(what, limit as u64),
+            QueryError::Store(store) => store.into(),
+        }
+    }
+}
+
+impl From<BodyError> for ApiError {
+    fn from(error: BodyError) -> Self {
+        let answer = Self::bad_request(error.code(), error.to_string());
+        match error {
+            BodyError::NotAList => answer.with_data(json!({ "field": "testCases" })),
+            BodyError::TooMany { limit } => Self::too_many_items("testCases", limit as u64),
+            BodyError::InvalidUtf8(_) | BodyError::InvalidJson { .. } | BodyError::NotAnObject => answer,
+        }
+    }
+}
+
+impl From<FieldError> for ApiError {
+    fn from(error: FieldError) -> Self {
+        let answer = Self::bad_request(error.code(), error.to_string());
+        match error {
+            FieldError::Missing { fields } => answer.with_data(json!({ "fields": fields })),
+            FieldError::Invalid { field, .. } => answer.with_data(json!({ "field": field })),
+            FieldError::InvalidProjectName { .. } => answer.with_data(json!({ "field": "projectName" })),
+            FieldError::InvalidShard { .. } => answer,
+        }
+    }
+}
+
 impl From<Denied> for ApiError {
     fn from(denied: Denied) -> Self {
         let status = match denied {
             Denied::AuthenticationRequired => StatusCode::UNAUTHORIZED,
-            Denied::InsufficientRole
-            | Denied::ProjectAccessDenied
-            | Denied::ProjectCreationForbidden => StatusCode::FORBIDDEN,
+            Denied::InsufficientRole | Denied::ProjectAccessDenied | Denied::ProjectCreationForbidden => {
+                StatusCode::FORBIDDEN
+            }
         };
         Self::new(status, denied.code(), denied.to_string())
     }
@@ -359,8 +396,8 @@ mod tests {
     async fn our_own_faults_carry_a_reference_and_no_cause() {
         let error = ApiError::internal("SELECT secret FROM t failed");
         let body = request_id::scope("abc".to_owned(), async { error.body() }).await;
-        assert_eq!(body["data"]["reference"], "abc");
-        assert!(!body.to_string().contains("SELECT"));
+        assert_eq!(body.data, Some(json!({ "reference": "abc" })));
+        assert!(!format!("{body:?}").contains("SELECT"));
     }
 
     #[test]
@@ -373,9 +410,6 @@ mod tests {
     #[test]
     fn entities_are_spelled_as_the_contract_does() {
         let error = ApiError::not_found("test_case");
-        assert_eq!(
-            (error.code(), error.message()),
-            ("test_case_not_found", "There is no such test case.")
-        );
+        assert_eq!((error.code(), error.message()), ("test_case_not_found", "There is no such test case."));
     }
 }

@@ -12,8 +12,8 @@ use axum::response::{Html, IntoResponse, Response};
 use callboard_auth::Origin;
 use futures::FutureExt;
 use http::header::{
-    ACCEPT, ACCEPT_RANGES, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, COOKIE, HeaderMap,
-    HeaderName, HeaderValue,
+    ACCEPT, ACCEPT_RANGES, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName,
+    HeaderValue,
 };
 use http::{Extensions, StatusCode, Version};
 use tower_http::compression::CompressionLayer;
@@ -53,19 +53,10 @@ struct Front {
 /// Text is compressed. Files offer ranges, and a range is of the bytes as they
 /// are stored.
 fn is_text(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    let compressible = [
-        "application/json",
-        "text/html",
-        "text/css",
-        "text/javascript",
-        "image/svg+xml",
-        "text/plain",
-    ];
+    let compressible =
+        ["application/json", "text/html", "text/css", "text/javascript", "image/svg+xml", "text/plain"];
     compressible.contains(&kind)
         && !headers.contains_key(ACCEPT_RANGES)
         && !headers.contains_key(CONTENT_RANGE)
@@ -82,11 +73,7 @@ async fn answer(front: Front, mut request: Request, next: Next, id: String) -> R
     let path = request.uri().path().to_owned();
     let named = front.state.gate().effective_origin(request.headers());
     let is_sandbox = front.door == Door::Sandbox || front.state.gate().is_sandbox(named.as_ref());
-    let door = if is_sandbox {
-        Door::Sandbox
-    } else {
-        Door::Main
-    };
+    let door = if is_sandbox { Door::Sandbox } else { Door::Main };
     let asks_for_page = request
         .headers()
         .get(ACCEPT)
@@ -102,13 +89,8 @@ async fn answer(front: Front, mut request: Request, next: Next, id: String) -> R
                 request.headers_mut().remove(AUTHORIZATION);
             }
             request.extensions_mut().insert(door);
-            request
-                .extensions_mut()
-                .insert(site(&front.state, named.as_ref()));
-            AssertUnwindSafe(next.run(request))
-                .catch_unwind()
-                .await
-                .unwrap_or_else(|panic| panicked(&panic))
+            request.extensions_mut().insert(site(&front.state, named.as_ref()));
+            AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|panic| panicked(&panic))
         }
     };
     if let Some(body) = standard_body(&response, &path, asks_for_page) {
@@ -126,49 +108,28 @@ async fn answer(front: Front, mut request: Request, next: Next, id: String) -> R
 
 /// A path as the log may hold it: the grant in `/f/<grant>/…` is a credential.
 fn logged(path: &str) -> &str {
-    if path.starts_with("/f/") {
-        "/f/…"
-    } else {
-        path
-    }
+    if path.starts_with("/f/") { "/f/…" } else { path }
 }
 
 fn check(request: &Request, door: Door) -> Result<(), ApiError> {
-    if request
-        .uri()
-        .path_and_query()
-        .map_or(0, |text| text.as_str().len())
-        > MAX_URL_BYTES
-    {
+    if request.uri().path_and_query().map_or(0, |text| text.as_str().len()) > MAX_URL_BYTES {
         return Err(ApiError::new(
             StatusCode::URI_TOO_LONG,
             "url_too_long",
             "The address is longer than 8 KiB.",
         ));
     }
-    let size: usize = request
-        .headers()
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len())
-        .sum();
+    let size: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     if size > MAX_HEADER_BYTES {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        return Err(ApiError::new(
-            status,
-            "headers_too_large",
-            "The headers are longer than 32 KiB.",
-        ));
+        return Err(ApiError::new(status, "headers_too_large", "The headers are longer than 32 KiB."));
     }
     let path = request.uri().path();
     let is_served = match door {
         Door::Main => true,
         Door::Sandbox => path.starts_with("/f/") || path == "/api/health",
     };
-    if is_served && is_canonical(path) {
-        Ok(())
-    } else {
-        Err(ApiError::route_not_found())
-    }
+    if is_served && is_canonical(path) { Ok(()) } else { Err(ApiError::route_not_found()) }
 }
 
 /// Whether a raw path is the one spelling of what it names: no empty, dot or
@@ -178,15 +139,11 @@ fn is_canonical(path: &str) -> bool {
         return true;
     }
     let lower = path.to_ascii_lowercase();
-    let hidden = ["%2f", "%5c", "%00", ";", "\\"]
-        .iter()
-        .any(|trick| lower.contains(trick));
+    let hidden = ["%2f", "%5c", "%00", ";", "\\"].iter().any(|trick| lower.contains(trick));
     let plain = lower.replace("%2e", ".");
     !hidden
         && plain.starts_with('/')
-        && plain[1..]
-            .split('/')
-            .all(|segment| !matches!(segment, "" | "." | ".."))
+        && plain[1..].split('/').all(|segment| !matches!(segment, "" | "." | ".."))
 }
 
 /// The address links are made with: the configured one, else the client's.
@@ -216,8 +173,7 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Response {
 /// Bodies for answers that the router gives on its own.
 fn standard_body(response: &Response, path: &str, asks_for_page: bool) -> Option<Response> {
     let status = response.status();
-    let is_empty =
-        response.body().is_end_stream() && !response.headers().contains_key(CONTENT_TYPE);
+    let is_empty = response.body().is_end_stream() && !response.headers().contains_key(CONTENT_TYPE);
     let is_api = path.starts_with("/api/") || path == "/api";
     match status {
         StatusCode::METHOD_NOT_ALLOWED if is_empty && path != "/mcp" => {
@@ -231,10 +187,7 @@ fn standard_body(response: &Response, path: &str, asks_for_page: bool) -> Option
 }
 
 fn is_html(response: &Response) -> bool {
-    response
-        .headers()
-        .get(CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
+    response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
 /// Keeps the headers of the first answer (`Allow`) under the body of the second.

@@ -27,10 +27,8 @@ pub(crate) fn complete(
     path: &str,
     named: Option<&Origin>,
 ) {
-    let is_page = response
-        .headers()
-        .get(CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    let is_page =
+        response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
     let is_untrusted = path.starts_with("/f/");
     let mut set = |name: HeaderName, value: &str| {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -40,15 +38,9 @@ pub(crate) fn complete(
     set(X_CONTENT_TYPE_OPTIONS, "nosniff");
     if is_untrusted {
         let site = state.config().site_url.as_ref();
-        set(
-            CONTENT_SECURITY_POLICY,
-            &state.sandbox().content_policy(door, site),
-        );
+        set(CONTENT_SECURITY_POLICY, &state.sandbox().content_policy(door, site));
     } else if is_page {
-        set(
-            CONTENT_SECURITY_POLICY,
-            &page_policy(&state.sandbox().frame_sources()),
-        );
+        set(CONTENT_SECURITY_POLICY, &page_policy(&state.sandbox().frame_sources()));
         set(OPENER_POLICY, "same-origin");
         set(PERMISSIONS_POLICY, NO_PERMISSIONS);
     } else {
@@ -58,22 +50,8 @@ pub(crate) fn complete(
     if door == Door::Main && !is_untrusted {
         set(X_FRAME_OPTIONS, "DENY");
     }
-    set(
-        RESOURCE_POLICY,
-        if door == Door::Sandbox {
-            "cross-origin"
-        } else {
-            "same-origin"
-        },
-    );
-    set(
-        REFERRER_POLICY,
-        if is_page && !is_untrusted {
-            "same-origin"
-        } else {
-            "no-referrer"
-        },
-    );
+    set(RESOURCE_POLICY, if door == Door::Sandbox { "cross-origin" } else { "same-origin" });
+    set(REFERRER_POLICY, if is_page && !is_untrusted { "same-origin" } else { "no-referrer" });
     if named.is_some_and(|origin| origin.scheme() == Scheme::Https) {
         set(STRICT_TRANSPORT_SECURITY, "max-age=31536000");
     }

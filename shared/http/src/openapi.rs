@@ -3,34 +3,13 @@
 
 use callboard_auth::ROUTES;
 use callboard_auth::routes::{Access, Method, Route};
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::{
-    Content, InfoBuilder, OpenApi, OpenApiBuilder, PathItem, Ref, RefOr, ResponseBuilder,
-};
+use utoipa::openapi::{Content, InfoBuilder, OpenApi, OpenApiBuilder, PathItem, Ref, RefOr, ResponseBuilder};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The body of every error.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ErrorBody {
-    /// Always true.
-    pub error: bool,
-    /// The HTTP status.
-    #[schema(example = 404)]
-    pub status_code: u16,
-    /// What happened, for programs.
-    #[schema(example = "run_not_found")]
-    pub code: String,
-    /// What happened, for people.
-    #[schema(example = "There is no such run.")]
-    pub message: String,
-    /// What programs need besides.
-    #[schema(required = false)]
-    pub data: Option<Value>,
-}
+use crate::error::ErrorBody;
 
 /// Joins the documents of functions and completes every operation from its
 /// row: who may call it (`x-required-roles`) and the errors common to all.
@@ -46,16 +25,11 @@ pub fn document(parts: impl IntoIterator<Item = OpenApi>) -> OpenApi {
         document.merge(part);
     }
     let components = document.components.get_or_insert_default();
-    components
-        .schemas
-        .insert(ErrorBody::name().into_owned(), ErrorBody::schema());
+    components.schemas.insert(ErrorBody::name().into_owned(), ErrorBody::schema());
     for route in ROUTES {
         let path = route.pattern.replace("{*", "{");
-        if let Some(operation) = document
-            .paths
-            .paths
-            .get_mut(&path)
-            .and_then(|item| operation_of(item, route))
+        if let Some(operation) =
+            document.paths.paths.get_mut(&path).and_then(|item| operation_of(item, route))
         {
             complete(operation, route);
         }
@@ -90,14 +64,11 @@ fn complete(operation: &mut Operation, route: &Route) {
         Access::Public | Access::Grant => Vec::new(),
         Access::Roles(roles) => roles.as_slice().iter().map(|role| role.as_str()).collect(),
     };
+    operation.operation_id = Some(route.id.name().to_owned());
     operation
-        .operation_id
-        .get_or_insert_with(|| route.id.name().to_owned());
-    operation.extensions.get_or_insert_default().merge(
-        ExtensionsBuilder::new()
-            .add("x-required-roles", json!(roles))
-            .build(),
-    );
+        .extensions
+        .get_or_insert_default()
+        .merge(ExtensionsBuilder::new().add("x-required-roles", json!(roles)).build());
     let error = || {
         let schema = RefOr::Ref(Ref::from_schema_name(ErrorBody::name()));
         let content = Content::new(Some(schema));
@@ -108,9 +79,5 @@ fn complete(operation: &mut Operation, route: &Route) {
                 .build(),
         )
     };
-    operation
-        .responses
-        .responses
-        .entry("default".to_owned())
-        .or_insert_with(error);
+    operation.responses.responses.entry("default".to_owned()).or_insert_with(error);
 }

@@ -18,11 +18,7 @@ pub struct PageSize {
 
 impl PageSize {
     /// The rule of lists: 1 to 200, 50 by default.
-    pub const LIST: Self = Self {
-        min: 1,
-        default: 50,
-        max: 200,
-    };
+    pub const LIST: Self = Self { min: 1, default: 50, max: 200 };
 
     /// Reads a `limit` parameter.
     ///
@@ -34,16 +30,10 @@ impl PageSize {
         };
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         // Digits that overflow are a very large number.
-        let number = if is_number {
-            text.parse().unwrap_or(u32::MAX)
-        } else {
-            0
-        };
+        let number = if is_number { text.parse().unwrap_or(u32::MAX) } else { 0 };
         if !is_number || number < self.min {
-            let message = format!(
-                "{param} must be a number from {} to {}, got {text:?}",
-                self.min, self.max
-            );
+            let message =
+                format!("{param} must be a number from {} to {}, got {text:?}.", self.min, self.max);
             return Err(ApiError::invalid_query(param, message));
         }
         Ok(number.min(self.max))
@@ -79,10 +69,7 @@ impl<T> Page<T> {
     /// A small list that is always whole.
     #[must_use]
     pub const fn whole(items: Vec<T>) -> Self {
-        Self {
-            items,
-            next_cursor: None,
-        }
+        Self { items, next_cursor: None }
     }
 }
 
@@ -99,17 +86,9 @@ mod tests {
             assert_eq!(read(Some(large)).unwrap(), 200);
         }
         for bad in ["0", "-1", "x", "", "1.5", "NaN", "+5"] {
-            assert_eq!(
-                read(Some(bad)).unwrap_err().code(),
-                "invalid_query",
-                "{bad}"
-            );
+            assert_eq!(read(Some(bad)).unwrap_err().code(), "invalid_query", "{bad}");
         }
-        let detail = PageSize {
-            min: 0,
-            default: 20,
-            max: 200,
-        };
+        let detail = PageSize { min: 0, default: 20, max: 200 };
         assert_eq!(detail.parse("limit", Some("0")).unwrap(), 0);
     }
 }

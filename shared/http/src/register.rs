@@ -45,11 +45,7 @@ pub struct Routes {
 impl Routes {
     /// No routes yet.
     pub fn new(state: AppState) -> Self {
-        Self {
-            router: Router::new(),
-            state,
-            mounted: BTreeSet::new(),
-        }
+        Self { router: Router::new(), state, mounted: BTreeSet::new() }
     }
 
     /// Mounts the handler of a route.
@@ -65,13 +61,7 @@ impl Routes {
         };
         let guarded = MethodRouter::new()
             .on(filter, handler)
-            .route_layer(from_fn_with_state(
-                Guarded {
-                    state: self.state.clone(),
-                    route,
-                },
-                guard,
-            ));
+            .route_layer(from_fn_with_state(Guarded { state: self.state.clone(), route }, guard));
         self.router = self.router.route(route.pattern, guarded);
         self.mounted.insert(id);
         self
@@ -85,9 +75,8 @@ impl Routes {
         H: Handler<T, AppState>,
         T: 'static,
     {
-        let rest = MethodRouter::new()
-            .fallback(handler)
-            .layer(from_fn_with_state(self.state.clone(), guard_host));
+        let rest =
+            MethodRouter::new().fallback(handler).layer(from_fn_with_state(self.state.clone(), guard_host));
         self.router = self.router.route(id.route().pattern, rest);
         self
     }
@@ -127,15 +116,8 @@ async fn guard(
     }
 }
 
-async fn check(
-    state: &AppState,
-    route: &Route,
-    headers: &HeaderMap,
-    limit: u64,
-) -> Result<Caller, ApiError> {
-    let declared = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+async fn check(state: &AppState, route: &Route, headers: &HeaderMap, limit: u64) -> Result<Caller, ApiError> {
+    let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > limit) {
         return Err(ApiError::body_too_large(limit));
     }
@@ -161,10 +143,7 @@ async fn check(
 }
 
 async fn guard_host(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    let named = request
-        .extensions()
-        .get::<Site>()
-        .and(state.gate().effective_origin(request.headers()));
+    let named = request.extensions().get::<Site>().and(state.gate().effective_origin(request.headers()));
     match state.gate().check_host(named.as_ref()) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refuse(request, refusal.into()),

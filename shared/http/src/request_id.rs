@@ -11,9 +11,7 @@ tokio::task_local! {
 /// The id of the request this task answers; `-` outside of one.
 #[must_use]
 pub fn current() -> String {
-    CURRENT
-        .try_with(Clone::clone)
-        .unwrap_or_else(|_| "-".to_owned())
+    CURRENT.try_with(Clone::clone).unwrap_or_else(|_| "-".to_owned())
 }
 
 /// Runs `work` as the answer to request `id`.
@@ -26,10 +24,8 @@ pub(crate) fn fresh() -> String {
     let mut bytes = [0_u8; 8];
     // Without randomness ids repeat, which costs nothing but clarity of the log.
     let _ = getrandom::fill(&mut bytes);
-    bytes
-        .iter()
-        .fold(String::with_capacity(16), |mut id, byte| {
-            let _ = write!(id, "{byte:02x}");
-            id
-        })
+    bytes.iter().fold(String::with_capacity(16), |mut id, byte| {
+        let _ = write!(id, "{byte:02x}");
+        id
+    })
 }

@@ -10,12 +10,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::error::ApiError;
 
+const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
 /// Characters that stay as they are in a path segment (RFC 3986 unreserved).
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// How untrusted content is kept apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,11 +76,7 @@ impl<S: Sync> FromRequestParts<S> for Door {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        Ok(parts
-            .extensions
-            .get::<Self>()
-            .copied()
-            .unwrap_or(Self::Main))
+        Ok(parts.extensions.get::<Self>().copied().unwrap_or(Self::Main))
     }
 }
 
@@ -91,10 +85,8 @@ impl Sandbox {
     /// path inside a report; each segment is encoded.
     #[must_use]
     pub fn file_url(&self, site: &Site, grant: &str, path: &str) -> String {
-        let path: Vec<String> = path
-            .split('/')
-            .map(|segment| utf8_percent_encode(segment, SEGMENT).to_string())
-            .collect();
+        let path: Vec<String> =
+            path.split('/').map(|segment| utf8_percent_encode(segment, SEGMENT).to_string()).collect();
         format!("{}/f/{grant}/{}", self.origin_for(site), path.join("/"))
     }
 
@@ -104,11 +96,7 @@ impl Sandbox {
         match self {
             Self::Origin(origin) => origin.clone(),
             Self::Loopback { port, .. } => {
-                let other = if site.0.host() == "localhost" {
-                    "127.0.0.1"
-                } else {
-                    "localhost"
-                };
+                let other = if site.0.host() == "localhost" { "127.0.0.1" } else { "localhost" };
                 site.0.at_host(other).at_port(*port)
             }
             Self::Opaque => site.0.clone(),
@@ -164,15 +152,14 @@ impl Sandbox {
 }
 
 fn loopback_origins(port: u16) -> Vec<Origin> {
-    ["localhost", "127.0.0.1", "[::1]"]
-        .into_iter()
-        .filter_map(|host| Origin::parse(&format!("http://{host}:{port}")))
-        .collect()
+    LOOPBACK_HOSTS.into_iter().filter_map(|host| Origin::parse(&format!("http://{host}:{port}"))).collect()
 }
 
+/// IPv6 addresses cannot be written in a CSP; no link uses one.
 fn source_list(origins: &[Origin]) -> String {
     origins
         .iter()
+        .filter(|origin| !origin.host().starts_with('['))
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join(" ")
@@ -188,41 +175,19 @@ mod tests {
 
     #[test]
     fn local_links_use_the_other_loopback_name() {
-        let sandbox = Sandbox::Loopback {
-            port: 3001,
-            main_port: 3000,
-        };
+        let sandbox = Sandbox::Loopback { port: 3001, main_port: 3000 };
         let link = |from: &str| sandbox.file_url(&site(from), "g", "data/a b.html");
-        assert_eq!(
-            link("http://localhost:3000"),
-            "http://127.0.0.1:3001/f/g/data/a%20b.html"
-        );
-        assert_eq!(
-            link("http://127.0.0.1:3000"),
-            "http://localhost:3001/f/g/data/a%20b.html"
-        );
-        assert_eq!(
-            link("http://[::1]:3000"),
-            "http://localhost:3001/f/g/data/a%20b.html"
-        );
+        assert_eq!(link("http://localhost:3000"), "http://127.0.0.1:3001/f/g/data/a%20b.html");
+        assert_eq!(link("http://127.0.0.1:3000"), "http://localhost:3001/f/g/data/a%20b.html");
+        assert_eq!(link("http://[::1]:3000"), "http://localhost:3001/f/g/data/a%20b.html");
     }
 
     #[test]
     fn a_configured_origin_wins_and_without_any_the_site_serves_itself() {
         let configured = Sandbox::Origin(Origin::parse("https://files.example.org").unwrap());
         let from = site("https://tests.example.org");
-        assert_eq!(
-            configured.file_url(&from, "g", "x;y.html"),
-            "https://files.example.org/f/g/x%3By.html"
-        );
-        assert_eq!(
-            Sandbox::Opaque.file_url(&from, "g", "x"),
-            "https://tests.example.org/f/g/x"
-        );
-        assert!(
-            Sandbox::Opaque
-                .content_policy(Door::Main, None)
-                .starts_with("sandbox allow-scripts")
-        );
+        assert_eq!(configured.file_url(&from, "g", "x;y.html"), "https://files.example.org/f/g/x%3By.html");
+        assert_eq!(Sandbox::Opaque.file_url(&from, "g", "x"), "https://tests.example.org/f/g/x");
+        assert!(Sandbox::Opaque.content_policy(Door::Main, None).starts_with("sandbox allow-scripts"));
     }
 }

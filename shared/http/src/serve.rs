@@ -51,19 +51,10 @@ pub enum ListenError {
 /// [`ListenError`].
 pub async fn listen(host: &str, port: u16) -> Result<TcpListener, ListenError> {
     let name = host.trim_matches(['[', ']']);
-    TcpListener::bind((name, port))
-        .await
-        .map_err(|source| match source.kind() {
-            std::io::ErrorKind::AddrInUse => ListenError::Taken {
-                host: host.to_owned(),
-                port,
-            },
-            _ => ListenError::Refused {
-                host: host.to_owned(),
-                port,
-                source,
-            },
-        })
+    TcpListener::bind((name, port)).await.map_err(|source| match source.kind() {
+        std::io::ErrorKind::AddrInUse => ListenError::Taken { host: host.to_owned(), port },
+        _ => ListenError::Refused { host: host.to_owned(), port, source },
+    })
 }
 
 /// Serves routers on their listeners until `stop` completes, then lets open
@@ -82,10 +73,7 @@ pub async fn serve(doors: Vec<(TcpListener, Router)>, stop: impl Future<Output =
         }
     }
     drop(doors);
-    if tokio::time::timeout(STOP_TIME, graceful.shutdown())
-        .await
-        .is_err()
-    {
+    if tokio::time::timeout(STOP_TIME, graceful.shutdown()).await.is_err() {
         tracing::warn!("stopped with requests still open");
     }
 }

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use callboard_auth::gate::Gate;
 use callboard_auth::{Authenticator, FileGrants, RouteId};
 use callboard_domain::time::Timestamp;
+use callboard_query::{Context, Links};
 use callboard_store::{Store, StoreError};
 use tokio::sync::OnceCell;
 
 use crate::config::{Config, Platform};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, Site};
 
 /// The key under which an installation keeps its own grant secret.
 const GRANT_SECRET: &str = "file_grant_secret";
@@ -80,10 +81,7 @@ impl AppState {
     /// State over a store that is open already.
     #[must_use]
     pub fn new(config: Config, store: Store) -> Self {
-        let sandbox = config
-            .sandbox_origin
-            .clone()
-            .map_or(Sandbox::Opaque, Sandbox::Origin);
+        let sandbox = config.sandbox_origin.clone().map_or(Sandbox::Opaque, Sandbox::Origin);
         let config = Arc::new(config);
         Self {
             store,
@@ -106,17 +104,20 @@ impl AppState {
     #[must_use]
     pub fn with_sandbox(self, sandbox: Sandbox) -> Self {
         let gate = Arc::new(gate(&self.config, &sandbox));
-        Self {
-            sandbox: Arc::new(sandbox),
-            gate,
-            ..self
-        }
+        Self { sandbox: Arc::new(sandbox), gate, ..self }
     }
 
     /// Rows and objects.
     #[must_use]
     pub const fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// What questions are asked with: the store, and links as this client
+    /// knows the service.
+    #[must_use]
+    pub fn context(&self, site: &Site) -> Context {
+        Context { store: self.store.clone(), links: Links::new(&site.origin().to_string()) }
     }
 
     /// The configuration.
@@ -159,10 +160,7 @@ impl AppState {
             .grants
             .get_or_try_init(|| async {
                 if self.config.auth_secrets.is_empty() {
-                    Ok(FileGrants::new(&[self
-                        .store
-                        .instance_secret(GRANT_SECRET)
-                        .await?]))
+                    Ok(FileGrants::new(&[self.store.instance_secret(GRANT_SECRET).await?]))
                 } else {
                     Ok(FileGrants::new(&self.config.auth_secrets))
                 }
@@ -180,30 +178,20 @@ impl AppState {
             return Ok(true);
         }
         let is_current = self.store.schema_is_current().await?;
-        self.process
-            .schema_is_current
-            .store(is_current, Ordering::Relaxed);
+        self.process.schema_is_current.store(is_current, Ordering::Relaxed);
         Ok(is_current)
     }
 
     /// Notes the routes a router serves.
     pub(crate) fn note_mounted(&self, routes: impl IntoIterator<Item = RouteId>) {
-        self.process
-            .mounted
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(routes);
+        self.process.mounted.lock().unwrap_or_else(PoisonError::into_inner).extend(routes);
     }
 
     /// The routes that routers over this state serve, for comparison with the
     /// route table.
     #[must_use]
     pub fn mounted_routes(&self) -> BTreeSet<RouteId> {
-        self.process
-            .mounted
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.process.mounted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

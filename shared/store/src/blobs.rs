@@ -34,8 +34,8 @@ statements! {
     BY_ID = "SELECT id, key, size, state FROM blobs WHERE project_id = $1 AND id = $2";
 }
 
-/// Content up to this size never touches staging.
-const IN_MEMORY_BYTES: usize = 1024 * 1024;
+/// Most bytes of one file that are worth keeping in memory.
+pub const IN_MEMORY_BYTES: usize = 1024 * 1024;
 /// How long staged bytes may lie before they count as left behind.
 const STAGING_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 /// Enough of the head of a file to recognise its type.
@@ -60,12 +60,19 @@ enum Body {
 }
 
 /// Receives a file. `project` scopes the staging key; it may be zero as long
-/// as the project is not known.
+/// as the project is not known. A file of at most `in_memory` bytes never
+/// touches staging; a request with many files gives the later ones less.
 ///
 /// # Errors
 /// [`StoreError::Upload`] when the stream breaks off: nothing is left then;
 /// [`StoreError::Storage`] when the object store refuses.
-pub async fn stage<S>(store: &Store, project: i64, mut body: S, now: Timestamp) -> Result<StagedBlob>
+pub async fn stage<S>(
+    store: &Store,
+    project: i64,
+    mut body: S,
+    in_memory: usize,
+    now: Timestamp,
+) -> Result<StagedBlob>
 where
     S: Stream<Item = std::io::Result<Bytes>> + Unpin + Send,
 {
@@ -77,7 +84,7 @@ where
         hasher.update(&chunk);
         size += chunk.len() as u64;
         buffer.extend_from_slice(&chunk);
-        if buffer.len() > IN_MEMORY_BYTES {
+        if buffer.len() > in_memory {
             return stage_large(store, project, body, now, hasher, size, buffer).await;
         }
     }
@@ -146,6 +153,15 @@ pub struct BlobRow {
 }
 
 impl StagedBlob {
+    /// Bytes it holds in memory.
+    #[must_use]
+    pub fn in_memory(&self) -> usize {
+        match &self.body {
+            Body::Memory(bytes) => bytes.len(),
+            Body::Staged { .. } => 0,
+        }
+    }
+
     /// Lets go of bytes that are not wanted.
     ///
     /// # Errors

@@ -32,7 +32,8 @@ impl Client {
     /// When the TLS provider cannot be set up.
     pub fn new(base_url: impl Into<String>) -> Result<Self> {
         callboard_http::install_tls();
-        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
+        let http =
+            reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
         Ok(Self { base_url: base_url.into(), http })
     }
 
@@ -44,7 +45,6 @@ impl Client {
 
     /// Begins a request to a path of the service, for what the shorter ways
     /// below do not offer.
-    #[must_use]
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         self.http.request(method, format!("{}{path}", self.base_url))
     }

@@ -5,6 +5,7 @@
 //! on one server. What a killed test leaves behind is removed by later ones.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -100,6 +101,12 @@ impl TestDatabase {
         &self.url
     }
 
+    /// A folder of its own, removed with it.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// The address of a folder for files, for `SERVICE_STORAGE_URL`.
     #[must_use]
     pub fn storage_url(&self) -> String {
@@ -152,12 +159,21 @@ pub async fn for_each_database<F>(test: F)
 where
     F: AsyncFn(&TestDatabase),
 {
+    for_each_backend(async |backend| match TestDatabase::fresh(backend).await {
+        Ok(database) => test(&database).await,
+        Err(error) => panic!("no database to test with: {error:#}"),
+    })
+    .await;
+}
+
+/// Runs a test for each engine, one after the other, and says on which one
+/// it failed.
+pub(crate) async fn for_each_backend<F>(test: F)
+where
+    F: AsyncFn(Backend),
+{
     for backend in [Backend::Sqlite, Backend::Postgres] {
-        let database = match TestDatabase::fresh(backend).await {
-            Ok(database) => database,
-            Err(error) => panic!("no {backend:?} database to test with: {error:#}"),
-        };
-        let outcome = std::panic::AssertUnwindSafe(test(&database)).catch_unwind().await;
+        let outcome = std::panic::AssertUnwindSafe(test(backend)).catch_unwind().await;
         if let Err(panic) = outcome {
             eprintln!("this test failed on {backend:?}");
             std::panic::resume_unwind(panic);
@@ -201,7 +217,9 @@ struct Server {
 impl Server {
     async fn find() -> Result<Self> {
         if let Ok(given) = std::env::var("TEST_DATABASE_URL") {
-            return Self::usable(&given).await.context("TEST_DATABASE_URL does not name a usable PostgreSQL server");
+            return Self::usable(&given)
+                .await
+                .context("TEST_DATABASE_URL does not name a usable PostgreSQL server");
         }
         let mut refusals = Vec::new();
         for url in USUAL_SERVERS {
@@ -263,7 +281,8 @@ impl Server {
             let store = unfinished.store().await?;
             store.migrate().await?;
             store.db().close().await;
-            let from = unfinished.drop_on.as_ref().and_then(|options| options.get_database()).unwrap_or_default();
+            let from =
+                unfinished.drop_on.as_ref().and_then(|options| options.get_database()).unwrap_or_default();
             connection.execute(AssertSqlSafe(format!("ALTER DATABASE {from} RENAME TO {name}"))).await?;
             let _ = unfinished.keep();
         }
@@ -283,7 +302,9 @@ impl Server {
         for name in names {
             let made = name[PREFIX.len()..].split('_').next().and_then(|second| second.parse::<u64>().ok());
             if made.is_some_and(|made| made < oldest) {
-                connection.execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))).await?;
+                connection
+                    .execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")))
+                    .await?;
             }
         }
         Ok(())

@@ -23,7 +23,7 @@ pub use databases::{TestDatabase, for_each_database};
 pub use lambda::Function;
 pub use process::{Process, Runner};
 pub use s3::S3Server;
-pub use service::Service;
+pub use service::{Service, for_each_service};
 
 /// Names and values of environment variables for a child process.
 pub type Settings = Vec<(String, String)>;

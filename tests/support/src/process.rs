@@ -128,7 +128,11 @@ fn binary(name: &str) -> Result<PathBuf> {
     let test = std::env::current_exe()?;
     let folder = test.ancestors().find(|folder| folder.ends_with("deps")).and_then(|deps| deps.parent());
     let path = folder.or_else(|| test.parent()).context("this test has no folder")?.join(name);
-    ensure!(path.is_file(), "{} is missing: build it first with `cargo build --workspace --bins`", path.display());
+    ensure!(
+        path.is_file(),
+        "{} is missing: build it first with `cargo build --workspace --bins`",
+        path.display()
+    );
     Ok(path)
 }
 
@@ -152,7 +156,10 @@ impl Runner {
         let started = Instant::now();
         while started.elapsed() < PATIENCE {
             if let Some(status) = process.ended()? {
-                bail!("callboard ended with {status} instead of listening; it printed:\n{}", process.output());
+                bail!(
+                    "callboard ended with {status} instead of listening; it printed:\n{}",
+                    process.output()
+                );
             }
             if let Some(base_url) = listening_address(&process.output()) {
                 let client = Client::new(base_url)?;
@@ -184,7 +191,8 @@ fn listening_address(output: &str) -> Option<String> {
         let (host, after) = rest.split_once(':')?;
         let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
         let is_local = matches!(host, "127.0.0.1" | "localhost");
-        (is_local && digits.parse::<u16>().is_ok_and(|port| port > 0)).then(|| format!("http://127.0.0.1:{digits}"))
+        (is_local && digits.parse::<u16>().is_ok_and(|port| port > 0))
+            .then(|| format!("http://127.0.0.1:{digits}"))
     })
 }
 

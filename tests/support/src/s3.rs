@@ -97,7 +97,9 @@ async fn accept(listener: TcpListener, service: S3Service) {
         let service = service.clone();
         tokio::spawn(async move {
             // A connection that breaks is the client's to notice.
-            let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+            let _ = auto::Builder::new(TokioExecutor::new())
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
         });
     }
 }

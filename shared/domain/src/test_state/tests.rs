@@ -175,6 +175,45 @@ fn a_result_older_than_the_identified_ones_asks_for_a_rebuild() {
 }
 
 #[test]
+fn a_pass_taken_back_is_replaced_by_the_one_before_it() {
+    let mut rows = Rows::default();
+    let failed = (2..=20).map(|run| seen(run, 1, Outcome::Failed));
+    let all: Vec<Observation> = std::iter::once(seen(1, 1, Outcome::Passed))
+        .chain(failed)
+        .chain([seen(21, 1, Outcome::Passed)])
+        .collect();
+    let mut columns = rows.ingest(None, &all);
+    columns = rows.ingest(Some(columns), &[seen(21, 1, Outcome::Failed)]);
+    assert_eq!(columns.last_passed_at, Some(DAY_MS));
+    assert_eq!((columns.failing_streak, columns.passed), (20, 1));
+}
+
+#[test]
+fn a_rebuild_believes_the_rows() {
+    let mut state = state_of(&[seen(1, 1, Outcome::Passed), seen(2, 1, Outcome::Failed)]);
+    state.rebuild_recent(vec![
+        seen(2, 1, Outcome::Skipped),
+        seen(1, 1, Outcome::Skipped),
+    ]);
+    assert_eq!((state.last_passed(), state.last_failed_at()), (None, None));
+    let decided = |state: &TestState| state.decided_before(1, Timestamp(9 * DAY_MS), RunId(9));
+    assert_eq!(decided(&state), None);
+    assert_eq!(
+        (state.category(), state.recent().len()),
+        (TestCategory::Skipped, 2)
+    );
+    assert_eq!(
+        state.apply(None, &seen(3, 1, Outcome::Failed)),
+        Applied::Done
+    );
+    state.rebuild_recent(vec![seen(1, 1, Outcome::Passed)]);
+    assert_eq!(
+        (decided(&state), state.last_failed_at()),
+        (Some(Outcome::Passed), None)
+    );
+}
+
+#[test]
 fn history_outlives_executions_that_retention_deleted() {
     let mut rows = Rows::default();
     let all: Vec<Observation> = (1..=50).map(|run| seen(run, 1, Outcome::Passed)).collect();

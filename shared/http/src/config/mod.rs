@@ -101,9 +101,8 @@ impl Config {
     /// # Errors
     /// [`ConfigErrors`] with one entry per variable that cannot be used.
     pub fn from_process_env() -> Result<Self, ConfigErrors> {
-        let values = std::env::vars_os().filter_map(|(name, value)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        });
+        let values = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Self::from_env(values)
     }
 
@@ -111,17 +110,11 @@ impl Config {
     ///
     /// # Errors
     /// [`ConfigErrors`] with one entry per variable that cannot be used.
-    pub fn from_env(
-        values: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<Self, ConfigErrors> {
+    pub fn from_env(values: impl IntoIterator<Item = (String, String)>) -> Result<Self, ConfigErrors> {
         let reader = Reader::new(values);
         let config = read(&reader);
         let errors = reader.into_errors();
-        if errors.is_empty() {
-            Ok(config)
-        } else {
-            Err(ConfigErrors(errors))
-        }
+        if errors.is_empty() { Ok(config) } else { Err(ConfigErrors(errors)) }
     }
 
     /// Whether only this machine can reach the listener.
@@ -129,10 +122,7 @@ impl Config {
     pub fn is_bound_to_loopback(&self) -> bool {
         let host = self.host.trim_matches(['[', ']']);
         self.platform == Platform::Server
-            && (host == "localhost"
-                || host
-                    .parse::<std::net::IpAddr>()
-                    .is_ok_and(|ip| ip.is_loopback()))
+            && (host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback()))
     }
 
     /// What the store needs of this.
@@ -148,16 +138,11 @@ impl Config {
 }
 
 fn read(reader: &Reader) -> Config {
-    let is_lambda =
-        reader.is_set("AWS_LAMBDA_FUNCTION_NAME") || reader.is_set("AWS_LAMBDA_RUNTIME_API");
+    let is_lambda = reader.is_set("AWS_LAMBDA_FUNCTION_NAME") || reader.is_set("AWS_LAMBDA_RUNTIME_API");
     let data_dir = PathBuf::from(reader.text(&registry::DATA_DIR));
     let caps = registry::variables();
     let mut config = Config {
-        platform: if is_lambda {
-            Platform::Lambda
-        } else {
-            Platform::Server
-        },
+        platform: if is_lambda { Platform::Lambda } else { Platform::Server },
         host: reader.text(&registry::HOST),
         port: narrow(reader.number(&registry::PORT)),
         database_url: reader
@@ -231,14 +216,8 @@ fn refuse_what_cannot_work(reader: &Reader, config: &Config) {
 fn warnings(reader: &Reader, config: &Config) -> Vec<String> {
     const COMFORTABLE_SECRET_BYTES: usize = 32;
     let mut warnings = Vec::new();
-    let known: Vec<&str> = registry::variables()
-        .into_iter()
-        .map(|variable| variable.name)
-        .collect();
-    for name in reader
-        .names()
-        .filter(|name| name.starts_with("SERVICE_") && !known.contains(name))
-    {
+    let known: Vec<&str> = registry::variables().into_iter().map(|variable| variable.name).collect();
+    for name in reader.names().filter(|name| name.starts_with("SERVICE_") && !known.contains(name)) {
         warnings.push(match registry::nearest(name) {
             Some(nearest) => {
                 format!("{name} is not a setting of this version; did you mean {nearest}?")
@@ -262,14 +241,11 @@ fn warnings(reader: &Reader, config: &Config) -> Vec<String> {
         && site.host() == sandbox.host()
     {
         warnings.push(
-            "SERVICE_SANDBOX_ORIGIN has the host of SERVICE_SITE_URL: a separate host name isolates better".to_owned(),
+            "SERVICE_SANDBOX_ORIGIN has the host of SERVICE_SITE_URL: a separate host name isolates better"
+                .to_owned(),
         );
     }
-    if config
-        .auth_secrets
-        .iter()
-        .any(|secret| secret.as_ref().len() < COMFORTABLE_SECRET_BYTES)
-    {
+    if config.auth_secrets.iter().any(|secret| secret.as_ref().len() < COMFORTABLE_SECRET_BYTES) {
         warnings.push("SERVICE_AUTH_SECRET is shorter than 32 bytes".to_owned());
     }
     warnings
@@ -277,24 +253,11 @@ fn warnings(reader: &Reader, config: &Config) -> Vec<String> {
 
 /// Words that stand in examples, and texts of one repeated character.
 fn is_guessable(secret: &str) -> bool {
-    const WELL_KNOWN: &[&str] = &[
-        "changeme",
-        "change-me",
-        "change_me",
-        "secret",
-        "password",
-        "example",
-        "default",
-    ];
+    const WELL_KNOWN: &[&str] =
+        &["changeme", "change-me", "change_me", "secret", "password", "example", "default"];
     let lower = secret.to_ascii_lowercase();
-    let repeated = secret
-        .chars()
-        .next()
-        .is_some_and(|first| secret.chars().all(|char| char == first));
-    repeated
-        || WELL_KNOWN
-            .iter()
-            .any(|word| lower.replace(word, "").len() < 8)
+    let repeated = secret.chars().next().is_some_and(|first| secret.chars().all(|char| char == first));
+    repeated || WELL_KNOWN.iter().any(|word| lower.replace(word, "").len() < 8)
 }
 
 #[cfg(test)]
@@ -302,11 +265,7 @@ mod tests {
     use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
-        Config::from_env(
-            pairs
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
-        )
+        Config::from_env(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
     }
 
     fn refused(pairs: &[(&str, &str)]) -> String {
@@ -326,10 +285,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_variable_what_came_and_what_is_accepted() {
-        let text = refused(&[
-            ("SERVICE_PORT", "abc"),
-            ("SERVICE_SITE_URL", "tests.example.org/x"),
-        ]);
+        let text = refused(&[("SERVICE_PORT", "abc"), ("SERVICE_SITE_URL", "tests.example.org/x")]);
         assert_eq!(
             text,
             "SERVICE_PORT must be a whole number from 0 to 65535, got \"abc\"\n\
@@ -340,19 +296,13 @@ mod tests {
 
     #[test]
     fn secrets_are_never_repeated() {
-        for secret in [
-            "short",
-            "changemechangeme",
-            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-        ] {
+        for secret in ["short", "changemechangeme", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"] {
             let text = refused(&[("SERVICE_AUTH_SECRET", secret)]);
             assert!(!text.contains(secret), "{text}");
         }
-        let config = read(&[(
-            "SERVICE_AUTH_SECRET",
-            "f1d2d2f924e986ac86fdf7b36c94bcdf32beec15,0123456789abcdef",
-        )])
-        .unwrap();
+        let config =
+            read(&[("SERVICE_AUTH_SECRET", "f1d2d2f924e986ac86fdf7b36c94bcdf32beec15,0123456789abcdef")])
+                .unwrap();
         assert_eq!(config.auth_secrets.len(), 2);
         assert!(!format!("{config:?}").contains("f1d2d2"));
     }
@@ -360,10 +310,7 @@ mod tests {
     #[test]
     fn authentication_is_refused_with_a_reason() {
         for value in ["true", " TRUE "] {
-            assert!(
-                refused(&[("SERVICE_AUTH_ENABLED", value)])
-                    .contains("cannot authenticate callers yet")
-            );
+            assert!(refused(&[("SERVICE_AUTH_ENABLED", value)]).contains("cannot authenticate callers yet"));
         }
         assert!(refused(&[("SERVICE_AUTH_ENABLED", "yes")]).contains("got \"yes\""));
         for value in ["", "false", "False"] {
@@ -375,31 +322,17 @@ mod tests {
     fn a_function_refuses_what_its_disk_would_lose() {
         let lambda = ("AWS_LAMBDA_FUNCTION_NAME", "submit");
         let text = refused(&[lambda]);
-        assert!(
-            text.contains("SERVICE_DATABASE_URL must name a PostgreSQL server"),
-            "{text}"
-        );
-        assert!(
-            text.contains("SERVICE_STORAGE_URL must name a bucket"),
-            "{text}"
-        );
-        let ready = read(&[
-            lambda,
-            ("SERVICE_DATABASE_URL", "postgres://db/x"),
-            ("SERVICE_STORAGE_URL", "s3://b"),
-        ])
-        .unwrap();
+        assert!(text.contains("SERVICE_DATABASE_URL must name a PostgreSQL server"), "{text}");
+        assert!(text.contains("SERVICE_STORAGE_URL must name a bucket"), "{text}");
+        let ready =
+            read(&[lambda, ("SERVICE_DATABASE_URL", "postgres://db/x"), ("SERVICE_STORAGE_URL", "s3://b")])
+                .unwrap();
         assert!(!ready.is_bound_to_loopback());
     }
 
     #[test]
     fn unknown_names_are_reported_with_the_nearest_known_one() {
-        let config = read(&[
-            ("SERVICE_PROT", "1"),
-            ("SERVICE_XYZZY_Q", "1"),
-            ("PATH", "/bin"),
-        ])
-        .unwrap();
+        let config = read(&[("SERVICE_PROT", "1"), ("SERVICE_XYZZY_Q", "1"), ("PATH", "/bin")]).unwrap();
         assert_eq!(
             config.warnings,
             [
@@ -412,26 +345,15 @@ mod tests {
     #[test]
     fn the_platform_port_counts_when_ours_is_not_set() {
         assert_eq!(read(&[("PORT", "8080")]).unwrap().port, 8080);
-        assert_eq!(
-            read(&[("PORT", "8080"), ("SERVICE_PORT", "9090")])
-                .unwrap()
-                .port,
-            9090
-        );
+        assert_eq!(read(&[("PORT", "8080"), ("SERVICE_PORT", "9090")]).unwrap().port, 9090);
     }
 
     #[test]
     fn every_variable_of_the_registry_is_read() {
         let reader = Reader::new([]);
         super::read(&reader);
-        let known: Vec<&str> = registry::variables()
-            .into_iter()
-            .map(|variable| variable.name)
-            .collect();
-        assert!(
-            known.iter().all(|name| reader.names_read().contains(name)),
-            "{known:?}"
-        );
+        let known: Vec<&str> = registry::variables().into_iter().map(|variable| variable.name).collect();
+        assert!(known.iter().all(|name| reader.names_read().contains(name)), "{known:?}");
         assert_eq!(reader.names_read().len(), known.len());
     }
 }

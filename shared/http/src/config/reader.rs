@@ -52,11 +52,7 @@ impl Reader {
             .map(|(name, value)| (name, value.trim().to_owned()))
             .filter(|(_, value)| !value.is_empty())
             .collect();
-        Self {
-            values,
-            errors: RefCell::default(),
-            read: RefCell::default(),
-        }
+        Self { values, errors: RefCell::default(), read: RefCell::default() }
     }
 
     pub(super) fn into_errors(self) -> Vec<ConfigError> {
@@ -80,10 +76,7 @@ impl Reader {
 
     /// Notes a problem the kind of the variable cannot express.
     pub(super) fn refuse(&self, variable: &Variable, problem: impl Into<String>) {
-        self.errors.borrow_mut().push(ConfigError {
-            variable: variable.name,
-            problem: problem.into(),
-        });
+        self.errors.borrow_mut().push(ConfigError { variable: variable.name, problem: problem.into() });
     }
 
     fn raw(&self, variable: &Variable) -> Option<&str> {
@@ -118,11 +111,7 @@ impl Reader {
 
     /// A number within the variable's bounds, or the default.
     pub(super) fn number(&self, variable: &Variable) -> u64 {
-        let default = if let Value::Number(default) = variable.default {
-            default
-        } else {
-            0
-        };
+        let default = if let Value::Number(default) = variable.default { default } else { 0 };
         let Kind::Number { min, max } = variable.kind else {
             return default;
         };
@@ -182,9 +171,8 @@ impl Reader {
     pub(super) fn hosts(&self, variable: &Variable) -> Vec<String> {
         self.list(variable)
             .filter_map(|entry| {
-                let is_host = entry
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b".-_[]:".contains(&byte));
+                let is_host =
+                    entry.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_[]:".contains(&byte));
                 let has_port = !entry.starts_with('[') && entry.contains(':');
                 if is_host && !has_port {
                     Some(entry.to_ascii_lowercase())
@@ -210,10 +198,6 @@ impl Reader {
     }
 
     fn list(&self, variable: &Variable) -> impl Iterator<Item = &str> {
-        self.raw(variable)
-            .unwrap_or_default()
-            .split(',')
-            .map(str::trim)
-            .filter(|entry| !entry.is_empty())
+        self.raw(variable).unwrap_or_default().split(',').map(str::trim).filter(|entry| !entry.is_empty())
     }
 }

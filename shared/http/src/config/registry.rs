@@ -72,12 +72,8 @@ impl Kind {
             Self::Text => "text".to_owned(),
             Self::Number { min, max } => format!("a whole number from {min} to {max}"),
             Self::Switch => "`true` or `false`".to_owned(),
-            Self::Origin => {
-                "an origin such as `https://tests.example.org`, without a path".to_owned()
-            }
-            Self::Origins => {
-                "origins such as `https://tests.example.org`, separated by commas".to_owned()
-            }
+            Self::Origin => "an origin such as `https://tests.example.org`, without a path".to_owned(),
+            Self::Origins => "origins such as `https://tests.example.org`, separated by commas".to_owned(),
             Self::Hosts => "host names without scheme and port, separated by commas".to_owned(),
             Self::Secrets => "a random text of at least 16 bytes (several: `new,old`)".to_owned(),
             Self::SecretAddress => "an address".to_owned(),
@@ -87,36 +83,15 @@ impl Kind {
 }
 
 const fn text(name: &'static str, default: Value, meaning: &'static str) -> Variable {
-    Variable {
-        name,
-        kind: Kind::Text,
-        default,
-        meaning,
-    }
+    Variable { name, kind: Kind::Text, default, meaning }
 }
 
 const fn unset(name: &'static str, kind: Kind, meaning: &'static str) -> Variable {
-    Variable {
-        name,
-        kind,
-        default: Value::Unset,
-        meaning,
-    }
+    Variable { name, kind, default: Value::Unset, meaning }
 }
 
-const fn number(
-    name: &'static str,
-    default: u64,
-    min: u64,
-    max: u64,
-    meaning: &'static str,
-) -> Variable {
-    Variable {
-        name,
-        kind: Kind::Number { min, max },
-        default: Value::Number(default),
-        meaning,
-    }
+const fn number(name: &'static str, default: u64, min: u64, max: u64, meaning: &'static str) -> Variable {
+    Variable { name, kind: Kind::Number { min, max }, default: Value::Number(default), meaning }
 }
 
 const MIB: u64 = 1024 * 1024;
@@ -150,13 +125,8 @@ pub const DATABASE_URL: Variable = unset(
     "Database: `postgres://…` or `sqlite://<path>`. Not set: `callboard.db` in the data folder.",
 );
 /// `SERVICE_DATABASE_CONNECTIONS`
-pub const DATABASE_CONNECTIONS: Variable = number(
-    "SERVICE_DATABASE_CONNECTIONS",
-    8,
-    1,
-    200,
-    "Most database connections one process opens.",
-);
+pub const DATABASE_CONNECTIONS: Variable =
+    number("SERVICE_DATABASE_CONNECTIONS", 8, 1, 200, "Most database connections one process opens.");
 /// `SERVICE_STORAGE_URL`
 pub const STORAGE_URL: Variable = unset(
     "SERVICE_STORAGE_URL",
@@ -183,17 +153,11 @@ pub const SANDBOX_ORIGIN: Variable = unset(
     "Second origin of this service on which reports and other untrusted content are opened.",
 );
 /// `SERVICE_ALLOWED_HOSTS`
-pub const ALLOWED_HOSTS: Variable = unset(
-    "SERVICE_ALLOWED_HOSTS",
-    Kind::Hosts,
-    "Further host names the service answers to.",
-);
+pub const ALLOWED_HOSTS: Variable =
+    unset("SERVICE_ALLOWED_HOSTS", Kind::Hosts, "Further host names the service answers to.");
 /// `SERVICE_ALLOWED_ORIGINS`
-pub const ALLOWED_ORIGINS: Variable = unset(
-    "SERVICE_ALLOWED_ORIGINS",
-    Kind::Origins,
-    "Further origins whose pages may send changes.",
-);
+pub const ALLOWED_ORIGINS: Variable =
+    unset("SERVICE_ALLOWED_ORIGINS", Kind::Origins, "Further origins whose pages may send changes.");
 /// `SERVICE_MCP_ALLOWED_ORIGINS`
 pub const MCP_ALLOWED_ORIGINS: Variable = unset(
     "SERVICE_MCP_ALLOWED_ORIGINS",
@@ -268,15 +232,9 @@ const OWN: &[Variable] = &[
 /// declared beside the code that cuts.
 #[must_use]
 pub fn variables() -> Vec<Variable> {
-    let caps = Caps::SETTINGS.into_iter().map(|cap| {
-        number(
-            cap.variable,
-            cap.default as u64,
-            cap.min as u64,
-            cap.max as u64,
-            cap.meaning,
-        )
-    });
+    let caps = Caps::SETTINGS
+        .into_iter()
+        .map(|cap| number(cap.variable, cap.default as u64, cap.min as u64, cap.max as u64, cap.meaning));
     OWN.iter().copied().chain(caps).collect()
 }
 
@@ -289,10 +247,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
     variables()
         .into_iter()
         .filter_map(|variable| {
-            Some((
-                strsim::jaro_winkler(own, variable.name.strip_prefix(PREFIX)?),
-                variable.name,
-            ))
+            Some((strsim::jaro_winkler(own, variable.name.strip_prefix(PREFIX)?), variable.name))
         })
         .filter(|(likeness, _)| *likeness >= ALIKE)
         .max_by(|left, right| left.0.total_cmp(&right.0))
@@ -302,8 +257,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
 /// The table of the README, in Markdown.
 #[must_use]
 pub fn markdown_table() -> String {
-    let mut table =
-        String::from("| Variable | Default | Accepted | Meaning |\n|---|---|---|---|\n");
+    let mut table = String::from("| Variable | Default | Accepted | Meaning |\n|---|---|---|---|\n");
     for variable in variables() {
         let default = match variable.default {
             Value::Unset => "–".to_owned(),

@@ -44,12 +44,9 @@ impl BodyError {
     pub fn into_api(self, code: &'static str) -> ApiError {
         match self {
             Self::TooLarge(limit) => ApiError::body_too_large(limit),
-            Self::Idle => {
-                ApiError::bad_request(code, "The body stopped arriving before it was complete.")
-            }
+            Self::Idle => ApiError::bad_request(code, "The body stopped arriving before it was complete."),
             Self::Broken(_) => {
-                ApiError::bad_request(code, "The body was cut off before it was complete.")
-                    .caused_by(self)
+                ApiError::bad_request(code, "The body was cut off before it was complete.").caused_by(self)
             }
         }
     }
@@ -79,13 +76,7 @@ impl CountedBody {
 
     fn with_patience(body: Body, limit: u64, patience: Duration) -> Self {
         let stream = Some(body.into_data_stream());
-        Self {
-            stream,
-            limit,
-            seen: 0,
-            patience,
-            idle: Box::pin(sleep(patience)),
-        }
+        Self { stream, limit, seen: 0, patience, idle: Box::pin(sleep(patience)) }
     }
 
     fn end(&mut self, error: BodyError) -> Poll<Option<Result<Bytes, BodyError>>> {
@@ -199,18 +190,14 @@ mod tests {
     #[tokio::test]
     async fn a_body_of_exactly_the_limit_is_read_and_one_byte_more_is_not() {
         assert_eq!(limited_bytes(chunked(4, 25), 100).await.unwrap().len(), 100);
-        assert!(matches!(
-            limited_bytes(chunked(4, 25), 99).await,
-            Err(BodyError::TooLarge(99))
-        ));
+        assert!(matches!(limited_bytes(chunked(4, 25), 99).await, Err(BodyError::TooLarge(99))));
         assert!(limited_bytes(Body::empty(), 0).await.unwrap().is_empty());
     }
 
     #[tokio::test]
     async fn a_body_that_stops_arriving_is_given_up() {
-        let stuck =
-            futures::stream::once(async { Ok::<_, std::io::Error>(Bytes::from_static(b"{")) })
-                .chain(futures::stream::pending());
+        let stuck = futures::stream::once(async { Ok::<_, std::io::Error>(Bytes::from_static(b"{")) })
+            .chain(futures::stream::pending());
         let body = Body::from_stream(stuck);
         let mut body = CountedBody::with_patience(body, 100, Duration::from_millis(5));
         assert!(body.next().await.is_some_and(|first| first.is_ok()));
@@ -224,9 +211,7 @@ mod tests {
             Ok(Bytes::from_static(b"half")),
             Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset)),
         ]);
-        let error = limited_bytes(Body::from_stream(cut), 100)
-            .await
-            .unwrap_err();
+        let error = limited_bytes(Body::from_stream(cut), 100).await.unwrap_err();
         assert_eq!(error.into_api("invalid_json").code(), "invalid_json");
     }
 }

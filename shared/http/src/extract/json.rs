@@ -20,13 +20,12 @@ const CODE: &str = "invalid_json";
 /// Most bytes allocated on the word of a Content-Length.
 const TRUSTED_LENGTH: usize = 1024 * 1024;
 
-/// A JSON body as text: within the route's limit, inflated, valid UTF-8, NUL
-/// and lone surrogate escapes replaced. For readers that are more lenient than
-/// a type can be.
+/// The bytes of a JSON body: of an acceptable type, inflated, within the
+/// route's limit. For readers that are more lenient than a type can be.
 #[derive(Debug, Clone)]
-pub struct JsonText(pub String);
+pub struct JsonBytes(pub Vec<u8>);
 
-impl<S: Sync> FromRequest<S> for JsonText {
+impl<S: Sync> FromRequest<S> for JsonBytes {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
@@ -38,17 +37,16 @@ impl<S: Sync> FromRequest<S> for JsonText {
             .get::<MaxBodyBytes>()
             .ok_or_else(|| ApiError::internal("a handler was mounted around the route table"))?
             .0;
-        let bytes = match encoding {
-            Encoding::Identity => whole(body, limit).await?,
-            Encoding::Gzip => inflated(body, limit).await?,
-        };
-        repair_json_text(bytes)
-            .map(Self)
-            .map_err(|_| ApiError::invalid_json("The body is not valid UTF-8."))
+        match encoding {
+            Encoding::Identity => whole(body, limit).await,
+            Encoding::Gzip => inflated(body, limit).await,
+        }
+        .map(Self)
     }
 }
 
-/// A JSON body as a `T`. Unknown keys are ignored.
+/// A JSON body as a `T`. Unknown keys are ignored; NUL and lone surrogate
+/// escapes become U+FFFD before any field is read.
 #[derive(Debug, Clone)]
 pub struct JsonBody<T>(pub T);
 
@@ -56,13 +54,13 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let JsonText(text) = JsonText::from_request(request, state).await?;
-        serde_json::from_str(&text)
-            .map(Self)
-            .map_err(|error| match error.classify() {
-                serde_json::error::Category::Data => ApiError::invalid_body("", sentence(&error)),
-                _ => ApiError::invalid_json(sentence(&error)),
-            })
+        let JsonBytes(bytes) = JsonBytes::from_request(request, state).await?;
+        let text =
+            repair_json_text(bytes).map_err(|_| ApiError::invalid_json("The body is not valid UTF-8."))?;
+        serde_json::from_str(&text).map(Self).map_err(|error| match error.classify() {
+            serde_json::error::Category::Data => ApiError::invalid_body("", sentence(&error)),
+            _ => ApiError::invalid_json(sentence(&error)),
+        })
     }
 }
 
@@ -77,16 +75,10 @@ enum Encoding {
 
 impl Encoding {
     fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
-        match headers
-            .get(CONTENT_ENCODING)
-            .map(|value| value.as_bytes().to_ascii_lowercase())
-            .as_deref()
-        {
+        match headers.get(CONTENT_ENCODING).map(|value| value.as_bytes().to_ascii_lowercase()).as_deref() {
             None | Some(b"" | b"identity") => Ok(Self::Identity),
             Some(b"gzip" | b"x-gzip") => Ok(Self::Gzip),
-            Some(_) => Err(ApiError::unsupported_media_type(
-                "plain or gzip-compressed JSON",
-            )),
+            Some(_) => Err(ApiError::unsupported_media_type("plain or gzip-compressed JSON")),
         }
     }
 }
@@ -96,14 +88,8 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(value) = headers.get(CONTENT_TYPE) else {
         return Ok(());
     };
-    let essence = value
-        .to_str()
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
+    let essence =
+        value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence.is_empty() || essence == "application/json" || essence.ends_with("+json") {
         Ok(())
     } else {
@@ -123,21 +109,13 @@ async fn whole(body: Body, limit: u64) -> Result<Vec<u8>, ApiError> {
 }
 
 async fn inflated(body: Body, limit: u64) -> Result<Vec<u8>, ApiError> {
-    let mut decoder = GzDecoder::new(Bounded {
-        bytes: Vec::new(),
-        limit,
-    });
+    let mut decoder = GzDecoder::new(Bounded { bytes: Vec::new(), limit });
     let mut body = CountedBody::new(body, limit);
     while let Some(piece) = body.next().await {
         let piece = piece.map_err(|error| error.into_api(CODE))?;
-        decoder
-            .write_all(&piece)
-            .map_err(|error| inflating_failed(&error, limit))?;
+        decoder.write_all(&piece).map_err(|error| inflating_failed(&error, limit))?;
     }
-    decoder
-        .finish()
-        .map(|bounded| bounded.bytes)
-        .map_err(|error| inflating_failed(&error, limit))
+    decoder.finish().map(|bounded| bounded.bytes).map_err(|error| inflating_failed(&error, limit))
 }
 
 fn inflating_failed(error: &std::io::Error, limit: u64) -> ApiError {
@@ -192,9 +170,7 @@ mod tests {
             let name: http::HeaderName = name.parse().unwrap();
             request.headers_mut().insert(name, value.parse().unwrap());
         }
-        JsonBody::<Value>::from_request(request, &())
-            .await
-            .map(|body| body.0)
+        JsonBody::<Value>::from_request(request, &()).await.map(|body| body.0)
     }
 
     async fn code(headers: &[(&str, &str)], body: impl Into<Body>) -> String {
@@ -212,36 +188,19 @@ mod tests {
         ] {
             assert_eq!(read(kind, json.clone()).await.unwrap(), json!({"a": 1}));
         }
-        assert_eq!(
-            read(&[("content-encoding", "gzip")], gzip(&json))
-                .await
-                .unwrap(),
-            json!({"a": 1})
-        );
+        assert_eq!(read(&[("content-encoding", "gzip")], gzip(&json)).await.unwrap(), json!({"a": 1}));
     }
 
     #[tokio::test]
     async fn each_wrong_body_has_its_code() {
-        assert_eq!(
-            code(&[("content-type", "text/plain")], "{}").await,
-            "unsupported_media_type"
-        );
-        assert_eq!(
-            code(&[("content-encoding", "br")], "{}").await,
-            "unsupported_media_type"
-        );
+        assert_eq!(code(&[("content-type", "text/plain")], "{}").await, "unsupported_media_type");
+        assert_eq!(code(&[("content-encoding", "br")], "{}").await, "unsupported_media_type");
         assert_eq!(code(&[], "{").await, "invalid_json");
         assert_eq!(code(&[], "").await, "invalid_json");
         assert_eq!(code(&[], vec![b'"', 0xff, b'"']).await, "invalid_json");
-        assert_eq!(
-            code(&[("content-encoding", "gzip")], "{}").await,
-            "invalid_json"
-        );
+        assert_eq!(code(&[("content-encoding", "gzip")], "{}").await, "invalid_json");
         assert_eq!(code(&[], "[".repeat(400)).await, "invalid_json");
-        assert_eq!(
-            code(&[], format!("\"{}\"", "x".repeat(999))).await,
-            "body_too_large"
-        );
+        assert_eq!(code(&[], format!("\"{}\"", "x".repeat(999))).await, "body_too_large");
     }
 
     #[tokio::test]
@@ -250,18 +209,12 @@ mod tests {
         assert!(bomb.len() < 20_000);
         let small: Vec<u8> = gzip(&[b' '; 2000]);
         assert!((small.len() as u64) < LIMIT);
-        assert_eq!(
-            code(&[("content-encoding", "gzip")], small).await,
-            "body_too_large"
-        );
+        assert_eq!(code(&[("content-encoding", "gzip")], small).await, "body_too_large");
     }
 
     #[tokio::test]
     async fn text_that_cannot_be_stored_is_made_storable() {
         let body = r#"{"title":"a\ud83db\u0000c \\u0000"}"#;
-        assert_eq!(
-            read(&[], body).await.unwrap()["title"],
-            "a\u{fffd}b\u{fffd}c \\u0000"
-        );
+        assert_eq!(read(&[], body).await.unwrap()["title"], "a\u{fffd}b\u{fffd}c \\u0000");
     }
 }

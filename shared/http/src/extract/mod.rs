@@ -12,7 +12,7 @@ mod query;
 pub(crate) use body::discard;
 pub use body::{BodyError, CountedBody, MaxBodyBytes, limited_bytes};
 pub use caller::Caller;
-pub use json::{JsonBody, JsonText};
+pub use json::{JsonBody, JsonBytes};
 pub use multipart::{Multipart, Part};
 pub use path::{EntityId, Granted, Path, Tail};
 pub use query::{FromQuery, Query, QueryReader};

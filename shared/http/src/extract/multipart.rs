@@ -50,15 +50,10 @@ impl<S: Sync> FromRequest<S> for Multipart {
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        let content_type = parts
-            .headers
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
+        let content_type =
+            parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let boundary = multer::parse_boundary(content_type).map_err(|error| match error {
-            multer::Error::NoBoundary => {
-                ApiError::invalid_multipart("The content type names no boundary.")
-            }
+            multer::Error::NoBoundary => ApiError::invalid_multipart("The content type names no boundary."),
             _ => ApiError::unsupported_media_type("multipart/form-data"),
         })?;
         let limit = parts
@@ -73,18 +68,8 @@ impl<S: Sync> FromRequest<S> for Multipart {
 impl Multipart {
     fn new(body: CountedBody, boundary: String) -> Self {
         let pending = Arc::new(AtomicUsize::new(0));
-        let paced = Paced {
-            body,
-            pieces: VecDeque::new(),
-            rest: false,
-            pending: Arc::clone(&pending),
-        };
-        Self {
-            form: multer::Multipart::new(paced, boundary),
-            current: None,
-            parts: 0,
-            pending,
-        }
+        let paced = Paced { body, pieces: VecDeque::new(), rest: false, pending: Arc::clone(&pending) };
+        Self { form: multer::Multipart::new(paced, boundary), current: None, parts: 0, pending }
     }
 
     /// The next part; `None` after the closing boundary.
@@ -102,25 +87,14 @@ impl Multipart {
         };
         self.parts += 1;
         if self.parts > MAX_PARTS {
-            return Err(ApiError::too_many_items(
-                "parts in one form",
-                MAX_PARTS as u64,
-            ));
+            return Err(ApiError::too_many_items("The form", MAX_PARTS as u64));
         }
         let name = field.name().unwrap_or_default().to_owned();
         let file_name = field.file_name().map(str::to_owned);
-        let content_type = field
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned);
+        let content_type =
+            field.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
         self.current = Some(field);
-        Ok(Some(Part {
-            form: self,
-            name,
-            file_name,
-            content_type,
-        }))
+        Ok(Some(Part { form: self, name, file_name, content_type }))
     }
 
     async fn next_chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
@@ -267,8 +241,7 @@ impl Stream for Paced {
         }
         let piece = self.pieces.pop_front();
         self.rest = true;
-        self.pending
-            .fetch_add(piece.as_ref().map_or(0, Bytes::len), Ordering::Relaxed);
+        self.pending.fetch_add(piece.as_ref().map_or(0, Bytes::len), Ordering::Relaxed);
         Poll::Ready(piece.map(Ok))
     }
 }
@@ -287,8 +260,7 @@ mod tests {
         let mut body = Vec::new();
         for (name, content) in parts {
             body.extend(
-                format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n")
-                    .bytes(),
+                format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n").bytes(),
             );
             body.extend(*content);
             body.extend(b"\r\n");
@@ -298,10 +270,8 @@ mod tests {
     }
 
     fn open(body: &[u8], chunk: usize, limit: u64) -> Multipart {
-        let chunks: Vec<_> = body
-            .chunks(chunk)
-            .map(|bytes| Ok::<_, std::io::Error>(Bytes::copy_from_slice(bytes)))
-            .collect();
+        let chunks: Vec<_> =
+            body.chunks(chunk).map(|bytes| Ok::<_, std::io::Error>(Bytes::copy_from_slice(bytes))).collect();
         let body = Body::from_stream(futures::stream::iter(chunks));
         Multipart::new(CountedBody::new(body, limit), BOUNDARY.to_owned())
     }
@@ -358,13 +328,7 @@ mod tests {
         let body = form(&[("a", &[b'x'; 1000])]);
         let limit = body.len() as u64;
         assert!(read_all(open(&body, 100, limit)).await.is_ok());
-        assert_eq!(
-            read_all(open(&body, 100, limit - 1))
-                .await
-                .unwrap_err()
-                .code(),
-            "body_too_large"
-        );
+        assert_eq!(read_all(open(&body, 100, limit - 1)).await.unwrap_err().code(), "body_too_large");
         let mut form = open(&body, 100, limit);
         let mut part = form.next_part().await.unwrap().unwrap();
         assert_eq!(part.text(999).await.unwrap_err().code(), "body_too_large");
@@ -372,26 +336,17 @@ mod tests {
 
     #[tokio::test]
     async fn endless_headers_and_preambles_are_refused_before_they_fill_the_memory() {
-        let endless = [
-            format!("--{BOUNDARY}\r\nX-Long: ").into_bytes(),
-            vec![b'a'; 900_000],
-        ]
-        .concat();
+        let endless = [format!("--{BOUNDARY}\r\nX-Long: ").into_bytes(), vec![b'a'; 900_000]].concat();
         for body in [endless, vec![b'p'; 900_000]] {
             let error = read_all(open(&body, 4096, LIMIT)).await.unwrap_err();
-            assert_eq!(
-                error.message(),
-                "The headers of a part are longer than 16 KiB."
-            );
+            assert_eq!(error.message(), "The headers of a part are longer than 16 KiB.");
         }
     }
 
     #[tokio::test]
     async fn too_many_parts_are_refused() {
         let parts = vec![("p", &b""[..]); MAX_PARTS + 1];
-        let error = read_all(open(&form(&parts), 60_000, 1 << 30))
-            .await
-            .unwrap_err();
+        let error = read_all(open(&form(&parts), 60_000, 1 << 30)).await.unwrap_err();
         assert_eq!(error.code(), "too_many_items");
     }
 }

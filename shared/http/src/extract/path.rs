@@ -71,18 +71,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Tail {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let path = param(parts, state, "path")
-            .await
-            .ok_or_else(ApiError::route_not_found)?;
-        let is_plain = path
-            .split('/')
-            .all(|segment| !matches!(segment, "" | "." | ".."))
+        let path = param(parts, state, "path").await.ok_or_else(ApiError::route_not_found)?;
+        let is_plain = path.split('/').all(|segment| !matches!(segment, "" | "." | ".."))
             && !path.chars().any(|char| char == '\\' || char.is_control());
-        if is_plain {
-            Ok(Self(path))
-        } else {
-            Err(ApiError::route_not_found())
-        }
+        if is_plain { Ok(Self(path)) } else { Err(ApiError::route_not_found()) }
     }
 }
 
@@ -95,29 +87,15 @@ impl FromRequestParts<AppState> for Granted {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
-        let token = param(parts, state, "grant")
-            .await
-            .ok_or_else(ApiError::route_not_found)?;
-        state
-            .grants()
-            .await?
-            .open(&token, state.now())
-            .map(Self)
-            .map_err(|refusal| {
-                ApiError::new(
-                    http::StatusCode::NOT_FOUND,
-                    "file_not_found",
-                    refusal.to_string(),
-                )
-            })
+        let token = param(parts, state, "grant").await.ok_or_else(ApiError::route_not_found)?;
+        state.grants().await?.open(&token, state.now()).map(Self).map_err(|refusal| {
+            ApiError::new(http::StatusCode::NOT_FOUND, "file_not_found", refusal.to_string())
+        })
     }
 }
 
 /// A decoded path parameter; `None` when it is missing or not UTF-8.
 async fn param<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Option<String> {
     let params = RawPathParams::from_request_parts(parts, state).await.ok()?;
-    params
-        .iter()
-        .find(|(key, _)| *key == name)
-        .map(|(_, value)| value.to_owned())
+    params.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
 }

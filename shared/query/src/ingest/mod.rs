@@ -16,4 +16,4 @@ mod submission;
 pub(crate) use chunk::stored_attempts;
 pub use files::{FileKindHint, IncomingFile, kind_of, recognise};
 pub use report::{Archive, IncomingReport, ReportOutcome, attach_report};
-pub use submission::{Submission, Submitted, open_project, run_to_attach_to, submit};
+pub use submission::{Submission, Submitted, known_project, open_project, run_to_attach_to, submit};

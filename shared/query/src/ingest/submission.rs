@@ -84,6 +84,19 @@ pub async fn open_project(
     Ok(scope.authorize(id)?)
 }
 
+/// The project of this name, when it exists; for what arrives before the rest
+/// of a submission can be judged.
+///
+/// # Errors
+/// [`QueryError::Denied`] when the caller may not write there.
+pub async fn known_project(ctx: &Context, scope: &Scope, name: &str) -> Result<Option<ProjectId>> {
+    let known = projects::find(&mut ctx.store.db().read().await?, name).await?;
+    Ok(match known {
+        Some(project) => Some(scope.authorize(project.id)?.get()),
+        None => None,
+    })
+}
+
 /// The run that files are attached to later, with its project.
 ///
 /// # Errors

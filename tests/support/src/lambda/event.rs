@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use base64ct::{Base64, Encoding};
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, SET_COOKIE, USER_AGENT};
+use http::header::{
+    CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, SET_COOKIE, USER_AGENT,
+};
 use http::{Method, Request, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
@@ -31,7 +33,9 @@ pub(super) fn of_request(route_key: &str, request: &Request<Bytes>) -> Result<Va
     if !request.body().is_empty() {
         headers.insert(CONTENT_LENGTH.to_string(), request.body().len().to_string());
     }
-    for (name, value) in [("x-forwarded-for", "203.0.113.7"), ("x-forwarded-port", "443"), ("x-forwarded-proto", "https")] {
+    for (name, value) in
+        [("x-forwarded-for", "203.0.113.7"), ("x-forwarded-port", "443"), ("x-forwarded-proto", "https")]
+    {
         headers.insert(name.to_owned(), value.to_owned());
     }
     let mut event = json!({
@@ -88,7 +92,8 @@ pub(super) fn of_request(route_key: &str, request: &Request<Bytes>) -> Result<Va
 fn is_text(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind.starts_with("text/") || matches!(kind.as_str(), "application/json" | "application/xml" | "application/javascript")
+    kind.starts_with("text/")
+        || matches!(kind.as_str(), "application/json" | "application/xml" | "application/javascript")
 }
 
 fn joined(headers: &HeaderMap) -> Result<BTreeMap<String, String>> {
@@ -135,9 +140,9 @@ pub(super) fn into_answer(payload: &[u8], method: &Method) -> Result<Answer> {
     }
     let body = match (&answer["body"], answer["isBase64Encoded"].as_bool()) {
         (Value::Null, _) => Bytes::new(),
-        (Value::String(text), Some(true)) => {
-            Bytes::from(Base64::decode_vec(text).map_err(|error| anyhow::anyhow!("the body is not base64: {error}"))?)
-        }
+        (Value::String(text), Some(true)) => Bytes::from(
+            Base64::decode_vec(text).map_err(|error| anyhow::anyhow!("the body is not base64: {error}"))?,
+        ),
         (Value::String(text), _) => Bytes::from(text.clone()),
         (other, _) => anyhow::bail!("the body is {other}"),
     };
@@ -161,7 +166,11 @@ mod tests {
 
     #[test]
     fn a_request_becomes_the_event_the_gateway_would_send() {
-        let event = of_request("ANY /api/files/{proxy+}", &request("/api/files/a%20b.txt?x=1&x=2&y=%20", "application/json", b"{}")).unwrap();
+        let event = of_request(
+            "ANY /api/files/{proxy+}",
+            &request("/api/files/a%20b.txt?x=1&x=2&y=%20", "application/json", b"{}"),
+        )
+        .unwrap();
         assert_eq!(event["rawPath"], "/api/files/a b.txt");
         assert_eq!(event["rawQueryString"], "x=1&x=2&y=%20");
         assert_eq!(event["queryStringParameters"], json!({"x": "1,2", "y": " "}));
@@ -174,7 +183,8 @@ mod tests {
 
     #[test]
     fn bodies_that_are_not_text_travel_as_base64() {
-        let event = of_request("$default", &request("/", "multipart/form-data; boundary=x", b"\xff\x00")).unwrap();
+        let event =
+            of_request("$default", &request("/", "multipart/form-data; boundary=x", b"\xff\x00")).unwrap();
         assert_eq!((&event["body"], &event["isBase64Encoded"]), (&json!("/wA="), &json!(true)));
     }
 
@@ -182,7 +192,10 @@ mod tests {
     fn an_answer_comes_back_with_its_bytes_and_cookies() {
         let payload = br#"{"statusCode":206,"headers":{"etag":"\"x\""},"cookies":["a=1","b=2"],"body":"/wA=","isBase64Encoded":true}"#;
         let answer = into_answer(payload, &Method::GET).unwrap();
-        assert_eq!((answer.status.as_u16(), answer.header("etag"), &answer.body[..]), (206, "\"x\"", &b"\xff\x00"[..]));
+        assert_eq!(
+            (answer.status.as_u16(), answer.header("etag"), &answer.body[..]),
+            (206, "\"x\"", &b"\xff\x00"[..])
+        );
         assert_eq!(answer.headers.get_all(SET_COOKIE).iter().count(), 2);
     }
 }

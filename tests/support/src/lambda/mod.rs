@@ -68,7 +68,12 @@ impl Function {
         let started = Instant::now();
         while !self.runtime.has_asked() {
             self.still_runs()?;
-            ensure!(started.elapsed() < GATEWAY_PATIENCE, "{} did not initialise:\n{}", self.name, self.output());
+            ensure!(
+                started.elapsed() < GATEWAY_PATIENCE,
+                "{} did not initialise:\n{}",
+                self.name,
+                self.output()
+            );
             tokio::time::sleep(PAUSE).await;
         }
         Ok(started.elapsed())
@@ -82,7 +87,11 @@ impl Function {
     /// could not pass on.
     pub async fn invoke(&self, route_key: &str, request: &http::Request<Bytes>) -> Result<Answer> {
         let event = serde_json::to_vec(&event::of_request(route_key, request)?)?;
-        ensure!(event.len() <= MAX_PAYLOAD_BYTES, "the event has {} bytes, the platform takes 6 MB", event.len());
+        ensure!(
+            event.len() <= MAX_PAYLOAD_BYTES,
+            "the event has {} bytes, the platform takes 6 MB",
+            event.len()
+        );
         let mut outcome = self.runtime.send(event);
         let started = Instant::now();
         loop {

@@ -140,10 +140,19 @@ async fn next(State(shared): State<Arc<Shared>>) -> Response {
         .into_response()
 }
 
-async fn response(State(shared): State<Arc<Shared>>, Path(id): Path<String>, headers: HeaderMap, body: Bytes) -> StatusCode {
+async fn response(
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> StatusCode {
     // Gateways of this kind pass on whole answers only.
     if headers.get("lambda-runtime-function-response-mode").is_some_and(|mode| mode == "streaming") {
-        return settle(&shared, &id, Outcome::Failed("a streamed answer, which the gateway cannot pass on".to_owned()));
+        return settle(
+            &shared,
+            &id,
+            Outcome::Failed("a streamed answer, which the gateway cannot pass on".to_owned()),
+        );
     }
     settle(&shared, &id, Outcome::Answered(body))
 }

@@ -1,0 +1,81 @@
+//! A run sent as one JSON document.
+
+use axum::Json;
+use axum::extract::State;
+use callboard_domain::ingest::{BodyError, Caps, Need, RunFields, SubmitBody, Warnings};
+use callboard_http::extract::{Caller, JsonBytes};
+use callboard_http::{ApiError, AppState, Site};
+use callboard_query::ingest::{self, Submission};
+
+use crate::answer::SubmitAnswer;
+
+/// From this size on a body is read off the async threads.
+const LARGE_BODY_BYTES: usize = 128 * 1024;
+
+/// Stores a run with its test cases.
+///
+/// Every test case is one attempt; attempts of one test become one execution.
+/// The totals sent are not counted, they come from the test cases. The same
+/// submission again (same `clientRunId`, or `instanceId` with `startTime`)
+/// finds its run and changes nothing.
+#[utoipa::path(
+    post,
+    path = "/api/test-runs/submit",
+    tag = "submit",
+    request_body(
+        content = Object,
+        description = "projectName, status and startTime are required; testCases is a list of attempts",
+        example = json!({
+            "projectName": "shop", "status": "failed", "startTime": "2026-01-01T10:00:00.000Z", "duration": 5000,
+            "totalTests": 1, "passedTests": 0, "failedTests": 1, "skippedTests": 0,
+            "testCases": [{
+                "title": "pays", "status": "failed", "duration": 2100,
+                "location": "tests/pay.spec.ts:9:5", "error": "Error: expected 200", "retries": 0
+            }]
+        })
+    ),
+    responses((status = 200, body = SubmitAnswer))
+)]
+pub(crate) async fn submit_run(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    JsonBytes(body): JsonBytes,
+) -> Result<Json<SubmitAnswer>, ApiError> {
+    let now = state.now();
+    let (fields, cases, warnings) = read(body, state.config().caps.clone()).await?;
+    let ctx = state.context(&site);
+    let name = fields.project_name.clone().unwrap_or_default();
+    let project =
+        ingest::open_project(&ctx, caller.scope(), &name, fields.project_description.as_deref(), now).await?;
+    let submission = Submission { fields, entries: cases, files: Vec::new() };
+    let submitted = ingest::submit(&ctx, project, submission, now).await?;
+    Ok(Json(SubmitAnswer::of(&submitted, &warnings)))
+}
+
+type Read = (RunFields, Vec<callboard_domain::ingest::TestCaseEntry>, Warnings);
+
+async fn read(body: Vec<u8>, caps: Caps) -> Result<Read, ApiError> {
+    if body.len() < LARGE_BODY_BYTES {
+        return parse(body, &caps);
+    }
+    let parsed = tokio::task::spawn_blocking(move || parse(body, &caps));
+    parsed.await.map_err(ApiError::internal)?
+}
+
+fn parse(body: Vec<u8>, caps: &Caps) -> Result<Read, ApiError> {
+    let mut body = SubmitBody::parse(body, caps).map_err(|error| body_error(&error))?;
+    let (fields, mut warnings) = RunFields::parse(&mut body.fields, Need::Submit)?;
+    let cases = body.test_cases.unwrap_or_default();
+    warnings.extend(cases.warnings);
+    Ok((fields, cases.entries, warnings))
+}
+
+/// An unreadable body as the client is told about it.
+pub(crate) fn body_error(error: &BodyError) -> ApiError {
+    match error {
+        BodyError::TooMany { limit } => ApiError::too_many_items("testCases", *limit as u64),
+        BodyError::NotAList => ApiError::invalid_field("testCases", error.to_string()),
+        error => ApiError::bad_request(error.code(), error.to_string()),
+    }
+}

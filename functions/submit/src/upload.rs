@@ -1,0 +1,210 @@
+//! A run with files, or reports of a run that is stored already.
+
+use std::collections::HashMap;
+
+use axum::Json;
+use axum::extract::State;
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::ingest::{Caps, Need, RunFields, TestCaseEntry, Warnings, parse_object, parse_test_cases};
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+use callboard_http::extract::{Caller, Multipart};
+use callboard_http::{ApiError, AppState, Site};
+use callboard_query::Context;
+use callboard_query::ingest::{self, FileKindHint, IncomingFile, ReportOutcome, Submission};
+
+use crate::answer::{ReportView, UploadAnswer, warnings};
+use crate::form::{CaseFile, Form, Receiver};
+use crate::submit::body_error;
+
+/// Most attachments of one attempt.
+const MAX_ATTACHMENTS: usize = 100;
+/// Longest name of an attachment, in characters.
+const MAX_NAME_CHARS: usize = 500;
+
+/// Stores a run with its traces, attachments and reports; with `testRunId`,
+/// stores reports of a run that exists.
+///
+/// The parts may come in any order and are streamed to the object store. A
+/// report archive with an unsafe path is refused with a warning; the run is
+/// stored all the same.
+#[utoipa::path(
+    post,
+    path = "/api/test-runs/upload",
+    tag = "submit",
+    request_body(
+        content = Object,
+        content_type = "multipart/form-data",
+        description = "projectName, testRun and testCases as fields; trace_<i>, attach_file_<i> with attach_meta_<i>, \
+                       trace_hashes, report_<type> with report_label_<type>; testRunId for reports of an existing run"
+    ),
+    responses((status = 200, body = UploadAnswer))
+)]
+pub(crate) async fn upload_run(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    multipart: Multipart,
+) -> Result<Json<UploadAnswer>, ApiError> {
+    let ctx = state.context(&site);
+    let receiver = Receiver {
+        ctx: &ctx,
+        scope: caller.scope(),
+        max_test_cases_bytes: state.config().max_submit_bytes,
+        now: state.now(),
+    };
+    let mut form = receiver.read(multipart).await?;
+    let judged = judge(&mut form, &state.config().caps).await;
+    let upload = match judged {
+        Ok(upload) => upload,
+        Err(error) => {
+            form.discard(&ctx).await;
+            return Err(error);
+        }
+    };
+    let Form { files, reports, fields: labels } = form;
+    let labels = Form { fields: labels, ..Form::default() };
+    let now = receiver.now;
+    let (mut found, project, run, status) = match upload {
+        Upload::Attach(run) => {
+            let (project, status) = ingest::run_to_attach_to(&ctx, caller.scope(), run).await?;
+            (Warnings::default(), project, run, status)
+        }
+        Upload::NewRun { fields, entries, found } => {
+            let submission = (*fields, entries, files);
+            let (project, run, status, more) = store(&ctx, &caller, submission, &labels, now).await?;
+            let mut found = found;
+            found.extend(more);
+            (found, project, run, status)
+        }
+    };
+    let mut stored = Vec::with_capacity(reports.len());
+    for mut report in reports {
+        report.label = labels.text(&format!("report_label_{}", report.kind)).map(str::to_owned);
+        match ingest::attach_report(&ctx, project, run, report, now).await? {
+            ReportOutcome::Stored(report) | ReportOutcome::Known(report) => stored.push(ReportView::from(report)),
+            ReportOutcome::Refused(why) => found.add("unsafe_report", None, || why),
+        }
+    }
+    Ok(Json(UploadAnswer {
+        success: true,
+        test_run_id: run.get(),
+        run_id: run.get(),
+        project_id: project.get().get(),
+        reports: stored,
+        status,
+        run_url: ctx.links.run(run.get()),
+        warnings: warnings(&found),
+    }))
+}
+
+enum Upload {
+    Attach(RunId),
+    NewRun { fields: Box<RunFields>, entries: Vec<TestCaseEntry>, found: Warnings },
+}
+
+/// Everything that can be wrong with a form is found before anything of it is
+/// stored.
+async fn judge(form: &mut Form, caps: &Caps) -> Result<Upload, ApiError> {
+    let missing: Vec<&str> =
+        ["projectName", "testRun"].into_iter().filter(|name| !form.fields.contains_key(*name)).collect();
+    if !missing.is_empty() {
+        return Err(ApiError::missing_fields(&missing));
+    }
+    if let Some(id) = form.fields.get("testRunId").filter(|id| !id.is_empty()) {
+        let id = std::str::from_utf8(id).ok().and_then(|id| RunId::parse(id.trim()));
+        let id = id.ok_or_else(|| {
+            ApiError::bad_request("invalid_run_id", "testRunId must be the number of a run, e.g. 41.")
+        })?;
+        return Ok(Upload::Attach(id));
+    }
+    let name = form.text("projectName").ok_or_else(|| {
+        ApiError::bad_request("invalid_project_name", "projectName must be valid UTF-8.")
+    })?;
+    let name = callboard_domain::ingest::project_name(name)?;
+    let run = form.fields.remove("testRun").unwrap_or_default();
+    let mut run = parse_object(run).map_err(|error| body_error(&error))?;
+    let (mut fields, mut found) = RunFields::parse(&mut run, Need::UploadNewRun)?;
+    fields.project_name = Some(name);
+    let mut entries = Vec::new();
+    if let Some(cases) = form.fields.remove("testCases").filter(|cases| !cases.is_empty()) {
+        let caps = caps.clone();
+        let cases = tokio::task::spawn_blocking(move || parse_test_cases(cases, &caps));
+        let cases = cases.await.map_err(ApiError::internal)?.map_err(|error| body_error(&error))?;
+        found.extend(cases.warnings);
+        entries = cases.entries;
+    }
+    verify_hashes(form)?;
+    Ok(Upload::NewRun { fields: Box::new(fields), entries, found })
+}
+
+/// Compares what the client says its traces hash to with what arrived.
+fn verify_hashes(form: &Form) -> Result<(), ApiError> {
+    let told: HashMap<String, String> =
+        form.text("trace_hashes").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    for file in form.files.iter().filter(|file| file.attachment.is_none()) {
+        let Some(hash) = told.get(&file.case.to_string()) else { continue };
+        if !hash.eq_ignore_ascii_case(&hex::encode(file.staged.sha256)) {
+            return Err(callboard_query::QueryError::HashMismatch { part: format!("trace_{}", file.case) }.into());
+        }
+    }
+    Ok(())
+}
+
+/// Fields, entries and files of a run to be stored.
+type Whole = (RunFields, Vec<TestCaseEntry>, Vec<CaseFile>);
+
+async fn store(
+    ctx: &Context,
+    caller: &Caller,
+    (fields, entries, received): Whole,
+    form: &Form,
+    now: Timestamp,
+) -> Result<(Authorized<ProjectId>, RunId, RunStatus, Warnings), ApiError> {
+    let mut found = Warnings::default();
+    let name = fields.project_name.clone().unwrap_or_default();
+    let project =
+        ingest::open_project(ctx, caller.scope(), &name, fields.project_description.as_deref(), now).await?;
+    let known: std::collections::HashSet<usize> = entries.iter().map(|entry| entry.index).collect();
+    let mut files = Vec::with_capacity(received.len());
+    for file in received {
+        let fits = known.contains(&file.case) && file.attachment.is_none_or(|position| position < MAX_ATTACHMENTS);
+        if fits {
+            files.push(incoming(file, form));
+        } else {
+            let case = file.case;
+            found.add("file_ignored", Some(case), || {
+                format!("A file for test case {case} was ignored: there is no such test case, or it has too many.")
+            });
+            file.staged.discard(&ctx.store).await?;
+        }
+    }
+    let submission = Submission { fields, entries, files };
+    let submitted = ingest::submit(ctx, project, submission, now).await?;
+    Ok((project, submitted.run, submitted.status, found))
+}
+
+fn incoming(file: CaseFile, form: &Form) -> IncomingFile {
+    let shortened = |text: String| text.chars().take(MAX_NAME_CHARS).collect::<String>();
+    let CaseFile { case, attachment, file_name, content_type, staged } = file;
+    let Some(position) = attachment else {
+        return IncomingFile {
+            entry: case,
+            hint: FileKindHint::Trace,
+            name: "trace".to_owned(),
+            content_type: "application/zip".to_owned(),
+            original_name: file_name.map(shortened),
+            staged,
+        };
+    };
+    let meta = form.attachment_metas(case).into_iter().nth(position).unwrap_or_default();
+    IncomingFile {
+        entry: case,
+        hint: FileKindHint::Attachment,
+        name: shortened(meta.name.unwrap_or_else(|| "attachment".to_owned())),
+        content_type: meta.content_type.or(content_type).unwrap_or_default(),
+        original_name: meta.original_name.or(file_name).map(shortened),
+        staged,
+    }
+}
