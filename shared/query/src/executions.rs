@@ -3,16 +3,17 @@
 use std::collections::HashMap;
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::evidence::Evidence;
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 use callboard_domain::status::{Outcome, TestStatus};
+use callboard_domain::test_state::ExecutionFlags as Flags;
 use callboard_store::db::Session;
-use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow};
+use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow, FlagMask};
 use callboard_store::files::FileKind;
 use callboard_store::lanes::BrowserProject;
 use callboard_store::{StoreError, evidence, files, lanes, test_cases};
 use serde_json::{Map, Value};
 
+pub use crate::evidence::{Part, Parts};
 use crate::ingest::stored_attempts;
 use crate::page::{Slice, fetch};
 use crate::projects::required;
@@ -118,12 +119,12 @@ pub struct ExecutionQuery {
     pub shard: Option<i64>,
     /// Only this worker.
     pub worker: Option<i64>,
-    /// Passed before, fails now.
-    pub new_regression: bool,
-    /// Stable before, flaky now.
-    pub new_flaky: bool,
-    /// Failed before, passes now.
-    pub fixed: bool,
+    /// Only tests that passed before and fail now, or only the others.
+    pub new_regression: Option<bool>,
+    /// Only tests that were stable before and are flaky now, or only the others.
+    pub new_flaky: Option<bool>,
+    /// Only tests that failed before and pass now, or only the others.
+    pub fixed: Option<bool>,
     /// Sort.
     pub sort: Sort,
     /// Key of the last row of the page before.
@@ -177,14 +178,14 @@ fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFi
     if !query.outcomes.is_empty() {
         narrow(query.outcomes.iter().flat_map(|group| group.outcomes()).map(|outcome| outcome.code()).collect());
     }
-    use callboard_domain::test_state::ExecutionFlags as Flags;
-    let mut flag = Flags::default();
-    for (wanted, bit) in [
+    let (mut asked, mut wanted) = (Flags::default(), Flags::default());
+    for (choice, flag) in [
         (query.new_regression, Flags::NEW_REGRESSION),
         (query.new_flaky, Flags::NEW_FLAKY),
         (query.fixed, Flags::FIXED),
     ] {
-        flag = flag.set(bit, wanted || flag.contains(bit));
+        asked = asked.set(flag, choice.is_some());
+        wanted = wanted.set(flag, choice == Some(true));
     }
     ExecutionFilter {
         outcomes: codes,
@@ -198,7 +199,7 @@ fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFi
         }),
         shard: query.shard,
         worker: query.worker,
-        flag: (flag != Flags::default()).then_some(flag.bits()),
+        flags: (asked != Flags::default()).then_some(FlagMask { asked: asked.bits(), wanted: wanted.bits() }),
     }
 }
 
@@ -287,65 +288,6 @@ pub(crate) async fn show(
         .collect()
 }
 
-/// Which parts of the evidence an answer carries.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Parts {
-    /// None; the object store is not read.
-    None,
-    /// Everything.
-    All,
-    /// These.
-    Only(Vec<Part>),
-}
-
-/// A part of the evidence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// Steps and step events.
-    Steps,
-    /// Console output.
-    Console,
-    /// Network requests.
-    Network,
-    /// Web vitals.
-    WebVitals,
-    /// Accessibility tree at the failure.
-    Aria,
-    /// Source around the failure.
-    Source,
-    /// Address, storage keys and cookies of the page.
-    PageState,
-}
-
-impl Part {
-    /// Reads a filter value.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "steps" => Self::Steps,
-            "console" => Self::Console,
-            "network" => Self::Network,
-            "webVitals" => Self::WebVitals,
-            "aria" => Self::Aria,
-            "source" => Self::Source,
-            "pageState" => Self::PageState,
-            _ => return None,
-        })
-    }
-
-    fn keys(self) -> &'static [&'static str] {
-        match self {
-            Self::Steps => &["steps", "stepEvents"],
-            Self::Console => &["consoleLogs", "stdout", "stderr"],
-            Self::Network => &["networkRequests"],
-            Self::WebVitals => &["webVitals"],
-            Self::Aria => &["ariaSnapshot"],
-            Self::Source => &["testSource", "testSourceFrames"],
-            Self::PageState => &["pageState"],
-        }
-    }
-}
-
 /// Which attempt of an execution is asked for; `None` is the deciding one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WantedAttempt {
@@ -374,7 +316,7 @@ pub async fn detail(
     let owner = required(&mut session, project).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
     let item = show(&mut session, project, std::slice::from_ref(&row), &browsers).await?;
-    let item = item.into_iter().next().ok_or(StoreError::Damaged("an execution without a test case"))?;
+    let mut item = item.into_iter().next().ok_or(StoreError::Damaged("an execution without a test case"))?;
     let files = files::of_execution(&mut session, project, id, None, None, FILES_SHOWN).await?;
     drop(session);
 
@@ -386,27 +328,29 @@ pub async fn detail(
         wanted.retry.is_none_or(|retry| retry == view.attempt.retry)
             && wanted.repetition.is_none_or(|repetition| repetition == view.repetition)
     };
-    let slice = decision.attempts.iter().find(is_asked).and_then(|view| view.attempt.evidence);
-    let evidence = match (parts, slice) {
-        (Parts::None, _) | (_, None) => None,
-        (_, Some(slice)) => Some(evidence::read(&ctx.store, project, &slice).await?),
+    let asked = decision.attempts.iter().find(is_asked).filter(|_| *parts != Parts::None);
+    let told = match asked.and_then(|view| Some((view, view.attempt.evidence?))) {
+        Some((view, slice)) => {
+            let evidence = evidence::read(&ctx.store, project, &slice).await?;
+            Some((evidence, (view.attempt.retry, view.repetition)))
+        }
+        None => None,
     };
-    let error = evidence.as_ref().and_then(|evidence| evidence.error.clone());
-    let annotations = evidence.as_ref().map(|evidence| &evidence.annotations);
-    let annotations = annotations.and_then(|list| serde_json::to_value(list).ok());
-    let (evidence, evidence_available) = shown_evidence(evidence.as_ref(), parts);
+    let shown = told.as_ref().map(|(evidence, attempt)| crate::evidence::shown(evidence, *attempt, parts));
+    let (evidence, sizes) = shown.unzip();
+    let told = told.map(|(evidence, _)| evidence).unwrap_or_default();
+    item.error = told.error.or(item.error);
     let (traces, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.kind == FileKind::Trace);
     Ok(ExecutionDetail {
-        error_plain: error.as_deref().map(|text| callboard_domain::text::strip_ansi(text).into_owned()),
-        full_error: error,
+        error_plain: item.error.as_deref().map(|text| callboard_domain::text::strip_ansi(text).into_owned()),
         project: ProjectRef::of(&owner),
         run: RunBrief::of(&run),
         attempts: decision.attempts.iter().map(attempt_view).collect(),
-        annotations: annotations.unwrap_or_else(|| Value::Array(Vec::new())),
+        annotations: serde_json::to_value(told.annotations).unwrap_or_default(),
         attachments: others.iter().map(|file| FileItem::of(file, &ctx.links)).collect(),
         traces: traces.iter().map(|file| FileItem::of(file, &ctx.links)).collect(),
         evidence,
-        evidence_available,
+        evidence_available: sizes.unwrap_or_else(|| Value::Object(Map::new())),
         url: ctx.links.execution(id.get()),
         item,
     })
@@ -429,29 +373,6 @@ fn attempt_view(view: &callboard_domain::attempts::AttemptView) -> AttemptView {
         deciding: view.deciding,
         has_evidence: view.attempt.evidence.is_some(),
     }
-}
-
-/// The asked parts, and how many characters every part has.
-fn shown_evidence(evidence: Option<&Evidence>, parts: &Parts) -> (Option<Value>, Value) {
-    let Some(Value::Object(mut all)) = evidence.and_then(|evidence| serde_json::to_value(evidence).ok()) else {
-        return (None, Value::Object(Map::new()));
-    };
-    for elsewhere in ["error", "annotations"] {
-        all.remove(elsewhere);
-    }
-    let sizes = all.iter().map(|(key, value)| {
-        let chars = match value {
-            Value::String(text) => text.chars().count(),
-            other => other.to_string().len(),
-        };
-        (key.clone(), Value::from(chars))
-    });
-    let sizes = Value::Object(sizes.collect());
-    if let Parts::Only(parts) = parts {
-        let kept = |key: &String| parts.iter().any(|part| part.keys().contains(&key.as_str()));
-        all.retain(|key, _| kept(key));
-    }
-    (Some(Value::Object(all)), sizes)
 }
 
 /// Traces of an execution by attempt.

@@ -1,9 +1,11 @@
 //! Finding the bytes behind a file id or a stored name.
 
 use callboard_auth::scope::{Authorized, Scope};
+use callboard_auth::{Grant, GrantTarget};
 use callboard_domain::ids::{FileId, ProjectId, ReportId};
 use callboard_store::files::FileRow;
 use callboard_store::{blobs, files, projects, reports};
+use sha2::{Digest as _, Sha256};
 
 use crate::{Context, Entity, QueryError, Result};
 
@@ -24,8 +26,11 @@ pub struct Served {
     pub etag: String,
     /// Whether the bytes can never change under this address.
     pub is_immutable: bool,
-    /// For an entry of a report: the stored name of its directory.
-    pub report_prefix: Option<String>,
+    /// What a grant for them opens: the file, or everything of its report, so
+    /// that relative links work.
+    pub grant_target: GrantTarget,
+    /// Their path below such a grant.
+    pub granted_path: String,
 }
 
 /// A file by id.
@@ -41,6 +46,7 @@ pub async fn by_id(ctx: &Context, scope: &Scope, id: FileId) -> Result<Served> {
 
 async fn served_file(ctx: &Context, project: Authorized<ProjectId>, row: FileRow) -> Result<Served> {
     let blob = blobs::get(&mut ctx.store.db().read().await?, project.get(), row.blob).await?;
+    let granted_path = row.path.rsplit('/').next().unwrap_or(&row.path).to_owned();
     Ok(Served {
         project,
         key: blob.key,
@@ -49,7 +55,8 @@ async fn served_file(ctx: &Context, project: Authorized<ProjectId>, row: FileRow
         file_name: row.original_name.unwrap_or(row.name),
         etag: hex::encode(row.sha256),
         is_immutable: true,
-        report_prefix: None,
+        grant_target: GrantTarget::File(row.id),
+        granted_path,
     })
 }
 
@@ -65,8 +72,7 @@ pub async fn by_path(ctx: &Context, scope: &Scope, path: &str) -> Result<Served>
     let mut segments = path.split('/');
     let project = segments.next().and_then(|segment| segment.strip_prefix("project-"));
     let project = project.and_then(ProjectId::parse).ok_or_else(missing)?;
-    let known = projects::get(&mut ctx.store.db().read().await?, project).await?;
-    known.ok_or_else(missing)?;
+    require_project(ctx, project, path).await?;
     let project = scope.authorize(project)?;
     match segments.next() {
         Some("files") => {
@@ -76,6 +82,34 @@ pub async fn by_path(ctx: &Context, scope: &Scope, path: &str) -> Result<Served>
         Some("reports") => report_entry(ctx, project, path).await?.ok_or_else(missing),
         _ => Err(missing()),
     }
+}
+
+/// A file, or an entry of a report, by its path below a grant. The grant is
+/// asked for in SQL again on every request: it opens nothing of a project,
+/// file or report that is gone.
+///
+/// # Errors
+/// [`QueryError::NotFound`] for a path the grant does not cover,
+/// [`QueryError::Store`].
+pub async fn by_grant(ctx: &Context, grant: &Grant, path: &str) -> Result<Served> {
+    let missing = || QueryError::not_found(Entity::File, path);
+    let project = grant.project();
+    require_project(ctx, project.get(), path).await?;
+    match grant.target() {
+        GrantTarget::Prefix(prefix) => {
+            report_entry(ctx, project, &format!("{prefix}{path}")).await?.ok_or_else(missing)
+        }
+        GrantTarget::File(id) => {
+            let row = files::get(&mut ctx.store.db().read().await?, project.get(), *id).await?;
+            let served = served_file(ctx, project, row.ok_or_else(missing)?).await?;
+            if served.granted_path == path { Ok(served) } else { Err(missing()) }
+        }
+    }
+}
+
+async fn require_project(ctx: &Context, project: ProjectId, path: &str) -> Result<()> {
+    let known = projects::get(&mut ctx.store.db().read().await?, project).await?;
+    known.map(drop).ok_or_else(|| QueryError::not_found(Entity::File, path))
 }
 
 async fn report_entry(ctx: &Context, project: Authorized<ProjectId>, path: &str) -> Result<Option<Served>> {
@@ -97,11 +131,16 @@ async fn report_entry(ctx: &Context, project: Authorized<ProjectId>, path: &str)
         size,
         content_type: type_of_entry(&file_name).to_owned(),
         file_name,
-        // A report's objects are written once, so its id and the path name the bytes.
-        etag: format!("report-{report}-{size}"),
+        etag: etag_of_entry(&row.archive_sha256, entry),
         is_immutable: false,
-        report_prefix: Some(row.prefix),
+        granted_path: entry.to_owned(),
+        grant_target: GrantTarget::Prefix(format!("{}/", row.prefix)),
     }))
+}
+
+/// A report's objects are written once: its archive and the path name the bytes.
+fn etag_of_entry(archive_sha256: &[u8; 32], entry: &str) -> String {
+    hex::encode(Sha256::new().chain_update(archive_sha256).chain_update(entry).finalize())
 }
 
 /// Types of the files that reports consist of, by extension.

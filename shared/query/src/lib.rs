@@ -8,7 +8,9 @@
 //! HTML, the environment.
 
 mod context;
+pub mod daily;
 mod error;
+mod evidence;
 pub mod executions;
 pub mod files;
 pub mod ingest;

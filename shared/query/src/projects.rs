@@ -1,5 +1,7 @@
 //! Questions about projects.
 
+use std::collections::HashMap;
+
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
@@ -18,6 +20,12 @@ const RECENT_RUNS: i64 = 20;
 const TENDENCY_RUNS: usize = 5;
 /// Most values of each facet.
 const FACET_LIMIT: i64 = 200;
+/// Branches and environments that a search for a branch looks at.
+const SEARCHED_LANES: i64 = 5_000;
+/// Projects fetched at a time while a filter no index leads with is applied,
+/// and how often one request does so.
+const RESIDUAL_STEP: usize = 500;
+const RESIDUAL_STEPS: usize = 10;
 
 /// The caller's scope as the store takes it.
 pub(crate) fn visible(scope: &Scope) -> Visible {
@@ -44,7 +52,31 @@ pub struct ProjectKey {
     pub id: i64,
 }
 
-/// Projects with their latest run.
+impl Sort {
+    fn order(&self) -> ProjectOrder {
+        match self {
+            Self::Updated(after) => ProjectOrder::Updated(*after),
+            Self::Name(after) => ProjectOrder::Name(after.clone()),
+        }
+    }
+
+    /// The same sort behind a row.
+    fn behind(&self, key: ProjectKey) -> Self {
+        match self {
+            Self::Updated(_) => Self::Updated(Some((key.updated_at, key.id))),
+            Self::Name(_) => Self::Name(Some((key.name, key.id))),
+        }
+    }
+}
+
+impl ProjectKey {
+    fn of(row: &ProjectRow) -> Self {
+        Self { updated_at: row.updated_at.millis(), name: row.name.clone(), id: row.id.get() }
+    }
+}
+
+/// Projects with their latest run; `name_contains` looks at a bounded number
+/// of projects, the page may then be short while there is a next one.
 ///
 /// # Errors
 /// [`QueryError::Store`].
@@ -56,39 +88,60 @@ pub async fn list(
     limit: usize,
 ) -> Result<Slice<Project, ProjectKey>> {
     let mut session = ctx.store.db().read().await?;
-    let rows = page(&mut session, scope, name_contains, sort, limit).await?;
+    let rows = match name_contains {
+        Some(text) => matching(&mut session, scope, text, sort, limit).await?,
+        None => page(&mut session, scope, sort, limit).await?,
+    };
+    let latest = runs::latest_of(&mut session, ids(&rows.items)).await?;
+    let latest: HashMap<ProjectId, RunBrief> = latest.iter().map(|run| (run.project, RunBrief::of(run))).collect();
     let mut items = Vec::with_capacity(rows.items.len());
     for row in &rows.items {
-        let latest = latest_run(&mut session, row).await?;
-        items.push(Project::of(row, latest.as_ref().map(RunBrief::of), &ctx.links));
+        let full = recent_full(&mut session, row.id, None).await?;
+        items.push(Project::of(row, latest.get(&row.id).cloned(), tendency(&full), &ctx.links));
     }
     Ok(Slice { items, next: rows.next })
+}
+
+fn ids(rows: &[ProjectRow]) -> Vec<i64> {
+    rows.iter().map(|row| row.id.get()).collect()
 }
 
 async fn page(
     session: &mut Session,
     scope: &Scope,
-    name_contains: Option<&str>,
     sort: &Sort,
     limit: usize,
 ) -> Result<Slice<ProjectRow, ProjectKey>> {
-    let order = match sort {
-        Sort::Updated(after) => ProjectOrder::Updated(*after),
-        Sort::Name(after) => ProjectOrder::Name(after.clone()),
-    };
-    let rows = projects::list(session, &visible(scope), name_contains, &order, fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |row| ProjectKey {
-        updated_at: row.updated_at.millis(),
-        name: row.name.clone(),
-        id: row.id.get(),
-    }))
+    let rows = projects::list(session, &visible(scope), &sort.order(), fetch(limit)).await?;
+    Ok(Slice::cut(rows, limit, ProjectKey::of))
 }
 
-async fn latest_run(session: &mut Session, row: &ProjectRow) -> Result<Option<RunRow>> {
-    Ok(match row.latest_run {
-        Some(run) => runs::get(session, row.id, run).await?,
-        None => None,
-    })
+/// Names are compared here and not in SQL, whose engines disagree about the
+/// case of letters beyond ASCII.
+async fn matching(
+    session: &mut Session,
+    scope: &Scope,
+    text: &str,
+    sort: &Sort,
+    limit: usize,
+) -> Result<Slice<ProjectRow, ProjectKey>> {
+    let wanted = text.to_lowercase();
+    let mut sort = sort.clone();
+    let mut found = Vec::new();
+    let mut next = None;
+    for _ in 0..RESIDUAL_STEPS {
+        let step = page(session, scope, &sort, RESIDUAL_STEP).await?;
+        found.extend(step.items.into_iter().filter(|row| row.name.to_lowercase().contains(&wanted)));
+        if found.len() > limit {
+            return Ok(Slice::cut(found, limit, ProjectKey::of));
+        }
+        next = step.next;
+        match &next {
+            Some(key) => sort = sort.behind(key.clone()),
+            None => break,
+        }
+    }
+    Ok(Slice { items: found, next })
 }
 
 /// One project with its latest run.
@@ -98,8 +151,9 @@ async fn latest_run(session: &mut Session, row: &ProjectRow) -> Result<Option<Ru
 pub async fn get(ctx: &Context, project: Authorized<ProjectId>) -> Result<Project> {
     let mut session = ctx.store.db().read().await?;
     let row = required(&mut session, project.get()).await?;
-    let latest = latest_run(&mut session, &row).await?;
-    Ok(Project::of(&row, latest.as_ref().map(RunBrief::of), &ctx.links))
+    let latest = runs::latest_of(&mut session, vec![row.id.get()]).await?;
+    let full = recent_full(&mut session, row.id, None).await?;
+    Ok(Project::of(&row, latest.first().map(RunBrief::of), tendency(&full), &ctx.links))
 }
 
 pub(crate) async fn required(session: &mut Session, id: ProjectId) -> Result<ProjectRow> {
@@ -129,31 +183,36 @@ pub async fn menu(
     limit: usize,
 ) -> Result<Slice<MenuEntry, ProjectKey>> {
     let mut session = ctx.store.db().read().await?;
-    let rows = page(&mut session, scope, None, &Sort::Updated(after), limit).await?;
+    let rows = page(&mut session, scope, &Sort::Updated(after), limit).await?;
     let mut items = Vec::with_capacity(rows.items.len());
     for row in &rows.items {
-        let full = recent_full(&mut session, row.id).await?;
+        let full = recent_full(&mut session, row.id, None).await?;
         items.push(MenuEntry { reference: ProjectRef::of(row), tendency: tendency(&full) });
     }
     Ok(Slice { items, next: rows.next })
 }
 
-async fn recent_full(session: &mut Session, project: ProjectId) -> Result<Vec<RunRow>> {
-    let filter = RunFilter { is_full: Some(true), finished: true, ..RunFilter::default() };
+/// The newest full runs that are final.
+async fn recent_full(session: &mut Session, project: ProjectId, environment: Option<&str>) -> Result<Vec<RunRow>> {
+    let filter = RunFilter {
+        environment: environment.map(str::to_owned),
+        is_full: Some(true),
+        finished: true,
+        ..RunFilter::default()
+    };
     let limit = i64::try_from(TENDENCY_RUNS).unwrap_or(i64::MAX);
     Ok(runs::list(session, Some(project), &filter, limit).await?)
 }
 
 /// How a project has been doing, from its newest full runs (newest first).
 fn tendency(full: &[RunRow]) -> Tendency {
-    let decided = &full[..full.len().min(TENDENCY_RUNS)];
-    let [latest, _, ..] = decided else {
+    let [latest, _, ..] = full else {
         return Tendency::Unknown;
     };
     if latest.status != RunStatus::Passed {
         return Tendency::Failing;
     }
-    let unsteady = decided.iter().any(|run| run.status != RunStatus::Passed || run.totals.flaky_tests > 0);
+    let unsteady = full.iter().any(|run| run.status != RunStatus::Passed || run.totals.flaky_tests > 0);
     if unsteady { Tendency::Flaky } else { Tendency::Passing }
 }
 
@@ -169,24 +228,18 @@ pub async fn overview(
     limit: usize,
 ) -> Result<Slice<ProjectOverview, ProjectKey>> {
     let mut session = ctx.store.db().read().await?;
-    let rows = page(&mut session, scope, None, &Sort::Updated(after), limit).await?;
+    let rows = page(&mut session, scope, &Sort::Updated(after), limit).await?;
+    let full_runs = projects::full_runs(&mut session, ids(&rows.items)).await?;
+    let recent = RunFilter { environment: environment.map(str::to_owned), ..RunFilter::default() };
     let mut items = Vec::with_capacity(rows.items.len());
     for row in &rows.items {
-        let filter = RunFilter { environment: environment.map(str::to_owned), ..RunFilter::default() };
-        let mut recent = runs::list(&mut session, Some(row.id), &filter, RECENT_RUNS).await?;
-        let full: Vec<RunRow> =
-            recent.iter().filter(|run| run.is_full && run.status.is_final()).cloned().collect();
-        let latest_full = match full.first() {
-            Some(run) => Some(run.clone()),
-            None => match row.latest_full_run.filter(|_| environment.is_none()) {
-                Some(run) => runs::get(&mut session, row.id, run).await?,
-                None => None,
-            },
-        };
+        let mut recent = runs::list(&mut session, Some(row.id), &recent, RECENT_RUNS).await?;
         recent.reverse();
+        let full = recent_full(&mut session, row.id, environment).await?;
         items.push(ProjectOverview {
             reference: ProjectRef::of(row),
-            latest_full_run: latest_full.as_ref().map(RunBrief::of),
+            total_full_runs: full_runs.get(&row.id).copied().unwrap_or_default(),
+            latest_full_run: full.first().map(RunBrief::of),
             recent_runs: recent.iter().map(RunBrief::of).collect(),
             tendency: tendency(&full),
         });
@@ -209,8 +262,9 @@ pub async fn facets(
     let project = project.get();
     let mut session = ctx.store.db().read().await?;
     let default_branch = required(&mut session, project).await?.default_branch;
-    let recent = lanes::recent(&mut session, project, FACET_LIMIT * 2).await?;
     let wanted = branch_contains.unwrap_or_default().to_lowercase();
+    let looked_at = if wanted.is_empty() { FACET_LIMIT * 2 } else { SEARCHED_LANES };
+    let recent = lanes::recent(&mut session, project, looked_at).await?;
     let take = usize::try_from(limit).unwrap_or(usize::MAX);
     let branches = recent
         .iter()

@@ -11,7 +11,6 @@ use callboard_store::runs::{self, RunFilter, RunRow};
 use callboard_store::{evidence, files, projects, reports};
 use serde_json::Value;
 
-use crate::executions::{self, ExecutionKey, ExecutionQuery, Sort};
 use crate::page::Slice;
 use crate::projects::required;
 use crate::shapes::{ProjectRef, Report, RunBrief, RunDetail, RunItem, RunStorage, StorageByKind};
@@ -238,19 +237,11 @@ pub(crate) async fn required_run(session: &mut Session, project: ProjectId, run:
     runs::get(session, project, run).await?.ok_or_else(|| QueryError::not_found(Entity::Run, run))
 }
 
-/// One run with what its page shows and its first executions, trouble first.
-/// `continued` turns the key after the last of them into the cursor that goes
-/// on at the run's executions.
+/// One run with what its page shows besides its executions.
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
-pub async fn detail(
-    ctx: &Context,
-    project: Authorized<ProjectId>,
-    run: RunId,
-    executions: usize,
-    continued: impl FnOnce(ExecutionKey) -> String,
-) -> Result<RunDetail> {
+pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<RunDetail> {
     let mut session = ctx.store.db().read().await?;
     let row = required_run(&mut session, project.get(), run).await?;
     let owner = required(&mut session, project.get()).await?;
@@ -258,9 +249,6 @@ pub async fn detail(
     let reports = reports::of_run(&mut session, project.get(), run).await?;
     let by_kind = files::sizes_of_run(&mut session, project.get(), run).await?;
     let evidence_bytes = evidence::size_of_run(&mut session, project.get(), run).await?;
-    drop(session);
-    let query = ExecutionQuery { sort: Sort::Trouble, ..ExecutionQuery::default() };
-    let first = executions::list(ctx, project, run, &query, executions).await?;
     let json = |text: Option<&String>| text.and_then(|text| serde_json::from_str(text).ok());
     Ok(RunDetail {
         item: RunItem::of(&row, &owner.name, &ctx.links),
@@ -279,8 +267,6 @@ pub async fn detail(
                 .map(|size| StorageByKind { kind: size.kind.as_str(), count: size.count, bytes: size.bytes })
                 .collect(),
         },
-        test_cases: first.items,
-        test_cases_next_cursor: first.next.map(continued),
     })
 }
 

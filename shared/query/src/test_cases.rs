@@ -9,14 +9,14 @@ use callboard_domain::test_state::{TestCategory, TestState};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_domain::totals::rate;
 use callboard_store::db::Session;
-use callboard_store::executions::{self, ExecutionRow, HistoryFilter};
+use callboard_store::executions::{self, ExecutionRow, History, HistoryFilter};
 use callboard_store::lanes;
 use callboard_store::rollups::{self, CatalogueFilter, CatalogueOrder, CatalogueRow};
 
 use crate::executions::{show, with_runs};
 use crate::page::{Slice, fetch};
 use crate::projects::required;
-use crate::shapes::{DayStability, ExecutionWithRun, ProjectRef, StabilityBucket, TestCaseDetail, TestCaseItem};
+use crate::shapes::{ExecutionWithRun, ProjectRef, StabilityBucket, TestCaseDetail, TestCaseItem};
 use crate::{Context, Entity, QueryError, Result};
 
 /// Executions a stability trend looks at.
@@ -143,9 +143,7 @@ fn key_of(sort: Sort, row: &CatalogueRow) -> CatalogueKey {
     }
 }
 
-/// One test with its numbers in the asked lane and its newest executions;
-/// `continued` turns the key after them into the cursor that goes on at the
-/// test's history.
+/// One test with its numbers in the asked lane.
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
@@ -154,45 +152,62 @@ pub async fn detail(
     project: Authorized<ProjectId>,
     id: TestCaseId,
     lane: &LaneQuery,
-    executions: usize,
-    continued: impl FnOnce((i64, i64)) -> String,
 ) -> Result<TestCaseDetail> {
-    let project_id = project.get();
+    let project = project.get();
     let mut session = ctx.store.db().read().await?;
-    let owner = required(&mut session, project_id).await?;
+    let owner = required(&mut session, project).await?;
     // A lane nobody ran in has no row; no lane has the number -1.
-    let lane_id = lane.find(&mut session, project_id).await?.unwrap_or(-1);
-    let rows = rollups::with_states(&mut session, project_id, lane_id, vec![id.get()]).await?;
+    let lane = lane.find(&mut session, project).await?.unwrap_or(-1);
+    let rows = rollups::with_states(&mut session, project, lane, vec![id.get()]).await?;
     let row = rows.into_iter().next().ok_or_else(|| QueryError::not_found(Entity::TestCase, id))?;
-    drop(session);
-    let query = HistoryQuery { lane: lane.clone(), ..HistoryQuery::default() };
-    let recent = history(ctx, project, id, &query, executions).await?;
-    Ok(TestCaseDetail {
-        item: TestCaseItem::of(&row),
-        project: ProjectRef::of(&owner),
-        recent_executions: recent.items,
-        recent_next_cursor: recent.next.map(continued),
-    })
+    Ok(TestCaseDetail { item: TestCaseItem::of(&row), project: ProjectRef::of(&owner) })
 }
 
 /// The conditions of a test's history.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryQuery {
-    /// Branch and environment.
-    pub lane: LaneQuery,
+    /// Any of these branches; an empty word is "none recorded".
+    pub branches: Vec<String>,
+    /// Any of these environments; an empty word is "none recorded".
+    pub environments: Vec<String>,
     /// Only this browser project.
     pub browser: Option<String>,
     /// Any of these statuses.
     pub statuses: Vec<TestStatus>,
-    /// Only runs started on this moment's day or later.
+    /// Only runs started at this moment or later.
     pub from: Option<Timestamp>,
-    /// Only runs started on this moment's day or earlier.
+    /// Only runs started at this moment or earlier.
     pub to: Option<Timestamp>,
     /// Key of the last row of the page before: start of its run and its id.
     pub after: Option<(i64, i64)>,
 }
 
-/// Executions of one test, newest run first.
+impl HistoryQuery {
+    /// Everything in one lane.
+    #[must_use]
+    pub fn of(lane: &LaneQuery) -> Self {
+        Self {
+            branches: lane.branch.iter().cloned().collect(),
+            environments: lane.environment.iter().cloned().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The smallest lane that holds everything asked for.
+    fn lane(&self) -> LaneQuery {
+        fn only(list: &[String]) -> Option<String> {
+            if let [one] = list { Some(one.clone()) } else { None }
+        }
+        LaneQuery {
+            branch: only(&self.branches),
+            // Runs without an environment have no lane of their own.
+            environment: only(&self.environments).filter(|name| !name.is_empty()),
+        }
+    }
+}
+
+/// Executions of one test, newest run first. The days a request looks at are
+/// bounded; the page may then be short, even empty, while there is a next one.
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
@@ -207,10 +222,11 @@ pub async fn history(
     let mut session = ctx.store.db().read().await?;
     required_case(&mut session, project, id).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
-    let Some(rows) = history_rows(&mut session, project, id, query, &browsers, limit).await? else {
-        return Ok(Slice { items: Vec::new(), next: None });
-    };
-    let rows = Slice::cut(rows, limit, |(at, row)| (at.millis(), row.id.get()));
+    let found = history_rows(&mut session, project, id, query, &browsers, limit).await?;
+    let mut rows = Slice::cut(found.rows, limit, |(at, row)| (at.millis(), row.id.get()));
+    if let Some(unread_before) = found.unread_before {
+        rows.next = Some((unread_before.millis() - 1, i64::MAX));
+    }
     let bare: Vec<ExecutionRow> = rows.items.into_iter().map(|(_, row)| row).collect();
     let items = show(&mut session, project, &bare, &browsers).await?;
     let items = with_runs(&mut session, project, items).await?;
@@ -223,7 +239,6 @@ async fn required_case(session: &mut Session, project: ProjectId, id: TestCaseId
     found.map(|_| ()).ok_or_else(|| QueryError::not_found(Entity::TestCase, id))
 }
 
-/// `None` when the asked lane never saw a run or this test.
 async fn history_rows(
     session: &mut Session,
     project: ProjectId,
@@ -231,31 +246,34 @@ async fn history_rows(
     query: &HistoryQuery,
     browsers: &[lanes::BrowserProject],
     limit: usize,
-) -> Result<Option<Vec<(Timestamp, ExecutionRow)>>> {
-    let Some(lane) = query.lane.find(session, project).await? else { return Ok(None) };
-    let Some(state) = rollups::state(session, project, lane, id).await? else { return Ok(None) };
-    let is_whole = query.lane.branch.is_none() && query.lane.environment.is_none();
+) -> Result<History> {
+    let Some(lane) = query.lane().find(session, project).await? else { return Ok(History::default()) };
+    let Some(state) = rollups::state(session, project, lane, id).await? else { return Ok(History::default()) };
+    let is_whole = query.branches.is_empty() && query.environments.is_empty();
     let browser = match &query.browser {
         None => None,
         Some(name) => match browsers.iter().find(|browser| browser.name == *name) {
             Some(browser) => Some(browser.id),
-            None => return Ok(Some(Vec::new())),
+            None => return Ok(History::default()),
         },
     };
     let filter = HistoryFilter {
-        lanes: if is_whole { None } else { Some(rollups::member_lanes(session, project, lane).await?) },
+        lanes: if is_whole {
+            None
+        } else {
+            Some(lanes::specific(session, project, &query.branches, &query.environments).await?)
+        },
         browser,
         outcomes: (!query.statuses.is_empty()).then(|| {
             let fits = |outcome: &&Outcome| query.statuses.contains(&outcome.status());
             Outcome::ALL.iter().filter(fits).map(|outcome| outcome.code()).collect()
         }),
-        to: query.to.map(Timestamp::day),
+        from: query.from,
+        to: query.to,
         after: query.after,
     };
     let first_seen = state.first_seen_at().day();
-    let first_seen = query.from.map_or(first_seen, |from| from.day().max(first_seen));
-    let rows = executions::history(session, project, id, &filter, state.last_day(), first_seen, fetch(limit)).await?;
-    Ok(Some(rows))
+    Ok(executions::history(session, project, id, &filter, state.last_day(), first_seen, fetch(limit)).await?)
 }
 
 /// Stability over the newest executions, split by count into at most
@@ -273,10 +291,9 @@ pub async fn stability_by_count(
     let project = project.get();
     let mut session = ctx.store.db().read().await?;
     required_case(&mut session, project, id).await?;
-    let query = HistoryQuery { lane: lane.clone(), ..HistoryQuery::default() };
+    let query = HistoryQuery::of(lane);
     let limit = usize::try_from(TREND_EXECUTIONS - 1).unwrap_or_default();
-    let rows = history_rows(&mut session, project, id, &query, &[], limit).await?;
-    let mut rows = rows.unwrap_or_default();
+    let mut rows = history_rows(&mut session, project, id, &query, &[], limit).await?.rows;
     rows.reverse();
     let size = rows.len().div_ceil(buckets.max(1)).max(1);
     Ok(rows.chunks(size).filter_map(bucket_of).collect())
@@ -319,15 +336,17 @@ pub async fn stability_by_day(
     lane: &LaneQuery,
     days: i64,
     today: Day,
-) -> Result<Vec<DayStability>> {
+) -> Result<Vec<StabilityBucket>> {
     let project = project.get();
     let mut session = ctx.store.db().read().await?;
     required_case(&mut session, project, id).await?;
     let Some(lane) = lane.find(&mut session, project).await? else { return Ok(Vec::new()) };
     let wanted = (today.0 - days + 1..=today.0).collect();
     let rows = rollups::test_days(&mut session, project, lane, id, wanted).await?;
-    let shown = rows.into_iter().filter(|(_, counts)| counts.runs > 0).map(|(date, counts)| DayStability {
+    let shown = rows.into_iter().filter(|(_, counts)| counts.runs > 0).map(|(date, counts)| StabilityBucket {
         date,
+        from: date.start(),
+        to: Timestamp(Day(date.0 + 1).start().millis() - 1),
         pass_rate: rate(counts.passed, counts.passed + counts.failed),
         flaky_rate: rate(counts.flaky, counts.passed + counts.failed),
         avg_duration: (counts.dur_n > 0).then(|| counts.dur_sum / counts.dur_n),

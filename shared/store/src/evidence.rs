@@ -19,7 +19,7 @@ statements! {
     /// A pack whose object has been written.
     INSERT = "INSERT INTO packs (id, project_id, run_id, key, size, slices, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
     /// Bytes of evidence of a run. ix: packs_of_run
-    SIZE_OF_RUN = "SELECT COALESCE(SUM(size), 0) FROM packs WHERE project_id = $1 AND run_id = $2";
+    SIZE_OF_RUN = "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM packs WHERE project_id = $1 AND run_id = $2";
 }
 
 /// Speed over ratio: evidence is compressed while the client waits.
@@ -110,6 +110,14 @@ pub struct WrittenPack {
     key: String,
     size: i64,
     slices: i64,
+}
+
+/// Removes a pack that turned out to hold nothing new.
+///
+/// # Errors
+/// [`StoreError::Storage`] when the object store refuses.
+pub async fn discard(store: &Store, pack: &WrittenPack) -> Result<()> {
+    store.objects().delete(&pack.key).await
 }
 
 /// Makes a written pack part of its run.

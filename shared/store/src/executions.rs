@@ -354,8 +354,17 @@ pub struct ExecutionFilter {
     pub shard: Option<i64>,
     /// Only this worker.
     pub worker: Option<i64>,
-    /// Only rows that have this flag bit.
-    pub flag: Option<i64>,
+    /// Only rows whose flags are like this.
+    pub flags: Option<FlagMask>,
+}
+
+/// What the flags of an execution have to be.
+#[derive(Debug, Clone, Copy)]
+pub struct FlagMask {
+    /// The bits that are looked at.
+    pub asked: i64,
+    /// Those of them that have to be set; the others must not be.
+    pub wanted: i64,
 }
 
 /// A page of the executions of one run: bounded by the run, never by history.
@@ -396,8 +405,11 @@ pub async fn list(
         .and_if("c.priority = ?", wanted.priority.clone())
         .and_if("e.browser_id in_ints(?)", wanted.browsers.clone())
         .and_if("e.shard_index = ?", wanted.shard)
-        .and_if("e.worker_index = ?", wanted.worker)
-        .and_if("(e.flags & ?) <> 0", wanted.flag);
+        .and_if("e.worker_index = ?", wanted.worker);
+    let filter = match wanted.flags {
+        Some(FlagMask { asked, wanted }) => filter.and("(e.flags & ?) = ?", args![asked, wanted]),
+        None => filter,
+    };
     let filter = match order {
         ExecutionOrder::Trouble(after) => match after {
             Some((rank, id)) => filter.and("(e.rank, e.id) > (?, ?)", args![*rank, *id]),
@@ -453,15 +465,27 @@ pub struct HistoryFilter {
     pub browser: Option<i64>,
     /// Only these outcome codes.
     pub outcomes: Option<Vec<i64>>,
-    /// Only days up to this one.
-    pub to: Option<Day>,
+    /// Only runs that started at this moment or later.
+    pub from: Option<Timestamp>,
+    /// Only runs that started at this moment or earlier.
+    pub to: Option<Timestamp>,
     /// Key of the last row of the page before: order key of its run and its id.
     pub after: Option<(i64, i64)>,
 }
 
-/// Executions of one test case, newest run first, with the order key of their
-/// run. Days are walked backwards in growing steps until the page is full or
-/// `first_seen` is passed, so an old test costs no more than a young one.
+/// A part of a test's history.
+#[derive(Debug, Default)]
+pub struct History {
+    /// The rows with the order key of their run, newest first.
+    pub rows: Vec<(Timestamp, ExecutionRow)>,
+    /// Where the walk stopped before it had enough rows: everything older than
+    /// this moment has not been looked at. `None` when nothing is left.
+    pub unread_before: Option<Timestamp>,
+}
+
+/// Executions of one test case, newest run first. Days are walked backwards in
+/// growing steps until there are `limit` rows or `first_seen` is passed, so an
+/// old test costs no more than a young one.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -473,29 +497,31 @@ pub async fn history(
     newest: Day,
     first_seen: Day,
     limit: i64,
-) -> Result<Vec<(Timestamp, ExecutionRow)>> {
+) -> Result<History> {
     let base = concat!(
         "SELECT r.order_at, ",
         columns!(),
         " FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
          WHERE e.project_id = $1 AND e.test_case_id = $2"
     );
-    let start = match (wanted.after, wanted.to) {
-        (Some((at, _)), _) => Timestamp(at).day(),
-        (None, Some(to)) => to.min(newest),
-        (None, None) => newest,
-    };
+    let start = wanted.after.map(|(at, _)| Timestamp(at)).or(wanted.to);
     let mut found = Vec::new();
-    let mut upper = start.0;
+    let mut upper = start.map_or(newest, |start| start.day().min(newest)).0;
+    let last = wanted.from.map_or(first_seen, |from| from.day().max(first_seen)).0;
     for span in [7, 28, 112, 448] {
-        let lower = (upper - span + 1).max(first_seen.0);
+        if upper < last {
+            break;
+        }
+        let lower = (upper - span + 1).max(last);
         let missing = limit - i64::try_from(found.len()).unwrap_or(limit);
         let days: Vec<i64> = (lower..=upper).collect();
         let filter = Filter::new(session.backend(), base, args![project, test_case])
             .and("e.day in_ints(?)", args![days])
             .and_if("e.lane_id in_ints(?)", wanted.lanes.clone())
             .and_if("e.browser_id = ?", wanted.browser)
-            .and_if("e.outcome in_ints(?)", wanted.outcomes.clone());
+            .and_if("e.outcome in_ints(?)", wanted.outcomes.clone())
+            .and_if("r.order_at >= ?", wanted.from.map(Timestamp::millis))
+            .and_if("r.order_at <= ?", wanted.to.map(Timestamp::millis));
         let filter = match wanted.after {
             Some((at, id)) => filter.and("(r.order_at, e.id) < (?, ?)", args![at, id]),
             None => filter,
@@ -505,11 +531,12 @@ pub async fn history(
             found.push(read_with_order(&row)?);
         }
         upper = lower - 1;
-        if upper < first_seen.0 || i64::try_from(found.len()).unwrap_or(limit) >= limit {
-            break;
+        if i64::try_from(found.len()).unwrap_or(limit) >= limit {
+            return Ok(History { rows: found, unread_before: None });
         }
     }
-    Ok(found)
+    let unread_before = (upper >= last).then(|| Day(upper + 1).start());
+    Ok(History { rows: found, unread_before })
 }
 
 fn read_with_order(row: &Row) -> Result<(Timestamp, ExecutionRow)> {

@@ -127,7 +127,7 @@ statements! {
     /// Whether an attempt has another trace already. ix: files_of_execution
     OTHER_TRACE = "SELECT 1 FROM files WHERE project_id = $1 AND execution_id = $2 AND kind = 'trace' AND repetition = $3 AND retry = $4 AND blob_id <> $5";
     /// Files of a run by kind. ix: files_of_run
-    SIZES_OF_RUN = "SELECT kind, COUNT(*), SUM(size) FROM files WHERE project_id = $1 AND run_id = $2 GROUP BY kind ORDER BY kind";
+    SIZES_OF_RUN = "SELECT kind, COUNT(*), CAST(SUM(size) AS BIGINT) FROM files WHERE project_id = $1 AND run_id = $2 GROUP BY kind ORDER BY kind";
 }
 
 fn read(row: &Row) -> Result<FileRow> {

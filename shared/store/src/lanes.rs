@@ -6,7 +6,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::lane::LaneKey;
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Session, args, statements};
+use crate::db::{Filter, Session, args, statements};
 use crate::{Result, StoreError};
 
 statements! {
@@ -74,6 +74,27 @@ pub async fn find_lane(session: &mut Session, project: ProjectId, key: &LaneKey)
     let kind = key.kind.code();
     let row = session.first(&LANE, args![project, kind, &key.branch, &key.environment]).await?;
     row.map(|row| row.reader().int()).transpose()
+}
+
+/// The most specific lanes of runs on some branches and in some environments:
+/// those that executions carry. An empty list is "any", an empty word "none
+/// recorded".
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn specific(
+    session: &mut Session,
+    project: ProjectId,
+    branches: &[String],
+    environments: &[String],
+) -> Result<Vec<i64>> {
+    let some = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
+    let base = "SELECT id FROM lanes WHERE project_id = $1 AND kind IN (1, 3)";
+    let filter = Filter::new(session.backend(), base, args![project])
+        .and_if("branch in_texts(?)", some(branches))
+        .and_if("environment in_texts(?)", some(environments))
+        .end("ORDER BY id", args![]);
+    session.list(filter).await?.iter().map(|row| row.reader().int()).collect()
 }
 
 /// A branch or environment in which runs happened.

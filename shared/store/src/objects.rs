@@ -1,6 +1,7 @@
 //! Objects: bytes addressed by keys that the server makes. The backend is a
 //! local folder or a bucket; bucket clients connect at their first use.
 
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -132,7 +133,7 @@ impl Objects {
     pub async fn size(&self, key: &str) -> Result<Option<u64>> {
         match self.store.head(&path(key)?).await {
             Ok(meta) => Ok(Some(meta.size)),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -216,8 +217,26 @@ impl ObjectWriter {
     }
 }
 
+/// Whether an error says that nothing lies under a key: also for a key below
+/// a file, or longer than a name on this disk can be.
+fn is_absent(error: &object_store::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    let io = std::iter::from_fn(|| {
+        let error = cause?;
+        cause = error.source();
+        Some(error.downcast_ref::<std::io::Error>())
+    });
+    let kind = io.flatten().next().map(std::io::Error::kind);
+    matches!(error, object_store::Error::NotFound { .. })
+        || matches!(kind, Some(ErrorKind::NotADirectory | ErrorKind::InvalidFilename))
+}
+
+/// Where the object of a key lies. The local backend refuses names that end in
+/// `#` and digits, and mistakes one that ends in `:` for a drive; entries of
+/// reports may be called so.
 fn path(key: &str) -> Result<Path> {
-    Ok(Path::parse(key).map_err(object_store::Error::from)?)
+    let escaped = key.replace('%', "%25").replace('#', "%23").replace(':', "%3A");
+    Ok(Path::parse(escaped).map_err(object_store::Error::from)?)
 }
 
 fn unusable(url: &str) -> StoreError {

@@ -1,6 +1,8 @@
 //! Projects and their counters. A project appears with its first submission;
 //! its name is unique and matched exactly.
 
+use std::collections::HashMap;
+
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 
@@ -81,8 +83,8 @@ statements! {
     INSERT_STATS = "INSERT INTO project_stats (project_id, runs, test_cases, executions) VALUES ($1, 0, 0, 0)";
     /// Counts what one ingest added and remembers the latest run.
     COUNT = "UPDATE project_stats SET runs = runs + $2, test_cases = test_cases + $3, executions = executions + $4, \
-             latest_run_id = CASE WHEN $5 IS NOT NULL AND (last_run_at IS NULL OR last_run_at <= $6) THEN $5 ELSE latest_run_id END, \
-             last_run_at = CASE WHEN $5 IS NOT NULL AND (last_run_at IS NULL OR last_run_at <= $6) THEN $6 ELSE last_run_at END \
+             latest_run_id = CASE WHEN CAST($5 AS BIGINT) IS NOT NULL AND (last_run_at IS NULL OR last_run_at <= $6) THEN $5 ELSE latest_run_id END, \
+             last_run_at = CASE WHEN CAST($5 AS BIGINT) IS NOT NULL AND (last_run_at IS NULL OR last_run_at <= $6) THEN $6 ELSE last_run_at END \
              WHERE project_id = $1";
     /// Remembers the latest full run.
     SET_LATEST_FULL = "UPDATE project_stats SET latest_full_run_id = $2 WHERE project_id = $1 AND \
@@ -92,8 +94,12 @@ statements! {
     TOUCH = "UPDATE projects SET updated_at = $2 WHERE id = $1 AND updated_at < $2";
     /// Takes a branch as default branch when none is known.
     ADOPT_DEFAULT_BRANCH = "UPDATE projects SET default_branch = $2 WHERE id = $1 AND default_branch IS NULL";
+    /// Full runs of some projects. Lane 0 holds all runs of a project.
+    FULL_RUNS = "SELECT project_id, CAST(SUM(runs) AS BIGINT) FROM project_daily \
+                 WHERE project_id in_ints($1) AND lane_id = 0 AND is_full = 1 GROUP BY project_id";
     /// Sums over all projects.
-    TOTALS = "SELECT COUNT(*), COALESCE(SUM(runs), 0), COALESCE(SUM(test_cases), 0), COALESCE(SUM(executions), 0) FROM project_stats";
+    TOTALS = "SELECT COUNT(*), CAST(COALESCE(SUM(runs), 0) AS BIGINT), CAST(COALESCE(SUM(test_cases), 0) AS BIGINT), \
+              CAST(COALESCE(SUM(executions), 0) AS BIGINT) FROM project_stats";
 }
 
 fn read(row: &Row) -> Result<ProjectRow> {
@@ -178,13 +184,11 @@ pub enum ProjectOrder {
 pub async fn list(
     session: &mut Session,
     visible: &Visible,
-    name_contains: Option<&str>,
     order: &ProjectOrder,
     limit: i64,
 ) -> Result<Vec<ProjectRow>> {
     let filter = Filter::new(session.backend(), select_project!("WHERE 1 = 1"), Args::new())
-        .and_if("p.id in_ints(?)", visible.ids())
-        .and_if("LOWER(p.name) LIKE ? ESCAPE '\\'", name_contains.map(like_contains));
+        .and_if("p.id in_ints(?)", visible.ids());
     let filter = match order {
         ProjectOrder::Updated(after) => {
             let filter = match after {
@@ -202,6 +206,21 @@ pub async fn list(
         }
     };
     session.list(filter).await?.iter().map(read).collect()
+}
+
+/// The number of full runs of some projects; projects without one are left
+/// out.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn full_runs(session: &mut Session, projects: Vec<i64>) -> Result<HashMap<ProjectId, i64>> {
+    let rows = session.all(&FULL_RUNS, args![projects]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((ProjectId(r.int()?), r.int()?))
+        })
+        .collect()
 }
 
 /// A `LIKE` pattern for "contains", with the wildcards of the text itself

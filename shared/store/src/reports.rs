@@ -29,6 +29,8 @@ pub struct ReportRow {
     pub size: i64,
     /// Number of entries.
     pub entries: i64,
+    /// SHA-256 of the archive it was made from.
+    pub archive_sha256: [u8; 32],
     /// When it was stored.
     pub created_at: Timestamp,
 }
@@ -36,7 +38,8 @@ pub struct ReportRow {
 macro_rules! select_report {
     ($tail:literal) => {
         concat!(
-            "SELECT id, project_id, run_id, type, label, prefix, entry, size, entries, created_at FROM reports ",
+            "SELECT id, project_id, run_id, type, label, prefix, entry, size, entries, archive_sha256, created_at \
+             FROM reports ",
             $tail
         )
     };
@@ -75,6 +78,7 @@ fn read(row: &Row) -> Result<ReportRow> {
         entry: r.text()?,
         size: r.int()?,
         entries: r.int()?,
+        archive_sha256: r.bytes()?.try_into().map_err(|_| StoreError::Damaged("a content hash"))?,
         created_at: r.time()?,
     })
 }

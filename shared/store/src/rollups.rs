@@ -46,8 +46,9 @@ statements! {
     TEST_DAYS = "SELECT day, runs, passed, failed, flaky, dur_sum, dur_n FROM test_daily \
         WHERE project_id = $1 AND lane_id = $2 AND test_case_id = $3 AND day in_ints($4) ORDER BY day";
     /// Days of a project. PK
-    PROJECT_DAYS = "SELECT day, SUM(runs), SUM(runs_passed), SUM(total), SUM(passed), SUM(failed), SUM(flaky), SUM(skipped), \
-        SUM(didnotrun), SUM(interrupted) FROM project_daily WHERE project_id = $1 AND lane_id = $2 AND day >= $3 GROUP BY day ORDER BY day";
+    PROJECT_DAYS = "SELECT day, CAST(SUM(runs) AS BIGINT), CAST(SUM(runs_passed) AS BIGINT), CAST(SUM(total) AS BIGINT), \
+        CAST(SUM(passed) AS BIGINT), CAST(SUM(failed) AS BIGINT), CAST(SUM(flaky) AS BIGINT), CAST(SUM(skipped) AS BIGINT), \
+        CAST(SUM(didnotrun) AS BIGINT), CAST(SUM(interrupted) AS BIGINT) FROM project_daily WHERE project_id = $1 AND lane_id = $2 AND day >= $3 GROUP BY day ORDER BY day";
     /// What one run adds to a day of a project.
     ADD_PROJECT_DAY = "INSERT INTO project_daily AS d (project_id, lane_id, day, is_full, runs, runs_passed, total, passed, failed, \
         flaky, skipped, didnotrun, interrupted) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
@@ -63,8 +64,8 @@ static RESERVE_STATES: Bulk = Bulk::new(
     "INSERT INTO test_state (project_id, lane_id, test_case_id, last_order_at, last_execution_id, last_outcome, by_browser, \
      first_seen_at, total, passed, failed, timedout, interrupted, flaky, skipped, didnotrun, failing_streak, passing_streak, \
      wasted_ms, category, last_day, speed_class, recent, recent_ms) \
-     SELECT $1, r.lane_id, r.test_case_id, 0, 0, 0, r.nothing, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, r.nothing, r.nothing FROM",
-    &[Column::Int("lane_id"), Column::Int("test_case_id"), Column::Bytes("nothing")],
+     SELECT $1, r.lane_id, r.test_case_id, 0, 0, 0, r.empty, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, r.empty, r.empty FROM",
+    &[Column::Int("lane_id"), Column::Int("test_case_id"), Column::Bytes("empty")],
     "WHERE true ON CONFLICT (project_id, lane_id, test_case_id) DO NOTHING",
 );
 static WRITE_STATES: Bulk = Bulk::new(
@@ -316,15 +317,6 @@ pub async fn state(
 ) -> Result<Option<TestState>> {
     let row = session.first(&STATE, args![project, lane, test_case]).await?;
     Ok(row.as_ref().map(read_state).transpose()?.and_then(|(_, _, state)| state))
-}
-
-/// The most specific lanes whose executions a lane contains.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn member_lanes(session: &mut Session, project: ProjectId, lane: i64) -> Result<Vec<i64>> {
-    let rows = session.all(&MEMBER_LANES, args![project, lane]).await?;
-    rows.iter().map(|row| row.reader().int()).collect()
 }
 
 /// What a batch adds to days of tests; negative where it takes back.
@@ -580,11 +572,12 @@ pub async fn catalogue(
         .and_if("c.owner = ?", wanted.owner.clone())
         .and_if("c.priority = ?", wanted.priority.clone())
         .and_if("c.feature = ?", wanted.feature.clone())
-        .and_if(
-            "c.file_path LIKE ? ESCAPE '\\'",
-            wanted.file_prefix.as_deref().map(|prefix| format!("{}%", crate::projects::escape_like(prefix))),
-        )
         .and_if("s.last_day >= ?", wanted.since.map(|day| day.0));
+    if let Some(prefix) = &wanted.file_prefix {
+        // Paths are case-sensitive; LIKE is so on one engine only.
+        let chars = i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX);
+        filter = filter.and("SUBSTR(c.file_path, 1, ?) = ?", args![chars, prefix]);
+    }
     for tag in &wanted.tags {
         filter = filter.and(
             "EXISTS (SELECT 1 FROM test_case_tags t WHERE t.project_id = c.project_id AND t.tag = ? AND t.test_case_id = c.id)",

@@ -151,6 +151,9 @@ statements! {
     LOCK = select_run!("WHERE project_id = $1 AND id = $2 for_update()");
     /// Several runs of one project.
     BY_IDS = select_run!("WHERE project_id = $1 AND id in_ints($2)");
+    /// The latest runs of several projects.
+    LATEST_OF = select_run!("JOIN (SELECT s.project_id AS of_project, s.latest_run_id FROM project_stats s \
+        WHERE s.project_id in_ints($1)) latest ON project_id = of_project AND id = latest_run_id");
     /// Runs of some projects that are still going on. ix: test_runs_open
     OPEN_OF = select_run!("WHERE project_id in_ints($1) AND status IN ('initializing', 'running', 'finalizing') ORDER BY id DESC LIMIT $2");
     /// Runs that are still going on. ix: test_runs_open
@@ -175,6 +178,9 @@ statements! {
         failed = $9, timedout = $10, interrupted = $11, skipped = $12, didnotrun = $13, flaky = $14, tests_ms = $15, \
         wasted_ms = $16, avg_ms = $17, p90_ms = $18, browsers = $19, updated_at = $20, version = version + 1 \
         WHERE project_id = $1 AND id = $2";
+    /// What the client claimed of a run. ix: run_slots_of_run
+    CLAIM = "SELECT claimed_status FROM run_slots WHERE project_id = $1 AND run_id = $2 AND claimed_status IS NOT NULL \
+        ORDER BY shard_index, id LIMIT 1";
     /// The slot of a start key. ix: run_slots_start_key
     SLOT_BY_KEY = "SELECT run_id FROM run_slots WHERE project_id = $1 AND start_key = $2";
     /// A slot; a concurrent caller with the same key may have been first.
@@ -251,6 +257,14 @@ pub async fn lock(session: &mut Session, project: ProjectId, run: RunId) -> Resu
 /// [`StoreError::Database`] when the database refuses.
 pub async fn get_many(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> Result<Vec<RunRow>> {
     session.all(&BY_IDS, args![project, ids]).await?.iter().map(read).collect()
+}
+
+/// The latest run of each of several projects, in no particular order.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn latest_of(session: &mut Session, projects: Vec<i64>) -> Result<Vec<RunRow>> {
+    session.all(&LATEST_OF, args![projects]).await?.iter().map(read).collect()
 }
 
 /// Unfinished runs, newest first; `projects` limits them to some projects.
@@ -361,6 +375,16 @@ pub async fn update(session: &mut Session, run: &RunRow) -> Result<()> {
 pub async fn by_start_key(session: &mut Session, project: ProjectId, key: &[u8; 32]) -> Result<Option<RunId>> {
     let row = session.first(&SLOT_BY_KEY, args![project, *key]).await?;
     row.map(|row| row.reader().int().map(RunId)).transpose()
+}
+
+/// The status that the client first claimed for a run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn claimed_status(session: &mut Session, project: ProjectId, run: RunId) -> Result<Option<RunStatus>> {
+    let row = session.first(&CLAIM, args![project, run]).await?;
+    let claim = row.map(|row| row.reader().text()).transpose()?;
+    Ok(claim.and_then(|claim| RunStatus::parse(&claim)))
 }
 
 /// Records the slot of a batch; `false` when another caller took the start key

@@ -72,6 +72,8 @@ pub(super) struct Folded {
     pub(super) new_test_cases: i64,
     pub(super) new_executions: i64,
     pub(super) executions: Vec<(usize, ExecutionId)>,
+    /// Whether rows now point at evidence of this submission.
+    pub(super) uses_evidence: bool,
 }
 
 /// Folds some groups into the run.
@@ -88,14 +90,16 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let mut stored = stored_rows(session, target, place, resolved.ids.values()).await?;
 
     let mut changes = Vec::new();
+    let mut uses_evidence = false;
     let mut rows = Vec::with_capacity(groups.len());
     for group in groups {
         let Some(newest) = group.newest() else { continue };
         let case = *resolved.ids.get(&newest.identity).ok_or(StoreError::Damaged("an unresolved test case"))?;
         let browser = browsers.get(newest.browser_project.as_str()).copied().unwrap_or_default();
         let before = stored.remove(&(case, browser));
-        let after = merged(place, case, browser, before.as_ref(), group, target.evidence)?;
+        let (after, attempts) = merged(place, case, browser, before.as_ref(), group, target.evidence)?;
         rows.push((group, after.id));
+        uses_evidence |= before.as_ref() != Some(&after) && points_at(&attempts, target.evidence);
         if before.as_ref() != Some(&after) {
             changes.push((rows.len() - 1, Change { before, after }));
         }
@@ -106,6 +110,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         new_test_cases: i64::try_from(resolved.created).unwrap_or(i64::MAX),
         new_executions: i64::try_from(new).unwrap_or(i64::MAX),
         executions: Vec::new(),
+        uses_evidence,
     };
     if new > 0 {
         let mut ordinal = runs::take_ordinals(session, project, target.run.id, new).await?;
@@ -186,13 +191,13 @@ fn merged(
     before: Option<&ExecutionRow>,
     group: &Group,
     evidence: &HashMap<usize, EvidenceSlice>,
-) -> Result<ExecutionRow> {
+) -> Result<(ExecutionRow, AttemptSet)> {
     let mut attempts = before.map(stored_attempts).transpose()?.unwrap_or_default();
     attempts.merge(group.entries.iter().map(|entry| reported(entry, evidence)).collect());
     let decision = attempts.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
     let outcome = decision.outcome();
     let flags = before.map_or_else(ExecutionFlags::default, |row| row.flags);
-    Ok(ExecutionRow {
+    let row = ExecutionRow {
         id: before.map_or(ExecutionId(0), |row| row.id),
         project: place.project,
         run: place.run,
@@ -213,7 +218,14 @@ fn merged(
         files: before.map_or(0, |row| row.files),
         attempts: attempts.to_json(),
         evidence: decision.deciding.evidence,
-    })
+    };
+    Ok((row, attempts))
+}
+
+/// Whether an attempt's evidence lies in the pack of this submission.
+fn points_at(attempts: &AttemptSet, evidence: &HashMap<usize, EvidenceSlice>) -> bool {
+    let Some(pack) = evidence.values().next().map(|slice| slice.pack) else { return false };
+    attempts.attempts().iter().any(|attempt| attempt.evidence.is_some_and(|slice| slice.pack == pack))
 }
 
 /// The attempts a stored row stands for.

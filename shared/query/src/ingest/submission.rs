@@ -237,6 +237,7 @@ impl Writer<'_> {
         let mut run_id = known;
         let mut executions = Vec::new();
         let mut run = None;
+        let mut is_recorded = false;
         for (number, groups) in chunks.iter().enumerate() {
             let is_last = number + 1 == chunks.len();
             let mut session = self.ctx.store.db().begin().await?;
@@ -251,11 +252,6 @@ impl Writer<'_> {
             run_id = Some(id);
             let mut row = runs::lock(&mut session, self.project, id).await?;
             let lanes = self.lanes(&mut session, &row).await?;
-            if number == 0
-                && let Some(pack) = pack
-            {
-                evidence::record(&mut session, self.project, id, pack, self.now).await?;
-            }
             let before = contribution(&row);
             let mut target = Target {
                 run: &mut row,
@@ -267,6 +263,13 @@ impl Writer<'_> {
             };
             let folded = chunk::fold(&mut session, &mut target, groups).await?;
             executions.extend(folded.executions.iter().copied());
+            if folded.uses_evidence
+                && !is_recorded
+                && let Some(pack) = pack
+            {
+                evidence::record(&mut session, self.project, id, pack, self.now).await?;
+                is_recorded = true;
+            }
             if is_last {
                 self.finish(&mut session, &mut row).await?;
             }
@@ -275,6 +278,10 @@ impl Writer<'_> {
             runs::update(&mut session, &row).await?;
             session.commit().await?;
             run = Some(row);
+        }
+        if let Some(pack) = pack.filter(|_| !is_recorded) {
+            // A resend: all of it was known.
+            evidence::discard(&self.ctx.store, pack).await?;
         }
         Ok(run.map(|run| (run, known.is_some(), executions)))
     }
@@ -342,9 +349,9 @@ impl Writer<'_> {
 
     /// Gives the run its final status and timing.
     async fn finish(&self, session: &mut Session, run: &mut RunRow) -> Result<()> {
-        // A resend does not change how a final run ended, unless a test of it
-        // now failed.
-        let claimed = if run.status.is_final() { Some(run.status) } else { self.fields.status };
+        // The first claim counts, so that parts of one run give the same status
+        // in whatever order they come.
+        let claimed = runs::claimed_status(session, self.project, run.id).await?;
         run.status = final_status(claimed, &run.totals);
         run.duration_ms = run.duration_ms.or(self.fields.duration_ms).or(self.span);
         if run.finished_at.is_none() {

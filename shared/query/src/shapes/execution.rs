@@ -7,6 +7,7 @@ use callboard_store::executions::ExecutionRow;
 use callboard_store::lanes::BrowserProject;
 use callboard_store::test_cases::TestCaseRow;
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -55,6 +56,8 @@ pub struct ExecutionItem {
     pub started_at: Option<Timestamp>,
     /// Highest retry.
     pub retries: i64,
+    /// Listed attempts, superseded ones included.
+    pub attempt_count: i64,
     /// Worker of the deciding attempt.
     pub worker_index: Option<i64>,
     /// Parallel slot of the deciding attempt.
@@ -65,7 +68,8 @@ pub struct ExecutionItem {
     pub browser_project: String,
     /// Browser engine.
     pub browser_name: Option<String>,
-    /// First line of the error, at most 300 characters.
+    /// First line of the error, at most 300 characters; of one execution the
+    /// whole error as the client sent it, as long as its evidence is read.
     pub error: Option<String>,
     /// Passed last time, fails now.
     pub is_new_regression: bool,
@@ -149,6 +153,7 @@ impl ExecutionItem {
             timeout: f.timeout_ms,
             started_at: row.started_at,
             retries: row.retries,
+            attempt_count: attempt_count(row.attempts.as_deref()),
             worker_index: f.worker_index,
             parallel_index: f.parallel_index,
             shard_index: f.shard_index,
@@ -182,6 +187,12 @@ impl ExecutionItem {
             priority: case.meta.priority.clone(),
         }
     }
+}
+
+/// The attempts are stored as a list when there is more than the row says.
+fn attempt_count(stored: Option<&str>) -> i64 {
+    let list = stored.and_then(|json| serde_json::from_str::<Vec<IgnoredAny>>(json).ok());
+    list.map_or(1, |list| i64::try_from(list.len()).unwrap_or(i64::MAX))
 }
 
 fn location(file: &str, line: Option<i64>, column: Option<i64>) -> String {
@@ -276,16 +287,14 @@ pub struct AttemptView {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionDetail {
-    /// The list form; its `error` is the first line.
+    /// The list form, with the whole error.
     #[serde(flatten)]
     pub item: ExecutionItem,
     /// Project.
     pub project: ProjectRef,
     /// Run.
     pub run: RunBrief,
-    /// The whole error as the client sent it.
-    pub full_error: Option<String>,
-    /// The whole error without terminal colours.
+    /// The error without terminal colours.
     pub error_plain: Option<String>,
     /// Attempts, oldest first.
     pub attempts: Vec<AttemptView>,
@@ -297,10 +306,10 @@ pub struct ExecutionDetail {
     /// Traces.
     pub traces: Vec<FileItem>,
     /// Evidence of the attempt asked for, else of the deciding one; null when
-    /// there is none.
+    /// there is none or none was asked for.
     #[schema(value_type = Option<Object>)]
     pub evidence: Option<Value>,
-    /// Size in characters of every part of the evidence.
+    /// Size in bytes, as JSON, of every part there is of that evidence.
     #[schema(value_type = Object)]
     pub evidence_available: Value,
     /// Page of the execution.

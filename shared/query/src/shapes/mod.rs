@@ -12,7 +12,7 @@ pub use execution::{AttemptView, ExecutionCounts, ExecutionDetail, ExecutionItem
 pub use file::{FileAttempt, FileItem, Report, TraceItem};
 pub use project::{Facets, BranchFacet, Project, ProjectOverview, ProjectRef, Tendency};
 pub use run::{RunBrief, RunDetail, RunItem, RunStorage, StorageByKind};
-pub use test_case::{DayStability, StabilityBucket, TestCaseDetail, TestCaseItem};
+pub use test_case::{StabilityBucket, TestCaseDetail, TestCaseItem};
 
 use callboard_domain::totals::Totals as StoredTotals;
 

@@ -59,6 +59,8 @@ pub struct Project {
     pub total_test_cases: i64,
     /// Run with the latest start.
     pub latest_run: Option<RunBrief>,
+    /// How it has been doing.
+    pub tendency: Tendency,
     /// Start of the latest run.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_run_at: Option<Timestamp>,
@@ -75,7 +77,7 @@ pub struct Project {
 impl Project {
     /// Shows a stored project with its latest run.
     #[must_use]
-    pub fn of(row: &ProjectRow, latest_run: Option<RunBrief>, links: &Links) -> Self {
+    pub fn of(row: &ProjectRow, latest_run: Option<RunBrief>, tendency: Tendency, links: &Links) -> Self {
         Self {
             reference: ProjectRef::of(row),
             description: row.description.clone(),
@@ -83,6 +85,7 @@ impl Project {
             total_runs: row.runs,
             total_test_cases: row.test_cases,
             latest_run,
+            tendency,
             last_run_at: row.last_run_at,
             created_at: row.created_at,
             updated_at: row.updated_at,
@@ -98,7 +101,9 @@ pub struct ProjectOverview {
     /// Id and name.
     #[serde(flatten)]
     pub reference: ProjectRef,
-    /// Latest full run.
+    /// Number of full runs.
+    pub total_full_runs: i64,
+    /// Latest full run that is final, in the environment asked for.
     pub latest_full_run: Option<RunBrief>,
     /// Up to 20 runs, oldest first.
     pub recent_runs: Vec<RunBrief>,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{ExecutionItem, ProjectRef, Report, Totals, non_empty, shortened};
+use super::{ProjectRef, Report, Totals, non_empty, shortened};
 use crate::Links;
 
 /// The short form of a run.
@@ -147,7 +147,7 @@ impl RunItem {
     }
 }
 
-/// A run with everything its page shows.
+/// A run with everything its page shows besides executions.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunDetail {
@@ -171,10 +171,6 @@ pub struct RunDetail {
     pub reports: Vec<Report>,
     /// What the run holds in the object store.
     pub storage: RunStorage,
-    /// First executions, trouble first.
-    pub test_cases: Vec<ExecutionItem>,
-    /// Cursor that continues at `/api/test-runs/{id}/executions`.
-    pub test_cases_next_cursor: Option<String>,
 }
 
 /// Bytes a run holds.

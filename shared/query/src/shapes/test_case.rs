@@ -7,7 +7,7 @@ use callboard_store::rollups::CatalogueRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ExecutionWithRun, ProjectRef};
+use super::ProjectRef;
 
 /// A test across runs, with its numbers in one lane (or in all of them).
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -116,7 +116,7 @@ impl TestCaseItem {
     }
 }
 
-/// A test case with what its page shows.
+/// A test case with its project.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TestCaseDetail {
@@ -125,42 +125,21 @@ pub struct TestCaseDetail {
     pub item: TestCaseItem,
     /// Project.
     pub project: ProjectRef,
-    /// Newest executions.
-    pub recent_executions: Vec<ExecutionWithRun>,
-    /// Cursor that continues at `/api/test-cases/{id}/history`.
-    pub recent_next_cursor: Option<String>,
 }
 
-/// Stability over a number of consecutive executions.
+/// Stability over consecutive executions or over one UTC day.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StabilityBucket {
-    /// Day of the newest execution.
+    /// The day, else the day of the newest execution.
     #[schema(value_type = String, format = Date)]
     pub date: Day,
-    /// Start of the run of the oldest execution.
+    /// Start of the day, else of the run of the oldest execution.
     #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
-    /// Start of the run of the newest execution.
+    /// End of the day, else start of the run of the newest execution.
     #[schema(value_type = String, format = DateTime)]
     pub to: Timestamp,
-    /// Passed / (passed + failed).
-    pub pass_rate: Option<f64>,
-    /// Flaky / (passed + failed).
-    pub flaky_rate: Option<f64>,
-    /// Mean duration.
-    pub avg_duration: Option<i64>,
-    /// Executions.
-    pub total_runs: i64,
-}
-
-/// Stability on one UTC day.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DayStability {
-    /// Day.
-    #[schema(value_type = String, format = Date)]
-    pub date: Day,
     /// Passed / (passed + failed).
     pub pass_rate: Option<f64>,
     /// Flaky / (passed + failed).

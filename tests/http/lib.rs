@@ -1,0 +1,1 @@
+//! Tests of the whole service over HTTP, on both databases; see `tests/`.

@@ -1,0 +1,149 @@
+//! Input that is broken: each gets the contract's answer and loses nothing.
+
+use std::io::Write as _;
+
+use callboard_test_support::{Answer, Service, for_each_service};
+use serde_json::{Value, json};
+
+use crate::builders::{attempt, run, with};
+
+async fn send(service: &Service, body: impl Into<reqwest::Body>) -> Answer {
+    let request = service.client().request(reqwest::Method::POST, "/api/test-runs/submit");
+    Answer::of(request.header("content-type", "application/json").body(body)).await.expect("an answer")
+}
+
+async fn is_refused(service: &Service, body: impl Into<reqwest::Body>, status: u16, code: &str) -> Value {
+    let answer = send(service, body).await;
+    assert_eq!(answer.status.as_u16(), status, "{}", answer.text());
+    let body = answer.json().expect("a JSON error");
+    assert_eq!(body["code"], code, "{body}");
+    let keys: Vec<&String> = body.as_object().expect("an object").keys().collect();
+    assert!(keys.iter().all(|key| ["error", "statusCode", "code", "message", "data"].contains(&key.as_str())), "{keys:?}");
+    body
+}
+
+async fn nothing_is_stored(service: &Service) {
+    let projects = service.client().json("/api/projects").await.expect("projects");
+    assert_eq!(projects["items"], json!([]));
+}
+
+#[tokio::test]
+async fn an_unusable_envelope_is_refused_by_name() {
+    for_each_service(async |service| {
+        is_refused(service, "", 400, "invalid_json").await;
+        is_refused(service, "{", 400, "invalid_json").await;
+        is_refused(service, "[]", 400, "invalid_body").await;
+        is_refused(service, vec![b'{', b'"', 0xff, b'"', b':', b'1', b'}'], 400, "invalid_json").await;
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
+        is_refused(service, deep, 400, "invalid_json").await;
+        let missing = is_refused(service, "{}", 400, "missing_field").await;
+        assert_eq!(missing["data"]["fields"], json!(["projectName", "status", "startTime"]));
+        let valid = run("shop", "passed", Vec::new());
+        let with_field = |set: Value| with(valid.clone(), set).to_string();
+        is_refused(service, with_field(json!({ "testCases": {} })), 400, "invalid_field").await;
+        let time = is_refused(service, with_field(json!({ "startTime": "yesterday" })), 400, "invalid_field").await;
+        assert_eq!(time["data"]["field"], "startTime");
+        assert!(time["message"].as_str().expect("a sentence").contains("yesterday"), "{time}");
+        for name in ["", "   ", "a\u{7}b", "a\u{0}b", &"x".repeat(256)] {
+            is_refused(service, with_field(json!({ "projectName": name })), 400, "invalid_project_name").await;
+        }
+        is_refused(service, with_field(json!({ "shardIndex": 3, "shardTotal": 2 })), 400, "invalid_shard").await;
+        let many: Vec<Value> = (0..50_001).map(|_| json!(0)).collect();
+        is_refused(service, with_field(json!({ "testCases": many })), 413, "too_many_items").await;
+        nothing_is_stored(service).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_broken_entry_among_fifty_costs_only_itself() {
+    for_each_service(async |service| {
+        let mut cases: Vec<Value> = (0..49).map(|n| attempt(&format!("test {n}"), "passed", 0)).collect();
+        cases.insert(20, json!({ "status": "passed" }));
+        cases[3]["duration"] = json!("soon");
+        cases[4]["browser"] = json!(7);
+        cases[5]["steps"] = json!("none");
+        let submission = with(run("shop", "passed", cases), json!({ "label": 5, "nonsense": [1], "environment": null }));
+        let answer = send(service, submission.to_string()).await.success().expect("stored");
+        assert_eq!(answer["totalTests"], 49);
+        let warnings = answer["warnings"].as_array().expect("warnings");
+        assert!(warnings.iter().any(|warning| warning["index"] == 20), "{warnings:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nul_and_lone_surrogates_become_the_replacement_character() {
+    for_each_service(async |service| {
+        let body = run("shop", "failed", vec![attempt("TITLE", "failed", 0)]).to_string();
+        let body = body.replace("TITLE", r"a\ud83d b\u0000 c \\ud83d \ud83d\ude00");
+        let answer = send(service, body).await.success().expect("stored");
+        let page = service.client().json(&format!("/api/test-runs/{}/executions", answer["runId"])).await.expect("a page");
+        assert_eq!(page["items"][0]["title"], "a\u{fffd} b\u{fffd} c \\ud83d \u{1f600}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn metacharacters_are_text() {
+    for_each_service(async |service| {
+        let nasty = r#"'; DROP TABLE test_runs; -- %_\ "<img src=x onerror=alert(1)>"#;
+        let case = with(attempt(nasty, "failed", 0), json!({
+            "location": format!("tests/{nasty}.ts:1:1"), "error": nasty, "tags": [nasty], "suitePath": [nasty],
+            "testMeta": { "owner": nasty },
+        }));
+        let submission = with(run(nasty, "failed", vec![case]), json!({ "branch": nasty, "environment": nasty, "label": nasty }));
+        let answer = send(service, submission.to_string()).await.success().expect("stored");
+        let page = service.client().json(&format!("/api/test-runs/{}/executions", answer["runId"])).await.expect("a page");
+        assert_eq!(page["items"][0]["title"], nasty);
+        let found = service.client().json(&format!("/api/test-runs/{}", answer["runId"])).await.expect("the run");
+        assert_eq!((&found["branch"], &found["label"]), (&json!(nasty), &json!(nasty)));
+        for path in ["/api/projects?q=%25", "/api/projects?q=_", "/api/projects?q=zzz%27"] {
+            let hits = service.client().json(path).await.expect(path);
+            let expected = usize::from(!path.contains("zzz"));
+            assert_eq!(hits["items"].as_array().map(Vec::len), Some(expected), "{path}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn compressed_bodies_are_read_and_counted_inflated() {
+    for_each_service(async |service| {
+        let gzip = |bytes: &[u8]| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(bytes).expect("compressed");
+            encoder.finish().expect("compressed")
+        };
+        let post = |body: Vec<u8>| {
+            let request = service.client().request(reqwest::Method::POST, "/api/test-runs/submit");
+            let request = request.header("content-type", "application/json").header("content-encoding", "gzip");
+            Answer::of(request.body(body))
+        };
+        let submission = run("shop", "passed", vec![attempt("pays", "passed", 0)]).to_string();
+        let stored = post(gzip(submission.as_bytes())).await.expect("an answer").success().expect("stored");
+        assert_eq!(stored["totalTests"], 1);
+        let bomb = gzip(&vec![b' '; 140 * 1024 * 1024]);
+        assert!(bomb.len() < 1024 * 1024);
+        assert_eq!(post(bomb).await.expect("an answer").status.as_u16(), 413);
+        assert_eq!(post(b"not a gzip".to_vec()).await.expect("an answer").status.as_u16(), 400);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn other_content_types_and_methods_are_refused() {
+    for_each_service(async |service| {
+        let request = service.client().request(reqwest::Method::POST, "/api/test-runs/submit");
+        let answer = Answer::of(request.header("content-type", "text/plain").body("{}")).await.expect("an answer");
+        assert_eq!(answer.status.as_u16(), 415);
+        let request = service.client().request(reqwest::Method::DELETE, "/api/test-runs/submit");
+        let answer = Answer::of(request).await.expect("an answer");
+        assert_eq!(answer.status.as_u16(), 405);
+        assert!(answer.header("allow").contains("POST"), "{}", answer.header("allow"));
+        let missing = service.client().get("/api/nothing").await.expect("an answer");
+        assert_eq!(missing.status.as_u16(), 404);
+        assert_eq!(missing.json().expect("JSON")["code"], "route_not_found");
+    })
+    .await;
+}

@@ -1,0 +1,233 @@
+//! What holds for the store whatever the requests.
+
+use std::collections::BTreeMap;
+
+use callboard_store::{Backend, Store, all_statements};
+use callboard_test_support::{Service, for_each_database, for_each_service};
+use proptest::strategy::Strategy as _;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Value, json};
+use sqlx::Row as _;
+
+use crate::builders::{attempt, run, with};
+
+#[tokio::test]
+async fn every_statement_is_understood_by_its_engine() {
+    for_each_database(async |database| {
+        let store = database.store().await.expect("a store");
+        let backend = store.backend();
+        let mut session = store.db().read().await.expect("a connection");
+        let mut seen = 0;
+        for (name, sql) in all_statements(backend) {
+            session.prepare(sql).await.unwrap_or_else(|error| panic!("{name}: {error}\n{sql}"));
+            seen += 1;
+        }
+        assert!(seen > 60, "only {seen} statements are listed");
+    })
+    .await;
+}
+
+/// Every row of every table whose content must not depend on how the same
+/// results came in. Left out are ids, and streaks: within one run, browser
+/// projects follow each other in the order in which they arrived.
+async fn contents(service: &Service) -> BTreeMap<&'static str, Vec<String>> {
+    let tables = [
+        (
+            "executions",
+            "SELECT c.title || '|' || b.name || '|' || e.outcome || '|' || e.retries || '|' || e.duration || '|' || e.total_duration \
+             FROM executions e JOIN test_cases c ON c.id = e.test_case_id \
+             JOIN browser_projects b ON b.project_id = e.project_id AND b.id = e.browser_id ORDER BY 1",
+        ),
+        (
+            "test_state",
+            "SELECT l.kind || '|' || c.title || '|' || s.total || '|' || s.passed || '|' || s.failed || '|' || s.timedout || '|' || \
+             s.flaky || '|' || s.skipped || '|' || s.category || '|' || s.speed_class \
+             FROM test_state s JOIN test_cases c ON c.id = s.test_case_id \
+             JOIN lanes l ON l.project_id = s.project_id AND l.id = s.lane_id ORDER BY 1",
+        ),
+        (
+            "test_daily",
+            "SELECT l.kind || '|' || c.title || '|' || d.day || '|' || d.runs || '|' || d.passed || '|' || d.failed || '|' || d.flaky || '|' || \
+             d.dur_sum || '|' || d.dur_n FROM test_daily d JOIN test_cases c ON c.id = d.test_case_id \
+             JOIN lanes l ON l.project_id = d.project_id AND l.id = d.lane_id WHERE d.runs <> 0 ORDER BY 1",
+        ),
+        (
+            "project_daily",
+            "SELECT l.kind || '|' || d.day || '|' || d.runs || '|' || d.runs_passed || '|' || d.total || '|' || d.passed || '|' || d.failed || '|' || \
+             d.flaky || '|' || d.skipped FROM project_daily d JOIN lanes l ON l.project_id = d.project_id AND l.id = d.lane_id ORDER BY 1",
+        ),
+        (
+            "test_runs",
+            "SELECT start_time || '|' || status || '|' || total || '|' || passed || '|' || failed || '|' || flaky || '|' || skipped || '|' || \
+             tests_ms || '|' || avg_ms || '|' || p90_ms FROM test_runs ORDER BY 1",
+        ),
+        ("project_stats", "SELECT runs || '|' || test_cases || '|' || executions FROM project_stats ORDER BY 1"),
+    ];
+    let mut found = BTreeMap::new();
+    for (name, sql) in tables {
+        let rows = match service.state().store().db() {
+            callboard_store::Db::Sqlite { readers, .. } => {
+                let rows = sqlx::query(sql).fetch_all(readers).await.expect(name);
+                rows.iter().map(|row| row.get::<String, _>(0)).collect()
+            }
+            callboard_store::Db::Postgres(pool) => {
+                let rows = sqlx::query(sql).fetch_all(pool).await.expect(name);
+                rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>()
+            }
+        };
+        found.insert(name, rows);
+    }
+    found
+}
+
+/// Three runs on two days, with retries, two browsers and a test that is not
+/// in every run.
+fn history() -> Vec<Value> {
+    let browser = |case: Value, name: &str| with(case, json!({ "browser": { "projectName": name } }));
+    let day = |run: Value, start: &str, id: &str| {
+        with(run, json!({ "startTime": start, "clientRunId": id, "branch": "main", "environment": "staging" }))
+    };
+    vec![
+        day(
+            run(
+                "shop",
+                "passed",
+                vec![
+                    browser(attempt("pays", "passed", 0), "desktop"),
+                    browser(attempt("pays", "failed", 0), "mobile"),
+                    browser(attempt("pays", "passed", 1), "mobile"),
+                    browser(attempt("looks", "skipped", 0), "desktop"),
+                ],
+            ),
+            "2026-01-01T10:00:00Z",
+            "client-run-1",
+        ),
+        day(
+            run(
+                "shop",
+                "failed",
+                vec![
+                    browser(attempt("pays", "failed", 0), "desktop"),
+                    browser(attempt("pays", "failed", 1), "desktop"),
+                    browser(attempt("pays", "passed", 0), "mobile"),
+                ],
+            ),
+            "2026-01-01T12:00:00Z",
+            "client-run-2",
+        ),
+        day(
+            run(
+                "shop",
+                "passed",
+                vec![
+                    browser(attempt("pays", "passed", 0), "desktop"),
+                    browser(attempt("pays", "timedOut", 0), "mobile"),
+                    browser(attempt("looks", "passed", 0), "desktop"),
+                    browser(attempt("signs in", "passed", 0), "desktop"),
+                ],
+            ),
+            "2026-01-03T08:00:00Z",
+            "client-run-3",
+        ),
+    ]
+}
+
+/// Splits a submission into calls with a part of its test cases each.
+fn split(submission: &Value, parts: usize) -> Vec<Value> {
+    let cases = submission["testCases"].as_array().cloned().unwrap_or_default();
+    let size = cases.len().div_ceil(parts.max(1)).max(1);
+    cases.chunks(size).map(|part| with(submission.clone(), json!({ "testCases": part }))).collect()
+}
+
+#[tokio::test]
+async fn the_order_of_arrival_and_resending_change_nothing() {
+    let expected = {
+        let service = Service::start(Backend::Sqlite).await.expect("a service");
+        for submission in history() {
+            service.client().post_json("/api/test-runs/submit", &submission).await.expect("stored");
+        }
+        contents(&service).await
+    };
+    for_each_service(async |service| {
+        // Newest run first, cases one by one from the last to the first, everything twice.
+        let mut calls: Vec<Value> = history().iter().rev().flat_map(|run| split(run, 4).into_iter().rev()).collect();
+        calls.extend(history());
+        for call in &calls {
+            service.client().post_json("/api/test-runs/submit", call).await.expect("stored");
+        }
+        let found = contents(service).await;
+        for (table, rows) in &expected {
+            assert_eq!(found.get(table), Some(rows), "{table}");
+        }
+    })
+    .await;
+}
+
+#[test]
+fn any_interleaving_of_calls_gives_the_same_rows() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let expected = runtime.block_on(async {
+        let service = Service::start(Backend::Sqlite).await.expect("a service");
+        for submission in history() {
+            service.client().post_json("/api/test-runs/submit", &submission).await.expect("stored");
+        }
+        contents(&service).await
+    });
+    let calls: Vec<Value> = history().iter().flat_map(|run| split(run, 3)).collect();
+    let orders = proptest::collection::vec(0..calls.len(), 0..6)
+        .prop_flat_map({
+            let all: Vec<usize> = (0..calls.len()).collect();
+            move |repeats| {
+                let mut order = all.clone();
+                order.extend(repeats);
+                proptest::strategy::Just(order).prop_shuffle()
+            }
+        });
+    let mut runner = TestRunner::new(Config { cases: 24, failure_persistence: None, ..Config::default() });
+    runner
+        .run(&orders, |order| {
+            let found = runtime.block_on(async {
+                let service = Service::start(Backend::Sqlite).await.expect("a service");
+                for call in &order {
+                    service.client().post_json("/api/test-runs/submit", &calls[*call]).await.expect("stored");
+                }
+                contents(&service).await
+            });
+            proptest::prop_assert_eq!(&found, &expected);
+            Ok(())
+        })
+        .expect("every order gives the same rows");
+}
+
+#[tokio::test]
+async fn parallel_submissions_of_the_same_tests_neither_deadlock_nor_lose_counts() {
+    for_each_service(async |service| {
+        let calls = (0..32).map(|n| {
+            let cases = (0..40).map(|t| attempt(&format!("test {}", (t + n) % 40), "passed", 0)).collect();
+            let id = json!({ "clientRunId": format!("parallel-{n}") });
+            let submission = with(run("crowd", "passed", cases), id);
+            async move { service.client().post_json("/api/test-runs/submit", &submission).await }
+        });
+        for answer in futures::future::join_all(calls).await {
+            assert_eq!(answer.expect("stored")["totalTests"], 40);
+        }
+        let found = contents(service).await;
+        assert_eq!(found["project_stats"], ["32|40|1280"]);
+        for row in &found["test_state"] {
+            assert!(row.contains("|32|32|0|"), "{row}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_schema_that_is_behind_is_told() {
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        let database = callboard_test_support::TestDatabase::empty(backend).await.expect("a database");
+        let store: Store = database.store().await.expect("a store");
+        assert!(!store.schema_is_current().await.expect("an answer"));
+        store.migrate().await.expect("migrations apply");
+        assert!(store.schema_is_current().await.expect("an answer"));
+        store.migrate().await.expect("applying them again changes nothing");
+    }
+}

@@ -1,0 +1,256 @@
+//! Uploads: files arrive byte by byte as they were sent, or not at all.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use callboard_test_support::{Answer, Service, for_each_service};
+use reqwest::multipart::{Form, Part};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::builders::{attempt, run, with};
+
+async fn upload(service: &Service, form: Form) -> Answer {
+    let request = service.client().request(reqwest::Method::POST, "/api/test-runs/upload");
+    Answer::of(request.multipart(form)).await.expect("an answer")
+}
+
+fn form(project: &str, run: &Value) -> Form {
+    let cases = run["testCases"].to_string();
+    Form::new().text("projectName", project.to_owned()).text("testRun", run.to_string()).text("testCases", cases)
+}
+
+fn file(bytes: impl Into<Vec<u8>>, name: &str, content_type: &str) -> Part {
+    Part::bytes(bytes.into()).file_name(name.to_owned()).mime_str(content_type).expect("a content type")
+}
+
+fn zip_of(seed: u8, len: usize) -> Vec<u8> {
+    let mut bytes = b"PK\x03\x04".to_vec();
+    bytes.extend((0..len).map(|n| (n as u8).wrapping_mul(31).wrapping_add(seed)));
+    bytes
+}
+
+/// The record format of report archives, compressed.
+fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    for (path, content) in entries {
+        encoder.write_all(&(path.len() as u32).to_le_bytes()).expect("written");
+        encoder.write_all(path.as_bytes()).expect("written");
+        encoder.write_all(&(content.len() as u32).to_le_bytes()).expect("written");
+        encoder.write_all(content).expect("written");
+    }
+    encoder.finish().expect("compressed")
+}
+
+async fn first_execution(service: &Service, run: &Value) -> Value {
+    let page = service.client().json(&format!("/api/test-runs/{run}/executions?sort=id")).await.expect("a page");
+    page["items"][0].clone()
+}
+
+#[tokio::test]
+async fn traces_and_attachments_come_back_byte_by_byte() {
+    for_each_service(async |service| {
+        let trace = zip_of(1, 300_000);
+        let shot = [b"\x89PNG\r\n\x1a\n".as_slice(), &[7; 900]].concat();
+        let note = b"a note".to_vec();
+        let metas = json!([
+            { "name": "screenshot", "contentType": "image/png", "originalName": "test-failed-1.png" },
+            { "name": "note", "contentType": "text/plain", "originalName": "note.txt" },
+        ]);
+        let submission = run("shop", "failed", vec![attempt("pays", "failed", 0)]);
+        let form = form("shop", &submission)
+            .text("trace_hashes", json!({ "0": hex::encode(Sha256::digest(&trace)) }).to_string())
+            .part("trace_0", file(trace.clone(), "trace.zip", "application/zip"))
+            .text("attach_meta_0", metas.to_string())
+            .part("attach_file_0", file(shot.clone(), "a.png", "image/png"))
+            .part("attach_file_0", file(note.clone(), "b.txt", "text/plain"));
+        let answer = upload(service, form).await.success().expect("stored");
+        let execution = first_execution(service, &answer["runId"]).await;
+        assert_eq!(execution["counts"]["traces"], 1);
+        assert_eq!(execution["counts"]["attachments"], 2);
+        let files = service.client().json(&format!("/api/test-run-cases/{}/files", execution["id"])).await.expect("files");
+        let expected = [("trace", &trace), ("screenshot", &shot), ("note", &note)];
+        for (name, bytes) in expected {
+            let item = files["items"].as_array().expect("items").iter().find(|item| item["name"] == name).expect(name);
+            assert_eq!(item["sha256"], json!(hex::encode(Sha256::digest(bytes))), "{name}");
+            let found = service.client().get(&format!("/api/files/{}", item["id"])).await.expect("the file");
+            assert!(found.body == *bytes, "{name} differs");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn parts_may_come_in_any_order() {
+    for_each_service(async |service| {
+        let submission = run("shop", "failed", vec![attempt("pays", "failed", 0)]);
+        let form = Form::new()
+            .part("trace_0", file(zip_of(2, 50), "trace.zip", "application/zip"))
+            .part("htmlReport", file(archive(&[("index.html", b"<h1>Report</h1>")]), "html.gz", "application/gzip"))
+            .text("testCases", submission["testCases"].to_string())
+            .text("testRun", submission.to_string())
+            .text("unknown", "ignored")
+            .text("projectName", "shop");
+        let answer = upload(service, form).await.success().expect("stored");
+        assert_eq!(answer["reports"][0]["label"], "HTML Report");
+        let execution = first_execution(service, &answer["runId"]).await;
+        assert_eq!(execution["counts"]["traces"], 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn bytes_that_do_not_match_their_hash_store_nothing() {
+    for_each_service(async |service| {
+        let submission = run("shop", "failed", vec![attempt("pays", "failed", 0)]);
+        let form = form("shop", &submission)
+            .text("trace_hashes", json!({ "0": "00".repeat(32) }).to_string())
+            .part("trace_0", file(zip_of(3, 2_000_000), "trace.zip", "application/zip"));
+        let answer = upload(service, form).await;
+        assert_eq!(answer.status.as_u16(), 422);
+        assert_eq!(answer.json().expect("JSON")["code"], "hash_mismatch");
+        let projects = service.client().json("/api/projects").await.expect("projects");
+        assert_eq!(projects["items"], json!([]));
+        assert_eq!(objects(service), 0, "staged bytes were left behind");
+    })
+    .await;
+}
+
+/// Number of objects in the service's folder.
+fn objects(service: &Service) -> usize {
+    fn count(folder: &std::path::Path) -> usize {
+        let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+        entries.flatten().map(|entry| if entry.path().is_dir() { count(&entry.path()) } else { 1 }).sum()
+    }
+    let folder = service.database().storage_url();
+    count(std::path::Path::new(folder.trim_start_matches("file://")))
+}
+
+#[tokio::test]
+async fn a_resent_upload_adds_nothing_and_equal_bytes_are_stored_once() {
+    for_each_service(async |service| {
+        let cases = vec![attempt("pays", "failed", 0), attempt("looks", "failed", 0)];
+        let submission = with(run("shop", "failed", cases), json!({ "clientRunId": "upload-twice" }));
+        let trace = zip_of(4, 1_500_000);
+        let send = || {
+            let form = form("shop", &submission)
+                .part("trace_0", file(trace.clone(), "trace.zip", "application/zip"))
+                .part("trace_1", file(trace.clone(), "trace.zip", "application/zip"))
+                .part("report_html", file(archive(&[("index.html", b"x"), ("data/a.png", b"y")]), "r.gz", "application/gzip"));
+            upload(service, form)
+        };
+        let first = send().await.success().expect("stored");
+        let after_first = objects(service);
+        let second = send().await.success().expect("known");
+        assert_eq!(second["runId"], first["runId"]);
+        assert_eq!(second["reports"][0]["path"], first["reports"][0]["path"]);
+        assert_eq!(objects(service), after_first);
+        let found = service.client().json(&format!("/api/test-runs/{}", first["runId"])).await.expect("the run");
+        assert_eq!(found["storage"]["files"], 2);
+        assert_eq!(found["reports"].as_array().map(Vec::len), Some(1));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_report_joins_a_stored_run_and_an_unsafe_one_does_it_no_harm() {
+    for_each_service(async |service| {
+        let stored = service
+            .client()
+            .post_json("/api/test-runs/submit", &run("shop", "passed", vec![attempt("pays", "passed", 0)]))
+            .await
+            .expect("stored");
+        let attach = |archive: Vec<u8>| {
+            Form::new()
+                .text("testRunId", stored["runId"].to_string())
+                .text("projectName", "shop")
+                .text("testRun", json!({ "status": "already-submitted" }).to_string())
+                .text("testCases", "[]")
+                .text("report_label_html", "Nightly")
+                .part("report_html", file(archive, "html.gz", "application/gzip"))
+        };
+        let good = upload(service, attach(archive(&[("index.html", b"hello"), ("data\\a.txt", b"there")]))).await;
+        let good = good.success().expect("stored");
+        assert_eq!(good["reports"][0]["label"], "Nightly");
+        assert_eq!(good["status"], "passed");
+        for bad in [archive(&[("../evil.html", b"x")]), archive(&[("index.html", b"x"), ("/etc/passwd", b"x")]), b"junk".to_vec()] {
+            let before = objects(service);
+            let refused = upload(service, attach(bad)).await.success().expect("the run is unharmed");
+            assert_eq!(refused["reports"], json!([]));
+            assert_eq!(refused["warnings"][0]["code"], "unsafe_report");
+            assert_eq!(objects(service), before, "entries of a refused report were left behind");
+        }
+        let reports = service.client().json(&format!("/api/test-runs/{}/reports", stored["runId"])).await.expect("reports");
+        assert_eq!(reports["items"].as_array().map(Vec::len), Some(1));
+        let missing = upload(service, Form::new().text("testRunId", "999").text("projectName", "x").text("testRun", "{}")).await;
+        assert_eq!(missing.status.as_u16(), 404);
+        let invalid = upload(service, Form::new().text("testRunId", "12abc").text("projectName", "x").text("testRun", "{}")).await;
+        assert_eq!(invalid.json().expect("JSON")["code"], "invalid_run_id");
+        let nothing = upload(service, Form::new().text("testRunId", "1")).await;
+        assert_eq!(nothing.json().expect("JSON")["code"], "missing_field");
+    })
+    .await;
+}
+
+/// A body that sends some chunks and then either ends, or breaks off.
+fn streamed(head: String, chunk: Bytes, chunks: usize, tail: Option<String>) -> reqwest::Body {
+    let start = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from(head))]);
+    let middle = futures::stream::iter((0..chunks).map(move |_| Ok(chunk.clone())));
+    let end = futures::stream::iter([match tail {
+        Some(tail) => Ok(Bytes::from(tail)),
+        None => Err(std::io::Error::other("the client went away")),
+    }]);
+    use futures::StreamExt as _;
+    reqwest::Body::wrap_stream(start.chain(middle).chain(end))
+}
+
+fn large_form_head(submission: &Value) -> String {
+    let field = |name: &str, value: &str| {
+        format!("--cut\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    format!(
+        "{}{}{}--cut\r\nContent-Disposition: form-data; name=\"trace_0\"; filename=\"trace.zip\"\r\nContent-Type: application/zip\r\n\r\n",
+        field("projectName", "large"),
+        field("testRun", &submission.to_string()),
+        field("testCases", &submission["testCases"].to_string()),
+    )
+}
+
+#[tokio::test]
+async fn a_large_upload_arrives_whole_and_one_that_breaks_off_leaves_nothing() {
+    for_each_service(async |service| {
+        let submission = run("large", "failed", vec![attempt("pays", "failed", 0)]);
+        let chunk = Bytes::from(zip_of(5, 64 * 1024 - 4));
+        let post = |body: reqwest::Body| {
+            let request = service.client().request(reqwest::Method::POST, "/api/test-runs/upload");
+            request.header("content-type", "multipart/form-data; boundary=cut").body(body).send()
+        };
+        let cut = post(streamed(large_form_head(&submission), chunk.clone(), 320, None)).await;
+        assert!(cut.is_err(), "the client broke off");
+        // The server notices when it reads on; nothing may be visible either way.
+        wait_for(async || objects(service) == 0).await;
+        let projects = service.client().json("/api/projects").await.expect("projects");
+        assert_eq!(projects["items"], json!([]));
+
+        let chunks = 200 * 16;
+        let whole = streamed(large_form_head(&submission), chunk.clone(), chunks, Some("\r\n--cut--\r\n".to_owned()));
+        let answer = post(whole).await.expect("an answer");
+        assert_eq!(answer.status().as_u16(), 200);
+        let answer: Value = answer.json().await.expect("JSON");
+        let execution = first_execution(service, &answer["runId"]).await;
+        let files = service.client().json(&format!("/api/test-run-cases/{}/files", execution["id"])).await.expect("files");
+        let mut hasher = Sha256::new();
+        (0..chunks).for_each(|_| hasher.update(&chunk));
+        assert_eq!(files["items"][0]["sha256"], json!(hex::encode(hasher.finalize())));
+        assert_eq!(files["items"][0]["size"], json!(chunks * chunk.len()));
+        assert_eq!(objects(service), 1);
+    })
+    .await;
+}
+
+/// Asks again until it is so; a test that waits in vain is ended by its runner.
+async fn wait_for(is_so: impl AsyncFn() -> bool) {
+    while !is_so().await {
+        tokio::task::yield_now().await;
+    }
+}
