@@ -3,6 +3,7 @@
 
 mod broken;
 mod builders;
+mod documents;
 mod ingest;
 mod store;
 mod uploads;

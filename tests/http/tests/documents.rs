@@ -1,0 +1,16 @@
+//! What is written down equals what is built.
+
+use callboard_http::config::registry;
+
+fn read(path: &str) -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    std::fs::read_to_string(format!("{root}{path}")).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn the_readme_lists_every_variable() {
+    let readme = read("README.md");
+    let table = readme.split("<!-- configuration:begin -->").nth(1).and_then(|rest| rest.split("<!-- configuration:end -->").next());
+    let table = table.expect("the README marks its configuration table").trim();
+    assert_eq!(table, registry::markdown_table().trim(), "paste what `callboard config` prints into README.md");
+}
