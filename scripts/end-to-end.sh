@@ -8,14 +8,18 @@ source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 engine=${1:-}
 runner=$(target_dir)/debug/callboard
 databases=$(target_dir)/debug/callboard-test-database
-[ -x "$runner" ] && [ -x "$databases" ] ||
+if [ ! -x "$runner" ] || [ ! -x "$databases" ]; then
   die "$runner is missing: build it first with cargo build --workspace --bins"
+fi
 
 folder=$(mktemp -d)
 service=
 database_url=
 clean_up() {
-  if [ -n "$service" ]; then kill "$service" 2>/dev/null && wait "$service" 2>/dev/null || true; fi
+  if [ -n "$service" ]; then
+    kill "$service" 2>/dev/null || true
+    wait "$service" 2>/dev/null || true
+  fi
   case "$database_url" in postgres*) "$databases" drop "$database_url" || true ;; esac
   rm -rf "$folder"
 }
@@ -46,7 +50,7 @@ done
 
 say "Service with $engine on $address"
 code=0
-(cd tests/e2e && CALLBOARD_URL=$address node --test check.mjs) || code=$?
+(cd tests/e2e && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs isolation.mjs) || code=$?
 if [ "$code" -ne 0 ]; then
   say "The last lines of the service's log:"
   tail -n 40 "$folder/log"

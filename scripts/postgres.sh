@@ -13,7 +13,7 @@ as_server_account() {
 # The folder with initdb and pg_ctl, newest version first; fails when there is none.
 programs() {
   local folder
-  folder=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)
+  folder=$(find /usr/lib/postgresql -mindepth 2 -maxdepth 2 -name bin 2>/dev/null | sort -V | tail -n 1)
   if [ -z "$folder" ] && command -v initdb >/dev/null 2>&1; then folder=$(dirname "$(command -v initdb)"); fi
   [ -x "$folder/initdb" ] && [ -x "$folder/pg_ctl" ] && printf '%s\n' "$folder"
 }

@@ -1,8 +1,9 @@
+# shellcheck shell=bash
 # Sourced by the other scripts: sections, timed steps and their sum, and the
 # sentences a script ends with when something is missing. Runs from the root of
 # the repository.
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 PASSED=0
 FAILED=0
@@ -67,7 +68,7 @@ sum_up() {
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then "$@"; else
     need sudo "run this as root, or install sudo, so that packages can be installed"
-    sudo -n "$@"
+    sudo "$@"
   fi
 }
 

@@ -8,6 +8,9 @@ say "Rust checks and tests on SQLite and PostgreSQL, the reporter's tests, then 
 need_rust
 need_node
 
+# A failed assertion is told by its message; set RUST_BACKTRACE to see where a panic came from.
+export RUST_BACKTRACE=${RUST_BACKTRACE:-0}
+
 server_folder=
 stop_server() {
   if [ -n "$server_folder" ]; then scripts/postgres.sh stop "$server_folder"; fi
@@ -55,6 +58,7 @@ if $built && $has_server; then
   else
     step "Rust tests" cargo test --locked --workspace --all-targets --no-fail-fast || true
   fi
+  step "Examples in the documentation" cargo test --locked --workspace --doc --quiet || true
 else
   fail_step "Rust tests" "not run, see above"
 fi

@@ -10,7 +10,6 @@ use axum::Router;
 use callboard_http::{AppState, Door, front};
 
 /// The whole service: API, pages, MCP.
-#[must_use]
 pub fn app(state: AppState) -> Router {
     let functions = [
         callboard_fn_health::router,
@@ -23,19 +22,15 @@ pub fn app(state: AppState) -> Router {
         callboard_fn_mcp::router,
         callboard_fn_dashboard::router,
     ];
-    let router = functions
-        .into_iter()
-        .fold(Router::new(), |router, function: fn(AppState) -> Router| {
-            router.merge(function(state.clone()))
-        });
+    let router = functions.into_iter().fold(Router::new(), |router, function: fn(AppState) -> Router| {
+        router.merge(function(state.clone()))
+    });
     front(router, state, Door::Main)
 }
 
 /// What the sandbox listener answers: untrusted files, and a sign of life.
-#[must_use]
 pub fn sandbox_app(state: AppState) -> Router {
-    let router =
-        callboard_fn_files::router(state.clone()).merge(callboard_fn_health::router(state.clone()));
+    let router = callboard_fn_files::router(state.clone()).merge(callboard_fn_health::router(state.clone()));
     front(router, state, Door::Sandbox)
 }
 

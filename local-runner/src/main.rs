@@ -30,10 +30,9 @@ enum Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     let result = match Arguments::parse().command.unwrap_or(Command::Serve) {
-        Command::Openapi => callboard_local_runner::openapi()
-            .to_pretty_json()
-            .map(|json| say(&json))
-            .map_err(Into::into),
+        Command::Openapi => {
+            callboard_local_runner::openapi().to_pretty_json().map(|json| say(&json)).map_err(Into::into)
+        }
         Command::Config => {
             say(registry::markdown_table().trim_end());
             Ok(())
@@ -88,18 +87,12 @@ fn configuration() -> Result<Config, ExitCode> {
     }
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "this is a command; its answer goes to the terminal"
-)]
+#[expect(clippy::print_stdout, reason = "this is a command; its answer goes to the terminal")]
 fn say(text: &str) {
     println!("{text}");
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "logging may not have started when a start is refused"
-)]
+#[expect(clippy::print_stderr, reason = "logging may not have started when a start is refused")]
 fn complain(text: &str) {
     eprintln!("callboard: {text}");
 }

@@ -27,10 +27,7 @@ pub struct Ready {
 /// When the database or the object store cannot be opened.
 pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
     std::fs::create_dir_all(&config.data_dir).with_context(|| {
-        format!(
-            "cannot create the data folder {} (SERVICE_DATA_DIR)",
-            config.data_dir.display()
-        )
+        format!("cannot create the data folder {} (SERVICE_DATA_DIR)", config.data_dir.display())
     })?;
     Store::connect(&config.store())
         .await
@@ -44,18 +41,11 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
 pub async fn prepare(config: Config) -> anyhow::Result<Ready> {
     let main = serve::listen(&config.host, config.port).await?;
     let store = open_store(&config).await?;
-    store
-        .migrate()
-        .await
-        .context("cannot bring the database up to date")?;
+    store.migrate().await.context("cannot bring the database up to date")?;
     let main_port = main.local_addr()?.port();
     let (sandbox, listener) = open_sandbox(&config, main_port).await;
     let state = AppState::new(config, store).with_sandbox(sandbox);
-    Ok(Ready {
-        state,
-        main,
-        sandbox: listener,
-    })
+    Ok(Ready { state, main, sandbox: listener })
 }
 
 impl Ready {
@@ -91,24 +81,11 @@ impl Ready {
         let site = address(config, self.port()?);
         let sandbox = match self.state.sandbox() {
             Sandbox::Opaque => "on the same address, isolated by the browser".to_owned(),
-            other => site
-                .as_ref()
-                .map_or_else(String::new, |site| format!("on {}", other.origin_for(site))),
+            other => format!("on {}", other.origin_for(&site)),
         };
-        let url = |path: &str| {
-            site.as_ref()
-                .map_or_else(String::new, |site| site.url(path))
-        };
-        let database = if config.database_url.starts_with("sqlite:") {
-            &config.database_url
-        } else {
-            "PostgreSQL"
-        };
-        let storage = if config.storage_url.starts_with("file:") {
-            &config.storage_url
-        } else {
-            "a bucket"
-        };
+        let database =
+            if config.database_url.starts_with("sqlite:") { &config.database_url } else { "PostgreSQL" };
+        let storage = if config.storage_url.starts_with("file:") { &config.storage_url } else { "a bucket" };
         Ok(format!(
             "Callboard {version} is ready\n\
              \x20 Dashboard  {dashboard}\n\
@@ -117,21 +94,20 @@ impl Ready {
              \x20 Reports    {sandbox}\n\
              \x20 Data       {database}, {storage}",
             version = env!("CARGO_PKG_VERSION"),
-            dashboard = url("/"),
-            docs = url("/docs"),
-            mcp = url("/mcp"),
+            dashboard = site.url("/"),
+            docs = site.url("/docs"),
+            mcp = site.url("/mcp"),
         ))
     }
 }
 
 /// The address to open in a browser.
-fn address(config: &Config, port: u16) -> Option<Site> {
-    let host = match config.host.trim_matches(['[', ']']) {
-        "127.0.0.1" | "::1" | "0.0.0.0" | "::" => "localhost",
-        host => host,
-    };
-    let local = || Origin::parse(&format!("http://{host}:{port}"));
-    config.site_url.clone().or_else(local).map(Site)
+fn address(config: &Config, port: u16) -> Site {
+    let local = Origin::localhost(port);
+    Site(config.site_url.clone().unwrap_or_else(|| match config.host.as_str() {
+        "127.0.0.1" | "::1" | "[::1]" | "0.0.0.0" | "::" | "[::]" => local,
+        host => local.at_host(host),
+    }))
 }
 
 /// Decides how untrusted content is kept apart, and opens the second listener
@@ -149,28 +125,15 @@ async fn open_sandbox(config: &Config, main_port: u16) -> (Sandbox, Option<TcpLi
         };
         return (Sandbox::Origin(origin.clone()), listener);
     }
-    let is_local = config.is_bound_to_loopback()
-        && config
-            .site_url
-            .as_ref()
-            .is_none_or(|site| site.is_loopback());
+    let is_local =
+        config.is_bound_to_loopback() && config.site_url.as_ref().is_none_or(|site| site.is_loopback());
     if !is_local {
         return (Sandbox::Opaque, None);
     }
-    let port = if config.port == 0 {
-        0
-    } else {
-        main_port.saturating_add(1)
-    };
+    let port = if config.port == 0 { 0 } else { main_port.saturating_add(1) };
     match listen_or_warn(&config.host, port).await {
         Some(listener) => match listener.local_addr() {
-            Ok(address) => (
-                Sandbox::Loopback {
-                    port: address.port(),
-                    main_port,
-                },
-                Some(listener),
-            ),
+            Ok(address) => (Sandbox::Loopback { port: address.port(), main_port }, Some(listener)),
             Err(_) => (Sandbox::Opaque, None),
         },
         None => (Sandbox::Opaque, None),
@@ -181,9 +144,7 @@ async fn listen_or_warn(host: &str, port: u16) -> Option<TcpListener> {
     match serve::listen(host, port).await {
         Ok(listener) => Some(listener),
         Err(ListenError::Taken { port, .. }) => {
-            tracing::warn!(
-                "port {port} is taken: reports open on the main address, isolated by the browser"
-            );
+            tracing::warn!("port {port} is taken: reports open on the main address, isolated by the browser");
             None
         }
         Err(error) => {

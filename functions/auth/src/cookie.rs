@@ -23,9 +23,8 @@ fn written(scheme: Scheme, value: &str, max_age: u32) -> HeaderValue {
         Scheme::Https => ("__Host-", "; Secure"),
         Scheme::Http => ("", ""),
     };
-    let text = format!(
-        "{prefix}svc_session={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax{secure}"
-    );
+    let text =
+        format!("{prefix}svc_session={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax{secure}");
     // The text is visible ASCII.
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
 }
@@ -40,9 +39,6 @@ mod tests {
             inert(Scheme::Https),
             "__Host-svc_session=authentication-off; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax; Secure"
         );
-        assert_eq!(
-            cleared(Scheme::Http),
-            "svc_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"
-        );
+        assert_eq!(cleared(Scheme::Http), "svc_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax");
     }
 }

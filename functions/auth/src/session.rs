@@ -65,36 +65,17 @@ pub(crate) async fn login(
     headers: HeaderMap,
     JsonBody(credentials): JsonBody<Credentials>,
 ) -> Result<Response, ApiError> {
-    let given = [
-        ("username", credentials.username),
-        ("password", credentials.password),
-    ];
-    let missing: Vec<&str> = given
-        .iter()
-        .filter(|(_, value)| value.is_none())
-        .map(|(name, _)| *name)
-        .collect();
+    let given = [("username", credentials.username), ("password", credentials.password)];
+    let missing: Vec<&str> =
+        given.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| *name).collect();
     if !missing.is_empty() {
         return Err(ApiError::missing_fields(&missing));
     }
-    if let Some((name, _)) = given
-        .iter()
-        .find(|(_, value)| value.as_deref().is_some_and(str::is_empty))
-    {
-        return Err(ApiError::invalid_field(
-            name,
-            format!("{name} must not be empty."),
-        ));
+    if let Some((name, _)) = given.iter().find(|(_, value)| value.as_deref().is_some_and(str::is_empty)) {
+        return Err(ApiError::invalid_field(name, format!("{name} must not be empty.")));
     }
-    let answer = LoginAnswer {
-        success: true,
-        user: PublicUser::virtual_administrator(),
-    };
-    Ok((
-        [(SET_COOKIE, cookie::inert(scheme(&state, &headers)))],
-        Json(answer),
-    )
-        .into_response())
+    let answer = LoginAnswer { success: true, user: PublicUser::virtual_administrator() };
+    Ok(([(SET_COOKIE, cookie::inert(scheme(&state, &headers)))], Json(answer)).into_response())
 }
 
 /// Ends the session; without one it does nothing.
@@ -108,17 +89,10 @@ pub(crate) async fn logout(State(state): State<AppState>, headers: HeaderMap) ->
 #[utoipa::path(get, path = "/api/auth/me", tag = "auth", responses((status = 200, body = MeAnswer)))]
 pub(crate) async fn me(State(state): State<AppState>, caller: Caller) -> Json<MeAnswer> {
     let user = PublicUser::of(&caller);
-    Json(MeAnswer {
-        authenticated: user.is_some(),
-        auth_enabled: state.authenticator().is_enabled(),
-        user,
-    })
+    Json(MeAnswer { authenticated: user.is_some(), auth_enabled: state.authenticator().is_enabled(), user })
 }
 
 /// The scheme of the outermost connection.
 fn scheme(state: &AppState, headers: &HeaderMap) -> Scheme {
-    state
-        .gate()
-        .effective_origin(headers)
-        .map_or(Scheme::Http, |origin| origin.scheme())
+    state.gate().effective_origin(headers).map_or(Scheme::Http, |origin| origin.scheme())
 }

@@ -1,12 +1,51 @@
-//! placeholder
+//! Function `cases`: the test catalogue, one test across runs, one execution.
+//!
+//! Lives here: `/api/projects/{id}/test-cases`, `/api/test-cases`,
+//! `/api/test-run-cases`. Must not live here: SQL, statistics, the bytes of
+//! files (function `files`).
+
+mod catalogue;
+mod execution;
+mod files;
+mod history;
+mod lane;
+mod stability;
+mod test_case;
+
+use axum::Router;
+use callboard_auth::RouteId;
+use callboard_http::{AppState, Routes};
+use utoipa::OpenApi;
 
 /// The routes of this function.
-pub fn router(state: callboard_http::AppState) -> axum::Router {
-    callboard_http::Routes::new(state).into_router()
+pub fn router(state: AppState) -> Router {
+    Routes::new(state)
+        .on(RouteId::ProjectTestCases, catalogue::test_cases)
+        .on(RouteId::GetTestCase, test_case::test_case)
+        .on(RouteId::TestCaseHistory, history::history)
+        .on(RouteId::TestCaseStability, stability::stability_trend)
+        .on(RouteId::GetExecution, execution::execution)
+        .on(RouteId::ExecutionTraces, files::traces)
+        .on(RouteId::ExecutionFiles, files::files)
+        .into_router()
 }
 
 /// Its part of the OpenAPI document.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    utoipa::openapi::OpenApi::default()
+    #[derive(OpenApi)]
+    #[openapi(
+        paths(
+            catalogue::test_cases,
+            test_case::test_case,
+            history::history,
+            stability::stability_trend,
+            execution::execution,
+            files::traces,
+            files::files
+        ),
+        tags((name = "cases", description = "Tests across runs, and their executions"))
+    )]
+    struct Document;
+    Document::openapi()
 }

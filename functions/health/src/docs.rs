@@ -22,11 +22,7 @@ const STYLE: &str = include_str!("../assets/docs.css");
 #[utoipa::path(get, path = "/api/openapi.json", tag = "service",
     responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json", body = Object)))]
 pub(crate) async fn document(headers: HeaderMap) -> Response {
-    tagged(
-        &headers,
-        "application/json",
-        Bytes::from_static(DOCUMENT.as_bytes()),
-    )
+    tagged(&headers, "application/json", Bytes::from_static(DOCUMENT.as_bytes()))
 }
 
 /// The interactive reference.
@@ -37,39 +33,25 @@ pub(crate) async fn page() -> Html<&'static str> {
 /// Its scripts and styles.
 pub(crate) async fn asset(Tail(name): Tail, headers: HeaderMap) -> Result<Response, ApiError> {
     let mut response = match name.as_str() {
-        "docs.js" => tagged(
-            &headers,
-            "text/javascript; charset=utf-8",
-            Bytes::from_static(SCRIPT.as_bytes()),
-        ),
-        "docs.css" => tagged(
-            &headers,
-            "text/css; charset=utf-8",
-            Bytes::from_static(STYLE.as_bytes()),
-        ),
+        "docs.js" => {
+            tagged(&headers, "text/javascript; charset=utf-8", Bytes::from_static(SCRIPT.as_bytes()))
+        }
+        "docs.css" => tagged(&headers, "text/css; charset=utf-8", Bytes::from_static(STYLE.as_bytes())),
         "swagger-ui.css" => viewer_file(&headers, &name, "text/css; charset=utf-8")?,
         "swagger-ui-bundle.js" => viewer_file(&headers, &name, "text/javascript; charset=utf-8")?,
         _ => return Err(ApiError::route_not_found()),
     };
-    response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     Ok(response)
 }
 
-fn viewer_file(
-    headers: &HeaderMap,
-    name: &str,
-    content_type: &'static str,
-) -> Result<Response, ApiError> {
+fn viewer_file(headers: &HeaderMap, name: &str, content_type: &'static str) -> Result<Response, ApiError> {
     let file = utoipa_swagger_ui::serve(name, Arc::new(Config::from("/api/openapi.json")))
         .map_err(|error| ApiError::internal(error.to_string()))?
         .ok_or_else(|| ApiError::internal("the viewer is not compiled in"))?;
     let mut response = tagged(headers, content_type, Bytes::from(file.bytes.into_owned()));
     if file.gzpipped {
-        response
-            .headers_mut()
-            .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     Ok(response)
 }

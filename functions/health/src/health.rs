@@ -32,7 +32,7 @@ pub(crate) enum Probe {
 #[into_params(parameter_in = Query)]
 pub(crate) struct Asked {
     /// `live` checks nothing outside of the process.
-    #[param(required = false)]
+    #[param(required = false, inline)]
     probe: Probe,
 }
 
@@ -43,9 +43,7 @@ impl FromQuery for Asked {
             "live" => Some(Probe::Live),
             _ => None,
         })?;
-        Ok(Self {
-            probe: probe.unwrap_or_default(),
-        })
+        Ok(Self { probe: probe.unwrap_or_default() })
     }
 }
 
@@ -73,12 +71,7 @@ pub(crate) struct HealthAnswer {
     ))]
 pub(crate) async fn health(State(state): State<AppState>, Query(asked): Query<Asked>) -> Response {
     if asked.probe == Probe::Live {
-        return Json(HealthAnswer {
-            status: "ok",
-            database: None,
-            storage: None,
-        })
-        .into_response();
+        return Json(HealthAnswer { status: "ok", database: None, storage: None }).into_response();
     }
     let database = async {
         match in_time(state.store().check_database()).await {
@@ -90,27 +83,12 @@ pub(crate) async fn health(State(state): State<AppState>, Query(asked): Query<As
             Err(Unreachable) => "unreachable",
         }
     };
-    let storage = async {
-        in_time(state.store().check_storage())
-            .await
-            .map_or("unreachable", |()| "ok")
-    };
+    let storage = async { in_time(state.store().check_storage()).await.map_or("unreachable", |()| "ok") };
     let (database, storage) = tokio::join!(database, storage);
     let is_well = database == "ok" && storage == "ok";
-    let (code, status) = if is_well {
-        (StatusCode::OK, "ok")
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "error")
-    };
-    (
-        code,
-        Json(HealthAnswer {
-            status,
-            database: Some(database),
-            storage: Some(storage),
-        }),
-    )
-        .into_response()
+    let (code, status) =
+        if is_well { (StatusCode::OK, "ok") } else { (StatusCode::SERVICE_UNAVAILABLE, "error") };
+    (code, Json(HealthAnswer { status, database: Some(database), storage: Some(storage) })).into_response()
 }
 
 struct Unreachable;

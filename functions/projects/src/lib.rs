@@ -1,12 +1,47 @@
-//! placeholder
+//! Function `projects`: projects, what is in them, and their runs.
+//!
+//! Lives here: `/api/projects` and below, apart from the test catalogue, which
+//! the function `cases` serves. Must not live here: SQL, or what a filter means.
+
+mod facets;
+mod lists;
+mod project;
+mod runs;
+
+use axum::Router;
+use callboard_auth::RouteId;
+use callboard_http::{AppState, Routes};
+use utoipa::OpenApi;
 
 /// The routes of this function.
-pub fn router(state: callboard_http::AppState) -> axum::Router {
-    callboard_http::Routes::new(state).into_router()
+pub fn router(state: AppState) -> Router {
+    Routes::new(state)
+        .on(RouteId::ListProjects, lists::projects)
+        .on(RouteId::ProjectMenu, lists::menu)
+        .on(RouteId::ProjectOverview, lists::overview)
+        .on(RouteId::GetProject, project::project)
+        .on(RouteId::ProjectRuns, runs::test_runs)
+        .on(RouteId::ProjectLatestRun, runs::latest_run)
+        .on(RouteId::ProjectFacets, facets::facets)
+        .into_router()
 }
 
 /// Its part of the OpenAPI document.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    utoipa::openapi::OpenApi::default()
+    #[derive(OpenApi)]
+    #[openapi(
+        paths(
+            lists::projects,
+            lists::menu,
+            lists::overview,
+            project::project,
+            runs::test_runs,
+            runs::latest_run,
+            facets::facets
+        ),
+        tags((name = "projects", description = "Projects and what is in them"))
+    )]
+    struct Document;
+    Document::openapi()
 }

@@ -1,12 +1,46 @@
-//! placeholder
+//! Function `runs`: runs across projects, one run, and what is in it.
+//!
+//! Lives here: the reading routes below `/api/test-runs`. Must not live here:
+//! SQL, what a filter means, or how runs come into being (function `submit`).
+
+mod executions;
+mod lists;
+mod reports;
+mod run;
+mod summary;
+
+use axum::Router;
+use callboard_auth::RouteId;
+use callboard_http::{AppState, Routes};
+use utoipa::OpenApi;
 
 /// The routes of this function.
-pub fn router(state: callboard_http::AppState) -> axum::Router {
-    callboard_http::Routes::new(state).into_router()
+pub fn router(state: AppState) -> Router {
+    Routes::new(state)
+        .on(RouteId::ListRuns, lists::test_runs)
+        .on(RouteId::RecentRuns, lists::recent)
+        .on(RouteId::GetRun, run::test_run)
+        .on(RouteId::RunExecutions, executions::executions)
+        .on(RouteId::RunSummary, summary::summary)
+        .on(RouteId::RunReports, reports::reports)
+        .into_router()
 }
 
 /// Its part of the OpenAPI document.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    utoipa::openapi::OpenApi::default()
+    #[derive(OpenApi)]
+    #[openapi(
+        paths(
+            lists::test_runs,
+            lists::recent,
+            run::test_run,
+            executions::executions,
+            summary::summary,
+            reports::reports
+        ),
+        tags((name = "runs", description = "Test runs and their executions"))
+    )]
+    struct Document;
+    Document::openapi()
 }

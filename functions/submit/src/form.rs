@@ -15,8 +15,8 @@ use callboard_store::blobs::{self, IN_MEMORY_BYTES, StagedBlob};
 use futures::StreamExt as _;
 use serde::Deserialize;
 
-/// Most bytes of a text field other than the list of test cases.
-const MAX_FIELD_BYTES: u64 = 16 * 1024 * 1024;
+/// Most bytes of all text fields together, the list of test cases aside.
+const MAX_FIELDS_BYTES: u64 = 16 * 1024 * 1024;
 /// What all files of a form together may hold in memory.
 const MEMORY_BUDGET: usize = 16 * 1024 * 1024;
 /// Longest type word of a report.
@@ -124,13 +124,19 @@ impl Receiver<'_> {
     async fn read_into(&self, multipart: &mut Multipart, form: &mut Form) -> Result<(), ApiError> {
         let mut attachments: HashMap<usize, usize> = HashMap::new();
         let mut memory = MEMORY_BUDGET;
+        let mut fields = MAX_FIELDS_BYTES;
         while let Some(mut part) = multipart.next_part().await? {
             match kind_of(part.name()) {
                 Kind::Unknown => {}
                 Kind::Text => {
                     let name = part.name().to_owned();
-                    let limit = if name == "testCases" { self.max_test_cases_bytes } else { MAX_FIELD_BYTES };
-                    let bytes = part.bytes(limit).await?;
+                    let bytes = if name == "testCases" {
+                        part.bytes(self.max_test_cases_bytes).await?
+                    } else {
+                        let bytes = part.bytes(fields).await?;
+                        fields -= bytes.len() as u64;
+                        bytes
+                    };
                     form.fields.insert(name, bytes);
                 }
                 Kind::Trace(case) => {

@@ -41,9 +41,7 @@ pub enum GateRefusal {
     )]
     Host,
     /// The page that sent this is not one of ours (403).
-    #[error(
-        "Pages of another origin may not do this; SERVICE_ALLOWED_ORIGINS names those that may."
-    )]
+    #[error("Pages of another origin may not do this; SERVICE_ALLOWED_ORIGINS names those that may.")]
     Origin,
 }
 
@@ -64,11 +62,7 @@ impl Gate {
     /// `None` when there is no usable Host, or more than one.
     #[must_use]
     pub fn effective_origin(&self, headers: &HeaderMap) -> Option<Origin> {
-        let authority = match self
-            .trust_proxy
-            .then(|| last_element(headers, &FORWARDED_HOST))
-            .flatten()
-        {
+        let authority = match self.trust_proxy.then(|| last_element(headers, &FORWARDED_HOST)).flatten() {
             Some(forwarded) => forwarded,
             None => single(headers, &HOST)?,
         };
@@ -83,18 +77,15 @@ impl Gate {
         if self.trust_proxy
             && let Some(scheme) = last_element(headers, &FORWARDED_PROTO)
         {
-            return if scheme.eq_ignore_ascii_case("https") {
-                Scheme::Https
-            } else {
-                Scheme::Http
-            };
+            return if scheme.eq_ignore_ascii_case("https") { Scheme::Https } else { Scheme::Http };
         }
-        let as_site = self.site.as_ref().is_some_and(|site| {
-            site.scheme() == Scheme::Https
+        // A host of ours with an https address is reached through something that ends TLS.
+        let is_ours = self.site.iter().chain(&self.sandbox).any(|ours| {
+            ours.scheme() == Scheme::Https
                 && Origin::of_authority(Scheme::Https, authority)
-                    .is_some_and(|named| named.host() == site.host())
+                    .is_some_and(|named| named.host() == ours.host())
         });
-        if as_site { Scheme::Https } else { Scheme::Http }
+        if is_ours { Scheme::Https } else { Scheme::Http }
     }
 
     /// Refuses names a rebinding attack could use. Active on a loopback bind
@@ -103,40 +94,23 @@ impl Gate {
     /// # Errors
     /// [`GateRefusal::Host`].
     pub fn check_host(&self, effective: Option<&Origin>) -> Result<(), GateRefusal> {
-        let active =
-            self.bound_to_loopback || self.site.is_some() || !self.allowed_hosts.is_empty();
+        let active = self.bound_to_loopback || self.site.is_some() || !self.allowed_hosts.is_empty();
         if !active {
             return Ok(());
         }
         let host = effective.map(Origin::host).ok_or(GateRefusal::Host)?;
-        let ours = self
-            .site
-            .iter()
-            .chain(&self.sandbox)
-            .any(|origin| origin.host() == host)
-            || self
-                .allowed_hosts
-                .iter()
-                .any(|allowed| allowed.eq_ignore_ascii_case(host));
+        let ours = self.site.iter().chain(&self.sandbox).any(|origin| origin.host() == host)
+            || self.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host));
         // No public name resolves to these, so no foreign page can be served under them.
-        let local =
-            ip_literal(host).is_some() || host.ends_with(".localhost") || !host.contains('.');
-        if ours || local {
-            Ok(())
-        } else {
-            Err(GateRefusal::Host)
-        }
+        let local = ip_literal(host).is_some() || host.ends_with(".localhost") || !host.contains('.');
+        if ours || local { Ok(()) } else { Err(GateRefusal::Host) }
     }
 
     /// Refuses unsafe requests that a browser sends for a foreign page.
     ///
     /// # Errors
     /// [`GateRefusal::Origin`].
-    pub fn check_origin(
-        &self,
-        headers: &HeaderMap,
-        effective: Option<&Origin>,
-    ) -> Result<(), GateRefusal> {
+    pub fn check_origin(&self, headers: &HeaderMap, effective: Option<&Origin>) -> Result<(), GateRefusal> {
         match presented_origin(headers)? {
             Some(origin) if self.sandbox.contains(&origin) => Err(GateRefusal::Origin),
             Some(origin)
@@ -164,14 +138,9 @@ impl Gate {
         let Some(origin) = presented_origin(headers)? else {
             return Ok(None);
         };
-        let allowed = self.site.as_ref() == Some(&origin)
-            || origin.is_loopback()
-            || self.mcp_origins.contains(&origin);
-        if allowed && !self.sandbox.contains(&origin) {
-            Ok(Some(origin))
-        } else {
-            Err(GateRefusal::Origin)
-        }
+        let allowed =
+            self.site.as_ref() == Some(&origin) || origin.is_loopback() || self.mcp_origins.contains(&origin);
+        if allowed && !self.sandbox.contains(&origin) { Ok(Some(origin)) } else { Err(GateRefusal::Origin) }
     }
 
     /// Whether a request was sent to the configured sandbox origin.
@@ -190,29 +159,19 @@ fn presented_origin(headers: &HeaderMap) -> Result<Option<Origin>, GateRefusal> 
     if !headers.contains_key(ORIGIN) {
         return Ok(None);
     }
-    single(headers, &ORIGIN)
-        .and_then(Origin::parse)
-        .map(Some)
-        .ok_or(GateRefusal::Origin)
+    single(headers, &ORIGIN).and_then(Origin::parse).map(Some).ok_or(GateRefusal::Origin)
 }
 
 fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
-    if values.next().is_some() {
-        None
-    } else {
-        value.to_str().ok()
-    }
+    if values.next().is_some() { None } else { value.to_str().ok() }
 }
 
 /// The element the nearest proxy appended.
 fn last_element<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let line = headers.get_all(name).iter().next_back()?.to_str().ok()?;
-    line.rsplit(',')
-        .next()
-        .map(str::trim)
-        .filter(|element| !element.is_empty())
+    line.rsplit(',').next().map(str::trim).filter(|element| !element.is_empty())
 }
 
 #[cfg(test)]
@@ -224,12 +183,7 @@ mod tests {
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs
             .iter()
-            .map(|(name, value)| {
-                (
-                    HeaderName::from_static(name),
-                    HeaderValue::from_str(value).unwrap(),
-                )
-            })
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
             .collect()
     }
 
@@ -242,35 +196,20 @@ mod tests {
     }
 
     fn site() -> Gate {
-        Gate {
-            site: Origin::parse("https://tests.example.org"),
-            ..Gate::default()
-        }
+        Gate { site: Origin::parse("https://tests.example.org"), ..Gate::default() }
     }
 
     fn host_allowed(gate: &Gate, host: &str) -> bool {
-        gate.check_host(gate.effective_origin(&headers(&[("host", host)])).as_ref())
-            .is_ok()
+        gate.check_host(gate.effective_origin(&headers(&[("host", host)])).as_ref()).is_ok()
     }
 
     #[test]
     fn foreign_names_are_refused_where_they_could_be_rebound() {
-        for host in [
-            "localhost:3000",
-            "127.0.0.1:3000",
-            "[::1]:3000",
-            "callboard",
-            "a.localhost",
-            "10.0.0.7",
-        ] {
+        for host in ["localhost:3000", "127.0.0.1:3000", "[::1]:3000", "callboard", "a.localhost", "10.0.0.7"]
+        {
             assert!(host_allowed(&local(), host), "{host}");
         }
-        for host in [
-            "evil.example",
-            "localhost.evil.example",
-            "127.0.0.1.evil.example",
-            "",
-        ] {
+        for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", ""] {
             assert!(!host_allowed(&local(), host), "{host}");
         }
         assert!(host_allowed(&site(), "tests.example.org"));
@@ -283,15 +222,11 @@ mod tests {
     fn unsafe_requests_come_from_our_own_pages_or_from_no_page() {
         let check = |gate: &Gate, pairs: &[(&'static str, &str)]| {
             let headers = headers(pairs);
-            gate.check_origin(&headers, gate.effective_origin(&headers).as_ref())
-                .is_ok()
+            gate.check_origin(&headers, gate.effective_origin(&headers).as_ref()).is_ok()
         };
         let host = ("host", "localhost:3000");
         assert!(check(&local(), &[host]));
-        assert!(check(
-            &local(),
-            &[host, ("origin", "http://localhost:3000")]
-        ));
+        assert!(check(&local(), &[host, ("origin", "http://localhost:3000")]));
         assert!(check(&local(), &[host, ("sec-fetch-site", "same-origin")]));
         for origin in [
             "null",
@@ -304,62 +239,43 @@ mod tests {
             assert!(!check(&local(), &[host, ("origin", origin)]), "{origin}");
         }
         assert!(!check(&local(), &[host, ("sec-fetch-site", "cross-site")]));
-        assert!(check(
-            &site(),
-            &[
-                ("host", "tests.example.org"),
-                ("origin", "https://tests.example.org")
-            ]
-        ));
-        assert!(!check(
-            &site(),
-            &[
-                ("host", "tests.example.org"),
-                ("origin", "http://tests.example.org")
-            ]
-        ));
+        assert!(check(&site(), &[("host", "tests.example.org"), ("origin", "https://tests.example.org")]));
+        assert!(!check(&site(), &[("host", "tests.example.org"), ("origin", "http://tests.example.org")]));
     }
 
     #[test]
     fn the_sandbox_is_refused_even_when_the_request_is_sent_to_it() {
-        let headers = headers(&[
-            ("host", "127.0.0.1:3001"),
-            ("origin", "http://127.0.0.1:3001"),
-        ]);
+        let headers = headers(&[("host", "127.0.0.1:3001"), ("origin", "http://127.0.0.1:3001")]);
         let gate = local();
         let effective = gate.effective_origin(&headers);
         assert!(gate.is_sandbox(effective.as_ref()));
-        assert_eq!(
-            gate.check_origin(&headers, effective.as_ref()),
-            Err(GateRefusal::Origin)
-        );
+        assert_eq!(gate.check_origin(&headers, effective.as_ref()), Err(GateRefusal::Origin));
         assert_eq!(gate.check_mcp_origin(&headers), Err(GateRefusal::Origin));
     }
 
     #[test]
+    fn a_sandbox_behind_tls_is_recognised_by_its_host() {
+        let gate = Gate { sandbox: vec![Origin::parse("https://files.example.org").unwrap()], ..site() };
+        for (host, is_sandbox) in [("files.example.org", true), ("tests.example.org", false)] {
+            let effective = gate.effective_origin(&headers(&[("host", host)]));
+            assert_eq!(gate.is_sandbox(effective.as_ref()), is_sandbox, "{host}");
+        }
+    }
+
+    #[test]
     fn loopback_pages_may_call_the_mcp_endpoint_and_foreign_ones_may_not() {
-        let gate = Gate {
-            mcp_origins: vec![Origin::parse("https://agent.example").unwrap()],
-            ..local()
-        };
-        let check = |origin: &str| {
-            gate.check_mcp_origin(&headers(&[("host", "evil.example"), ("origin", origin)]))
-        };
+        let gate = Gate { mcp_origins: vec![Origin::parse("https://agent.example").unwrap()], ..local() };
+        let check =
+            |origin: &str| gate.check_mcp_origin(&headers(&[("host", "evil.example"), ("origin", origin)]));
         assert_eq!(gate.check_mcp_origin(&HeaderMap::new()), Ok(None));
-        for origin in [
-            "http://localhost:6274",
-            "http://127.0.0.1:1",
-            "http://[::1]:8080",
-            "https://agent.example",
-        ] {
+        for origin in
+            ["http://localhost:6274", "http://127.0.0.1:1", "http://[::1]:8080", "https://agent.example"]
+        {
             assert_eq!(check(origin), Ok(Origin::parse(origin)), "{origin}");
         }
-        for origin in [
-            "null",
-            "http://evil.example",
-            "https://agent.example.evil",
-            "http://localhost.evil.example",
-        ] {
+        for origin in
+            ["null", "http://evil.example", "https://agent.example.evil", "http://localhost.evil.example"]
+        {
             assert_eq!(check(origin), Err(GateRefusal::Origin), "{origin}");
         }
     }
@@ -371,17 +287,8 @@ mod tests {
             ("x-forwarded-host", "spoofed.example, tests.example.org"),
             ("x-forwarded-proto", "http, https"),
         ]);
-        assert_eq!(
-            Gate::default().effective_origin(&headers),
-            Origin::parse("http://10.0.0.7:3000")
-        );
-        let behind = Gate {
-            trust_proxy: true,
-            ..Gate::default()
-        };
-        assert_eq!(
-            behind.effective_origin(&headers),
-            Origin::parse("https://tests.example.org")
-        );
+        assert_eq!(Gate::default().effective_origin(&headers), Origin::parse("http://10.0.0.7:3000"));
+        let behind = Gate { trust_proxy: true, ..Gate::default() };
+        assert_eq!(behind.effective_origin(&headers), Origin::parse("https://tests.example.org"));
     }
 }

@@ -106,10 +106,7 @@ impl FileGrants {
 
     fn with_purpose<S: AsRef<[u8]>>(secrets: &[S], purpose: &str) -> Self {
         Self {
-            keys: secrets
-                .iter()
-                .filter_map(|secret| GrantKey::derive(secret.as_ref(), purpose))
-                .collect(),
+            keys: secrets.iter().filter_map(|secret| GrantKey::derive(secret.as_ref(), purpose)).collect(),
         }
     }
 
@@ -132,13 +129,7 @@ impl FileGrants {
         getrandom::fill(&mut nonce).map_err(|_| SealingFailed("no randomness"))?;
         let sealed = key
             .cipher
-            .encrypt(
-                &Nonce::from(nonce),
-                Payload {
-                    msg: &plain,
-                    aad: &key.associated_data(),
-                },
-            )
+            .encrypt(&Nonce::from(nonce), Payload { msg: &plain, aad: &key.associated_data() })
             .map_err(|_| SealingFailed("the value is too long"))?;
         let token = [&[VERSION][..], &key.id, &nonce, &sealed].concat();
         Ok(Base64UrlUnpadded::encode_string(&token))
@@ -150,11 +141,7 @@ impl FileGrants {
     /// [`GrantRefusal`].
     pub fn open(&self, token: &str, now: Timestamp) -> Result<Grant, GrantRefusal> {
         let grant = self.unseal(token).ok_or(GrantRefusal::Invalid)?;
-        if grant.expires <= now {
-            Err(GrantRefusal::Expired)
-        } else {
-            Ok(grant)
-        }
+        if grant.expires <= now { Err(GrantRefusal::Expired) } else { Ok(grant) }
     }
 
     fn unseal(&self, token: &str) -> Option<Grant> {
@@ -168,13 +155,7 @@ impl FileGrants {
         let key = self.keys.iter().find(|key| key.id == *id)?;
         let plain = key
             .cipher
-            .decrypt(
-                &Nonce::from(*nonce),
-                Payload {
-                    msg: sealed,
-                    aad: &key.associated_data(),
-                },
-            )
+            .decrypt(&Nonce::from(*nonce), Payload { msg: sealed, aad: &key.associated_data() })
             .ok()?;
         decode(&plain)
     }
@@ -186,12 +167,8 @@ impl GrantKey {
         let mut key = [0_u8; 32];
         kdf.expand(purpose.as_bytes(), &mut key).ok()?;
         let mut id = [0_u8; KEY_ID_BYTES];
-        kdf.expand(format!("kid/{purpose}").as_bytes(), &mut id)
-            .ok()?;
-        Some(Self {
-            id,
-            cipher: Aes256Gcm::new(&key.into()),
-        })
+        kdf.expand(format!("kid/{purpose}").as_bytes(), &mut id).ok()?;
+        Some(Self { id, cipher: Aes256Gcm::new(&key.into()) })
     }
 
     /// Binds a value to its kind and key, so one of another kind never opens.
@@ -243,9 +220,7 @@ mod tests {
 
     fn seal(grants: &FileGrants, target: &GrantTarget) -> String {
         let project = Scope::All.authorize(ProjectId(3)).unwrap();
-        grants
-            .seal(project, target, NOW, MAX_LIFETIME_MS * 9)
-            .unwrap()
+        grants.seal(project, target, NOW, MAX_LIFETIME_MS * 9).unwrap()
     }
 
     fn report() -> GrantTarget {
@@ -275,11 +250,7 @@ mod tests {
             let mut altered = token.clone();
             altered[bit / 8] ^= 1 << (bit % 8);
             let altered = Base64UrlUnpadded::encode_string(&altered);
-            assert_eq!(
-                grants.open(&altered, NOW),
-                Err(GrantRefusal::Invalid),
-                "bit {bit}"
-            );
+            assert_eq!(grants.open(&altered, NOW), Err(GrantRefusal::Invalid), "bit {bit}");
         }
     }
 
@@ -289,10 +260,7 @@ mod tests {
         let session = FileGrants::with_purpose(&[SECRET], "session/v1");
         let stranger = FileGrants::new(&[b"another secret of this length!!!"]);
         for other in [session, stranger] {
-            assert_eq!(
-                grants.open(&seal(&other, &report()), NOW),
-                Err(GrantRefusal::Invalid)
-            );
+            assert_eq!(grants.open(&seal(&other, &report()), NOW), Err(GrantRefusal::Invalid));
         }
         for nonsense in ["", "AA", "not base64!", &"A".repeat(5000)] {
             assert_eq!(grants.open(nonsense, NOW), Err(GrantRefusal::Invalid));
@@ -305,9 +273,6 @@ mod tests {
         let token = seal(&old, &report());
         let rotated = FileGrants::new(&[&b"the new secret, thirty-two bytes"[..], SECRET]);
         assert!(rotated.open(&token, NOW).is_ok());
-        assert_eq!(
-            old.open(&seal(&rotated, &report()), NOW),
-            Err(GrantRefusal::Invalid)
-        );
+        assert_eq!(old.open(&seal(&rotated, &report()), NOW), Err(GrantRefusal::Invalid));
     }
 }

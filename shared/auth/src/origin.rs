@@ -45,11 +45,13 @@ impl Origin {
     #[must_use]
     pub fn of_authority(scheme: Scheme, authority: &str) -> Option<Self> {
         let (host, port) = split_authority(authority)?;
-        Some(Self {
-            scheme,
-            host: host.to_ascii_lowercase(),
-            port: port.unwrap_or(scheme.default_port()),
-        })
+        Some(Self { scheme, host: host.to_ascii_lowercase(), port: port.unwrap_or(scheme.default_port()) })
+    }
+
+    /// This machine over plain HTTP.
+    #[must_use]
+    pub fn localhost(port: u16) -> Self {
+        Self { scheme: Scheme::Http, host: "localhost".to_owned(), port }
     }
 
     /// Reads an origin: `scheme://host[:port]`, nothing behind it but at most
@@ -86,19 +88,13 @@ impl Origin {
     /// The same host and scheme at another port.
     #[must_use]
     pub fn at_port(&self, port: u16) -> Self {
-        Self {
-            port,
-            ..self.clone()
-        }
+        Self { port, ..self.clone() }
     }
 
     /// The same scheme and port under another host.
     #[must_use]
     pub fn at_host(&self, host: &str) -> Self {
-        Self {
-            host: host.to_ascii_lowercase(),
-            ..self.clone()
-        }
+        Self { host: host.to_ascii_lowercase(), ..self.clone() }
     }
 
     /// Whether the host is this machine.
@@ -111,21 +107,13 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", self.scheme.as_str(), self.host)?;
-        if self.port == self.scheme.default_port() {
-            Ok(())
-        } else {
-            write!(f, ":{}", self.port)
-        }
+        if self.port == self.scheme.default_port() { Ok(()) } else { write!(f, ":{}", self.port) }
     }
 }
 
 /// The address a host spells, when it is an IP literal.
 pub(crate) fn ip_literal(host: &str) -> Option<IpAddr> {
-    host.strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .unwrap_or(host)
-        .parse()
-        .ok()
+    host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host).parse().ok()
 }
 
 /// Splits `host[:port]`; the host is a name, an IPv4 address or a bracketed
@@ -141,14 +129,10 @@ fn split_authority(authority: &str) -> Option<(&str, Option<u16>)> {
     };
     let named = !host.is_empty()
         && host.len() <= 255
-        && host
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-._[]:".contains(&byte));
+        && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._[]:".contains(&byte));
     let port = match port.strip_prefix(':') {
         None if port.is_empty() => None,
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            Some(digits.parse().ok()?)
-        }
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
         _ => return None,
     };
     named.then_some((host, port))
@@ -161,15 +145,9 @@ mod tests {
     #[test]
     fn equal_origins_are_equal_however_they_are_written() {
         let plain = Origin::parse("https://tests.example.org").unwrap();
-        assert_eq!(
-            Origin::parse("HTTPS://Tests.Example.ORG:443/"),
-            Some(plain.clone())
-        );
+        assert_eq!(Origin::parse("HTTPS://Tests.Example.ORG:443/"), Some(plain.clone()));
         assert_eq!(plain.to_string(), "https://tests.example.org");
-        assert_eq!(
-            Origin::parse("http://[::1]:3000").unwrap().to_string(),
-            "http://[::1]:3000"
-        );
+        assert_eq!(Origin::parse("http://[::1]:3000").unwrap().to_string(), "http://[::1]:3000");
     }
 
     #[test]

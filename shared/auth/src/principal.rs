@@ -86,11 +86,7 @@ impl Identity {
             Access::Public | Access::Grant => Ok(()),
             Access::Roles(roles) => {
                 let role = self.role().ok_or(Denied::AuthenticationRequired)?;
-                if roles.contains(role) {
-                    Ok(())
-                } else {
-                    Err(Denied::InsufficientRole)
-                }
+                if roles.contains(role) { Ok(()) } else { Err(Denied::InsufficientRole) }
             }
         }
     }
@@ -126,16 +122,9 @@ impl Authenticator {
     /// # Errors
     /// [`Denied::AuthenticationRequired`] when a presented credential opens
     /// nothing; never with authentication off.
-    pub const fn authenticate(
-        &self,
-        _route: &Route,
-        _headers: &HeaderMap,
-    ) -> Result<Identity, Denied> {
+    pub const fn authenticate(&self, _route: &Route, _headers: &HeaderMap) -> Result<Identity, Denied> {
         match self.0 {
-            Mode::Off => Ok(Identity {
-                principal: Principal::AuthOff,
-                scope: Scope::All,
-            }),
+            Mode::Off => Ok(Identity { principal: Principal::AuthOff, scope: Scope::All }),
         }
     }
 }

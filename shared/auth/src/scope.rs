@@ -45,11 +45,7 @@ impl Scope {
     /// # Errors
     /// [`Denied::ProjectAccessDenied`] when it is not.
     pub fn authorize(&self, project: ProjectId) -> Result<Authorized<ProjectId>, Denied> {
-        if self.contains(project) {
-            Ok(Authorized(project))
-        } else {
-            Err(Denied::ProjectAccessDenied)
-        }
+        if self.contains(project) { Ok(Authorized(project)) } else { Err(Denied::ProjectAccessDenied) }
     }
 
     /// Whether a first submission may create a project: that takes access to
@@ -63,10 +59,7 @@ impl Scope {
     /// reach.
     #[must_use]
     pub fn narrowed_to(&self, projects: impl IntoIterator<Item = ProjectId>) -> Self {
-        let kept = projects
-            .into_iter()
-            .filter(|project| self.contains(*project))
-            .collect();
+        let kept = projects.into_iter().filter(|project| self.contains(*project)).collect();
         Self::Projects(Arc::new(kept))
     }
 }
@@ -102,9 +95,7 @@ pub enum Denied {
     #[error("You have no access to this project.")]
     ProjectAccessDenied,
     /// The project does not exist yet and the caller may not create one.
-    #[error(
-        "You have no access to this project, and only a caller with access to all projects creates one."
-    )]
+    #[error("You have no access to this project, and only a caller with access to all projects creates one.")]
     ProjectCreationForbidden,
 }
 
@@ -129,10 +120,7 @@ mod tests {
     fn narrowing_never_adds_reach() {
         let some = Scope::All.narrowed_to([ProjectId(1), ProjectId(2)]);
         assert!(some.authorize(ProjectId(2)).is_ok());
-        assert_eq!(
-            some.authorize(ProjectId(3)),
-            Err(Denied::ProjectAccessDenied)
-        );
+        assert_eq!(some.authorize(ProjectId(3)), Err(Denied::ProjectAccessDenied));
         let fewer = some.narrowed_to([ProjectId(2), ProjectId(3)]);
         assert_eq!(fewer.projects(), Some(vec![ProjectId(2)]));
         assert!(!fewer.may_create_projects());

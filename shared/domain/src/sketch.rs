@@ -154,7 +154,6 @@ pub fn nearest_rank(count: u64, q: f64) -> Option<u64> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

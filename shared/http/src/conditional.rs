@@ -29,7 +29,7 @@ pub fn tagged(request: &HeaderMap, content_type: &'static str, bytes: Bytes) -> 
     let Ok(value) = HeaderValue::from_str(&tag) else {
         return ApiError::internal("unusable tag").into_response();
     };
-    let mut response = if has(request, &tag) {
+    let mut response = if client_has(request, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let mut response = Response::new(bytes.into());
@@ -45,8 +45,10 @@ fn weak_tag(bytes: &[u8]) -> String {
     format!("W/\"{}\"", Base64UrlUnpadded::encode_string(&digest[..TAG_BYTES]))
 }
 
-/// Whether the client named this tag; weak comparison, as for any GET.
-fn has(request: &HeaderMap, tag: &str) -> bool {
+/// Whether the client has the bytes with this tag (as `ETag` writes it) and
+/// wants 304; weak comparison, as for any GET.
+#[must_use]
+pub fn client_has(request: &HeaderMap, tag: &str) -> bool {
     let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     request
         .get_all(IF_NONE_MATCH)

@@ -32,7 +32,6 @@ const COMPRESS_ABOVE_BYTES: u64 = 1024;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Puts the front door before a router.
-#[must_use]
 pub fn front(router: Router, state: AppState, door: Door) -> Router {
     router
         .fallback(|| async { ApiError::route_not_found() })
@@ -148,17 +147,9 @@ fn is_canonical(path: &str) -> bool {
 
 /// The address links are made with: the configured one, else the client's.
 fn site(state: &AppState, named: Option<&Origin>) -> Site {
-    let configured = state.config().site_url.as_ref().or(named).cloned();
-    let fallback = || {
-        let config = state.config();
-        Origin::parse(&format!("http://{}:{}", config.host, config.port))
-            .or_else(|| Origin::parse("http://localhost:3000"))
-    };
-    match configured.or_else(fallback) {
-        Some(origin) => Site(origin),
-        // `localhost` is an origin; this arm only tells the compiler so.
-        None => Site(state.sandbox().origins().swap_remove(0)),
-    }
+    let config = state.config();
+    let known = config.site_url.as_ref().or(named).cloned();
+    Site(known.unwrap_or_else(|| Origin::localhost(config.port)))
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Response {
@@ -180,7 +171,8 @@ fn standard_body(response: &Response, path: &str, asks_for_page: bool) -> Option
             Some(ApiError::method_not_allowed().into_response())
         }
         StatusCode::NOT_FOUND if asks_for_page && !is_api && !is_html(response) => {
-            Some((status, Html(NOT_FOUND_PAGE)).into_response())
+            let page = if path.starts_with("/f/") { LINK_OVER_PAGE } else { NOT_FOUND_PAGE };
+            Some((status, Html(page)).into_response())
         }
         _ => None,
     }
@@ -199,6 +191,12 @@ fn replace_body(original: Response, standard: Response) -> Response {
     }
     Response::from_parts(parts, Body::new(body))
 }
+
+/// Where nothing leads back: the origin of untrusted content has no other pages.
+const LINK_OVER_PAGE: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+    <meta name=\"viewport\" content=\"width=device-width\">\n<title>Link expired · Callboard</title>\n\
+    <main><h1>This link opens nothing</h1><p>It has expired, or there is no such file. Open the file again from its \
+    page in the dashboard.</p></main>\n";
 
 const NOT_FOUND_PAGE: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
     <meta name=\"viewport\" content=\"width=device-width\">\n<title>Not found · Callboard</title>\n\

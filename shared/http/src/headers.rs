@@ -50,12 +50,14 @@ pub(crate) fn complete(
     if door == Door::Main && !is_untrusted {
         set(X_FRAME_OPTIONS, "DENY");
     }
-    set(RESOURCE_POLICY, if door == Door::Sandbox { "cross-origin" } else { "same-origin" });
+    // A page with an opaque origin is foreign to everything, its own pictures included.
+    let is_for_others = door == Door::Sandbox || is_untrusted;
+    set(RESOURCE_POLICY, if is_for_others { "cross-origin" } else { "same-origin" });
     set(REFERRER_POLICY, if is_page && !is_untrusted { "same-origin" } else { "no-referrer" });
     if named.is_some_and(|origin| origin.scheme() == Scheme::Https) {
         set(STRICT_TRANSPORT_SECURITY, "max-age=31536000");
     }
-    if path.starts_with("/api/") || path == "/mcp" {
+    if path.starts_with("/api/") || path == "/mcp" || is_untrusted {
         set(CACHE_CONTROL, "no-store");
     }
 }

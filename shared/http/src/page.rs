@@ -1,7 +1,7 @@
 //! Pages of lists: how many rows, and the envelope they come in.
 
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
 
@@ -41,12 +41,22 @@ impl PageSize {
 }
 
 /// What a client asks of a list besides filters.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct PageRequest {
-    /// Rows per page.
+    /// Rows per page, 1 to 200; larger numbers count as 200.
+    #[param(required = false, default = 50, minimum = 1)]
     pub limit: u32,
-    /// Where to continue, as the client sent it; [`crate::cursor`] reads it.
+    /// Where to continue: `nextCursor` of the page before, with the same filters.
     pub cursor: Option<String>,
+}
+
+impl PageRequest {
+    /// Rows per page.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.limit as usize
+    }
 }
 
 /// One page of a list.
@@ -70,6 +80,26 @@ impl<T> Page<T> {
     #[must_use]
     pub const fn whole(items: Vec<T>) -> Self {
         Self { items, next_cursor: None }
+    }
+}
+
+/// One page of a list whose length is known without counting.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CountedPage<T> {
+    /// The rows.
+    pub items: Vec<T>,
+    /// Pass it as `cursor` to read on; null after the last page.
+    pub next_cursor: Option<String>,
+    /// Rows of the whole list; null when it is filtered.
+    pub total: Option<i64>,
+}
+
+impl<T> CountedPage<T> {
+    /// A page of a list with this many rows, as far as they are counted.
+    #[must_use]
+    pub fn new(page: Page<T>, total: Option<i64>) -> Self {
+        Self { items: page.items, next_cursor: page.next_cursor, total }
     }
 }
 

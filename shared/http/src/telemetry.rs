@@ -1,6 +1,8 @@
 //! Logging: readable lines in a terminal, one JSON object per line in a
 //! function, where a collector reads them.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
@@ -10,7 +12,8 @@ use crate::config::Platform;
 /// share a process.
 pub fn start(filter: &str, platform: Platform) {
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder =
+        fmt().with_env_filter(filter).with_ansi(std::io::stderr().is_terminal()).with_writer(std::io::stderr);
     // The only error is that logging has been started already.
     let _ = match platform {
         Platform::Server => builder.with_target(false).try_init(),

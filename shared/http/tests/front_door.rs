@@ -1,6 +1,8 @@
 //! What every request passes before a handler, and every answer after it,
 //! tested on handlers that do nothing but what the test needs.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};

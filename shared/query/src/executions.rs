@@ -6,18 +6,20 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::test_state::ExecutionFlags as Flags;
+use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow, FlagMask};
-use callboard_store::files::FileKind;
 use callboard_store::lanes::BrowserProject;
 use callboard_store::{StoreError, evidence, files, lanes, test_cases};
 use serde_json::{Map, Value};
 
 pub use crate::evidence::{Part, Parts};
+pub use callboard_store::files::FileKind;
 use crate::ingest::stored_attempts;
 use crate::page::{Slice, fetch};
 use crate::projects::required;
 use crate::runs::required_run;
+use crate::test_cases::bare_tag;
 use crate::shapes::{AttemptView, ExecutionDetail, ExecutionItem, FileItem, ProjectRef, RunBrief, TraceItem};
 use crate::{Context, Entity, QueryError, Result};
 
@@ -25,7 +27,7 @@ use crate::{Context, Entity, QueryError, Result};
 const FILES_SHOWN: i64 = 500;
 
 /// How the executions of a run are sorted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub enum Sort {
     /// Failing, flaky, interrupted, did not run, skipped, passed; then by id.
     #[default]
@@ -42,18 +44,13 @@ pub enum Sort {
     File,
 }
 
-/// The last row of a page of executions.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum ExecutionKey {
-    /// A number and the id.
-    Number(i64, i64),
-    /// A text and the id.
-    Text(String, i64),
-}
+/// The last row of a page of executions: what it is sorted by, when that is a
+/// number, and its id.
+pub type ExecutionKey = (i64, i64);
 
 /// Outcomes one can ask for, coarser than statuses: failing includes timed
 /// out, passed leaves flaky to itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub enum OutcomeGroup {
     /// Failed or timed out.
     Failing,
@@ -70,18 +67,27 @@ pub enum OutcomeGroup {
 }
 
 impl OutcomeGroup {
+    /// All groups, in the order of trouble.
+    pub const ALL: [Self; 6] =
+        [Self::Failing, Self::Flaky, Self::Interrupted, Self::DidNotRun, Self::Skipped, Self::Passed];
+
+    /// The spelling in filters.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Failing => "failing",
+            Self::Flaky => "flaky",
+            Self::Interrupted => "interrupted",
+            Self::Passed => "passed",
+            Self::Skipped => "skipped",
+            Self::DidNotRun => "didnotrun",
+        }
+    }
+
     /// Reads a filter value.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "failing" => Self::Failing,
-            "flaky" => Self::Flaky,
-            "interrupted" => Self::Interrupted,
-            "passed" => Self::Passed,
-            "skipped" => Self::Skipped,
-            "didnotrun" => Self::DidNotRun,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|group| group.as_str() == text)
     }
 
     fn outcomes(self) -> &'static [Outcome] {
@@ -107,7 +113,7 @@ pub struct ExecutionQuery {
     pub file: Option<String>,
     /// Title, path or describe title contains this.
     pub text: Option<String>,
-    /// Only tests with this tag.
+    /// Only tests with this tag, with or without `@`.
     pub tag: Option<String>,
     /// Only this owner.
     pub owner: Option<String>,
@@ -147,20 +153,14 @@ pub async fn list(
     required_run(&mut session, project, run).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
     let filter = filter_of(query, &browsers);
-    let order = order_of(query.sort, query.after.as_ref());
-    let rows = if limit == 0 {
-        Vec::new()
-    } else {
-        executions::list(&mut session, project, run, &filter, &order, fetch(limit)).await?
-    };
-    let more = rows.len() > limit;
-    let mut items = show(&mut session, project, &rows, &browsers).await?;
-    items.truncate(limit);
-    let next = match (more, items.last()) {
-        (true, Some(last)) => Some(key_of(query.sort, last)),
-        _ => None,
-    };
-    Ok(Slice { items, next })
+    if limit == 0 {
+        return Ok(Slice { items: Vec::new(), next: None });
+    }
+    let order = order_of(query.sort, query.after);
+    let rows = executions::list(&mut session, project, run, &filter, &order, fetch(limit)).await?;
+    let rows = Slice::cut(rows, limit, |row| key_of(query.sort, row));
+    let items = show(&mut session, project, &rows.items, &browsers).await?;
+    Ok(Slice { items, next: rows.next })
 }
 
 fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFilter {
@@ -191,7 +191,7 @@ fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFi
         outcomes: codes,
         file: query.file.clone(),
         text: query.text.clone(),
-        tag: query.tag.clone(),
+        tag: query.tag.as_deref().map(bare_tag),
         owner: query.owner.clone(),
         priority: query.priority.clone(),
         browsers: query.browser.as_ref().map(|name| {
@@ -203,34 +203,26 @@ fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFi
     }
 }
 
-fn order_of(sort: Sort, after: Option<&ExecutionKey>) -> ExecutionOrder {
-    let number = match after {
-        Some(ExecutionKey::Number(number, id)) => Some((*number, *id)),
-        _ => None,
-    };
-    let text = match after {
-        Some(ExecutionKey::Text(text, id)) => Some((text.clone(), *id)),
-        _ => None,
-    };
+fn order_of(sort: Sort, after: Option<ExecutionKey>) -> ExecutionOrder {
+    let id = after.map(|(_, id)| id);
     match sort {
-        Sort::Trouble => ExecutionOrder::Trouble(number),
-        Sort::Id => ExecutionOrder::Id(number.map(|(_, id)| id)),
-        Sort::Newest => ExecutionOrder::IdDescending(number.map(|(_, id)| id)),
-        Sort::Duration => ExecutionOrder::Duration(number),
-        Sort::StartedAt => ExecutionOrder::StartedAt(number),
-        Sort::File => ExecutionOrder::File(text),
+        Sort::Trouble => ExecutionOrder::Trouble(after),
+        Sort::Id => ExecutionOrder::Id(id),
+        Sort::Newest => ExecutionOrder::IdDescending(id),
+        Sort::Duration => ExecutionOrder::Duration(after),
+        Sort::StartedAt => ExecutionOrder::StartedAt(after),
+        Sort::File => ExecutionOrder::File(id),
     }
 }
 
-fn key_of(sort: Sort, item: &ExecutionItem) -> ExecutionKey {
-    let number = |number: i64| ExecutionKey::Number(number, item.id);
-    match sort {
-        Sort::Trouble => number(Outcome::of(item.status, item.flaky).rank()),
-        Sort::Id | Sort::Newest => number(0),
-        Sort::Duration => number(item.duration),
-        Sort::StartedAt => number(item.started_at.map_or(0, callboard_domain::time::Timestamp::millis)),
-        Sort::File => ExecutionKey::Text(item.file_path.clone(), item.id),
-    }
+fn key_of(sort: Sort, row: &ExecutionRow) -> ExecutionKey {
+    let number = match sort {
+        Sort::Trouble => row.outcome.rank(),
+        Sort::Duration => row.duration_ms,
+        Sort::StartedAt => row.started_at.map_or(0, Timestamp::millis),
+        Sort::Id | Sort::Newest | Sort::File => 0,
+    };
+    (number, row.id.get())
 }
 
 /// Failing executions of a whole project, newest first; the key is the id.
@@ -388,7 +380,7 @@ pub async fn traces(ctx: &Context, project: Authorized<ProjectId>, id: Execution
     Ok(rows.iter().map(|file| TraceItem::of(file, &ctx.links)).collect())
 }
 
-/// A page of the files of an execution by id.
+/// A page of the files of an execution by id; no kind is every kind.
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
@@ -396,12 +388,13 @@ pub async fn files(
     ctx: &Context,
     project: Authorized<ProjectId>,
     id: ExecutionId,
-    kinds: Option<&[FileKind]>,
+    kinds: &[FileKind],
     after: Option<i64>,
     limit: usize,
 ) -> Result<Slice<FileItem, i64>> {
     let mut session = ctx.store.db().read().await?;
     required_execution(&mut session, project.get(), id).await?;
+    let kinds = (!kinds.is_empty()).then_some(kinds);
     let rows = files::of_execution(&mut session, project.get(), id, kinds, after, fetch(limit)).await?;
     Ok(Slice::cut(rows, limit, |row| row.id.get()).map(|row| FileItem::of(&row, &ctx.links)))
 }

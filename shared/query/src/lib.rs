@@ -15,6 +15,7 @@ pub mod executions;
 pub mod files;
 pub mod ingest;
 pub mod page;
+pub mod project_names;
 pub mod projects;
 pub mod resolve;
 pub mod runs;

@@ -15,7 +15,7 @@ use crate::shapes::{BranchFacet, Facets, Project, ProjectOverview, ProjectRef, R
 use crate::{Context, Entity, QueryError, Result};
 
 /// Runs an overview shows per project.
-const RECENT_RUNS: i64 = 20;
+const RECENT_RUNS: usize = 20;
 /// Full runs that decide the tendency.
 const TENDENCY_RUNS: usize = 5;
 /// Most values of each facet.
@@ -32,17 +32,18 @@ pub(crate) fn visible(scope: &Scope) -> Visible {
     scope.projects().map_or(Visible::All, Visible::Only)
 }
 
-/// How a list of projects is sorted; carries the key of the last row seen.
-#[derive(Debug, Clone)]
+/// How a list of projects is sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub enum Sort {
-    /// Most recently active first; key: last activity (epoch ms) and id.
-    Updated(Option<(i64, i64)>),
-    /// By name; key: name and id.
-    Name(Option<(String, i64)>),
+    /// Most recently active first.
+    #[default]
+    Updated,
+    /// By name, in order of characters.
+    Name,
 }
 
-/// The last row of a page of projects; whichever sort is used takes its part.
-#[derive(Debug, Clone)]
+/// The last row of a page of projects; the sort takes the part it needs.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct ProjectKey {
     /// Last activity, epoch ms.
     pub updated_at: i64,
@@ -50,23 +51,6 @@ pub struct ProjectKey {
     pub name: String,
     /// Id.
     pub id: i64,
-}
-
-impl Sort {
-    fn order(&self) -> ProjectOrder {
-        match self {
-            Self::Updated(after) => ProjectOrder::Updated(*after),
-            Self::Name(after) => ProjectOrder::Name(after.clone()),
-        }
-    }
-
-    /// The same sort behind a row.
-    fn behind(&self, key: ProjectKey) -> Self {
-        match self {
-            Self::Updated(_) => Self::Updated(Some((key.updated_at, key.id))),
-            Self::Name(_) => Self::Name(Some((key.name, key.id))),
-        }
-    }
 }
 
 impl ProjectKey {
@@ -84,13 +68,14 @@ pub async fn list(
     ctx: &Context,
     scope: &Scope,
     name_contains: Option<&str>,
-    sort: &Sort,
+    sort: Sort,
+    after: Option<ProjectKey>,
     limit: usize,
 ) -> Result<Slice<Project, ProjectKey>> {
     let mut session = ctx.store.db().read().await?;
     let rows = match name_contains {
-        Some(text) => matching(&mut session, scope, text, sort, limit).await?,
-        None => page(&mut session, scope, sort, limit).await?,
+        Some(text) => matching(&mut session, scope, text, sort, after, limit).await?,
+        None => page(&mut session, scope, sort, after, limit).await?,
     };
     let latest = runs::latest_of(&mut session, ids(&rows.items)).await?;
     let latest: HashMap<ProjectId, RunBrief> = latest.iter().map(|run| (run.project, RunBrief::of(run))).collect();
@@ -109,10 +94,15 @@ fn ids(rows: &[ProjectRow]) -> Vec<i64> {
 async fn page(
     session: &mut Session,
     scope: &Scope,
-    sort: &Sort,
+    sort: Sort,
+    after: Option<ProjectKey>,
     limit: usize,
 ) -> Result<Slice<ProjectRow, ProjectKey>> {
-    let rows = projects::list(session, &visible(scope), &sort.order(), fetch(limit)).await?;
+    let order = match sort {
+        Sort::Updated => ProjectOrder::Updated(after.map(|key| (key.updated_at, key.id))),
+        Sort::Name => ProjectOrder::Name(after.map(|key| (key.name, key.id))),
+    };
+    let rows = projects::list(session, &visible(scope), &order, fetch(limit)).await?;
     Ok(Slice::cut(rows, limit, ProjectKey::of))
 }
 
@@ -122,26 +112,24 @@ async fn matching(
     session: &mut Session,
     scope: &Scope,
     text: &str,
-    sort: &Sort,
+    sort: Sort,
+    mut after: Option<ProjectKey>,
     limit: usize,
 ) -> Result<Slice<ProjectRow, ProjectKey>> {
     let wanted = text.to_lowercase();
-    let mut sort = sort.clone();
     let mut found = Vec::new();
-    let mut next = None;
     for _ in 0..RESIDUAL_STEPS {
-        let step = page(session, scope, &sort, RESIDUAL_STEP).await?;
+        let step = page(session, scope, sort, after, RESIDUAL_STEP).await?;
         found.extend(step.items.into_iter().filter(|row| row.name.to_lowercase().contains(&wanted)));
         if found.len() > limit {
             return Ok(Slice::cut(found, limit, ProjectKey::of));
         }
-        next = step.next;
-        match &next {
-            Some(key) => sort = sort.behind(key.clone()),
-            None => break,
+        after = step.next;
+        if after.is_none() {
+            break;
         }
     }
-    Ok(Slice { items: found, next })
+    Ok(Slice { items: found, next: after })
 }
 
 /// One project with its latest run.
@@ -154,6 +142,14 @@ pub async fn get(ctx: &Context, project: Authorized<ProjectId>) -> Result<Projec
     let latest = runs::latest_of(&mut session, vec![row.id.get()]).await?;
     let full = recent_full(&mut session, row.id, None).await?;
     Ok(Project::of(&row, latest.first().map(RunBrief::of), tendency(&full), &ctx.links))
+}
+
+/// How many tests a project has, from its stored counter.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn test_case_count(ctx: &Context, project: Authorized<ProjectId>) -> Result<i64> {
+    Ok(required(&mut ctx.store.db().read().await?, project.get()).await?.test_cases)
 }
 
 pub(crate) async fn required(session: &mut Session, id: ProjectId) -> Result<ProjectRow> {
@@ -179,11 +175,11 @@ pub struct MenuEntry {
 pub async fn menu(
     ctx: &Context,
     scope: &Scope,
-    after: Option<(i64, i64)>,
+    after: Option<ProjectKey>,
     limit: usize,
 ) -> Result<Slice<MenuEntry, ProjectKey>> {
     let mut session = ctx.store.db().read().await?;
-    let rows = page(&mut session, scope, &Sort::Updated(after), limit).await?;
+    let rows = page(&mut session, scope, Sort::Updated, after, limit).await?;
     let mut items = Vec::with_capacity(rows.items.len());
     for row in &rows.items {
         let full = recent_full(&mut session, row.id, None).await?;
@@ -224,18 +220,23 @@ pub async fn overview(
     ctx: &Context,
     scope: &Scope,
     environment: Option<&str>,
-    after: Option<(i64, i64)>,
+    after: Option<ProjectKey>,
     limit: usize,
 ) -> Result<Slice<ProjectOverview, ProjectKey>> {
     let mut session = ctx.store.db().read().await?;
-    let rows = page(&mut session, scope, &Sort::Updated(after), limit).await?;
+    let rows = page(&mut session, scope, Sort::Updated, after, limit).await?;
     let full_runs = projects::full_runs(&mut session, ids(&rows.items)).await?;
     let recent = RunFilter { environment: environment.map(str::to_owned), ..RunFilter::default() };
     let mut items = Vec::with_capacity(rows.items.len());
     for row in &rows.items {
-        let mut recent = runs::list(&mut session, Some(row.id), &recent, RECENT_RUNS).await?;
+        let newest = runs::list(&mut session, Some(row.id), &recent, fetch(RECENT_RUNS)).await?;
+        let Slice { items: mut recent, next: older } = Slice::cut(newest, RECENT_RUNS, |_| ());
+        let full = recent.iter().filter(|run| run.is_full && run.status.is_final());
+        let mut full: Vec<RunRow> = full.take(TENDENCY_RUNS).cloned().collect();
+        if full.len() < TENDENCY_RUNS && older.is_some() {
+            full = recent_full(&mut session, row.id, environment).await?;
+        }
         recent.reverse();
-        let full = recent_full(&mut session, row.id, environment).await?;
         items.push(ProjectOverview {
             reference: ProjectRef::of(row),
             total_full_runs: full_runs.get(&row.id).copied().unwrap_or_default(),

@@ -218,8 +218,17 @@ pub async fn active(ctx: &Context, scope: &Scope) -> Result<Vec<RunItem>> {
 /// [`QueryError::Store`].
 pub async fn latest(ctx: &Context, project: Authorized<ProjectId>, query: &RunQuery) -> Result<Option<RunBrief>> {
     let mut session = ctx.store.db().read().await?;
-    let rows = rows(&mut session, Some(&[project.get()]), query, 1).await?;
-    Ok(rows.items.first().map(RunBrief::of))
+    let mut query = query.clone();
+    loop {
+        let found = rows(&mut session, Some(&[project.get()]), &query, 1).await?;
+        match (found.items.first(), found.next) {
+            (Some(run), _) => return Ok(Some(RunBrief::of(run))),
+            (None, None) => return Ok(None),
+            // Nothing among the rows one page looks at: an answer without
+            // cursor has to go on.
+            (None, next) => query.after = next,
+        }
+    }
 }
 
 /// One run in its list form.

@@ -39,7 +39,7 @@ impl LaneQuery {
 }
 
 /// How the catalogue is sorted; carries the key of the last row seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub enum Sort {
     /// Newest last run first.
     #[default]
@@ -50,16 +50,13 @@ pub enum Sort {
     File,
     /// Most executions first.
     TotalRuns,
+    /// Newest test first: a page stays where it is while tests run.
+    Newest,
 }
 
-/// The last row of a page of the catalogue.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum CatalogueKey {
-    /// A number and the id.
-    Number(i64, i64),
-    /// A text and the id.
-    Text(String, i64),
-}
+/// The last row of a page of the catalogue: what it is sorted by, when that is
+/// a number, and its id.
+pub type CatalogueKey = (i64, i64);
 
 /// The conditions of the catalogue.
 #[derive(Debug, Clone, Default)]
@@ -70,7 +67,7 @@ pub struct CatalogueQuery {
     pub text: Option<String>,
     /// Any of these categories.
     pub categories: Vec<TestCategory>,
-    /// All of these tags.
+    /// All of these tags, with or without `@`.
     pub tags: Vec<String>,
     /// Only this owner.
     pub owner: Option<String>,
@@ -86,6 +83,11 @@ pub struct CatalogueQuery {
     pub sort: Sort,
     /// Key of the last row of the page before.
     pub after: Option<CatalogueKey>,
+}
+
+/// Tags are stored without the `@` they are written with in titles.
+pub(crate) fn bare_tag(tag: &str) -> String {
+    tag.strip_prefix('@').unwrap_or(tag).to_owned()
 }
 
 /// A page of the tests of a project that ran in the asked lane.
@@ -107,40 +109,33 @@ pub async fn list(
         text: query.text.clone(),
         categories: (!query.categories.is_empty())
             .then(|| query.categories.iter().map(|category| category.code()).collect()),
-        tags: query.tags.clone(),
+        tags: query.tags.iter().map(|tag| bare_tag(tag)).collect(),
         owner: query.owner.clone(),
         priority: query.priority.clone(),
         feature: query.feature.clone(),
         file_prefix: query.file_prefix.clone(),
         since: query.since.map(Timestamp::day),
     };
-    let number = match &query.after {
-        Some(CatalogueKey::Number(number, id)) => Some((*number, *id)),
-        _ => None,
-    };
-    let text = match &query.after {
-        Some(CatalogueKey::Text(text, id)) => Some((text.clone(), *id)),
-        _ => None,
-    };
+    let id = query.after.map(|(_, id)| id);
     let order = match query.sort {
-        Sort::LastRun => CatalogueOrder::LastRun(number),
-        Sort::TotalRuns => CatalogueOrder::TotalRuns(number),
-        Sort::Title => CatalogueOrder::Title(text),
-        Sort::File => CatalogueOrder::File(text),
+        Sort::LastRun => CatalogueOrder::LastRun(query.after),
+        Sort::TotalRuns => CatalogueOrder::TotalRuns(query.after),
+        Sort::Title => CatalogueOrder::Title(id),
+        Sort::File => CatalogueOrder::File(id),
+        Sort::Newest => CatalogueOrder::Newest(id),
     };
     let rows = rollups::catalogue(&mut session, project, lane, &filter, &order, fetch(limit)).await?;
     Ok(Slice::cut(rows, limit, |row| key_of(query.sort, row)).map(|row| TestCaseItem::of(&row)))
 }
 
 fn key_of(sort: Sort, row: &CatalogueRow) -> CatalogueKey {
-    let id = row.case.id.get();
-    let number = |of: fn(&TestState) -> i64| CatalogueKey::Number(row.state.as_ref().map_or(0, of), id);
-    match sort {
+    let number = |of: fn(&TestState) -> i64| row.state.as_ref().map_or(0, of);
+    let number = match sort {
         Sort::LastRun => number(|state| state.last_order_at().millis()),
         Sort::TotalRuns => number(|state| state.counts().total_tests),
-        Sort::Title => CatalogueKey::Text(row.case.title.clone(), id),
-        Sort::File => CatalogueKey::Text(row.case.file_path.clone(), id),
-    }
+        Sort::Title | Sort::File | Sort::Newest => 0,
+    };
+    (number, row.case.id.get())
 }
 
 /// One test with its numbers in the asked lane.

@@ -329,8 +329,8 @@ pub enum ExecutionOrder {
     Duration(Option<(i64, i64)>),
     /// Earliest start first.
     StartedAt(Option<(i64, i64)>),
-    /// By file of the test, then id.
-    File(Option<(String, i64)>),
+    /// By file of the test, then id; the key is the id alone, paths are long.
+    File(Option<i64>),
 }
 
 /// The conditions of a list of executions of one run.
@@ -431,7 +431,12 @@ pub async fn list(
         }
         .end("ORDER BY COALESCE(e.started_at, 0), e.id LIMIT ?", args![limit]),
         ExecutionOrder::File(after) => match after {
-            Some((file, id)) => filter.and("(c.file_path, e.id) > (?, ?)", args![file, *id]),
+            Some(id) => filter.and(
+                "(c.file_path, e.id) > (SELECT lc.file_path, le.id FROM executions le JOIN test_cases lc \
+                 ON lc.project_id = le.project_id AND lc.id = le.test_case_id \
+                 WHERE le.project_id = $1 AND le.run_id = $2 AND le.id = ?)",
+                args![*id],
+            ),
             None => filter,
         }
         .end("ORDER BY c.file_path, e.id LIMIT ?", args![limit]),

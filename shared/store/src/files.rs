@@ -10,7 +10,8 @@ use crate::ids::{self, Kind, Listed};
 use crate::{Result, StoreError};
 
 /// What a file is to its execution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum FileKind {
     /// A Playwright trace.
     Trace,

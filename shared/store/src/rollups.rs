@@ -522,12 +522,14 @@ pub struct CatalogueRow {
 pub enum CatalogueOrder {
     /// Newest last run first; key: start of the last run and id.
     LastRun(Option<(i64, i64)>),
-    /// By title; key: title and id.
-    Title(Option<(String, i64)>),
-    /// By file; key: path and id.
-    File(Option<(String, i64)>),
+    /// By title; key: the id alone, titles are long.
+    Title(Option<i64>),
+    /// By file; key: the id alone, paths are long.
+    File(Option<i64>),
     /// Most executions first; key: number and id.
     TotalRuns(Option<(i64, i64)>),
+    /// Newest test first; key: the id.
+    Newest(Option<i64>),
 }
 
 /// The conditions of the catalogue.
@@ -575,8 +577,7 @@ pub async fn catalogue(
         .and_if("s.last_day >= ?", wanted.since.map(|day| day.0));
     if let Some(prefix) = &wanted.file_prefix {
         // Paths are case-sensitive; LIKE is so on one engine only.
-        let chars = i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX);
-        filter = filter.and("SUBSTR(c.file_path, 1, ?) = ?", args![chars, prefix]);
+        filter = filter.and("SUBSTR(c.file_path, 1, LENGTH(?)) = ?", args![prefix, prefix]);
     }
     for tag in &wanted.tags {
         filter = filter.and(
@@ -602,12 +603,18 @@ fn ordered(filter: Filter, order: &CatalogueOrder, limit: i64) -> Filter {
         }
         .end("ORDER BY s.last_day DESC, s.last_order_at DESC, s.test_case_id DESC LIMIT ?", args![limit]),
         CatalogueOrder::Title(after) => match after {
-            Some((title, id)) => filter.and("(c.title, c.id) > (?, ?)", args![title, *id]),
+            Some(id) => filter.and(
+                "(c.title, c.id) > (SELECT k.title, k.id FROM test_cases k WHERE k.project_id = $1 AND k.id = ?)",
+                args![*id],
+            ),
             None => filter,
         }
         .end("ORDER BY c.title, c.id LIMIT ?", args![limit]),
         CatalogueOrder::File(after) => match after {
-            Some((file, id)) => filter.and("(c.file_path, c.id) > (?, ?)", args![file, *id]),
+            Some(id) => filter.and(
+                "(c.file_path, c.id) > (SELECT k.file_path, k.id FROM test_cases k WHERE k.project_id = $1 AND k.id = ?)",
+                args![*id],
+            ),
             None => filter,
         }
         .end("ORDER BY c.file_path, c.id LIMIT ?", args![limit]),
@@ -616,6 +623,9 @@ fn ordered(filter: Filter, order: &CatalogueOrder, limit: i64) -> Filter {
             None => filter,
         }
         .end("ORDER BY s.total DESC, s.test_case_id DESC LIMIT ?", args![limit]),
+        CatalogueOrder::Newest(after) => filter
+            .and_if("s.test_case_id < ?", *after)
+            .end("ORDER BY s.test_case_id DESC LIMIT ?", args![limit]),
     }
 }
 

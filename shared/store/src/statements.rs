@@ -29,6 +29,7 @@ const BULKS: &[&[&Bulk]] = &[
 /// Name and text of every statement for one engine.
 pub fn all(backend: Backend) -> impl Iterator<Item = (&'static str, &'static str)> {
     let statements = MODULES.iter().copied().flatten().map(move |s| (s.name, s.sql(backend)));
-    let bulks = BULKS.iter().copied().flatten().map(move |b| (b.name, b.sql(backend)));
+    let bulks = BULKS.iter().copied().flatten();
+    let bulks = bulks.flat_map(move |b| b.texts(backend).into_iter().map(|text| (b.name, text)));
     statements.chain(bulks)
 }

@@ -9,10 +9,26 @@ export function reporterEnvironment() {
   return { SERVICE_URL: serviceUrl, ...(apiKey ? { SERVICE_API_KEY: apiKey } : {}) };
 }
 
-export async function get(path) {
+export async function get(path, options = {}) {
   const url = new URL(path, serviceUrl);
   const own = url.origin === new URL(serviceUrl).origin;
-  return await fetch(url, { headers: own && apiKey ? { authorization: `Bearer ${apiKey}` } : {} });
+  return await fetch(url, { headers: own ? credentials() : {}, ...options });
+}
+
+function credentials() {
+  return apiKey ? { authorization: `Bearer ${apiKey}` } : {};
+}
+
+/** Stores a small finished run with files; `files` maps part names to name and bytes. */
+export async function upload({ projectName }, files) {
+  const form = new FormData();
+  form.set('projectName', projectName);
+  form.set('testRun', JSON.stringify({ status: 'passed', startTime: new Date().toISOString(), duration: 1 }));
+  for (const [part, [name, bytes]] of Object.entries(files)) form.set(part, new Blob([bytes]), name);
+  const response = await fetch(new URL('/api/test-runs/upload', serviceUrl), { method: 'POST', headers: credentials(), body: form });
+  const body = await response.text();
+  if (!response.ok) throw new Error(`the upload was answered ${response.status}: ${body.slice(0, 500)}`);
+  return JSON.parse(body);
 }
 
 export async function getJson(path) {

@@ -1,1 +1,9 @@
-//! placeholder
+//! The service as its functions: which function serves which route, and a
+//! deployment of them behind an emulated gateway.
+//!
+//! Lives here: what the tests in `tests/` share. `infra/routes.json` and the
+//! routes of `infra/template.yaml` are made from [`served`].
+
+pub mod both;
+pub mod deployment;
+pub mod served;

@@ -44,7 +44,10 @@ async fn an_unusable_envelope_is_refused_by_name() {
         let time = is_refused(service, with_field(json!({ "startTime": "yesterday" })), 400, "invalid_field").await;
         assert_eq!(time["data"]["field"], "startTime");
         assert!(time["message"].as_str().expect("a sentence").contains("yesterday"), "{time}");
-        for name in ["", "   ", "a\u{7}b", "a\u{0}b", &"x".repeat(256)] {
+        for blank in ["", "   "] {
+            is_refused(service, with_field(json!({ "projectName": blank })), 400, "missing_field").await;
+        }
+        for name in ["a\u{7}b", "a\u{0}b", &"x".repeat(256)] {
             is_refused(service, with_field(json!({ "projectName": name })), 400, "invalid_project_name").await;
         }
         is_refused(service, with_field(json!({ "shardIndex": 3, "shardTotal": 2 })), 400, "invalid_shard").await;

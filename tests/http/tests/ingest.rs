@@ -35,7 +35,7 @@ async fn the_minimal_payload_is_stored() {
         let pays = executions(service.client(), &answer["runId"]).await;
         let pays = pays.iter().find(|item| item["title"] == "pays").expect("the failing test");
         let detail = service.client().json(&format!("/api/test-run-cases/{}", pays["id"])).await.expect("its page");
-        assert_eq!(detail["fullError"], "Error: expected 200");
+        assert_eq!(detail["error"], "Error: expected 200");
     })
     .await;
 }

@@ -4,6 +4,8 @@
 mod broken;
 mod builders;
 mod documents;
+mod files;
 mod ingest;
+mod reading;
 mod store;
 mod uploads;

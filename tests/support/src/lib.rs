@@ -13,6 +13,7 @@
 
 pub mod client;
 pub mod databases;
+pub mod form;
 pub mod lambda;
 pub mod process;
 pub mod s3;
@@ -20,6 +21,7 @@ pub mod service;
 
 pub use client::{Answer, Client};
 pub use databases::{TestDatabase, for_each_database};
+pub use form::{Form, report_archive};
 pub use lambda::Function;
 pub use process::{Process, Runner};
 pub use s3::S3Server;

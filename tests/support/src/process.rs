@@ -2,6 +2,7 @@
 //! environment of its own. Dropping one kills it.
 
 use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -150,22 +151,18 @@ impl Runner {
     /// When it ends instead, or does not answer within 30 seconds; its output
     /// is in the message.
     pub async fn start(settings: &Settings) -> Result<Self> {
+        let port = free_port()?;
         let mut settings = settings.clone();
-        settings.push(("SERVICE_PORT".to_owned(), "0".to_owned()));
+        settings.push(("SERVICE_PORT".to_owned(), port.to_string()));
         let mut process = Process::start("callboard", &settings)?;
+        let client = Client::new(format!("http://127.0.0.1:{port}"))?;
         let started = Instant::now();
         while started.elapsed() < PATIENCE {
             if let Some(status) = process.ended()? {
-                bail!(
-                    "callboard ended with {status} instead of listening; it printed:\n{}",
-                    process.output()
-                );
+                bail!("callboard ended with {status} instead of listening; it printed:\n{}", process.output());
             }
-            if let Some(base_url) = listening_address(&process.output()) {
-                let client = Client::new(base_url)?;
-                if client.get("/api/health?probe=live").await.is_ok_and(|answer| answer.status.is_success()) {
-                    return Ok(Self { client, process });
-                }
+            if client.get("/api/health?probe=live").await.is_ok_and(|answer| answer.status.is_success()) {
+                return Ok(Self { client, process });
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -185,27 +182,15 @@ impl Runner {
     }
 }
 
-/// The first local address with a port in what a process printed.
-fn listening_address(output: &str) -> Option<String> {
-    output.split("http://").skip(1).find_map(|rest| {
-        let (host, after) = rest.split_once(':')?;
-        let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
-        let is_local = matches!(host, "127.0.0.1" | "localhost");
-        (is_local && digits.parse::<u16>().is_ok_and(|port| port > 0))
-            .then(|| format!("http://127.0.0.1:{digits}"))
-    })
+/// A port nobody listens on. With a public address configured the runner
+/// prints that one, so its port has to be chosen beforehand.
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_address_is_read_from_what_the_runner_prints() {
-        let output = "docs at http://example.org:80/\ndashboard  http://localhost:41573/\nmcp http://localhost:1/mcp\n";
-        assert_eq!(listening_address(output).as_deref(), Some("http://127.0.0.1:41573"));
-        assert_eq!(listening_address("listening on http://127.0.0.1:0"), None);
-    }
 
     #[test]
     fn a_missing_binary_is_named_with_the_command_that_builds_it() {

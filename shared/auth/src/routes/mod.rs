@@ -182,11 +182,7 @@ const fn get(pattern: &'static str) -> Row {
 
 /// A POST that changes stored data.
 const fn post(pattern: &'static str) -> Row {
-    Row {
-        method: Method::Post,
-        mutates: true,
-        ..get(pattern)
-    }
+    Row { method: Method::Post, mutates: true, ..get(pattern) }
 }
 
 /// A row before it has its id.

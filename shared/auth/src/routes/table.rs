@@ -143,14 +143,8 @@ routes! {
 const _: () = {
     let mut at = 0;
     while at < ROUTES.len() {
-        assert!(
-            ROUTES[at].id as usize == at,
-            "rows must stand in the order of their ids"
-        );
-        assert!(
-            ROUTES[at].pattern.as_bytes()[0] == b'/',
-            "patterns are absolute"
-        );
+        assert!(ROUTES[at].id as usize == at, "rows must stand in the order of their ids");
+        assert!(ROUTES[at].pattern.as_bytes()[0] == b'/', "patterns are absolute");
         at += 1;
     }
 };
@@ -164,20 +158,13 @@ mod tests {
 
     #[test]
     fn no_two_rows_answer_the_same_request() {
-        let keys: BTreeSet<_> = ROUTES
-            .iter()
-            .map(|route| (route.pattern, route.method.as_str()))
-            .collect();
+        let keys: BTreeSet<_> = ROUTES.iter().map(|route| (route.pattern, route.method.as_str())).collect();
         assert_eq!(keys.len(), ROUTES.len());
     }
 
     #[test]
     fn reads_change_nothing() {
-        assert!(
-            ROUTES
-                .iter()
-                .all(|route| route.method != Method::Get || !route.mutates)
-        );
+        assert!(ROUTES.iter().all(|route| route.method != Method::Get || !route.mutates));
     }
 
     #[test]

@@ -12,7 +12,6 @@ mod resolve;
 mod set;
 mod stored;
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests;
 
 pub use decide::{AttemptView, Decision};

@@ -42,7 +42,8 @@ pub enum Priority {
 }
 
 impl Priority {
-    const ALL: [Self; 4] = [Self::Critical, Self::High, Self::Medium, Self::Low];
+    /// All priorities, most important first.
+    pub const ALL: [Self; 4] = [Self::Critical, Self::High, Self::Medium, Self::Low];
 
     /// The spelling used in SQL and answers.
     #[must_use]

@@ -13,7 +13,6 @@ mod columns;
 mod flags;
 mod recent;
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests;
 
 pub use category::TestCategory;

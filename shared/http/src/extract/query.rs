@@ -15,6 +15,8 @@ use crate::page::{PageRequest, PageSize};
 
 /// Longest value of a free-text parameter, characters.
 const MAX_TEXT_CHARS: usize = 200;
+/// Longest value that is compared with stored ones, characters.
+const MAX_EXACT_CHARS: usize = 1_000;
 const MS_PER_DAY: i64 = 86_400_000;
 
 /// A type that reads itself out of a query string.
@@ -68,6 +70,12 @@ impl QueryReader {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// The values of a comma list that may also be repeated.
+    fn listed<'q, 'n>(&'q self, name: &'n str) -> impl Iterator<Item = &'q str> + use<'q, 'n> {
+        let values = self.values(name).flat_map(|values| values.split(','));
+        values.map(str::trim).filter(|value| !value.is_empty())
+    }
+
     /// The one value of a parameter, as it came, also an empty one.
     ///
     /// # Errors
@@ -103,6 +111,37 @@ impl QueryReader {
         }
     }
 
+    /// The one value of a parameter that is compared as it is; an empty one
+    /// counts as not given.
+    ///
+    /// # Errors
+    /// 400 when it is longer than anything that is stored, or given more than
+    /// once.
+    pub fn exact(&self, name: &str) -> Result<Option<String>, ApiError> {
+        match self.single(name)? {
+            Some(text) if text.chars().count() > MAX_EXACT_CHARS => Err(ApiError::invalid_query(
+                name,
+                format!("{name} may have at most {MAX_EXACT_CHARS} characters."),
+            )),
+            text => Ok(text.filter(|text| !text.is_empty()).map(str::to_owned)),
+        }
+    }
+
+    /// The branch or environment whose numbers are asked for: one value, since
+    /// rollups are kept for one or for all.
+    ///
+    /// # Errors
+    /// 400 when it is empty, too long or given more than once.
+    pub fn lane(&self, name: &str) -> Result<Option<String>, ApiError> {
+        if self.single(name)? == Some("") {
+            return Err(ApiError::invalid_query(
+                name,
+                format!("{name} must name one; leave it out for all."),
+            ));
+        }
+        self.exact(name)
+    }
+
     /// All values of a repeatable parameter; an empty one stays, it means
     /// "none recorded".
     #[must_use]
@@ -123,12 +162,34 @@ impl QueryReader {
     /// # Errors
     /// 400 for an unknown one.
     pub fn any_of<T>(&self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, ApiError> {
-        self.values(name)
-            .flat_map(|values| values.split(','))
-            .map(str::trim)
-            .filter(|value| !value.is_empty())
-            .map(|value| known(name, value, &parse))
-            .collect()
+        self.listed(name).map(|value| known(name, value, &parse)).collect()
+    }
+
+    /// A word out of a closed list. `parse` may know other spellings besides
+    /// `words`, which the error names.
+    ///
+    /// # Errors
+    /// 400 for an unknown one.
+    pub fn word<T>(
+        &self,
+        name: &str,
+        words: &[&str],
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, ApiError> {
+        self.given(name)?.map(|value| known_word(name, value, words, &parse)).transpose()
+    }
+
+    /// Words out of a closed list, as a comma list or repeated.
+    ///
+    /// # Errors
+    /// 400 for an unknown one.
+    pub fn words<T>(
+        &self,
+        name: &str,
+        words: &[&str],
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Vec<T>, ApiError> {
+        self.listed(name).map(|value| known_word(name, value, words, &parse)).collect()
     }
 
     /// One id.
@@ -136,7 +197,7 @@ impl QueryReader {
     /// # Errors
     /// 400 for what is not an id.
     pub fn id<T: EntityId>(&self, name: &str) -> Result<Option<T>, ApiError> {
-        self.one_of(name, T::parse_id)
+        self.given(name)?.map(|value| known_id(name, value)).transpose()
     }
 
     /// Ids, as a comma list or repeated.
@@ -144,7 +205,7 @@ impl QueryReader {
     /// # Errors
     /// 400 for what is not an id.
     pub fn ids<T: EntityId>(&self, name: &str) -> Result<Vec<T>, ApiError> {
-        self.any_of(name, T::parse_id)
+        self.listed(name).map(|value| known_id(name, value)).collect()
     }
 
     /// `true` or `false`.
@@ -152,7 +213,7 @@ impl QueryReader {
     /// # Errors
     /// 400 for anything else.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, ApiError> {
-        self.one_of(name, |value| match value {
+        self.word(name, &["true", "false"], |value| match value {
             "true" | "1" => Some(true),
             "false" | "0" => Some(false),
             _ => None,
@@ -186,18 +247,24 @@ impl QueryReader {
     /// # Errors
     /// 400 for what is not a time, or when `from` is after `to`.
     pub fn window(&self) -> Result<(Option<Timestamp>, Option<Timestamp>), ApiError> {
-        let from = self
-            .one_of("from", |text| Day::parse(text).map(Day::start).or_else(|| Timestamp::parse_iso(text)))?;
-        let to = self.one_of("to", |text| {
-            let end_of_day = |day: Day| Timestamp(day.start().millis() + MS_PER_DAY - 1);
-            Day::parse(text).map(end_of_day).or_else(|| Timestamp::parse_iso(text))
-        })?;
+        let from = self.moment("from", Day::start)?;
+        let to = self.moment("to", |day| Timestamp(day.start().millis() + MS_PER_DAY - 1))?;
         if let (Some(from), Some(to)) = (from, to)
             && from > to
         {
             return Err(ApiError::invalid_query("from", "from must not be after to."));
         }
         Ok((from, to))
+    }
+
+    /// A date-time, or what `of_day` makes of a date.
+    fn moment(&self, name: &str, of_day: impl Fn(Day) -> Timestamp) -> Result<Option<Timestamp>, ApiError> {
+        let Some(text) = self.given(name)? else { return Ok(None) };
+        let moment = Day::parse(text).map(of_day).or_else(|| Timestamp::parse_iso(text));
+        moment.map(Some).ok_or_else(|| {
+            let message = format!("{name} must be a date or an ISO 8601 time, got {text:?}.");
+            ApiError::invalid_query(name, message)
+        })
     }
 
     /// `limit` and `cursor`.
@@ -219,6 +286,24 @@ impl QueryReader {
 
 fn known<T>(name: &str, value: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, ApiError> {
     parse(value).ok_or_else(|| ApiError::invalid_query(name, format!("{name} cannot be {value:?}.")))
+}
+
+fn known_id<T: EntityId>(name: &str, value: &str) -> Result<T, ApiError> {
+    T::parse_id(value).ok_or_else(|| {
+        ApiError::invalid_query(name, format!("{name} must be a positive whole number, got {value:?}."))
+    })
+}
+
+fn known_word<T>(
+    name: &str,
+    value: &str,
+    words: &[&str],
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<T, ApiError> {
+    parse(value).ok_or_else(|| {
+        let accepted = words.join(", ");
+        ApiError::invalid_query(name, format!("{name} cannot be {value:?}; it is one of {accepted}."))
+    })
 }
 
 #[cfg(test)]
@@ -265,6 +350,18 @@ mod tests {
         assert_eq!(param(query("from=2026-02-01&to=2026-01-01").window()), "from");
         assert_eq!(param(query("to=soon").window()), "to");
         assert_eq!(param(QueryReader::parse("q=a%00b")), "q");
+    }
+
+    #[test]
+    fn a_word_outside_of_a_closed_list_is_answered_with_the_list() {
+        let words = RunStatus::ALL.map(RunStatus::as_str);
+        let error = query("status=failed,green").words("status", &words, RunStatus::parse).unwrap_err();
+        assert!(error.message().starts_with("status cannot be \"green\"; it is one of initializing, "));
+        assert_eq!(param::<()>(Err(error)), "status");
+        assert_eq!(
+            query("status=timedOut").word("status", &words, RunStatus::parse).unwrap(),
+            Some(RunStatus::TimedOut)
+        );
     }
 
     #[test]

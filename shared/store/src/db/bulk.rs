@@ -1,8 +1,12 @@
-//! Many rows in one statement: arrays with `unnest` on PostgreSQL, one JSON
-//! parameter with `json_each` on SQLite. Measured to be the fastest way into
-//! either engine short of its private copy protocol.
+//! Many rows in few statements: arrays with `unnest` on PostgreSQL, lists of
+//! `VALUES` on SQLite. Rows are written in the order in which they were pushed,
+//! so writers that push in key order lock in key order.
+//!
+//! Measured on 4,000 rows of 26 columns: SQLite needs 20 ms with `VALUES` and
+//! 71 ms with one JSON parameter, most of it for taking the JSON apart.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::{Backend, Value};
@@ -39,9 +43,13 @@ pub struct Bulk {
     columns: &'static [Column],
     tail: &'static str,
     scalars: usize,
-    sqlite: OnceLock<&'static str>,
+    sqlite: [OnceLock<&'static str>; SQLITE_ROWS.len()],
     postgres: OnceLock<&'static str>,
 }
+
+/// Rows per statement on SQLite: as many of the first as fit, then of the next.
+/// Few sizes keep every text among the prepared ones.
+pub(super) const SQLITE_ROWS: [usize; 3] = [32, 8, 1];
 
 impl Bulk {
     /// Declares a bulk statement. `head` ends where a relation is expected
@@ -54,38 +62,48 @@ impl Bulk {
         columns: &'static [Column],
         tail: &'static str,
     ) -> Self {
-        Self { name, head, columns, tail, scalars, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+        Self { name, head, columns, tail, scalars, sqlite: [const { OnceLock::new() }; 3], postgres: OnceLock::new() }
     }
 
-    /// The text for one engine.
-    pub fn sql(&self, backend: Backend) -> &'static str {
-        let slot = match backend {
-            Backend::Sqlite => &self.sqlite,
-            Backend::Postgres => &self.postgres,
-        };
-        slot.get_or_init(|| {
-            let source = match backend {
-                Backend::Sqlite => self.sqlite_source(),
-                Backend::Postgres => self.postgres_source(),
-            };
-            let text = format!("{} {source} {}", self.head, self.tail);
-            Box::leak(super::dialect::render(&text, backend).into_boxed_str())
+    /// Every text this renders to on one engine.
+    pub fn texts(&self, backend: Backend) -> Vec<&'static str> {
+        match backend {
+            Backend::Sqlite => (0..SQLITE_ROWS.len()).map(|size| self.sqlite_sql(size)).collect(),
+            Backend::Postgres => vec![self.postgres_sql()],
+        }
+    }
+
+    /// The text for PostgreSQL: scalars first, then an array per column.
+    pub(super) fn postgres_sql(&self) -> &'static str {
+        self.postgres.get_or_init(|| {
+            let text = format!("{} {} {}", self.head, self.postgres_source(), self.tail);
+            leak(&super::dialect::render(&text, Backend::Postgres))
         })
     }
 
-    fn sqlite_source(&self) -> String {
+    /// The text for SQLite with so many rows as `SQLITE_ROWS[size]`: the cells
+    /// row by row, then the scalars.
+    pub(super) fn sqlite_sql(&self, size: usize) -> &'static str {
+        self.sqlite[size].get_or_init(|| {
+            let count = SQLITE_ROWS[size];
+            let cells = count * self.columns.len();
+            let head = renumbered(self.head, cells);
+            let tail = renumbered(self.tail, cells);
+            let text = format!("{head} {} {tail}", self.sqlite_source(count));
+            leak(&super::dialect::render(&text, Backend::Sqlite))
+        })
+    }
+
+    /// Cells are anonymous parameters: SQLite looks the named ones up in a list.
+    fn sqlite_source(&self, count: usize) -> String {
         let mut text = "(SELECT ".to_owned();
         for (at, column) in self.columns.iter().enumerate() {
             let separator = if at == 0 { "" } else { ", " };
-            let name = column.name();
-            let cell = format!("value->>{at}");
-            let cell = match column {
-                Column::Bytes(_) => format!("unhex({cell})"),
-                _ => cell,
-            };
-            let _ = write!(text, "{separator}{cell} AS {name}");
+            let _ = write!(text, "{separator}column{} AS {}", at + 1, column.name());
         }
-        let _ = write!(text, " FROM json_each(${})) AS r", self.scalars + 1);
+        let row = vec!["?"; self.columns.len()].join(", ");
+        let rows = vec![format!("({row})"); count].join(", ");
+        let _ = write!(text, " FROM (VALUES {rows})) AS r");
         text
     }
 
@@ -111,6 +129,24 @@ impl Bulk {
     pub fn rows(&self) -> Rows {
         Rows { columns: self.columns.iter().map(|column| Cells::of(*column)).collect(), len: 0 }
     }
+}
+
+/// Moves the numbers of scalars behind the cells.
+fn renumbered(text: &str, cells: usize) -> String {
+    let mut parts = text.split('$');
+    let mut moved = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let number: usize = part[..digits].parse().unwrap_or_default();
+        // Writing to a String cannot fail.
+        let _ = write!(moved, "${}{}", number + cells, &part[digits..]);
+    }
+    moved
+}
+
+/// Bulk statements are statics: a text is made once and lives as long.
+fn leak(text: &str) -> &'static str {
+    Box::leak(text.into())
 }
 
 /// Rows on their way into a [`Bulk`] statement, kept by column.
@@ -145,8 +181,12 @@ impl Rows {
     /// # Panics
     /// When the row does not have the declared form; a mistake in the store
     /// that its first test shows.
-    pub fn push<const N: usize>(&mut self, row: [Value; N]) {
-        assert_eq!(N, self.columns.len(), "a bulk row must fill every column");
+    pub fn push<R>(&mut self, row: R)
+    where
+        R: IntoIterator<Item = Value, IntoIter: ExactSizeIterator>,
+    {
+        let row = row.into_iter();
+        assert_eq!(row.len(), self.columns.len(), "a bulk row must fill every column");
         for (cells, value) in self.columns.iter_mut().zip(row) {
             match (cells, value) {
                 (Cells::Int(cells), Value::Int(value)) => cells.push(value),
@@ -171,58 +211,59 @@ impl Rows {
         self.len == 0
     }
 
-    /// The rows as one JSON array of arrays; bytes as hex.
-    pub(super) fn to_json(&self) -> String {
-        let mut text = String::with_capacity(self.len * self.columns.len() * 8 + 2);
-        text.push('[');
-        for at in 0..self.len {
-            text.push_str(if at == 0 { "[" } else { ",[" });
-            for (column, cells) in self.columns.iter().enumerate() {
-                if column > 0 {
-                    text.push(',');
-                }
-                cells.write_json(at, &mut text);
+    /// Indexes into [`SQLITE_ROWS`] and ranges of rows, one per statement.
+    pub(super) fn lists(&self) -> Vec<(usize, Range<usize>)> {
+        let mut lists = Vec::new();
+        let mut start = 0;
+        for (size, count) in SQLITE_ROWS.into_iter().enumerate() {
+            while self.len - start >= count {
+                lists.push((size, start..start + count));
+                start += count;
             }
-            text.push(']');
         }
-        text.push(']');
-        text
+        lists
     }
 }
 
-impl Cells {
-    fn write_json(&self, at: usize, text: &mut String) {
-        match self {
-            Self::Int(cells) => match cells[at] {
-                Some(value) => {
-                    let _ = write!(text, "{value}");
-                }
-                None => text.push_str("null"),
-            },
-            Self::Real(cells) => match cells[at] {
-                Some(value) => {
-                    let _ = write!(text, "{value:?}");
-                }
-                None => text.push_str("null"),
-            },
-            Self::Text(cells) => match &cells[at] {
-                Some(value) => write_json_text(value, text),
-                None => text.push_str("null"),
-            },
-            Self::Bytes(cells) => match &cells[at] {
-                Some(value) => {
-                    text.push('"');
-                    text.push_str(&hex::encode(value));
-                    text.push('"');
-                }
-                None => text.push_str("null"),
-            },
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static ADD: Bulk = Bulk::new(
+        "tests::ADD",
+        2,
+        "INSERT INTO t (p, q, a, b) SELECT $1, $2, r.a, r.b FROM",
+        &[Column::Int("a"), Column::Text("b")],
+        "WHERE true",
+    );
+
+    #[test]
+    fn the_scalars_of_sqlite_follow_the_cells() {
+        assert_eq!(
+            ADD.sqlite_sql(2),
+            "INSERT INTO t (p, q, a, b) SELECT $3, $4, r.a, r.b FROM \
+             (SELECT column1 AS a, column2 AS b FROM (VALUES (?, ?))) AS r WHERE true"
+        );
+        assert_eq!(
+            ADD.postgres_sql(),
+            "INSERT INTO t (p, q, a, b) SELECT $1, $2, r.a, r.b FROM unnest($3::bigint[], $4::text[]) AS r(a, b) WHERE true"
+        );
+    }
+
+    #[test]
+    fn numbers_of_scalars_are_read_whole() {
+        assert_eq!(renumbered("($1, $2, $10)", 12), "($13, $14, $22)");
+    }
+
+    #[test]
+    fn every_row_is_in_exactly_one_statement() {
+        for count in [1_usize, 7, 8, 31, 32, 33, 71, 200] {
+            let mut rows = ADD.rows();
+            for at in 0..count {
+                rows.push([Value::Int(i64::try_from(at).ok()), Value::Text(Some("x".repeat(at * 40)))]);
+            }
+            let lists: Vec<usize> = rows.lists().into_iter().flat_map(|(_, range)| range).collect();
+            assert_eq!(lists, (0..count).collect::<Vec<_>>());
         }
     }
-}
-
-fn write_json_text(value: &str, text: &mut String) {
-    // Serialising a str cannot fail; the empty string would be the honest
-    // remainder if it ever did.
-    text.push_str(&serde_json::to_string(value).unwrap_or_else(|_| "\"\"".to_owned()));
 }

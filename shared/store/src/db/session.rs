@@ -1,5 +1,7 @@
 //! A connection or transaction of either engine, and how statements run on it.
 
+use std::ops::Range;
+
 use sqlx::postgres::{PgArguments, PgConnection, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
 use sqlx::pool::PoolConnection;
@@ -92,18 +94,22 @@ impl Session {
         if rows.is_empty() {
             return Ok(0);
         }
-        let sql = bulk.sql(self.backend()).into_sql_str();
-        let done = match self.link() {
+        let mut done = 0;
+        match self.link() {
             Link::Sqlite(connection) => {
-                let mut arguments = sqlite_arguments(scalars)?;
-                add(&mut arguments, rows.to_json())?;
-                connection.execute(sqlx::query_with::<Sqlite, _>(sql, arguments)).await?.rows_affected()
+                let mut rows = rows;
+                for (size, range) in rows.lists() {
+                    let arguments = sqlite_rows(scalars.clone(), &mut rows, range)?;
+                    let query = sqlx::query_with::<Sqlite, _>(bulk.sqlite_sql(size).into_sql_str(), arguments);
+                    done += connection.execute(query).await?.rows_affected();
+                }
             }
             Link::Postgres(connection) => {
                 let arguments = postgres_rows(scalars, rows)?;
-                connection.execute(sqlx::query_with::<Postgres, _>(sql, arguments)).await?.rows_affected()
+                let query = sqlx::query_with::<Postgres, _>(bulk.postgres_sql().into_sql_str(), arguments);
+                done += connection.execute(query).await?.rows_affected();
             }
-        };
+        }
         Ok(done)
     }
 
@@ -195,21 +201,26 @@ where
 
 fn sqlite_arguments(args: Args) -> Result<SqliteArguments> {
     let mut arguments = SqliteArguments::default();
+    add_sqlite(&mut arguments, args)?;
+    Ok(arguments)
+}
+
+fn add_sqlite(arguments: &mut SqliteArguments, args: Args) -> Result<()> {
     for value in args {
         match value {
-            Value::Int(value) => add(&mut arguments, value)?,
-            Value::Real(value) => add(&mut arguments, value)?,
-            Value::Text(value) => add(&mut arguments, value)?,
-            Value::Bytes(value) => add(&mut arguments, value)?,
-            Value::Ints(list) => add(&mut arguments, json(&list)?)?,
-            Value::Texts(list) => add(&mut arguments, json(&list)?)?,
+            Value::Int(value) => add(arguments, value)?,
+            Value::Real(value) => add(arguments, value)?,
+            Value::Text(value) => add(arguments, value)?,
+            Value::Bytes(value) => add(arguments, value)?,
+            Value::Ints(list) => add(arguments, json(&list)?)?,
+            Value::Texts(list) => add(arguments, json(&list)?)?,
             Value::BytesList(list) => {
                 let list: Vec<String> = list.iter().map(hex::encode).collect();
-                add(&mut arguments, json(&list)?)?;
+                add(arguments, json(&list)?)?;
             }
         }
     }
-    Ok(arguments)
+    Ok(())
 }
 
 fn json<T: serde::Serialize>(list: &[T]) -> Result<String> {
@@ -229,6 +240,23 @@ fn postgres_arguments(args: Args) -> Result<PgArguments> {
             Value::BytesList(list) => add(&mut arguments, list)?,
         }
     }
+    Ok(arguments)
+}
+
+/// Cells row by row, taken out of the rows, then the scalars.
+fn sqlite_rows(scalars: Args, rows: &mut Rows, range: Range<usize>) -> Result<SqliteArguments> {
+    let mut arguments = SqliteArguments::default();
+    for at in range {
+        for cells in &mut rows.columns {
+            match cells {
+                Cells::Int(cells) => add(&mut arguments, cells[at])?,
+                Cells::Real(cells) => add(&mut arguments, cells[at])?,
+                Cells::Text(cells) => add(&mut arguments, cells[at].take())?,
+                Cells::Bytes(cells) => add(&mut arguments, cells[at].take())?,
+            }
+        }
+    }
+    add_sqlite(&mut arguments, scalars)?;
     Ok(arguments)
 }
 

@@ -1,0 +1,148 @@
+//! `GET /api/projects/{id}/test-cases`: the test catalogue.
+
+use axum::Json;
+use axum::extract::State;
+use callboard_auth::RouteId;
+use callboard_domain::ids::ProjectId;
+use callboard_domain::ingest::Priority;
+use callboard_domain::test_state::TestCategory;
+use callboard_domain::time::Timestamp;
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
+use callboard_http::page::{CountedPage, PageRequest};
+use callboard_http::{ApiError, AppState, Site};
+use callboard_query::shapes::TestCaseItem;
+use callboard_query::test_cases::{self, CatalogueKey, CatalogueQuery, LaneQuery, Sort};
+use callboard_query::{projects, resolve};
+use serde::Serialize;
+use utoipa::IntoParams;
+
+use crate::lane::Lane;
+
+const MAX_AGE_DAYS: i64 = 366;
+const MS_PER_DAY: i64 = 86_400_000;
+
+/// The sorts offered: their word and the one direction each has.
+const SORTS: [(&str, Sort, &str); 4] = [
+    ("lastRun", Sort::LastRun, "desc"),
+    ("title", Sort::Title, "asc"),
+    ("file", Sort::File, "asc"),
+    ("totalRuns", Sort::TotalRuns, "desc"),
+];
+
+/// Which tests the catalogue shows, and in which order.
+#[derive(Debug, Default, PartialEq, Serialize, IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub(crate) struct CatalogueFilters {
+    /// Only tests whose title, describe titles or file contain this, in upper or lower case.
+    q: Option<String>,
+    /// Comma list or repeated: failed (with timed out), flaky, interrupted, didnotrun, skipped, passed, never-run.
+    /// `status` is another name of this parameter.
+    #[param(required = false, value_type = Vec<String>, example = json!(["failed", "flaky"]))]
+    category: Vec<TestCategory>,
+    /// Comma list or repeated, with or without `@`; only tests with all of these tags.
+    #[param(required = false)]
+    tags: Vec<String>,
+    /// Exact owner.
+    owner: Option<String>,
+    /// critical, high, medium or low.
+    #[param(value_type = Option<String>, example = "high")]
+    priority: Option<Priority>,
+    /// Exact feature.
+    feature: Option<String>,
+    /// Beginning of the file.
+    file: Option<String>,
+    /// Only tests that ran within this many days, 1 to 366.
+    max_age_days: Option<i64>,
+    /// `lastRun` (newest first, the default), `title`, `file` (both in order of characters) or `totalRuns` (most
+    /// first). Each has one direction, which `dir` may repeat.
+    #[param(value_type = Option<String>, example = "lastRun")]
+    sort: Sort,
+}
+
+impl FromQuery for CatalogueFilters {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let mut category = categories(query, "category")?;
+        category.extend(categories(query, "status")?);
+        Ok(Self {
+            q: query.text("q")?,
+            category,
+            tags: query.any_of("tags", |tag| Some(tag.to_owned()))?,
+            owner: query.exact("owner")?,
+            priority: query.word("priority", &Priority::ALL.map(Priority::as_str), Priority::parse)?,
+            feature: query.exact("feature")?,
+            file: query.exact("file")?,
+            max_age_days: query.number("maxAgeDays", 1..=MAX_AGE_DAYS)?,
+            sort: sort(query)?,
+        })
+    }
+}
+
+fn categories(query: &QueryReader, name: &str) -> Result<Vec<TestCategory>, ApiError> {
+    query.words(name, &TestCategory::ALL.map(TestCategory::as_str), TestCategory::parse)
+}
+
+/// Reads `sort`, and `dir`, which may only repeat the direction the sort has.
+fn sort(query: &QueryReader) -> Result<Sort, ApiError> {
+    let accepted = SORTS.map(|(word, _, direction)| format!("{word} ({direction})"));
+    let accepted = accepted.each_ref().map(String::as_str);
+    let find = |wanted: &str| SORTS.into_iter().find(|(word, ..)| *word == wanted);
+    let [default, ..] = SORTS;
+    let (_, sort, direction) = query.word("sort", &accepted, find)?.unwrap_or(default);
+    query.word("dir", &[direction], |word| (word == direction).then_some(()))?;
+    Ok(sort)
+}
+
+impl CatalogueFilters {
+    /// Whether nothing is left out.
+    fn is_everything(&self) -> bool {
+        *self == Self { sort: self.sort, ..Self::default() }
+    }
+
+    fn query(&self, lane: LaneQuery, after: Option<CatalogueKey>, now: Timestamp) -> CatalogueQuery {
+        CatalogueQuery {
+            lane,
+            text: self.q.clone(),
+            categories: self.category.clone(),
+            tags: self.tags.clone(),
+            owner: self.owner.clone(),
+            priority: self.priority.map(|priority| priority.as_str().to_owned()),
+            feature: self.feature.clone(),
+            file_prefix: self.file.clone(),
+            since: self.max_age_days.map(|days| Timestamp(now.millis() - days * MS_PER_DAY)),
+            sort: self.sort,
+            after,
+        }
+    }
+}
+
+/// The tests of a project with their numbers on a branch and in an
+/// environment, or in all; tests that never ran there are left out.
+///
+/// # Errors
+/// 404 `project_not_found`, 403 `project_access_denied`.
+#[utoipa::path(get, path = "/api/projects/{id}/test-cases", tag = "cases",
+    params(("id" = i64, Path, description = "Project"), CatalogueFilters, Lane, PageRequest),
+    responses((status = 200, body = CountedPage<TestCaseItem>)))]
+pub(crate) async fn test_cases(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    Path(id): Path<ProjectId>,
+    Query(filters): Query<CatalogueFilters>,
+    Query(lane): Query<Lane>,
+    Query(page): Query<PageRequest>,
+) -> Result<Json<CountedPage<TestCaseItem>>, ApiError> {
+    let cursors = CursorScope::new(RouteId::ProjectTestCases, &(id, &filters, &lane))?;
+    let after = cursors.decode(page.cursor.as_deref())?;
+    let query = filters.query(lane.query(), after, state.now());
+    let ctx = state.context(&site);
+    let project = resolve::project(&ctx, caller.scope(), id).await?;
+    let total = if filters.is_everything() && lane == Lane::default() {
+        Some(projects::test_case_count(&ctx, project).await?)
+    } else {
+        None
+    };
+    let found = test_cases::list(&ctx, project, &query, page.rows()).await?;
+    Ok(Json(CountedPage::new(cursors.page(found)?, total)))
+}

@@ -1,0 +1,124 @@
+// What makes pages handier. Every page works without this file: it adds
+// buttons that copy, filters that apply as soon as they are changed, a switch
+// for the theme, and keys.
+
+const THEMES = ['system', 'light', 'dark'];
+
+function chosenTheme() {
+  return document.documentElement.dataset.theme ?? 'system';
+}
+
+function chooseTheme(theme) {
+  const root = document.documentElement;
+  if (theme === 'system') delete root.dataset.theme;
+  else root.dataset.theme = theme;
+  try {
+    if (theme === 'system') localStorage.removeItem('callboard-theme');
+    else localStorage.setItem('callboard-theme', theme);
+  } catch {
+    // The choice lasts as long as the page.
+  }
+  for (const button of document.querySelectorAll('[data-theme-switch]')) nameTheme(button);
+}
+
+function nextTheme() {
+  chooseTheme(THEMES[(THEMES.indexOf(chosenTheme()) + 1) % THEMES.length]);
+}
+
+function nameTheme(button) {
+  const name = `Theme: ${chosenTheme()}`;
+  button.title = `${name} (t)`;
+  button.setAttribute('aria-label', name);
+}
+
+async function copy(button) {
+  const source = button.dataset.copy || document.getElementById(button.dataset.copyFrom)?.textContent;
+  try {
+    await navigator.clipboard.writeText((source ?? '').trim());
+    button.dataset.state = 'copied';
+  } catch {
+    button.dataset.state = 'refused';
+  }
+  const before = button.getAttribute('aria-label');
+  button.setAttribute('aria-label', button.dataset.state === 'copied' ? 'Copied' : 'The browser does not allow copying');
+  setTimeout(() => {
+    delete button.dataset.state;
+    button.setAttribute('aria-label', before ?? 'Copy');
+  }, 1500);
+}
+
+// A field that is not used says nothing in the address.
+function dropEmptyFields(event) {
+  for (const [name, value] of [...event.formData]) if (value === '') event.formData.delete(name);
+}
+
+function setUpFilters(form) {
+  form.addEventListener('formdata', dropEmptyFields);
+  form.addEventListener('change', (event) => {
+    if (event.target instanceof HTMLSelectElement) form.requestSubmit();
+  });
+  form.classList.add('applies-at-once');
+}
+
+// Keys: two after one another for places, one for everything else.
+const PLACES = { h: '/', p: '/projects', d: '/docs', m: '/mcp', s: '/settings' };
+let goingUntil = 0;
+
+function rowLinks() {
+  return [...document.querySelectorAll('[data-row] .row-link')];
+}
+
+function moveRow(step) {
+  const links = rowLinks();
+  if (links.length === 0) return;
+  const at = links.indexOf(document.activeElement);
+  const next = links[at < 0 ? (step > 0 ? 0 : links.length - 1) : Math.min(Math.max(at + step, 0), links.length - 1)];
+  next.focus();
+  next.scrollIntoView({ block: 'nearest' });
+}
+
+function isTyping(target) {
+  return target instanceof HTMLElement && (target.isContentEditable || target.matches('input, select, textarea'));
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (isTyping(event.target)) {
+    if (event.key === 'Escape') event.target.blur();
+    return;
+  }
+  const going = Date.now() < goingUntil;
+  goingUntil = 0;
+  if (going && PLACES[event.key]) {
+    location.href = PLACES[event.key];
+    return;
+  }
+  const help = document.getElementById('shortcuts');
+  const actions = {
+    g: () => { goingUntil = Date.now() + 1200; },
+    t: nextTheme,
+    j: () => moveRow(1),
+    k: () => moveRow(-1),
+    '/': () => document.querySelector('[data-search]')?.focus(),
+    '?': () => (help?.open ? help.close() : help?.showModal()),
+  };
+  if (!actions[event.key]) return;
+  event.preventDefault();
+  actions[event.key]();
+}
+
+for (const button of document.querySelectorAll('[data-theme-switch]')) {
+  button.hidden = false;
+  nameTheme(button);
+  button.addEventListener('click', nextTheme);
+}
+for (const button of document.querySelectorAll('[data-copy], [data-copy-from]')) {
+  button.hidden = false;
+  button.addEventListener('click', () => copy(button));
+}
+for (const button of document.querySelectorAll('[data-shortcuts]')) {
+  button.hidden = false;
+  button.addEventListener('click', () => document.getElementById('shortcuts')?.showModal());
+}
+for (const form of document.querySelectorAll('[data-filters]')) setUpFilters(form);
+document.addEventListener('keydown', onKey);

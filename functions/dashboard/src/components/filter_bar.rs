@@ -1,0 +1,129 @@
+//! The filters of a list: a plain form that asks for the same page with other
+//! parameters, and a chip for everything that narrows the list at the moment.
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+
+use crate::address::Address;
+use crate::filters;
+
+/// A value one can choose.
+pub(crate) struct Choice {
+    /// As the address has it.
+    pub value: String,
+    /// As people read it.
+    pub label: String,
+}
+
+impl Choice {
+    /// A value that reads as something else.
+    pub(crate) fn new(value: impl Into<String>, label: impl Into<String>) -> Self {
+        Self { value: value.into(), label: label.into() }
+    }
+}
+
+impl From<String> for Choice {
+    fn from(value: String) -> Self {
+        Self { label: value.clone(), value }
+    }
+}
+
+/// A field of the form.
+enum Field {
+    /// Free text.
+    Search { name: &'static str, label: &'static str, value: String },
+    /// One of several values; the first line is "any".
+    Select { name: &'static str, label: &'static str, any: &'static str, choices: Vec<Choice>, chosen: Option<String> },
+}
+
+/// Something that narrows the list, and the address without it.
+struct Chip {
+    label: &'static str,
+    value: String,
+    without: String,
+}
+
+/// Inputs of `components/filter_bar.html`.
+#[derive(Template)]
+#[template(path = "components/filter_bar.html")]
+pub(crate) struct FilterBar {
+    action: String,
+    carried: Vec<(String, String)>,
+    fields: Vec<Field>,
+    chips: Vec<Chip>,
+    clear: String,
+    address: Address,
+}
+
+impl HtmlSafe for FilterBar {}
+
+impl FilterBar {
+    /// The bar of the list at an address; parameters named in `carried` are
+    /// not filters and stay as they are.
+    pub(crate) fn new(address: &Address, carried: &[&str]) -> Self {
+        Self {
+            action: address.path().to_owned(),
+            carried: address.pairs_named(carried),
+            fields: Vec::new(),
+            chips: Vec::new(),
+            clear: address.with_only(carried),
+            address: address.clone(),
+        }
+    }
+
+    /// A field for free text.
+    pub(crate) fn search(mut self, name: &'static str, label: &'static str, value: Option<&String>) -> Self {
+        if let Some(value) = value {
+            self.chip(name, "Text", value, value);
+        }
+        self.fields.push(Field::Search { name, label, value: value.cloned().unwrap_or_default() });
+        self
+    }
+
+    /// A field with values to choose from, left out when there is nothing to
+    /// choose. Values given by hand in the address show as chips as well.
+    pub(crate) fn select(
+        mut self,
+        name: &'static str,
+        label: &'static str,
+        any: &'static str,
+        choices: impl IntoIterator<Item = Choice>,
+        chosen: &[String],
+    ) -> Self {
+        let choices: Vec<Choice> = choices.into_iter().collect();
+        for value in chosen {
+            let reads = choices.iter().find(|choice| choice.value == *value).map_or(value, |choice| &choice.label);
+            self.chip(name, label, value, &reads.clone());
+        }
+        let only = if let [one] = chosen { Some(one.clone()) } else { None };
+        if choices.len() > 1 || only.is_some() {
+            self.fields.push(Field::Select { name, label, any, choices, chosen: only });
+        }
+        self
+    }
+
+    /// A chip for a filter that has no field of its own.
+    pub(crate) fn chip_only(mut self, name: &'static str, label: &'static str, value: Option<&String>) -> Self {
+        if let Some(value) = value {
+            self.chip(name, label, value, value);
+        }
+        self
+    }
+
+    /// A choice that is not a filter: the order of the list. No chip.
+    pub(crate) fn order(mut self, choices: impl IntoIterator<Item = Choice>, chosen: &str) -> Self {
+        self.fields.push(Field::Select {
+            name: "sort",
+            label: "Order",
+            any: "",
+            choices: choices.into_iter().collect(),
+            chosen: Some(chosen.to_owned()),
+        });
+        self
+    }
+
+    fn chip(&mut self, name: &str, label: &'static str, value: &str, reads: &str) {
+        let without = self.address.without_value(name, value);
+        self.chips.push(Chip { label, value: reads.to_owned(), without });
+    }
+}

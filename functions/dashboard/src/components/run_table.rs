@@ -1,0 +1,61 @@
+//! Runs as a table, newest first; on a narrow page each row is a card.
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+use callboard_domain::time::Timestamp;
+use callboard_query::shapes::RunItem;
+
+use crate::components::OutcomeBar;
+use crate::components::outcome_bar::counts;
+use crate::filters;
+use crate::outcome::Tone;
+
+/// A run with what its row draws.
+pub(crate) struct Row {
+    run: RunItem,
+    bar: OutcomeBar,
+    troubles: Vec<(Tone, i64)>,
+}
+
+/// Inputs of `components/run_table.html`.
+#[derive(Template)]
+#[template(path = "components/run_table.html")]
+pub(crate) struct RunTable {
+    rows: Vec<Row>,
+    with_project: bool,
+    now: Timestamp,
+}
+
+impl HtmlSafe for RunTable {}
+
+impl RunTable {
+    /// A table of runs; `with_project` names the project of each.
+    pub(crate) fn new(runs: Vec<RunItem>, with_project: bool, now: Timestamp) -> Self {
+        let rows = runs.into_iter().map(|run| Row {
+            bar: OutcomeBar::of(&run.brief.totals),
+            troubles: counts(&run.brief.totals)
+                .into_iter()
+                .filter(|(tone, _)| !matches!(tone, Tone::Passed | Tone::Skipped))
+                .collect(),
+            run,
+        });
+        Self { rows: rows.collect(), with_project, now }
+    }
+
+    /// Whether there is nothing to show.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+/// What a run is called: its label, else what was committed, else its number.
+pub(crate) fn name_of(run: &RunItem) -> String {
+    let first_line = |text: &String| text.lines().next().unwrap_or_default().trim().to_owned();
+    run.brief
+        .label
+        .as_ref()
+        .or(run.commit_message.as_ref())
+        .map(first_line)
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| format!("Run {}", run.brief.id))
+}

@@ -1,0 +1,113 @@
+//! What templates may do with a value: `{{ run.duration|duration }}`. Askama
+//! looks filters up in the module of this name. Anything that is HTML says so
+//! by its type; everything else is escaped.
+
+use askama::filters::HtmlSafeOutput;
+use askama::{Result, Values};
+use callboard_domain::time::{Day, Timestamp};
+
+use crate::assets::Asset;
+use crate::components::{Badge, Mark, PathText};
+use crate::outcome::Toned;
+use crate::text::{self, AnsiHtml, InlineCode};
+
+/// `1.3 s`.
+#[askama::filter_fn]
+pub(crate) fn duration(ms: &i64, _: &dyn Values) -> Result<String> {
+    Ok(text::duration(*ms))
+}
+
+/// `3.1 MB`.
+#[askama::filter_fn]
+pub(crate) fn size(bytes: &i64, _: &dyn Values) -> Result<String> {
+    Ok(text::size(*bytes))
+}
+
+/// `12 345`.
+#[askama::filter_fn]
+pub(crate) fn grouped(number: &i64, _: &dyn Values) -> Result<String> {
+    Ok(text::grouped(*number))
+}
+
+/// `98.5 %`.
+#[askama::filter_fn]
+pub(crate) fn percent(rate: &f64, _: &dyn Values) -> Result<String> {
+    Ok(text::percent(*rate))
+}
+
+/// `1 run`, `3 runs`: the noun in its number, with the number.
+#[askama::filter_fn]
+pub(crate) fn counted(number: &i64, _: &dyn Values, noun: &str) -> Result<String> {
+    let plural = if *number == 1 { "" } else { "s" };
+    Ok(format!("{}\u{a0}{noun}{plural}", text::grouped(*number)))
+}
+
+/// A moment, relative, with the exact one on hover.
+#[askama::filter_fn]
+pub(crate) fn ago(at: &Timestamp, _: &dyn Values, now: &Timestamp) -> Result<HtmlSafeOutput<String>> {
+    let (iso, exact, relative) = (at.to_iso(), text::date_and_time(*at), text::relative(*at, *now));
+    Ok(HtmlSafeOutput(format!("<time datetime=\"{iso}\" title=\"{exact}\">{relative}</time>")))
+}
+
+/// A moment, exactly.
+#[askama::filter_fn]
+pub(crate) fn exact(at: &Timestamp, _: &dyn Values) -> Result<String> {
+    Ok(text::date_and_time(*at))
+}
+
+/// A day, `Fri 20 Nov`.
+#[askama::filter_fn]
+pub(crate) fn day(day: &Day, _: &dyn Values) -> Result<String> {
+    Ok(text::day_of(*day))
+}
+
+/// A path whose folder shrinks where there is no room.
+#[askama::filter_fn]
+pub(crate) fn path<'p>(path: &'p str, _: &dyn Values) -> Result<PathText<'p>> {
+    Ok(PathText::new(path))
+}
+
+/// Terminal text with its colours.
+#[askama::filter_fn]
+pub(crate) fn ansi<'t>(text: &'t str, _: &dyn Values) -> Result<AnsiHtml<'t>> {
+    Ok(AnsiHtml(text))
+}
+
+/// A sentence in which backticks mark code.
+#[askama::filter_fn]
+pub(crate) fn inline_code<'t>(text: &'t str, _: &dyn Values) -> Result<InlineCode<'t>> {
+    Ok(InlineCode(text))
+}
+
+/// An icon of `assets/icons.svg`; decoration, so nothing is read out.
+#[askama::filter_fn]
+pub(crate) fn icon(name: &str, _: &dyn Values) -> Result<HtmlSafeOutput<String>> {
+    let icons = Asset::Icons.url();
+    Ok(HtmlSafeOutput(format!(
+        "<svg class=\"icon\" aria-hidden=\"true\"><use href=\"{icons}#{name}\"/></svg>"
+    )))
+}
+
+/// The glyph of a result; its word is read out.
+#[askama::filter_fn]
+pub(crate) fn mark<T: Toned + ?Sized>(result: &T, _: &dyn Values) -> Result<Mark> {
+    Ok(Mark::of(result))
+}
+
+/// The glyph and the word of a result.
+#[askama::filter_fn]
+pub(crate) fn badge<T: Toned + ?Sized>(result: &T, _: &dyn Values) -> Result<Badge> {
+    Ok(Badge::of(result))
+}
+
+/// The first seven digits of a commit.
+#[askama::filter_fn]
+pub(crate) fn short_commit(commit: &str, _: &dyn Values) -> Result<String> {
+    Ok(commit.chars().take(7).collect())
+}
+
+/// A text as the value of a parameter of an address.
+#[askama::filter_fn]
+pub(crate) fn parameter(value: &str, _: &dyn Values) -> Result<String> {
+    Ok(url::form_urlencoded::byte_serialize(value.as_bytes()).collect())
+}

@@ -1,0 +1,131 @@
+//! Evidence as the page shows it: source with its failing line, console
+//! entries with their weight, and the command that runs the test again.
+
+use callboard_domain::evidence::{ConsoleEntry, Evidence};
+use callboard_query::shapes::ExecutionItem;
+
+/// A line of source.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SourceLine {
+    /// Line number, as the client counted.
+    pub number: String,
+    /// The line itself.
+    pub text: String,
+    /// Whether the test failed here.
+    pub is_failing: bool,
+}
+
+/// Reads source that a client numbered: two characters of marker, the number,
+/// a bar, the line. Lines of another form are kept as they are.
+pub(crate) fn source_lines(text: &str) -> Vec<SourceLine> {
+    text.lines().map(source_line).collect()
+}
+
+fn source_line(line: &str) -> SourceLine {
+    let numbered = line.split_once('|').and_then(|(head, text)| {
+        let number = head.trim_start_matches(['>', '*']).trim();
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| (head.starts_with('>'), number, text.strip_prefix(' ').unwrap_or(text)))
+    });
+    match numbered {
+        Some((is_failing, number, text)) => {
+            SourceLine { number: number.to_owned(), text: text.to_owned(), is_failing }
+        }
+        None => SourceLine { number: String::new(), text: line.to_owned(), is_failing: false },
+    }
+}
+
+/// Source around one frame of the stack.
+pub(crate) struct Frame {
+    /// `file:line`.
+    pub place: String,
+    /// Its lines.
+    pub lines: Vec<SourceLine>,
+}
+
+/// The frames of the stack inside of the project, innermost first. The first
+/// one is left out when it is the test's own source, which has its place.
+pub(crate) fn frames(evidence: &Evidence) -> Vec<Frame> {
+    let shown = evidence.test_source_frames.iter().map(|frame| Frame {
+        place: frame.line.map_or_else(|| frame.file.clone(), |line| format!("{}:{line}", frame.file)),
+        lines: source_lines(&frame.snippet),
+    });
+    shown.collect()
+}
+
+/// A console entry with its look.
+pub(crate) struct ConsoleRow {
+    /// Class of its weight: `failed`, `flaky` or `quiet`.
+    pub weight: &'static str,
+    /// The word the browser gave it.
+    pub kind: String,
+    /// What was written.
+    pub text: String,
+    /// Where in the page.
+    pub location: Option<String>,
+}
+
+/// Console entries in their order.
+pub(crate) fn console(entries: &[ConsoleEntry]) -> Vec<ConsoleRow> {
+    let row = |entry: &ConsoleEntry| ConsoleRow {
+        weight: match entry.kind.as_str() {
+            "error" | "pageerror" | "assert" => "failed",
+            "warning" | "warn" => "flaky",
+            _ => "quiet",
+        },
+        kind: entry.kind.clone(),
+        text: entry.text.clone(),
+        location: entry.location.clone(),
+    };
+    entries.iter().map(row).collect()
+}
+
+/// Arguments that make `playwright test` run exactly this test again, quoted
+/// for a POSIX shell.
+pub(crate) fn arguments_of(item: &ExecutionItem) -> Vec<String> {
+    let place = item.line.map_or_else(|| item.file_path.clone(), |line| format!("{}:{line}", item.file_path));
+    let mut arguments = vec![quoted(&place)];
+    if !item.browser_project.is_empty() {
+        arguments.push(format!("--project={}", quoted(&item.browser_project)));
+    }
+    arguments
+}
+
+/// `project/engine` as one word when both are the same.
+pub(crate) fn once(label: &str) -> String {
+    match label.split_once('/') {
+        Some((project, engine)) if project == engine => engine.to_owned(),
+        _ => label.to_owned(),
+    }
+}
+
+fn quoted(argument: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-:@+".contains(char);
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        argument.to_owned()
+    } else {
+        format!("'{}'", argument.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbered_source_is_taken_apart_and_the_failing_line_found() {
+        let lines = source_lines(">   12 | await a || b;\n*    9 | test('x', () => {\nplain | text");
+        let as_tuples: Vec<_> = lines.iter().map(|l| (l.number.as_str(), l.text.as_str(), l.is_failing)).collect();
+        assert_eq!(
+            as_tuples,
+            [("12", "await a || b;", true), ("9", "test('x', () => {", false), ("", "plain | text", false)]
+        );
+    }
+
+    #[test]
+    fn arguments_survive_a_shell() {
+        assert_eq!(quoted("tests/a.spec.ts:7"), "tests/a.spec.ts:7");
+        assert_eq!(quoted("it's; rm"), "'it'\\''s; rm'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,176 @@
+//! `/test-run-cases/{id}`: one execution, diagnosis first.
+
+mod evidence;
+mod steps;
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::scope::Authorized;
+use callboard_domain::evidence::Evidence;
+use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
+use callboard_http::ApiError;
+use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
+use callboard_query::executions::{self, Parts, WantedAttempt};
+use callboard_query::shapes::{AttemptView, ExecutionDetail, FileItem, browser_label};
+use callboard_query::test_cases::{self, HistoryQuery};
+use callboard_query::resolve;
+
+use crate::components::Strip;
+use crate::filters;
+use crate::outcome::{Tone, Toned};
+use crate::shell::{Section, Shell};
+use crate::visit::{Visit, answer};
+
+/// Executions of the same test the strip shows.
+const HISTORY: usize = 30;
+/// Most attempts an address can name.
+const MAX_ATTEMPT: i64 = 10_000;
+
+/// The attempt that is asked for.
+#[derive(Debug)]
+pub(crate) struct Asked(WantedAttempt);
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        Ok(Self(WantedAttempt { retry: index(query, "retry")?, repetition: index(query, "repetition")? }))
+    }
+}
+
+fn index(query: &QueryReader, name: &str) -> Result<Option<u32>, ApiError> {
+    Ok(query.number(name, 0..=MAX_ATTEMPT)?.and_then(|index| u32::try_from(index).ok()))
+}
+
+/// One attempt, and the address at which its evidence is shown.
+struct AttemptLink {
+    attempt: AttemptView,
+    href: String,
+    is_shown: bool,
+}
+
+/// Inputs of `pages/execution.html`.
+#[derive(Template)]
+#[template(path = "pages/execution.html")]
+struct ExecutionPage {
+    shell: Shell,
+    tone: Tone,
+    verdict: Option<&'static str>,
+    browser: Option<String>,
+    /// Arguments of `playwright test`.
+    command: Vec<String>,
+    attempts: Vec<AttemptLink>,
+    evidence: Evidence,
+    source: Vec<evidence::SourceLine>,
+    frames: Vec<evidence::Frame>,
+    steps: Vec<steps::StepRow>,
+    console: Vec<evidence::ConsoleRow>,
+    screenshots: Vec<FileItem>,
+    videos: Vec<FileItem>,
+    others: Vec<FileItem>,
+    history: Strip,
+    history_count: usize,
+    detail: ExecutionDetail,
+}
+
+/// One execution.
+pub(crate) async fn execution(
+    visit: Visit,
+    Path(id): Path<ExecutionId>,
+    Query(Asked(wanted)): Query<Asked>,
+) -> Result<Response, ApiError> {
+    let project = resolve::execution(&visit.ctx, visit.scope(), id).await?;
+    let (detail, shown) = detail(&visit, project, id, wanted).await?;
+    let query = HistoryQuery::default();
+    let mut history =
+        test_cases::history(&visit.ctx, project, TestCaseId(detail.item.test_case_id), &query, HISTORY).await?.items;
+    history.reverse();
+    let item = &detail.item;
+    let shell = Shell::new(&visit, Section::Project(detail.project.id), format!("{} · {}", item.title, detail.project.name))
+        .await?
+        .under("Projects", "/projects")
+        .under(detail.project.name.as_str(), format!("/projects/{}", detail.project.id))
+        .under(format!("Run {}", detail.run.id), format!("/test-runs/{}", detail.run.id))
+        .here(item.title.as_str());
+    // Kept evidence has the shape it was written with; what cannot be read is as if it were not there.
+    let evidence: Evidence =
+        detail.evidence.clone().and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default();
+    let (screenshots, others): (Vec<_>, Vec<_>) =
+        detail.attachments.iter().cloned().partition(|file| file.kind == "screenshot");
+    let (videos, others) = others.into_iter().partition(|file| file.kind == "video");
+    answer(&ExecutionPage {
+        tone: item.tone(),
+        verdict: verdict(&detail),
+        browser: browser_label(item).map(|label| evidence::once(&label)),
+        command: evidence::arguments_of(item),
+        attempts: links(&detail, shown),
+        source: evidence::source_lines(evidence.test_source.as_deref().unwrap_or_default()),
+        frames: evidence::frames(&evidence),
+        steps: steps::rows(&evidence.steps),
+        console: evidence::console(&evidence.console_logs),
+        evidence,
+        screenshots,
+        videos,
+        others,
+        history: Strip::of_executions(&history, visit.now),
+        history_count: history.len(),
+        shell,
+        detail,
+    })
+}
+
+/// The execution with the evidence of the attempt people came for: the one
+/// asked for, else the deciding one, else, for a flaky test, the failed one.
+async fn detail(
+    visit: &Visit,
+    project: Authorized<ProjectId>,
+    id: ExecutionId,
+    wanted: WantedAttempt,
+) -> Result<(ExecutionDetail, Option<(u32, u32)>), ApiError> {
+    let detail = executions::detail(&visit.ctx, project, id, &Parts::All, wanted).await?;
+    let is_asked = wanted.retry.is_some() || wanted.repetition.is_some();
+    let shown = detail.attempts.iter().find(|attempt| {
+        if is_asked {
+            wanted.retry.is_none_or(|retry| retry == attempt.retry)
+                && wanted.repetition.is_none_or(|repetition| repetition == attempt.repetition)
+        } else {
+            attempt.deciding
+        }
+    });
+    let shown = shown.map(|attempt| (attempt.retry, attempt.repetition));
+    let failed = detail.attempts.iter().rev().find(|attempt| attempt.status.is_failing() && attempt.has_evidence);
+    match failed.map(|attempt| (attempt.retry, attempt.repetition)) {
+        Some((retry, repetition)) if detail.item.flaky && !is_asked => {
+            let wanted = WantedAttempt { retry: Some(retry), repetition: Some(repetition) };
+            let detail = executions::detail(&visit.ctx, project, id, &Parts::All, wanted).await?;
+            Ok((detail, Some((retry, repetition))))
+        }
+        _ => Ok((detail, shown)),
+    }
+}
+
+fn links(detail: &ExecutionDetail, shown: Option<(u32, u32)>) -> Vec<AttemptLink> {
+    let link = |attempt: &AttemptView| AttemptLink {
+        href: format!(
+            "/test-run-cases/{}?retry={}&repetition={}",
+            detail.item.id, attempt.retry, attempt.repetition
+        ),
+        is_shown: shown == Some((attempt.retry, attempt.repetition)),
+        attempt: attempt.clone(),
+    };
+    detail.attempts.iter().map(link).collect()
+}
+
+/// What is known about this result beyond itself, in one sentence.
+fn verdict(detail: &ExecutionDetail) -> Option<&'static str> {
+    let item = &detail.item;
+    if item.is_new_regression {
+        Some("New failure: this test passed the last time it ran.")
+    } else if item.is_new_flaky {
+        Some("Newly flaky: this test was stable the last time it ran.")
+    } else if item.is_fixed {
+        Some("Fixed: this test failed the last time it ran.")
+    } else if item.expected_failure {
+        Some("The test is marked as expected to fail.")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,85 @@
+//! `/`: is anything red?
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::ProjectId;
+use callboard_domain::time::Day;
+use callboard_http::ApiError;
+use callboard_query::runs::{self, RunQuery};
+use callboard_query::test_cases::LaneQuery;
+use callboard_query::{daily, projects};
+
+use super::project_table::{ProjectTable, Row};
+use crate::components::{RunTable, TREND_DAYS, Trend};
+use crate::filters;
+use crate::outcome::Tone;
+use crate::shell::{Section, Shell};
+use crate::visit::{Visit, answer};
+
+/// Projects the page looks at, most recently active first.
+const PROJECTS: usize = 12;
+/// Runs it lists.
+const RECENT_RUNS: usize = 10;
+
+/// Inputs of `pages/home.html`.
+#[derive(Template)]
+#[template(path = "pages/home.html")]
+struct HomePage {
+    shell: Shell,
+    headline: String,
+    standing: Tone,
+    projects: ProjectTable,
+    more_projects: bool,
+    active: RunTable,
+    recent: RunTable,
+    trend: Trend,
+}
+
+/// Inputs of `pages/welcome.html`: nothing has arrived yet.
+#[derive(Template)]
+#[template(path = "pages/welcome.html")]
+struct WelcomePage {
+    shell: Shell,
+    origin: String,
+}
+
+/// What is red, what is running, what ran lately.
+pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
+    let shell = Shell::new(&visit, Section::Home, "Home").await?.here("Home");
+    let overview = projects::overview(&visit.ctx, visit.scope(), None, None, PROJECTS).await?;
+    if overview.items.is_empty() {
+        return answer(&WelcomePage { shell, origin: visit.site.origin().to_string() });
+    }
+    let seen = overview.items.iter().map(|project| visit.caller.authorize(ProjectId(project.reference.id)));
+    let seen: Vec<Authorized<ProjectId>> = seen.collect::<Result<_, _>>()?;
+    let today = visit.now.day();
+    let days = daily::counts(&visit.ctx, &seen, &LaneQuery::default(), Day(today.0 - TREND_DAYS + 1)).await?;
+    let active = runs::active(&visit.ctx, visit.scope()).await?;
+    let recent = runs::list(&visit.ctx, visit.scope(), &RunQuery::default(), RECENT_RUNS).await?;
+    let mut rows: Vec<Row> = overview.items.into_iter().map(|each| Row::of_overview(each, visit.now)).collect();
+    // Red first; within each, the order of activity stays.
+    rows.sort_by_key(|row| !row.is_failing());
+    let failing = rows.iter().filter(|row| row.is_failing()).count();
+    answer(&HomePage {
+        headline: headline(failing, rows.len()),
+        standing: if failing > 0 { Tone::Failed } else { Tone::Passed },
+        projects: ProjectTable::new(rows, visit.now),
+        more_projects: overview.next.is_some(),
+        active: RunTable::new(active, true, visit.now),
+        recent: RunTable::new(recent.items, true, visit.now),
+        trend: Trend::new(days, today, |_| None),
+        shell,
+    })
+}
+
+/// The answer to the first question, as a sentence.
+fn headline(failing: usize, all: usize) -> String {
+    match (failing, all) {
+        (0, 1) => "Your project is passing".to_owned(),
+        (0, all) => format!("All {all} projects are passing"),
+        (1, 1) => "Your project is failing".to_owned(),
+        (1, all) => format!("1 of {all} projects is failing"),
+        (failing, all) => format!("{failing} of {all} projects are failing"),
+    }
+}

@@ -1,0 +1,19 @@
+//! One module per page: a handler that asks one or two questions, and the
+//! inputs of its template.
+
+mod execution;
+mod home;
+mod project;
+mod project_table;
+mod projects;
+mod run;
+mod settings;
+mod test_case;
+
+pub(crate) use execution::execution;
+pub(crate) use home::home;
+pub(crate) use project::project;
+pub(crate) use projects::projects;
+pub(crate) use run::run;
+pub(crate) use settings::settings;
+pub(crate) use test_case::test_case;

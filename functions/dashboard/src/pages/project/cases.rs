@@ -1,0 +1,139 @@
+//! The tests of a project: the catalogue with its numbers.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::RouteId;
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::ProjectId;
+use callboard_domain::test_state::TestCategory;
+use callboard_http::ApiError;
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{FromQuery, QueryReader};
+use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::projects;
+use callboard_query::shapes::{Facets, TestCaseItem};
+use callboard_query::test_cases::{self, CatalogueQuery, LaneQuery, Sort};
+use serde::Serialize;
+
+use super::Head;
+use crate::address::chosen;
+use crate::components::{Choice, FilterBar, Pager};
+use crate::filters;
+use crate::outcome::Tone;
+use crate::shell::Shell;
+use crate::visit::{Visit, answer};
+
+/// Tests per page.
+const SIZE: PageSize = PageSize { min: 1, default: 50, max: 100 };
+/// Values each filter offers.
+const FACETS: usize = 100;
+
+/// What is asked for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Asked {
+    text: Option<String>,
+    branch: Option<String>,
+    categories: Vec<&'static str>,
+    tags: Vec<String>,
+    owner: Option<String>,
+    sort: &'static str,
+    #[serde(skip)]
+    page: PageRequest,
+}
+
+/// The orders with their words in the address.
+const ORDERS: [(&str, &str, Sort); 4] = [
+    ("last-run", "Last run first", Sort::LastRun),
+    ("title", "By title", Sort::Title),
+    ("file", "By file", Sort::File),
+    ("runs", "Most runs first", Sort::TotalRuns),
+];
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let category = |text: &str| TestCategory::ALL.map(TestCategory::as_str).into_iter().find(|word| *word == text);
+        let sort = query.one_of("sort", |text| ORDERS.iter().map(|(word, ..)| *word).find(|word| *word == text))?;
+        Ok(Self {
+            text: query.text("q")?,
+            branch: chosen(query, "branch").into_iter().next(),
+            categories: query.any_of("result", category)?,
+            tags: chosen(query, "tag"),
+            owner: chosen(query, "owner").into_iter().next(),
+            sort: sort.unwrap_or(ORDERS[0].0),
+            page: query.page(SIZE)?,
+        })
+    }
+}
+
+impl Asked {
+    fn query(&self) -> CatalogueQuery {
+        let categories = TestCategory::ALL.into_iter().filter(|each| self.categories.contains(&each.as_str()));
+        let sort = ORDERS.iter().find(|(word, ..)| *word == self.sort).map(|(.., sort)| *sort);
+        CatalogueQuery {
+            lane: LaneQuery { branch: self.branch.clone(), environment: None },
+            text: self.text.clone(),
+            categories: categories.collect(),
+            tags: self.tags.clone(),
+            owner: self.owner.clone(),
+            sort: sort.unwrap_or_default(),
+            ..CatalogueQuery::default()
+        }
+    }
+
+    fn is_filtered(&self) -> bool {
+        self.text.is_some()
+            || self.branch.is_some()
+            || !self.categories.is_empty()
+            || !self.tags.is_empty()
+            || self.owner.is_some()
+    }
+
+    fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
+        let results = ["failed", "flaky", "interrupted", "skipped", "didnotrun", "passed"]
+            .map(|word| Choice::new(word, Tone::of_category(word).word()));
+        let categories: Vec<String> = self.categories.iter().map(|word| (*word).to_owned()).collect();
+        let one = |value: &Option<String>| value.iter().cloned().collect::<Vec<_>>();
+        FilterBar::new(&visit.address, &["tab", "sort"])
+            .search("q", "Search tests and files", self.text.as_ref())
+            .select("result", "Result", "Any result", results, &categories)
+            .select("branch", "Branch", "All branches", facets.branches.into_iter().map(|branch| branch.name.into()), &one(&self.branch))
+            .select("tag", "Tag", "Any tag", facets.tags.into_iter().map(Choice::from), &self.tags)
+            .select("owner", "Owner", "Any owner", facets.owners.into_iter().map(Choice::from), &one(&self.owner))
+            .order(ORDERS.map(|(word, label, _)| Choice::new(word, label)), self.sort)
+    }
+}
+
+/// Inputs of `pages/project_cases.html`.
+#[derive(Template)]
+#[template(path = "pages/project_cases.html")]
+struct CasesTab {
+    shell: Shell,
+    head: Head,
+    filters: FilterBar,
+    cases: Vec<TestCaseItem>,
+    pager: Pager,
+    is_filtered: bool,
+}
+
+/// The second tab of a project.
+pub(super) async fn tab(
+    visit: Visit,
+    project: Authorized<ProjectId>,
+    head: Head,
+    shell: Shell,
+    asked: Asked,
+) -> Result<Response, ApiError> {
+    let cursors = CursorScope::new(RouteId::ProjectPage, &("cases", &asked))?;
+    let query = CatalogueQuery { after: cursors.decode(asked.page.cursor.as_deref())?, ..asked.query() };
+    let found = test_cases::list(&visit.ctx, project, &query, asked.page.limit as usize).await?;
+    let found = cursors.page(found)?;
+    let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    answer(&CasesTab {
+        filters: asked.bar(&visit, facets),
+        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        cases: found.items,
+        is_filtered: asked.is_filtered(),
+        shell,
+        head,
+    })
+}

@@ -1,0 +1,61 @@
+//! `/projects/{id}`: one project, its runs and its tests.
+
+mod cases;
+mod runs;
+
+use axum::response::Response;
+use callboard_domain::ids::ProjectId;
+use callboard_http::ApiError;
+use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
+use callboard_query::{projects, resolve};
+use callboard_query::shapes::Project;
+
+use crate::shell::{Section, Shell};
+use crate::visit::Visit;
+
+/// The tab that is asked for, with its filters.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// `?tab=runs`, the first one.
+    Runs(runs::Asked),
+    /// `?tab=cases`.
+    Cases(cases::Asked),
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let wants_cases = query.one_of("tab", |text| match text {
+            "runs" => Some(false),
+            "cases" => Some(true),
+            _ => None,
+        })?;
+        Ok(if wants_cases.unwrap_or_default() {
+            Self::Cases(cases::Asked::from_query(query)?)
+        } else {
+            Self::Runs(runs::Asked::from_query(query)?)
+        })
+    }
+}
+
+/// What both tabs of the project show above themselves.
+struct Head {
+    project: Project,
+    tab: &'static str,
+}
+
+/// One project.
+pub(crate) async fn project(
+    visit: Visit,
+    Path(id): Path<ProjectId>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, ApiError> {
+    let authorized = resolve::project(&visit.ctx, visit.scope(), id).await?;
+    let project = projects::get(&visit.ctx, authorized).await?;
+    let name = project.reference.name.clone();
+    let shell = Shell::new(&visit, Section::Project(id.get()), name.as_str()).await?;
+    let shell = shell.under("Projects", "/projects").here(name);
+    match asked {
+        Asked::Runs(asked) => runs::tab(visit, authorized, Head { project, tab: "runs" }, shell, asked).await,
+        Asked::Cases(asked) => cases::tab(visit, authorized, Head { project, tab: "cases" }, shell, asked).await,
+    }
+}

@@ -1,0 +1,150 @@
+//! The runs of a project, with the trend of the last 30 days.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::RouteId;
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::ProjectId;
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::{Day, Timestamp};
+use callboard_http::ApiError;
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{FromQuery, QueryReader};
+use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::runs::{self, RunQuery};
+use callboard_query::shapes::Facets;
+use callboard_query::test_cases::LaneQuery;
+use callboard_query::{daily, projects};
+use serde::Serialize;
+
+use super::Head;
+use crate::address::chosen;
+use crate::components::{Choice, FilterBar, Pager, RunTable, TREND_DAYS, Trend};
+use crate::filters;
+use crate::outcome::Toned;
+use crate::shell::Shell;
+use crate::visit::{Visit, answer};
+
+/// Runs per page.
+const SIZE: PageSize = PageSize { min: 1, default: 30, max: 100 };
+/// Values each filter offers.
+const FACETS: usize = 100;
+const DAY_MS: i64 = 86_400_000;
+
+/// What is asked for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Asked {
+    branches: Vec<String>,
+    environments: Vec<String>,
+    statuses: Vec<RunStatus>,
+    day: Option<Day>,
+    full_runs: Option<bool>,
+    #[serde(skip)]
+    page: PageRequest,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let full_runs = query.one_of("suite", |text| match text {
+            "full" => Some(true),
+            "partial" => Some(false),
+            _ => None,
+        })?;
+        Ok(Self {
+            branches: chosen(query, "branch"),
+            environments: chosen(query, "environment"),
+            statuses: query.any_of("status", RunStatus::parse)?,
+            day: query.one_of("day", Day::parse)?,
+            full_runs,
+            page: query.page(SIZE)?,
+        })
+    }
+}
+
+impl Asked {
+    fn is_filtered(&self) -> bool {
+        !self.branches.is_empty()
+            || !self.environments.is_empty()
+            || !self.statuses.is_empty()
+            || self.day.is_some()
+            || self.full_runs.is_some()
+    }
+
+    fn query(&self, project: ProjectId, after: Option<(i64, i64)>) -> RunQuery {
+        RunQuery {
+            projects: vec![project],
+            branches: self.branches.clone(),
+            environments: self.environments.clone(),
+            statuses: self.statuses.clone(),
+            from: self.day.map(Day::start),
+            before: self.day.map(|day| Timestamp(day.start().millis() + DAY_MS)),
+            full_runs: self.full_runs,
+            after,
+            ..RunQuery::default()
+        }
+    }
+
+    fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
+        let statuses = [RunStatus::Passed, RunStatus::Failed, RunStatus::TimedOut, RunStatus::Interrupted]
+            .map(|status| Choice::new(status.as_str(), status.tone().word()));
+        let asked: Vec<String> = self.statuses.iter().map(|status| status.as_str().to_owned()).collect();
+        let suites = [Choice::new("full", "Full runs"), Choice::new("partial", "Partial runs")];
+        let suite = self.full_runs.map(|full| if full { "full" } else { "partial" }.to_owned());
+        FilterBar::new(&visit.address, &["tab"])
+            .select("branch", "Branch", "All branches", facets.branches.into_iter().map(|branch| branch.name.into()), &self.branches)
+            .select("status", "Status", "Any status", statuses, &asked)
+            .select("environment", "Environment", "All environments", facets.environments.into_iter().map(Choice::from), &self.environments)
+            .select("suite", "Suite", "Full and partial runs", suites, suite.as_slice())
+            .chip_only("day", "Day", self.day.map(Day::to_iso).as_ref())
+    }
+}
+
+/// Inputs of `pages/project_runs.html`.
+#[derive(Template)]
+#[template(path = "pages/project_runs.html")]
+struct RunsTab {
+    shell: Shell,
+    head: Head,
+    trend: Trend,
+    filters: FilterBar,
+    runs: RunTable,
+    pager: Pager,
+    is_filtered: bool,
+    origin: String,
+}
+
+/// The first tab of a project.
+pub(super) async fn tab(
+    visit: Visit,
+    project: Authorized<ProjectId>,
+    head: Head,
+    shell: Shell,
+    asked: Asked,
+) -> Result<Response, ApiError> {
+    let cursors = CursorScope::new(RouteId::ProjectPage, &("runs", &asked))?;
+    let query = asked.query(project.get(), cursors.decode(asked.page.cursor.as_deref())?);
+    let found = runs::list(&visit.ctx, visit.scope(), &query, asked.page.limit as usize).await?;
+    let found = cursors.page(found)?;
+    let today = visit.now.day();
+    let lane = LaneQuery {
+        branch: only(&asked.branches),
+        environment: only(&asked.environments),
+    };
+    let days = daily::counts(&visit.ctx, &[project], &lane, Day(today.0 - TREND_DAYS + 1)).await?;
+    let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    answer(&RunsTab {
+        trend: Trend::new(days, today, |day| Some(visit.address.with("day", &day.to_iso()))),
+        filters: asked.bar(&visit, facets),
+        runs: RunTable::new(found.items, false, visit.now),
+        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        is_filtered: asked.is_filtered(),
+        origin: visit.site.origin().to_string(),
+        shell,
+        head,
+    })
+}
+
+/// The one value of a filter; the daily counts know one branch or all of them.
+fn only(values: &[String]) -> Option<String> {
+    if let [one] = values { Some(one.clone()) } else { None }
+}

@@ -1,0 +1,87 @@
+//! `/projects`: all projects.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::RouteId;
+use callboard_domain::ids::ProjectId;
+use callboard_http::ApiError;
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{FromQuery, Query, QueryReader};
+use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::projects::{self, Sort};
+use callboard_query::runs::{self, RunQuery};
+use callboard_query::shapes::RunBrief;
+use serde::Serialize;
+
+use super::project_table::{ProjectTable, Row};
+use crate::components::{Choice, FilterBar, Pager};
+use crate::filters;
+use crate::shell::{Section, Shell};
+use crate::visit::{Visit, answer};
+
+/// Projects per page.
+const SIZE: PageSize = PageSize { min: 1, default: 25, max: 50 };
+/// Runs each strip shows.
+const RECENT_RUNS: usize = 20;
+
+/// What is asked for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Asked {
+    text: Option<String>,
+    sort: Sort,
+    #[serde(skip)]
+    page: PageRequest,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let sort = query.one_of("sort", |text| match text {
+            "updated" => Some(Sort::Updated),
+            "name" => Some(Sort::Name),
+            _ => None,
+        })?;
+        Ok(Self { text: query.text("q")?, sort: sort.unwrap_or_default(), page: query.page(SIZE)? })
+    }
+}
+
+/// Inputs of `pages/projects.html`.
+#[derive(Template)]
+#[template(path = "pages/projects.html")]
+struct ProjectsPage {
+    shell: Shell,
+    filters: FilterBar,
+    projects: ProjectTable,
+    pager: Pager,
+    is_filtered: bool,
+}
+
+/// All projects of the person who looks.
+pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
+    let cursors = CursorScope::new(RouteId::ProjectsPage, &asked)?;
+    let after = cursors.decode(asked.page.cursor.as_deref())?;
+    let limit = asked.page.limit as usize;
+    let found = projects::list(&visit.ctx, visit.scope(), asked.text.as_deref(), asked.sort, after, limit).await?;
+    let found = cursors.page(found)?;
+    let mut rows = Vec::with_capacity(found.items.len());
+    for project in found.items {
+        let recent = recent_runs(&visit, ProjectId(project.reference.id)).await?;
+        rows.push(Row::of_project(project, recent, visit.now));
+    }
+    let orders = [Choice::new("updated", "Most recently active"), Choice::new("name", "By name")];
+    answer(&ProjectsPage {
+        shell: Shell::new(&visit, Section::Projects, "Projects").await?.under("Home", "/").here("Projects"),
+        filters: FilterBar::new(&visit.address, &["sort"])
+            .search("q", "Search projects", asked.text.as_ref())
+            .order(orders, if asked.sort == Sort::Name { "name" } else { "updated" }),
+        projects: ProjectTable::new(rows, visit.now),
+        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        is_filtered: asked.text.is_some(),
+    })
+}
+
+/// Newest first.
+async fn recent_runs(visit: &Visit, project: ProjectId) -> Result<Vec<RunBrief>, ApiError> {
+    let query = RunQuery { projects: vec![project], ..RunQuery::default() };
+    let runs = runs::list(&visit.ctx, visit.scope(), &query, RECENT_RUNS).await?;
+    Ok(runs.items.into_iter().map(|run| run.brief).collect())
+}

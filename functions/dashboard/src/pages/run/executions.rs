@@ -1,0 +1,212 @@
+//! The executions of a run: trouble first, or by file, duration or start.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_http::ApiError;
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{FromQuery, QueryReader};
+use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::executions::{self, ExecutionQuery, OutcomeGroup, Sort};
+use callboard_query::shapes::ExecutionItem;
+use serde::Serialize;
+
+use super::{Head, facts};
+use crate::address::chosen;
+use crate::components::{Choice, FilterBar, Pager};
+use crate::filters;
+use crate::outcome::{Tone, Toned};
+use crate::shell::Shell;
+use crate::visit::{Visit, answer};
+
+/// Executions per page.
+const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
+
+/// The orders with their words in the address.
+const ORDERS: [(&str, &str, Sort); 4] = [
+    ("trouble", "Trouble first", Sort::Trouble),
+    ("file", "By file", Sort::File),
+    ("duration", "Longest first", Sort::Duration),
+    ("started", "In order of start", Sort::StartedAt),
+];
+/// Outcomes one can ask for.
+const OUTCOMES: [(&str, &str); 6] = [
+    ("failing", "Failed"),
+    ("flaky", "Flaky"),
+    ("interrupted", "Interrupted"),
+    ("didnotrun", "Did not run"),
+    ("skipped", "Skipped"),
+    ("passed", "Passed"),
+];
+/// What changed against the run before.
+const CHANGES: [(&str, &str); 3] =
+    [("regression", "New failures"), ("flaky", "Newly flaky"), ("fixed", "Fixed")];
+
+/// What is asked for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Asked {
+    text: Option<String>,
+    outcomes: Vec<&'static str>,
+    changes: Vec<&'static str>,
+    browser: Option<String>,
+    file: Option<String>,
+    sort: &'static str,
+    #[serde(skip)]
+    page: PageRequest,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let sort = query.one_of("sort", |text| ORDERS.iter().map(|(word, ..)| *word).find(|word| *word == text))?;
+        Ok(Self {
+            text: query.text("q")?,
+            outcomes: query.any_of("outcome", |text| known(&OUTCOMES, text))?,
+            changes: query.any_of("change", |text| known(&CHANGES, text))?,
+            browser: chosen(query, "browser").into_iter().next(),
+            file: chosen(query, "file").into_iter().next(),
+            sort: sort.unwrap_or(ORDERS[0].0),
+            page: query.page(SIZE)?,
+        })
+    }
+}
+
+fn known(vocabulary: &[(&'static str, &str)], text: &str) -> Option<&'static str> {
+    vocabulary.iter().map(|(word, _)| *word).find(|word| *word == text)
+}
+
+impl Asked {
+    fn order(&self) -> Sort {
+        ORDERS.iter().find(|(word, ..)| *word == self.sort).map(|(.., sort)| *sort).unwrap_or_default()
+    }
+
+    fn is_filtered(&self) -> bool {
+        self.text.is_some()
+            || !self.outcomes.is_empty()
+            || !self.changes.is_empty()
+            || self.browser.is_some()
+            || self.file.is_some()
+    }
+
+    fn asks_for(&self, change: &str) -> Option<bool> {
+        self.changes.contains(&change).then_some(true)
+    }
+
+    fn query(&self) -> ExecutionQuery {
+        ExecutionQuery {
+            text: self.text.clone(),
+            outcomes: self.outcomes.iter().filter_map(|word| OutcomeGroup::parse(word)).collect(),
+            browser: self.browser.clone(),
+            file: self.file.clone(),
+            new_regression: self.asks_for("regression"),
+            new_flaky: self.asks_for("flaky"),
+            fixed: self.asks_for("fixed"),
+            sort: self.order(),
+            ..ExecutionQuery::default()
+        }
+    }
+
+    fn bar(&self, visit: &Visit, browsers: &[String]) -> FilterBar {
+        let words = |list: &[&'static str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let choices = |list: &'static [(&str, &str)]| list.iter().map(|(word, label)| Choice::new(*word, *label));
+        let browser: Vec<String> = self.browser.iter().cloned().collect();
+        FilterBar::new(&visit.address, &["tab", "sort"])
+            .search("q", "Search tests and files", self.text.as_ref())
+            .select("outcome", "Outcome", "Any outcome", choices(&OUTCOMES), &words(&self.outcomes))
+            .select("change", "Change", "Changed or not", choices(&CHANGES), &words(&self.changes))
+            .select("browser", "Browser", "All browsers", browsers.iter().cloned().map(Choice::from), &browser)
+            .chip_only("file", "File", self.file.as_ref())
+            .order(ORDERS.map(|(word, label, _)| Choice::new(word, label)), self.sort)
+    }
+}
+
+/// Executions under one heading.
+struct Group {
+    tone: Option<Tone>,
+    heading: String,
+    /// How many there are in the whole run, where that is known.
+    count: Option<i64>,
+    rows: Vec<ExecutionItem>,
+}
+
+/// Inputs of `pages/run_executions.html`.
+#[derive(Template)]
+#[template(path = "pages/run_executions.html")]
+struct ExecutionsTab {
+    shell: Shell,
+    head: Head,
+    global_errors: Vec<String>,
+    filters: FilterBar,
+    groups: Vec<Group>,
+    /// Whether the headings already say where a test is.
+    by_file: bool,
+    /// Whether any row has files to point at.
+    with_files: bool,
+    columns: usize,
+    pager: Pager,
+    is_filtered: bool,
+}
+
+/// The first tab of a run.
+pub(super) async fn tab(
+    visit: Visit,
+    project: Authorized<ProjectId>,
+    run: RunId,
+    head: Head,
+    shell: Shell,
+    asked: Asked,
+    cursors: CursorScope,
+) -> Result<Response, ApiError> {
+    let query = ExecutionQuery { after: cursors.decode(asked.page.cursor.as_deref())?, ..asked.query() };
+    let found = executions::list(&visit.ctx, project, run, &query, asked.page.limit as usize).await?;
+    let found = cursors.page(found)?;
+    let with_files = found.items.iter().any(|row| row.counts.traces + row.counts.attachments > 0);
+    let mut groups = grouped(found.items, asked.order());
+    if !asked.is_filtered() {
+        count(&mut groups, &head);
+    }
+    answer(&ExecutionsTab {
+        global_errors: facts::global_errors(&head.run.metadata),
+        filters: asked.bar(&visit, &head.run.item.browsers),
+        groups,
+        with_files,
+        columns: 4 + usize::from(asked.order() != Sort::File) + usize::from(with_files),
+        by_file: asked.order() == Sort::File,
+        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        is_filtered: asked.is_filtered(),
+        shell,
+        head,
+    })
+}
+
+/// Puts a heading wherever what the list is ordered by changes.
+fn grouped(rows: Vec<ExecutionItem>, sort: Sort) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for row in rows {
+        let (tone, heading) = match sort {
+            Sort::Trouble => {
+                // Timed out tests are sorted among the failed ones.
+                let tone = match row.tone() {
+                    Tone::TimedOut => Tone::Failed,
+                    tone => tone,
+                };
+                (Some(tone), tone.word().to_owned())
+            }
+            Sort::File => (None, row.file_path.clone()),
+            Sort::Id | Sort::Newest | Sort::Duration | Sort::StartedAt => (None, String::new()),
+        };
+        match groups.last_mut() {
+            Some(group) if group.heading == heading => group.rows.push(row),
+            _ => groups.push(Group { tone, heading, count: None, rows: vec![row] }),
+        }
+    }
+    groups
+}
+
+/// Headings of outcomes say how many there are; a page may show only some.
+fn count(groups: &mut [Group], head: &Head) {
+    for group in groups {
+        let counted = head.counts.iter().find(|outcome| Some(outcome.tone) == group.tone);
+        group.count = counted.map(|outcome| outcome.count);
+    }
+}

@@ -1,0 +1,172 @@
+//! What the client told about a run, flattened into rows people can read.
+//! Clients send what they like, so depth and number of rows are bounded; the
+//! whole of it is on the page as well.
+
+use serde_json::Value;
+
+/// Rows shown per group.
+const MAX_ROWS: usize = 60;
+/// Levels that become dotted names; deeper values are shown as JSON.
+const MAX_DEPTH: usize = 4;
+/// Shown elsewhere on the page.
+const ELSEWHERE: [&str; 1] = ["globalErrors"];
+
+/// Facts that belong together: one top-level entry of the metadata.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Its name.
+    pub name: String,
+    /// Its facts.
+    pub rows: Vec<Fact>,
+}
+
+/// One fact.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Fact {
+    /// Name inside the group; empty when the group is one value.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// Whether the value is an absolute http address.
+    pub is_link: bool,
+}
+
+/// The groups of a run's metadata. Plain values come first, together.
+pub(crate) fn groups(metadata: &Value) -> Vec<Group> {
+    let Value::Object(entries) = metadata else { return Vec::new() };
+    let mut plain = Group { name: "General".to_owned(), rows: Vec::new() };
+    let mut groups = Vec::new();
+    for (name, value) in entries.iter().filter(|(name, _)| !ELSEWHERE.contains(&name.as_str())) {
+        if let Value::Object(_) = value {
+            let mut group = Group { name: heading(name), rows: Vec::new() };
+            flatten(value, String::new(), 0, &mut group.rows);
+            groups.push(group);
+        } else {
+            flatten(value, name.clone(), 0, &mut plain.rows);
+        }
+    }
+    groups.insert(0, plain);
+    groups.retain(|group| !group.rows.is_empty());
+    groups
+}
+
+/// Errors outside of any test, such as a global setup that failed.
+pub(crate) fn global_errors(metadata: &Value) -> Vec<String> {
+    let errors = metadata.get("globalErrors").and_then(Value::as_array);
+    let texts = errors.into_iter().flatten().filter_map(Value::as_str);
+    texts.take(MAX_ROWS).map(str::to_owned).collect()
+}
+
+fn flatten(value: &Value, name: String, depth: usize, rows: &mut Vec<Fact>) {
+    if rows.len() >= MAX_ROWS {
+        return;
+    }
+    let dotted = |inner: &str| if name.is_empty() { inner.to_owned() } else { format!("{name}.{inner}") };
+    let text = match value {
+        Value::Null => return,
+        Value::Object(entries) if depth < MAX_DEPTH => {
+            for (inner, value) in entries {
+                flatten(value, dotted(inner), depth + 1, rows);
+            }
+            return;
+        }
+        Value::Array(items) if items.is_empty() => return,
+        Value::Array(items) if items.iter().all(|item| !item.is_object() && !item.is_array()) => {
+            items.iter().map(plain).collect::<Vec<_>>().join(", ")
+        }
+        Value::Array(items) if depth < MAX_DEPTH => {
+            for (index, item) in items.iter().enumerate() {
+                flatten(item, dotted(&(index + 1).to_string()), depth + 1, rows);
+            }
+            return;
+        }
+        other => plain(other),
+    };
+    let name = words(&name);
+    let is_link = text.starts_with("https://") || text.starts_with("http://");
+    rows.push(Fact { name, value: text, is_link });
+}
+
+/// Headings of the groups our own reporter sends; others read as they are.
+fn heading(name: &str) -> String {
+    match name {
+        "ci" => "CI".to_owned(),
+        "scm" => "Source control".to_owned(),
+        "host" => "Machine".to_owned(),
+        "playwrightConfig" => "Playwright configuration".to_owned(),
+        "performance" => "Durations of tests".to_owned(),
+        other => words(other),
+    }
+}
+
+/// `buildNumber` as `Build number`; dots become gaps.
+fn words(name: &str) -> String {
+    let mut words = String::with_capacity(name.len() + 4);
+    let mut before = ' ';
+    let mut chars = name.chars().peekable();
+    while let Some(char) = chars.next() {
+        let begins_word = char.is_uppercase() && before.is_lowercase();
+        let is_acronym = chars.peek().is_none_or(|next| next.is_uppercase());
+        match char {
+            '.' => words.push_str(" › "),
+            _ if words.is_empty() => words.extend(char.to_uppercase()),
+            _ if begins_word => {
+                words.push(' ');
+                if is_acronym {
+                    words.push(char);
+                } else {
+                    words.extend(char.to_lowercase());
+                }
+            }
+            _ => words.push(char),
+        }
+        before = char;
+    }
+    words
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nested_values_become_dotted_names_and_plain_ones_come_first() {
+        let found = groups(&json!({
+            "scm": { "branch": "main", "author": { "name": "Ada" }, "dirty": null },
+            "tags": ["nightly", "smoke"],
+            "globalErrors": ["shown elsewhere"],
+        }));
+        let named = |name: &str, value: &str| Fact { name: name.to_owned(), value: value.to_owned(), is_link: false };
+        assert_eq!(
+            found,
+            [
+                Group { name: "General".to_owned(), rows: vec![named("Tags", "nightly, smoke")] },
+                Group {
+                    name: "Source control".to_owned(),
+                    rows: vec![named("Author › name", "Ada"), named("Branch", "main")]
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn names_of_programs_become_words() {
+        assert_eq!(words("projects.1.testDir"), "Projects › 1 › test dir");
+        assert_eq!(words("buildURL"), "Build URL");
+    }
+
+    #[test]
+    fn a_client_that_sends_everything_does_not_fill_the_page() {
+        let many: Vec<Value> = (0..10_000).map(|index| json!({ "index": index })).collect();
+        assert_eq!(groups(&json!({ "many": { "list": many } }))[0].rows.len(), MAX_ROWS);
+    }
+}

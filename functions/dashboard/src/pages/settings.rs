@@ -1,0 +1,188 @@
+//! `/settings`: what runs here and how it was configured, read-only.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use callboard_domain::ingest::Caps;
+use callboard_http::config::registry::{self, Value, Variable};
+use callboard_http::config::Platform;
+use callboard_http::{ApiError, AppState, Config};
+use callboard_query::projects;
+use callboard_store::Backend;
+use callboard_store::projects::InstanceTotals;
+
+use crate::filters;
+use crate::shell::{Section, Shell};
+use crate::visit::{Visit, answer};
+
+/// A variable with the value in force.
+struct Setting {
+    variable: Variable,
+    value: String,
+    is_default: bool,
+}
+
+/// Inputs of `pages/settings.html`.
+#[derive(Template)]
+#[template(path = "pages/settings.html")]
+struct SettingsPage {
+    shell: Shell,
+    build: Option<&'static str>,
+    runtime: &'static str,
+    database: &'static str,
+    storage: &'static str,
+    schema_is_current: bool,
+    signing_in: &'static str,
+    totals: InstanceTotals,
+    warnings: Vec<String>,
+    settings: Vec<Setting>,
+}
+
+/// What runs here.
+pub(crate) async fn settings(State(state): State<AppState>, visit: Visit) -> Result<Response, ApiError> {
+    let shell = Shell::new(&visit, Section::Settings, "Settings").await?.under("Home", "/").here("Settings");
+    let config = state.config();
+    answer(&SettingsPage {
+        build: option_env!("CALLBOARD_BUILD_SHA"),
+        runtime: match config.platform {
+            Platform::Server => "One process",
+            Platform::Lambda => "Functions",
+        },
+        database: match state.store().backend() {
+            Backend::Sqlite => "SQLite",
+            Backend::Postgres => "PostgreSQL",
+        },
+        storage: storage_kind(&config.storage_url),
+        schema_is_current: state.schema_is_current().await?,
+        signing_in: if state.authenticator().is_enabled() {
+            "Required"
+        } else {
+            "Off: everyone who reaches this address is administrator"
+        },
+        totals: projects::instance_totals(&visit.ctx).await?,
+        warnings: config.warnings.clone(),
+        settings: in_force(config),
+        shell,
+    })
+}
+
+fn storage_kind(url: &str) -> &'static str {
+    match url.split(':').next() {
+        Some("s3") => "S3 bucket",
+        Some("gs") => "Google Cloud Storage bucket",
+        Some("az") => "Azure Blob container",
+        _ => "Local folder",
+    }
+}
+
+/// Every variable of the registry with its value. Secrets, and addresses that
+/// may hold one, only say whether they are set.
+fn in_force(config: &Config) -> Vec<Setting> {
+    let values = values(config);
+    let setting = |variable: Variable| {
+        let default = match variable.default {
+            Value::Unset => String::new(),
+            Value::Text(text) => text.to_owned(),
+            Value::Number(number) => number.to_string(),
+        };
+        let value = values.get(variable.name).cloned().unwrap_or_else(|| default.clone());
+        Setting { is_default: value == default, value, variable }
+    };
+    registry::variables().into_iter().map(setting).collect()
+}
+
+fn values(config: &Config) -> BTreeMap<&'static str, String> {
+    let lists = |list: Vec<String>| list.join(", ");
+    let origins = |list: &[callboard_auth::Origin]| lists(list.iter().map(ToString::to_string).collect());
+    let origin = |origin: &Option<callboard_auth::Origin>| origin.as_ref().map(ToString::to_string).unwrap_or_default();
+    let data_dir = config.data_dir.display().to_string();
+    let hidden = |is_set: bool| if is_set { "set, not shown" } else { "" }.to_owned();
+    let mut values = BTreeMap::from([
+        (registry::HOST.name, config.host.clone()),
+        (registry::PORT.name, config.port.to_string()),
+        (registry::DATABASE_URL.name, hidden(!config.database_url.contains(&data_dir))),
+        (registry::DATABASE_CONNECTIONS.name, config.database_connections.to_string()),
+        (registry::STORAGE_URL.name, hidden(!config.storage_url.contains(&data_dir))),
+        (registry::S3_ENDPOINT.name, config.s3_endpoint.clone().unwrap_or_default()),
+        (registry::SITE_URL.name, origin(&config.site_url)),
+        (registry::SANDBOX_ORIGIN.name, origin(&config.sandbox_origin)),
+        (registry::ALLOWED_HOSTS.name, lists(config.allowed_hosts.clone())),
+        (registry::ALLOWED_ORIGINS.name, origins(&config.allowed_origins)),
+        (registry::MCP_ALLOWED_ORIGINS.name, origins(&config.mcp_allowed_origins)),
+        (registry::TRUST_PROXY.name, config.trust_proxy.to_string()),
+        (registry::AUTH_SECRET.name, hidden(!config.auth_secrets.is_empty())),
+        (registry::MAX_SUBMIT_BYTES.name, config.max_submit_bytes.to_string()),
+        (registry::MAX_UPLOAD_BYTES.name, config.max_upload_bytes.to_string()),
+        (registry::LOG.name, config.log.clone()),
+        (registry::DATA_DIR.name, data_dir.clone()),
+    ]);
+    values.extend(caps(&config.caps));
+    values
+}
+
+fn caps(caps: &Caps) -> impl Iterator<Item = (&'static str, String)> + use<> {
+    let in_force = [
+        caps.console_entries,
+        caps.console_entry_chars,
+        caps.steps,
+        caps.step_events,
+        caps.aria_chars,
+        caps.error_chars,
+        caps.sample_error_chars,
+        caps.test_source_chars,
+        caps.source_frames,
+        caps.source_frame_chars,
+        caps.network_entries,
+    ];
+    Caps::SETTINGS.into_iter().zip(in_force).map(|(setting, value)| (setting.variable, value.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_http::config::registry::Kind;
+
+    use super::*;
+
+    /// A value that differs from the default.
+    fn other(variable: &Variable) -> Option<String> {
+        Some(match (variable.kind, variable.default) {
+            (Kind::Number { min, .. }, Value::Number(default)) => (if default == min { min + 1 } else { min }).to_string(),
+            (Kind::Text, _) if variable.name == "SERVICE_LOG" => "debug".to_owned(),
+            (Kind::Text, _) if variable.name == "SERVICE_S3_ENDPOINT" => "http://localhost:9000".to_owned(),
+            (Kind::Text, _) => "other".to_owned(),
+            (Kind::Origin, _) => format!("https://{}.example.org", variable.name.to_lowercase().replace('_', "-")),
+            (Kind::Origins, _) => "https://a.example.org".to_owned(),
+            (Kind::Hosts, _) => "a.example.org".to_owned(),
+            (Kind::Secrets, _) => "0123456789abcdef-not-a-known-word".to_owned(),
+            (Kind::SecretAddress, _) if variable.name == "SERVICE_DATABASE_URL" => "postgres://u:p4ss@db/x".to_owned(),
+            (Kind::SecretAddress, _) => "s3://bucket".to_owned(),
+            (Kind::Proxies, _) => "true".to_owned(),
+            // This version refuses to start with it.
+            (Kind::Switch, _) => return None,
+            (Kind::Number { .. }, _) => return None,
+        })
+    }
+
+    #[test]
+    fn every_variable_that_is_set_is_shown_as_set_and_secrets_stay_secret() {
+        let settable: Vec<Variable> = registry::variables().into_iter().filter(|each| other(each).is_some()).collect();
+        let environment = settable.iter().filter_map(|each| Some((each.name.to_owned(), other(each)?)));
+        let config = Config::from_env(environment).unwrap();
+        let shown = in_force(&config);
+        for variable in settable {
+            let setting = shown.iter().find(|each| each.variable.name == variable.name).unwrap();
+            assert!(!setting.is_default, "{} is shown as {:?}", variable.name, setting.value);
+            assert!(!variable.kind.is_secret() || setting.value == "set, not shown", "{}", variable.name);
+        }
+    }
+
+    #[test]
+    fn nothing_set_means_defaults_everywhere() {
+        let config = Config::from_env([]).unwrap();
+        for setting in in_force(&config) {
+            assert!(setting.is_default, "{} is shown as {:?}", setting.variable.name, setting.value);
+        }
+    }
+}

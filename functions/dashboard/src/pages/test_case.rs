@@ -1,0 +1,120 @@
+//! `/test-cases/{id}`: one test across runs.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::RouteId;
+use callboard_domain::ids::TestCaseId;
+use callboard_domain::status::TestStatus;
+use callboard_http::ApiError;
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
+use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::shapes::{ExecutionWithRun, Facets, TestCaseDetail};
+use callboard_query::test_cases::{self, HistoryQuery, LaneQuery};
+use callboard_query::{projects, resolve};
+use serde::Serialize;
+
+use crate::address::chosen;
+use crate::components::{Choice, FilterBar, HistoryChart, Pager};
+use crate::filters;
+use crate::outcome::{Tone, Toned};
+use crate::shell::{Section, Shell};
+use crate::visit::{Visit, answer};
+
+/// Executions per page of the history.
+const SIZE: PageSize = PageSize { min: 1, default: 30, max: 100 };
+/// Executions the chart shows.
+const CHART: usize = 60;
+/// Values each filter offers.
+const FACETS: usize = 100;
+
+/// What is asked for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Asked {
+    branch: Option<String>,
+    environment: Option<String>,
+    browser: Option<String>,
+    statuses: Vec<TestStatus>,
+    #[serde(skip)]
+    page: PageRequest,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let one = |name: &str| chosen(query, name).into_iter().next();
+        Ok(Self {
+            branch: one("branch"),
+            environment: one("environment"),
+            browser: one("browser"),
+            statuses: query.any_of("status", TestStatus::parse)?,
+            page: query.page(SIZE)?,
+        })
+    }
+}
+
+impl Asked {
+    fn lane(&self) -> LaneQuery {
+        LaneQuery { branch: self.branch.clone(), environment: self.environment.clone() }
+    }
+
+    fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
+        let statuses = TestStatus::ALL.map(|status| Choice::new(status.as_str(), status.tone().word()));
+        let asked: Vec<String> = self.statuses.iter().map(|status| status.as_str().to_owned()).collect();
+        let one = |value: &Option<String>| value.iter().cloned().collect::<Vec<_>>();
+        FilterBar::new(&visit.address, &[])
+            .select("branch", "Branch", "All branches", facets.branches.into_iter().map(|branch| branch.name.into()), &one(&self.branch))
+            .select("environment", "Environment", "All environments", facets.environments.into_iter().map(Choice::from), &one(&self.environment))
+            .select("browser", "Browser", "All browsers", facets.browsers.into_iter().map(Choice::from), &one(&self.browser))
+            .select("status", "Status", "Any status", statuses, &asked)
+    }
+}
+
+/// Inputs of `pages/test_case.html`.
+#[derive(Template)]
+#[template(path = "pages/test_case.html")]
+struct TestCasePage {
+    shell: Shell,
+    case: TestCaseDetail,
+    tone: Tone,
+    chart: HistoryChart,
+    filters: FilterBar,
+    history: Vec<ExecutionWithRun>,
+    pager: Pager,
+}
+
+/// One test across runs.
+pub(crate) async fn test_case(
+    visit: Visit,
+    Path(id): Path<TestCaseId>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, ApiError> {
+    let project = resolve::test_case(&visit.ctx, visit.scope(), id).await?;
+    let case = test_cases::detail(&visit.ctx, project, id, &asked.lane()).await?;
+    let cursors = CursorScope::new(RouteId::TestCasePage, &asked)?;
+    let charted = HistoryQuery { browser: asked.browser.clone(), ..HistoryQuery::of(&asked.lane()) };
+    let query = HistoryQuery {
+        statuses: asked.statuses.clone(),
+        after: cursors.decode(asked.page.cursor.as_deref())?,
+        ..charted.clone()
+    };
+    let mut charted = test_cases::history(&visit.ctx, project, id, &charted, CHART).await?.items;
+    charted.reverse();
+    let history = test_cases::history(&visit.ctx, project, id, &query, asked.page.limit as usize).await?;
+    let history = cursors.page(history)?;
+    let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    let name = case.item.title.clone();
+    let shell = Shell::new(&visit, Section::Project(case.project.id), format!("{name} · {}", case.project.name)).await?;
+    answer(&TestCasePage {
+        shell: shell
+            .under("Projects", "/projects")
+            .under(case.project.name.as_str(), format!("/projects/{}", case.project.id))
+            .under("Test cases", format!("/projects/{}?tab=cases", case.project.id))
+            .here(name),
+        tone: case.item.tone(),
+        chart: HistoryChart::new(&charted, visit.now),
+        filters: asked.bar(&visit, facets),
+        pager: Pager::new(&visit.address, history.next_cursor.as_ref()),
+        history: history.items,
+        case,
+    })
+}

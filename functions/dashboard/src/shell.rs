@@ -1,0 +1,91 @@
+//! The frame around every page: rail, breadcrumbs, the way to everything else.
+
+use callboard_domain::time::Timestamp;
+use callboard_http::ApiError;
+use callboard_query::projects::{self, MenuEntry};
+
+use crate::visit::Visit;
+
+/// Projects the rail names.
+const RECENT_PROJECTS: usize = 8;
+
+/// Which entry of the rail the page belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Section {
+    /// Home.
+    Home,
+    /// The list of projects.
+    Projects,
+    /// Something inside the project with this id.
+    Project(i64),
+    /// Settings.
+    Settings,
+    /// Nothing the rail names.
+    Elsewhere,
+}
+
+impl Section {
+    /// Whether the page is inside of this project.
+    pub(crate) fn is_project(self, id: &i64) -> bool {
+        self == Self::Project(*id)
+    }
+}
+
+/// One step of the way from the start to a page; the last one has no link.
+#[derive(Debug, Clone)]
+pub(crate) struct Crumb {
+    /// Its name.
+    pub label: String,
+    /// Where it leads.
+    pub href: Option<String>,
+}
+
+/// What `templates/shell.html` needs.
+#[derive(Debug)]
+pub(crate) struct Shell {
+    /// Title of the page, for the browser's tab.
+    pub title: String,
+    /// The entry of the rail that is lit.
+    pub section: Section,
+    /// The way here.
+    pub crumbs: Vec<Crumb>,
+    /// Recently active projects.
+    pub recent: Vec<MenuEntry>,
+    /// The moment relative times count from.
+    pub now: Timestamp,
+}
+
+impl Shell {
+    /// A frame around a page with this title.
+    ///
+    /// # Errors
+    /// When the projects of the rail cannot be read.
+    pub(crate) async fn new(visit: &Visit, section: Section, title: impl Into<String>) -> Result<Self, ApiError> {
+        let recent = projects::menu(&visit.ctx, visit.scope(), None, RECENT_PROJECTS).await?.items;
+        Ok(Self { recent, ..Self::without_projects(visit, section, title) })
+    }
+
+    /// A frame that asks the database nothing.
+    pub(crate) fn without_projects(visit: &Visit, section: Section, title: impl Into<String>) -> Self {
+        Self { title: title.into(), section, crumbs: Vec::new(), recent: Vec::new(), now: visit.now }
+    }
+
+    /// Adds a step that leads somewhere.
+    #[must_use]
+    pub(crate) fn under(mut self, label: impl Into<String>, href: impl Into<String>) -> Self {
+        self.crumbs.push(Crumb { label: label.into(), href: Some(href.into()) });
+        self
+    }
+
+    /// Adds the step that is this page.
+    #[must_use]
+    pub(crate) fn here(mut self, label: impl Into<String>) -> Self {
+        self.crumbs.push(Crumb { label: label.into(), href: None });
+        self
+    }
+}
+
+/// The version in the rail's foot.
+pub(crate) const fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}

@@ -1,0 +1,14 @@
+//! Values as people read them. Pure functions; what they write is either
+//! plain text or HTML that is safe by construction.
+
+mod ansi;
+mod inline_code;
+mod moments;
+mod numbers;
+mod paths;
+
+pub(crate) use ansi::AnsiHtml;
+pub(crate) use inline_code::InlineCode;
+pub(crate) use moments::{date_and_time, day_of, relative};
+pub(crate) use numbers::{duration, grouped, percent, size};
+pub(crate) use paths::split_for_truncation;

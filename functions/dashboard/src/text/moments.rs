@@ -1,0 +1,63 @@
+//! Points in time in words: relative for reading, exact for hovering.
+
+use callboard_domain::time::{Day, Timestamp};
+use chrono::{DateTime, Datelike, Utc};
+
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+const DAY_MS: i64 = 24 * HOUR_MS;
+/// From here on a date says more than a number of days.
+const RELATIVE_DAYS: i64 = 14;
+
+fn utc(at: Timestamp) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(at.millis()).unwrap_or_default()
+}
+
+/// How long ago, in the coarsest unit that says it: `just now`, `5 min ago`,
+/// `3 h ago`, `2 d ago`, then the date. Clocks of clients run ahead at times;
+/// what has not happened yet is `just now`.
+pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
+    let ago = now.millis().saturating_sub(at.millis());
+    match ago {
+        _ if ago < MINUTE_MS => "just now".to_owned(),
+        _ if ago < HOUR_MS => format!("{}\u{a0}min ago", ago / MINUTE_MS),
+        _ if ago < DAY_MS => format!("{}\u{a0}h ago", ago / HOUR_MS),
+        _ if ago < RELATIVE_DAYS * DAY_MS => format!("{}\u{a0}d ago", ago / DAY_MS),
+        _ if utc(at).year() == utc(now).year() => day_and_month(at),
+        _ => utc(at).format("%-d\u{a0}%b\u{a0}%Y").to_string(),
+    }
+}
+
+/// `20 Nov 2026, 14:03:22 UTC`.
+pub(crate) fn date_and_time(at: Timestamp) -> String {
+    utc(at).format("%-d %b %Y, %H:%M:%S UTC").to_string()
+}
+
+/// `20 Nov`.
+fn day_and_month(at: Timestamp) -> String {
+    utc(at).format("%-d\u{a0}%b").to_string()
+}
+
+/// `Fri 20 Nov`.
+pub(crate) fn day_of(day: Day) -> String {
+    utc(day.start()).format("%a %-d\u{a0}%b").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_coarsest_unit_that_says_it_is_used() {
+        let now = Timestamp::parse_iso("2026-11-20T12:00:00Z").unwrap();
+        let ago = |ms: i64| relative(Timestamp(now.millis() - ms), now).replace('\u{a0}', " ");
+        assert_eq!(ago(-5_000), "just now");
+        assert_eq!(ago(59_999), "just now");
+        assert_eq!(ago(61_000), "1 min ago");
+        assert_eq!(ago(3 * HOUR_MS + 59 * MINUTE_MS), "3 h ago");
+        assert_eq!(ago(13 * DAY_MS), "13 d ago");
+        assert_eq!(ago(20 * DAY_MS), "31 Oct");
+        assert_eq!(ago(400 * DAY_MS), "16 Oct 2025");
+        assert_eq!(date_and_time(now), "20 Nov 2026, 12:00:00 UTC");
+    }
+}

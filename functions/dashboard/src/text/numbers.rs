@@ -1,0 +1,109 @@
+//! Durations, sizes, counts and rates. Units keep to their number: the space
+//! between them does not break.
+
+/// `850 ms`, `1.3 s`, `42 s`, `4 m 12 s`, `1 h 03 m`.
+pub(crate) fn duration(ms: i64) -> String {
+    let ms = ms.max(0);
+    let seconds = ms / 1_000;
+    match ms {
+        0..1_000 => format!("{ms}\u{a0}ms"),
+        // Tenths are cut, so that 9.96 s never reads as a round number.
+        1_000..10_000 => format!("{}.{}\u{a0}s", seconds, ms % 1_000 / 100),
+        10_000..60_000 => format!("{seconds}\u{a0}s"),
+        60_000..3_600_000 => format!("{}\u{a0}m\u{a0}{:02}\u{a0}s", seconds / 60, seconds % 60),
+        _ => format!("{}\u{a0}h\u{a0}{:02}\u{a0}m", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}
+
+/// `512 B`, `12.4 kB`, `3.1 MB`: decimal units, one decimal below 100.
+pub(crate) fn size(bytes: i64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    let bytes = bytes.max(0);
+    if bytes < 1_000 {
+        return format!("{bytes}\u{a0}B");
+    }
+    let mut tenths = bytes / 100;
+    let mut unit = 0;
+    while tenths >= 10_000 && unit < UNITS.len() - 1 {
+        tenths /= 1_000;
+        unit += 1;
+    }
+    let unit = UNITS[unit];
+    if tenths < 1_000 {
+        format!("{}.{}\u{a0}{unit}", tenths / 10, tenths % 10)
+    } else {
+        format!("{}\u{a0}{unit}", tenths / 10)
+    }
+}
+
+/// `12 345`, in groups of three.
+pub(crate) fn grouped(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3 * 2 + 1);
+    if number < 0 {
+        text.push('−');
+    }
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `98.5 %`. Only everything is 100 %, and only nothing is 0 %.
+pub(crate) fn percent(rate: f64) -> String {
+    let tenths = (rate * 1_000.0).round();
+    let tenths = if rate < 1.0 { tenths.min(999.0) } else { tenths };
+    let tenths = if rate > 0.0 { tenths.max(1.0) } else { tenths };
+    let text = format!("{:.1}", tenths / 10.0);
+    format!("{}\u{a0}%", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> String {
+        text.replace(['\u{a0}', '\u{202f}'], " ")
+    }
+
+    #[test]
+    fn durations_are_read_at_a_glance() {
+        for (ms, text) in [
+            (-3, "0 ms"),
+            (850, "850 ms"),
+            (1_300, "1.3 s"),
+            (9_999, "9.9 s"),
+            (42_400, "42 s"),
+            (252_000, "4 m 12 s"),
+            (3_780_000, "1 h 03 m"),
+        ] {
+            assert_eq!(plain(&duration(ms)), text);
+        }
+    }
+
+    #[test]
+    fn sizes_have_one_unit_and_at_most_one_decimal() {
+        for (bytes, text) in [
+            (999, "999 B"),
+            (12_400, "12.4 kB"),
+            (999_999, "999 kB"),
+            (3_140_000, "3.1 MB"),
+            (250_000_000, "250 MB"),
+            (i64::MAX, "9223372 TB"),
+        ] {
+            assert_eq!(plain(&size(bytes)), text);
+        }
+    }
+
+    #[test]
+    fn only_everything_is_a_hundred_percent() {
+        for (rate, text) in [(1.0, "100 %"), (0.9999, "99.9 %"), (0.985, "98.5 %"), (0.0001, "0.1 %"), (0.0, "0 %")] {
+            assert_eq!(plain(&percent(rate)), text);
+        }
+        assert_eq!(plain(&grouped(1_234_567)), "1 234 567");
+        assert_eq!(plain(&grouped(-12)), "−12");
+    }
+}

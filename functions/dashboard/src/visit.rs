@@ -1,0 +1,71 @@
+//! What every page needs to be asked for and shown: who looks at it, where
+//! they are, what time it is, and how to ask questions for them.
+
+use askama::Template;
+use axum::extract::FromRequestParts;
+use axum::response::{IntoResponse, Response};
+use callboard_auth::scope::Scope;
+use callboard_domain::time::Timestamp;
+use callboard_http::extract::Caller;
+use callboard_http::{ApiError, AppState, Site};
+use callboard_query::Context;
+use http::HeaderName;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
+
+use crate::address::Address;
+use crate::assets::Asset;
+
+const SPECULATION_RULES: HeaderName = HeaderName::from_static("speculation-rules");
+
+/// One look at one page.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    /// What questions are asked with.
+    pub ctx: Context,
+    /// Who is looking.
+    pub caller: Caller,
+    /// The address people know this service by.
+    pub site: Site,
+    /// Where they are.
+    pub address: Address,
+    /// When.
+    pub now: Timestamp,
+}
+
+impl FromRequestParts<AppState> for Visit {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let site = Site::from_request_parts(parts, state).await?;
+        Ok(Self {
+            ctx: state.context(&site),
+            caller,
+            site,
+            address: Address::of(&parts.uri),
+            now: state.now(),
+        })
+    }
+}
+
+impl Visit {
+    /// The projects this person sees.
+    pub(crate) fn scope(&self) -> &Scope {
+        self.caller.scope()
+    }
+}
+
+/// Renders a page. Its content belongs to whoever asked, and is asked for
+/// again every time.
+pub(crate) fn answer(page: &impl Template) -> Result<Response, ApiError> {
+    let html = page.render().map_err(ApiError::internal)?;
+    // The header holds an address as a quoted string.
+    let rules = format!("\"{}\"", Asset::Speculation.url());
+    let headers = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CACHE_CONTROL, "private, no-cache"),
+        (SPECULATION_RULES, rules.as_str()),
+    ];
+    Ok((headers, html).into_response())
+}

@@ -1,0 +1,84 @@
+//! `GET /api/files/…`: stored files on the dashboard's own origin. What could
+//! run script is not opened here but sent on to a grant of its own.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use callboard_auth::GrantTarget;
+use callboard_auth::grant::MAX_LIFETIME_MS;
+use callboard_domain::ids::FileId;
+use callboard_http::extract::{Caller, Tail};
+use callboard_http::{ApiError, AppState, Site};
+use callboard_query::files::{self, Served};
+use http::StatusCode;
+use http::header::{CONTENT_SECURITY_POLICY, HeaderValue, LOCATION};
+
+use crate::answer::answer;
+use crate::presentation::on_dashboard;
+use crate::request::FileRequest;
+
+/// Nothing runs; a picture or a video opened on its own page shows, with the
+/// style the browser gives such a page.
+const FILE_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+);
+
+/// How long a grant for one file opens it, milliseconds.
+const FILE_GRANT_MS: i64 = 15 * 60 * 1000;
+
+/// The bytes of a stored file, by its id or its stored name.
+///
+/// Images, videos, text, JSON and ZIP are answered with their own type,
+/// anything else as a download. HTML and SVG are sent on to another origin,
+/// where they can be opened safely; `download=1` gives their bytes instead.
+/// One byte range per request is answered; several get the whole file.
+#[utoipa::path(get, path = "/api/files/{path}", tag = "files",
+    params(
+        ("path" = String, Path, description = "File id, or stored name of a file or of an entry of a report", example = "7"),
+        ("download" = Option<u8>, Query, description = "1: as a file to save, whatever its type"),
+        ("Range" = Option<String>, Header, description = "One byte range", example = "bytes=0-1023"),
+        ("If-Range" = Option<String>, Header, description = "ETag the range is wanted of"),
+        ("If-None-Match" = Option<String>, Header, description = "ETags the client has"),
+    ),
+    responses(
+        (status = 200, description = "The bytes", content_type = "application/octet-stream", body = Vec<u8>),
+        (status = 206, description = "A range of the bytes", content_type = "application/octet-stream", body = Vec<u8>),
+        (status = 302, description = "The address where HTML or SVG opens"),
+        (status = 304, description = "The client has the bytes"),
+        (status = 404, description = "`file_not_found`"),
+        (status = 416, description = "`range_not_satisfiable`"),
+    ))]
+pub(crate) async fn file(
+    State(state): State<AppState>,
+    caller: Caller,
+    site: Site,
+    Tail(name): Tail,
+    request: FileRequest,
+) -> Result<Response, ApiError> {
+    let context = state.context(&site);
+    let served = match FileId::parse(&name) {
+        Some(id) => files::by_id(&context, caller.scope(), id).await?,
+        None => files::by_path(&context, caller.scope(), &name).await?,
+    };
+    match on_dashboard(&served.content_type, request.download) {
+        Some(presentation) => {
+            let mut response = answer(&state, &served, presentation, &request).await?;
+            response.headers_mut().insert(CONTENT_SECURITY_POLICY, FILE_POLICY);
+            Ok(response)
+        }
+        None => to_sandbox(&state, &site, &served).await,
+    }
+}
+
+/// Sends the browser to where untrusted content opens.
+async fn to_sandbox(state: &AppState, site: &Site, served: &Served) -> Result<Response, ApiError> {
+    let lifetime_ms = match served.grant_target {
+        GrantTarget::File(_) => FILE_GRANT_MS,
+        GrantTarget::Prefix(_) => MAX_LIFETIME_MS,
+    };
+    let grants = state.grants().await?;
+    let grant = grants
+        .seal(served.project, &served.grant_target, state.now(), lifetime_ms)
+        .map_err(ApiError::internal)?;
+    let address = state.sandbox().file_url(site, &grant, &served.granted_path);
+    Ok((StatusCode::FOUND, [(LOCATION, address)]).into_response())
+}

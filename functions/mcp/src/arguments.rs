@@ -1,0 +1,303 @@
+//! Reading the arguments of a tool call: names, aliases, coercion, bounds.
+//!
+//! Models send numbers as text, lists as text and names in other spellings;
+//! what can only mean one thing is accepted. What is wrong is told so that
+//! the next attempt can be right. The result has advertised names only, and
+//! exactly the JSON types the tool's input type is read from.
+
+use serde_json::{Map, Number, Value};
+
+use crate::clean::quoted;
+use crate::parameter::{BRANCH_CHARS, Kind, Need, Parameter};
+
+/// Unknown names that a message repeats.
+const UNKNOWN_NAMES: usize = 5;
+/// Longest cursor; ours have a tenth of it.
+const CURSOR_CHARS: usize = 4_096;
+
+/// Further names of parameters wherever they occur.
+const SYNONYMS: [(&str, &[&str]); 3] = [
+    ("query", &["q"]),
+    ("pageSize", &["limit"]),
+    ("executionId", &["testRunsCaseId", "testRunCaseId", "caseId"]),
+];
+
+/// What is wrong with the arguments of a call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ArgumentError {
+    /// `arguments` is not an object.
+    #[error("`arguments` must be a JSON object, got {got}.")]
+    NotAnObject {
+        /// What came.
+        got: String,
+    },
+    /// A required one is missing.
+    #[error("`{name}` is required ({kind}).{source_hint}{got}")]
+    Missing {
+        /// Parameter.
+        name: &'static str,
+        /// Its type.
+        kind: &'static str,
+        /// Where its values come from, as a sentence.
+        source_hint: String,
+        /// Names that came and mean nothing here.
+        got: String,
+    },
+    /// A value it cannot have.
+    #[error("`{name}` must be {expected}, got {got}.")]
+    Wrong {
+        /// Parameter.
+        name: &'static str,
+        /// What it must be.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+    /// A cursor that is none of ours.
+    #[error("Invalid cursor. Omit `cursor` to start from the first page.")]
+    Cursor,
+}
+
+/// Arguments under their advertised names, coerced and complete with defaults.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    /// Reads `params.arguments`.
+    ///
+    /// # Errors
+    /// [`ArgumentError`] for the first parameter that is missing or wrong.
+    pub(crate) fn read(given: Option<Value>, parameters: &[Parameter]) -> Result<Self, ArgumentError> {
+        let given = match given {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(given)) => given,
+            Some(other) => return Err(ArgumentError::NotAnObject { got: shown(&other) }),
+        };
+        let mut read = Map::new();
+        for parameter in parameters {
+            let value = names(parameter).find_map(|name| given.get(&name).filter(|value| !value.is_null()));
+            let value = match value {
+                Some(value) => coerce(parameter, value)?,
+                None => None,
+            };
+            if let Some(value) = value.or_else(|| default(parameter.kind)) {
+                read.insert(parameter.name.to_owned(), value);
+            }
+        }
+        for parameter in parameters {
+            let is_missing = match parameter.need {
+                Need::Optional => false,
+                Need::Required => !read.contains_key(parameter.name),
+                Need::RequiredWithout(other) => {
+                    !read.contains_key(parameter.name) && !read.contains_key(other)
+                }
+            };
+            if is_missing {
+                return Err(missing(parameter, &given, parameters));
+            }
+        }
+        Ok(Self(read))
+    }
+
+    /// The values by name.
+    pub(crate) const fn values(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// The rows a page was asked for, when this is a list.
+    pub(crate) fn page_size(&self) -> Option<i64> {
+        self.0.get("pageSize").and_then(Value::as_i64)
+    }
+
+    /// The same question with another page size.
+    pub(crate) fn with_page_size(&self, rows: i64) -> Self {
+        let mut same = self.clone();
+        same.0.insert("pageSize".to_owned(), rows.into());
+        same
+    }
+}
+
+/// The names a parameter is accepted under, the advertised one first.
+fn names(parameter: &Parameter) -> impl Iterator<Item = String> {
+    let synonyms =
+        SYNONYMS.iter().find(|(name, _)| *name == parameter.name).map_or(&[][..], |(_, also)| *also);
+    let plain: Vec<&'static str> = std::iter::once(parameter.name)
+        .chain(parameter.also.iter().copied())
+        .chain(synonyms.iter().copied())
+        .collect();
+    let snake: Vec<String> = plain.iter().map(|name| snake_case(name)).collect();
+    plain.into_iter().map(str::to_owned).chain(snake)
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 2);
+    for character in name.chars() {
+        if character.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(character.to_ascii_lowercase());
+    }
+    snake
+}
+
+fn default(kind: Kind) -> Option<Value> {
+    match kind {
+        Kind::Count { default, .. } => default.map(Value::from),
+        Kind::Choice { default, .. } => default.map(Value::from),
+        Kind::Choices(_) | Kind::Texts => Some(Value::Array(Vec::new())),
+        Kind::Id { .. } | Kind::Text(_) | Kind::Branch | Kind::Cursor => None,
+    }
+}
+
+fn missing(parameter: &Parameter, given: &Map<String, Value>, parameters: &[Parameter]) -> ArgumentError {
+    let (kind, source_hint) = match parameter.kind {
+        Kind::Id { from } => ("integer", format!(" Get it from {from}.")),
+        Kind::Count { .. } => ("integer", String::new()),
+        Kind::Choice { words, .. } => ("string", format!(" One of {}.", words.join(", "))),
+        Kind::Text(_) | Kind::Branch | Kind::Cursor => ("string", String::new()),
+        Kind::Choices(_) | Kind::Texts => ("array", String::new()),
+    };
+    let is_known =
+        |name: &String| parameters.iter().any(|parameter| names(parameter).any(|known| known == *name));
+    let unknown: Vec<String> = given
+        .keys()
+        .filter(|name| !is_known(name))
+        .take(UNKNOWN_NAMES)
+        .map(|name| format!("`{}`", quoted(name)))
+        .collect();
+    let got = if unknown.is_empty() {
+        String::new()
+    } else {
+        format!(" (got {}; expected `{}`)", unknown.join(", "), parameter.name)
+    };
+    ArgumentError::Missing { name: parameter.name, kind, source_hint, got }
+}
+
+/// The value as the tool reads it; `None` when it counts as not given.
+fn coerce(parameter: &Parameter, value: &Value) -> Result<Option<Value>, ArgumentError> {
+    let is_required = parameter.need == Need::Required;
+    let wrong = |expected: String| ArgumentError::Wrong { name: parameter.name, expected, got: shown(value) };
+    let blank = value.as_str().is_some_and(|text| text.trim().is_empty());
+    match parameter.kind {
+        Kind::Id { .. } => match whole(value) {
+            Some(Whole::Exact(id)) if id >= 1 => Ok(Some(id.into())),
+            _ => Err(wrong("a positive integer".to_owned())),
+        },
+        Kind::Count { min, max, .. } => match whole(value) {
+            Some(number) => Ok(Some(number.clamped(min, max).into())),
+            None => Err(wrong(format!("an integer from {min} to {max}"))),
+        },
+        Kind::Text(max) => match value.as_str() {
+            Some(_) if blank && !is_required => Ok(None),
+            Some(text) if text.chars().count() <= max => Ok(Some(text.into())),
+            _ => Err(wrong(format!("a string of at most {max} characters"))),
+        },
+        Kind::Branch => match value.as_str() {
+            Some(_) if blank && !is_required => Ok(None),
+            Some(text) if text.chars().count() <= BRANCH_CHARS && !text.starts_with('-') => {
+                Ok(Some(text.into()))
+            }
+            _ => Err(wrong(format!(
+                "a branch name of at most {BRANCH_CHARS} characters that does not begin with -"
+            ))),
+        },
+        Kind::Cursor => match value.as_str() {
+            Some(_) if blank => Ok(None),
+            Some(text) if text.len() <= CURSOR_CHARS => Ok(Some(text.into())),
+            _ => Err(ArgumentError::Cursor),
+        },
+        Kind::Choice { .. } if blank && !is_required => Ok(None),
+        Kind::Choice { words, spellings, .. } => {
+            match value.as_str().and_then(|text| word(text, words, spellings)) {
+                Some(word) => Ok(Some(word.into())),
+                None => Err(wrong(format!("one of {}", words.join(", ")))),
+            }
+        }
+        Kind::Choices(words) => {
+            let chosen = texts(value).and_then(|texts| {
+                texts.iter().map(|text| word(text, words, &[])).collect::<Option<Vec<_>>>()
+            });
+            let mut chosen = chosen.ok_or_else(|| wrong(format!("a list of {}", words.join(", "))))?;
+            let mut seen = Vec::new();
+            chosen.retain(|word| {
+                !seen.contains(word) && {
+                    seen.push(*word);
+                    true
+                }
+            });
+            Ok(Some(chosen.into()))
+        }
+        Kind::Texts => {
+            texts(value).map(|texts| Some(texts.into())).ok_or_else(|| wrong("a list of strings".to_owned()))
+        }
+    }
+}
+
+/// A whole number; beyond 64 bits only its direction matters.
+#[derive(Debug, Clone, Copy)]
+enum Whole {
+    Exact(i64),
+    BelowAll,
+    AboveAll,
+}
+
+impl Whole {
+    fn clamped(self, min: i64, max: i64) -> i64 {
+        match self {
+            Self::Exact(number) => number.clamp(min, max),
+            Self::BelowAll => min,
+            Self::AboveAll => max,
+        }
+    }
+}
+
+fn whole(value: &Value) -> Option<Whole> {
+    match value {
+        Value::Number(number) => whole_number(number),
+        Value::String(text) => whole_number(&text.trim().parse::<Number>().ok()?),
+        _ => None,
+    }
+}
+
+fn whole_number(number: &Number) -> Option<Whole> {
+    if let Some(exact) = number.as_i64() {
+        return Some(Whole::Exact(exact));
+    }
+    let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
+    // Up to here every whole float is exactly one integer.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    #[expect(clippy::cast_possible_truncation, reason = "within 53 bits and without a fraction")]
+    Some(match float {
+        _ if float.abs() <= EXACT => Whole::Exact(float as i64),
+        _ if float < 0.0 => Whole::BelowAll,
+        _ => Whole::AboveAll,
+    })
+}
+
+fn word(text: &str, words: &[&'static str], spellings: &[(&str, &'static str)]) -> Option<&'static str> {
+    let text = text.trim();
+    words.iter().copied().find(|word| word.eq_ignore_ascii_case(text)).or_else(|| {
+        let spelling = spellings.iter().find(|(spelling, _)| spelling.eq_ignore_ascii_case(text));
+        spelling.map(|(_, word)| *word)
+    })
+}
+
+/// A list of texts: as such, as the JSON text of one, or with commas.
+fn texts(value: &Value) -> Option<Vec<String>> {
+    let list = match value {
+        Value::Array(list) => list.clone(),
+        Value::String(text) if text.trim_start().starts_with('[') => serde_json::from_str(text).ok()?,
+        Value::String(text) => text.split(',').map(Value::from).collect(),
+        _ => return None,
+    };
+    let texts = list.iter().map(|text| text.as_str().map(|text| text.trim().to_owned()));
+    texts.filter(|text| text.as_deref() != Some("")).collect()
+}
+
+/// What came, cut to what a message can repeat.
+fn shown(value: &Value) -> String {
+    quoted(&value.to_string())
+}
+
+#[cfg(test)]
+mod tests;

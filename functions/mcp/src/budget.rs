@@ -1,0 +1,194 @@
+//! The bound on what one result may say. A page that is too long is asked for
+//! again with fewer rows (by the dispatcher); anything else is shrunk here:
+//! whole sections go first, then lists are halved, then long strings are cut.
+//! JSON itself is never cut, and the result names what is missing.
+
+use serde_json::{Value, json};
+
+use crate::clean::shortened;
+
+/// Characters of one result.
+pub(crate) const RESULT_CHARS: usize = 40_000;
+/// What the mark itself may take.
+const MARK_CHARS: usize = 400;
+/// Lengths that strings are cut to, one after the other.
+const STRING_CHARS: [usize; 8] = [10_000, 5_000, 2_000, 1_000, 500, 200, 100, 40];
+
+/// What may go first when a result is too long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sections {
+    /// Sections that can be asked for one by one, the least important first:
+    /// the key in the result and the word that asks for it.
+    pub optional: &'static [(&'static str, &'static str)],
+    /// Lists in the order of time: their end says most.
+    pub chronological: &'static [&'static str],
+}
+
+impl Sections {
+    /// Nothing in particular: pages, and answers that are short anyway.
+    pub(crate) const NONE: Self = Self { optional: &[], chronological: &[] };
+}
+
+/// Whether a result is within bounds.
+pub(crate) fn fits(text: &str, limit: usize) -> bool {
+    text.len() <= limit || text.chars().count() <= limit
+}
+
+/// Shrinks an answer of `tool` until its JSON fits.
+pub(crate) fn shrink(mut answer: Value, tool: &str, sections: Sections, limit: usize) -> Value {
+    let room = limit.saturating_sub(MARK_CHARS);
+    let too_long = |answer: &Value| !fits(&answer.to_string(), room);
+    let mut omitted: Vec<String> = Vec::new();
+    let mut hint = Vec::new();
+    for (key, word) in sections.optional {
+        let present = sections.optional.iter().filter(|(key, _)| answer.get(key).is_some()).count();
+        if present < 2 || !too_long(&answer) {
+            break;
+        }
+        if answer.as_object_mut().and_then(|fields| fields.remove(*key)).is_some() {
+            omitted.push((*key).to_owned());
+            if !hint.contains(word) {
+                hint.push(*word);
+            }
+        }
+    }
+    while too_long(&answer) {
+        let Some((name, pointer)) = longest_list(&answer) else { break };
+        let Some(Value::Array(list)) = answer.pointer_mut(&pointer) else { break };
+        let kept = list.len() / 2;
+        if sections.chronological.contains(&name.as_str()) {
+            list.drain(..list.len() - kept);
+        } else {
+            list.truncate(kept);
+        }
+        note(&mut omitted, format!("part of {name}"));
+    }
+    for max_chars in STRING_CHARS {
+        if !too_long(&answer) {
+            break;
+        }
+        cut_strings(&mut answer, max_chars);
+        note(&mut omitted, "part of long texts".to_owned());
+    }
+    let hint = (!hint.is_empty()).then(|| format!("call {tool} with include={}", json!(hint)));
+    mark(answer, limit, &omitted, hint)
+}
+
+/// Says in an answer that it is not whole.
+pub(crate) fn mark(mut answer: Value, limit: usize, omitted: &[String], hint: Option<String>) -> Value {
+    let mut truncated = json!({
+        "reason": format!("The result would be longer than {limit} characters."),
+        "omitted": omitted,
+    });
+    if let Some(hint) = hint {
+        truncated["hint"] = hint.into();
+    }
+    answer["truncated"] = truncated;
+    answer
+}
+
+fn note(omitted: &mut Vec<String>, what: String) {
+    if !omitted.contains(&what) {
+        omitted.push(what);
+    }
+}
+
+/// The list that takes the most room, of those that can still be halved: its
+/// name and where it is.
+fn longest_list(answer: &Value) -> Option<(String, String)> {
+    let mut longest: Option<(usize, String, String)> = None;
+    let mut open = vec![("list".to_owned(), String::new(), answer)];
+    while let Some((name, pointer, value)) = open.pop() {
+        match value {
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    let step = key.replace('~', "~0").replace('/', "~1");
+                    open.push((key.clone(), format!("{pointer}/{step}"), value));
+                }
+            }
+            Value::Array(list) => {
+                if list.len() > 1 {
+                    let size = value.to_string().len();
+                    if longest.as_ref().is_none_or(|(known, ..)| size > *known) {
+                        longest = Some((size, name.clone(), pointer.clone()));
+                    }
+                }
+                for (index, value) in list.iter().enumerate() {
+                    open.push((name.clone(), format!("{pointer}/{index}"), value));
+                }
+            }
+            _ => {}
+        }
+    }
+    longest.map(|(_, name, pointer)| (name, pointer))
+}
+
+fn cut_strings(value: &mut Value, max_chars: usize) {
+    match value {
+        Value::String(text) => {
+            if let std::borrow::Cow::Owned(short) = shortened(text, max_chars) {
+                *text = short;
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(|element| cut_strings(element, max_chars)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| cut_strings(field, max_chars)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECTIONS: Sections = Sections {
+        optional: &[("console", "console"), ("stdout", "console"), ("steps", "steps")],
+        chronological: &["steps"],
+    };
+
+    #[test]
+    fn sections_go_before_lists_and_lists_before_text() {
+        let steps: Vec<String> = (0..300).map(|step| format!("step {step}")).collect();
+        let answer = json!({"error": "x".repeat(500), "console": ["y".repeat(2000)], "steps": steps});
+        let shrunk = shrink(answer, "get_test_run_case", SECTIONS, 3000);
+        assert!(shrunk.get("console").is_none());
+        assert_eq!(shrunk["error"].as_str().unwrap().len(), 500);
+        let kept = shrunk["steps"].as_array().unwrap();
+        assert_eq!(kept.last().unwrap(), "step 299");
+        assert_eq!(
+            shrunk["truncated"],
+            json!({
+                "reason": "The result would be longer than 3000 characters.",
+                "omitted": ["console", "part of steps"],
+                "hint": "call get_test_run_case with include=[\"console\"]",
+            })
+        );
+    }
+
+    #[test]
+    fn the_only_section_asked_for_is_kept_in_part() {
+        let shrunk = shrink(json!({"console": vec!["y".repeat(100); 200]}), "t", SECTIONS, 3000);
+        assert!(!shrunk["console"].as_array().unwrap().is_empty());
+        assert_eq!(shrunk["truncated"]["omitted"], json!(["part of console"]));
+    }
+
+    fn tree() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![any::<i64>().prop_map(Value::from), "\\PC{0,400}".prop_map(Value::from)];
+        leaf.prop_recursive(3, 200, 12, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..12).prop_map(Value::from),
+                prop::collection::btree_map("[a-z/~]{1,8}", inner, 0..3).prop_map(|map| json!(map)),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn whatever_the_answer_the_result_fits(items in prop::collection::vec(tree(), 0..16), text in "\\PC{0,3000}") {
+            let shrunk = shrink(json!({"items": items, "text": text}), "t", Sections::NONE, 4000);
+            prop_assert!(fits(&shrunk.to_string(), 4000), "{} characters", shrunk.to_string().chars().count());
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Text hygiene of everything a tool answers. Titles, errors and logs come
+//! from the code under test: terminal sequences and control characters are
+//! removed, credentials masked, cuts made between graphemes. Keys that say
+//! nothing (null, empty, false) are left out.
+
+use std::borrow::Cow;
+
+use callboard_domain::text::strip_ansi;
+use serde_json::Value;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// What a masked credential reads as.
+const MASK: &str = "***";
+/// Characters of a caller's own words that an error message repeats.
+const QUOTED_CHARS: usize = 80;
+/// Lists that are shown even when they are empty.
+const KEPT_LISTS: [&str; 3] = ["items", "runs", "cases"];
+/// Flags that are shown even when they are false.
+const KEPT_FLAGS: [&str; 4] = ["hasBaseline", "ok", "authRequired", "truncated"];
+
+/// An answer without what says nothing, and with clean text.
+pub(crate) fn tidy(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(plain(&text).into_owned()),
+        Value::Array(list) => Value::Array(list.into_iter().map(tidy).collect()),
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(key, value)| (key, tidy(value)));
+            Value::Object(fields.filter(|(key, value)| says_something(key, value)).collect())
+        }
+        other => other,
+    }
+}
+
+fn says_something(key: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => key == "nextCursor",
+        Value::Bool(false) => KEPT_FLAGS.contains(&key),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty() || KEPT_LISTS.contains(&key),
+        _ => true,
+    }
+}
+
+/// Text without terminal sequences, control characters and credentials; line
+/// breaks and tabs stay.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    let mut text = strip_ansi(text);
+    let is_unwanted = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    if text.contains(is_unwanted) {
+        text = Cow::Owned(text.chars().filter(|character| !is_unwanted(*character)).collect());
+    }
+    match masked(&text) {
+        Some(masked) => Cow::Owned(masked),
+        None => text,
+    }
+}
+
+/// The first `max_chars` characters, cut between graphemes and marked.
+pub(crate) fn shortened(text: &str, max_chars: usize) -> Cow<'_, str> {
+    if text.len() <= max_chars || text.chars().nth(max_chars).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut left = max_chars.saturating_sub(1);
+    let mut end = 0;
+    for (at, grapheme) in text.grapheme_indices(true) {
+        let Some(rest) = left.checked_sub(grapheme.chars().count()) else { break };
+        left = rest;
+        end = at + grapheme.len();
+    }
+    Cow::Owned(format!("{}…", &text[..end]))
+}
+
+/// A caller's own words for an error message: short and on one line.
+pub(crate) fn quoted(text: &str) -> String {
+    let line: String =
+        text.chars().take(QUOTED_CHARS * 2).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    shortened(&line, QUOTED_CHARS).into_owned()
+}
+
+/// The text with credentials masked; `None` when there are none.
+fn masked(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut masked = String::new();
+    let (mut copied, mut at) = (0, 0);
+    while at < bytes.len() {
+        let begins_word = at == copied || !is_word(bytes[at - 1]);
+        match begins_word.then(|| secret_at(bytes, at)).flatten() {
+            Some((start, end)) => {
+                masked.push_str(&text[copied..start]);
+                masked.push_str(MASK);
+                (copied, at) = (end, end);
+            }
+            None => at += 1,
+        }
+    }
+    (copied > 0).then(|| masked + &text[copied..])
+}
+
+const fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+const fn is_token(byte: u8) -> bool {
+    is_word(byte) || matches!(byte, b'-' | b'.' | b'~' | b'+' | b'/' | b'=' | b':')
+}
+
+/// The credential that begins with the word at `at`, or in the header value
+/// that this word names. Both ends lie beside ASCII characters.
+fn secret_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let rest = &bytes[at..];
+    match rest[0].to_ascii_lowercase() {
+        b'p' => api_key(rest).map(|length| (at, at + length)),
+        b'e' => web_token(rest).map(|length| (at, at + length)),
+        b'b' => {
+            let token = after_word(rest, b"bearer ")?;
+            let length = run(&rest[token..], is_token);
+            (length >= 16).then_some((at + token, at + token + length))
+        }
+        b'a' => authorization(bytes, at + after_word(rest, b"authorization")?),
+        b'c' => cookies(bytes, at + after_word(rest, b"cookie")?),
+        _ => None,
+    }
+}
+
+/// Length of `word` when `bytes` begin with it, whatever the case.
+fn after_word(bytes: &[u8], word: &[u8]) -> Option<usize> {
+    let begins = bytes.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    begins.then_some(word.len())
+}
+
+fn run(bytes: &[u8], belongs: impl Fn(u8) -> bool) -> usize {
+    bytes.iter().position(|byte| !belongs(*byte)).unwrap_or(bytes.len())
+}
+
+/// `pd_` and hexadecimal digits; also a key that was cut somewhere.
+fn api_key(bytes: &[u8]) -> Option<usize> {
+    let digits = run(bytes.strip_prefix(b"pd_")?, |byte| byte.is_ascii_hexdigit());
+    (digits >= 8).then_some(3 + digits)
+}
+
+/// Three base64url parts, the first a JSON object: a JWT.
+fn web_token(bytes: &[u8]) -> Option<usize> {
+    let part =
+        |from: usize| run(&bytes[from..], |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let header = part(0);
+    if !bytes.starts_with(b"eyJ") || header < 10 || bytes.get(header) != Some(&b'.') {
+        return None;
+    }
+    let payload = part(header + 1);
+    let second_dot = header + 1 + payload;
+    (payload >= 4 && bytes.get(second_dot) == Some(&b'.')).then(|| second_dot + 1 + part(second_dot + 1))
+}
+
+/// Where the value of `name: value` begins, seen from behind the name; quotes
+/// as in JSON are allowed around both.
+fn value_start(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let is_quote = |byte: u8| matches!(byte, b'"' | b'\'' | b'`' | b'\\');
+    let is_space = |byte: u8| matches!(byte, b' ' | b'\t');
+    at += run(&bytes[at..], is_quote);
+    at += run(&bytes[at..], is_space);
+    if !matches!(bytes.get(at), Some(b':' | b'=')) {
+        return None;
+    }
+    at += 1;
+    at += run(&bytes[at..], is_space);
+    Some(at + run(&bytes[at..], is_quote))
+}
+
+fn value_end(bytes: &[u8], start: usize) -> usize {
+    start + run(&bytes[start..], |byte| !matches!(byte, b'\n' | b'"' | b'\'' | b'`' | b'\\'))
+}
+
+/// What follows a scheme name, or one long token. Plain sentences that begin
+/// with "Authorization:" are titles of tests and stay.
+fn authorization(bytes: &[u8], after_name: usize) -> Option<(usize, usize)> {
+    const SCHEMES: [&[u8]; 8] = [
+        b"basic ",
+        b"bearer ",
+        b"digest ",
+        b"token ",
+        b"negotiate ",
+        b"ntlm ",
+        b"apikey ",
+        b"aws4-hmac-sha256 ",
+    ];
+    let start = value_start(bytes, after_name)?;
+    let scheme = SCHEMES.iter().find_map(|scheme| after_word(&bytes[start..], scheme));
+    if let Some(length) = scheme {
+        let end = value_end(bytes, start + length);
+        return (end > start + length).then_some((start + length, end));
+    }
+    let length = run(&bytes[start..], is_token);
+    (length >= 16).then_some((start, start + length))
+}
+
+/// A list of cookies: the value begins with `name=`.
+fn cookies(bytes: &[u8], after_name: usize) -> Option<(usize, usize)> {
+    let start = value_start(bytes, after_name)?;
+    let name = run(&bytes[start..], |byte| is_word(byte) || matches!(byte, b'-' | b'.'));
+    let is_cookie = name > 0 && bytes.get(start + name) == Some(&b'=');
+    is_cookie.then(|| (start, value_end(bytes, start)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn credentials_are_masked_and_sentences_about_them_are_not() {
+        let key = format!("pd_{}", "0a".repeat(32));
+        let token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl";
+        let table = [
+            (format!("key {key}, cut pd_0a1b2c3d"), "key ***, cut ***"),
+            (format!("at {token}."), "at ***."),
+            ("Authorization: Bearer abc".to_owned(), "Authorization: Bearer ***"),
+            (
+                "{\"authorization\":\"Basic dXNlcjpwYXNz\",\"a\":1}".to_owned(),
+                "{\"authorization\":\"Basic ***\",\"a\":1}",
+            ),
+            ("proxy-authorization = 0123456789abcdef0".to_owned(), "proxy-authorization = ***"),
+            ("sent Bearer 0123456789abcdef!".to_owned(), "sent Bearer ***!"),
+            ("> Cookie: a=1; b=2\n> Accept: */*".to_owned(), "> Cookie: ***\n> Accept: */*"),
+            ("'set-cookie': 'sid=x; Path=/', 'a': 1".to_owned(), "'set-cookie': '***', 'a': 1"),
+            ("Authorization: an admin may delete".to_owned(), "Authorization: an admin may delete"),
+            ("Cookie: the banner is shown".to_owned(), "Cookie: the banner is shown"),
+            ("pd_module, Bearer of news, eyJhbGc.x".to_owned(), "pd_module, Bearer of news, eyJhbGc.x"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(plain(&text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn text_loses_colours_and_control_characters_and_keeps_its_lines() {
+        assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\r\n\tnext\u{0}\u{7}"), "red\n\tnext");
+        assert_eq!(quoted("a\nb\u{1b}"), "a b ");
+    }
+
+    #[test]
+    fn keys_that_say_nothing_are_left_out() {
+        let answer = json!({
+            "items": [{"a": null, "b": "", "c": [], "d": false, "e": 0, "f": {"g": null}}],
+            "runs": [], "nextCursor": null, "ok": false, "hasBaseline": false,
+        });
+        let expected = json!({
+            "items": [{"e": 0, "f": {}}], "runs": [], "nextCursor": null, "ok": false, "hasBaseline": false,
+        });
+        assert_eq!(tidy(answer), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_never_exceed_the_limit_and_are_marked(text in "\\PC{0,60}", max in 1_usize..40) {
+            let short = shortened(&text, max);
+            prop_assert!(short.chars().count() <= max);
+            if text.chars().count() > max {
+                prop_assert!(short.ends_with('…'));
+                prop_assert!(text.starts_with(short.trim_end_matches('…')));
+            } else {
+                prop_assert_eq!(&short, &text);
+            }
+        }
+
+        #[test]
+        fn cleaning_twice_changes_nothing_more(
+            text in "(?s)(.|authorization|cookie|[:=\"' ]|Bearer |pd_0123456789|eyJhbGciOiJ9|\u{1b}\\[1m){0,20}",
+        ) {
+            let once = plain(&text).into_owned();
+            prop_assert_eq!(plain(&once), once.as_str());
+        }
+    }
+}

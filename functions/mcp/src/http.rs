@@ -1,0 +1,169 @@
+//! `/mcp` as HTTP: which request is a message, which a reader in a browser,
+//! which a client that looks for a stream; content types and the headers that
+//! let pages of allowed origins read the answers.
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, RawQuery, Request, State};
+use axum::middleware::Next;
+use axum::response::{Html, IntoResponse, Response};
+use callboard_auth::Origin;
+use callboard_domain::text::repair_json_text;
+use callboard_http::extract::{Caller, JsonBytes};
+use callboard_http::{ApiError, AppState, Site};
+use http::header::{
+    ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY,
+};
+use http::{Method, StatusCode};
+
+use crate::context::{Context, Narrowing};
+use crate::methods::{self, Answer};
+use crate::page::SetupPage;
+use crate::rpc::{Reply, RpcError};
+use crate::version;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// Headers that only a client of the protocol sends with a GET.
+const STREAM_HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static("mcp-session-id"),
+    HeaderName::from_static("last-event-id"),
+    HeaderName::from_static(version::HEADER),
+];
+const SHARED_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
+const SHARED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "Content-Type, Accept, Authorization, X-API-Key, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, \
+     Last-Event-ID",
+);
+const SHARED_SECONDS: HeaderValue = HeaderValue::from_static("86400");
+
+/// One JSON-RPC message, or up to 50 as a list.
+///
+/// Notifications and responses are answered 202 without a body. A failed tool
+/// is a result with `isError`; `?toolsets=` and `?readonly=1` narrow what
+/// `tools/list` shows.
+#[utoipa::path(
+    post,
+    path = "/mcp",
+    tag = "mcp",
+    request_body(
+        content = Object,
+        description = "JSON-RPC 2.0",
+        example = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "list_runs", "arguments": {"projectId": 3}}})
+    ),
+    responses(
+        (status = 200, description = "JSON-RPC 2.0 answer, or a list of them", body = Object),
+        (status = 202, description = "There was nothing to answer"),
+        (status = 400, description = "No JSON-RPC message; the body is a JSON-RPC error", body = Object)
+    )
+)]
+pub(crate) async fn messages(
+    State(state): State<AppState>,
+    caller: Caller,
+    site: Site,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Result<Response, ApiError> {
+    check_content_type(request.headers())?;
+    let headers = request.headers().clone();
+    let JsonBytes(bytes) = JsonBytes::from_request(request, &state).await?;
+    let narrowing = Narrowing::parse(query.as_deref().unwrap_or_default());
+    let context = Context::new(state, site, (*caller).clone(), narrowing);
+    let answer = match repair_json_text(bytes) {
+        Ok(text) => methods::answer(&context, &text, &headers).await,
+        Err(_) => {
+            let reply = Reply::refusal(RpcError::parse("Parse error: the body is not UTF-8."));
+            Answer { status: reply.status(), body: serde_json::to_vec(&reply).ok() }
+        }
+    };
+    Ok(match answer.body {
+        Some(body) => (answer.status, [(CONTENT_TYPE, JSON)], Bytes::from(body)).into_response(),
+        None => answer.status.into_response(),
+    })
+}
+
+/// `application/json` with any parameters, or no type at all.
+fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    if essence.is_empty() || essence.eq_ignore_ascii_case(b"application/json") {
+        Ok(())
+    } else {
+        Err(ApiError::unsupported_media_type("application/json"))
+    }
+}
+
+/// How to connect, for people. A client that looks for a stream is told that
+/// there is none, in the one way that does not make it try for ever.
+pub(crate) async fn page(
+    State(state): State<AppState>,
+    site: Site,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let mut response = if wants_stream(&headers) {
+        not_allowed("POST, OPTIONS")
+    } else {
+        let page = SetupPage { endpoint: site.url("/mcp"), key_required: state.authenticator().is_enabled() };
+        Html(page.html().map_err(ApiError::internal)?).into_response()
+    };
+    response.headers_mut().append(VARY, HeaderValue::from_name(ACCEPT));
+    Ok(response)
+}
+
+fn wants_stream(headers: &HeaderMap) -> bool {
+    let accepts = |kind: &str| {
+        let values = headers.get_all(ACCEPT).iter();
+        values.filter_map(|value| value.to_str().ok()).any(|value| value.to_ascii_lowercase().contains(kind))
+    };
+    STREAM_HEADERS.iter().any(|name| headers.contains_key(name))
+        || (accepts("text/event-stream") && !accepts("text/html"))
+}
+
+/// OPTIONS for browsers that ask first; every other method does not exist.
+pub(crate) async fn other_methods(
+    State(state): State<AppState>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response {
+    if method != Method::OPTIONS {
+        return not_allowed("GET, HEAD, POST, OPTIONS");
+    }
+    match state.gate().check_mcp_origin(&headers) {
+        Ok(_) => {
+            let shared = [
+                (ACCESS_CONTROL_ALLOW_METHODS, SHARED_METHODS),
+                (ACCESS_CONTROL_ALLOW_HEADERS, SHARED_HEADERS),
+                (ACCESS_CONTROL_MAX_AGE, SHARED_SECONDS),
+            ];
+            (StatusCode::NO_CONTENT, shared).into_response()
+        }
+        Err(refusal) => ApiError::from(refusal).into_response(),
+    }
+}
+
+fn not_allowed(methods: &'static str) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    response
+}
+
+/// Lets the page of an allowed origin read the answer, refusals included.
+/// Credentials of the browser are never shared.
+pub(crate) async fn share_with_origin(
+    State(state): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let allowed = state.gate().check_mcp_origin(request.headers()).ok().flatten();
+    let mut response = next.run(request).await;
+    if let Some(value) = allowed.as_ref().and_then(header_value) {
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, value);
+        response.headers_mut().append(VARY, HeaderValue::from_static("origin"));
+    }
+    response
+}
+
+fn header_value(origin: &Origin) -> Option<HeaderValue> {
+    HeaderValue::from_str(&origin.to_string()).ok()
+}

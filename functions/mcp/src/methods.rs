@@ -1,0 +1,206 @@
+//! The methods of the protocol: from a body to what is answered.
+//!
+//! A failed tool is a result that says so; a JSON-RPC error is kept for what
+//! is no call of a tool at all. `initialize` is not required before anything.
+
+use std::sync::LazyLock;
+
+use callboard_http::request_id;
+use futures::StreamExt;
+use http::{HeaderMap, StatusCode};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+use crate::clean::quoted;
+use crate::context::Context;
+use crate::error::ToolError;
+use crate::instructions::INSTRUCTIONS;
+use crate::rpc::{self, Body, Message, Reply, Request, RpcError};
+use crate::tools::{self, TOOLS};
+use crate::{completion, prompt, version};
+
+/// Messages of a batch that are worked on at a time.
+const PARALLEL: usize = 4;
+/// Names an unknown tool is compared with.
+const SUGGESTIONS: usize = 3;
+/// How alike a name must be to be suggested, 0 to 1.
+const ALIKE: f64 = 0.6;
+/// Words of `logging/setLevel`.
+const LOG_LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+type Outcome = Result<Box<RawValue>, RpcError>;
+
+/// What goes over HTTP: a status, and a body unless there is nothing to say.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// JSON.
+    pub body: Option<Vec<u8>>,
+}
+
+/// Answers the body of a POST.
+pub(crate) async fn answer(context: &Context, text: &str, headers: &HeaderMap) -> Answer {
+    let body = match rpc::read(text) {
+        Ok(body) => body,
+        Err(error) => return single(&Reply::refusal(error)),
+    };
+    // A client that begins anew may still send the header of its last session.
+    let begins = body
+        .messages()
+        .iter()
+        .any(|message| matches!(message, Message::Request(r) if r.method == "initialize"));
+    if !begins && let Err(error) = version::check_header(headers) {
+        let id = match &body {
+            Body::One(Message::Request(request)) => Some(request.id),
+            _ => None,
+        };
+        return single(&Reply { id, outcome: Err(error) });
+    }
+    match body {
+        Body::One(message) => match reply(context, message).await {
+            Some(reply) => single(&reply),
+            None => Answer { status: StatusCode::ACCEPTED, body: None },
+        },
+        Body::Batch(messages) => {
+            let mut work = Vec::with_capacity(messages.len());
+            for message in messages {
+                work.push(reply(context, message));
+            }
+            let replies: Vec<_> = futures::stream::iter(work).buffered(PARALLEL).collect().await;
+            let replies: Vec<Reply<'_>> = replies.into_iter().flatten().collect();
+            if replies.is_empty() {
+                return Answer { status: StatusCode::ACCEPTED, body: None };
+            }
+            Answer { status: StatusCode::OK, body: written(&replies) }
+        }
+    }
+}
+
+fn single(reply: &Reply<'_>) -> Answer {
+    Answer { status: reply.status(), body: written(reply) }
+}
+
+/// Replies are made of texts and JSON that was read or written before, so
+/// writing them cannot fail.
+fn written(replies: &impl Serialize) -> Option<Vec<u8>> {
+    serde_json::to_vec(replies).ok()
+}
+
+async fn reply<'a>(context: &Context, message: Message<'a>) -> Option<Reply<'a>> {
+    match message {
+        Message::Silent => None,
+        Message::Refused { id, error } => Some(Reply { id, outcome: Err(error) }),
+        Message::Request(Request { id, method, params }) => {
+            Some(Reply { id: Some(id), outcome: call(context, &method, params).await })
+        }
+    }
+}
+
+async fn call(context: &Context, method: &str, mut params: Map<String, Value>) -> Outcome {
+    match method {
+        "initialize" => initialize(&params),
+        "ping" => raw(&json!({})),
+        "logging/setLevel" => set_level(&params),
+        "tools/list" => list_tools(context, &params),
+        "tools/call" => call_tool(context, &mut params).await,
+        "prompts/list" => raw(&prompt::list()),
+        "prompts/get" => raw(&prompt::get(context, &params).await?),
+        "resources/list" => raw(&json!({"resources": []})),
+        "resources/templates/list" => raw(&json!({"resourceTemplates": []})),
+        "resources/read" => Err(RpcError::no_resource("Resource not found: this server has none.")),
+        "completion/complete" => raw(&completion::complete(context, &params).await?),
+        method if method.starts_with("notifications/") => raw(&json!({})),
+        unknown => Err(RpcError::method_not_found(unknown)),
+    }
+}
+
+fn raw(value: &impl Serialize) -> Outcome {
+    to_raw_value(value).map_err(|error| fault("result", &error))
+}
+
+/// Our fault outside of a tool: logged, and answered with the reference.
+pub(crate) fn fault(what: &str, cause: &dyn std::error::Error) -> RpcError {
+    let reference = request_id::current();
+    tracing::error!(request = reference, what, %cause, "MCP method failed");
+    RpcError::internal(&reference)
+}
+
+fn initialize(params: &Map<String, Value>) -> Outcome {
+    let asked = params.get("protocolVersion").and_then(Value::as_str);
+    raw(&json!({
+        "protocolVersion": version::negotiate(asked),
+        "capabilities": {
+            "tools": {"listChanged": false},
+            "prompts": {"listChanged": false},
+            "resources": {},
+            "completions": {},
+        },
+        "serverInfo": {"name": "callboard", "title": "Callboard", "version": env!("CARGO_PKG_VERSION")},
+        "instructions": INSTRUCTIONS,
+    }))
+}
+
+/// Nothing is ever logged to a client, so a known level is all there is to it.
+fn set_level(params: &Map<String, Value>) -> Outcome {
+    match params.get("level").and_then(Value::as_str) {
+        Some(level) if LOG_LEVELS.contains(&level) => raw(&json!({})),
+        _ => Err(RpcError::invalid_params(format!("`level` is one of {}.", LOG_LEVELS.join(", ")))),
+    }
+}
+
+/// The list is the same for every caller, so it is written once.
+static WHOLE_LIST: LazyLock<Outcome> =
+    LazyLock::new(|| raw(&json!({"tools": TOOLS.iter().map(|tool| tool.listed()).collect::<Vec<_>>()})));
+
+fn list_tools(context: &Context, params: &Map<String, Value>) -> Outcome {
+    if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
+        return Err(RpcError::invalid_params("Invalid cursor: the list of tools is one page."));
+    }
+    if context.narrowing.is_whole() {
+        return WHOLE_LIST.clone();
+    }
+    let listed = TOOLS.iter().filter(|tool| context.narrowing.lists(tool)).map(|tool| tool.listed());
+    raw(&json!({"tools": listed.collect::<Vec<_>>()}))
+}
+
+async fn call_tool(context: &Context, params: &mut Map<String, Value>) -> Outcome {
+    let Some(Value::String(name)) = params.get("name") else {
+        return Err(RpcError::invalid_params(
+            "`name` is required: the name of a tool, as tools/list gives it.",
+        ));
+    };
+    let Some(tool) = tools::find(name) else {
+        let unknown = RpcError::invalid_params(format!("Unknown tool: {}", quoted(name)));
+        return Err(unknown.with_data(json!({"suggestions": suggestions(name)})));
+    };
+    let result = match tool.run(context, params.remove("arguments")).await {
+        Ok(text) => json!({"content": [{"type": "text", "text": text}]}),
+        Err(error) => {
+            let text = format!("Error: {}", sentence(tool.name, &error));
+            json!({"content": [{"type": "text", "text": text}], "isError": true})
+        }
+    };
+    raw(&result)
+}
+
+/// What the caller reads. Causes of faults go to the log, under a reference.
+pub(crate) fn sentence(tool: &str, error: &ToolError) -> String {
+    let ToolError::Fault(cause) = error else { return error.to_string() };
+    let reference = request_id::current();
+    tracing::error!(request = reference, tool, %cause, "MCP tool failed");
+    format!(
+        "Internal error in {tool} (reference {reference}). Try again; quote the reference if it persists."
+    )
+}
+
+/// Tools with a name like this one, the most alike first.
+fn suggestions(name: &str) -> Vec<&'static str> {
+    let alike = |tool: &str| strsim::jaro_winkler(&name.to_lowercase(), tool);
+    let mut near: Vec<(f64, &str)> =
+        TOOLS.iter().map(|tool| (alike(tool.name), tool.name)).filter(|(alike, _)| *alike >= ALIKE).collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    near.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
+}

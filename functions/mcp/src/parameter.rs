@@ -1,0 +1,207 @@
+//! What a tool can be told. One description per parameter serves both sides:
+//! the JSON schema that is advertised is written from it, and arguments are
+//! read by it (see `arguments.rs`), so the two cannot disagree.
+
+use serde_json::{Map, Value, json};
+
+/// Largest id that survives a trip through JavaScript numbers; all ids do.
+const MAX_ID: i64 = (1 << 53) - 1;
+/// Longest search text, characters.
+pub(crate) const QUERY_CHARS: usize = 500;
+/// Longest branch name, characters.
+pub(crate) const BRANCH_CHARS: usize = 255;
+/// Longest text where nothing else is said, characters.
+pub(crate) const TEXT_CHARS: usize = 2_000;
+
+/// One parameter of a tool.
+#[derive(Debug)]
+pub(crate) struct Parameter {
+    /// Advertised name.
+    pub name: &'static str,
+    /// What its values are.
+    pub kind: Kind,
+    /// Whether it has to be given.
+    pub need: Need,
+    /// Further names it is accepted under.
+    pub also: &'static [&'static str],
+    /// Whether it is advertised; others work for clients that know them.
+    pub is_advertised: bool,
+}
+
+/// What the values of a parameter are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// An id; `from` names the tools that yield it.
+    Id {
+        /// Tools, as a sentence names them.
+        from: &'static str,
+    },
+    /// A number; values outside are clamped.
+    Count {
+        /// Smallest.
+        min: i64,
+        /// Largest.
+        max: i64,
+        /// When it is not given.
+        default: Option<i64>,
+    },
+    /// Text of at most so many characters.
+    Text(usize),
+    /// Name of a branch.
+    Branch,
+    /// Where to read on.
+    Cursor,
+    /// One of some words; case does not matter.
+    Choice {
+        /// The words.
+        words: &'static [&'static str],
+        /// Accepted besides: another spelling and the word it stands for.
+        spellings: &'static [(&'static str, &'static str)],
+        /// When it is not given.
+        default: Option<&'static str>,
+    },
+    /// Any of some words.
+    Choices(&'static [&'static str]),
+    /// Texts.
+    Texts,
+}
+
+/// Whether a parameter has to be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// It may be left out.
+    Optional,
+    /// It may not.
+    Required,
+    /// It may be left out when this other one is given.
+    RequiredWithout(&'static str),
+}
+
+impl Parameter {
+    const fn of(name: &'static str, kind: Kind) -> Self {
+        Self { name, kind, need: Need::Optional, also: &[], is_advertised: true }
+    }
+
+    /// An id that has to be given.
+    pub(crate) const fn id(name: &'static str, from: &'static str) -> Self {
+        Self { need: Need::Required, ..Self::of(name, Kind::Id { from }) }
+    }
+
+    /// A number with a default.
+    pub(crate) const fn count(name: &'static str, min: i64, max: i64, default: i64) -> Self {
+        Self::of(name, Kind::Count { min, max, default: Some(default) })
+    }
+
+    /// A number that older clients send; it is not advertised.
+    pub(crate) const fn unadvertised_count(name: &'static str, min: i64, max: i64) -> Self {
+        Self { is_advertised: false, ..Self::of(name, Kind::Count { min, max, default: None }) }
+    }
+
+    /// Rows per page.
+    pub(crate) const fn page_size(max: i64, default: i64) -> Self {
+        Self::count("pageSize", 1, max, default)
+    }
+
+    /// Where to read on.
+    pub(crate) const fn cursor() -> Self {
+        Self::of("cursor", Kind::Cursor)
+    }
+
+    /// A free text.
+    pub(crate) const fn text(name: &'static str) -> Self {
+        Self::of(name, Kind::Text(TEXT_CHARS))
+    }
+
+    /// A search text.
+    pub(crate) const fn query() -> Self {
+        Self::of("query", Kind::Text(QUERY_CHARS))
+    }
+
+    /// The name of a branch.
+    pub(crate) const fn branch() -> Self {
+        Self::of("branch", Kind::Branch)
+    }
+
+    /// One of some words.
+    pub(crate) const fn choice(
+        name: &'static str,
+        words: &'static [&'static str],
+        default: Option<&'static str>,
+    ) -> Self {
+        Self::of(name, Kind::Choice { words, spellings: &[], default })
+    }
+
+    /// Any of some words.
+    pub(crate) const fn choices(name: &'static str, words: &'static [&'static str]) -> Self {
+        Self::of(name, Kind::Choices(words))
+    }
+
+    /// A list of texts.
+    pub(crate) const fn texts(name: &'static str) -> Self {
+        Self::of(name, Kind::Texts)
+    }
+
+    /// The same, with further names.
+    pub(crate) const fn also(self, also: &'static [&'static str]) -> Self {
+        Self { also, ..self }
+    }
+
+    /// The same, with further spellings of its words.
+    pub(crate) const fn spelled(self, more: &'static [(&'static str, &'static str)]) -> Self {
+        match self.kind {
+            Kind::Choice { words, default, .. } => {
+                Self { kind: Kind::Choice { words, spellings: more, default }, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// The same, required.
+    pub(crate) const fn required(self) -> Self {
+        Self { need: Need::Required, ..self }
+    }
+
+    /// The same, optional.
+    pub(crate) const fn optional(self) -> Self {
+        Self { need: Need::Optional, ..self }
+    }
+
+    /// The same, required unless another one is given.
+    pub(crate) const fn required_without(self, other: &'static str) -> Self {
+        Self { need: Need::RequiredWithout(other), ..self }
+    }
+
+    fn schema(&self) -> Value {
+        match self.kind {
+            Kind::Id { .. } => json!({"type": "integer", "minimum": 1, "maximum": MAX_ID}),
+            Kind::Count { min, max, default } => {
+                json!({"type": "integer", "minimum": min, "maximum": max, "default": default})
+            }
+            Kind::Text(max) => json!({"type": "string", "maxLength": max}),
+            Kind::Branch => json!({"type": "string", "maxLength": BRANCH_CHARS}),
+            Kind::Cursor => json!({"type": "string"}),
+            Kind::Choice { words, default: Some(default), .. } => {
+                json!({"type": "string", "enum": words, "default": default})
+            }
+            Kind::Choice { words, .. } => json!({"type": "string", "enum": words}),
+            Kind::Choices(words) => json!({"type": "array", "items": {"type": "string", "enum": words}}),
+            Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        }
+    }
+}
+
+/// The JSON schema of a tool's arguments.
+pub(crate) fn schema(parameters: &[Parameter]) -> Value {
+    let advertised = || parameters.iter().filter(|parameter| parameter.is_advertised);
+    let properties: Map<String, Value> =
+        advertised().map(|parameter| (parameter.name.to_owned(), parameter.schema())).collect();
+    let required: Vec<&str> = advertised()
+        .filter(|parameter| parameter.need != Need::Optional)
+        .map(|parameter| parameter.name)
+        .collect();
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}

@@ -1,0 +1,117 @@
+//! Rows that several tools answer with. Names and units are those of the
+//! contract; what is null or empty is left out by `clean::tidy`.
+
+use callboard_domain::status::{RunStatus, TestStatus};
+use callboard_domain::time::Timestamp;
+use callboard_query::shapes::{ExecutionItem, RunItem, browser_label};
+use serde::Serialize;
+
+use crate::clean::shortened;
+
+/// Characters of an error in a list.
+const ERROR_CHARS: usize = 400;
+/// Digits of a commit in a summary.
+const COMMIT_CHARS: usize = 8;
+
+/// A page of rows.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Page<T> {
+    /// The rows.
+    pub items: Vec<T>,
+    /// Where to read on; null at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// A run in a list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunLine {
+    run_id: i64,
+    id: i64,
+    project_id: i64,
+    status: RunStatus,
+    started_at: Timestamp,
+    duration: Option<i64>,
+    total: i64,
+    passed: i64,
+    failed: i64,
+    flaky: i64,
+    skipped: i64,
+    did_not_run: i64,
+    interrupted: i64,
+    environment: Option<String>,
+    label: Option<String>,
+    branch: Option<String>,
+    commit: Option<String>,
+    url: String,
+}
+
+impl From<RunItem> for RunLine {
+    fn from(run: RunItem) -> Self {
+        let brief = run.brief;
+        Self {
+            run_id: brief.id,
+            id: brief.id,
+            project_id: run.project_id,
+            status: brief.status,
+            started_at: brief.start_time,
+            duration: brief.duration,
+            total: brief.totals.total_tests,
+            passed: brief.totals.passed_tests,
+            failed: brief.totals.failed_tests,
+            flaky: brief.totals.flaky_tests,
+            skipped: brief.totals.skipped_tests,
+            did_not_run: brief.totals.did_not_run_tests,
+            interrupted: brief.totals.interrupted_tests,
+            environment: brief.environment,
+            label: brief.label,
+            branch: brief.branch,
+            commit: short_commit(brief.commit),
+            url: run.url,
+        }
+    }
+}
+
+/// An execution in a list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExecutionLine {
+    execution_id: i64,
+    test_case_id: i64,
+    title: String,
+    file_path: String,
+    status: TestStatus,
+    flaky: bool,
+    duration: i64,
+    retries: i64,
+    error: Option<String>,
+    browser: Option<String>,
+}
+
+impl From<ExecutionItem> for ExecutionLine {
+    fn from(item: ExecutionItem) -> Self {
+        Self {
+            browser: browser_label(&item),
+            execution_id: item.id,
+            test_case_id: item.test_case_id,
+            title: item.title,
+            file_path: item.file_path,
+            status: item.status,
+            flaky: item.flaky,
+            duration: item.duration,
+            retries: item.retries,
+            error: short_error(item.error),
+        }
+    }
+}
+
+/// An error as lists show it.
+pub(crate) fn short_error(error: Option<String>) -> Option<String> {
+    error.map(|error| shortened(&error, ERROR_CHARS).into_owned())
+}
+
+/// A commit as summaries show it.
+pub(crate) fn short_commit(commit: Option<String>) -> Option<String> {
+    commit.map(|commit| commit.chars().take(COMMIT_CHARS).collect())
+}

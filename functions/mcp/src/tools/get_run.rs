@@ -1,0 +1,104 @@
+//! `get_run`: one run with its executions, failures first to mind.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::ids::RunId;
+use callboard_query::executions::{self, ExecutionKey, ExecutionQuery, OutcomeGroup, Sort};
+use callboard_query::runs;
+use callboard_query::shapes::ExecutionItem;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::shapes::{ExecutionLine, RunLine};
+use crate::tool::{Asked, Group, Hints, Tool, answer};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "get_run",
+    title: "Get run",
+    description: "One run: totals of the whole run, and its failed executions. \
+                  statusFilter=flaky or all shows others. Gives executionIds for get_test_run_case.",
+    group: Group::Runs,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[
+        Parameter::id("runId", "list_runs or list_recent_activity").also(&["id"]),
+        Parameter::choice("statusFilter", &["failed", "flaky", "all"], Some("failed"))
+            .also(&["filter", "status"]),
+        Parameter::page_size(50, 10),
+        Parameter::cursor(),
+    ],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(get(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    run_id: RunId,
+    status_filter: Filter,
+    page_size: usize,
+    cursor: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Filter {
+    Failed,
+    Flaky,
+    All,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    #[serde(flatten)]
+    run: RunLine,
+    project_name: String,
+    playwright_version: Option<String>,
+    reporter_version: Option<String>,
+    filter: Filter,
+    cases: Vec<Case>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Case {
+    #[serde(flatten)]
+    execution: ExecutionLine,
+    worker: Option<i64>,
+    line: Option<i64>,
+}
+
+async fn get(asked: Asked<'_>) -> Result<Value, ToolError> {
+    let input: Input = asked.input()?;
+    let pages = asked.pages();
+    let after: Option<ExecutionKey> = pages.after(input.cursor.as_deref())?;
+    let context = asked.context;
+    let project = context.run(input.run_id).await?;
+    let run = runs::get(&context.query, project, input.run_id).await?;
+    let outcomes = match input.status_filter {
+        Filter::Failed => vec![OutcomeGroup::Failing],
+        Filter::Flaky => vec![OutcomeGroup::Flaky],
+        Filter::All => Vec::new(),
+    };
+    let query = ExecutionQuery { outcomes, sort: Sort::Newest, after, ..ExecutionQuery::default() };
+    let cases = executions::list(&context.query, project, input.run_id, &query, input.page_size).await?;
+    let (cases, next_cursor) = pages.split(cases.map(Case::from))?;
+    answer(&Output {
+        project_name: run.project_name.clone(),
+        playwright_version: run.playwright_version.clone(),
+        reporter_version: run.reporter_version.clone(),
+        run: run.into(),
+        filter: input.status_filter,
+        cases,
+        next_cursor,
+    })
+}
+
+impl From<ExecutionItem> for Case {
+    fn from(item: ExecutionItem) -> Self {
+        Self { worker: item.worker_index, line: item.line, execution: item.into() }
+    }
+}

@@ -1,0 +1,153 @@
+//! `get_test_case`: one test across runs, with its newest executions.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::ids::TestCaseId;
+use callboard_domain::status::TestStatus;
+use callboard_domain::time::Timestamp;
+use callboard_query::shapes::{ExecutionWithRun, TestCaseItem};
+use callboard_query::test_cases::{self, HistoryQuery, LaneQuery};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::shapes::{Page, short_error};
+use crate::tool::{Asked, Group, Hints, Tool, answer};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "get_test_case",
+    title: "Get test case",
+    description: "One test across all runs: counts, pass rate, owner, tags, and its executions, newest first. \
+                  Gives executionIds for get_test_run_case.",
+    group: Group::Runs,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[
+        Parameter::id("testCaseId", "search_test_cases or get_run").also(&["id", "caseId"]),
+        Parameter::page_size(50, 10),
+        Parameter::cursor(),
+    ],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(get(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    test_case_id: TestCaseId,
+    page_size: usize,
+    cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    test_case_id: i64,
+    id: i64,
+    title: String,
+    file_path: String,
+    describe_path: Vec<String>,
+    project: Project,
+    tags: Vec<String>,
+    owner: Option<String>,
+    priority: Option<String>,
+    stats: Stats,
+    recent_executions: Page<Row>,
+    url: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Project {
+    project_id: i64,
+    name: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Stats {
+    total_runs: i64,
+    passed: i64,
+    failed: i64,
+    flaky: i64,
+    skipped: i64,
+    recent_flaky: i64,
+    avg_duration: Option<i64>,
+    pass_rate: Option<f64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    execution_id: i64,
+    run_id: i64,
+    status: TestStatus,
+    flaky: bool,
+    duration: i64,
+    retries: i64,
+    error: Option<String>,
+    started_at: Timestamp,
+    branch: Option<String>,
+}
+
+async fn get(asked: Asked<'_>) -> Result<Value, ToolError> {
+    let input: Input = asked.input()?;
+    let pages = asked.pages();
+    let after: Option<(i64, i64)> = pages.after(input.cursor.as_deref())?;
+    let context = asked.context;
+    let project = context.test_case(input.test_case_id).await?;
+    let everywhere = LaneQuery::default();
+    let detail = test_cases::detail(&context.query, project, input.test_case_id, &everywhere).await?;
+    let query = HistoryQuery { after, ..HistoryQuery::default() };
+    let recent =
+        test_cases::history(&context.query, project, input.test_case_id, &query, input.page_size).await?;
+    let (items, next_cursor) = pages.split(recent.map(Row::from))?;
+    let item = detail.item;
+    answer(&Output {
+        test_case_id: item.id,
+        id: item.id,
+        stats: Stats::of(&item),
+        title: item.title,
+        file_path: item.file_path,
+        describe_path: item.suite_path,
+        project: Project { project_id: detail.project.id, name: detail.project.name },
+        tags: item.tags,
+        owner: item.owner,
+        priority: item.priority,
+        recent_executions: Page { items, next_cursor },
+        url: context.query.links.test_case(item.id),
+    })
+}
+
+impl Stats {
+    fn of(item: &TestCaseItem) -> Self {
+        Self {
+            total_runs: item.total_runs,
+            passed: item.passed,
+            failed: item.failed,
+            flaky: item.flaky,
+            skipped: item.skipped,
+            recent_flaky: item.recent_flaky,
+            avg_duration: item.avg_duration,
+            pass_rate: item.pass_rate,
+        }
+    }
+}
+
+impl From<ExecutionWithRun> for Row {
+    fn from(found: ExecutionWithRun) -> Self {
+        let execution = found.execution;
+        Self {
+            execution_id: execution.id,
+            run_id: execution.run_id,
+            status: execution.status,
+            flaky: execution.flaky,
+            duration: execution.duration,
+            retries: execution.retries,
+            error: short_error(execution.error),
+            started_at: execution.started_at.unwrap_or(found.run.start_time),
+            branch: found.run.branch,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! `get_test_run_case`: one execution, with the parts of its evidence that
+//! were asked for.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::ids::ExecutionId;
+use callboard_domain::status::TestStatus;
+use callboard_domain::time::Timestamp;
+use callboard_query::executions::{self, Part as EvidencePart, Parts, WantedAttempt};
+use callboard_query::shapes::{AttemptView, ExecutionDetail, browser_label};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::budget::Sections;
+use crate::clean::shortened;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::tool::{Asked, Group, Hints, Tool, answer};
+
+/// Characters of the complete error.
+const ERROR_CHARS: usize = 20_000;
+/// Characters of the accessibility tree.
+const ARIA_CHARS: usize = 8_000;
+/// Parts one can ask for.
+const PARTS: [&str; 6] = ["steps", "console", "network", "webVitals", "aria", "source"];
+/// Keys of the evidence and their names here.
+const KEYS: [(&str, &str); 8] = [
+    ("steps", "steps"),
+    ("consoleLogs", "console"),
+    ("stdout", "stdout"),
+    ("stderr", "stderr"),
+    ("networkRequests", "network"),
+    ("webVitals", "webVitals"),
+    ("ariaSnapshot", "ariaSnapshot"),
+    ("testSource", "testSource"),
+];
+/// Keys of evidence that hold epoch milliseconds.
+const MOMENTS: [&str; 2] = ["timestamp", "startTime"];
+
+pub(super) static TOOL: Tool = Tool {
+    name: "get_test_run_case",
+    title: "Get execution",
+    description: "One execution: complete error, attempts, location. include adds steps, console, network, webVitals, \
+                  aria, source; available says how many characters each has.",
+    group: Group::Runs,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[
+        Parameter::id("executionId", "get_run or list_failed_cases").also(&["id"]),
+        Parameter::choices("include", &PARTS),
+    ],
+    sections: Sections {
+        optional: &[
+            ("network", "network"),
+            ("console", "console"),
+            ("stdout", "console"),
+            ("stderr", "console"),
+            ("webVitals", "webVitals"),
+            ("testSource", "source"),
+            ("ariaSnapshot", "aria"),
+            ("steps", "steps"),
+        ],
+        chronological: &["steps", "console", "network"],
+    },
+    call: |asked| Box::pin(get(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    execution_id: ExecutionId,
+    include: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    execution_id: i64,
+    test_case_id: i64,
+    run_id: i64,
+    project_id: i64,
+    title: String,
+    file_path: String,
+    line: Option<i64>,
+    column: Option<i64>,
+    status: TestStatus,
+    flaky: bool,
+    duration: i64,
+    retries: i64,
+    attempts: Vec<Attempt>,
+    error: Option<String>,
+    worker_index: Option<i64>,
+    browser: Option<String>,
+    annotations: Value,
+    started_at: Option<Timestamp>,
+    slowest_step: Option<String>,
+    slowest_step_duration: Option<i64>,
+    is_new_regression: bool,
+    is_new_flaky: bool,
+    #[serde(flatten)]
+    evidence: Map<String, Value>,
+    available: Map<String, Value>,
+    url: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Attempt {
+    retry: u32,
+    status: TestStatus,
+    duration: i64,
+    started_at: Option<Timestamp>,
+}
+
+async fn get(asked: Asked<'_>) -> Result<Value, ToolError> {
+    let input: Input = asked.input()?;
+    let context = asked.context;
+    let project = context.execution(input.execution_id).await?;
+    // The complete error and the annotations lie with the evidence, so one
+    // range is read whatever was asked for.
+    let parts = Parts::Only(input.include.iter().filter_map(|part| EvidencePart::parse(part)).collect());
+    let deciding = WantedAttempt::default();
+    let detail = executions::detail(&context.query, project, input.execution_id, &parts, deciding).await?;
+    answer(&Output::of(detail))
+}
+
+impl Output {
+    fn of(detail: ExecutionDetail) -> Self {
+        let item = detail.item;
+        let error = detail.error_plain.or_else(|| item.error.clone());
+        Self {
+            browser: browser_label(&item),
+            execution_id: item.id,
+            test_case_id: item.test_case_id,
+            run_id: item.run_id,
+            project_id: item.project_id,
+            title: item.title,
+            file_path: item.file_path,
+            line: item.line,
+            column: item.column,
+            status: item.status,
+            flaky: item.flaky,
+            duration: item.duration,
+            retries: item.retries,
+            attempts: detail.attempts.into_iter().map(Attempt::from).collect(),
+            error: error.map(|error| shortened(&error, ERROR_CHARS).into_owned()),
+            worker_index: item.worker_index,
+            annotations: detail.annotations,
+            started_at: item.started_at,
+            slowest_step: item.slowest_step,
+            slowest_step_duration: item.slowest_step_duration,
+            is_new_regression: item.is_new_regression,
+            is_new_flaky: item.is_new_flaky,
+            evidence: shown(detail.evidence),
+            available: available(detail.evidence_available),
+            url: detail.url,
+        }
+    }
+}
+
+impl From<AttemptView> for Attempt {
+    fn from(view: AttemptView) -> Self {
+        Self { retry: view.retry, status: view.status, duration: view.duration, started_at: view.started_at }
+    }
+}
+
+/// The parts that came, under their names here.
+fn shown(evidence: Option<Value>) -> Map<String, Value> {
+    let Some(Value::Object(mut evidence)) = evidence else { return Map::new() };
+    let parts = KEYS.into_iter().filter_map(|(key, name)| {
+        let mut value = evidence.remove(key)?;
+        if let Value::String(text) = &mut value
+            && name == "ariaSnapshot"
+        {
+            *text = shortened(text, ARIA_CHARS).into_owned();
+        }
+        if let Value::Array(entries) = &mut value {
+            entries.iter_mut().for_each(readable_times);
+        }
+        Some((name.to_owned(), value))
+    });
+    parts.collect()
+}
+
+fn readable_times(entry: &mut Value) {
+    for key in MOMENTS {
+        if let Some(moment) = entry.get_mut(key)
+            && let Some(millis) = moment.as_i64()
+        {
+            *moment = Timestamp(millis).to_iso().into();
+        }
+    }
+}
+
+/// Characters of every part there is, of those one can ask for.
+fn available(sizes: Value) -> Map<String, Value> {
+    let Value::Object(mut sizes) = sizes else { return Map::new() };
+    sizes.retain(|part, _| PARTS.contains(&part.as_str()));
+    sizes
+}

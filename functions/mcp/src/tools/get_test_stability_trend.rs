@@ -1,0 +1,71 @@
+//! `get_test_stability_trend`: how steady a test has been lately.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::ids::TestCaseId;
+use callboard_domain::time::Day;
+use callboard_query::test_cases::{self, LaneQuery};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::tool::{Asked, Group, Hints, Tool, answer};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "get_test_stability_trend",
+    title: "Stability trend",
+    description: "Pass rate, flaky rate and duration of one test over its last 200 executions, \
+                  split evenly by count, oldest first.",
+    group: Group::Runs,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[
+        Parameter::id("testCaseId", "search_test_cases or get_run").also(&["id", "caseId"]),
+        Parameter::count("buckets", 5, 50, 20),
+    ],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(trend(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    test_case_id: TestCaseId,
+    buckets: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    test_case_id: TestCaseId,
+    items: Vec<Bucket>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Bucket {
+    date: Day,
+    pass_rate: Option<f64>,
+    flaky_rate: Option<f64>,
+    avg_duration: Option<i64>,
+    total_runs: i64,
+}
+
+async fn trend(asked: Asked<'_>) -> Result<Value, ToolError> {
+    let Input { test_case_id, buckets } = asked.input()?;
+    let context = asked.context;
+    let project = context.test_case(test_case_id).await?;
+    let everywhere = LaneQuery::default();
+    let found =
+        test_cases::stability_by_count(&context.query, project, test_case_id, &everywhere, buckets).await?;
+    let items = found.into_iter().map(|bucket| Bucket {
+        date: bucket.date,
+        pass_rate: bucket.pass_rate,
+        flaky_rate: bucket.flaky_rate,
+        avg_duration: bucket.avg_duration,
+        total_runs: bucket.total_runs,
+    });
+    answer(&Output { test_case_id, items: items.collect(), next_cursor: None })
+}

@@ -1,0 +1,99 @@
+//! `list_projects`: the caller's projects, most recently active first.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+use callboard_query::projects::{self, ProjectKey, Sort};
+use callboard_query::shapes::{Project, RunBrief};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::shapes::{Page, short_commit};
+use crate::tool::{Asked, Group, Hints, Tool, answer};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "list_projects",
+    title: "List projects",
+    description: "Projects you can see with their latest run, most recently active first. Start here to get a projectId.",
+    group: Group::Projects,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[Parameter::page_size(100, 50), Parameter::cursor()],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(list(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    page_size: usize,
+    cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    project_id: i64,
+    id: i64,
+    name: String,
+    total_runs: i64,
+    total_test_cases: i64,
+    latest_run: Option<LatestRun>,
+    url: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LatestRun {
+    run_id: i64,
+    status: RunStatus,
+    started_at: Timestamp,
+    passed: i64,
+    failed: i64,
+    flaky: i64,
+    branch: Option<String>,
+    commit: Option<String>,
+}
+
+async fn list(asked: Asked<'_>) -> Result<Value, ToolError> {
+    let input: Input = asked.input()?;
+    let pages = asked.pages();
+    let after: Option<ProjectKey> = pages.after(input.cursor.as_deref())?;
+    let context = asked.context;
+    let found =
+        projects::list(&context.query, context.scope(), None, Sort::Updated, after, input.page_size).await?;
+    let (items, next_cursor) = pages.split(found.map(Row::from))?;
+    answer(&Page { items, next_cursor })
+}
+
+impl From<Project> for Row {
+    fn from(project: Project) -> Self {
+        Self {
+            project_id: project.reference.id,
+            id: project.reference.id,
+            name: project.reference.name,
+            total_runs: project.total_runs,
+            total_test_cases: project.total_test_cases,
+            latest_run: project.latest_run.map(LatestRun::from),
+            url: project.url,
+        }
+    }
+}
+
+impl From<RunBrief> for LatestRun {
+    fn from(run: RunBrief) -> Self {
+        Self {
+            run_id: run.id,
+            status: run.status,
+            started_at: run.start_time,
+            passed: run.totals.passed_tests,
+            failed: run.totals.failed_tests,
+            flaky: run.totals.flaky_tests,
+            branch: run.branch,
+            commit: short_commit(run.commit),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `list_recent_activity`: the newest runs of all projects the caller sees.
+
+use callboard_auth::routes::Roles;
+use callboard_query::runs::{self, RunKey, RunQuery};
+use callboard_query::shapes::RunItem;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::shapes::{Page, RunLine};
+use crate::tool::{Asked, Group, Hints, Tool, answer};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "list_recent_activity",
+    title: "Recent activity",
+    description: "The newest runs across all projects you can see. Start here for: what broke?",
+    group: Group::Projects,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[Parameter::page_size(50, 10), Parameter::cursor()],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(list(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    page_size: usize,
+    cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    #[serde(flatten)]
+    run: RunLine,
+    project_name: String,
+}
+
+async fn list(asked: Asked<'_>) -> Result<Value, ToolError> {
+    let input: Input = asked.input()?;
+    let pages = asked.pages();
+    let after: Option<RunKey> = pages.after(input.cursor.as_deref())?;
+    let context = asked.context;
+    let query = RunQuery { after, ..RunQuery::default() };
+    let runs = runs::list(&context.query, context.scope(), &query, input.page_size).await?;
+    let (items, next_cursor) = pages.split(runs.map(Row::from))?;
+    answer(&Page { items, next_cursor })
+}
+
+impl From<RunItem> for Row {
+    fn from(run: RunItem) -> Self {
+        Self { project_name: run.project_name.clone(), run: run.into() }
+    }
+}

@@ -1,0 +1,92 @@
+//! `search_test_cases`: tests of a project by words of their title or path.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::ids::ProjectId;
+use callboard_domain::status::TestStatus;
+use callboard_domain::time::Timestamp;
+use callboard_query::page::Slice;
+use callboard_query::shapes::TestCaseItem;
+use callboard_query::test_cases::{self, CatalogueKey, CatalogueQuery, Sort};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::shapes::Page;
+use crate::tool::{Asked, Group, Hints, Tool, answer};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "search_test_cases",
+    title: "Search test cases",
+    description: "Test cases of a project whose title, describe titles or file path contain the query. \
+                  Gives testCaseIds for get_test_case.",
+    group: Group::Runs,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[
+        Parameter::id("projectId", "list_projects").also(&["id", "project"]),
+        Parameter::query().required(),
+        Parameter::page_size(50, 10),
+        Parameter::cursor(),
+    ],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(search(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    project_id: ProjectId,
+    query: String,
+    page_size: usize,
+    cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    test_case_id: i64,
+    id: i64,
+    title: String,
+    file_path: String,
+    last_status: Option<TestStatus>,
+    last_run_at: Option<Timestamp>,
+    total_runs: i64,
+}
+
+async fn search(asked: Asked<'_>) -> Result<Value, ToolError> {
+    let input: Input = asked.input()?;
+    let pages = asked.pages();
+    let after: Option<CatalogueKey> = pages.after(input.cursor.as_deref())?;
+    let context = asked.context;
+    let project = context.project(input.project_id).await?;
+    let text = input.query.trim();
+    let found = if text.is_empty() {
+        Slice { items: Vec::new(), next: None }
+    } else {
+        let query = CatalogueQuery {
+            text: Some(text.to_owned()),
+            sort: Sort::Newest,
+            after,
+            ..CatalogueQuery::default()
+        };
+        test_cases::list(&context.query, project, &query, input.page_size).await?
+    };
+    let (items, next_cursor) = pages.split(found.map(Row::from))?;
+    answer(&Page { items, next_cursor })
+}
+
+impl From<TestCaseItem> for Row {
+    fn from(item: TestCaseItem) -> Self {
+        Self {
+            test_case_id: item.id,
+            id: item.id,
+            title: item.title,
+            file_path: item.file_path,
+            last_status: item.last_status,
+            last_run_at: item.last_run_at,
+            total_runs: item.total_runs,
+        }
+    }
+}

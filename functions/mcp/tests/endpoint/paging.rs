@@ -1,0 +1,188 @@
+//! Lists are read to their last row, cursors belong to their list, and no
+//! answer is longer than its bound.
+
+use std::collections::BTreeSet;
+
+use crate::support::{Service, run, test};
+use serde_json::{Value, json};
+
+const RUNS: usize = 57;
+const TESTS: usize = 61;
+const PROJECTS: usize = 23;
+
+/// Many runs that start at the same moment, and one with many failures.
+async fn crowd() -> (Service, i64, i64) {
+    let service = Service::start().await;
+    for _ in 0..RUNS - 1 {
+        let mut green = run("shop", 60, &[test("common", "passed")]);
+        green["status"] = json!("passed");
+        service.submit(green).await;
+    }
+    let tests: Vec<Value> = (0..TESTS).map(|number| test(&format!("common {number}"), "failed")).collect();
+    let large = service.submit(run("shop", 60, &tests)).await;
+    for number in 1..PROJECTS {
+        service.submit(run(&format!("project {number}"), 60, &[test("x", "passed")])).await;
+    }
+    (service, large.project.get(), large.run.get())
+}
+
+/// Reads a list to its end; gives the ids of its rows in their order.
+async fn all(service: &Service, tool: &str, arguments: &Value, list: &str, id: &str) -> Vec<i64> {
+    let mut arguments = arguments.clone();
+    let mut ids = Vec::new();
+    loop {
+        let mut page =
+            service.call(tool, arguments.clone()).await.unwrap_or_else(|error| panic!("{tool}: {error}"));
+        if list == "recentExecutions" {
+            page = json!({list: page[list]["items"], "nextCursor": page[list]["nextCursor"]});
+        }
+        let rows = page[list].as_array().unwrap();
+        ids.extend(rows.iter().map(|row| row[id].as_i64().unwrap()));
+        assert!(ids.len() < 1000, "{tool} does not end");
+        match page["nextCursor"].clone() {
+            Value::Null => return ids,
+            cursor => {
+                assert!(!rows.is_empty(), "{tool} has an empty page before its end");
+                arguments["cursor"] = cursor;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_row_comes_exactly_once_whatever_the_page_size() {
+    let (service, project, run) = crowd().await;
+    let case =
+        service.call("search_test_cases", json!({"projectId": project, "query": "common"})).await.unwrap();
+    let oldest = all(
+        &service,
+        "search_test_cases",
+        &json!({"projectId": project, "query": "common"}),
+        "items",
+        "testCaseId",
+    )
+    .await;
+    assert!(case["nextCursor"].is_string());
+    let common = *oldest.last().unwrap();
+    let lists = [
+        ("list_projects", json!({}), "items", "projectId", PROJECTS),
+        ("list_recent_activity", json!({}), "items", "runId", RUNS + PROJECTS - 1),
+        ("get_project", json!({"projectId": project}), "runs", "runId", RUNS),
+        ("list_runs", json!({"projectId": project}), "items", "runId", RUNS),
+        ("list_runs", json!({"projectId": project, "status": "passed"}), "items", "runId", RUNS - 1),
+        ("get_run", json!({"runId": run}), "cases", "executionId", TESTS),
+        ("get_run", json!({"runId": run, "statusFilter": "all"}), "cases", "executionId", TESTS),
+        ("list_failed_cases", json!({"projectId": project}), "items", "executionId", TESTS),
+        ("list_failed_cases", json!({"runId": run}), "items", "executionId", TESTS),
+        (
+            "search_test_cases",
+            json!({"projectId": project, "query": "common"}),
+            "items",
+            "testCaseId",
+            TESTS + 1,
+        ),
+        ("get_project_test_catalog", json!({"projectId": project}), "items", "testCaseId", TESTS + 1),
+        ("get_test_case", json!({"testCaseId": common}), "recentExecutions", "executionId", RUNS - 1),
+    ];
+    for (tool, arguments, list, id, expected) in lists {
+        let mut orders = Vec::new();
+        for page_size in [1, 7, 50] {
+            let mut arguments = arguments.clone();
+            arguments["pageSize"] = json!(page_size);
+            orders.push(all(&service, tool, &arguments, list, id).await);
+        }
+        let distinct: BTreeSet<i64> = orders[0].iter().copied().collect();
+        assert_eq!((orders[0].len(), distinct.len()), (expected, expected), "{tool} {arguments}");
+        assert!(orders.iter().all(|order| *order == orders[0]), "{tool} {arguments}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_belongs_to_its_list() {
+    let service = Service::start().await;
+    for project in ["a", "b"] {
+        for second in 0..3 {
+            service.submit(run(project, second, &[test("x", "failed")])).await;
+        }
+    }
+    let projects = service.call("list_projects", json!({"pageSize": 1})).await.unwrap();
+    let (mine, other) = (projects["items"][0]["projectId"].clone(), projects["nextCursor"].clone());
+    let foreign = service.call("list_projects", json!({})).await.unwrap()["items"][1]["projectId"].clone();
+    let page = service.call("list_runs", json!({"projectId": mine, "pageSize": 1})).await.unwrap();
+    let cursor = page["nextCursor"].as_str().unwrap();
+    let next = |arguments: Value| service.call("list_runs", arguments);
+    assert!(next(json!({"projectId": mine, "cursor": cursor, "pageSize": 50})).await.is_ok());
+    assert!(next(json!({"project": mine.to_string(), "cursor": cursor, "unknown": 1})).await.is_ok());
+    let refused = Err("Invalid cursor. Omit `cursor` to start from the first page.".to_owned());
+    let mut altered = cursor.to_owned();
+    altered.replace_range(5..6, if altered.as_bytes()[5] == b'A' { "B" } else { "A" });
+    for arguments in [
+        json!({"projectId": mine, "cursor": other}),
+        json!({"projectId": foreign, "cursor": cursor}),
+        json!({"projectId": mine, "branch": "main", "cursor": cursor}),
+        json!({"projectId": mine, "cursor": altered}),
+        json!({"projectId": mine, "cursor": "x"}),
+        json!({"projectId": mine, "cursor": "x".repeat(5000)}),
+    ] {
+        assert_eq!(next(arguments.clone()).await, refused, "{arguments}");
+    }
+    assert_eq!(service.call("get_project", json!({"projectId": mine, "cursor": cursor})).await, refused);
+}
+
+#[tokio::test]
+async fn a_page_that_is_too_long_is_shortened_and_read_on() {
+    let service = Service::start().await;
+    let tests: Vec<Value> = (0..120)
+        .map(|number| {
+            let mut fat = test(&format!("{number} {}", "word ".repeat(180)), "failed");
+            fat["location"] = json!(format!("{}/a.spec.ts:1:1", "folder/".repeat(60)));
+            fat["error"] = json!("e".repeat(3000));
+            fat
+        })
+        .collect();
+    let run = service.submit(run("fat", 1, &tests)).await.run.get();
+    let arguments = json!({"runId": run, "pageSize": 50});
+    let page = service.result("tools/call", json!({"name": "get_run", "arguments": arguments})).await;
+    let text = page["content"][0]["text"].as_str().unwrap();
+    assert!(text.chars().count() <= 40_000, "{}", text.chars().count());
+    let page: Value = serde_json::from_str(text).unwrap();
+    let rows = page["cases"].as_array().unwrap().len();
+    assert!((1..50).contains(&rows), "{rows}");
+    assert_eq!(page["truncated"]["hint"], "pass nextCursor as cursor");
+    let ids = all(&service, "get_run", &arguments, "cases", "executionId").await;
+    assert_eq!((ids.len(), ids.iter().collect::<BTreeSet<_>>().len()), (120, 120));
+}
+
+#[tokio::test]
+async fn fat_evidence_is_cut_by_sections_and_says_so() {
+    let service = Service::start().await;
+    let mut fat = test("fat", "failed");
+    fat["consoleLogs"] =
+        (0..200).map(|n| json!({"type": "log", "text": format!("{n} {}", "c".repeat(1900))})).collect();
+    fat["networkRequests"] = (0..400).map(|n| json!({"method": "GET", "url": format!("https://shop.example/{n}/{}", "n".repeat(200)), "status": 500, "duration": 5})).collect();
+    fat["steps"] =
+        (0..500).map(|n| json!({"title": format!("step {n} {}", "s".repeat(100)), "duration": 1})).collect();
+    fat["testSource"] = json!("line\n".repeat(8_000));
+    fat["error"] = json!("e".repeat(30_000));
+    let execution = service.submit(run("fat", 1, &[fat])).await.executions[0].1.get();
+    let every = ["steps", "console", "network", "webVitals", "aria", "source"];
+    for include in [&every[..], &["steps"], &["console"], &["network"], &["source"], &[]] {
+        let arguments = json!({"executionId": execution, "include": include});
+        let result =
+            service.result("tools/call", json!({"name": "get_test_run_case", "arguments": arguments})).await;
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.chars().count() <= 40_000, "{include:?}: {}", text.chars().count());
+        let answer: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(answer.get("truncated").is_some(), !include.is_empty(), "{include:?}");
+        assert!(answer["error"].as_str().unwrap().chars().count() <= 20_000);
+    }
+    let all =
+        service.call("get_test_run_case", json!({"executionId": execution, "include": every})).await.unwrap();
+    assert_eq!(
+        all["truncated"]["hint"],
+        "call get_test_run_case with include=[\"network\",\"console\",\"source\"]"
+    );
+    assert!(
+        all["steps"].as_array().unwrap().last().unwrap()["title"].as_str().unwrap().starts_with("step 499")
+    );
+}

@@ -1,0 +1,153 @@
+//! `GET /api/test-runs/{id}/executions`: the executions of a run.
+
+use axum::Json;
+use axum::extract::State;
+use callboard_auth::RouteId;
+use callboard_domain::ids::RunId;
+use callboard_domain::ingest::Priority;
+use callboard_domain::status::TestStatus;
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
+use callboard_http::page::{CountedPage, PageRequest};
+use callboard_http::{ApiError, AppState, Site};
+use callboard_query::executions::{self, ExecutionKey, ExecutionQuery, OutcomeGroup, Sort};
+use callboard_query::shapes::ExecutionItem;
+use callboard_query::{resolve, runs};
+use serde::Serialize;
+use utoipa::IntoParams;
+
+/// The largest number a shard or worker filter takes.
+const MAX_INDEX: i64 = 1_000_000;
+
+/// Which executions a list shows, and in which order.
+#[derive(Debug, Default, PartialEq, Serialize, IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub(crate) struct ExecutionFilters {
+    /// Comma list or repeated: passed (with flaky), failed, timedout, interrupted, skipped, didnotrun.
+    #[param(required = false, value_type = Vec<String>, example = json!(["failed", "timedout"]))]
+    status: Vec<TestStatus>,
+    /// Comma list or repeated: failing (failed or timedout), flaky, interrupted, didnotrun, skipped, passed (at
+    /// the first attempt).
+    #[param(required = false, value_type = Vec<String>, example = json!(["failing"]))]
+    outcome: Vec<OutcomeGroup>,
+    /// Exact file of the test.
+    file: Option<String>,
+    /// Only tests whose title, describe titles or file contain this, in upper or lower case.
+    q: Option<String>,
+    /// Exact tag of the test, with or without `@`.
+    tag: Option<String>,
+    /// Exact owner of the test.
+    owner: Option<String>,
+    /// Priority of the test: critical, high, medium or low.
+    #[param(value_type = Option<String>, example = "high")]
+    priority: Option<Priority>,
+    /// Exact name of the browser project; an empty value stands for tests without one.
+    browser: Option<String>,
+    /// Shard of the deciding attempt.
+    shard: Option<i64>,
+    /// Worker of the deciding attempt.
+    worker: Option<i64>,
+    /// Whether the test passed last time and fails now.
+    is_new_regression: Option<bool>,
+    /// Whether the test was stable last time and is flaky now.
+    is_new_flaky: Option<bool>,
+    /// Whether the test failed last time and passes now.
+    is_fixed: Option<bool>,
+    /// `trouble` (failing, flaky, interrupted, didnotrun, skipped, passed; the default), `id`, `duration` (longest
+    /// first), `startedAt` (earliest first) or `file`.
+    #[param(value_type = Option<String>, example = "trouble")]
+    sort: Sort,
+}
+
+impl FromQuery for ExecutionFilters {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let statuses = TestStatus::ALL.map(TestStatus::as_str);
+        let outcomes = OutcomeGroup::ALL.map(OutcomeGroup::as_str);
+        let sorts = ["trouble", "id", "duration", "startedAt", "file"];
+        Ok(Self {
+            status: query.words("status", &statuses, TestStatus::parse)?,
+            outcome: query.words("outcome", &outcomes, OutcomeGroup::parse)?,
+            file: query.exact("file")?,
+            q: query.text("q")?,
+            tag: query.exact("tag")?,
+            owner: query.exact("owner")?,
+            priority: query.word("priority", &Priority::ALL.map(Priority::as_str), Priority::parse)?,
+            browser: query.single("browser")?.map(str::to_owned),
+            shard: query.number("shard", 0..=MAX_INDEX)?,
+            worker: query.number("worker", 0..=MAX_INDEX)?,
+            is_new_regression: query.flag("isNewRegression")?,
+            is_new_flaky: query.flag("isNewFlaky")?,
+            is_fixed: query.flag("isFixed")?,
+            sort: query.word("sort", &sorts, sort)?.unwrap_or_default(),
+        })
+    }
+}
+
+fn sort(word: &str) -> Option<Sort> {
+    Some(match word {
+        "trouble" => Sort::Trouble,
+        "id" => Sort::Id,
+        "duration" => Sort::Duration,
+        "startedAt" => Sort::StartedAt,
+        "file" => Sort::File,
+        _ => return None,
+    })
+}
+
+impl ExecutionFilters {
+    /// Whether nothing is left out.
+    fn is_everything(&self) -> bool {
+        *self == Self { sort: self.sort, ..Self::default() }
+    }
+
+    /// The question behind the row with the key `after`.
+    pub(crate) fn query(&self, after: Option<ExecutionKey>) -> ExecutionQuery {
+        ExecutionQuery {
+            statuses: self.status.clone(),
+            outcomes: self.outcome.clone(),
+            file: self.file.clone(),
+            text: self.q.clone(),
+            tag: self.tag.clone(),
+            owner: self.owner.clone(),
+            priority: self.priority.map(|priority| priority.as_str().to_owned()),
+            browser: self.browser.clone(),
+            shard: self.shard,
+            worker: self.worker,
+            new_regression: self.is_new_regression,
+            new_flaky: self.is_new_flaky,
+            fixed: self.is_fixed,
+            sort: self.sort,
+            after,
+        }
+    }
+}
+
+/// Executions of a run.
+///
+/// # Errors
+/// 404 `run_not_found`, 403 `project_access_denied`.
+#[utoipa::path(get, path = "/api/test-runs/{id}/executions", tag = "runs",
+    params(("id" = i64, Path, description = "Run"), ExecutionFilters, PageRequest),
+    responses((status = 200, body = CountedPage<ExecutionItem>)))]
+pub(crate) async fn executions(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    Path(id): Path<RunId>,
+    Query(filters): Query<ExecutionFilters>,
+    Query(page): Query<PageRequest>,
+) -> Result<Json<CountedPage<ExecutionItem>>, ApiError> {
+    let cursors = CursorScope::new(RouteId::RunExecutions, &(id, &filters))?;
+    let query = filters.query(cursors.decode(page.cursor.as_deref())?);
+    let ctx = state.context(&site);
+    let project = resolve::run(&ctx, caller.scope(), id).await?;
+    let total = if filters.is_everything() {
+        let run = runs::get(&ctx, project, id).await?;
+        // What a client only claims is not in the list.
+        (run.totals_source == "rows").then_some(run.brief.totals.total_tests)
+    } else {
+        None
+    };
+    let found = executions::list(&ctx, project, id, &query, page.rows()).await?;
+    Ok(Json(CountedPage::new(cursors.page(found)?, total)))
+}

@@ -1,0 +1,72 @@
+//! The route table, the handlers and the OpenAPI document say the same.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+
+use callboard_auth::routes::{Access, Route};
+use callboard_auth::{ROUTES, RouteId};
+use callboard_http::AppState;
+use callboard_http::config::Config;
+use callboard_http::openapi::operations;
+use callboard_local_runner::{app, openapi, sandbox_app};
+
+async fn state(folder: &tempfile::TempDir) -> AppState {
+    let data = [("SERVICE_DATA_DIR".to_owned(), folder.path().to_str().unwrap().to_owned())];
+    AppState::connect(Config::from_env(data).unwrap()).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_row_has_a_handler() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(&folder).await;
+    let _service = app(state.clone());
+    let without: Vec<&str> = ROUTES
+        .iter()
+        .filter(|route| !state.mounted_routes().contains(&route.id))
+        .map(|route| route.id.name())
+        .collect();
+    assert_eq!(without, Vec::<&str>::new());
+}
+
+#[tokio::test]
+async fn the_sandbox_serves_granted_files_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(&folder).await;
+    let _service = sandbox_app(state.clone());
+    assert!(state.mounted_routes().contains(&RouteId::GrantedFile));
+}
+
+/// Operations of the API; pages and their assets are not part of it.
+fn is_operation(route: &Route) -> bool {
+    route.pattern.starts_with("/api/")
+        || route.id == RouteId::McpMessages
+        || matches!(route.access, Access::Grant)
+}
+
+#[test]
+fn the_document_describes_every_operation_and_no_other() {
+    let described: BTreeSet<String> = operations(&openapi()).into_iter().collect();
+    let expected: BTreeSet<String> = ROUTES
+        .iter()
+        .filter(|route| is_operation(route))
+        .map(|route| format!("{} {}", route.method.as_str(), route.pattern.replace("{*", "{")))
+        .collect();
+    let missing: Vec<_> = expected.difference(&described).collect();
+    let unknown: Vec<_> = described.difference(&expected).collect();
+    assert!(
+        missing.is_empty() && unknown.is_empty(),
+        "not described: {missing:?}; no such route: {unknown:?}"
+    );
+}
+
+#[test]
+fn the_checked_in_document_is_the_one_of_the_handlers() {
+    let checked_in = include_str!("../../infra/openapi.json");
+    let current = openapi().to_pretty_json().unwrap();
+    assert!(
+        checked_in.trim_end() == current.trim_end(),
+        "infra/openapi.json is out of date; write it anew: cargo run -p callboard-local-runner -- openapi > \
+         openapi.tmp && mv openapi.tmp infra/openapi.json"
+    );
+}

@@ -1,0 +1,429 @@
+//! The reading routes: pages, filters, refusals, conditional answers.
+
+use std::collections::BTreeSet;
+
+use callboard_test_support::{Answer, Client, for_each_service};
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::builders::{attempt, passing, run, with};
+
+async fn submit(client: &Client, submission: Value) -> Value {
+    client.post_json("/api/test-runs/submit", &submission).await.expect("stored")["runId"].clone()
+}
+
+async fn get(client: &Client, path: &str) -> Value {
+    client.json(path).await.expect("an answer")
+}
+
+/// The ids of a whole list, page by page.
+async fn all_ids(client: &Client, path: &str, limit: usize) -> Vec<i64> {
+    let list = format!("{path}{}limit={limit}", if path.contains('?') { '&' } else { '?' });
+    let mut ids = Vec::new();
+    let mut page = get(client, &list).await;
+    loop {
+        let items = if page["items"].is_array() { &page["items"] } else { &page["testCases"] };
+        let items = items.as_array().expect("rows");
+        assert!(items.len() <= limit, "{path} has {} rows", items.len());
+        ids.extend(items.iter().map(|item| item["id"].as_i64().expect("an id")));
+        let Some(cursor) = page["nextCursor"].as_str() else { return ids };
+        page = get(client, &format!("{list}&cursor={cursor}")).await;
+    }
+}
+
+async fn is_complete(client: &Client, path: &str, expected: usize) {
+    let whole = all_ids(client, path, 200).await;
+    assert_eq!(whole.len(), expected, "{path}");
+    assert_eq!(whole.iter().collect::<BTreeSet<_>>().len(), expected, "{path} repeats rows");
+    assert_eq!(all_ids(client, path, 7).await, whole, "{path} by sevens");
+}
+
+#[tokio::test]
+async fn every_list_shows_each_row_once_whatever_the_page_size() {
+    const RUNS: usize = 230;
+    for_each_service(async |service| {
+        let client = service.client();
+        // Three start times for all runs, so that ids have to break ties.
+        let runs = (0..RUNS).map(|n| {
+            let start = format!("2026-01-01T1{}:00:00.000Z", n % 3);
+            let cases = if n == 0 { passing(RUNS) } else { passing(1) };
+            let branch = if n % 2 == 0 { "main" } else { "topic" };
+            let fields = json!({ "startTime": start, "branch": branch, "isFullRun": n % 5 != 0 });
+            submit(client, with(run("shop", "passed", cases), fields))
+        });
+        let runs = join_all(runs).await;
+        // Start in the future: the last activity of all these projects is the same.
+        let others = (0..RUNS - 1).map(|n| {
+            let fields = json!({ "startTime": "2031-01-01T00:00:00.000Z" });
+            submit(client, with(run(&format!("project {n:03}"), "passed", Vec::new()), fields))
+        });
+        join_all(others).await;
+
+        let large = &runs[0];
+        let found = get(client, &format!("/api/test-runs/{large}")).await;
+        let project = found["projectId"].as_i64().expect("a project");
+        let test = found["testCases"].as_array().expect("executions");
+        let test = test.iter().find(|item| item["title"] == "test 0").expect("test 0")["testCaseId"].clone();
+        for (path, expected) in [
+            (format!("/api/test-runs?project={project}"), RUNS),
+            (format!("/api/test-runs?project={project}&order=asc"), RUNS),
+            (format!("/api/test-runs?project={project}&branch=main"), RUNS / 2),
+            (format!("/api/projects/{project}/test-runs?fullRuns=false"), RUNS / 5),
+            ("/api/test-runs".to_owned(), 2 * RUNS - 1),
+            ("/api/test-runs/recent".to_owned(), 2 * RUNS - 1),
+            ("/api/projects".to_owned(), RUNS),
+            ("/api/projects?sort=name&q=PROJECT".to_owned(), RUNS - 1),
+            ("/api/projects/menu".to_owned(), RUNS),
+            ("/api/projects/overview".to_owned(), RUNS),
+            (format!("/api/test-cases/{test}/history"), RUNS),
+            (format!("/api/test-cases/{test}/history?branch=topic&environment="), RUNS / 2),
+            (format!("/api/test-runs/{large}/summary"), RUNS),
+        ] {
+            is_complete(client, &path, expected).await;
+        }
+        for sort in ["trouble", "id", "duration", "startedAt", "file"] {
+            is_complete(client, &format!("/api/test-runs/{large}/executions?sort={sort}"), RUNS).await;
+        }
+        for sort in ["lastRun", "title", "file", "totalRuns"] {
+            is_complete(client, &format!("/api/projects/{project}/test-cases?sort={sort}"), RUNS).await;
+        }
+        let runs = format!("/api/test-runs?project={project}");
+        assert_eq!(all_ids(client, &runs, 1).await, all_ids(client, &runs, 200).await);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_page_inside_an_entity_continues_at_the_list_of_its_cursor() {
+    for_each_service(async |service| {
+        let client = service.client();
+        for _ in 0..4 {
+            submit(client, run("shop", "passed", passing(5))).await;
+        }
+        let project = get(client, "/api/projects/1?limit=1").await;
+        let cursor = project["testRunsNextCursor"].as_str().expect("more runs");
+        let rest = get(client, &format!("/api/test-runs?project=1&cursor={cursor}")).await;
+        assert_eq!(rest["items"].as_array().map(Vec::len), Some(3));
+
+        let id = &rest["items"][0]["id"];
+        let found = get(client, &format!("/api/test-runs/{id}?limit=2")).await;
+        let cursor = found["testCasesNextCursor"].as_str().expect("more executions");
+        let rest = get(client, &format!("/api/test-runs/{id}/executions?cursor={cursor}")).await;
+        assert_eq!((rest["items"].as_array().map(Vec::len), &rest["total"]), (Some(3), &json!(5)));
+
+        let test = &found["testCases"][0]["testCaseId"];
+        let found = get(client, &format!("/api/test-cases/{test}?limit=1")).await;
+        let cursor = found["recentNextCursor"].as_str().expect("more history");
+        let rest = get(client, &format!("/api/test-cases/{test}/history?cursor={cursor}")).await;
+        assert_eq!(rest["items"].as_array().map(Vec::len), Some(3));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_history_goes_on_over_years_without_runs() {
+    for_each_service(async |service| {
+        let client = service.client();
+        for year in [2015, 2018, 2021, 2026] {
+            let status = if year == 2015 { "failed" } else { "passed" };
+            let fields = json!({ "startTime": format!("{year}-03-01T10:00:00.000Z") });
+            submit(client, with(run("shop", status, vec![attempt("pays", status, 0)]), fields)).await;
+        }
+        let test = get(client, "/api/projects/1/test-cases").await["items"][0]["id"].clone();
+        let history = format!("/api/test-cases/{test}/history");
+        assert_eq!(all_ids(client, &history, 200).await.len(), 4);
+        assert_eq!(all_ids(client, &format!("{history}?status=failed"), 1).await.len(), 1);
+        let within = format!("{history}?from=2018-03-01T10:00:00Z&to=2021-03-01");
+        assert_eq!(all_ids(client, &within, 200).await.len(), 2);
+        let after = format!("{history}?from=2018-03-01T10:00:00.001Z&to=2021-03-01");
+        assert_eq!(all_ids(client, &after, 200).await.len(), 1);
+    })
+    .await;
+}
+
+/// Six runs that differ in everything that can be filtered by.
+async fn varied_runs(client: &Client) {
+    let sha = "AbC1230000000000000000000000000000000001".to_lowercase();
+    let smoke = json!({
+        "tags": ["@smoke"], "testMeta": { "owner": "Ada", "priority": "high", "feature": "checkout" },
+        "browserProject": "mobile", "workerIndex": 3, "location": "tests/Pay.spec.ts:3:1", "suitePath": ["Größe"],
+    });
+    let red = vec![
+        with(attempt("pays", "failed", 0), smoke.clone()),
+        attempt("retries", "failed", 0),
+        attempt("retries", "passed", 1),
+        attempt("skips", "skipped", 0),
+    ];
+    let green = || vec![with(attempt("pays", "passed", 0), smoke.clone()), attempt("retries", "passed", 0)];
+    for (hour, cases, fields) in [
+        (1, green(), json!({ "branch": "main", "commit": sha, "author": "Ada", "label": "100%" })),
+        (2, red, json!({ "branch": "main", "status": "failed", "pullRequest": "7" })),
+        (
+            3,
+            green(),
+            json!({ "branch": "topic", "isFullRun": false, "label": "100 per cent", "environment": "staging" }),
+        ),
+        (4, green(), json!({ "branch": "topic", "environment": "staging" })),
+        (5, green(), json!({})),
+        (6, green(), json!({ "projectName": "Überall", "branch": "main" })),
+    ] {
+        let start = json!({ "startTime": format!("2026-01-01T{hour:02}:00:00.000Z") });
+        submit(client, with(with(run("shop", "passed", cases), start), fields)).await;
+    }
+}
+
+#[tokio::test]
+async fn filters_keep_what_they_name() {
+    for_each_service(async |service| {
+        let client = service.client();
+        varied_runs(client).await;
+        let pays = get(client, "/api/projects/1/test-cases?q=pays").await["items"][0]["id"].clone();
+        for (path, expected) in [
+            ("/api/projects?q=ÜBER", 1),
+            ("/api/projects?q=%25", 0),
+            ("/api/test-runs?branch=main", 3),
+            ("/api/test-runs?branch=main&branch=", 4),
+            ("/api/test-runs?project=1&branch=main&environment=", 2),
+            ("/api/test-runs?status=failed,timedOut", 1),
+            ("/api/test-runs?fullRuns=false", 1),
+            ("/api/test-runs?commit=ABC1230", 1),
+            ("/api/test-runs?pullRequest=7", 1),
+            ("/api/test-runs?author=Ada", 1),
+            ("/api/test-runs?label=100%25", 1),
+            ("/api/test-runs?hasFailures=false", 5),
+            ("/api/test-runs?green=true", 4),
+            ("/api/test-runs?from=2026-01-01T02:00:00Z&to=2026-01-01T04:00:00Z", 3),
+            ("/api/test-runs?from=2026-01-02", 0),
+            ("/api/test-runs?to=2026-01-01", 6),
+            ("/api/projects/1/test-runs?environment=staging", 2),
+            ("/api/test-runs/2/executions?outcome=failing", 1),
+            ("/api/test-runs/2/executions?outcome=flaky", 1),
+            ("/api/test-runs/2/executions?status=passed", 1),
+            ("/api/test-runs/2/executions?status=passed&outcome=passed", 0),
+            ("/api/test-runs/2/executions?q=GRÖSSE", 0),
+            ("/api/test-runs/2/executions?q=GRÖßE", 1),
+            ("/api/test-runs/2/executions?tag=@smoke", 1),
+            ("/api/test-runs/2/executions?owner=Ada&priority=high", 1),
+            ("/api/test-runs/2/executions?browser=mobile", 1),
+            ("/api/test-runs/2/executions?browser=", 2),
+            ("/api/test-runs/2/executions?worker=3", 1),
+            ("/api/test-runs/2/executions?file=tests/Pay.spec.ts", 1),
+            ("/api/test-runs/2/executions?isNewRegression=true", 1),
+            ("/api/test-runs/2/executions?isNewRegression=false", 2),
+            ("/api/test-runs/2/executions?isNewRegression=true&isNewFlaky=true", 0),
+            ("/api/projects/1/test-cases", 3),
+            ("/api/projects/1/test-cases?category=skipped", 1),
+            ("/api/projects/1/test-cases?branch=main&status=failed", 1),
+            ("/api/projects/1/test-cases?branch=nowhere", 0),
+            ("/api/projects/1/test-cases?environment=staging", 2),
+            ("/api/projects/1/test-cases?file=tests/P", 1),
+            ("/api/projects/1/test-cases?file=tests/p", 0),
+            ("/api/projects/1/test-cases?tags=smoke&owner=Ada&feature=checkout", 1),
+            ("/api/projects/1/test-cases?tags=smoke,other", 0),
+            (&format!("/api/test-cases/{pays}/history?branch=topic&branch="), 3),
+            (&format!("/api/test-cases/{pays}/history?environment="), 3),
+            (&format!("/api/test-cases/{pays}/history?status=failed&browser=mobile"), 1),
+            (&format!("/api/test-cases/{pays}/history?browser=desktop"), 0),
+        ] {
+            assert_eq!(all_ids(client, path, 200).await.len(), expected, "{path}");
+        }
+        let latest = async |query: &str| {
+            get(client, &format!("/api/projects/1/latest-run?{query}")).await["run"]["id"].clone()
+        };
+        assert_eq!(latest("").await, 5);
+        assert_eq!(latest("branch=topic&fullRuns=false").await, 3);
+        assert_eq!(latest("status=failed").await, 2);
+        assert_eq!(latest("branch=nowhere").await, Value::Null);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn answers_have_the_shapes_of_the_contract_on_both_engines() {
+    for_each_service(async |service| {
+        let client = service.client();
+        varied_runs(client).await;
+        let failed = get(client, "/api/test-runs/2/executions?outcome=failing").await["items"][0].clone();
+        let (execution, test) = (&failed["id"], &failed["testCaseId"]);
+        for (name, path) in [
+            ("project", "/api/projects/1?limit=1"),
+            ("overview", "/api/projects/overview?environment=staging"),
+            ("facets", "/api/projects/1/facets?branchQ=MAI"),
+            ("summary", "/api/test-runs/2/summary?limit=1"),
+            ("test_case", &format!("/api/test-cases/{test}?branch=main&limit=1")),
+            ("stability", &format!("/api/test-cases/{test}/stability-trend?buckets=5&branch=topic")),
+            ("execution", &format!("/api/test-run-cases/{execution}")),
+        ] {
+            let mut found = get(client, path).await;
+            blank(&mut found, service.base_url());
+            insta::assert_json_snapshot!(format!("reading_{name}"), found);
+        }
+    })
+    .await;
+}
+
+/// Replaces what differs between two services: addresses and the time of day.
+fn blank(value: &mut Value, address: &str) {
+    match value {
+        Value::String(text) => *text = text.replace(address, "http://callboard"),
+        Value::Array(values) => values.iter_mut().for_each(|value| blank(value, address)),
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match key.as_str() {
+                    "createdAt" | "updatedAt" => *value = json!("[time]"),
+                    "nextCursor" if value.is_string() => *value = json!("[cursor]"),
+                    _ => blank(value, address),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn whatever_cannot_be_used_is_refused_by_name() {
+    for_each_service(async |service| {
+        let client = service.client();
+        varied_runs(client).await;
+        let mut refusals = Vec::new();
+        for path in [
+            "/api/test-runs?limit=0",
+            "/api/test-runs?limit=-1",
+            "/api/test-runs?limit=x",
+            "/api/projects/menu?limit=0",
+            "/api/test-runs/1?limit=-1",
+            "/api/test-runs?cursor=nonsense",
+            "/api/test-runs?status=green",
+            "/api/test-runs?order=up",
+            "/api/test-runs?fullRuns=perhaps",
+            "/api/test-runs?from=soon",
+            "/api/test-runs?from=2026-02-01&to=2026-01-01",
+            "/api/test-runs?commit=abc",
+            "/api/test-runs?project=99",
+            "/api/test-runs?project=x",
+            "/api/test-runs?branch=a%00b",
+            "/api/test-runs/1/executions?status=flaky",
+            "/api/test-runs/1/executions?outcome=red",
+            "/api/test-runs/1/executions?sort=newest",
+            "/api/test-runs/1/executions?priority=urgent",
+            "/api/test-runs/1/executions?worker=-1",
+            "/api/projects?sort=size",
+            "/api/projects/1/test-cases?sort=flakyScore",
+            "/api/projects/1/test-cases?sort=title&dir=desc",
+            "/api/projects/1/test-cases?category=red",
+            "/api/projects/1/test-cases?branch=a&branch=b",
+            "/api/projects/1/test-cases?branch=",
+            "/api/test-cases/1/stability-trend?buckets=4",
+            "/api/test-cases/1/stability-trend?by=week",
+            "/api/test-cases/1/stability-trend?by=day&days=367",
+            "/api/test-run-cases/1048577?include=everything",
+            "/api/test-run-cases/1048577?include=none,steps",
+            "/api/test-run-cases/1048577/files?kind=pdf",
+            "/api/projects/0",
+            "/api/test-runs/12abc",
+            "/api/test-cases/9223372036854775808",
+            "/api/test-run-cases/-1",
+            "/api/projects/99/facets",
+            "/api/test-runs/9223372036854775807",
+            "/api/test-cases/99/history",
+            "/api/test-run-cases/1",
+            "/api/test-run-cases/1048600/traces",
+        ] {
+            let answer = client.get(path).await.expect("an answer");
+            let body = answer.json().expect("an error body");
+            assert_eq!((&body["error"], &body["statusCode"]), (&json!(true), &json!(answer.status.as_u16())));
+            let param = body["data"]["param"].as_str().map(|param| format!(" [{param}]")).unwrap_or_default();
+            let sentence = body["message"].as_str().expect("a sentence");
+            refusals.push(format!(
+                "{path} -> {} {}{param} {sentence}",
+                answer.status.as_u16(),
+                body["code"].as_str().expect("a code")
+            ));
+        }
+        insta::assert_json_snapshot!("reading_refusals", refusals);
+        let large = get(client, "/api/test-runs?limit=1000000000").await;
+        assert_eq!(large["items"].as_array().map(Vec::len), Some(6), "a large limit is the largest one");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cursor_opens_only_the_list_it_came_from() {
+    for_each_service(async |service| {
+        let client = service.client();
+        varied_runs(client).await;
+        let cursor = async |path: &str| {
+            let page = get(client, &format!("{path}limit=1")).await;
+            page["nextCursor"].as_str().expect("a next page").to_owned()
+        };
+        let runs = cursor("/api/test-runs?").await;
+        let executions = cursor("/api/test-runs/1/executions?").await;
+        let projects = cursor("/api/projects?").await;
+        for path in [
+            format!("/api/test-runs?status=passed&cursor={runs}"),
+            format!("/api/test-runs?order=asc&cursor={runs}"),
+            format!("/api/projects/1/test-runs?cursor={runs}"),
+            format!("/api/test-runs?cursor={}x", &runs[..runs.len() - 1]),
+            format!("/api/test-runs/2/executions?cursor={executions}"),
+            format!("/api/test-runs/1/executions?sort=id&cursor={executions}"),
+            format!("/api/projects?sort=name&cursor={projects}"),
+        ] {
+            let answer = client.get(&path).await.expect("an answer");
+            let code = answer.json().expect("an error body")["code"].clone();
+            assert_eq!((answer.status.as_u16(), code), (400, json!("invalid_cursor")), "{path}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_entity_the_client_has_is_not_sent_again() {
+    for_each_service(async |service| {
+        let client = service.client();
+        varied_runs(client).await;
+        let conditional = async |path: &str, tag: &str| {
+            Answer::of(client.request(Method::GET, path).header("if-none-match", tag))
+                .await
+                .expect("an answer")
+        };
+        for path in
+            ["/api/projects/1", "/api/test-runs/1", "/api/test-cases/1", "/api/test-run-cases/1048577"]
+        {
+            let first = client.get(path).await.expect("an answer");
+            let tag = first.header("etag").to_owned();
+            assert!(tag.starts_with("W/\""), "{path}: {tag}");
+            let second = conditional(path, &tag).await;
+            assert_eq!((second.status.as_u16(), second.body.len()), (304, 0), "{path}");
+            submit(client, run("shop", "passed", vec![attempt("pays", "passed", 0)])).await;
+        }
+        let tag = client.get("/api/projects/1").await.expect("an answer").header("etag").to_owned();
+        submit(client, run("shop", "passed", passing(1))).await;
+        assert_eq!(conditional("/api/projects/1", &tag).await.status.as_u16(), 200, "it has changed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn only_the_asked_parts_of_the_evidence_are_sent() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let first = with(
+            attempt("pays", "failed", 0),
+            json!({ "steps": [{ "title": "click", "duration": 5 }], "stdout": "hello", "ariaSnapshot": "- button" }),
+        );
+        submit(client, run("shop", "passed", vec![first, attempt("pays", "passed", 1)])).await;
+        let keys = |evidence: &Value| evidence.as_object().expect("evidence").keys().cloned().collect::<Vec<_>>();
+        let path = "/api/test-run-cases/1048577";
+        let asked = get(client, &format!("{path}?attempt=0&include=console,aria")).await;
+        assert_eq!(keys(&asked["evidence"]), ["ariaSnapshot", "attempt", "consoleLogs", "stderr", "stdout"]);
+        assert_eq!(asked["evidence"]["attempt"], json!({ "retry": 0, "repetition": 0 }));
+        assert_eq!(keys(&asked["evidenceAvailable"]), ["aria", "console", "steps"]);
+        assert_eq!(asked["error"], "Error: pays went wrong\n    at tests/shop.spec.ts:9:3");
+        let none = get(client, &format!("{path}?attempt=0&include=none")).await;
+        assert_eq!((&none["evidence"], &none["attemptCount"]), (&Value::Null, &json!(2)));
+        let deciding = get(client, path).await;
+        assert_eq!((&deciding["error"], &deciding["flaky"]), (&Value::Null, &json!(true)));
+    })
+    .await;
+}

@@ -1,0 +1,203 @@
+//! `read`: latency of every list and detail at 100 thousand executions. What a
+//! build does not serve yet is named, not measured.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use callboard_domain::ids::{ExecutionId, RunId};
+use callboard_store::Backend;
+use callboard_store::db::Statement;
+use callboard_test_support::{Answer, Client};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::Setting;
+use super::history::History;
+use crate::load::{Plan, drive};
+use crate::report::{Table, hundredths, tenths};
+use crate::subject::{self, Subject};
+
+const REQUESTS: usize = 100;
+/// No row of the table sends for longer at one concurrency.
+const BUDGET: Duration = Duration::from_secs(4);
+
+/// The newest test of a run, as a reader would pick it from a list.
+static NEWEST_EXECUTION: Statement = Statement::new(
+    "read::NEWEST_EXECUTION",
+    "SELECT id, test_case_id FROM executions WHERE project_id = $1 AND run_id = $2 AND id <= $3 ORDER BY id DESC LIMIT 1",
+);
+
+/// One question.
+#[derive(Debug, Clone)]
+struct Question {
+    name: &'static str,
+    path: String,
+    /// A JSON-RPC message to post instead of a GET.
+    message: Option<Value>,
+    /// Targets at concurrency 1 and 8.
+    target: &'static str,
+}
+
+/// Measures one engine.
+///
+/// # Errors
+/// When the history holds no execution.
+pub async fn measure(setting: Setting, backend: Backend, history: &History) -> Result<Table> {
+    let title = format!("Reads at {} executions, {}", history.executions(), subject::engine(backend));
+    let columns = ["what", "KB", "p50 ms", "p95 ms", "p50 ms at 8", "p95 ms at 8", "target p95"];
+    let mut table = Table::new(title, &columns);
+    let client = history.subject.client();
+    let mut missing = Vec::new();
+    for question in questions(history).await? {
+        let answer = question.ask(&client).await?;
+        if answer.status == StatusCode::NOT_FOUND || answer.status == StatusCode::NOT_IMPLEMENTED {
+            missing.push(question.name);
+            continue;
+        }
+        if !question.is_answered_by(&answer) {
+            let text: String = answer.text().chars().take(200).collect();
+            table.note(format!("{}: answered {}: {text}", question.name, answer.status));
+            continue;
+        }
+        let mut cells = vec![question.name.into(), tenths(answer.body.len() as f64 / 1024.0)];
+        for concurrency in [1, 8] {
+            let plan = Plan { concurrency, requests: setting.bounded(REQUESTS * concurrency.min(4)), budget: BUDGET };
+            let (client, asked) = (client.clone(), Arc::new(question.clone()));
+            let measured = drive(plan, move |_| {
+                let (client, asked) = (client.clone(), Arc::clone(&asked));
+                async move {
+                    let answer = asked.ask(&client).await?;
+                    anyhow::ensure!(answer.status.is_success(), "answered {}", answer.status);
+                    Ok(())
+                }
+            })
+            .await?;
+            cells.push(hundredths(measured.quantile_ms(0.5)));
+            cells.push(hundredths(measured.quantile_ms(0.95)));
+            if let Some(refusal) = measured.refusal {
+                table.note(format!("{} at {concurrency}: {refusal}", question.name));
+            }
+        }
+        cells.push(question.target.into());
+        table.row(cells);
+    }
+    if !missing.is_empty() {
+        table.note(format!("Not served by this build: {}.", missing.join(", ")));
+    }
+    Ok(table)
+}
+
+impl Question {
+    async fn ask(&self, client: &Client) -> Result<Answer> {
+        match &self.message {
+            None => client.get(&self.path).await,
+            Some(message) => {
+                let request = client.request(Method::POST, &self.path).header(CONTENT_TYPE, "application/json");
+                Answer::of(request.body(message.to_string())).await
+            }
+        }
+    }
+
+    /// A tool call can fail inside an answer of 200.
+    fn is_answered_by(&self, answer: &Answer) -> bool {
+        answer.status.is_success()
+            && (self.message.is_none()
+                || answer.json().is_ok_and(|json| {
+                    json["result"].is_object() && json["result"]["isError"] != json!(true)
+                }))
+    }
+}
+
+async fn questions(history: &History) -> Result<Vec<Question>> {
+    let (execution, case) = newest_execution(&history.subject, history).await?;
+    let (project, run) = (history.newest.project, history.newest.run);
+    let mut questions = Vec::new();
+    let mut get = |name, path: String| {
+        questions.push(Question { name, path, message: None, target: "≤ 10, ≤ 40" });
+    };
+    get("projects", "/api/projects".to_owned());
+    get("project menu", "/api/projects/menu".to_owned());
+    get("overview", "/api/projects/overview".to_owned());
+    get("project", format!("/api/projects/{project}"));
+    get("facets", format!("/api/projects/{project}/facets"));
+    get("latest run", format!("/api/projects/{project}/latest-run?branch=main"));
+    get("runs", "/api/test-runs".to_owned());
+    get("recent runs", "/api/test-runs/recent".to_owned());
+    get("project runs", format!("/api/projects/{project}/test-runs"));
+    get("project runs, branch", format!("/api/projects/{project}/test-runs?branch=main"));
+    get("project runs, status", format!("/api/projects/{project}/test-runs?status=failed"));
+    get("project runs, environment", format!("/api/projects/{project}/test-runs?environment=staging"));
+    get("run", format!("/api/test-runs/{run}"));
+    for (name, sort) in [
+        ("executions, trouble first", "trouble"),
+        ("executions, by id", "id"),
+        ("executions, by duration", "duration"),
+        ("executions, by start", "startedAt"),
+        ("executions, by file", "file"),
+    ] {
+        get(name, format!("/api/test-runs/{run}/executions?sort={sort}"));
+    }
+    get("executions, failing", format!("/api/test-runs/{run}/executions?outcome=failing"));
+    get("executions, text", format!("/api/test-runs/{run}/executions?q=cart"));
+    get("summary", format!("/api/test-runs/{run}/summary"));
+    get("reports of a run", format!("/api/test-runs/{run}/reports"));
+    for (name, sort) in [
+        ("catalogue, last run", "lastRun"),
+        ("catalogue, by title", "title"),
+        ("catalogue, by file", "file"),
+        ("catalogue, by runs", "totalRuns"),
+        ("catalogue, by flakiness", "flakyScore"),
+        ("catalogue, by duration", "avgDuration"),
+        ("catalogue, by pass rate", "passRate"),
+    ] {
+        get(name, format!("/api/projects/{project}/test-cases?sort={sort}"));
+    }
+    get("catalogue, text", format!("/api/projects/{project}/test-cases?q=voucher"));
+    get("catalogue, one branch", format!("/api/projects/{project}/test-cases?branch=main"));
+    get("test case", format!("/api/test-cases/{case}"));
+    get("history", format!("/api/test-cases/{case}/history"));
+    get("history, failed", format!("/api/test-cases/{case}/history?status=failed"));
+    get("stability, by count", format!("/api/test-cases/{case}/stability-trend"));
+    get("stability, by day", format!("/api/test-cases/{case}/stability-trend?by=day&days=90"));
+    get("execution with evidence", format!("/api/test-run-cases/{execution}"));
+    get("execution without", format!("/api/test-run-cases/{execution}?include=none"));
+    get("files of an execution", format!("/api/test-run-cases/{execution}/files"));
+    get("traces of an execution", format!("/api/test-run-cases/{execution}/traces"));
+    get("health", "/api/health".to_owned());
+    for (name, path) in [
+        ("page: home", "/".to_owned()),
+        ("page: projects", "/projects".to_owned()),
+        ("page: project", format!("/projects/{project}")),
+        ("page: run", format!("/test-runs/{run}")),
+        ("page: test case", format!("/test-cases/{case}")),
+        ("page: execution", format!("/test-run-cases/{execution}")),
+    ] {
+        questions.push(Question { name, path, message: None, target: "≤ 15" });
+    }
+    for (name, tool, arguments) in [
+        ("MCP list_projects", "list_projects", json!({})),
+        ("MCP list_runs", "list_runs", json!({"projectId": project})),
+        ("MCP get_run", "get_run", json!({"runId": run})),
+        ("MCP list_failed_cases", "list_failed_cases", json!({"runId": run})),
+        ("MCP get_test_run_case", "get_test_run_case", json!({"executionId": execution})),
+    ] {
+        let message = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments},
+        });
+        questions.push(Question { name, path: "/mcp".to_owned(), message: Some(message), target: "≤ 15" });
+    }
+    Ok(questions)
+}
+
+async fn newest_execution(subject: &Subject, history: &History) -> Result<(i64, i64)> {
+    let store = subject.database().store().await?;
+    let (_, last) = ExecutionId::range_of(RunId(history.newest.run));
+    let args = vec![history.newest.project.into(), history.newest.run.into(), last.into()];
+    let row = store.db().read().await?.first(&NEWEST_EXECUTION, args).await?;
+    store.db().close().await;
+    let row = row.context("the newest run holds no execution")?;
+    let mut reader = row.reader();
+    Ok((reader.int()?, reader.int()?))
+}

@@ -1,0 +1,148 @@
+//! `submit`: latency and executions per second of whole runs, beside the rate
+//! at which the same rows can be written without the service.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use callboard_store::Backend;
+
+use super::Setting;
+use crate::generator::{Payload, Runs};
+use crate::load::{Measured, Plan, drive};
+use crate::report::{Cell, Table, hundredths, tenths, whole};
+use crate::subject::{self, Stored, Subject};
+use crate::{machine, yardstick};
+
+/// No cell of the table sends for longer.
+const BUDGET: Duration = Duration::from_secs(20);
+/// Runs the yardstick writes again, at most.
+const RAW_RUNS: usize = 31;
+
+/// A payload, a size, and how many runs of it.
+const SHAPES: [(Payload, usize, usize); 6] = [
+    (Payload::Lean, 10, 300),
+    (Payload::Lean, 100, 150),
+    (Payload::Lean, 1_000, 40),
+    (Payload::Lean, 5_000, 30),
+    (Payload::Minimal, 100, 150),
+    (Payload::Rich, 100, 100),
+];
+
+/// Measures one engine.
+///
+/// # Errors
+/// When the service does not start or stores nothing.
+pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
+    let subject = Subject::start(backend).await?;
+    let title = format!("Submit, {}", subject::engine(backend));
+    let columns = [
+        "payload", "tests/run", "conc.", "first ms", "p50 ms", "p95 ms", "exec/s", "target", "µs CPU/exec",
+        "raw exec/s", "of raw %",
+    ];
+    let mut table = Table::new(title, &columns);
+    let mut rollups = 0.0;
+    for (payload, tests, count) in SHAPES {
+        let mut cells = Vec::new();
+        for concurrency in [1, 4] {
+            cells.push(Cellful::measure(setting, &subject, payload, tests, setting.bounded(count), concurrency).await?);
+        }
+        let runs: Vec<(i64, i64)> =
+            cells[0].runs.iter().take(RAW_RUNS).map(|stored| (stored.project, stored.run)).collect();
+        let raw = yardstick::measure(subject.database(), &runs).await.context("the yardstick")?;
+        if payload == Payload::Lean {
+            rollups = raw.rollups_per_execution;
+        }
+        for cell in cells {
+            cell.add_to(&mut table, backend, raw.executions_per_second);
+        }
+    }
+    table.note(format!(
+        "lean: with branch and environment, {rollups:.1} rollup rows per execution; minimal: without, half of them; \
+         rich: about 5 KB of evidence per test."
+    ));
+    table.note(
+        "first: the first run of a new suite. raw: the same execution and rollup rows, one bulk statement per table and \
+         transaction per run, one writer, no service; target: at least 50 % of it.",
+    );
+    table.note("CPU is that of the service process, without that of a database server.");
+    Ok(table)
+}
+
+/// What one row of the table is made of.
+struct Cellful {
+    payload: Payload,
+    tests: usize,
+    concurrency: usize,
+    first: Duration,
+    measured: Measured,
+    cpu: Option<Duration>,
+    runs: Vec<Stored>,
+}
+
+impl Cellful {
+    async fn measure(
+        setting: Setting,
+        subject: &Subject,
+        payload: Payload,
+        tests: usize,
+        count: usize,
+        concurrency: usize,
+    ) -> Result<Self> {
+        let project = format!("{}-{tests}-by-{concurrency}", payload.name());
+        let runs = Runs::new(setting.seed, &project, payload, tests, count as u64 + 1, setting.until);
+        let bodies: Vec<Bytes> = (0..=count as u64).map(|number| runs.body(number)).collect::<Result<_>>()?;
+        let client = subject.client();
+        let begun = Instant::now();
+        let warm = subject::submit(&client, bodies[0].clone()).await?;
+        let first = begun.elapsed();
+        let cpu_before = machine::processor_time(subject.pid());
+        let plan = Plan { concurrency, requests: count, budget: BUDGET };
+        let kept = Arc::new(std::sync::Mutex::new(vec![warm]));
+        let (bodies, stored) = (Arc::new(bodies), Arc::clone(&kept));
+        let measured = drive(plan, move |number| {
+            let (client, bodies, stored) = (client.clone(), Arc::clone(&bodies), Arc::clone(&stored));
+            async move {
+                let run = subject::submit(&client, bodies[number + 1].clone()).await?;
+                stored.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(run);
+                Ok(())
+            }
+        })
+        .await?;
+        let cpu = machine::processor_time(subject.pid()).zip(cpu_before).map(|(after, before)| after - before);
+        let runs = kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        Ok(Self { payload, tests, concurrency, first, measured, cpu, runs })
+    }
+
+    fn add_to(self, table: &mut Table, backend: Backend, raw: f64) {
+        let per_second = self.measured.per_second() * self.tests as f64;
+        let executions = (self.measured.answered() * self.tests) as f64;
+        table.row(vec![
+            self.payload.name().into(),
+            whole(self.tests as f64),
+            whole(self.concurrency as f64),
+            tenths(self.first.as_secs_f64() * 1000.0),
+            hundredths(self.measured.quantile_ms(0.5)),
+            hundredths(self.measured.quantile_ms(0.95)),
+            whole(per_second),
+            target(self.payload, self.tests, self.concurrency, backend).into(),
+            self.cpu.map_or(Cell::None, |cpu| whole(cpu.as_secs_f64() * 1e6 / executions)),
+            whole(raw),
+            whole(100.0 * per_second / raw),
+        ]);
+        if let Some(refusal) = self.measured.refusal {
+            table.note(format!("Refused at {} tests: {refusal}", self.tests));
+        }
+    }
+}
+
+fn target(payload: Payload, tests: usize, concurrency: usize, backend: Backend) -> &'static str {
+    match (payload, tests, concurrency, backend) {
+        (Payload::Lean, 100, 4, Backend::Sqlite) => "≥ 25000/s",
+        (Payload::Lean, 100, 4, Backend::Postgres) => "≥ 15000/s",
+        (Payload::Rich, 100, 4, _) => "≥ 25000/s",
+        (Payload::Lean, 5_000, 1, _) => "p95 ≤ 300 ms",
+        _ => "–",
+    }
+}
