@@ -5,6 +5,9 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 need_rust
+# Told by /api/version.
+CALLBOARD_BUILD_SHA=$(git rev-parse HEAD 2>/dev/null || true)
+if [ -n "$CALLBOARD_BUILD_SHA" ]; then export CALLBOARD_BUILD_SHA; fi
 # provided.al2023 brings this version of the C library.
 newest_libc=2.34
 target=${FUNCTION_TARGET:-}

@@ -4,7 +4,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 step "Rust tools" scripts/prerequisites.sh rust || sum_up
-step "Formatting" cargo fmt --all --check || true
+step "Formatting (cargo fmt --all repairs it)" cargo fmt --all -- --check -l || true
 step "Lints" cargo clippy --locked --workspace --all-targets --quiet -- -D warnings || true
 step "Dependencies" scripts/deny.sh || true
 sum_up

@@ -45,6 +45,8 @@ pub async fn prepare(config: Config) -> anyhow::Result<Ready> {
     let main_port = main.local_addr()?.port();
     let (sandbox, listener) = open_sandbox(&config, main_port).await;
     let state = AppState::new(config, store).with_sandbox(sandbox);
+    // Made at its first use otherwise, which would let a read write a row.
+    state.grants().await?;
     Ok(Ready { state, main, sandbox: listener })
 }
 

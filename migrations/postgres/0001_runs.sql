@@ -142,6 +142,7 @@ CREATE INDEX test_runs_by_time ON test_runs (project_id, order_at, id);
 CREATE INDEX test_runs_all_by_time ON test_runs (order_at, id);
 CREATE INDEX test_runs_by_branch ON test_runs (project_id, branch, order_at, id);
 CREATE INDEX test_runs_by_environment ON test_runs (project_id, environment, order_at, id);
+CREATE INDEX test_runs_full ON test_runs (project_id, order_at, id) WHERE is_full = 1;
 CREATE INDEX test_runs_by_status ON test_runs (project_id, status, order_at, id);
 CREATE INDEX test_runs_by_commit ON test_runs (project_id, commit_sha, order_at) WHERE commit_sha IS NOT NULL;
 CREATE INDEX test_runs_open ON test_runs (project_id, id) WHERE status IN ('initializing', 'running', 'finalizing');

@@ -8,8 +8,8 @@ use callboard_auth::scope::Scope;
 use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
 use callboard_http::extract::{Multipart, Part};
-use callboard_query::ingest::{self, IncomingReport};
 use callboard_query::Context;
+use callboard_query::ingest::{self, IncomingReport};
 use callboard_store::StoreError;
 use callboard_store::blobs::{self, IN_MEMORY_BYTES, StagedBlob};
 use futures::StreamExt as _;
@@ -173,7 +173,12 @@ impl Receiver<'_> {
         Ok(CaseFile { case, attachment, file_name, content_type, staged })
     }
 
-    async fn stage(&self, part: &mut Part<'_>, form: &Form, memory: &mut usize) -> Result<StagedBlob, ApiError> {
+    async fn stage(
+        &self,
+        part: &mut Part<'_>,
+        form: &Form,
+        memory: &mut usize,
+    ) -> Result<StagedBlob, ApiError> {
         let project = match form.text("projectName") {
             Some(name) => ingest::known_project(self.ctx, self.scope, name.trim()).await?,
             None => None,

@@ -6,7 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId};
-use callboard_domain::ingest::{Caps, Need, RunFields, TestCaseEntry, Warnings, parse_object, parse_test_cases};
+use callboard_domain::ingest::{
+    Caps, Need, RunFields, TestCaseEntry, Warnings, parse_object, parse_test_cases,
+};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_http::extract::{Caller, Multipart};
@@ -83,7 +85,9 @@ pub(crate) async fn upload_run(
     for mut report in reports {
         report.label = labels.text(&format!("report_label_{}", report.kind)).map(str::to_owned);
         match ingest::attach_report(&ctx, project, run, report, now).await? {
-            ReportOutcome::Stored(report) | ReportOutcome::Known(report) => stored.push(ReportView::from(report)),
+            ReportOutcome::Stored(report) | ReportOutcome::Known(report) => {
+                stored.push(ReportView::from(report))
+            }
             ReportOutcome::Refused(why) => found.add("unsafe_report", None, || why),
         }
     }
@@ -119,9 +123,9 @@ async fn judge(form: &mut Form, caps: &Caps) -> Result<Upload, ApiError> {
         })?;
         return Ok(Upload::Attach(id));
     }
-    let name = form.text("projectName").ok_or_else(|| {
-        ApiError::bad_request("invalid_project_name", "projectName must be valid UTF-8.")
-    })?;
+    let name = form
+        .text("projectName")
+        .ok_or_else(|| ApiError::bad_request("invalid_project_name", "projectName must be valid UTF-8."))?;
     let name = callboard_domain::ingest::project_name(name)?;
     let run = form.fields.remove("testRun").unwrap_or_default();
     let mut run = parse_object(run).map_err(|error| body_error(&error))?;
@@ -146,7 +150,9 @@ fn verify_hashes(form: &Form) -> Result<(), ApiError> {
     for file in form.files.iter().filter(|file| file.attachment.is_none()) {
         let Some(hash) = told.get(&file.case.to_string()) else { continue };
         if !hash.eq_ignore_ascii_case(&hex::encode(file.staged.sha256)) {
-            return Err(callboard_query::QueryError::HashMismatch { part: format!("trace_{}", file.case) }.into());
+            return Err(
+                callboard_query::QueryError::HashMismatch { part: format!("trace_{}", file.case) }.into()
+            );
         }
     }
     Ok(())
@@ -169,13 +175,16 @@ async fn store(
     let known: std::collections::HashSet<usize> = entries.iter().map(|entry| entry.index).collect();
     let mut files = Vec::with_capacity(received.len());
     for file in received {
-        let fits = known.contains(&file.case) && file.attachment.is_none_or(|position| position < MAX_ATTACHMENTS);
+        let fits =
+            known.contains(&file.case) && file.attachment.is_none_or(|position| position < MAX_ATTACHMENTS);
         if fits {
             files.push(incoming(file, form));
         } else {
             let case = file.case;
             found.add("file_ignored", Some(case), || {
-                format!("A file for test case {case} was ignored: there is no such test case, or it has too many.")
+                format!(
+                    "A file for test case {case} was ignored: there is no such test case, or it has too many."
+                )
             });
             file.staged.discard(&ctx.store).await?;
         }

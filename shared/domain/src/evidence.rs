@@ -17,8 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use browser::{Browser, Geolocation, Viewport};
 pub use network::{NetworkRequest, ResourceType};
 pub use page::{
-    ConsoleEntry, Cookie, CoreVitals, NavigationTiming, PageState, PaintTiming, StorageItem,
-    WebVitals,
+    ConsoleEntry, Cookie, CoreVitals, NavigationTiming, PageState, PaintTiming, StorageItem, WebVitals,
 };
 pub use server::{ServerLog, ServerSpan};
 pub use steps::{Step, StepCategory, StepError, StepEvent, StepEventStatus, bounded_step_events};
@@ -98,10 +97,7 @@ pub struct SourceFrame {
     #[serde(deserialize_with = "lenient::text")]
     pub file: String,
     /// Line of the frame.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_count"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_count")]
     pub line: Option<i64>,
     /// Lines with markers and numbers.
     #[serde(deserialize_with = "lenient::text")]
@@ -116,10 +112,7 @@ pub struct AiUsage {
     #[serde(deserialize_with = "lenient::list_or_empty")]
     pub entries: Vec<String>,
     /// Resolved steps, ≤ 100.
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "lenient::list_or_empty"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "lenient::list_or_empty")]
     pub intents: Vec<AiIntent>,
 }
 
@@ -146,10 +139,7 @@ pub struct Annotation {
     #[serde(rename = "type", deserialize_with = "lenient::text")]
     pub kind: String,
     /// Text, ≤ 2,000 characters.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub description: Option<String>,
 }
 
@@ -182,11 +172,8 @@ impl AiUsage {
     fn bounded(mut self) -> Option<Self> {
         self.entries.retain(|entry| !entry.is_empty());
         self.entries.truncate(MAX_AI_ENTRIES);
-        self.entries
-            .iter_mut()
-            .for_each(|entry| cut_in_place(entry, MAX_AI_ENTRY_CHARS));
-        self.intents
-            .retain(|intent| matches!(intent.kind.as_str(), "locator" | "run"));
+        self.entries.iter_mut().for_each(|entry| cut_in_place(entry, MAX_AI_ENTRY_CHARS));
+        self.intents.retain(|intent| matches!(intent.kind.as_str(), "locator" | "run"));
         self.intents.truncate(MAX_AI_INTENTS);
         for intent in &mut self.intents {
             cut_in_place(&mut intent.template, MAX_AI_TEMPLATE_CHARS);
@@ -203,47 +190,27 @@ impl Evidence {
     pub fn bounded(mut self, caps: &Caps) -> Self {
         let said = |text: &String| !text.is_empty();
         let output_chars = OUTPUT_ENTRIES * caps.console_entry_chars;
-        self.error = self
-            .error
-            .filter(said)
-            .map(|error| truncate_error(error, caps.error_chars));
+        self.error = self.error.filter(said).map(|error| truncate_error(error, caps.error_chars));
         self.steps = steps::bounded_steps(self.steps, caps.steps);
         self.step_events = bounded_step_events(self.step_events, caps.step_events);
-        self.network_requests =
-            network::bounded_requests(self.network_requests, caps.network_entries);
+        self.network_requests = network::bounded_requests(self.network_requests, caps.network_entries);
         self.web_vitals = self.web_vitals.and_then(WebVitals::bounded);
         self.page_state = self.page_state.and_then(PageState::bounded);
-        self.console_logs = page::bounded_console(
-            self.console_logs,
-            caps.console_entries,
-            caps.console_entry_chars,
-        );
-        self.aria_snapshot = self
-            .aria_snapshot
-            .filter(said)
-            .map(|text| truncate_text(text, caps.aria_chars));
-        self.test_source = self
-            .test_source
-            .filter(said)
-            .map(|text| truncate_text(text, caps.test_source_chars));
-        self.test_source_frames
-            .retain(|frame| !frame.snippet.is_empty());
+        self.console_logs =
+            page::bounded_console(self.console_logs, caps.console_entries, caps.console_entry_chars);
+        self.aria_snapshot = self.aria_snapshot.filter(said).map(|text| truncate_text(text, caps.aria_chars));
+        self.test_source =
+            self.test_source.filter(said).map(|text| truncate_text(text, caps.test_source_chars));
+        self.test_source_frames.retain(|frame| !frame.snippet.is_empty());
         self.test_source_frames.truncate(caps.source_frames);
         for frame in &mut self.test_source_frames {
             frame.file = cut(frame.file.replace('\\', "/"), MAX_FRAME_PATH_CHARS);
-            frame.snippet =
-                truncate_text(std::mem::take(&mut frame.snippet), caps.source_frame_chars);
+            frame.snippet = truncate_text(std::mem::take(&mut frame.snippet), caps.source_frame_chars);
         }
         self.browser = self.browser.map(Browser::bounded);
         self.ai_usage = self.ai_usage.and_then(AiUsage::bounded);
-        self.stdout = self
-            .stdout
-            .filter(said)
-            .map(|text| truncate_text(text, output_chars));
-        self.stderr = self
-            .stderr
-            .filter(said)
-            .map(|text| truncate_text(text, output_chars));
+        self.stdout = self.stdout.filter(said).map(|text| truncate_text(text, output_chars));
+        self.stderr = self.stderr.filter(said).map(|text| truncate_text(text, output_chars));
         self.annotations = bounded_annotations(self.annotations);
         self
     }
@@ -266,10 +233,7 @@ impl Evidence {
             && self.stdout.is_none()
             && self.stderr.is_none()
             && self.annotations.is_empty()
-            && !self
-                .browser
-                .as_ref()
-                .is_some_and(Browser::is_more_than_names)
+            && !self.browser.as_ref().is_some_and(Browser::is_more_than_names)
     }
 }
 

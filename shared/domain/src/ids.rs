@@ -61,9 +61,8 @@ ids! {
 
 fn parse_id(text: &str) -> Option<i64> {
     let digits = text.as_bytes();
-    let well_formed = (1..=19).contains(&digits.len())
-        && digits[0] != b'0'
-        && digits.iter().all(u8::is_ascii_digit);
+    let well_formed =
+        (1..=19).contains(&digits.len()) && digits[0] != b'0' && digits.iter().all(u8::is_ascii_digit);
     if well_formed { text.parse().ok() } else { None }
 }
 

@@ -28,14 +28,9 @@ impl LaneKind {
     /// Reads a stored code.
     #[must_use]
     pub fn from_code(code: i64) -> Option<Self> {
-        [
-            Self::All,
-            Self::Branch,
-            Self::Environment,
-            Self::BranchAndEnvironment,
-        ]
-        .into_iter()
-        .find(|kind| kind.code() == code)
+        [Self::All, Self::Branch, Self::Environment, Self::BranchAndEnvironment]
+            .into_iter()
+            .find(|kind| kind.code() == code)
     }
 }
 
@@ -90,12 +85,7 @@ mod tests {
 
     #[test]
     fn a_run_writes_two_lanes_or_four_with_an_environment() {
-        let kinds = |lanes: &[LaneKey]| {
-            lanes
-                .iter()
-                .map(|lane| lane.kind.code())
-                .collect::<Vec<_>>()
-        };
+        let kinds = |lanes: &[LaneKey]| lanes.iter().map(|lane| lane.kind.code()).collect::<Vec<_>>();
         assert_eq!(kinds(&lanes_of(Some("main"), None)), [0, 1]);
         assert_eq!(kinds(&lanes_of(Some("main"), Some(""))), [0, 1]);
         let lanes = lanes_of(Some("main"), Some("staging"));
@@ -106,10 +96,7 @@ mod tests {
 
     #[test]
     fn runs_without_a_branch_have_a_lane_of_their_own() {
-        assert_eq!(
-            lanes_of(None, None),
-            [LaneKey::asked(None, None), LaneKey::asked(Some(""), None)]
-        );
+        assert_eq!(lanes_of(None, None), [LaneKey::asked(None, None), LaneKey::asked(Some(""), None)]);
     }
 
     #[test]

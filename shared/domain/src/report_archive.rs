@@ -29,10 +29,7 @@ pub struct ArchiveLimits {
 
 impl Default for ArchiveLimits {
     fn default() -> Self {
-        Self {
-            entries: 100_000,
-            total_bytes: 1 << 30,
-        }
+        Self { entries: 100_000, total_bytes: 1 << 30 }
     }
 }
 
@@ -127,10 +124,7 @@ impl ArchiveReader {
     /// # Errors
     /// When the archive is broken, unsafe or too large; the reader must not be
     /// used afterwards.
-    pub fn next_event<'a>(
-        &mut self,
-        input: &mut &'a [u8],
-    ) -> Result<Option<ArchiveEvent<'a>>, ArchiveError> {
+    pub fn next_event<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<ArchiveEvent<'a>>, ArchiveError> {
         loop {
             match &mut self.state {
                 State::PathLength => {
@@ -152,8 +146,8 @@ impl ArchiveReader {
                     let Some(bytes) = self.take(input, length)? else {
                         return Ok(None);
                     };
-                    let path = String::from_utf8(bytes)
-                        .map_err(|_| ArchiveError::PathEncoding(self.entries))?;
+                    let path =
+                        String::from_utf8(bytes).map_err(|_| ArchiveError::PathEncoding(self.entries))?;
                     let path = clean_path(&path).ok_or(ArchiveError::UnsafePath(path))?;
                     if !self.seen.insert(digest(&path)) {
                         return Err(ArchiveError::DuplicatePath(path));
@@ -207,9 +201,7 @@ impl ArchiveReader {
 
     fn take_u32(&mut self, input: &mut &[u8]) -> Result<Option<u32>, ArchiveError> {
         let bytes = self.take(input, 4)?;
-        Ok(bytes
-            .and_then(|bytes| bytes.try_into().ok())
-            .map(u32::from_le_bytes))
+        Ok(bytes.and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes))
     }
 
     /// Collects `length` bytes, over several chunks if need be.
@@ -239,17 +231,11 @@ fn digest(path: &str) -> [u8; 16] {
 fn clean_path(path: &str) -> Option<String> {
     let path = path.replace('\\', "/");
     let has_drive = matches!(path.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic());
-    let names_file = path
-        .rsplit('/')
-        .next()
-        .is_some_and(|last| !matches!(last, "" | "."));
+    let names_file = path.rsplit('/').next().is_some_and(|last| !matches!(last, "" | "."));
     if path.starts_with('/') || has_drive || !names_file || path.contains(char::is_control) {
         return None;
     }
-    let segments: Vec<&str> = path
-        .split('/')
-        .filter(|segment| !matches!(*segment, "" | "."))
-        .collect();
+    let segments: Vec<&str> = path.split('/').filter(|segment| !matches!(*segment, "" | ".")).collect();
     let fits = segments.iter().all(|segment| segment.len() <= MAX_SEGMENT_BYTES && *segment != "..");
     Some(segments.join("/")).filter(|path| fits && path.len() <= MAX_CLEAN_PATH_BYTES)
 }
@@ -267,10 +253,7 @@ mod tests {
     }
 
     fn archive(files: &Files) -> Vec<u8> {
-        files
-            .iter()
-            .flat_map(|(path, content)| record(path.as_bytes(), content))
-            .collect()
+        files.iter().flat_map(|(path, content)| record(path.as_bytes(), content)).collect()
     }
 
     /// Reads an archive cut into chunks of the given sizes, repeated.
@@ -336,28 +319,18 @@ mod tests {
     #[test]
     fn limits_hold_at_the_boundary() {
         let two = archive(&vec![("a".into(), vec![0; 10]), ("b".into(), vec![0; 10])]);
-        let limits = |entries, total_bytes| ArchiveLimits {
-            entries,
-            total_bytes,
-        };
+        let limits = |entries, total_bytes| ArchiveLimits { entries, total_bytes };
         assert!(read(&two, &[7], limits(2, 38)).is_ok());
-        assert_eq!(
-            read(&two, &[7], limits(1, 38)),
-            Err(ArchiveError::TooManyEntries(1))
-        );
-        assert_eq!(
-            read(&two, &[7], limits(2, 37)),
-            Err(ArchiveError::TooLarge(37))
-        );
-        assert_eq!(
-            read_whole(&record(b"", b"")),
-            Err(ArchiveError::PathLength(0))
-        );
-        assert!(read_whole(&record(&[b'a'; 10_000], b"")).is_ok());
-        assert_eq!(
-            read_whole(&record(&[b'a'; 10_001], b"")),
-            Err(ArchiveError::PathLength(10_001))
-        );
+        assert_eq!(read(&two, &[7], limits(1, 38)), Err(ArchiveError::TooManyEntries(1)));
+        assert_eq!(read(&two, &[7], limits(2, 37)), Err(ArchiveError::TooLarge(37)));
+        assert_eq!(read_whole(&record(b"", b"")), Err(ArchiveError::PathLength(0)));
+        let nested = vec!["a".repeat(199); 50].join("/");
+        assert!(read_whole(&record(&nested.as_bytes()[..900], b"")).is_ok());
+        for too_long in [&nested.as_bytes()[..901], &[b'a'; 256], &[b'a'; 10_000]] {
+            let refused = read_whole(&record(too_long, b""));
+            assert!(matches!(refused, Err(ArchiveError::UnsafePath(_))), "{refused:?}");
+        }
+        assert_eq!(read_whole(&record(&[b'a'; 10_001], b"")), Err(ArchiveError::PathLength(10_001)));
     }
 
     #[test]
@@ -371,20 +344,13 @@ mod tests {
     #[test]
     fn one_path_in_two_spellings_is_a_duplicate() {
         let bytes = [record(b"a/b", b"1"), record(b"a\\.\\b", b"2")].concat();
-        assert_eq!(
-            read_whole(&bytes),
-            Err(ArchiveError::DuplicatePath("a/b".into()))
-        );
+        assert_eq!(read_whole(&bytes), Err(ArchiveError::DuplicatePath("a/b".into())));
     }
 
     fn files() -> impl Strategy<Value = Files> {
-        let contents =
-            proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..6);
+        let contents = proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..6);
         contents.prop_map(|all| {
-            all.into_iter()
-                .enumerate()
-                .map(|(at, content)| (format!("dir/é{at}.html"), content))
-                .collect()
+            all.into_iter().enumerate().map(|(at, content)| (format!("dir/é{at}.html"), content)).collect()
         })
     }
 

@@ -21,11 +21,7 @@ const LAST_BUCKET: u16 = 458;
 pub fn bucket_of(duration_ms: i64) -> u16 {
     #[expect(clippy::cast_precision_loss, reason = "a bucket is ten percent wide")]
     let bucket = (duration_ms.max(1) as f64).ln() / RATIO.ln();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "0..=LAST_BUCKET"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0..=LAST_BUCKET")]
     let bucket = bucket as u16;
     bucket.min(LAST_BUCKET)
 }
@@ -81,9 +77,7 @@ impl Sketch {
     /// How many durations it holds.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.counts
-            .values()
-            .fold(0, |sum: u64, &count| sum.saturating_add(count))
+        self.counts.values().fold(0, |sum: u64, &count| sum.saturating_add(count))
     }
 
     /// Whether it holds none.
@@ -128,9 +122,7 @@ impl Sketch {
         let mut next = 0_u16;
         while !bytes.is_empty() {
             let distance = u16::try_from(varint::read(&mut bytes)?).ok()?;
-            let bucket = next
-                .checked_add(distance)
-                .filter(|&bucket| bucket <= LAST_BUCKET)?;
+            let bucket = next.checked_add(distance).filter(|&bucket| bucket <= LAST_BUCKET)?;
             let count = varint::read(&mut bytes).filter(|&count| count > 0)?;
             counts.insert(bucket, count);
             next = bucket + 1;
@@ -144,11 +136,7 @@ impl Sketch {
 #[must_use]
 pub fn nearest_rank(count: u64, q: f64) -> Option<u64> {
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to 0..=count"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0..=count")]
     let rank = (q.clamp(0.0, 1.0) * count as f64).ceil() as u64;
     (count > 0).then(|| rank.clamp(1, count))
 }

@@ -96,14 +96,8 @@ pub enum TestStatus {
 
 impl TestStatus {
     /// All statuses.
-    pub const ALL: [Self; 6] = [
-        Self::Passed,
-        Self::Failed,
-        Self::TimedOut,
-        Self::Interrupted,
-        Self::Skipped,
-        Self::DidNotRun,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Passed, Self::Failed, Self::TimedOut, Self::Interrupted, Self::Skipped, Self::DidNotRun];
 
     /// The spelling used in SQL and answers.
     #[must_use]

@@ -33,8 +33,7 @@ pub fn repair_json_text(mut bytes: Vec<u8>) -> Result<String, InvalidUtf8> {
             }
             continue;
         };
-        let is_pair =
-            is_high_surrogate(unit) && escaped_unit(&bytes, at + 6).is_some_and(is_low_surrogate);
+        let is_pair = is_high_surrogate(unit) && escaped_unit(&bytes, at + 6).is_some_and(is_low_surrogate);
         if is_pair {
             at += 12;
             continue;
@@ -44,9 +43,7 @@ pub fn repair_json_text(mut bytes: Vec<u8>) -> Result<String, InvalidUtf8> {
         }
         at += 6;
     }
-    String::from_utf8(bytes).map_err(|error| InvalidUtf8 {
-        position: error.utf8_error().valid_up_to(),
-    })
+    String::from_utf8(bytes).map_err(|error| InvalidUtf8 { position: error.utf8_error().valid_up_to() })
 }
 
 /// Whether lists and objects of a JSON text lie more than `max_depth` inside
@@ -106,11 +103,7 @@ const fn is_low_surrogate(unit: u16) -> bool {
 /// did not come through [`repair_json_text`].
 #[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {
-    if text.contains('\0') {
-        Cow::Owned(text.replace('\0', "\u{fffd}"))
-    } else {
-        Cow::Borrowed(text)
-    }
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
 /// Removes terminal escape sequences (colours, cursor movement, links).
@@ -153,19 +146,14 @@ type Characters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 /// Parameters and intermediates, then one final character. A character that
 /// cannot belong to the sequence ends it and is kept.
 fn skip_control_sequence(characters: &mut Characters<'_>) {
-    while characters
-        .next_if(|character| (' '..='?').contains(character))
-        .is_some()
-    {}
+    while characters.next_if(|character| (' '..='?').contains(character)).is_some() {}
     characters.next_if(|character| ('@'..='~').contains(character));
 }
 
 /// Up to BEL or the string terminator; a line break ends it too, so that an
 /// unterminated one never swallows the rest of a message.
 fn skip_operating_system_command(characters: &mut Characters<'_>) {
-    while let Some(character) =
-        characters.next_if(|character| !matches!(character, '\n' | '\u{1b}'))
-    {
+    while let Some(character) = characters.next_if(|character| !matches!(character, '\n' | '\u{1b}')) {
         if matches!(character, '\u{7}' | '\u{9c}') {
             return;
         }
@@ -181,9 +169,7 @@ fn cut_position(text: &str, max_chars: usize) -> Option<usize> {
     if text.len() <= max_chars {
         return None;
     }
-    text.char_indices()
-        .nth(max_chars)
-        .map(|(position, _)| position)
+    text.char_indices().nth(max_chars).map(|(position, _)| position)
 }
 
 /// The first `max_chars` characters, without any marker.
@@ -231,10 +217,7 @@ pub fn truncate_error(text: String, max_chars: usize) -> String {
         .take(max_chars - head_chars)
         .last()
         .map_or(text.len(), |(position, _)| position);
-    format!(
-        "{head}… [truncated {missing} chars] …{}",
-        &text[tail_start..]
-    )
+    format!("{head}… [truncated {missing} chars] …{}", &text[tail_start..])
 }
 
 /// The first line of an error that says anything, without colours and control
@@ -248,13 +231,7 @@ pub fn first_line_summary(error: &str, max_chars: usize) -> String {
             let short = cut_str(said, max_chars);
             return short
                 .chars()
-                .map(|character| {
-                    if character.is_control() {
-                        ' '
-                    } else {
-                        character
-                    }
-                })
+                .map(|character| if character.is_control() { ' ' } else { character })
                 .collect();
         }
     }
@@ -301,10 +278,7 @@ mod tests {
         }
         assert_eq!(repaired(r#""\\\u0000""#), r#""\\\ufffd""#);
         assert_eq!(repaired("\u{feff}{}").trim(), "{}");
-        assert_eq!(
-            repair_json_text(b"ab\xff".to_vec()),
-            Err(InvalidUtf8 { position: 2 })
-        );
+        assert_eq!(repair_json_text(b"ab\xff".to_vec()), Err(InvalidUtf8 { position: 2 }));
     }
 
     #[test]
@@ -318,23 +292,14 @@ mod tests {
         assert_eq!(truncate_text("äöü".into(), 3), "äöü");
         assert_eq!(truncate_text("äöüß!".into(), 3), "äöü\n[truncated 2 chars]");
         assert_eq!(truncate_error("12345678".into(), 8), "12345678");
-        assert_eq!(
-            truncate_error("123456789".into(), 8),
-            "123456… [truncated 1 chars] …89"
-        );
+        assert_eq!(truncate_error("123456789".into(), 8), "123456… [truncated 1 chars] …89");
         assert_eq!(cut("äöü".into(), 2), "äö");
     }
 
     #[test]
     fn colours_are_removed_and_text_stays() {
-        assert_eq!(
-            strip_ansi("\u{1b}[2mexpect(\u{1b}[22m\u{1b}[31mx\u{1b}[39m)"),
-            "expect(x)"
-        );
-        assert_eq!(
-            strip_ansi("\u{1b}]8;;http://a\u{7}link\u{1b}]8;;\u{1b}\\!"),
-            "link!"
-        );
+        assert_eq!(strip_ansi("\u{1b}[2mexpect(\u{1b}[22m\u{1b}[31mx\u{1b}[39m)"), "expect(x)");
+        assert_eq!(strip_ansi("\u{1b}]8;;http://a\u{7}link\u{1b}]8;;\u{1b}\\!"), "link!");
         assert_eq!(strip_ansi("\u{1b}[31"), "");
         assert_eq!(strip_ansi("plain"), "plain");
     }
@@ -342,10 +307,7 @@ mod tests {
     #[test]
     fn a_summary_is_the_first_line_that_says_something() {
         assert_eq!(
-            first_line_summary(
-                "\n \u{1b}[31m\u{1b}[0m\n \u{1b}[31mError:\tno\u{1b}[39m\n  at x",
-                300
-            ),
+            first_line_summary("\n \u{1b}[31m\u{1b}[0m\n \u{1b}[31mError:\tno\u{1b}[39m\n  at x", 300),
             "Error: no"
         );
         assert_eq!(first_line_summary(&"x".repeat(400), 300).len(), 300);

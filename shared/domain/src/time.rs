@@ -116,7 +116,8 @@ mod tests {
         ] {
             assert_eq!(Timestamp::parse_iso(text), Some(ten), "{text}");
         }
-        for text in ["yesterday", "", "2026-13-01T00:00:00Z", "1969-12-31T23:59:59Z", "2101-01-01T00:00:00Z"] {
+        for text in ["yesterday", "", "2026-13-01T00:00:00Z", "1969-12-31T23:59:59Z", "2101-01-01T00:00:00Z"]
+        {
             assert_eq!(Timestamp::parse_iso(text), None, "{text}");
         }
         assert_eq!(ten.to_iso(), "2026-01-01T10:00:00.000Z");

@@ -58,7 +58,12 @@ pub async fn counts(
     }
     let shown = days.into_iter().filter(|(_, (runs, ..))| *runs > 0);
     Ok(shown
-        .map(|(date, (runs, passed_runs, totals))| DayCounts { date, runs, passed_runs, totals: totals.into() })
+        .map(|(date, (runs, passed_runs, totals))| DayCounts {
+            date,
+            runs,
+            passed_runs,
+            totals: totals.into(),
+        })
         .collect())
 }
 

@@ -14,14 +14,14 @@ use callboard_store::{StoreError, evidence, files, lanes, test_cases};
 use serde_json::{Map, Value};
 
 pub use crate::evidence::{Part, Parts};
-pub use callboard_store::files::FileKind;
 use crate::ingest::stored_attempts;
 use crate::page::{Slice, fetch};
 use crate::projects::required;
 use crate::runs::required_run;
-use crate::test_cases::bare_tag;
 use crate::shapes::{AttemptView, ExecutionDetail, ExecutionItem, FileItem, ProjectRef, RunBrief, TraceItem};
+use crate::test_cases::bare_tag;
 use crate::{Context, Entity, QueryError, Result};
+pub use callboard_store::files::FileKind;
 
 /// Files that the page of an execution lists.
 const FILES_SHOWN: i64 = 500;
@@ -176,7 +176,9 @@ fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFi
         narrow(Outcome::ALL.iter().filter(fits).map(|outcome| outcome.code()).collect());
     }
     if !query.outcomes.is_empty() {
-        narrow(query.outcomes.iter().flat_map(|group| group.outcomes()).map(|outcome| outcome.code()).collect());
+        narrow(
+            query.outcomes.iter().flat_map(|group| group.outcomes()).map(|outcome| outcome.code()).collect(),
+        );
     }
     let (mut asked, mut wanted) = (Flags::default(), Flags::default());
     for (choice, flag) in [
@@ -273,7 +275,8 @@ pub(crate) async fn show(
     let cases = test_cases::get_many(session, project, cases).await?;
     rows.iter()
         .map(|row| {
-            let case = cases.get(&row.test_case).ok_or(StoreError::Damaged("an execution without a test case"))?;
+            let case =
+                cases.get(&row.test_case).ok_or(StoreError::Damaged("an execution without a test case"))?;
             let browser = browsers.iter().find(|browser| browser.id == row.browser_id);
             Ok(ExecutionItem::of(row, case, browser))
         })
@@ -312,7 +315,8 @@ pub async fn detail(
     let files = files::of_execution(&mut session, project, id, None, None, FILES_SHOWN).await?;
     drop(session);
 
-    let decision = stored_attempts(&row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
+    let decision =
+        stored_attempts(&row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
     let is_asked = |view: &&callboard_domain::attempts::AttemptView| {
         if wanted.retry.is_none() && wanted.repetition.is_none() {
             return view.deciding;
@@ -348,7 +352,11 @@ pub async fn detail(
     })
 }
 
-async fn required_execution(session: &mut Session, project: ProjectId, id: ExecutionId) -> Result<ExecutionRow> {
+async fn required_execution(
+    session: &mut Session,
+    project: ProjectId,
+    id: ExecutionId,
+) -> Result<ExecutionRow> {
     let row = executions::get(session, project, id).await?;
     row.ok_or_else(|| QueryError::not_found(Entity::Execution, id))
 }
@@ -371,11 +379,16 @@ fn attempt_view(view: &callboard_domain::attempts::AttemptView) -> AttemptView {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
-pub async fn traces(ctx: &Context, project: Authorized<ProjectId>, id: ExecutionId) -> Result<Vec<TraceItem>> {
+pub async fn traces(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    id: ExecutionId,
+) -> Result<Vec<TraceItem>> {
     let mut session = ctx.store.db().read().await?;
     required_execution(&mut session, project.get(), id).await?;
     let mut rows =
-        files::of_execution(&mut session, project.get(), id, Some(&[FileKind::Trace]), None, FILES_SHOWN).await?;
+        files::of_execution(&mut session, project.get(), id, Some(&[FileKind::Trace]), None, FILES_SHOWN)
+            .await?;
     rows.sort_by_key(|file| (file.repetition, file.retry, file.id));
     Ok(rows.iter().map(|file| TraceItem::of(file, &ctx.links)).collect())
 }

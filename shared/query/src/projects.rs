@@ -11,7 +11,9 @@ use callboard_store::runs::{self, RunFilter, RunRow};
 use callboard_store::{lanes, test_cases};
 
 use crate::page::{Slice, fetch};
-use crate::shapes::{BranchFacet, Facets, Project, ProjectOverview, ProjectRef, RunBrief, Tendency, non_empty};
+use crate::shapes::{
+    BranchFacet, Facets, Project, ProjectOverview, ProjectRef, RunBrief, Tendency, non_empty,
+};
 use crate::{Context, Entity, QueryError, Result};
 
 /// Runs an overview shows per project.
@@ -78,7 +80,8 @@ pub async fn list(
         None => page(&mut session, scope, sort, after, limit).await?,
     };
     let latest = runs::latest_of(&mut session, ids(&rows.items)).await?;
-    let latest: HashMap<ProjectId, RunBrief> = latest.iter().map(|run| (run.project, RunBrief::of(run))).collect();
+    let latest: HashMap<ProjectId, RunBrief> =
+        latest.iter().map(|run| (run.project, RunBrief::of(run))).collect();
     let mut items = Vec::with_capacity(rows.items.len());
     for row in &rows.items {
         let full = recent_full(&mut session, row.id, None).await?;
@@ -189,7 +192,11 @@ pub async fn menu(
 }
 
 /// The newest full runs that are final.
-async fn recent_full(session: &mut Session, project: ProjectId, environment: Option<&str>) -> Result<Vec<RunRow>> {
+async fn recent_full(
+    session: &mut Session,
+    project: ProjectId,
+    environment: Option<&str>,
+) -> Result<Vec<RunRow>> {
     let filter = RunFilter {
         environment: environment.map(str::to_owned),
         is_full: Some(true),

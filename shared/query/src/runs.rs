@@ -64,28 +64,37 @@ pub struct RunQuery {
 }
 
 impl RunQuery {
-    fn leading(&self) -> RunFilter {
+    /// What is left to the indexes. Those of branch, environment, status and
+    /// commit begin with the project: across all projects only time leads.
+    fn leading(&self, in_projects: bool) -> RunFilter {
         fn only<T: Clone>(list: &[T]) -> Option<T> {
             if let [one] = list { Some(one.clone()) } else { None }
+        }
+        let time = RunFilter {
+            from: self.from,
+            before: self.before,
+            ascending: self.ascending,
+            after: self.after,
+            ..RunFilter::default()
+        };
+        if !in_projects {
+            return time;
         }
         RunFilter {
             branch: only(&self.branches),
             environment: only(&self.environments),
             status: only(&self.statuses),
             commit_prefix: self.commit_prefix.clone(),
-            from: self.from,
-            before: self.before,
-            is_full: None,
-            finished: false,
-            ascending: self.ascending,
-            after: self.after,
+            ..time
         }
     }
 
-    fn is_residual(&self) -> bool {
-        self.branches.len() > 1
-            || self.environments.len() > 1
-            || self.statuses.len() > 1
+    fn is_residual(&self, in_projects: bool) -> bool {
+        let led = usize::from(in_projects);
+        self.branches.len() > led
+            || self.environments.len() > led
+            || self.statuses.len() > led
+            || (self.commit_prefix.is_some() && !in_projects)
             || self.full_runs.is_some()
             || self.pull_request.is_some()
             || self.author.is_some()
@@ -100,6 +109,10 @@ impl RunQuery {
         any(&self.branches, &run.branch)
             && any(&self.environments, &run.environment)
             && (self.statuses.is_empty() || self.statuses.contains(&run.status))
+            && self
+                .commit_prefix
+                .as_ref()
+                .is_none_or(|prefix| run.commit_sha.as_ref().is_some_and(|commit| commit.starts_with(prefix)))
             && self.full_runs.is_none_or(|full| full == run.is_full)
             && self.pull_request.as_ref().is_none_or(|wanted| run.pull_request.as_ref() == Some(wanted))
             && self.author.as_ref().is_none_or(|wanted| run.author.as_ref() == Some(wanted))
@@ -119,7 +132,12 @@ impl RunQuery {
 ///
 /// # Errors
 /// [`QueryError::Store`].
-pub async fn list(ctx: &Context, scope: &Scope, query: &RunQuery, limit: usize) -> Result<Slice<RunItem, RunKey>> {
+pub async fn list(
+    ctx: &Context,
+    scope: &Scope,
+    query: &RunQuery,
+    limit: usize,
+) -> Result<Slice<RunItem, RunKey>> {
     let mut session = ctx.store.db().read().await?;
     let scope = if query.projects.is_empty() {
         scope.clone()
@@ -138,8 +156,8 @@ async fn rows(
     limit: usize,
 ) -> Result<Slice<RunRow, RunKey>> {
     let key = |run: &RunRow| (run.order_at.millis(), run.id.get());
-    let mut filter = query.leading();
-    if !query.is_residual() {
+    let mut filter = query.leading(projects.is_some());
+    if !query.is_residual(projects.is_some()) {
         let rows = merged(session, projects, &filter, limit + 1).await?;
         return Ok(Slice::cut(rows, limit, key));
     }
@@ -195,8 +213,11 @@ async fn show(ctx: &Context, session: &mut Session, rows: &[RunRow]) -> Result<V
     let mut ids: Vec<i64> = rows.iter().map(|run| run.project.get()).collect();
     ids.sort_unstable();
     ids.dedup();
-    let names: HashMap<ProjectId, String> =
-        projects::get_many(session, ids).await?.into_iter().map(|project| (project.id, project.name)).collect();
+    let names: HashMap<ProjectId, String> = projects::get_many(session, ids)
+        .await?
+        .into_iter()
+        .map(|project| (project.id, project.name))
+        .collect();
     let name = |id: &ProjectId| names.get(id).map(String::as_str).unwrap_or_default();
     Ok(rows.iter().map(|run| RunItem::of(run, name(&run.project), &ctx.links)).collect())
 }
@@ -216,7 +237,11 @@ pub async fn active(ctx: &Context, scope: &Scope) -> Result<Vec<RunItem>> {
 ///
 /// # Errors
 /// [`QueryError::Store`].
-pub async fn latest(ctx: &Context, project: Authorized<ProjectId>, query: &RunQuery) -> Result<Option<RunBrief>> {
+pub async fn latest(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    query: &RunQuery,
+) -> Result<Option<RunBrief>> {
     let mut session = ctx.store.db().read().await?;
     let mut query = query.clone();
     loop {

@@ -243,7 +243,9 @@ async fn history_rows(
     limit: usize,
 ) -> Result<History> {
     let Some(lane) = query.lane().find(session, project).await? else { return Ok(History::default()) };
-    let Some(state) = rollups::state(session, project, lane, id).await? else { return Ok(History::default()) };
+    let Some(state) = rollups::state(session, project, lane, id).await? else {
+        return Ok(History::default());
+    };
     let is_whole = query.branches.is_empty() && query.environments.is_empty();
     let browser = match &query.browser {
         None => None,
@@ -338,14 +340,15 @@ pub async fn stability_by_day(
     let Some(lane) = lane.find(&mut session, project).await? else { return Ok(Vec::new()) };
     let wanted = (today.0 - days + 1..=today.0).collect();
     let rows = rollups::test_days(&mut session, project, lane, id, wanted).await?;
-    let shown = rows.into_iter().filter(|(_, counts)| counts.runs > 0).map(|(date, counts)| StabilityBucket {
-        date,
-        from: date.start(),
-        to: Timestamp(Day(date.0 + 1).start().millis() - 1),
-        pass_rate: rate(counts.passed, counts.passed + counts.failed),
-        flaky_rate: rate(counts.flaky, counts.passed + counts.failed),
-        avg_duration: (counts.dur_n > 0).then(|| counts.dur_sum / counts.dur_n),
-        total_runs: counts.runs,
-    });
+    let shown =
+        rows.into_iter().filter(|(_, counts)| counts.runs > 0).map(|(date, counts)| StabilityBucket {
+            date,
+            from: date.start(),
+            to: Timestamp(Day(date.0 + 1).start().millis() - 1),
+            pass_rate: rate(counts.passed, counts.passed + counts.failed),
+            flaky_rate: rate(counts.flaky, counts.passed + counts.failed),
+            avg_duration: (counts.dur_n > 0).then(|| counts.dur_sum / counts.dur_n),
+            total_runs: counts.runs,
+        });
     Ok(shown.collect())
 }

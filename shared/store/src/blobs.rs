@@ -179,10 +179,7 @@ impl StagedBlob {
     ///
     /// # Errors
     /// [`StoreError::Storage`] when the object store refuses.
-    pub async fn open(
-        &self,
-        store: &Store,
-    ) -> Result<futures::stream::BoxStream<'static, Result<Bytes>>> {
+    pub async fn open(&self, store: &Store) -> Result<futures::stream::BoxStream<'static, Result<Bytes>>> {
         match &self.body {
             Body::Memory(bytes) => {
                 let bytes = bytes.clone();
@@ -197,7 +194,13 @@ impl StagedBlob {
     ///
     /// # Errors
     /// [`StoreError::Storage`] or [`StoreError::Database`] when one refuses.
-    pub async fn publish(self, store: &Store, project: ProjectId, content_type: &str, now: Timestamp) -> Result<BlobRow> {
+    pub async fn publish(
+        self,
+        store: &Store,
+        project: ProjectId,
+        content_type: &str,
+        now: Timestamp,
+    ) -> Result<BlobRow> {
         let sha256 = self.sha256;
         let found = by_hash(&mut store.db().read().await?, project, &sha256).await?;
         if let Some((blob, true)) = found {
@@ -240,7 +243,11 @@ async fn insert_pending(
 }
 
 /// Content of a project by its hash, and whether rows refer to it.
-async fn by_hash(session: &mut Session, project: ProjectId, sha256: &[u8; 32]) -> Result<Option<(BlobRow, bool)>> {
+async fn by_hash(
+    session: &mut Session,
+    project: ProjectId,
+    sha256: &[u8; 32],
+) -> Result<Option<(BlobRow, bool)>> {
     let row = session.first(&BY_HASH, args![project, *sha256]).await?;
     row.map(|row| read(&row)).transpose()
 }

@@ -90,7 +90,13 @@ impl PackWriter {
     ///
     /// # Errors
     /// [`StoreError::Storage`] when the object store refuses.
-    pub async fn write(self, store: &Store, project: ProjectId, run: RunId, pack: PackId) -> Result<WrittenPack> {
+    pub async fn write(
+        self,
+        store: &Store,
+        project: ProjectId,
+        run: RunId,
+        pack: PackId,
+    ) -> Result<WrittenPack> {
         let key = format!("project-{project}/packs/{run}/{pack}.zst");
         let size = as_i64(self.bytes.len())?;
         store.objects().put(&key, Bytes::from(self.bytes)).await?;
@@ -131,9 +137,7 @@ pub async fn record(
     pack: &WrittenPack,
     now: Timestamp,
 ) -> Result<()> {
-    session
-        .execute(&INSERT, args![pack.id, project, run, &pack.key, pack.size, pack.slices, now])
-        .await?;
+    session.execute(&INSERT, args![pack.id, project, run, &pack.key, pack.size, pack.slices, now]).await?;
     Ok(())
 }
 

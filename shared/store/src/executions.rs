@@ -227,7 +227,11 @@ pub struct RunPlace {
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn of_batch(session: &mut Session, place: RunPlace, test_cases: Vec<i64>) -> Result<Vec<ExecutionRow>> {
+pub async fn of_batch(
+    session: &mut Session,
+    place: RunPlace,
+    test_cases: Vec<i64>,
+) -> Result<Vec<ExecutionRow>> {
     let rows = session.all(&OF_BATCH, args![place.project, place.day, place.run, test_cases]).await?;
     rows.iter().map(read).collect()
 }
@@ -416,7 +420,9 @@ pub async fn list(
             None => filter,
         }
         .end("ORDER BY e.rank, e.id LIMIT ?", args![limit]),
-        ExecutionOrder::Id(after) => filter.and_if("e.id > ?", *after).end("ORDER BY e.id LIMIT ?", args![limit]),
+        ExecutionOrder::Id(after) => {
+            filter.and_if("e.id > ?", *after).end("ORDER BY e.id LIMIT ?", args![limit])
+        }
         ExecutionOrder::IdDescending(after) => {
             filter.and_if("e.id < ?", *after).end("ORDER BY e.id DESC LIMIT ?", args![limit])
         }

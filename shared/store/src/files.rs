@@ -193,8 +193,20 @@ async fn insert(
         .execute(
             &INSERT,
             args![
-                id, project, file.run, file.execution, file.repetition, file.retry, kind.as_str(), &file.name, path,
-                &file.content_type, file.original_name.clone(), size, file.blob, now
+                id,
+                project,
+                file.run,
+                file.execution,
+                file.repetition,
+                file.retry,
+                kind.as_str(),
+                &file.name,
+                path,
+                &file.content_type,
+                file.original_name.clone(),
+                size,
+                file.blob,
+                now
             ],
         )
         .await?;

@@ -4,8 +4,8 @@
 
 use callboard_domain::ids::ProjectId;
 
-use crate::db::{Backend, Bulk, Column, Session, Statement, args, statements};
 use crate::Result;
+use crate::db::{Backend, Bulk, Column, Session, Statement, args, statements};
 
 /// A kind of entity with ids of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

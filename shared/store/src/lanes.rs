@@ -48,9 +48,7 @@ pub async fn lane(
 ) -> Result<i64> {
     for _ in 0..MAKE_ATTEMPTS {
         let kind = key.kind.code();
-        let found = session
-            .first(&LANE, args![project, kind, &key.branch, &key.environment])
-            .await?;
+        let found = session.first(&LANE, args![project, kind, &key.branch, &key.environment]).await?;
         if let Some(row) = found {
             let mut r = row.reader();
             let (id, last_run_at) = (r.int()?, r.time()?);
@@ -59,9 +57,7 @@ pub async fn lane(
             }
             return Ok(id);
         }
-        session
-            .execute(&INSERT_LANE, args![project, kind, &key.branch, &key.environment, run_at])
-            .await?;
+        session.execute(&INSERT_LANE, args![project, kind, &key.branch, &key.environment, run_at]).await?;
     }
     Err(StoreError::Damaged("a lane could not be made"))
 }

@@ -5,8 +5,8 @@
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-use crate::db::{Db, args, statements};
 use crate::Result;
+use crate::db::{Db, args, statements};
 
 struct Step {
     version: i64,

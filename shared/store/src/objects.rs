@@ -38,7 +38,9 @@ impl Objects {
         let _ = rustls::crypto::ring::default_provider().install_default();
         if let Some(folder) = storage_url.strip_prefix("file://") {
             std::fs::create_dir_all(folder).map_err(|error| {
-                StoreError::Configuration(format!("SERVICE_STORAGE_URL: cannot make the folder {folder}: {error}"))
+                StoreError::Configuration(format!(
+                    "SERVICE_STORAGE_URL: cannot make the folder {folder}: {error}"
+                ))
             })?;
             let store = LocalFileSystem::new_with_prefix(folder)?.with_fsync(true);
             return Ok(Self { store: Arc::new(store) });
@@ -61,9 +63,7 @@ impl Objects {
             "az" => Arc::new(MicrosoftAzureBuilder::from_env().with_container_name(bucket).build()?),
             _ => return Err(unusable(storage_url)),
         };
-        Ok(Self {
-            store: if prefix.is_empty() { store } else { Arc::new(PrefixStore::new(store, prefix)) },
-        })
+        Ok(Self { store: if prefix.is_empty() { store } else { Arc::new(PrefixStore::new(store, prefix)) } })
     }
 
     /// Asks for one key under a prefix nothing uses.

@@ -365,7 +365,12 @@ impl TestDays {
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn add_test_days(session: &mut Session, project: ProjectId, day: Day, days: TestDays) -> Result<()> {
+pub async fn add_test_days(
+    session: &mut Session,
+    project: ProjectId,
+    day: Day,
+    days: TestDays,
+) -> Result<()> {
     let mut rows = ADD_TEST_DAYS.rows();
     for ((lane, case), delta) in days.0 {
         if delta == DayDelta::default() {
@@ -449,7 +454,10 @@ pub async fn add_project_day(
             .execute(
                 &ADD_PROJECT_DAY,
                 args![
-                    project, *lane, day, is_full,
+                    project,
+                    *lane,
+                    day,
+                    is_full,
                     after.runs - before.runs,
                     after.runs_passed - before.runs_passed,
                     a.total_tests - b.total_tests,
@@ -483,7 +491,12 @@ pub struct ProjectDay {
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn project_days(session: &mut Session, project: ProjectId, lane: i64, since: Day) -> Result<Vec<ProjectDay>> {
+pub async fn project_days(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    since: Day,
+) -> Result<Vec<ProjectDay>> {
     let rows = session.all(&PROJECT_DAYS, args![project, lane, since]).await?;
     rows.iter()
         .map(|row| {

@@ -315,12 +315,33 @@ pub async fn create(
         .execute(
             &INSERT,
             args![
-                id, project, new.lane_id, &new.branch, &new.environment, new.start_time,
-                t.total_tests, t.passed_tests, t.failed_tests, t.timed_out_tests, t.interrupted_tests,
-                t.skipped_tests, t.did_not_run_tests, t.flaky_tests, new.is_full,
-                new.label.clone(), new.commit_sha.clone(), new.commit_message.clone(), new.author.clone(),
-                new.pull_request.clone(), new.ci_provider.clone(), new.build_url.clone(), new.planned_tests,
-                new.playwright_version.clone(), new.reporter_version.clone(), new.instance_id.clone(), now
+                id,
+                project,
+                new.lane_id,
+                &new.branch,
+                &new.environment,
+                new.start_time,
+                t.total_tests,
+                t.passed_tests,
+                t.failed_tests,
+                t.timed_out_tests,
+                t.interrupted_tests,
+                t.skipped_tests,
+                t.did_not_run_tests,
+                t.flaky_tests,
+                new.is_full,
+                new.label.clone(),
+                new.commit_sha.clone(),
+                new.commit_message.clone(),
+                new.author.clone(),
+                new.pull_request.clone(),
+                new.ci_provider.clone(),
+                new.build_url.clone(),
+                new.planned_tests,
+                new.playwright_version.clone(),
+                new.reporter_version.clone(),
+                new.instance_id.clone(),
+                now
             ],
         )
         .await?;
@@ -328,7 +349,14 @@ pub async fn create(
     session
         .execute(
             &INSERT_DETAILS,
-            args![project, id, &d.metadata, d.filter_details.clone(), d.setup_steps.clone(), d.claimed_totals.clone()],
+            args![
+                project,
+                id,
+                &d.metadata,
+                d.filter_details.clone(),
+                d.setup_steps.clone(),
+                d.claimed_totals.clone()
+            ],
         )
         .await?;
     ids::list(session, Listed::Run, project, &[id.get()]).await
@@ -338,7 +366,12 @@ pub async fn create(
 ///
 /// # Errors
 /// [`StoreError::RunFull`] when the run cannot hold that many more.
-pub async fn take_ordinals(session: &mut Session, project: ProjectId, run: RunId, count: usize) -> Result<i64> {
+pub async fn take_ordinals(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    count: usize,
+) -> Result<i64> {
     let count = i64::try_from(count).map_err(|_| StoreError::RunFull)?;
     let first = session.one(&TAKE_ORDINALS, args![project, run, count]).await?.reader().int()?;
     if first + count - 1 > callboard_domain::ids::MAX_EXECUTIONS_PER_RUN {
@@ -353,15 +386,32 @@ pub async fn take_ordinals(session: &mut Session, project: ProjectId, run: RunId
 /// [`StoreError::Database`] when the database refuses.
 pub async fn update(session: &mut Session, run: &RunRow) -> Result<()> {
     let t = &run.totals;
-    let browsers = serde_json::to_string(&run.browsers).map_err(|_| StoreError::Damaged("a list of browsers"))?;
+    let browsers =
+        serde_json::to_string(&run.browsers).map_err(|_| StoreError::Damaged("a list of browsers"))?;
     session
         .execute(
             &UPDATE,
             args![
-                run.project, run.id, run.status.as_str(), run.finished_at, run.duration_ms, run.totals_from_rows,
-                t.total_tests, t.passed_tests, t.failed_tests, t.timed_out_tests, t.interrupted_tests,
-                t.skipped_tests, t.did_not_run_tests, t.flaky_tests, run.tests_ms, run.wasted_ms,
-                run.avg_ms, run.p90_ms, browsers, run.updated_at
+                run.project,
+                run.id,
+                run.status.as_str(),
+                run.finished_at,
+                run.duration_ms,
+                run.totals_from_rows,
+                t.total_tests,
+                t.passed_tests,
+                t.failed_tests,
+                t.timed_out_tests,
+                t.interrupted_tests,
+                t.skipped_tests,
+                t.did_not_run_tests,
+                t.flaky_tests,
+                run.tests_ms,
+                run.wasted_ms,
+                run.avg_ms,
+                run.p90_ms,
+                browsers,
+                run.updated_at
             ],
         )
         .await?;
@@ -372,7 +422,11 @@ pub async fn update(session: &mut Session, run: &RunRow) -> Result<()> {
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn by_start_key(session: &mut Session, project: ProjectId, key: &[u8; 32]) -> Result<Option<RunId>> {
+pub async fn by_start_key(
+    session: &mut Session,
+    project: ProjectId,
+    key: &[u8; 32],
+) -> Result<Option<RunId>> {
     let row = session.first(&SLOT_BY_KEY, args![project, *key]).await?;
     row.map(|row| row.reader().int().map(RunId)).transpose()
 }
@@ -381,7 +435,11 @@ pub async fn by_start_key(session: &mut Session, project: ProjectId, key: &[u8; 
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn claimed_status(session: &mut Session, project: ProjectId, run: RunId) -> Result<Option<RunStatus>> {
+pub async fn claimed_status(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+) -> Result<Option<RunStatus>> {
     let row = session.first(&CLAIM, args![project, run]).await?;
     let claim = row.map(|row| row.reader().text()).transpose()?;
     Ok(claim.and_then(|claim| RunStatus::parse(&claim)))
@@ -403,9 +461,8 @@ pub async fn add_finished_slot(
     let id = ids::allocate_one(session, Kind::Slot).await?;
     let key = start_key.map(|key| key.to_vec());
     let claimed = claimed_status.map(RunStatus::as_str);
-    let done = session
-        .execute(&INSERT_SLOT, args![id, project, run, 0_i64, key, claimed, duration_ms])
-        .await?;
+    let done =
+        session.execute(&INSERT_SLOT, args![id, project, run, 0_i64, key, claimed, duration_ms]).await?;
     Ok(done == 1)
 }
 
@@ -456,8 +513,13 @@ pub async fn list(
         .and_if("commit_sha >= ?", wanted.commit_prefix.clone())
         .and_if("commit_sha < ?", wanted.commit_prefix.as_ref().map(|prefix| format!("{prefix}g")))
         .and_if("order_at >= ?", wanted.from.map(Timestamp::millis))
-        .and_if("order_at < ?", wanted.before.map(Timestamp::millis))
-        .and_if("is_full = ?", wanted.is_full);
+        .and_if("order_at < ?", wanted.before.map(Timestamp::millis));
+    // Written out, so that the partial index of full runs may serve it. ix: test_runs_full
+    let filter = match wanted.is_full {
+        Some(true) => filter.and("is_full = 1", args![]),
+        Some(false) => filter.and("is_full = 0", args![]),
+        None => filter,
+    };
     let filter = if wanted.finished {
         filter.and("status NOT IN ('initializing', 'running', 'finalizing')", args![])
     } else {

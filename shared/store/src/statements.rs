@@ -19,12 +19,8 @@ const MODULES: &[&[&Statement]] = &[
     crate::test_cases::STATEMENTS,
 ];
 
-const BULKS: &[&[&Bulk]] = &[
-    crate::executions::BULKS,
-    crate::ids::BULKS,
-    crate::rollups::BULKS,
-    crate::test_cases::BULKS,
-];
+const BULKS: &[&[&Bulk]] =
+    &[crate::executions::BULKS, crate::ids::BULKS, crate::rollups::BULKS, crate::test_cases::BULKS];
 
 /// Name and text of every statement for one engine.
 pub fn all(backend: Backend) -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -248,7 +248,8 @@ async fn create(
     for (id, identity) in fresh.iter().zip(missing) {
         let suite_path = identity.suite_path.join(&SUITE_SEPARATOR.to_string());
         let search_text =
-            format!("{} {} {}", identity.title, identity.file_path, identity.suite_path.join(" ")).to_lowercase();
+            format!("{} {} {}", identity.title, identity.file_path, identity.suite_path.join(" "))
+                .to_lowercase();
         rows.push([
             (*id).into(),
             identity.hash.into(),

@@ -18,7 +18,10 @@ async fn is_refused(service: &Service, body: impl Into<reqwest::Body>, status: u
     let body = answer.json().expect("a JSON error");
     assert_eq!(body["code"], code, "{body}");
     let keys: Vec<&String> = body.as_object().expect("an object").keys().collect();
-    assert!(keys.iter().all(|key| ["error", "statusCode", "code", "message", "data"].contains(&key.as_str())), "{keys:?}");
+    assert!(
+        keys.iter().all(|key| ["error", "statusCode", "code", "message", "data"].contains(&key.as_str())),
+        "{keys:?}"
+    );
     body
 }
 
@@ -41,16 +44,19 @@ async fn an_unusable_envelope_is_refused_by_name() {
         let valid = run("shop", "passed", Vec::new());
         let with_field = |set: Value| with(valid.clone(), set).to_string();
         is_refused(service, with_field(json!({ "testCases": {} })), 400, "invalid_field").await;
-        let time = is_refused(service, with_field(json!({ "startTime": "yesterday" })), 400, "invalid_field").await;
+        let time =
+            is_refused(service, with_field(json!({ "startTime": "yesterday" })), 400, "invalid_field").await;
         assert_eq!(time["data"]["field"], "startTime");
         assert!(time["message"].as_str().expect("a sentence").contains("yesterday"), "{time}");
         for blank in ["", "   "] {
             is_refused(service, with_field(json!({ "projectName": blank })), 400, "missing_field").await;
         }
         for name in ["a\u{7}b", "a\u{0}b", &"x".repeat(256)] {
-            is_refused(service, with_field(json!({ "projectName": name })), 400, "invalid_project_name").await;
+            is_refused(service, with_field(json!({ "projectName": name })), 400, "invalid_project_name")
+                .await;
         }
-        is_refused(service, with_field(json!({ "shardIndex": 3, "shardTotal": 2 })), 400, "invalid_shard").await;
+        is_refused(service, with_field(json!({ "shardIndex": 3, "shardTotal": 2 })), 400, "invalid_shard")
+            .await;
         let many: Vec<Value> = (0..50_001).map(|_| json!(0)).collect();
         is_refused(service, with_field(json!({ "testCases": many })), 413, "too_many_items").await;
         nothing_is_stored(service).await;
@@ -66,7 +72,8 @@ async fn one_broken_entry_among_fifty_costs_only_itself() {
         cases[3]["duration"] = json!("soon");
         cases[4]["browser"] = json!(7);
         cases[5]["steps"] = json!("none");
-        let submission = with(run("shop", "passed", cases), json!({ "label": 5, "nonsense": [1], "environment": null }));
+        let submission =
+            with(run("shop", "passed", cases), json!({ "label": 5, "nonsense": [1], "environment": null }));
         let answer = send(service, submission.to_string()).await.success().expect("stored");
         assert_eq!(answer["totalTests"], 49);
         let warnings = answer["warnings"].as_array().expect("warnings");
@@ -81,7 +88,11 @@ async fn nul_and_lone_surrogates_become_the_replacement_character() {
         let body = run("shop", "failed", vec![attempt("TITLE", "failed", 0)]).to_string();
         let body = body.replace("TITLE", r"a\ud83d b\u0000 c \\ud83d \ud83d\ude00");
         let answer = send(service, body).await.success().expect("stored");
-        let page = service.client().json(&format!("/api/test-runs/{}/executions", answer["runId"])).await.expect("a page");
+        let page = service
+            .client()
+            .json(&format!("/api/test-runs/{}/executions", answer["runId"]))
+            .await
+            .expect("a page");
         assert_eq!(page["items"][0]["title"], "a\u{fffd} b\u{fffd} c \\ud83d \u{1f600}");
     })
     .await;
@@ -120,7 +131,8 @@ async fn compressed_bodies_are_read_and_counted_inflated() {
         };
         let post = |body: Vec<u8>| {
             let request = service.client().request(reqwest::Method::POST, "/api/test-runs/submit");
-            let request = request.header("content-type", "application/json").header("content-encoding", "gzip");
+            let request =
+                request.header("content-type", "application/json").header("content-encoding", "gzip");
             Answer::of(request.body(body))
         };
         let submission = run("shop", "passed", vec![attempt("pays", "passed", 0)]).to_string();
@@ -138,7 +150,8 @@ async fn compressed_bodies_are_read_and_counted_inflated() {
 async fn other_content_types_and_methods_are_refused() {
     for_each_service(async |service| {
         let request = service.client().request(reqwest::Method::POST, "/api/test-runs/submit");
-        let answer = Answer::of(request.header("content-type", "text/plain").body("{}")).await.expect("an answer");
+        let answer =
+            Answer::of(request.header("content-type", "text/plain").body("{}")).await.expect("an answer");
         assert_eq!(answer.status.as_u16(), 415);
         let request = service.client().request(reqwest::Method::DELETE, "/api/test-runs/submit");
         let answer = Answer::of(request).await.expect("an answer");

@@ -10,7 +10,14 @@ fn read(path: &str) -> String {
 #[test]
 fn the_readme_lists_every_variable() {
     let readme = read("README.md");
-    let table = readme.split("<!-- configuration:begin -->").nth(1).and_then(|rest| rest.split("<!-- configuration:end -->").next());
+    let table = readme
+        .split("<!-- configuration:begin -->")
+        .nth(1)
+        .and_then(|rest| rest.split("<!-- configuration:end -->").next());
     let table = table.expect("the README marks its configuration table").trim();
-    assert_eq!(table, registry::markdown_table().trim(), "paste what `callboard config` prints into README.md");
+    assert_eq!(
+        table,
+        registry::markdown_table().trim(),
+        "paste what `callboard config` prints into README.md"
+    );
 }

@@ -47,12 +47,18 @@ async fn attempts_are_one_test_whatever_their_order() {
             let both = [attempt("pays", "failed", 0), attempt("pays", "passed", 1)];
             let cases = order.iter().map(|at| both[*at].clone()).collect();
             let submission = with(run("shop", "passed", cases), json!({ "clientRunId": id }));
-            let answer = service.client().post_json("/api/test-runs/submit", &submission).await.expect("stored");
-            let counts = ["totalTests", "passedTests", "failedTests", "flakyTests"].map(|key| answer[key].as_i64());
+            let answer =
+                service.client().post_json("/api/test-runs/submit", &submission).await.expect("stored");
+            let counts =
+                ["totalTests", "passedTests", "failedTests", "flakyTests"].map(|key| answer[key].as_i64());
             assert_eq!(counts, [Some(1), Some(1), Some(0), Some(1)], "{id}");
             let found = executions(service.client(), &answer["runId"]).await;
             assert_eq!(found.len(), 1);
-            let detail = service.client().json(&format!("/api/test-run-cases/{}", found[0]["id"])).await.expect("a page");
+            let detail = service
+                .client()
+                .json(&format!("/api/test-run-cases/{}", found[0]["id"]))
+                .await
+                .expect("a page");
             assert_eq!(detail["attempts"].as_array().map(Vec::len), Some(2));
             assert_eq!(detail["retries"], 1);
         }
@@ -121,13 +127,18 @@ async fn parallel_copies_of_one_submission_make_one_run() {
 #[tokio::test]
 async fn five_thousand_tests_are_one_run() {
     for_each_service(async |service| {
-        let submission = with(run("large", "passed", passing(5_000)), json!({ "clientRunId": "large-run-1" }));
+        let submission =
+            with(run("large", "passed", passing(5_000)), json!({ "clientRunId": "large-run-1" }));
         let answer = service.client().post_json("/api/test-runs/submit", &submission).await.expect("stored");
         assert_eq!(answer["totalTests"], 5_000);
         assert_eq!(answer["status"], "passed");
         let again = service.client().post_json("/api/test-runs/submit", &submission).await.expect("known");
         assert_eq!((&again["totalTests"], &again["duplicate"]), (&json!(5_000), &json!(true)));
-        let summary = service.client().json(&format!("/api/test-runs/{}/summary", answer["runId"])).await.expect("a page");
+        let summary = service
+            .client()
+            .json(&format!("/api/test-runs/{}/summary", answer["runId"]))
+            .await
+            .expect("a page");
         assert_eq!(summary["testCases"].as_array().map(Vec::len), Some(200));
     })
     .await;
@@ -146,12 +157,23 @@ async fn statuses_and_expected_failures_are_counted_as_a_person_would() {
             with(attempt("passes against expectation", "passed", 0), fails),
             attempt("is odd", "exploded", 0),
         ];
-        let answer = service.client().post_json("/api/test-runs/submit", &run("shop", "failed", cases)).await.expect("stored");
+        let answer = service
+            .client()
+            .post_json("/api/test-runs/submit", &run("shop", "failed", cases))
+            .await
+            .expect("stored");
         assert_eq!(answer["warnings"][0]["code"], "unknown_status");
-        let found = service.client().json(&format!("/api/test-runs/{}", answer["runId"])).await.expect("the run");
+        let found =
+            service.client().json(&format!("/api/test-runs/{}", answer["runId"])).await.expect("the run");
         let totals = [
-            "totalTests", "passedTests", "failedTests", "timedOutTests", "interruptedTests", "skippedTests",
-            "didNotRunTests", "flakyTests",
+            "totalTests",
+            "passedTests",
+            "failedTests",
+            "timedOutTests",
+            "interruptedTests",
+            "skippedTests",
+            "didNotRunTests",
+            "flakyTests",
         ];
         assert_eq!(totals.map(|key| found[key].as_i64().unwrap_or(-1)), [7, 1, 3, 1, 1, 1, 1, 0]);
         let items = executions(service.client(), &answer["runId"]).await;
@@ -167,13 +189,23 @@ async fn browser_projects_are_executions_of_one_test_case() {
         let browsers = ["chromium", "firefox", "webkit"];
         let cases = browsers
             .iter()
-            .map(|name| with(attempt("pays", "passed", 0), json!({ "browser": { "projectName": name, "browserName": name } })))
+            .map(|name| {
+                with(
+                    attempt("pays", "passed", 0),
+                    json!({ "browser": { "projectName": name, "browserName": name } }),
+                )
+            })
             .collect();
-        let answer = service.client().post_json("/api/test-runs/submit", &run("shop", "passed", cases)).await.expect("stored");
+        let answer = service
+            .client()
+            .post_json("/api/test-runs/submit", &run("shop", "passed", cases))
+            .await
+            .expect("stored");
         let items = executions(service.client(), &answer["runId"]).await;
         assert_eq!(items.len(), 3);
         assert!(items.iter().all(|item| item["testCaseId"] == items[0]["testCaseId"]));
-        let found = service.client().json(&format!("/api/test-runs/{}", answer["runId"])).await.expect("the run");
+        let found =
+            service.client().json(&format!("/api/test-runs/{}", answer["runId"])).await.expect("the run");
         assert_eq!(found["browsers"], json!(browsers));
     })
     .await;

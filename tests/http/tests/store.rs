@@ -61,7 +61,10 @@ async fn contents(service: &Service) -> BTreeMap<&'static str, Vec<String>> {
             "SELECT start_time || '|' || status || '|' || total || '|' || passed || '|' || failed || '|' || flaky || '|' || skipped || '|' || \
              tests_ms || '|' || avg_ms || '|' || p90_ms FROM test_runs ORDER BY 1",
         ),
-        ("project_stats", "SELECT runs || '|' || test_cases || '|' || executions FROM project_stats ORDER BY 1"),
+        (
+            "project_stats",
+            "SELECT runs || '|' || test_cases || '|' || executions FROM project_stats ORDER BY 1",
+        ),
     ];
     let mut found = BTreeMap::new();
     for (name, sql) in tables {
@@ -85,7 +88,10 @@ async fn contents(service: &Service) -> BTreeMap<&'static str, Vec<String>> {
 fn history() -> Vec<Value> {
     let browser = |case: Value, name: &str| with(case, json!({ "browser": { "projectName": name } }));
     let day = |run: Value, start: &str, id: &str| {
-        with(run, json!({ "startTime": start, "clientRunId": id, "branch": "main", "environment": "staging" }))
+        with(
+            run,
+            json!({ "startTime": start, "clientRunId": id, "branch": "main", "environment": "staging" }),
+        )
     };
     vec![
         day(
@@ -150,7 +156,8 @@ async fn the_order_of_arrival_and_resending_change_nothing() {
     };
     for_each_service(async |service| {
         // Newest run first, cases one by one from the last to the first, everything twice.
-        let mut calls: Vec<Value> = history().iter().rev().flat_map(|run| split(run, 4).into_iter().rev()).collect();
+        let mut calls: Vec<Value> =
+            history().iter().rev().flat_map(|run| split(run, 4).into_iter().rev()).collect();
         calls.extend(history());
         for call in &calls {
             service.client().post_json("/api/test-runs/submit", call).await.expect("stored");
@@ -174,15 +181,14 @@ fn any_interleaving_of_calls_gives_the_same_rows() {
         contents(&service).await
     });
     let calls: Vec<Value> = history().iter().flat_map(|run| split(run, 3)).collect();
-    let orders = proptest::collection::vec(0..calls.len(), 0..6)
-        .prop_flat_map({
-            let all: Vec<usize> = (0..calls.len()).collect();
-            move |repeats| {
-                let mut order = all.clone();
-                order.extend(repeats);
-                proptest::strategy::Just(order).prop_shuffle()
-            }
-        });
+    let orders = proptest::collection::vec(0..calls.len(), 0..6).prop_flat_map({
+        let all: Vec<usize> = (0..calls.len()).collect();
+        move |repeats| {
+            let mut order = all.clone();
+            order.extend(repeats);
+            proptest::strategy::Just(order).prop_shuffle()
+        }
+    });
     let mut runner = TestRunner::new(Config { cases: 24, failure_persistence: None, ..Config::default() });
     runner
         .run(&orders, |order| {

@@ -17,7 +17,10 @@ async fn upload(service: &Service, form: Form) -> Answer {
 
 fn form(project: &str, run: &Value) -> Form {
     let cases = run["testCases"].to_string();
-    Form::new().text("projectName", project.to_owned()).text("testRun", run.to_string()).text("testCases", cases)
+    Form::new()
+        .text("projectName", project.to_owned())
+        .text("testRun", run.to_string())
+        .text("testCases", cases)
 }
 
 fn file(bytes: impl Into<Vec<u8>>, name: &str, content_type: &str) -> Part {
@@ -43,7 +46,8 @@ fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 async fn first_execution(service: &Service, run: &Value) -> Value {
-    let page = service.client().json(&format!("/api/test-runs/{run}/executions?sort=id")).await.expect("a page");
+    let page =
+        service.client().json(&format!("/api/test-runs/{run}/executions?sort=id")).await.expect("a page");
     page["items"][0].clone()
 }
 
@@ -68,10 +72,19 @@ async fn traces_and_attachments_come_back_byte_by_byte() {
         let execution = first_execution(service, &answer["runId"]).await;
         assert_eq!(execution["counts"]["traces"], 1);
         assert_eq!(execution["counts"]["attachments"], 2);
-        let files = service.client().json(&format!("/api/test-run-cases/{}/files", execution["id"])).await.expect("files");
+        let files = service
+            .client()
+            .json(&format!("/api/test-run-cases/{}/files", execution["id"]))
+            .await
+            .expect("files");
         let expected = [("trace", &trace), ("screenshot", &shot), ("note", &note)];
         for (name, bytes) in expected {
-            let item = files["items"].as_array().expect("items").iter().find(|item| item["name"] == name).expect(name);
+            let item = files["items"]
+                .as_array()
+                .expect("items")
+                .iter()
+                .find(|item| item["name"] == name)
+                .expect(name);
             assert_eq!(item["sha256"], json!(hex::encode(Sha256::digest(bytes))), "{name}");
             let found = service.client().get(&format!("/api/files/{}", item["id"])).await.expect("the file");
             assert!(found.body == *bytes, "{name} differs");
@@ -86,7 +99,10 @@ async fn parts_may_come_in_any_order() {
         let submission = run("shop", "failed", vec![attempt("pays", "failed", 0)]);
         let form = Form::new()
             .part("trace_0", file(zip_of(2, 50), "trace.zip", "application/zip"))
-            .part("htmlReport", file(archive(&[("index.html", b"<h1>Report</h1>")]), "html.gz", "application/gzip"))
+            .part(
+                "htmlReport",
+                file(archive(&[("index.html", b"<h1>Report</h1>")]), "html.gz", "application/gzip"),
+            )
             .text("testCases", submission["testCases"].to_string())
             .text("testRun", submission.to_string())
             .text("unknown", "ignored")
@@ -136,7 +152,10 @@ async fn a_resent_upload_adds_nothing_and_equal_bytes_are_stored_once() {
             let form = form("shop", &submission)
                 .part("trace_0", file(trace.clone(), "trace.zip", "application/zip"))
                 .part("trace_1", file(trace.clone(), "trace.zip", "application/zip"))
-                .part("report_html", file(archive(&[("index.html", b"x"), ("data/a.png", b"y")]), "r.gz", "application/gzip"));
+                .part(
+                    "report_html",
+                    file(archive(&[("index.html", b"x"), ("data/a.png", b"y")]), "r.gz", "application/gzip"),
+                );
             upload(service, form)
         };
         let first = send().await.success().expect("stored");
@@ -145,7 +164,8 @@ async fn a_resent_upload_adds_nothing_and_equal_bytes_are_stored_once() {
         assert_eq!(second["runId"], first["runId"]);
         assert_eq!(second["reports"][0]["path"], first["reports"][0]["path"]);
         assert_eq!(objects(service), after_first);
-        let found = service.client().json(&format!("/api/test-runs/{}", first["runId"])).await.expect("the run");
+        let found =
+            service.client().json(&format!("/api/test-runs/{}", first["runId"])).await.expect("the run");
         assert_eq!(found["storage"]["files"], 2);
         assert_eq!(found["reports"].as_array().map(Vec::len), Some(1));
     })
@@ -169,22 +189,39 @@ async fn a_report_joins_a_stored_run_and_an_unsafe_one_does_it_no_harm() {
                 .text("report_label_html", "Nightly")
                 .part("report_html", file(archive, "html.gz", "application/gzip"))
         };
-        let good = upload(service, attach(archive(&[("index.html", b"hello"), ("data\\a.txt", b"there")]))).await;
+        let good =
+            upload(service, attach(archive(&[("index.html", b"hello"), ("data\\a.txt", b"there")]))).await;
         let good = good.success().expect("stored");
         assert_eq!(good["reports"][0]["label"], "Nightly");
         assert_eq!(good["status"], "passed");
-        for bad in [archive(&[("../evil.html", b"x")]), archive(&[("index.html", b"x"), ("/etc/passwd", b"x")]), b"junk".to_vec()] {
+        for bad in [
+            archive(&[("../evil.html", b"x")]),
+            archive(&[("index.html", b"x"), ("/etc/passwd", b"x")]),
+            b"junk".to_vec(),
+        ] {
             let before = objects(service);
             let refused = upload(service, attach(bad)).await.success().expect("the run is unharmed");
             assert_eq!(refused["reports"], json!([]));
             assert_eq!(refused["warnings"][0]["code"], "unsafe_report");
             assert_eq!(objects(service), before, "entries of a refused report were left behind");
         }
-        let reports = service.client().json(&format!("/api/test-runs/{}/reports", stored["runId"])).await.expect("reports");
+        let reports = service
+            .client()
+            .json(&format!("/api/test-runs/{}/reports", stored["runId"]))
+            .await
+            .expect("reports");
         assert_eq!(reports["items"].as_array().map(Vec::len), Some(1));
-        let missing = upload(service, Form::new().text("testRunId", "999").text("projectName", "x").text("testRun", "{}")).await;
+        let missing = upload(
+            service,
+            Form::new().text("testRunId", "999").text("projectName", "x").text("testRun", "{}"),
+        )
+        .await;
         assert_eq!(missing.status.as_u16(), 404);
-        let invalid = upload(service, Form::new().text("testRunId", "12abc").text("projectName", "x").text("testRun", "{}")).await;
+        let invalid = upload(
+            service,
+            Form::new().text("testRunId", "12abc").text("projectName", "x").text("testRun", "{}"),
+        )
+        .await;
         assert_eq!(invalid.json().expect("JSON")["code"], "invalid_run_id");
         let nothing = upload(service, Form::new().text("testRunId", "1")).await;
         assert_eq!(nothing.json().expect("JSON")["code"], "missing_field");
@@ -233,12 +270,17 @@ async fn a_large_upload_arrives_whole_and_one_that_breaks_off_leaves_nothing() {
         assert_eq!(projects["items"], json!([]));
 
         let chunks = 200 * 16;
-        let whole = streamed(large_form_head(&submission), chunk.clone(), chunks, Some("\r\n--cut--\r\n".to_owned()));
+        let whole =
+            streamed(large_form_head(&submission), chunk.clone(), chunks, Some("\r\n--cut--\r\n".to_owned()));
         let answer = post(whole).await.expect("an answer");
         assert_eq!(answer.status().as_u16(), 200);
         let answer: Value = answer.json().await.expect("JSON");
         let execution = first_execution(service, &answer["runId"]).await;
-        let files = service.client().json(&format!("/api/test-run-cases/{}/files", execution["id"])).await.expect("files");
+        let files = service
+            .client()
+            .json(&format!("/api/test-run-cases/{}/files", execution["id"]))
+            .await
+            .expect("files");
         let mut hasher = Sha256::new();
         (0..chunks).for_each(|_| hasher.update(&chunk));
         assert_eq!(files["items"][0]["sha256"], json!(hex::encode(hasher.finalize())));

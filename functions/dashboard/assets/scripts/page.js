@@ -32,15 +32,17 @@ function nameTheme(button) {
 }
 
 async function copy(button) {
-  const source = button.dataset.copy || document.getElementById(button.dataset.copyFrom)?.textContent;
   try {
-    await navigator.clipboard.writeText((source ?? '').trim());
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copyFrom).textContent.trim());
     button.dataset.state = 'copied';
   } catch {
+    // Without https browsers do not let pages copy: select the text instead.
     button.dataset.state = 'refused';
+    const text = document.getElementById(button.dataset.copyFrom);
+    if (text) getSelection()?.selectAllChildren(text);
   }
   const before = button.getAttribute('aria-label');
-  button.setAttribute('aria-label', button.dataset.state === 'copied' ? 'Copied' : 'The browser does not allow copying');
+  button.setAttribute('aria-label', button.dataset.state === 'copied' ? 'Copied' : 'Selected; copy it with the keyboard');
   setTimeout(() => {
     delete button.dataset.state;
     button.setAttribute('aria-label', before ?? 'Copy');
@@ -112,7 +114,7 @@ for (const button of document.querySelectorAll('[data-theme-switch]')) {
   nameTheme(button);
   button.addEventListener('click', nextTheme);
 }
-for (const button of document.querySelectorAll('[data-copy], [data-copy-from]')) {
+for (const button of document.querySelectorAll('[data-copy-from]')) {
   button.hidden = false;
   button.addEventListener('click', () => copy(button));
 }

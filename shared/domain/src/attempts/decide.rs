@@ -68,11 +68,8 @@ impl AttemptSet {
         let resolved = self.resolved();
         let has_result = resolved.iter().any(|one| !one.attempt.is_did_not_run());
         let is_considered = |one: &Resolved| !(has_result && one.attempt.is_did_not_run());
-        let newest = resolved
-            .iter()
-            .filter(|one| is_considered(one))
-            .map(|one| one.attempt.generation)
-            .max()?;
+        let newest =
+            resolved.iter().filter(|one| is_considered(one)).map(|one| one.attempt.generation).max()?;
         let counts = |one: &Resolved| is_considered(one) && one.attempt.generation == newest;
 
         let numbered = repetitions(&resolved, is_considered);
@@ -82,26 +79,14 @@ impl AttemptSet {
             .map(|(_, _, chain)| chain)
             .collect();
         let last = |chain: &Chain| chain.last().copied();
-        let deciding = chains
-            .iter()
-            .filter_map(|chain| last(chain))
-            .min_by_key(|&position| {
-                let Resolved { attempt, is_listed } = &resolved[position];
-                let start = (attempt.started_at.is_none(), attempt.started_at);
-                (
-                    attempt.status.severity(),
-                    !is_listed,
-                    attempt.is_summary,
-                    start,
-                    position,
-                )
-            })?;
+        let deciding = chains.iter().filter_map(|chain| last(chain)).min_by_key(|&position| {
+            let Resolved { attempt, is_listed } = &resolved[position];
+            let start = (attempt.started_at.is_none(), attempt.started_at);
+            (attempt.status.severity(), !is_listed, attempt.is_summary, start, position)
+        })?;
 
-        let counting: Vec<&Attempt> = resolved
-            .iter()
-            .filter(|one| counts(one))
-            .map(|one| &one.attempt)
-            .collect();
+        let counting: Vec<&Attempt> =
+            resolved.iter().filter(|one| counts(one)).map(|one| &one.attempt).collect();
         let status = resolved[deciding].attempt.status;
         let flaky = status == TestStatus::Passed
             && (counting.iter().any(|attempt| attempt.flaky_claimed)
@@ -110,18 +95,11 @@ impl AttemptSet {
             status,
             flaky,
             duration_ms: resolved[deciding].attempt.duration_ms,
-            total_duration_ms: counting.iter().fold(0, |sum: i64, attempt| {
-                sum.saturating_add(attempt.duration_ms)
-            }),
-            retries: counting
+            total_duration_ms: counting
                 .iter()
-                .map(|attempt| attempt.retry)
-                .max()
-                .unwrap_or(0),
-            started_at: counting
-                .iter()
-                .filter_map(|attempt| attempt.started_at)
-                .min(),
+                .fold(0, |sum: i64, attempt| sum.saturating_add(attempt.duration_ms)),
+            retries: counting.iter().map(|attempt| attempt.retry).max().unwrap_or(0),
+            started_at: counting.iter().filter_map(|attempt| attempt.started_at).min(),
             attempts: views(&resolved, &numbered, deciding, counts),
             dropped: self.dropped(),
             deciding: resolved[deciding].attempt.clone(),
@@ -136,27 +114,15 @@ fn had_trouble(chain: &Chain, resolved: &[Resolved]) -> bool {
     };
     let is_complete = earlier.len() >= resolved[last].attempt.retry as usize;
     (resolved[last].attempt.status == TestStatus::Passed && !is_complete)
-        || earlier
-            .iter()
-            .any(|&position| resolved[position].attempt.status.is_failing())
+        || earlier.iter().any(|&position| resolved[position].attempt.status.is_failing())
 }
 
 /// Sorts the considered attempts into repetitions: (generation, 0-based
 /// number, chain).
-fn repetitions(
-    resolved: &[Resolved],
-    is_considered: impl Fn(&Resolved) -> bool,
-) -> Vec<(u32, u32, Chain)> {
+fn repetitions(resolved: &[Resolved], is_considered: impl Fn(&Resolved) -> bool) -> Vec<(u32, u32, Chain)> {
     let mut groups: BTreeMap<(u32, Option<u32>), Vec<usize>> = BTreeMap::new();
-    for (position, one) in resolved
-        .iter()
-        .enumerate()
-        .filter(|(_, one)| is_considered(one))
-    {
-        groups
-            .entry((one.attempt.generation, one.attempt.repetition))
-            .or_default()
-            .push(position);
+    for (position, one) in resolved.iter().enumerate().filter(|(_, one)| is_considered(one)) {
+        groups.entry((one.attempt.generation, one.attempt.repetition)).or_default().push(position);
     }
     let mut numbered = Vec::new();
     for ((generation, index), members) in groups {
@@ -175,12 +141,7 @@ fn repetitions(
 /// together; parallel runs of the same index still stay apart.
 fn chains(resolved: &[Resolved], mut members: Vec<usize>, has_index: bool) -> Vec<Chain> {
     let attempt = |position: usize| &resolved[position].attempt;
-    let start = |position: usize| {
-        (
-            attempt(position).started_at.is_none(),
-            attempt(position).started_at,
-        )
-    };
+    let start = |position: usize| (attempt(position).started_at.is_none(), attempt(position).started_at);
     members.sort_by_key(|&position| (attempt(position).retry, start(position), position));
     let mut chains: Vec<Chain> = Vec::new();
     for position in members {
@@ -190,14 +151,10 @@ fn chains(resolved: &[Resolved], mut members: Vec<usize>, has_index: bool) -> Ve
             ends(chain).is_some_and(|end| {
                 end.retry.checked_add(1) == Some(current.retry)
                     && end.status != TestStatus::Passed
-                    && end
-                        .started_at
-                        .zip(current.started_at)
-                        .is_none_or(|(one, next)| one <= next)
+                    && end.started_at.zip(current.started_at).is_none_or(|(one, next)| one <= next)
             })
         };
-        let belongs =
-            |chain: &Chain| has_index && ends(chain).is_some_and(|end| end.retry < current.retry);
+        let belongs = |chain: &Chain| has_index && ends(chain).is_some_and(|end| end.retry < current.retry);
         let earliest = |accepts: &dyn Fn(&Chain) -> bool| {
             (0..chains.len())
                 .filter(|&at| accepts(&chains[at]))
@@ -228,23 +185,14 @@ fn views(
         .filter(|(_, one)| one.is_listed)
         .map(|(position, one)| AttemptView {
             attempt: one.attempt.clone(),
-            repetition: number_of
-                .get(&position)
-                .copied()
-                .or(one.attempt.repetition)
-                .unwrap_or(0),
+            repetition: number_of.get(&position).copied().or(one.attempt.repetition).unwrap_or(0),
             superseded: !counts(one),
             deciding: position == deciding,
         })
         .collect();
     views.sort_by_key(|view| {
         let generation = std::cmp::Reverse(view.attempt.generation);
-        (
-            view.superseded,
-            generation,
-            view.repetition,
-            view.attempt.retry,
-        )
+        (view.superseded, generation, view.repetition, view.attempt.retry)
     });
     views
 }

@@ -231,9 +231,7 @@ impl Attempt {
         } else if theirs == mine {
             self.facts.expected_failure |= other.facts.expected_failure;
         }
-        self.duration_ms = (!self.is_summary, self.duration_ms)
-            .max((!other.is_summary, other.duration_ms))
-            .1;
+        self.duration_ms = (!self.is_summary, self.duration_ms).max((!other.is_summary, other.duration_ms)).1;
         self.started_at = self.started_at.max(other.started_at);
         self.flaky_claimed |= other.flaky_claimed;
         self.facts.join(&other.facts);

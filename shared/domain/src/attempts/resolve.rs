@@ -39,10 +39,7 @@ pub(super) fn resolve(entries: &[Entry]) -> Vec<Resolved> {
 }
 
 fn as_resolved(entry: &Entry) -> Resolved {
-    Resolved {
-        attempt: entry.attempt.clone(),
-        is_listed: entry.is_listed,
-    }
+    Resolved { attempt: entry.attempt.clone(), is_listed: entry.is_listed }
 }
 
 /// Finds a dated partner for each undated entry: one that agrees in status

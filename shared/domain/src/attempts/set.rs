@@ -43,22 +43,12 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn class(&self) -> Class {
-        let Attempt {
-            generation,
-            repetition,
-            retry,
-            ..
-        } = self.attempt;
+        let Attempt { generation, repetition, retry, .. } = self.attempt;
         (generation, repetition, retry, self.attempt.is_did_not_run())
     }
 
     fn key(&self) -> (Class, bool, Option<Timestamp>, u32) {
-        (
-            self.class(),
-            self.attempt.started_at.is_none(),
-            self.attempt.started_at,
-            self.slot,
-        )
+        (self.class(), self.attempt.started_at.is_none(), self.attempt.started_at, self.slot)
     }
 
     /// Who keeps facts and evidence first. Depends on the entry alone and only
@@ -78,11 +68,7 @@ impl AttemptSet {
     /// stands for.
     #[must_use]
     pub fn single(attempt: Attempt) -> Self {
-        Self::from_entries(vec![Entry {
-            attempt,
-            slot: 0,
-            is_listed: true,
-        }])
+        Self::from_entries(vec![Entry { attempt, slot: 0, is_listed: true }])
     }
 
     pub(super) fn from_entries(mut entries: Vec<Entry>) -> Self {
@@ -106,11 +92,7 @@ impl AttemptSet {
     /// canonical order.
     #[must_use]
     pub fn attempts(&self) -> Vec<Attempt> {
-        self.resolved()
-            .into_iter()
-            .filter(|one| one.is_listed)
-            .map(|one| one.attempt)
-            .collect()
+        self.resolved().into_iter().filter(|one| one.is_listed).map(|one| one.attempt).collect()
     }
 
     /// How many attempts influence the decision without being listed; stops
@@ -134,11 +116,7 @@ impl AttemptSet {
         for Placement { report, entry } in placements(request) {
             let is_history = entry.attempt.is_summary;
             let merged = self.place(entry);
-            let merged = if is_history {
-                merged.min(Merged::Filled)
-            } else {
-                merged
-            };
+            let merged = if is_history { merged.min(Merged::Filled) } else { merged };
             results[report] = results[report].max(merged);
         }
         self.trim();
@@ -165,16 +143,8 @@ impl AttemptSet {
                 let (dated, undated) = self.count(class);
                 self.entries.insert(position, entry);
                 // One undated and one dated report may be the same attempt.
-                let is_new = if is_dated {
-                    dated >= undated
-                } else {
-                    undated >= dated
-                };
-                if is_new {
-                    Merged::Inserted
-                } else {
-                    Merged::Filled
-                }
+                let is_new = if is_dated { dated >= undated } else { undated >= dated };
+                if is_new { Merged::Inserted } else { Merged::Filled }
             }
         }
     }
@@ -182,14 +152,10 @@ impl AttemptSet {
     /// How many dated and undated entries a class has.
     fn count(&self, class: Class) -> (usize, usize) {
         let start = self.entries.partition_point(|entry| entry.class() < class);
-        let members = self.entries[start..]
-            .iter()
-            .take_while(|entry| entry.class() == class);
-        members.fold((0, 0), |(dated, undated), entry| {
-            match entry.attempt.started_at {
-                Some(_) => (dated + 1, undated),
-                None => (dated, undated + 1),
-            }
+        let members = self.entries[start..].iter().take_while(|entry| entry.class() == class);
+        members.fold((0, 0), |(dated, undated), entry| match entry.attempt.started_at {
+            Some(_) => (dated + 1, undated),
+            None => (dated, undated + 1),
         })
     }
 
@@ -197,9 +163,7 @@ impl AttemptSet {
     /// those beyond [`MAX_REMEMBERED`].
     fn trim(&mut self) {
         if self.entries.len() <= MAX_LISTED {
-            self.entries
-                .iter_mut()
-                .for_each(|entry| entry.is_listed = true);
+            self.entries.iter_mut().for_each(|entry| entry.is_listed = true);
             return;
         }
         self.entries.sort_by_cached_key(Entry::precedence);
@@ -240,25 +204,17 @@ fn placements(request: Vec<Reported>) -> Vec<Placement> {
         let summaries: Vec<Attempt> = earlier.map(|line| summary(&attempt, *line)).collect();
         let members = summaries.into_iter().map(|one| (one, Some(parent_retry)));
         for (attempt, parent) in members.chain(std::iter::once((attempt, None))) {
-            let entry = Entry {
-                attempt,
-                slot: 0,
-                is_listed: true,
-            };
+            let entry = Entry { attempt, slot: 0, is_listed: true };
             if entry.attempt.started_at.is_some() {
                 placed.push(Placement { report, entry });
             } else {
-                undated
-                    .entry((entry.class(), parent))
-                    .or_default()
-                    .push((report, entry.attempt));
+                undated.entry((entry.class(), parent)).or_default().push((report, entry.attempt));
             }
         }
     }
     for mut members in undated.into_values() {
         members.sort_by(|(_, one), (_, another)| {
-            let rank =
-                |attempt: &Attempt| (attempt.status.severity(), Reverse(attempt.duration_ms));
+            let rank = |attempt: &Attempt| (attempt.status.severity(), Reverse(attempt.duration_ms));
             rank(one)
                 .cmp(&rank(another))
                 .then_with(|| one.facts.cmp(&another.facts))
@@ -266,14 +222,7 @@ fn placements(request: Vec<Reported>) -> Vec<Placement> {
                 .then_with(|| one.evidence.cmp(&another.evidence))
         });
         for (slot, (report, attempt)) in (0..).zip(members) {
-            placed.push(Placement {
-                report,
-                entry: Entry {
-                    attempt,
-                    slot,
-                    is_listed: true,
-                },
-            });
+            placed.push(Placement { report, entry: Entry { attempt, slot, is_listed: true } });
         }
     }
     placed

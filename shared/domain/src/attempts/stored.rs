@@ -74,10 +74,8 @@ impl AttemptSet {
             [] => None,
             [only] if is_plain(&only.attempt) => None,
             entries => {
-                let stored: Vec<StoredAttempt> = entries
-                    .iter()
-                    .map(|entry| (&entry.attempt).into())
-                    .collect();
+                let stored: Vec<StoredAttempt> =
+                    entries.iter().map(|entry| (&entry.attempt).into()).collect();
                 // Writing plain structs to a string has no way to fail.
                 serde_json::to_string(&stored).ok()
             }
@@ -92,11 +90,7 @@ impl AttemptSet {
         let stored: Vec<StoredAttempt> = serde_json::from_str(text)?;
         let mut entries: Vec<Entry> = Vec::with_capacity(stored.len());
         for one in stored {
-            let mut entry = Entry {
-                attempt: one.try_into()?,
-                slot: 0,
-                is_listed: true,
-            };
+            let mut entry = Entry { attempt: one.try_into()?, slot: 0, is_listed: true };
             if let Some(previous) = entries.last()
                 && entry.attempt.started_at.is_none()
                 && previous.attempt.started_at.is_none()
@@ -121,9 +115,7 @@ impl From<&Attempt> for StoredAttempt {
             started_at: attempt.started_at.map(Timestamp::millis),
             flaky_claimed: attempt.flaky_claimed,
             is_summary: attempt.is_summary,
-            evidence: attempt
-                .evidence
-                .map(|slice| (slice.pack.get(), slice.offset, slice.length)),
+            evidence: attempt.evidence.map(|slice| (slice.pack.get(), slice.offset, slice.length)),
             facts: attempt.facts.clone(),
         }
     }
@@ -133,9 +125,8 @@ impl TryFrom<StoredAttempt> for Attempt {
     type Error = StoredAttemptsError;
 
     fn try_from(stored: StoredAttempt) -> Result<Self, Self::Error> {
-        let status: TestStatus = Outcome::from_code(stored.status)
-            .ok_or(StoredAttemptsError::Status(stored.status))?
-            .status();
+        let status: TestStatus =
+            Outcome::from_code(stored.status).ok_or(StoredAttemptsError::Status(stored.status))?.status();
         Ok(Self {
             retry: stored.retry,
             repetition: stored.repetition,

@@ -22,17 +22,11 @@ fn attempt(retry: u32, status: TestStatus) -> Attempt {
 
 impl Attempt {
     fn at(self, started_at: i64) -> Self {
-        Self {
-            started_at: Some(Timestamp(started_at)),
-            ..self
-        }
+        Self { started_at: Some(Timestamp(started_at)), ..self }
     }
 
     fn took(self, duration_ms: i64) -> Self {
-        Self {
-            duration_ms,
-            ..self
-        }
+        Self { duration_ms, ..self }
     }
 
     fn of_generation(self, generation: u32) -> Self {
@@ -40,21 +34,11 @@ impl Attempt {
     }
 
     fn of_repetition(self, repetition: u32) -> Self {
-        Self {
-            repetition: Some(repetition),
-            ..self
-        }
+        Self { repetition: Some(repetition), ..self }
     }
 
     fn in_pack(self, pack: i64) -> Self {
-        Self {
-            evidence: Some(EvidenceSlice {
-                pack: PackId(pack),
-                offset: 0,
-                length: 9,
-            }),
-            ..self
-        }
+        Self { evidence: Some(EvidenceSlice { pack: PackId(pack), offset: 0, length: 9 }), ..self }
     }
 
     fn failing_with(mut self, error: &str) -> Self {
@@ -64,19 +48,11 @@ impl Attempt {
 }
 
 fn alone(attempt: Attempt) -> Reported {
-    Reported {
-        attempt,
-        history: Vec::new(),
-    }
+    Reported { attempt, history: Vec::new() }
 }
 
 fn line(retry: u32, status: TestStatus, started_at: Option<i64>) -> EarlierAttempt {
-    EarlierAttempt {
-        retry,
-        status,
-        duration_ms: 100,
-        started_at: started_at.map(Timestamp),
-    }
+    EarlierAttempt { retry, status, duration_ms: 100, started_at: started_at.map(Timestamp) }
 }
 
 /// Merges each attempt as a request of its own.
@@ -86,9 +62,7 @@ fn set_of(attempts: impl IntoIterator<Item = Attempt>) -> AttemptSet {
 
 fn set_of_requests(requests: impl IntoIterator<Item = Vec<Reported>>) -> AttemptSet {
     let mut set = AttemptSet::default();
-    requests
-        .into_iter()
-        .for_each(|request| drop(set.merge(request)));
+    requests.into_iter().for_each(|request| drop(set.merge(request)));
     set
 }
 
@@ -106,18 +80,9 @@ fn a_pass_after_a_failure_is_one_flaky_test_in_either_order() {
     let failed = attempt(0, Failed).at(1).took(300);
     let passed = attempt(1, Passed).at(500).took(200);
     let decision = decide([failed.clone(), passed.clone()]);
-    assert_eq!(
-        (decision.status, decision.flaky, decision.retries),
-        (Passed, true, 1)
-    );
-    assert_eq!(
-        (decision.duration_ms, decision.total_duration_ms),
-        (200, 500)
-    );
-    assert_eq!(
-        (decision.started_at, decision.attempts.len()),
-        (Some(Timestamp(1)), 2)
-    );
+    assert_eq!((decision.status, decision.flaky, decision.retries), (Passed, true, 1));
+    assert_eq!((decision.duration_ms, decision.total_duration_ms), (200, 500));
+    assert_eq!((decision.started_at, decision.attempts.len()), (Some(Timestamp(1)), 2));
     assert_eq!(decide([passed, failed]), decision);
 }
 
@@ -136,19 +101,9 @@ fn the_newest_generation_decides_and_older_attempts_stay_listed() {
         attempt(1, Failed).at(2),
         attempt(0, Passed).at(3).took(7).of_generation(1),
     ]);
-    assert_eq!(
-        (decision.status, decision.flaky, decision.retries),
-        (Passed, false, 0)
-    );
+    assert_eq!((decision.status, decision.flaky, decision.retries), (Passed, false, 0));
     assert_eq!(decision.total_duration_ms, 7);
-    assert_eq!(
-        decision
-            .attempts
-            .iter()
-            .filter(|view| view.superseded)
-            .count(),
-        2
-    );
+    assert_eq!(decision.attempts.iter().filter(|view| view.superseded).count(), 2);
 }
 
 #[test]
@@ -159,39 +114,19 @@ fn repetitions_without_index_are_told_apart_by_time() {
         attempt(1, Passed).at(3).took(30),
         attempt(0, Passed).at(4),
     ]);
-    assert_eq!(
-        (decision.status, decision.flaky, decision.retries),
-        (Passed, true, 1)
-    );
-    let numbers: Vec<(u32, u32)> = decision
-        .attempts
-        .iter()
-        .map(|view| (view.repetition, view.attempt.retry))
-        .collect();
+    assert_eq!((decision.status, decision.flaky, decision.retries), (Passed, true, 1));
+    let numbers: Vec<(u32, u32)> =
+        decision.attempts.iter().map(|view| (view.repetition, view.attempt.retry)).collect();
     assert_eq!(numbers, [(0, 0), (1, 0), (1, 1), (2, 0)]);
 }
 
 #[test]
 fn the_worst_repetition_speaks_for_all() {
-    let repetition = |index, status| {
-        attempt(0, status)
-            .of_repetition(index)
-            .took(i64::from(index))
-    };
-    let decision = decide([
-        repetition(0, Passed),
-        repetition(1, TimedOut),
-        repetition(2, Skipped),
-    ]);
+    let repetition = |index, status| attempt(0, status).of_repetition(index).took(i64::from(index));
+    let decision = decide([repetition(0, Passed), repetition(1, TimedOut), repetition(2, Skipped)]);
     assert_eq!((decision.status, decision.duration_ms), (TimedOut, 1));
-    assert_eq!(
-        decide([repetition(0, Passed), repetition(1, Skipped)]).status,
-        Passed
-    );
-    assert_eq!(
-        decide([repetition(0, Interrupted), repetition(1, Passed)]).status,
-        Interrupted
-    );
+    assert_eq!(decide([repetition(0, Passed), repetition(1, Skipped)]).status, Passed);
+    assert_eq!(decide([repetition(0, Interrupted), repetition(1, Passed)]).status, Interrupted);
 }
 
 #[test]
@@ -205,10 +140,7 @@ fn an_index_keeps_a_repetition_together_over_a_gap() {
 fn a_late_retry_alone_is_flaky_unless_its_history_was_interrupted() {
     assert!(decide([attempt(2, Passed)]).flaky);
     assert!(!decide([attempt(0, Interrupted), attempt(1, Passed)]).flaky);
-    let claimed = Attempt {
-        flaky_claimed: true,
-        ..attempt(0, Passed)
-    };
+    let claimed = Attempt { flaky_claimed: true, ..attempt(0, Passed) };
     assert!(decide([claimed]).flaky);
 }
 
@@ -218,33 +150,20 @@ fn a_duplicate_fills_gaps_keeps_the_first_evidence_and_the_worse_status() {
     let worse = attempt(0, Failed).at(1).in_pack(5).failing_with("boom");
     assert_eq!(set.merge(vec![alone(worse.clone())]), [Merged::Filled]);
     assert_eq!(set.merge(vec![alone(worse)]), [Merged::Unchanged]);
-    assert_eq!(
-        set.attempts(),
-        [attempt(0, Failed).at(1).in_pack(4).failing_with("boom")]
-    );
+    assert_eq!(set.attempts(), [attempt(0, Failed).at(1).in_pack(4).failing_with("boom")]);
 }
 
 #[test]
 fn an_undated_report_is_the_same_attempt_as_a_dated_one() {
     let mut set = set_of([attempt(0, Failed)]);
-    assert_eq!(
-        set.merge(vec![alone(attempt(0, Failed).at(1))]),
-        [Merged::Filled]
-    );
+    assert_eq!(set.merge(vec![alone(attempt(0, Failed).at(1))]), [Merged::Filled]);
     assert_eq!(set.attempts(), [attempt(0, Failed).at(1)]);
-    assert_eq!(
-        set.merge(vec![alone(attempt(0, Failed).at(2))]),
-        [Merged::Inserted]
-    );
+    assert_eq!(set.merge(vec![alone(attempt(0, Failed).at(2))]), [Merged::Inserted]);
 }
 
 #[test]
 fn an_undated_failure_does_not_taint_a_repetition_that_passed() {
-    let passed_first = [
-        attempt(0, Passed).at(1),
-        attempt(0, Failed).at(2),
-        attempt(1, Passed).at(3),
-    ];
+    let passed_first = [attempt(0, Passed).at(1), attempt(0, Failed).at(2), attempt(1, Passed).at(3)];
     let decision = decide(passed_first.into_iter().chain([attempt(0, Failed)]));
     assert_eq!((decision.status, decision.attempts.len()), (Passed, 3));
 }
@@ -257,35 +176,22 @@ fn two_undated_entries_of_one_request_are_distinct_however_often_it_comes() {
     let before = set.clone();
     assert_eq!(set.merge(request), [Merged::Unchanged; 2]);
     assert_eq!(set, before);
-    assert_eq!(
-        (set.attempts().len(), set.decide().unwrap().status),
-        (2, Failed)
-    );
+    assert_eq!((set.attempts().len(), set.decide().unwrap().status), (2, Failed));
 }
 
 #[test]
 fn clients_with_and_without_history_give_the_same_execution() {
-    let attempts = [
-        attempt(0, Failed).at(1).in_pack(1),
-        attempt(1, TimedOut).at(2),
-        attempt(2, Passed).at(3),
-    ];
+    let attempts =
+        [attempt(0, Failed).at(1).in_pack(1), attempt(1, TimedOut).at(2), attempt(2, Passed).at(3)];
     let without = set_of(attempts.clone());
     for is_dated in [true, false] {
         let date = |at: i64| is_dated.then_some(at);
-        let lines = [
-            line(0, Failed, date(1)),
-            line(1, TimedOut, date(2)),
-            line(2, Passed, date(3)),
-        ];
+        let lines = [line(0, Failed, date(1)), line(1, TimedOut, date(2)), line(2, Passed, date(3))];
         let requests: Vec<Vec<Reported>> = attempts
             .iter()
             .zip(1..)
             .map(|(attempt, known)| {
-                vec![Reported {
-                    attempt: attempt.clone(),
-                    history: lines[..known].to_vec(),
-                }]
+                vec![Reported { attempt: attempt.clone(), history: lines[..known].to_vec() }]
             })
             .collect();
         for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
@@ -300,28 +206,19 @@ fn clients_with_and_without_history_give_the_same_execution() {
 #[test]
 fn history_stands_in_for_attempts_that_never_arrive() {
     let mut set = AttemptSet::default();
-    let last = Reported {
-        attempt: attempt(1, Passed).at(9),
-        history: vec![line(0, Failed, Some(1))],
-    };
+    let last = Reported { attempt: attempt(1, Passed).at(9), history: vec![line(0, Failed, Some(1))] };
     assert_eq!(set.merge(vec![last]), [Merged::Inserted]);
     let decision = set.decide().unwrap();
     assert_eq!((decision.flaky, decision.attempts.len()), (true, 2));
     assert!(decision.attempts[0].attempt.is_summary);
-    assert_eq!(
-        set.merge(vec![alone(attempt(0, Failed).at(1).in_pack(3))]),
-        [Merged::Filled]
-    );
+    assert_eq!(set.merge(vec![alone(attempt(0, Failed).at(1).in_pack(3))]), [Merged::Filled]);
     assert!(!set.attempts()[0].is_summary);
 }
 
 #[test]
 fn a_full_report_outranks_what_history_says_about_it() {
     // An expected failure: the history of an older client calls it failed.
-    let retried = Reported {
-        attempt: attempt(1, Passed).at(2),
-        history: vec![line(0, Failed, Some(1))],
-    };
+    let retried = Reported { attempt: attempt(1, Passed).at(2), history: vec![line(0, Failed, Some(1))] };
     let set = set_of_requests([vec![retried], vec![alone(attempt(0, Interrupted).at(1))]]);
     assert_eq!(set.attempts()[0].status, Interrupted);
 }
@@ -329,42 +226,24 @@ fn a_full_report_outranks_what_history_says_about_it() {
 #[test]
 fn a_single_plain_attempt_needs_no_json() {
     assert_eq!(set_of([attempt(0, Passed).at(1)]).to_json(), None);
-    assert!(
-        set_of([attempt(0, Passed).of_generation(1)])
-            .to_json()
-            .is_some()
-    );
-    assert!(
-        set_of([attempt(0, Failed).at(1), attempt(1, Passed).at(2)])
-            .to_json()
-            .is_some()
-    );
+    assert!(set_of([attempt(0, Passed).of_generation(1)]).to_json().is_some());
+    assert!(set_of([attempt(0, Failed).at(1), attempt(1, Passed).at(2)]).to_json().is_some());
 }
 
 #[test]
 fn unknown_json_is_refused() {
     assert!(AttemptSet::from_json("{}").is_err());
-    assert!(matches!(
-        AttemptSet::from_json(r#"[{"s":9}]"#),
-        Err(StoredAttemptsError::Status(9))
-    ));
+    assert!(matches!(AttemptSet::from_json(r#"[{"s":9}]"#), Err(StoredAttemptsError::Status(9))));
 }
 
 #[test]
 fn attempts_beyond_the_listed_ones_still_count_once() {
-    let many =
-        |status| (0..150).map(move |index| attempt(0, status).of_repetition(index).in_pack(1));
-    let failure = attempt(0, Failed)
-        .of_repetition(500)
-        .in_pack(2)
-        .failing_with("rare");
+    let many = |status| (0..150).map(move |index| attempt(0, status).of_repetition(index).in_pack(1));
+    let failure = attempt(0, Failed).of_repetition(500).in_pack(2).failing_with("rare");
     let mut set = set_of(many(Passed).chain([failure.clone()]));
     let decision = set.decide().unwrap();
     assert_eq!((decision.status, decision.dropped), (Failed, 51));
-    assert_eq!(
-        (decision.attempts.len(), &decision.deciding),
-        (MAX_LISTED, &failure)
-    );
+    assert_eq!((decision.attempts.len(), &decision.deciding), (MAX_LISTED, &failure));
     assert_eq!(decision.total_duration_ms, 151 * 100);
     let again: Vec<Reported> = many(Passed).map(alone).collect();
     assert_eq!(set.merge(again), [Merged::Unchanged; 150]);
@@ -374,9 +253,7 @@ fn attempts_beyond_the_listed_ones_still_count_once() {
 #[test]
 fn memory_is_bounded() {
     let requests = (0..30).map(|part| {
-        (0..100)
-            .map(|index| alone(attempt(0, Passed).of_repetition(part * 100 + index)))
-            .collect()
+        (0..100).map(|index| alone(attempt(0, Passed).of_repetition(part * 100 + index))).collect()
     });
     let set = set_of_requests(requests);
     assert_eq!(set.dropped() as usize, MAX_REMEMBERED - MAX_LISTED);

@@ -14,80 +14,35 @@ const MAX_TEXT_BYTES: usize = 1_600;
 /// Resolved configuration of the browser project; unknown keys are left out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[expect(
-    missing_docs,
-    reason = "the fields are the test runner's options of these names"
-)]
+#[expect(missing_docs, reason = "the fields are the test runner's options of these names")]
 pub struct Browser {
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub project_name: Option<String>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub browser_name: Option<String>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub channel: Option<String>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_object"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_object")]
     pub viewport: Option<Viewport>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_number"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_number")]
     pub device_scale_factor: Option<f64>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_flag"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_flag")]
     pub is_mobile: Option<bool>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_flag"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_flag")]
     pub has_touch: Option<bool>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub locale: Option<String>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub timezone_id: Option<String>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_object"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_object")]
     pub geolocation: Option<Geolocation>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub color_scheme: Option<String>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub reduced_motion: Option<String>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub forced_colors: Option<String>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_flag"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_flag")]
     pub offline: Option<bool>,
     #[serde(
         rename = "bypassCSP",
@@ -95,20 +50,11 @@ pub struct Browser {
         deserialize_with = "lenient::optional_flag"
     )]
     pub bypass_csp: Option<bool>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_flag"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_flag")]
     pub java_script_enabled: Option<bool>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub service_workers: Option<String>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub user_agent: Option<String>,
 }
 
@@ -128,20 +74,11 @@ pub struct Viewport {
 #[serde(default)]
 #[expect(missing_docs, reason = "named by what they are")]
 pub struct Geolocation {
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_number"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_number")]
     pub longitude: Option<f64>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_number"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_number")]
     pub latitude: Option<f64>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_number"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_number")]
     pub accuracy: Option<f64>,
 }
 
@@ -150,11 +87,7 @@ impl Browser {
     /// browser project and the browser.
     #[must_use]
     pub fn named(name: String) -> Self {
-        Self {
-            project_name: Some(name.clone()),
-            browser_name: Some(name),
-            ..Self::default()
-        }
+        Self { project_name: Some(name.clone()), browser_name: Some(name), ..Self::default() }
     }
 
     /// Whether there is more to it than the two names the execution row has.
@@ -171,10 +104,7 @@ impl Browser {
     /// Texts cut to their bounds, the whole below 4 KiB.
     #[must_use]
     pub fn bounded(mut self) -> Self {
-        for name in [&mut self.project_name, &mut self.browser_name]
-            .into_iter()
-            .flatten()
-        {
+        for name in [&mut self.project_name, &mut self.browser_name].into_iter().flatten() {
             cut_in_place(name, MAX_NAME_CHARS);
         }
         let mut bytes = 0;

@@ -33,28 +33,16 @@ pub struct NetworkRequest {
     #[serde(deserialize_with = "lenient::duration")]
     pub duration: i64,
     /// Kind of resource.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_word"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_word")]
     pub resource_type: Option<ResourceType>,
     /// Media type of the response.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub content_type: Option<String>,
     /// What the backend logged.
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "server::logs"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "server::logs")]
     pub server_logs: Vec<ServerLog>,
     /// Where the backend spent its time.
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "server::spans"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "server::spans")]
     pub server_traces: Vec<ServerSpan>,
 }
 
@@ -101,17 +89,9 @@ impl NetworkRequest {
 
 /// Keeps every failing request and the 50 slowest others, at most `max`, in
 /// the order they came; failing ones have precedence.
-pub(super) fn bounded_requests(
-    mut requests: Vec<NetworkRequest>,
-    max: usize,
-) -> Vec<NetworkRequest> {
-    requests.retain(|request| {
-        request.resource_type != Some(ResourceType::Static) && !request.url.is_empty()
-    });
-    let failing = requests
-        .iter()
-        .filter(|request| request.is_failing())
-        .count();
+pub(super) fn bounded_requests(mut requests: Vec<NetworkRequest>, max: usize) -> Vec<NetworkRequest> {
+    requests.retain(|request| request.resource_type != Some(ResourceType::Static) && !request.url.is_empty());
+    let failing = requests.iter().filter(|request| request.is_failing()).count();
     let room = SLOWEST_KEPT.min(max.saturating_sub(failing));
     if requests.len() - failing > room || failing > max {
         keep_worst(&mut requests, max, room);
@@ -132,11 +112,7 @@ fn keep_worst(requests: &mut Vec<NetworkRequest>, max_failing: usize, max_others
         (0..requests.len()).partition(|index| requests[*index].is_failing());
     others.sort_by_key(|index| std::cmp::Reverse(requests[*index].duration));
     let mut kept = vec![false; requests.len()];
-    for index in failing
-        .into_iter()
-        .take(max_failing)
-        .chain(others.into_iter().take(max_others))
-    {
+    for index in failing.into_iter().take(max_failing).chain(others.into_iter().take(max_others)) {
         kept[index] = true;
     }
     let mut kept = kept.into_iter();
@@ -147,49 +123,18 @@ fn keep_worst(requests: &mut Vec<NetworkRequest>, max_failing: usize, max_others
 mod tests {
     use super::*;
 
-    fn request(
-        url: &str,
-        status: i64,
-        duration: i64,
-        resource_type: Option<ResourceType>,
-    ) -> NetworkRequest {
-        NetworkRequest {
-            url: url.into(),
-            status,
-            duration,
-            resource_type,
-            ..NetworkRequest::default()
-        }
+    fn request(url: &str, status: i64, duration: i64, resource_type: Option<ResourceType>) -> NetworkRequest {
+        NetworkRequest { url: url.into(), status, duration, resource_type, ..NetworkRequest::default() }
     }
 
     #[test]
     fn failing_and_slow_requests_are_kept_in_order() {
         let mut requests: Vec<_> = (0..60)
-            .map(|n| {
-                request(
-                    &format!("https://a.test/ok/{n}"),
-                    200,
-                    n,
-                    Some(ResourceType::Fetch),
-                )
-            })
+            .map(|n| request(&format!("https://a.test/ok/{n}"), 200, n, Some(ResourceType::Fetch)))
             .collect();
-        requests.insert(
-            0,
-            request("https://a.test/fails?token=s3cret", 500, 1, None),
-        );
-        requests.push(request(
-            "https://a.test/lost",
-            0,
-            0,
-            Some(ResourceType::Xhr),
-        ));
-        requests.push(request(
-            "https://a.test/logo.png",
-            404,
-            9_999,
-            Some(ResourceType::Static),
-        ));
+        requests.insert(0, request("https://a.test/fails?token=s3cret", 500, 1, None));
+        requests.push(request("https://a.test/lost", 0, 0, Some(ResourceType::Xhr)));
+        requests.push(request("https://a.test/logo.png", 404, 9_999, Some(ResourceType::Static)));
         let kept = bounded_requests(requests, 500);
         assert_eq!(kept.len(), 52);
         assert_eq!(kept[0].url, "https://a.test/fails");
@@ -204,14 +149,8 @@ mod tests {
         assert_eq!(bounded_requests(failing(50), 50).len(), 50);
         assert_eq!(bounded_requests(failing(51), 50).len(), 50);
         let mut mixed = failing(49);
-        mixed.extend([
-            request("https://a.test/a", 200, 5, None),
-            request("https://a.test/b", 200, 9, None),
-        ]);
+        mixed.extend([request("https://a.test/a", 200, 5, None), request("https://a.test/b", 200, 9, None)]);
         let kept = bounded_requests(mixed, 50);
-        assert_eq!(
-            (kept.len(), kept[49].url.as_str()),
-            (50, "https://a.test/b")
-        );
+        assert_eq!((kept.len(), kept[49].url.as_str()), (50, "https://a.test/b"));
     }
 }

@@ -22,72 +22,36 @@ const CONSOLE_HEAD: usize = 20;
 #[serde(rename_all = "camelCase", default)]
 pub struct WebVitals {
     /// Navigation timing.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_object"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_object")]
     pub navigation: Option<NavigationTiming>,
     /// Paint timing.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_object"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_object")]
     pub paint: Option<PaintTiming>,
     /// Largest contentful paint, layout shift, interaction.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_object"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_object")]
     pub vitals: Option<CoreVitals>,
 }
 
 /// Navigation timing, in milliseconds and bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[expect(
-    missing_docs,
-    reason = "the fields are those of the browser's interface of this name"
-)]
+#[expect(missing_docs, reason = "the fields are those of the browser's interface of this name")]
 pub struct NavigationTiming {
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub url: Option<String>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_duration"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_duration")]
     pub ttfb: Option<i64>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_duration"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_duration")]
     pub dom_interactive: Option<i64>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_duration"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_duration")]
     pub dom_content_loaded: Option<i64>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_duration"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_duration")]
     pub load_complete: Option<i64>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_size"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_size")]
     pub transfer_size: Option<i64>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_size"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_size")]
     pub encoded_body_size: Option<i64>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_size"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_size")]
     pub decoded_body_size: Option<i64>,
 }
 
@@ -96,16 +60,10 @@ pub struct NavigationTiming {
 #[serde(rename_all = "camelCase", default)]
 pub struct PaintTiming {
     /// First paint.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_duration"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_duration")]
     pub first_paint: Option<i64>,
     /// First contentful paint.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_duration"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_duration")]
     pub first_contentful_paint: Option<i64>,
 }
 
@@ -114,33 +72,22 @@ pub struct PaintTiming {
 #[serde(rename_all = "camelCase", default)]
 pub struct CoreVitals {
     /// Largest contentful paint, milliseconds.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_duration"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_duration")]
     pub lcp: Option<i64>,
     /// Cumulative layout shift, without unit.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_number"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_number")]
     pub cls: Option<f64>,
     /// Interaction to next paint, milliseconds.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_duration"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_duration")]
     pub inp: Option<i64>,
 }
 
 impl WebVitals {
     /// Without query in the address; nothing when nothing was measured.
     pub(super) fn bounded(mut self) -> Option<Self> {
-        self.navigation
-            .take_if(|navigation| *navigation == NavigationTiming::default());
+        self.navigation.take_if(|navigation| *navigation == NavigationTiming::default());
         self.paint.take_if(|paint| *paint == PaintTiming::default());
-        self.vitals
-            .take_if(|vitals| *vitals == CoreVitals::default());
+        self.vitals.take_if(|vitals| *vitals == CoreVitals::default());
         if let Some(navigation) = &mut self.navigation {
             navigation.url = navigation.url.take().map(strip_url);
         }
@@ -156,16 +103,10 @@ pub struct PageState {
     #[serde(deserialize_with = "lenient::text")]
     pub url: String,
     /// Fragment of the address, up to a `?` in it.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub hash: Option<String>,
     /// The history entry's state as JSON; secrets were masked by the client.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_json_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_json_text")]
     pub history_state: Option<String>,
     /// Keys of the local storage.
     #[serde(deserialize_with = "lenient::list_or_empty")]
@@ -186,10 +127,7 @@ pub struct StorageItem {
     #[serde(deserialize_with = "lenient::text")]
     pub key: String,
     /// Characters of the value.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_size"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_size")]
     pub length: Option<i64>,
 }
 
@@ -208,10 +146,7 @@ pub struct Cookie {
     pub http_only: bool,
     #[serde(deserialize_with = "lenient::flag")]
     pub secure: bool,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub same_site: Option<String>,
     /// Epoch seconds, -1 for a session cookie.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "expiry")]
@@ -241,9 +176,7 @@ impl PageState {
         for items in [&mut self.local_storage, &mut self.session_storage] {
             items.retain(|item| !item.key.is_empty());
             items.truncate(MAX_STORAGE_ITEMS);
-            items
-                .iter_mut()
-                .for_each(|item| cut_in_place(&mut item.key, MAX_NAME_CHARS));
+            items.iter_mut().for_each(|item| cut_in_place(&mut item.key, MAX_NAME_CHARS));
         }
         self.cookies.retain(|cookie| !cookie.name.is_empty());
         self.cookies.truncate(MAX_COOKIES);
@@ -270,16 +203,10 @@ pub struct ConsoleEntry {
     #[serde(deserialize_with = "lenient::text")]
     pub text: String,
     /// Epoch milliseconds.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_moment"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_moment")]
     pub timestamp: Option<i64>,
     /// `url:line:column` without query.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub location: Option<String>,
 }
 
@@ -294,11 +221,7 @@ pub(super) fn bounded_console(
 ) -> Vec<ConsoleEntry> {
     entries.retain(|entry| !entry.text.is_empty());
     let dropped = entries.len().saturating_sub(max);
-    let head = if max > CONSOLE_HEAD {
-        CONSOLE_HEAD
-    } else {
-        max / 2
-    };
+    let head = if max > CONSOLE_HEAD { CONSOLE_HEAD } else { max / 2 };
     if dropped > 0 {
         entries.drain(head..head + dropped);
     }
@@ -313,14 +236,7 @@ pub(super) fn bounded_console(
     }
     if dropped > 0 {
         let text = format!("[{dropped} console entries dropped]");
-        entries.insert(
-            head,
-            ConsoleEntry {
-                kind: "info".to_owned(),
-                text,
-                ..ConsoleEntry::default()
-            },
-        );
+        entries.insert(head, ConsoleEntry { kind: "info".to_owned(), text, ..ConsoleEntry::default() });
     }
     entries
 }
@@ -343,11 +259,7 @@ mod tests {
 
     fn entries(count: usize) -> Vec<ConsoleEntry> {
         (0..count)
-            .map(|n| ConsoleEntry {
-                kind: "error".into(),
-                text: n.to_string(),
-                ..ConsoleEntry::default()
-            })
+            .map(|n| ConsoleEntry { kind: "error".into(), text: n.to_string(), ..ConsoleEntry::default() })
             .collect()
     }
 
@@ -356,14 +268,8 @@ mod tests {
         assert_eq!(bounded_console(entries(200), 200, 100), entries(200));
         let kept = bounded_console(entries(203), 200, 100);
         assert_eq!(kept.len(), 201);
-        assert_eq!(
-            (kept[19].text.as_str(), kept[21].text.as_str()),
-            ("19", "23")
-        );
-        assert_eq!(
-            (kept[20].kind.as_str(), kept[20].text.as_str()),
-            ("info", "[3 console entries dropped]")
-        );
+        assert_eq!((kept[19].text.as_str(), kept[21].text.as_str()), ("19", "23"));
+        assert_eq!((kept[20].kind.as_str(), kept[20].text.as_str()), ("info", "[3 console entries dropped]"));
         assert_eq!(kept[200].text, "202");
     }
 
@@ -374,10 +280,7 @@ mod tests {
         entry[0].location = Some("https://a.test/app.js?v=s3cret:10:5".into());
         let kept = bounded_console(entry, 200, 3);
         assert_eq!(kept[0].text, "äöü [truncated]");
-        assert_eq!(
-            kept[0].location.as_deref(),
-            Some("https://a.test/app.js:10:5")
-        );
+        assert_eq!(kept[0].location.as_deref(), Some("https://a.test/app.js:10:5"));
     }
 
     #[test]

@@ -68,29 +68,18 @@ impl ServerLog {
         let mut stack: Vec<String> = match fields.take("stack") {
             Some(Value::Array(frames)) => frames
                 .into_iter()
-                .filter_map(|frame| {
-                    if let Value::String(frame) = frame {
-                        Some(frame)
-                    } else {
-                        None
-                    }
-                })
+                .filter_map(|frame| if let Value::String(frame) = frame { Some(frame) } else { None })
                 .collect(),
             Some(Value::String(stack)) => stack.lines().map(str::to_owned).collect(),
             _ => Vec::new(),
         };
         stack.truncate(MAX_STACK_FRAMES);
         Some(Self {
-            timestamp: fields
-                .number("timestamp")
-                .map(|number| rounded(number, 0.0, 1e15)),
+            timestamp: fields.number("timestamp").map(|number| rounded(number, 0.0, 1e15)),
             level: fields.text("level", 20).unwrap_or_default(),
             category: fields.text("category", MAX_WORD_CHARS).unwrap_or_default(),
             message,
-            stack: stack
-                .into_iter()
-                .map(|frame| cut(frame, MAX_MESSAGE_CHARS))
-                .collect(),
+            stack: stack.into_iter().map(|frame| cut(frame, MAX_MESSAGE_CHARS)).collect(),
         })
     }
 }
@@ -110,11 +99,7 @@ impl ServerSpan {
             dur_ms: fields.number("durMs").unwrap_or_default().max(0.0),
             status: fields.text("status", 20),
             trace_id: fields.text("traceId", MAX_WORD_CHARS),
-            attrs: attrs
-                .into_iter()
-                .filter_map(safe_attribute)
-                .take(MAX_ATTRIBUTES)
-                .collect(),
+            attrs: attrs.into_iter().filter_map(safe_attribute).take(MAX_ATTRIBUTES).collect(),
         })
     }
 }
@@ -175,21 +160,11 @@ impl lenient::Element<'_> for Fields {
 /// Reads the log entries of a request, the first 50.
 pub(super) fn logs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ServerLog>, D::Error> {
     let entries: Vec<Fields> = lenient::list_or_empty(deserializer)?;
-    Ok(entries
-        .into_iter()
-        .filter_map(|mut fields| ServerLog::read(&mut fields))
-        .take(MAX_LOGS)
-        .collect())
+    Ok(entries.into_iter().filter_map(|mut fields| ServerLog::read(&mut fields)).take(MAX_LOGS).collect())
 }
 
 /// Reads the spans of a request, the first 100.
-pub(super) fn spans<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<ServerSpan>, D::Error> {
+pub(super) fn spans<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ServerSpan>, D::Error> {
     let entries: Vec<Fields> = lenient::list_or_empty(deserializer)?;
-    Ok(entries
-        .into_iter()
-        .filter_map(|mut fields| ServerSpan::read(&mut fields))
-        .take(MAX_SPANS)
-        .collect())
+    Ok(entries.into_iter().filter_map(|mut fields| ServerSpan::read(&mut fields)).take(MAX_SPANS).collect())
 }

@@ -24,28 +24,16 @@ pub struct Step {
     #[serde(deserialize_with = "lenient::word")]
     pub category: StepCategory,
     /// The step's own error.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_object"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_object")]
     pub error: Option<StepError>,
     /// Whether the step failed.
-    #[serde(
-        skip_serializing_if = "std::ops::Not::not",
-        deserialize_with = "lenient::flag"
-    )]
+    #[serde(skip_serializing_if = "std::ops::Not::not", deserialize_with = "lenient::flag")]
     pub failed: bool,
     /// Absolute `file:line:column`.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub location: Option<String>,
     /// Epoch milliseconds.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_moment"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_moment")]
     pub start_time: Option<i64>,
 }
 
@@ -105,10 +93,7 @@ pub struct StepEvent {
     #[serde(deserialize_with = "lenient::text")]
     pub category: String,
     /// Epoch milliseconds.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_moment"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_moment")]
     pub started_at: Option<i64>,
     /// Milliseconds.
     #[serde(deserialize_with = "lenient::duration")]
@@ -117,16 +102,10 @@ pub struct StepEvent {
     #[serde(deserialize_with = "lenient::word")]
     pub status: StepEventStatus,
     /// `file:line:column`.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub location: Option<String>,
     /// The worker it happened in; only sent for steps of the global set-up.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_count"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_count")]
     pub worker_index: Option<i64>,
 }
 

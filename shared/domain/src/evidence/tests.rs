@@ -20,11 +20,7 @@ fn lists_keep_their_first_elements() {
             "annotations": list(count - 450, json!({"type": "issue"})),
         }))
     };
-    for (sent, kept) in [
-        (500, (500, 1_000, 8, 50)),
-        (501, (500, 1_000, 8, 50)),
-        (499, (499, 999, 7, 49)),
-    ] {
+    for (sent, kept) in [(500, (500, 1_000, 8, 50)), (501, (500, 1_000, 8, 50)), (499, (499, 999, 7, 49))] {
         let evidence = at(sent);
         let sizes = (
             evidence.steps.len(),
@@ -50,13 +46,7 @@ fn texts_end_with_a_marker_above_their_cap() {
         }))
     };
     let whole = at(0);
-    assert_eq!(
-        whole
-            .aria_snapshot
-            .as_deref()
-            .map(|text| text.chars().count()),
-        Some(100_000)
-    );
+    assert_eq!(whole.aria_snapshot.as_deref().map(|text| text.chars().count()), Some(100_000));
     let cut = at(1);
     for (text, cap) in [
         (cut.aria_snapshot, 100_000),
@@ -65,17 +55,10 @@ fn texts_end_with_a_marker_above_their_cap() {
         (cut.stderr, 20_000),
         (Some(cut.test_source_frames[0].snippet.clone()), 4_000),
     ] {
-        assert_eq!(
-            text,
-            Some(format!("{}\n[truncated 1 chars]", "ä".repeat(cap)))
-        );
+        assert_eq!(text, Some(format!("{}\n[truncated 1 chars]", "ä".repeat(cap))));
     }
     assert_eq!(whole.error, Some("ä".repeat(20_000)));
-    let error = format!(
-        "{}… [truncated 1 chars] …{}",
-        "ä".repeat(15_000),
-        "ä".repeat(5_000)
-    );
+    let error = format!("{}… [truncated 1 chars] …{}", "ä".repeat(15_000), "ä".repeat(5_000));
     assert_eq!(cut.error, Some(error));
 }
 
@@ -97,16 +80,11 @@ fn step_categories_outside_the_vocabulary_are_other() {
 #[test]
 fn ai_usage_without_entries_is_nothing() {
     assert!(bounded(json!({"aiUsage": {"entries": [], "intents": [{"kind": "run"}]}})).is_empty());
-    let evidence = bounded(
-        json!({"aiUsage": {"entries": ["x".repeat(401), 7], "intents": [
-        {"template": "t".repeat(301), "locator": "l", "kind": "run"}, {"template": "t", "locator": "l", "kind": "magic"}]}}),
-    );
+    let evidence = bounded(json!({"aiUsage": {"entries": ["x".repeat(401), 7], "intents": [
+        {"template": "t".repeat(301), "locator": "l", "kind": "run"}, {"template": "t", "locator": "l", "kind": "magic"}]}}));
     let usage = evidence.ai_usage.expect("is accepted");
     assert_eq!((usage.entries.len(), usage.entries[0].len()), (1, 400));
-    assert_eq!(
-        (usage.intents.len(), usage.intents[0].template.len()),
-        (1, 300)
-    );
+    assert_eq!((usage.intents.len(), usage.intents[0].template.len()), (1, 300));
 }
 
 #[test]
@@ -118,11 +96,7 @@ fn a_browser_configuration_stays_below_four_kibibytes() {
         "serviceWorkers": long, "viewport": {"width": 1, "height": 1}, "isMobile": true, "extraHTTPHeaders": {"a": "s3cret"}}}),
     );
     let json = serde_json::to_string(&evidence.browser).expect("is accepted");
-    assert!(
-        json.len() <= 4_096 && !json.contains("s3cret"),
-        "{}",
-        json.len()
-    );
+    assert!(json.len() <= 4_096 && !json.contains("s3cret"), "{}", json.len());
 }
 
 #[test]

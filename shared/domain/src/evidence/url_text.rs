@@ -32,9 +32,7 @@ pub fn normalise_url(address: &str) -> String {
     let address = text::cut_str(address, MAX_URL_CHARS);
     let rest = Parts::of(address).map_or(address, |parts| parts.rest);
     let without_fragment = rest.split('#').next().unwrap_or_default();
-    let (path, query) = without_fragment
-        .split_once('?')
-        .unwrap_or((without_fragment, ""));
+    let (path, query) = without_fragment.split_once('?').unwrap_or((without_fragment, ""));
     let mut normalised = String::with_capacity(rest.len());
     if path.is_empty() {
         normalised.push('/');
@@ -83,9 +81,7 @@ pub fn strip_user_info(address: String) -> String {
 #[must_use]
 pub fn is_web_url(address: &str, max_chars: usize) -> bool {
     address.chars().take(max_chars + 1).count() <= max_chars
-        && !address
-            .chars()
-            .any(|character| character.is_control() || character.is_whitespace())
+        && !address.chars().any(|character| character.is_control() || character.is_whitespace())
         && Url::parse(address).is_ok_and(|url| {
             matches!(url.scheme(), "http" | "https")
                 && url.has_host()
@@ -110,9 +106,7 @@ impl<'a> Parts<'a> {
     fn of(address: &'a str) -> Option<Self> {
         let (scheme, behind) = address.split_once("://")?;
         let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            && scheme
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
         if !is_scheme {
             return None;
         }
@@ -120,34 +114,18 @@ impl<'a> Parts<'a> {
         let (authority, rest) = behind.split_at(authority_end);
         let (user_info, host) = authority.rsplit_once('@').unwrap_or(("", authority));
         let path = &rest[..rest.find(['?', '#']).unwrap_or(rest.len())];
-        Some(Self {
-            scheme,
-            user_info,
-            host,
-            path,
-            rest,
-        })
+        Some(Self { scheme, user_info, host, path, rest })
     }
 }
 
 fn strip_unusual(address: String) -> String {
-    if address
-        .get(..5)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
-    {
-        return address
-            .split([',', '?', '#'])
-            .next()
-            .unwrap_or_default()
-            .to_owned();
+    if address.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) {
+        return address.split([',', '?', '#']).next().unwrap_or_default().to_owned();
     }
     if let Ok(url) = Url::parse(&address)
         && let Some(host) = url.host_str()
     {
-        let port = url
-            .port()
-            .map(|port| format!(":{port}"))
-            .unwrap_or_default();
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
         return format!("{}://{host}{port}{}", url.scheme(), url.path());
     }
     match address.find(['?', '#']) {
@@ -161,13 +139,10 @@ fn segment_template(segment: &str) -> &str {
         return ":id";
     }
     let is_uuid = segment.len() == 36
-        && segment
-            .bytes()
-            .enumerate()
-            .all(|(index, byte)| match index {
-                8 | 13 | 18 | 23 => byte == b'-',
-                _ => byte.is_ascii_hexdigit(),
-            });
+        && segment.bytes().enumerate().all(|(index, byte)| match index {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        });
     if is_uuid { ":uuid" } else { segment }
 }
 
@@ -180,18 +155,12 @@ mod tests {
     #[test]
     fn what_remains_of_a_url_is_scheme_host_and_path() {
         for (address, expected) in [
-            (
-                "https://shop.test/cart/1?token=s3cret#top",
-                "https://shop.test/cart/1",
-            ),
+            ("https://shop.test/cart/1?token=s3cret#top", "https://shop.test/cart/1"),
             ("https://shop.test:8443/", "https://shop.test:8443/"),
             ("https://user:s3cret@shop.test/a@b", "https://shop.test/a@b"),
             ("https://shop.test?token=s3cret", "https://shop.test"),
             ("ws://shop.test/live#s3cret", "ws://shop.test/live"),
-            (
-                "https:/user:s3cret@shop.test/x?s3cret",
-                "https://shop.test/x",
-            ),
+            ("https:/user:s3cret@shop.test/x?s3cret", "https://shop.test/x"),
             ("about:blank", "about:blank"),
             ("data:text/html,<p>s3cret", "data:text/html"),
             ("/relative?token=s3cret", "/relative"),
@@ -204,18 +173,9 @@ mod tests {
     #[test]
     fn requests_of_different_tests_get_one_name() {
         for (address, expected) in [
-            (
-                "https://shop.test/api/users/42/orders",
-                "/api/users/:id/orders",
-            ),
-            (
-                "https://shop.test/f/0d8f7a52-1c1f-4d6e-9d8a-0a4c8a5b7c11?v=1",
-                "/f/:uuid?v=<redacted>",
-            ),
-            (
-                "https://shop.test/s?q=s3cret&page=2&q=x#s3cret",
-                "/s?q=<redacted>&page=<redacted>",
-            ),
+            ("https://shop.test/api/users/42/orders", "/api/users/:id/orders"),
+            ("https://shop.test/f/0d8f7a52-1c1f-4d6e-9d8a-0a4c8a5b7c11?v=1", "/f/:uuid?v=<redacted>"),
+            ("https://shop.test/s?q=s3cret&page=2&q=x#s3cret", "/s?q=<redacted>&page=<redacted>"),
             ("https://shop.test/s?s3cret", "/s"),
             ("https://shop.test", "/"),
             ("/api/7", "/api/:id"),
@@ -227,14 +187,8 @@ mod tests {
     #[test]
     fn remotes_lose_their_credentials() {
         for (remote, expected) in [
-            (
-                "https://bot:s3cret@git.test/shop.git",
-                "https://git.test/shop.git",
-            ),
-            (
-                "https://s3cret@git.test/shop.git",
-                "https://git.test/shop.git",
-            ),
+            ("https://bot:s3cret@git.test/shop.git", "https://git.test/shop.git"),
+            ("https://s3cret@git.test/shop.git", "https://git.test/shop.git"),
             ("git@git.test:org/shop.git", "git@git.test:org/shop.git"),
             ("bot:s3cret@git.test:shop.git", "git.test:shop.git"),
             ("https://git.test/a@b", "https://git.test/a@b"),
@@ -256,10 +210,7 @@ mod tests {
         ] {
             assert!(!is_web_url(bad, 500), "{bad}");
         }
-        assert!(!is_web_url(
-            &format!("https://ci.test/{}", "x".repeat(500)),
-            500
-        ));
+        assert!(!is_web_url(&format!("https://ci.test/{}", "x".repeat(500)), 500));
     }
 
     proptest! {

@@ -119,10 +119,7 @@ impl SubmitBody {
         let text = checked_text(bytes)?;
         let (fields, list) =
             read(&text, BodySeed { caps }, Value::is_object)?.ok_or(BodyError::NotAnObject)?;
-        Ok(Self {
-            fields,
-            test_cases: list.into_cases()?,
-        })
+        Ok(Self { fields, test_cases: list.into_cases()? })
     }
 }
 
@@ -158,9 +155,7 @@ fn checked_text(bytes: Vec<u8>) -> Result<String, BodyError> {
 }
 
 fn invalid(error: &serde_json::Error) -> BodyError {
-    BodyError::InvalidJson {
-        detail: error.to_string(),
-    }
+    BodyError::InvalidJson { detail: error.to_string() }
 }
 
 /// Reads straight from the text. A text that is JSON and still unreadable
@@ -175,9 +170,7 @@ where
     S: DeserializeSeed<'de> + Copy,
 {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let straight = seed
-        .deserialize(&mut deserializer)
-        .and_then(|read| deserializer.end().map(|()| read));
+    let straight = seed.deserialize(&mut deserializer).and_then(|read| deserializer.end().map(|()| read));
     let error = match straight {
         Ok(read) => return Ok(Some(read)),
         Err(error) => error,
@@ -189,9 +182,7 @@ where
     if !is_expected(&tree) {
         return Ok(None);
     }
-    seed.deserialize(tree)
-        .map(Some)
-        .map_err(|error| invalid(&error))
+    seed.deserialize(tree).map(Some).map_err(|error| invalid(&error))
 }
 
 /// What stood under `testCases`.
@@ -207,9 +198,7 @@ impl ListRead {
         match self {
             Self::Absent => Ok(None),
             Self::NotAList => Err(BodyError::NotAList),
-            Self::TooMany => Err(BodyError::TooMany {
-                limit: MAX_TEST_CASES,
-            }),
+            Self::TooMany => Err(BodyError::TooMany { limit: MAX_TEST_CASES }),
             Self::Cases(cases) => Ok(Some(cases.finished())),
         }
     }
@@ -245,11 +234,7 @@ impl<'de> Visitor<'de> for ListSeed<'_> {
         while seq.next_element::<IgnoredAny>()?.is_some() {
             excess = true;
         }
-        Ok(if excess {
-            ListRead::TooMany
-        } else {
-            ListRead::Cases(cases)
-        })
+        Ok(if excess { ListRead::TooMany } else { ListRead::Cases(cases) })
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ListRead, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}

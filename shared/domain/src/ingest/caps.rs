@@ -23,22 +23,11 @@ const fn cap(
     max: usize,
     meaning: &'static str,
 ) -> CapSetting {
-    CapSetting {
-        variable,
-        default,
-        min,
-        max,
-        meaning,
-    }
+    CapSetting { variable, default, min, max, meaning }
 }
 
-const CONSOLE_ENTRIES: CapSetting = cap(
-    "SERVICE_INGEST_MAX_CONSOLE_ENTRIES",
-    200,
-    10,
-    5_000,
-    "Console entries kept per attempt.",
-);
+const CONSOLE_ENTRIES: CapSetting =
+    cap("SERVICE_INGEST_MAX_CONSOLE_ENTRIES", 200, 10, 5_000, "Console entries kept per attempt.");
 const CONSOLE_ENTRY_CHARS: CapSetting = cap(
     "SERVICE_INGEST_MAX_CONSOLE_ENTRY_CHARS",
     2_000,
@@ -46,20 +35,9 @@ const CONSOLE_ENTRY_CHARS: CapSetting = cap(
     20_000,
     "Characters kept of one console entry.",
 );
-const STEPS: CapSetting = cap(
-    "SERVICE_INGEST_MAX_STEPS",
-    500,
-    20,
-    5_000,
-    "Steps kept per attempt.",
-);
-const STEP_EVENTS: CapSetting = cap(
-    "SERVICE_INGEST_MAX_STEP_EVENTS",
-    1_000,
-    20,
-    10_000,
-    "Timeline events kept per attempt.",
-);
+const STEPS: CapSetting = cap("SERVICE_INGEST_MAX_STEPS", 500, 20, 5_000, "Steps kept per attempt.");
+const STEP_EVENTS: CapSetting =
+    cap("SERVICE_INGEST_MAX_STEP_EVENTS", 1_000, 20, 10_000, "Timeline events kept per attempt.");
 const ARIA_CHARS: CapSetting = cap(
     "SERVICE_INGEST_MAX_ARIA_CHARS",
     100_000,
@@ -67,13 +45,8 @@ const ARIA_CHARS: CapSetting = cap(
     1_000_000,
     "Characters kept of an accessibility snapshot.",
 );
-const ERROR_CHARS: CapSetting = cap(
-    "SERVICE_INGEST_MAX_ERROR_CHARS",
-    20_000,
-    1_000,
-    100_000,
-    "Characters kept of an attempt's error.",
-);
+const ERROR_CHARS: CapSetting =
+    cap("SERVICE_INGEST_MAX_ERROR_CHARS", 20_000, 1_000, 100_000, "Characters kept of an attempt's error.");
 const SAMPLE_ERROR_CHARS: CapSetting = cap(
     "SERVICE_INGEST_MAX_SAMPLE_ERROR_CHARS",
     50_000,
@@ -88,27 +61,12 @@ const TEST_SOURCE_CHARS: CapSetting = cap(
     200_000,
     "Characters kept of a test's source.",
 );
-const SOURCE_FRAMES: CapSetting = cap(
-    "SERVICE_INGEST_MAX_SOURCE_FRAMES",
-    8,
-    1,
-    32,
-    "Source frames kept per attempt.",
-);
-const SOURCE_FRAME_CHARS: CapSetting = cap(
-    "SERVICE_INGEST_MAX_SOURCE_FRAME_CHARS",
-    4_000,
-    500,
-    20_000,
-    "Characters kept of one source frame.",
-);
-const NETWORK_ENTRIES: CapSetting = cap(
-    "SERVICE_INGEST_MAX_NETWORK_ENTRIES",
-    500,
-    50,
-    5_000,
-    "Network requests kept per attempt.",
-);
+const SOURCE_FRAMES: CapSetting =
+    cap("SERVICE_INGEST_MAX_SOURCE_FRAMES", 8, 1, 32, "Source frames kept per attempt.");
+const SOURCE_FRAME_CHARS: CapSetting =
+    cap("SERVICE_INGEST_MAX_SOURCE_FRAME_CHARS", 4_000, 500, 20_000, "Characters kept of one source frame.");
+const NETWORK_ENTRIES: CapSetting =
+    cap("SERVICE_INGEST_MAX_NETWORK_ENTRIES", 500, 50, 5_000, "Network requests kept per attempt.");
 
 /// The caps in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,9 +119,7 @@ impl Caps {
     #[must_use]
     pub fn configured(configured: impl Fn(&str) -> Option<usize>) -> Self {
         let value = |setting: CapSetting| {
-            configured(setting.variable)
-                .unwrap_or(setting.default)
-                .clamp(setting.min, setting.max)
+            configured(setting.variable).unwrap_or(setting.default).clamp(setting.min, setting.max)
         };
         Self {
             console_entries: value(CONSOLE_ENTRIES),
@@ -200,14 +156,7 @@ mod tests {
             "SERVICE_INGEST_MAX_SOURCE_FRAMES" => Some(3),
             _ => None,
         });
-        assert_eq!(
-            (caps.steps, caps.error_chars, caps.source_frames),
-            (20, 100_000, 3)
-        );
-        assert!(
-            Caps::SETTINGS
-                .iter()
-                .all(|cap| cap.min <= cap.default && cap.default <= cap.max)
-        );
+        assert_eq!((caps.steps, caps.error_chars, caps.source_frames), (20, 100_000, 3));
+        assert!(Caps::SETTINGS.iter().all(|cap| cap.min <= cap.default && cap.default <= cap.max));
     }
 }

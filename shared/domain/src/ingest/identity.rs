@@ -71,10 +71,7 @@ mod tests {
     #[test]
     fn identity_is_file_describe_path_and_title() {
         let base = identity_hash("a.ts", &levels(&["Cart", "Sum"]), "adds");
-        assert_eq!(
-            base,
-            identity_hash("a.ts", &levels(&["Cart", "Sum"]), "adds")
-        );
+        assert_eq!(base, identity_hash("a.ts", &levels(&["Cart", "Sum"]), "adds"));
         for other in [
             identity_hash("b.ts", &levels(&["Cart", "Sum"]), "adds"),
             identity_hash("a.ts", &levels(&["Cart"]), "adds"),

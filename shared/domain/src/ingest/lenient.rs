@@ -85,10 +85,7 @@ impl Scalar<'_> {
 }
 
 /// Rounds half up and clamps.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "clamped to bounds below 2^53 first"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "clamped to bounds below 2^53 first")]
 pub(crate) fn rounded(number: f64, min: f64, max: f64) -> i64 {
     (number + 0.5).floor().clamp(min, max) as i64
 }
@@ -111,10 +108,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Scalar<'a> {
 
 struct ScalarVisitor;
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "numbers of clients are doubles to begin with"
-)]
+#[expect(clippy::cast_precision_loss, reason = "numbers of clients are doubles to begin with")]
 impl<'de> Visitor<'de> for ScalarVisitor {
     type Value = Scalar<'de>;
 
@@ -306,9 +300,7 @@ pub(crate) fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 }
 
 /// A list, empty when missing or of another type.
-pub(crate) fn list_or_empty<'de, T: Element<'de>, D: Deserializer<'de>>(
-    d: D,
-) -> Result<Vec<T>, D::Error> {
+pub(crate) fn list_or_empty<'de, T: Element<'de>, D: Deserializer<'de>>(d: D) -> Result<Vec<T>, D::Error> {
     list(d).map(Given::or_default)
 }
 
@@ -382,10 +374,7 @@ pub(crate) fn word<'de, T: Default + for<'a> TryFrom<&'a str>, D: Deserializer<'
     d: D,
 ) -> Result<T, D::Error> {
     let scalar = Scalar::deserialize(d)?;
-    Ok(scalar
-        .as_text()
-        .and_then(|text| T::try_from(text).ok())
-        .unwrap_or_default())
+    Ok(scalar.as_text().and_then(|text| T::try_from(text).ok()).unwrap_or_default())
 }
 
 /// A word out of a fixed vocabulary: nothing when missing, the default of the
@@ -394,15 +383,11 @@ pub(crate) fn optional_word<'de, T: Default + for<'a> TryFrom<&'a str>, D: Deser
     d: D,
 ) -> Result<Option<T>, D::Error> {
     let scalar = Scalar::deserialize(d)?;
-    Ok(scalar
-        .as_text()
-        .map(|text| T::try_from(text).unwrap_or_default()))
+    Ok(scalar.as_text().map(|text| T::try_from(text).unwrap_or_default()))
 }
 
 /// Text as it is, any other JSON value written as JSON.
-pub(crate) fn optional_json_text<'de, D: Deserializer<'de>>(
-    d: D,
-) -> Result<Option<String>, D::Error> {
+pub(crate) fn optional_json_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
     Ok(match serde_json::Value::deserialize(d)? {
         serde_json::Value::Null => None,
         serde_json::Value::String(text) => Some(text),

@@ -31,11 +31,7 @@ impl Location {
                 None => (front, Some(last), None),
             },
         };
-        Self {
-            path: normalise_path(path),
-            line,
-            column,
-        }
+        Self { path: normalise_path(path), line, column }
     }
 }
 
@@ -73,16 +69,10 @@ pub fn normalise_path(path: &str) -> String {
     }
     let slashes = path.replace('\\', "/");
     let mut rest = slashes.as_str();
-    while let Some(behind) = rest
-        .get(..7)
-        .filter(|scheme| scheme.eq_ignore_ascii_case("file://"))
-        .map(|_| &rest[7..])
+    while let Some(behind) =
+        rest.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("file://")).map(|_| &rest[7..])
     {
-        rest = if starts_with_drive(behind.strip_prefix('/').unwrap_or("")) {
-            &behind[1..]
-        } else {
-            behind
-        };
+        rest = if starts_with_drive(behind.strip_prefix('/').unwrap_or("")) { &behind[1..] } else { behind };
     }
     let folded = fold(rest);
     match folded.trim() {
@@ -125,12 +115,7 @@ mod tests {
     #[test]
     fn locations_of_all_platforms_are_read() {
         for (text, path, line, column) in [
-            (
-                "tests/cart.spec.ts:7:5",
-                "tests/cart.spec.ts",
-                Some(7),
-                Some(5),
-            ),
+            ("tests/cart.spec.ts:7:5", "tests/cart.spec.ts", Some(7), Some(5)),
             (r"C:\x\a.ts:20:5", "C:/x/a.ts", Some(20), Some(5)),
             (r"C:\x\a.ts", "C:/x/a.ts", None, None),
             ("a.ts:12", "a.ts", Some(12), None),
@@ -139,12 +124,7 @@ mod tests {
             ("a.ts:x:3", "a.ts:x", Some(3), None),
             ("a.ts:1:2:3", "a.ts:1", Some(2), Some(3)),
             ("./tests/a.ts:1:1", "tests/a.ts", Some(1), Some(1)),
-            (
-                "file:///home/me/a.ts:3:1",
-                "/home/me/a.ts",
-                Some(3),
-                Some(1),
-            ),
+            ("file:///home/me/a.ts:3:1", "/home/me/a.ts", Some(3), Some(1)),
             ("file:///C:/x/a.ts:3", "C:/x/a.ts", Some(3), None),
             (r"tests\sub\..\a.ts:4:2", "tests/a.ts", Some(4), Some(2)),
             ("../shared/a.ts", "../shared/a.ts", None, None),
@@ -152,27 +132,13 @@ mod tests {
             ("/../b.ts", "/b.ts", None, None),
             ("a/./b.ts", "a/b.ts", None, None),
             ("a/.hidden/b.ts", "a/.hidden/b.ts", None, None),
-            (
-                "features/pay.feature:3",
-                "features/pay.feature",
-                Some(3),
-                None,
-            ),
-            (
-                "a.ts:99999999999999999999",
-                "a.ts",
-                Some(2_147_483_647),
-                None,
-            ),
+            ("features/pay.feature:3", "features/pay.feature", Some(3), None),
+            ("a.ts:99999999999999999999", "a.ts", Some(2_147_483_647), None),
             ("", "unknown", None, None),
             ("./", "unknown", None, None),
             (":12", "unknown", Some(12), None),
         ] {
-            let expected = Location {
-                path: path.into(),
-                line,
-                column,
-            };
+            let expected = Location { path: path.into(), line, column };
             assert_eq!(Location::parse(text), expected, "{text}");
         }
     }

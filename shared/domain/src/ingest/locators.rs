@@ -18,18 +18,8 @@ const MAX_CONTENT_CHARS: usize = 80;
 const MAX_LOCATION_CHARS: usize = 1_000;
 const MAX_ITEMS: usize = 50;
 const MAX_DEPTH: usize = 6;
-const KEPT_ATTRIBUTES: [&str; 10] = [
-    "id",
-    "class",
-    "name",
-    "placeholder",
-    "alt",
-    "title",
-    "role",
-    "type",
-    "href",
-    "multiple",
-];
+const KEPT_ATTRIBUTES: [&str; 10] =
+    ["id", "class", "name", "placeholder", "alt", "title", "role", "type", "href", "multiple"];
 
 /// One call site, the locator used there and the element it found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -102,10 +92,7 @@ pub(super) fn bounded_snapshots(snapshots: Vec<LocatorSnapshot>) -> Vec<LocatorS
             continue;
         }
         let snapshot = snapshot.bounded();
-        match kept
-            .iter()
-            .position(|known| known.location == snapshot.location)
-        {
+        match kept.iter().position(|known| known.location == snapshot.location) {
             Some(place) => kept[place] = snapshot,
             None if kept.len() < MAX_SNAPSHOTS => kept.push(snapshot),
             None => {}
@@ -116,10 +103,7 @@ pub(super) fn bounded_snapshots(snapshots: Vec<LocatorSnapshot>) -> Vec<LocatorS
 
 impl LocatorSnapshot {
     fn bounded(mut self) -> Self {
-        self.location = cut(
-            Location::parse(&self.location).to_string(),
-            MAX_LOCATION_CHARS,
-        );
+        self.location = cut(Location::parse(&self.location).to_string(), MAX_LOCATION_CHARS);
         self.used.method = cut(self.used.method, MAX_WORD_CHARS);
         self.used.raw = cut(self.used.raw, MAX_LOCATOR_CHARS);
         self.used.args = bounded_json(self.used.args, "", MAX_DEPTH);
@@ -129,8 +113,7 @@ impl LocatorSnapshot {
             }
             bounded_object(element, MAX_DEPTH)
         });
-        self.alternatives
-            .retain(|alternative| !alternative.locator.is_empty());
+        self.alternatives.retain(|alternative| !alternative.locator.is_empty());
         self.alternatives.truncate(MAX_ALTERNATIVES);
         for alternative in &mut self.alternatives {
             alternative.locator = cut(std::mem::take(&mut alternative.locator), MAX_LOCATOR_CHARS);
@@ -153,11 +136,7 @@ fn bounded_json(value: Value, key: &str, depth: usize) -> Value {
         Value::String(text) => Value::String(cut(text, MAX_TEXT_CHARS)),
         Value::Array(_) | Value::Object(_) if depth == 0 => Value::Null,
         Value::Array(items) => Value::Array(
-            items
-                .into_iter()
-                .take(MAX_ITEMS)
-                .map(|item| bounded_json(item, key, depth - 1))
-                .collect(),
+            items.into_iter().take(MAX_ITEMS).map(|item| bounded_json(item, key, depth - 1)).collect(),
         ),
         Value::Object(fields) => Value::Object(bounded_object(fields, depth - 1)),
         scalar => scalar,
@@ -198,10 +177,7 @@ mod tests {
         let json = serde_json::to_value(&kept[0]).expect("is accepted");
         assert!(!json.to_string().contains("s3cret"));
         assert_eq!(json["location"], "a.ts:1:2");
-        assert_eq!(
-            json["element"]["attributes"],
-            json!({"href": "/x", "data-testid": "buy"})
-        );
+        assert_eq!(json["element"]["attributes"], json!({"href": "/x", "data-testid": "buy"}));
         assert_eq!(json["element"]["textContent"], "y".repeat(80));
         assert_eq!(json["alternatives"].as_array().map(Vec::len), Some(1));
         assert_eq!(json["alternatives"][0]["score"], 100);

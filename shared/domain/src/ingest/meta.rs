@@ -30,10 +30,7 @@ pub struct TestMeta {
 /// Priority of a test case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(
-    missing_docs,
-    reason = "the variants are the whole vocabulary, most important first"
-)]
+#[expect(missing_docs, reason = "the variants are the whole vocabulary, most important first")]
 pub enum Priority {
     Critical,
     High,
@@ -60,9 +57,7 @@ impl Priority {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let word = text.trim();
-        Self::ALL
-            .into_iter()
-            .find(|priority| word.eq_ignore_ascii_case(priority.as_str()))
+        Self::ALL.into_iter().find(|priority| word.eq_ignore_ascii_case(priority.as_str()))
     }
 }
 
@@ -93,9 +88,7 @@ impl TestMeta {
                 .as_deref()
         };
         let name = |sent: Option<String>, key| {
-            sent.as_deref()
-                .and_then(short_name)
-                .or_else(|| annotated(key).and_then(short_name))
+            sent.as_deref().and_then(short_name).or_else(|| annotated(key).and_then(short_name))
         };
         Self {
             owner: name(sent.owner, "owner"),
@@ -105,11 +98,7 @@ impl TestMeta {
                 .as_deref()
                 .and_then(Priority::parse)
                 .or_else(|| annotated("priority").and_then(Priority::parse)),
-            link: sent
-                .link
-                .as_deref()
-                .and_then(link)
-                .or_else(|| annotated("link").and_then(link)),
+            link: sent.link.as_deref().and_then(link).or_else(|| annotated("link").and_then(link)),
         }
     }
 }
@@ -119,9 +108,7 @@ fn is_about(annotation_type: &str, key: &str) -> bool {
     annotation_type
         .get(..ANNOTATION_PREFIX.len())
         .is_some_and(|prefix| prefix.eq_ignore_ascii_case(ANNOTATION_PREFIX))
-        && annotation_type[ANNOTATION_PREFIX.len()..]
-            .trim()
-            .eq_ignore_ascii_case(key)
+        && annotation_type[ANNOTATION_PREFIX.len()..].trim().eq_ignore_ascii_case(key)
 }
 
 fn short_name(text: &str) -> Option<String> {
@@ -138,11 +125,7 @@ fn link(text: &str) -> Option<String> {
 pub(super) fn tidy_tags(sent: Vec<String>) -> Vec<String> {
     let mut tags: Vec<String> = Vec::with_capacity(sent.len().min(MAX_TAGS));
     for tag in sent {
-        let tag = cut_str(
-            tag.trim().trim_start_matches('@').trim_start(),
-            MAX_TAG_CHARS,
-        )
-        .trim_end();
+        let tag = cut_str(tag.trim().trim_start_matches('@').trim_start(), MAX_TAG_CHARS).trim_end();
         if !tag.is_empty() && tags.len() < MAX_TAGS && !tags.iter().any(|known| known == tag) {
             tags.push(tag.to_owned());
         }
@@ -200,10 +183,7 @@ impl TryFrom<&str> for SuiteMode {
 
 impl SuiteConfig {
     pub(super) fn bounded(self) -> Self {
-        Self {
-            annotations: bounded_annotations(self.annotations),
-            ..self
-        }
+        Self { annotations: bounded_annotations(self.annotations), ..self }
     }
 }
 
@@ -224,38 +204,20 @@ mod tests {
     use super::*;
 
     fn annotation(kind: &str, description: &str) -> Annotation {
-        Annotation {
-            kind: kind.into(),
-            description: Some(description.into()),
-        }
+        Annotation { kind: kind.into(), description: Some(description.into()) }
     }
 
     #[test]
     fn tags_are_trimmed_unique_and_bounded() {
-        let sent = vec![
-            " @smoke ".into(),
-            "smoke".into(),
-            "@@slow".into(),
-            "@".into(),
-            "x".repeat(61),
-        ];
-        assert_eq!(
-            tidy_tags(sent),
-            ["smoke".to_owned(), "slow".into(), "x".repeat(60)]
-        );
-        assert_eq!(
-            tidy_tags((0..21).map(|n| n.to_string()).collect()).len(),
-            20
-        );
+        let sent = vec![" @smoke ".into(), "smoke".into(), "@@slow".into(), "@".into(), "x".repeat(61)];
+        assert_eq!(tidy_tags(sent), ["smoke".to_owned(), "slow".into(), "x".repeat(60)]);
+        assert_eq!(tidy_tags((0..21).map(|n| n.to_string()).collect()).len(), 20);
     }
 
     #[test]
     fn annotations_complete_what_was_not_sent() {
-        let sent = MetaInput {
-            owner: Some("web".into()),
-            priority: Some("urgent".into()),
-            ..MetaInput::default()
-        };
+        let sent =
+            MetaInput { owner: Some("web".into()), priority: Some("urgent".into()), ..MetaInput::default() };
         let annotations = [
             annotation("callboard:owner", "other"),
             annotation("Callboard:Priority", "low"),
@@ -282,10 +244,7 @@ mod tests {
         };
         let meta = TestMeta::new(sent, &[]);
         assert_eq!(meta.owner, None);
-        assert_eq!(
-            meta.feature.map(|feature| feature.chars().count()),
-            Some(120)
-        );
+        assert_eq!(meta.feature.map(|feature| feature.chars().count()), Some(120));
         assert_eq!(meta.priority, Some(Priority::Critical));
         assert_eq!(meta.link.as_deref(), Some("https://tracker.test/7"));
     }

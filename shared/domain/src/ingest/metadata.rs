@@ -57,11 +57,7 @@ pub(super) fn bounded_metadata(mut metadata: Map<String, Value>) -> Map<String, 
 
 /// Only addresses have credentials in front of an `@`; sentences keep theirs.
 fn without_credentials(text: String) -> String {
-    if text.chars().any(char::is_whitespace) {
-        text
-    } else {
-        strip_user_info(text)
-    }
+    if text.chars().any(char::is_whitespace) { text } else { strip_user_info(text) }
 }
 
 fn drop_until_it_fits(metadata: &mut Map<String, Value>) {
@@ -71,21 +67,14 @@ fn drop_until_it_fits(metadata: &mut Map<String, Value>) {
         .iter()
         .map(|(key, value)| {
             let name = key.as_str();
-            (
-                ESSENTIAL.contains(&name),
-                KNOWN.contains(&name),
-                size(key, value),
-                key.clone(),
-            )
+            (ESSENTIAL.contains(&name), KNOWN.contains(&name), size(key, value), key.clone())
         })
         .collect();
     let mut total = 2 + sizes.iter().map(|entry| entry.2).sum::<usize>();
     if total <= MAX_METADATA_BYTES {
         return;
     }
-    sizes.sort_by(|one, other| {
-        (one.0, one.1, other.2, &one.3).cmp(&(other.0, other.1, one.2, &other.3))
-    });
+    sizes.sort_by(|one, other| (one.0, one.1, other.2, &one.3).cmp(&(other.0, other.1, one.2, &other.3)));
     let mut dropped = Vec::new();
     let mut total_dropped_names = serialised_len(DROPPED) + 4;
     for (_, _, size, key) in sizes {
@@ -149,12 +138,10 @@ impl Origin {
     pub fn resolve(fields: &Map<String, Value>, metadata: &Map<String, Value>) -> Self {
         let field = |name: &str| text(fields.get(name));
         let meta = |name: &str| text(metadata.get(name));
-        let inside = |section: &str, name: &str| {
-            text(metadata.get(section).and_then(|section| section.get(name)))
-        };
-        let first = |candidates: &[Option<String>]| {
-            candidates.iter().flatten().next().map(|text| short(text))
-        };
+        let inside =
+            |section: &str, name: &str| text(metadata.get(section).and_then(|section| section.get(name)));
+        let first =
+            |candidates: &[Option<String>]| candidates.iter().flatten().next().map(|text| short(text));
         Self {
             branch: [
                 field("branch"),
@@ -202,9 +189,7 @@ fn short(text: &str) -> String {
 /// Text that says something; change requests come as numbers, too.
 fn text(value: Option<&Value>) -> Option<String> {
     match value? {
-        Value::String(text) => Some(text.trim())
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned),
+        Value::String(text) => Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }
@@ -212,16 +197,14 @@ fn text(value: Option<&Value>) -> Option<String> {
 
 /// The branch a ref names; nothing for `HEAD`, which names none.
 fn branch_name(name: &str) -> Option<String> {
-    let branch = if let Some(branch) = name
-        .strip_prefix("refs/heads/")
-        .or_else(|| name.strip_prefix("refs/tags/"))
-    {
-        branch.to_owned()
-    } else if let Some(pull) = name.strip_prefix("refs/pull/") {
-        format!("pull/{}", pull.split('/').next().unwrap_or_default())
-    } else {
-        name.to_owned()
-    };
+    let branch =
+        if let Some(branch) = name.strip_prefix("refs/heads/").or_else(|| name.strip_prefix("refs/tags/")) {
+            branch.to_owned()
+        } else if let Some(pull) = name.strip_prefix("refs/pull/") {
+            format!("pull/{}", pull.split('/').next().unwrap_or_default())
+        } else {
+            name.to_owned()
+        };
     (!branch.is_empty() && branch != "HEAD").then(|| short(&branch))
 }
 
@@ -246,10 +229,7 @@ mod tests {
     fn the_first_branch_that_is_one_counts() {
         let everything = json!({"scm": {"branch": "b"}, "branch": "c", "gitBranch": "d",
             "ci": {"branch": "e", "headRef": "f", "ref": "refs/heads/g"}});
-        assert_eq!(
-            branch(json!({"branch": "a"}), everything.clone()).as_deref(),
-            Some("a")
-        );
+        assert_eq!(branch(json!({"branch": "a"}), everything.clone()).as_deref(), Some("a"));
         let mut left = object(everything);
         for (remove, expected) in [("scm", "c"), ("branch", "d"), ("gitBranch", "e")] {
             left.remove(remove);
@@ -259,38 +239,19 @@ mod tests {
             );
         }
         for (metadata, expected) in [
-            (
-                json!({"scm": {"branch": "HEAD"}, "ci": {"ref": "refs/heads/main"}}),
-                Some("main"),
-            ),
+            (json!({"scm": {"branch": "HEAD"}, "ci": {"ref": "refs/heads/main"}}), Some("main")),
             (
                 json!({"ci": {"branch": "HEAD", "headRef": "topic", "ref": "refs/pull/7/merge"}}),
                 Some("topic"),
             ),
-            (
-                json!({"ci": {"headRef": "", "ref": "refs/pull/7/merge"}}),
-                Some("pull/7"),
-            ),
+            (json!({"ci": {"headRef": "", "ref": "refs/pull/7/merge"}}), Some("pull/7")),
             (json!({"ci": {"ref": "refs/tags/v1.2"}}), Some("v1.2")),
-            (
-                json!({"ci": {"ref": "refs/heads/feature/x"}}),
-                Some("feature/x"),
-            ),
+            (json!({"ci": {"ref": "refs/heads/feature/x"}}), Some("feature/x")),
             (json!({"scm": {"branch": "refs/heads/main"}}), Some("main")),
-            (
-                json!({"scm": {"branch": 5, "x": 1}, "ci": {"ref": "HEAD"}}),
-                Some("5"),
-            ),
-            (
-                json!({"scm": "text", "ci": {"ref": "refs/heads/HEAD"}}),
-                None,
-            ),
+            (json!({"scm": {"branch": 5, "x": 1}, "ci": {"ref": "HEAD"}}), Some("5")),
+            (json!({"scm": "text", "ci": {"ref": "refs/heads/HEAD"}}), None),
         ] {
-            assert_eq!(
-                branch(json!({}), metadata.clone()).as_deref(),
-                expected,
-                "{metadata}"
-            );
+            assert_eq!(branch(json!({}), metadata.clone()).as_deref(), expected, "{metadata}");
         }
     }
 
@@ -324,19 +285,12 @@ mod tests {
 
         let above = json!({"scm": {"branch": "main"}, "customData": filler(100_000), "mine": filler(60_000), "other": filler(120_000)});
         let kept = bounded_metadata(object(above));
-        assert_eq!(
-            kept.keys().collect::<Vec<_>>(),
-            ["_dropped", "customData", "mine", "scm"]
-        );
+        assert_eq!(kept.keys().collect::<Vec<_>>(), ["_dropped", "customData", "mine", "scm"]);
         assert_eq!(kept["_dropped"], json!(["other"]));
 
-        let hopeless =
-            json!({"scm": {"x": filler(300_000)}, "a": filler(300_000), "tags": filler(300_000)});
+        let hopeless = json!({"scm": {"x": filler(300_000)}, "a": filler(300_000), "tags": filler(300_000)});
         let kept = bounded_metadata(object(hopeless));
-        assert_eq!(
-            Value::Object(kept),
-            json!({"_dropped": ["a", "tags", "scm"]})
-        );
+        assert_eq!(Value::Object(kept), json!({"_dropped": ["a", "tags", "scm"]}));
     }
 
     #[test]

@@ -27,9 +27,7 @@ mod warnings;
 pub use body::{BodyError, MAX_TEST_CASES, SubmitBody, TestCases, parse_object, parse_test_cases};
 pub use caps::{CapSetting, Caps};
 pub use field_error::FieldError;
-pub use identity::{
-    IdentityHash, SUITE_SEPARATOR, identity_hash, join_suite_path, tell_apart_by_line,
-};
+pub use identity::{IdentityHash, SUITE_SEPARATOR, identity_hash, join_suite_path, tell_apart_by_line};
 pub use location::{Location, UNKNOWN_PATH, normalise_path};
 pub use locators::{AlternativeLocator, LocatorSnapshot, UsedLocator};
 pub use meta::{Priority, SuiteConfig, SuiteMode, TestMeta};

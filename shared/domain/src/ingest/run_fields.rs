@@ -104,24 +104,14 @@ impl RunFields {
     /// # Errors
     /// [`FieldError`] for missing required fields (all of them at once), an
     /// impossible start time, project name or shard.
-    pub fn parse(
-        body: &mut Map<String, Value>,
-        need: Need,
-    ) -> Result<(Self, Warnings), FieldError> {
-        let missing: Vec<&'static str> = need
-            .required()
-            .iter()
-            .copied()
-            .filter(|field| is_missing(body.get(*field)))
-            .collect();
+    pub fn parse(body: &mut Map<String, Value>, need: Need) -> Result<(Self, Warnings), FieldError> {
+        let missing: Vec<&'static str> =
+            need.required().iter().copied().filter(|field| is_missing(body.get(*field))).collect();
         if !missing.is_empty() {
             return Err(FieldError::Missing { fields: missing });
         }
         let mut warnings = Warnings::default();
-        let mut read = Reader {
-            body,
-            warnings: &mut warnings,
-        };
+        let mut read = Reader { body, warnings: &mut warnings };
         let requires = |field| need.required().contains(&field);
         let project_name = read.project_name(requires("projectName"))?;
         let status = read.status(requires("status"))?;
@@ -160,9 +150,8 @@ impl RunFields {
                 .unwrap_or_default(),
             has_pending_uploads: read.body.get("hasPendingUploads") == Some(&Value::Bool(true)),
             planned_tests,
-            client_run_id: read.key("clientRunId", 8..=64, |byte| {
-                byte.is_ascii_alphanumeric() || byte == b'-'
-            }),
+            client_run_id: read
+                .key("clientRunId", 8..=64, |byte| byte.is_ascii_alphanumeric() || byte == b'-'),
             origin,
         };
         Ok((fields, warnings))
@@ -178,20 +167,11 @@ impl RunFields {
 pub fn project_name(name: &str) -> Result<String, FieldError> {
     let trimmed = name.trim();
     if trimmed.is_empty() {
-        return Err(FieldError::Missing {
-            fields: vec!["projectName"],
-        });
+        return Err(FieldError::Missing { fields: vec!["projectName"] });
     }
-    let is_possible = trimmed.chars().take(MAX_PROJECT_NAME_CHARS + 1).count()
-        <= MAX_PROJECT_NAME_CHARS
-        && !trimmed
-            .chars()
-            .any(|character| character.is_control() || character == '\u{fffd}');
-    if is_possible {
-        Ok(trimmed.to_owned())
-    } else {
-        Err(FieldError::project_name(trimmed))
-    }
+    let is_possible = trimmed.chars().take(MAX_PROJECT_NAME_CHARS + 1).count() <= MAX_PROJECT_NAME_CHARS
+        && !trimmed.chars().any(|character| character.is_control() || character == '\u{fffd}');
+    if is_possible { Ok(trimmed.to_owned()) } else { Err(FieldError::project_name(trimmed)) }
 }
 
 #[derive(Deserialize)]

@@ -55,10 +55,8 @@ impl ClaimedTotals {
             flaky_tests: self.flaky_tests.unwrap_or(0),
             ..Totals::default()
         };
-        let parts = totals.passed_tests
-            + totals.failed_tests
-            + totals.skipped_tests
-            + totals.did_not_run_tests;
+        let parts =
+            totals.passed_tests + totals.failed_tests + totals.skipped_tests + totals.did_not_run_tests;
         totals.total_tests = self.total_tests.unwrap_or(parts);
         totals
     }
@@ -69,58 +67,34 @@ impl ClaimedTotals {
 #[serde(rename_all = "camelCase", default)]
 pub struct FilterDetails {
     /// Pattern tests had to match.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub grep: Option<String>,
     /// Pattern tests must not match.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub grep_invert: Option<String>,
     /// Files named on the command line, ≤ 200.
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "lenient::list_or_empty"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "lenient::list_or_empty")]
     pub files: Vec<String>,
     /// Browser projects selected, ≤ 200.
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "lenient::list_or_empty"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "lenient::list_or_empty")]
     pub projects: Vec<String>,
     /// Only the tests that failed last.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_flag"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_flag")]
     pub last_failed: Option<bool>,
     /// Only changed files; `true`, or the ref they changed against.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional_json_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_json_text")]
     pub only_changed: Option<String>,
 }
 
 impl FilterDetails {
     pub(super) fn bounded(mut self) -> Option<Self> {
         let short = |text: String| cut(text, MAX_FILTER_CHARS);
-        for text in [
-            &mut self.grep,
-            &mut self.grep_invert,
-            &mut self.only_changed,
-        ] {
+        for text in [&mut self.grep, &mut self.grep_invert, &mut self.only_changed] {
             *text = text.take().filter(|text| !text.is_empty()).map(short);
         }
         for items in [&mut self.files, &mut self.projects] {
             items.truncate(MAX_FILTER_ITEMS);
-            items
-                .iter_mut()
-                .for_each(|item| *item = short(std::mem::take(item)));
+            items.iter_mut().for_each(|item| *item = short(std::mem::take(item)));
         }
         (self != Self::default()).then_some(self)
     }

@@ -20,10 +20,7 @@ const MAX_WORD: usize = 16;
 fn with_folded<T>(word: &str, look_up: impl FnOnce(&str) -> Option<T>) -> Option<T> {
     let mut folded = [0_u8; MAX_WORD];
     let mut length = 0;
-    for byte in word
-        .bytes()
-        .filter(|byte| !matches!(byte, b'-' | b'_') && !byte.is_ascii_whitespace())
-    {
+    for byte in word.bytes().filter(|byte| !matches!(byte, b'-' | b'_') && !byte.is_ascii_whitespace()) {
         *folded.get_mut(length)? = byte.to_ascii_lowercase();
         length += 1;
     }
@@ -32,8 +29,7 @@ fn with_folded<T>(word: &str, look_up: impl FnOnce(&str) -> Option<T>) -> Option
 
 /// Whether there is no word at all.
 pub(crate) fn is_blank(word: &str) -> bool {
-    word.chars()
-        .all(|character| matches!(character, '-' | '_') || character.is_whitespace())
+    word.chars().all(|character| matches!(character, '-' | '_') || character.is_whitespace())
 }
 
 /// Reads the result of an attempt; `None` for a word that is none of ours.
@@ -75,47 +71,20 @@ mod tests {
     #[test]
     fn every_spelling_of_a_result_is_understood() {
         for (status, words) in [
-            (
-                TestStatus::Passed,
-                "passed pass ok success expected flaky Passed PASS",
-            ),
-            (
-                TestStatus::Failed,
-                "failed fail failure error broken unexpected",
-            ),
+            (TestStatus::Passed, "passed pass ok success expected flaky Passed PASS"),
+            (TestStatus::Failed, "failed fail failure error broken unexpected"),
             (TestStatus::TimedOut, "timedOut timeout timed-out TIMED_OUT"),
-            (
-                TestStatus::Interrupted,
-                "interrupted cancelled canceled aborted",
-            ),
-            (
-                TestStatus::Skipped,
-                "skipped skip pending disabled ignored todo",
-            ),
-            (
-                TestStatus::DidNotRun,
-                "didnotrun notrun blocked did-not-run not_run",
-            ),
+            (TestStatus::Interrupted, "interrupted cancelled canceled aborted"),
+            (TestStatus::Skipped, "skipped skip pending disabled ignored todo"),
+            (TestStatus::DidNotRun, "didnotrun notrun blocked did-not-run not_run"),
         ] {
             for word in words.split(' ') {
-                let expected = ClaimedResult {
-                    status,
-                    flaky: word == "flaky",
-                };
+                let expected = ClaimedResult { status, flaky: word == "flaky" };
                 assert_eq!(test_result(word), Some(expected), "{word}");
             }
         }
-        assert_eq!(
-            test_result(" did not run ").map(|result| result.status),
-            Some(TestStatus::DidNotRun)
-        );
-        for word in [
-            "",
-            "purple",
-            "passed!",
-            "passedpassedpassedpassed",
-            "Ünbekannt",
-        ] {
+        assert_eq!(test_result(" did not run ").map(|result| result.status), Some(TestStatus::DidNotRun));
+        for word in ["", "purple", "passed!", "passedpassedpassedpassed", "Ünbekannt"] {
             assert_eq!(test_result(word), None, "{word}");
         }
     }

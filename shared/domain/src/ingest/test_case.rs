@@ -131,21 +131,14 @@ impl TestCaseEntry {
         caps: &Caps,
         warnings: &mut Warnings,
     ) -> Result<Self, Warning> {
-        let skipped = |code, message: &str| Warning {
-            code,
-            message: message.to_owned(),
-            index: Some(index),
-        };
+        let skipped = |code, message: &str| Warning { code, message: message.to_owned(), index: Some(index) };
         let mut read = Reader { index, warnings };
         let title = read
             .text("title", input.title)
             .or_else(|| read.text("name", input.name))
             .filter(|title| !title.trim().is_empty())
             .ok_or_else(|| {
-                skipped(
-                    "missing_title",
-                    "A test case without a title was skipped; send title as text.",
-                )
+                skipped("missing_title", "A test case without a title was skipped; send title as text.")
             })?;
 
         let error = match input.error {
@@ -153,14 +146,9 @@ impl TestCaseEntry {
             given => read.text_of("error", given),
         }
         .filter(|error| !error.trim().is_empty());
-        let annotations = read
-            .value("testAnnotations", input.test_annotations)
-            .unwrap_or_default();
+        let annotations = read.value("testAnnotations", input.test_annotations).unwrap_or_default();
         let claim = read.claim(&input.status, error.is_some()).ok_or_else(|| {
-            skipped(
-                "missing_status",
-                "A test case without status and without error was skipped.",
-            )
+            skipped("missing_status", "A test case without status and without error was skipped.")
         })?;
         let expects_failure = expects_failure(&input.expected_status, &annotations);
         let status = turned_around(claim.status, expects_failure);
@@ -172,11 +160,7 @@ impl TestCaseEntry {
         };
 
         let Location { path, line, column } = read.location(
-            [
-                ("location", input.location),
-                ("file", input.file),
-                ("filePath", input.file_path),
-            ],
+            [("location", input.location), ("file", input.file), ("filePath", input.file_path)],
             &input.line,
             &input.column,
         );
@@ -185,49 +169,31 @@ impl TestCaseEntry {
         let (suite_path, suite_config) = suites(suite_titles, suite_config);
         let browser = match input.browser {
             Given::Value(browser) => Some(browser),
-            given => read
-                .text_of("browser", given)
-                .filter(|name| !name.is_empty())
-                .map(Browser::named),
+            given => read.text_of("browser", given).filter(|name| !name.is_empty()).map(Browser::named),
         };
         let browser_project = browser
             .as_ref()
             .and_then(|browser| browser.project_name.clone())
             .or_else(|| read.text("browserProject", input.browser_project))
             .map_or_else(String::new, |name| cut(name, MAX_BROWSER_CHARS));
-        let browser_name = browser
-            .as_ref()
-            .and_then(|browser| tidy(browser.browser_name.clone()?, MAX_BROWSER_CHARS));
+        let browser_name =
+            browser.as_ref().and_then(|browser| tidy(browser.browser_name.clone()?, MAX_BROWSER_CHARS));
         let web_vitals = read.value("webVitals", input.web_vitals);
-        let vitals = web_vitals
-            .as_ref()
-            .map(VitalsSummary::of)
-            .unwrap_or_default();
-        let meta = TestMeta::new(
-            read.value("testMeta", input.test_meta).unwrap_or_default(),
-            &annotations,
-        );
+        let vitals = web_vitals.as_ref().map(VitalsSummary::of).unwrap_or_default();
+        let meta = TestMeta::new(read.value("testMeta", input.test_meta).unwrap_or_default(), &annotations);
         let said_error = error.clone().filter(|_| !expected_failure);
 
         let evidence = Evidence {
             error,
             steps: read.value("steps", input.steps).unwrap_or_default(),
-            step_events: read
-                .value("stepEvents", input.step_events)
-                .unwrap_or_default(),
-            network_requests: read
-                .value("networkRequests", input.network_requests)
-                .unwrap_or_default(),
+            step_events: read.value("stepEvents", input.step_events).unwrap_or_default(),
+            network_requests: read.value("networkRequests", input.network_requests).unwrap_or_default(),
             web_vitals,
             page_state: read.value("pageState", input.page_state),
-            console_logs: read
-                .value("consoleLogs", input.console_logs)
-                .unwrap_or_default(),
+            console_logs: read.value("consoleLogs", input.console_logs).unwrap_or_default(),
             aria_snapshot: read.text("ariaSnapshot", input.aria_snapshot),
             test_source: read.text("testSource", input.test_source),
-            test_source_frames: read
-                .value("testSourceFrames", input.test_source_frames)
-                .unwrap_or_default(),
+            test_source_frames: read.value("testSourceFrames", input.test_source_frames).unwrap_or_default(),
             browser,
             ai_usage: read.value("aiUsage", input.ai_usage),
             stdout: read.text("stdout", input.stdout),
@@ -236,13 +202,11 @@ impl TestCaseEntry {
         }
         .bounded(caps);
 
-        let retry = match read
-            .number("retries", &input.retries)
-            .or_else(|| read.number("retry", &input.retry))
-        {
-            Some(number) => small(number, 0, MAX_RETRY),
-            None => 0,
-        };
+        let retry =
+            match read.number("retries", &input.retries).or_else(|| read.number("retry", &input.retry)) {
+                Some(number) => small(number, 0, MAX_RETRY),
+                None => 0,
+            };
         let mut entry = Self {
             index,
             identity: IdentityHash::default(),
@@ -255,9 +219,7 @@ impl TestCaseEntry {
             flaky_claimed: claim.flaky,
             expected_failure,
             raw_status: claim.raw,
-            duration_ms: read
-                .number("duration", &input.duration)
-                .map_or(0, as_duration),
+            duration_ms: read.number("duration", &input.duration).map_or(0, as_duration),
             timeout_ms: read.number("timeout", &input.timeout).map(as_duration),
             error_summary: said_error
                 .as_deref()
@@ -269,10 +231,7 @@ impl TestCaseEntry {
             repeat_each_index: read
                 .number("repeatEachIndex", &input.repeat_each_index)
                 .map(|number| small(number, 0, MAX_REPETITION)),
-            history: history(
-                read.value("attempts", input.attempts).unwrap_or_default(),
-                expects_failure,
-            ),
+            history: history(read.value("attempts", input.attempts).unwrap_or_default(), expects_failure),
             worker_index: read.worker("workerIndex", &input.worker_index),
             parallel_index: read.worker("parallelIndex", &input.parallel_index),
             shard_index: read
@@ -298,14 +257,10 @@ impl TestCaseEntry {
             slowest_step_ms: read
                 .number("slowestStepDuration", &input.slowest_step_duration)
                 .map(as_duration),
-            wasted_ms: read
-                .number("wastedTimeMs", &input.wasted_time_ms)
-                .map(as_duration),
+            wasted_ms: read.number("wastedTimeMs", &input.wasted_time_ms).map(as_duration),
             vitals,
             counts: EvidenceCounts::of(&evidence, caps),
-            locator_snapshots: read
-                .value("locatorSnapshots", input.locator_snapshots)
-                .map(bounded_snapshots),
+            locator_snapshots: read.value("locatorSnapshots", input.locator_snapshots).map(bounded_snapshots),
             evidence: (!evidence.is_empty()).then(|| Box::new(evidence)),
             full_names: None,
         };
@@ -317,9 +272,7 @@ impl TestCaseEntry {
     /// Annotations of this attempt, suggestions for locators included.
     #[must_use]
     pub fn annotations(&self) -> &[Annotation] {
-        self.evidence
-            .as_ref()
-            .map_or(&[], |evidence| &evidence.annotations)
+        self.evidence.as_ref().map_or(&[], |evidence| &evidence.annotations)
     }
 
     /// Moves the test to another describe path; its identity follows.

@@ -8,8 +8,8 @@ use super::lenient::{self, Element, Given, Maybe, Scalar, element_is_object};
 use super::locators::LocatorSnapshot;
 use super::meta::{MetaInput, SuiteConfig};
 use crate::evidence::{
-    AiUsage, Annotation, Browser, ConsoleEntry, NetworkRequest, PageState, SourceFrame, Step,
-    StepEvent, WebVitals,
+    AiUsage, Annotation, Browser, ConsoleEntry, NetworkRequest, PageState, SourceFrame, Step, StepEvent,
+    WebVitals,
 };
 
 /// The object before it is judged. Borrows text from the body it was read of.
@@ -155,9 +155,7 @@ pub(super) struct SuiteTitle(pub(super) Option<String>);
 impl<'de> Element<'de> for SuiteTitle {
     type Read = Scalar<'de>;
     fn accept(read: Scalar<'de>) -> Option<Self> {
-        Some(Self(
-            read.into_text().filter(|title| !title.trim().is_empty()),
-        ))
+        Some(Self(read.into_text().filter(|title| !title.trim().is_empty())))
     }
 }
 

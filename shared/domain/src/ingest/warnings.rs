@@ -27,18 +27,9 @@ pub struct Warnings(Vec<Warning>);
 
 impl Warnings {
     /// Keeps the warning while there is room. The sentence is only made then.
-    pub fn add(
-        &mut self,
-        code: &'static str,
-        index: Option<usize>,
-        message: impl FnOnce() -> String,
-    ) {
+    pub fn add(&mut self, code: &'static str, index: Option<usize>, message: impl FnOnce() -> String) {
         if self.0.len() < MAX_WARNINGS {
-            self.0.push(Warning {
-                code,
-                message: message(),
-                index,
-            });
+            self.0.push(Warning { code, message: message(), index });
         }
     }
 
@@ -71,15 +62,7 @@ impl Warnings {
 pub(crate) fn quoted(text: &str) -> String {
     let short = cut_str(text, SHOWN_CHARS);
     let ellipsis = if short.len() < text.len() { "…" } else { "" };
-    let one_line: String = short
-        .chars()
-        .map(|character| {
-            if character.is_control() {
-                ' '
-            } else {
-                character
-            }
-        })
-        .collect();
+    let one_line: String =
+        short.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
     format!("\"{one_line}{ellipsis}\"")
 }

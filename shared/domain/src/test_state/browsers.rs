@@ -52,10 +52,7 @@ impl Browsers {
     /// outcomes was taken back, so that a third would have to be found.
     pub(super) fn note(&mut self, browser: i64, key: Key, outcome: Outcome) -> bool {
         let seen = Seen { key, outcome };
-        let series = self.series.entry(browser).or_insert_with(|| Series {
-            last: seen,
-            decided: Vec::new(),
-        });
+        let series = self.series.entry(browser).or_insert_with(|| Series { last: seen, decided: Vec::new() });
         let is_complete = series.note(seen);
         if self.series.len() > MAX_BROWSERS {
             self.series.pop_last();
@@ -81,17 +78,13 @@ impl Browsers {
     /// The last outcomes that belong to a run.
     pub(super) fn outcomes_in(&self, run: RunId) -> impl Iterator<Item = Outcome> + '_ {
         let last = self.series.values().map(|series| series.last);
-        last.filter(move |seen| seen.key.1.run() == run)
-            .map(|seen| seen.outcome)
+        last.filter(move |seen| seen.key.1.run() == run).map(|seen| seen.outcome)
     }
 
     /// The newest decided outcome before a run.
     pub(super) fn decided_before(&self, browser: i64, run: (Timestamp, RunId)) -> Option<Outcome> {
         let decided = &self.series.get(&browser)?.decided;
-        decided
-            .iter()
-            .find(|seen| (seen.key.0, seen.key.1.run()) < run)
-            .map(|seen| seen.outcome)
+        decided.iter().find(|seen| (seen.key.0, seen.key.1.run()) < run).map(|seen| seen.outcome)
     }
 }
 

@@ -61,9 +61,7 @@ impl TestCategory {
     /// Reads a stored code.
     #[must_use]
     pub fn from_code(code: i64) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|category| category.code() == code)
+        Self::ALL.into_iter().find(|category| category.code() == code)
     }
 
     /// The spelling used in filters and answers.
@@ -83,9 +81,7 @@ impl TestCategory {
     /// Reads a filter value.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|category| category.as_str() == text)
+        Self::ALL.into_iter().find(|category| category.as_str() == text)
     }
 }
 

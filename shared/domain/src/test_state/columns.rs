@@ -112,10 +112,7 @@ impl TestState {
     /// # Errors
     /// When a packed column is damaged: rebuild the state from executions.
     pub fn from_columns(columns: &StateColumns) -> Result<Self, UnreadableState> {
-        let last = (
-            Timestamp(columns.last_order_at),
-            ExecutionId(columns.last_execution_id),
-        );
+        let last = (Timestamp(columns.last_order_at), ExecutionId(columns.last_execution_id));
         let outcomes = unpack_recent(&columns.recent, &columns.recent_ms)?;
         let (keys, browsers) =
             unpack_browsers(&columns.by_browser, last).ok_or(UnreadableState("by_browser"))?;
@@ -151,21 +148,12 @@ fn pack_durations(recent: &Recent) -> Vec<u8> {
     let mut durations: Vec<i64> = newest_first.take(MAX_RECENT_MS).collect();
     durations.reverse();
     let mut bytes = Vec::with_capacity(durations.len() * 2);
-    durations
-        .into_iter()
-        .for_each(|duration| write(&mut bytes, duration.unsigned_abs()));
+    durations.into_iter().for_each(|duration| write(&mut bytes, duration.unsigned_abs()));
     bytes
 }
 
-fn unpack_recent(
-    recent: &[u8],
-    mut recent_ms: &[u8],
-) -> Result<Vec<RecentOutcome>, UnreadableState> {
-    let outcomes: Option<Vec<_>> = recent
-        .iter()
-        .copied()
-        .map(RecentOutcome::from_byte)
-        .collect();
+fn unpack_recent(recent: &[u8], mut recent_ms: &[u8]) -> Result<Vec<RecentOutcome>, UnreadableState> {
+    let outcomes: Option<Vec<_>> = recent.iter().copied().map(RecentOutcome::from_byte).collect();
     let mut outcomes = outcomes.ok_or(UnreadableState("recent"))?;
     let damaged = UnreadableState("recent_ms");
     let mut durations = Vec::new();
@@ -225,27 +213,16 @@ fn unpack_browsers(mut bytes: &[u8], last: Key) -> Option<(Vec<Key>, Browsers)> 
         for _ in 0..=decided {
             newer = read_key(bytes, newer)?;
             let outcome = Outcome::from_code(i64::try_from(read(bytes)?).ok()?)?;
-            seen.push(Seen {
-                key: newer,
-                outcome,
-            });
+            seen.push(Seen { key: newer, outcome });
         }
         let decided = seen.split_off(1);
-        all.insert(
-            browser,
-            Series {
-                last: seen.pop()?,
-                decided,
-            },
-        );
+        all.insert(browser, Series { last: seen.pop()?, decided });
     }
     bytes.is_empty().then(|| (keys, Browsers::from_series(all)))
 }
 
 fn read_count(bytes: &mut &[u8], most: usize) -> Option<usize> {
-    usize::try_from(read(bytes)?)
-        .ok()
-        .filter(|&count| count <= most)
+    usize::try_from(read(bytes)?).ok().filter(|&count| count <= most)
 }
 
 /// Distances wrap, so that no stored number can make reading fail loudly.

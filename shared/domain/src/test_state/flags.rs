@@ -50,11 +50,7 @@ impl ExecutionFlags {
     /// With the bits of `other` when `condition` holds, else without them.
     #[must_use]
     pub const fn set(self, other: Self, condition: bool) -> Self {
-        Self(if condition {
-            self.0 | other.0
-        } else {
-            self.0 & !other.0
-        })
+        Self(if condition { self.0 | other.0 } else { self.0 & !other.0 })
     }
 
     /// With the comparison bits of `comparison` instead of its own.
@@ -72,16 +68,7 @@ pub fn flags_for(previous_decided: Option<Outcome>, now: Outcome) -> ExecutionFl
         return ExecutionFlags::default();
     };
     ExecutionFlags::BASELINE_KNOWN
-        .set(
-            ExecutionFlags::NEW_REGRESSION,
-            is_passed(previous) && is_failing(now),
-        )
-        .set(
-            ExecutionFlags::NEW_FLAKY,
-            previous == Outcome::Passed && now == Outcome::Flaky,
-        )
-        .set(
-            ExecutionFlags::FIXED,
-            is_failing(previous) && is_passed(now),
-        )
+        .set(ExecutionFlags::NEW_REGRESSION, is_passed(previous) && is_failing(now))
+        .set(ExecutionFlags::NEW_FLAKY, previous == Outcome::Passed && now == Outcome::Flaky)
+        .set(ExecutionFlags::FIXED, is_failing(previous) && is_passed(now))
 }

@@ -64,11 +64,7 @@ impl Observation {
             outcome: self.outcome,
             is_mass_failure: self.mass_failure,
             browser_slot: RecentOutcome::slot_of(self.browser),
-            duration_ms: Some(if self.duration_ms < 0 {
-                0
-            } else {
-                self.duration_ms
-            }),
+            duration_ms: Some(if self.duration_ms < 0 { 0 } else { self.duration_ms }),
         }
     }
 }
@@ -132,9 +128,7 @@ impl TestState {
         self.wasted_ms = self.wasted_ms.saturating_add(now.wasted_ms);
         self.first_seen_at = self.first_seen_at.min(now.order_at);
 
-        let placed = self
-            .recent
-            .place(now.key(), now.recent(), previous.is_none());
+        let placed = self.recent.place(now.key(), now.recent(), previous.is_none());
         if placed == Placed::Unknown && previous.is_none() {
             self.unplaced += 1;
         }
@@ -169,10 +163,7 @@ impl TestState {
         if is_failing(now.outcome) {
             self.last_failed_at = self.last_failed_at.max(Some(now.order_at));
         } else if was_failing && self.last_failed_at == Some(now.order_at) {
-            self.last_failed_at = self
-                .recent
-                .newest(|recent| is_failing(recent.outcome))
-                .map(|key| key.0);
+            self.last_failed_at = self.recent.newest(|recent| is_failing(recent.outcome)).map(|key| key.0);
             return self.last_failed_at.is_some() || self.counts.failed_tests == 0;
         }
         true
@@ -207,10 +198,7 @@ impl TestState {
                 self.last_failed_at = Some(key.0);
             }
         }
-        let rows = newest
-            .iter()
-            .map(|observation| (observation.key(), observation.recent()))
-            .collect();
+        let rows = newest.iter().map(|observation| (observation.key(), observation.recent())).collect();
         self.recent.rebuild(rows, self.unplaced);
         self.unplaced = 0;
     }
@@ -276,21 +264,14 @@ impl TestState {
     }
 
     /// The recent history, oldest first, at most [`MAX_RECENT`].
-    pub fn recent(
-        &self,
-    ) -> impl DoubleEndedIterator<Item = RecentOutcome> + ExactSizeIterator + '_ {
+    pub fn recent(&self) -> impl DoubleEndedIterator<Item = RecentOutcome> + ExactSizeIterator + '_ {
         self.recent.iter()
     }
 
     /// Flaky ones among the newest 30 executions.
     #[must_use]
     pub fn recent_flaky(&self) -> i64 {
-        let flaky = self
-            .recent
-            .iter()
-            .rev()
-            .take(RECENTLY)
-            .filter(|recent| recent.outcome == Outcome::Flaky);
+        let flaky = self.recent.iter().rev().take(RECENTLY).filter(|recent| recent.outcome == Outcome::Flaky);
         i64::try_from(flaky.count()).unwrap_or(i64::MAX)
     }
 
@@ -309,12 +290,8 @@ impl TestState {
     }
 
     fn streak(&self, belongs: impl Fn(Outcome) -> bool) -> i64 {
-        let decided = self
-            .recent
-            .iter()
-            .rev()
-            .map(|recent| recent.outcome)
-            .filter(|outcome| outcome.is_decided());
+        let decided =
+            self.recent.iter().rev().map(|recent| recent.outcome).filter(|outcome| outcome.is_decided());
         i64::try_from(decided.take_while(|&outcome| belongs(outcome)).count()).unwrap_or(i64::MAX)
     }
 
@@ -323,10 +300,7 @@ impl TestState {
     /// timeout and say nothing about how long the test takes.
     #[must_use]
     pub fn passed_durations(&self) -> Vec<i64> {
-        let passed = self
-            .recent
-            .iter()
-            .filter(|recent| is_passed(recent.outcome));
+        let passed = self.recent.iter().filter(|recent| is_passed(recent.outcome));
         passed.filter_map(|recent| recent.duration_ms).collect()
     }
 
@@ -334,9 +308,7 @@ impl TestState {
     #[must_use]
     pub fn avg_duration_ms(&self) -> Option<i64> {
         let durations = self.passed_durations();
-        let count = i128::try_from(durations.len())
-            .ok()
-            .filter(|&count| count > 0)?;
+        let count = i128::try_from(durations.len()).ok().filter(|&count| count > 0)?;
         let sum: i128 = durations.into_iter().map(i128::from).sum();
         i64::try_from((2 * sum + count) / (2 * count)).ok()
     }
@@ -360,8 +332,7 @@ impl TestState {
     /// no duration is known. Grows with the duration and rarely changes.
     #[must_use]
     pub fn speed_class(&self) -> i64 {
-        self.avg_duration_ms()
-            .map_or(0, |average| i64::from(bucket_of(average)) + 1)
+        self.avg_duration_ms().map_or(0, |average| i64::from(bucket_of(average)) + 1)
     }
 
     /// What a person would call the test now: the worst outcome any browser
@@ -370,10 +341,7 @@ impl TestState {
     pub fn category(&self) -> TestCategory {
         let run = self.last.1.run();
         let outcomes = self.browsers.outcomes_in(run).chain(self.last_outcome());
-        outcomes
-            .map(TestCategory::of)
-            .min()
-            .unwrap_or(TestCategory::NeverRun)
+        outcomes.map(TestCategory::of).min().unwrap_or(TestCategory::NeverRun)
     }
 
     /// The last decided outcome of a browser project in a run before the given

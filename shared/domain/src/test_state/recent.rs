@@ -44,11 +44,7 @@ impl RecentOutcome {
 
     /// Outcome in three bits, mass failure in one, slot in four.
     pub(super) const fn to_byte(self) -> u8 {
-        let mass_failure = if self.is_mass_failure {
-            MASS_FAILURE
-        } else {
-            0
-        };
+        let mass_failure = if self.is_mass_failure { MASS_FAILURE } else { 0 };
         self.outcome as u8 | mass_failure | self.browser_slot << 4
     }
 
@@ -83,15 +79,10 @@ impl Recent {
         let fits = outcomes.len() <= MAX_RECENT
             && keys.len() <= MAX_IDENTIFIED.min(outcomes.len())
             && keys.is_sorted_by(|one, next| one < next);
-        fits.then(|| Self {
-            outcomes: outcomes.into(),
-            keys: keys.into(),
-        })
+        fits.then(|| Self { outcomes: outcomes.into(), keys: keys.into() })
     }
 
-    pub(super) fn iter(
-        &self,
-    ) -> impl DoubleEndedIterator<Item = RecentOutcome> + ExactSizeIterator + '_ {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = RecentOutcome> + ExactSizeIterator + '_ {
         self.outcomes.iter().copied()
     }
 
@@ -123,10 +114,7 @@ impl Recent {
     /// The newest identified outcome of a kind.
     pub(super) fn newest(&self, is_wanted: impl Fn(&RecentOutcome) -> bool) -> Option<Key> {
         let identified = self.outcomes.iter().rev().zip(self.keys.iter().rev());
-        identified
-            .into_iter()
-            .find(|(outcome, _)| is_wanted(outcome))
-            .map(|(_, &key)| key)
+        identified.into_iter().find(|(outcome, _)| is_wanted(outcome)).map(|(_, &key)| key)
     }
 
     /// Starts over from the newest executions there are, sorted. `unplaced` of
@@ -145,10 +133,8 @@ impl Recent {
     }
 
     fn trim(&mut self) {
-        self.outcomes
-            .drain(..self.outcomes.len().saturating_sub(MAX_RECENT));
-        self.keys
-            .drain(..self.keys.len().saturating_sub(MAX_IDENTIFIED));
+        self.outcomes.drain(..self.outcomes.len().saturating_sub(MAX_RECENT));
+        self.keys.drain(..self.keys.len().saturating_sub(MAX_IDENTIFIED));
         let without_duration = self.outcomes.len().saturating_sub(MAX_RECENT_MS);
         for outcome in self.outcomes.iter_mut().take(without_duration) {
             outcome.duration_ms = None;

@@ -47,24 +47,18 @@ impl Rows {
     fn ingest(&mut self, stored: Option<StateColumns>, batch: &[Observation]) -> StateColumns {
         let mut changes: Vec<(Option<Observation>, Observation)> = Vec::new();
         for now in batch {
-            match changes
-                .iter_mut()
-                .find(|(_, other)| other.execution == now.execution)
-            {
+            match changes.iter_mut().find(|(_, other)| other.execution == now.execution) {
                 Some((_, other)) => *other = *now,
                 None => changes.push((self.0.get(&now.execution).copied(), *now)),
             }
         }
-        self.0
-            .extend(changes.iter().map(|(_, now)| (now.execution, *now)));
+        self.0.extend(changes.iter().map(|(_, now)| (now.execution, *now)));
         let mut state = stored.map(|columns| TestState::from_columns(&columns).unwrap());
         let mut needs_rebuild = false;
         for (previous, now) in &changes {
             match &mut state {
                 None => state = Some(TestState::first(now)),
-                Some(state) => {
-                    needs_rebuild |= state.apply(previous.as_ref(), now) == Applied::NeedsRebuild
-                }
+                Some(state) => needs_rebuild |= state.apply(previous.as_ref(), now) == Applied::NeedsRebuild,
             }
         }
         let mut state = state.unwrap();
@@ -94,21 +88,12 @@ fn numbers_of_the_catalogue_come_from_the_state_alone() {
         seen(6, 1, Outcome::Interrupted),
     ]);
     assert_eq!(state.counts().total_tests, 6);
-    assert_eq!(
-        (state.counts().passed_tests, state.counts().failed_tests),
-        (2, 2)
-    );
+    assert_eq!((state.counts().passed_tests, state.counts().failed_tests), (2, 2));
     assert_eq!((state.pass_rate(), state.recent_flaky()), (Some(0.5), 1));
-    assert_eq!(
-        (state.avg_duration_ms(), state.p95_duration_ms()),
-        (Some(150), Some(200))
-    );
+    assert_eq!((state.avg_duration_ms(), state.p95_duration_ms()), (Some(150), Some(200)));
     assert_eq!((state.failing_streak(), state.passing_streak()), (2, 0));
     assert_eq!(
-        (
-            state.last_passed().unwrap().0,
-            state.last_failed_at().unwrap()
-        ),
+        (state.last_passed().unwrap().0, state.last_failed_at().unwrap()),
         (Timestamp(2 * DAY_MS), Timestamp(5 * DAY_MS))
     );
     assert_eq!(
@@ -120,57 +105,28 @@ fn numbers_of_the_catalogue_come_from_the_state_alone() {
 #[test]
 fn a_test_is_as_bad_as_its_worst_browser_in_the_last_run() {
     let mut state = state_of(&[seen(1, 1, Outcome::Failed), seen(1, 2, Outcome::Passed)]);
-    assert_eq!(
-        (state.category(), state.last_outcome()),
-        (TestCategory::Failed, Some(Outcome::Passed))
-    );
-    assert_eq!(
-        state.apply(None, &seen(2, 2, Outcome::Passed)),
-        Applied::Done
-    );
+    assert_eq!((state.category(), state.last_outcome()), (TestCategory::Failed, Some(Outcome::Passed)));
+    assert_eq!(state.apply(None, &seen(2, 2, Outcome::Passed)), Applied::Done);
     assert_eq!(state.category(), TestCategory::Passed);
 }
 
 #[test]
 fn overlapping_runs_and_retries_need_no_rebuild() {
-    let mut state = state_of(&[
-        seen(1, 1, Outcome::Failed),
-        seen(1, 2, Outcome::Passed),
-        seen(3, 1, Outcome::Passed),
-    ]);
-    assert_eq!(
-        state.apply(None, &seen(2, 1, Outcome::Passed)),
-        Applied::Done
-    );
-    let retried = state.apply(
-        Some(&seen(1, 1, Outcome::Failed)),
-        &seen(1, 1, Outcome::Flaky),
-    );
+    let mut state =
+        state_of(&[seen(1, 1, Outcome::Failed), seen(1, 2, Outcome::Passed), seen(3, 1, Outcome::Passed)]);
+    assert_eq!(state.apply(None, &seen(2, 1, Outcome::Passed)), Applied::Done);
+    let retried = state.apply(Some(&seen(1, 1, Outcome::Failed)), &seen(1, 1, Outcome::Flaky));
     assert_eq!(retried, Applied::Done);
     let outcomes: Vec<Outcome> = state.recent().map(|recent| recent.outcome).collect();
-    assert_eq!(
-        outcomes,
-        [
-            Outcome::Flaky,
-            Outcome::Passed,
-            Outcome::Passed,
-            Outcome::Passed
-        ]
-    );
-    assert_eq!(
-        (state.counts().failed_tests, state.last_failed_at()),
-        (0, None)
-    );
+    assert_eq!(outcomes, [Outcome::Flaky, Outcome::Passed, Outcome::Passed, Outcome::Passed]);
+    assert_eq!((state.counts().failed_tests, state.last_failed_at()), (0, None));
 }
 
 #[test]
 fn a_result_older_than_the_identified_ones_asks_for_a_rebuild() {
     let newer: Vec<Observation> = (2..30).map(|run| seen(run, 1, Outcome::Passed)).collect();
     let mut state = state_of(&newer);
-    assert_eq!(
-        state.apply(None, &seen(1, 1, Outcome::Failed)),
-        Applied::NeedsRebuild
-    );
+    assert_eq!(state.apply(None, &seen(1, 1, Outcome::Failed)), Applied::NeedsRebuild);
     assert_eq!(state.counts().total_tests, 29);
 }
 
@@ -191,26 +147,14 @@ fn a_pass_taken_back_is_replaced_by_the_one_before_it() {
 #[test]
 fn a_rebuild_believes_the_rows() {
     let mut state = state_of(&[seen(1, 1, Outcome::Passed), seen(2, 1, Outcome::Failed)]);
-    state.rebuild_recent(vec![
-        seen(2, 1, Outcome::Skipped),
-        seen(1, 1, Outcome::Skipped),
-    ]);
+    state.rebuild_recent(vec![seen(2, 1, Outcome::Skipped), seen(1, 1, Outcome::Skipped)]);
     assert_eq!((state.last_passed(), state.last_failed_at()), (None, None));
     let decided = |state: &TestState| state.decided_before(1, Timestamp(9 * DAY_MS), RunId(9));
     assert_eq!(decided(&state), None);
-    assert_eq!(
-        (state.category(), state.recent().len()),
-        (TestCategory::Skipped, 2)
-    );
-    assert_eq!(
-        state.apply(None, &seen(3, 1, Outcome::Failed)),
-        Applied::Done
-    );
+    assert_eq!((state.category(), state.recent().len()), (TestCategory::Skipped, 2));
+    assert_eq!(state.apply(None, &seen(3, 1, Outcome::Failed)), Applied::Done);
     state.rebuild_recent(vec![seen(1, 1, Outcome::Passed)]);
-    assert_eq!(
-        (decided(&state), state.last_failed_at()),
-        (Some(Outcome::Passed), None)
-    );
+    assert_eq!((decided(&state), state.last_failed_at()), (Some(Outcome::Passed), None));
 }
 
 #[test]
@@ -222,9 +166,7 @@ fn history_outlives_executions_that_retention_deleted() {
     columns = rows.ingest(Some(columns), &[seen(25, 2, Outcome::Failed)]);
     let state = TestState::from_columns(&columns).unwrap();
     assert_eq!((state.counts().total_tests, state.recent().len()), (51, 51));
-    let position = state
-        .recent()
-        .position(|recent| recent.outcome == Outcome::Failed);
+    let position = state.recent().position(|recent| recent.outcome == Outcome::Failed);
     assert_eq!(position, Some(25));
 }
 
@@ -236,13 +178,8 @@ fn a_predecessor_is_found_in_an_earlier_run_of_the_same_browser() {
         seen(2, 1, Outcome::Skipped),
         seen(3, 1, Outcome::Failed),
     ]);
-    let before =
-        |browser, run: i64| state.decided_before(browser, Timestamp(run * DAY_MS), RunId(run));
-    assert_eq!(
-        before(1, 3),
-        Some(Outcome::Passed),
-        "its own outcome does not count"
-    );
+    let before = |browser, run: i64| state.decided_before(browser, Timestamp(run * DAY_MS), RunId(run));
+    assert_eq!(before(1, 3), Some(Outcome::Passed), "its own outcome does not count");
     assert_eq!(before(1, 4), Some(Outcome::Failed));
     assert_eq!(before(2, 4), Some(Outcome::Failed));
     assert_eq!((before(1, 1), before(3, 4)), (None, None));
@@ -256,15 +193,10 @@ fn flags_compare_with_the_predecessor() {
     assert!(flags(Outcome::Flaky, Outcome::Failed).contains(Flags::NEW_REGRESSION));
     assert!(flags(Outcome::Passed, Outcome::Flaky).contains(Flags::NEW_FLAKY));
     assert!(flags(Outcome::Failed, Outcome::Flaky).contains(Flags::FIXED));
-    assert_eq!(
-        flags(Outcome::Failed, Outcome::Failed),
-        Flags::BASELINE_KNOWN
-    );
+    assert_eq!(flags(Outcome::Failed, Outcome::Failed), Flags::BASELINE_KNOWN);
     assert_eq!(flags(Outcome::Flaky, Outcome::Flaky), Flags::BASELINE_KNOWN);
     assert_eq!(flags_for(None, Outcome::Failed).bits(), 0);
-    let kept = Flags::QUARANTINED
-        .set(Flags::FIXED, true)
-        .compared(flags(Outcome::Passed, Outcome::Failed));
+    let kept = Flags::QUARANTINED.set(Flags::FIXED, true).compared(flags(Outcome::Passed, Outcome::Failed));
     assert_eq!(kept.bits(), 16 + 2 + 64);
 }
 

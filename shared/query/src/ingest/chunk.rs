@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use callboard_domain::attempts::{Attempt, AttemptFacts, AttemptSet, EarlierAttempt, EvidenceSlice, Reported};
+use callboard_domain::attempts::{
+    Attempt, AttemptFacts, AttemptSet, EarlierAttempt, EvidenceSlice, Reported,
+};
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
 use callboard_domain::test_state::{ExecutionFlags, flags_for};
@@ -79,13 +81,10 @@ pub(super) struct Folded {
 /// Folds some groups into the run.
 pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups: &[Group]) -> Result<Folded> {
     let project = target.run.project;
-    let place = RunPlace {
-        project,
-        run: target.run.id,
-        day: target.run.order_at.day(),
-        lane_id: target.run.lane_id,
-    };
-    let resolved = test_cases::resolve(session, project, identities(groups), target.run.order_at, target.now).await?;
+    let place =
+        RunPlace { project, run: target.run.id, day: target.run.order_at.day(), lane_id: target.run.lane_id };
+    let resolved =
+        test_cases::resolve(session, project, identities(groups), target.run.order_at, target.now).await?;
     let browsers = browser_ids(session, project, groups).await?;
     let mut stored = stored_rows(session, target, place, resolved.ids.values()).await?;
 
@@ -94,7 +93,8 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let mut rows = Vec::with_capacity(groups.len());
     for group in groups {
         let Some(newest) = group.newest() else { continue };
-        let case = *resolved.ids.get(&newest.identity).ok_or(StoreError::Damaged("an unresolved test case"))?;
+        let case =
+            *resolved.ids.get(&newest.identity).ok_or(StoreError::Damaged("an unresolved test case"))?;
         let browser = browsers.get(newest.browser_project.as_str()).copied().unwrap_or_default();
         let before = stored.remove(&(case, browser));
         let (after, attempts) = merged(place, case, browser, before.as_ref(), group, target.evidence)?;
@@ -157,7 +157,11 @@ fn identities(groups: &[Group]) -> Vec<TestIdentity> {
     by_hash.into_values().collect()
 }
 
-async fn browser_ids(session: &mut Session, project: ProjectId, groups: &[Group]) -> Result<HashMap<String, i64>> {
+async fn browser_ids(
+    session: &mut Session,
+    project: ProjectId,
+    groups: &[Group],
+) -> Result<HashMap<String, i64>> {
     let mut names: BTreeMap<&str, Option<&str>> = BTreeMap::new();
     for entry in groups.iter().filter_map(Group::newest) {
         names.entry(&entry.browser_project).or_insert(entry.browser_name.as_deref());
@@ -231,7 +235,9 @@ fn points_at(attempts: &AttemptSet, evidence: &HashMap<usize, EvidenceSlice>) ->
 /// The attempts a stored row stands for.
 pub(crate) fn stored_attempts(row: &ExecutionRow) -> Result<AttemptSet> {
     if let Some(json) = &row.attempts {
-        return Ok(AttemptSet::from_json(json).map_err(|_| StoreError::Damaged("the attempts of an execution"))?);
+        return Ok(
+            AttemptSet::from_json(json).map_err(|_| StoreError::Damaged("the attempts of an execution"))?
+        );
     }
     Ok(AttemptSet::single(Attempt {
         retry: u32::try_from(row.retries).unwrap_or_default(),

@@ -54,7 +54,8 @@ pub(super) async fn publish(
     file: IncomingFile,
     now: Timestamp,
 ) -> Result<PublishedFile> {
-    let content_type = recognise(&file.staged.head, file.original_name.as_deref().unwrap_or(&file.name), &file.content_type);
+    let content_type =
+        recognise(&file.staged.head, file.original_name.as_deref().unwrap_or(&file.name), &file.content_type);
     let size = file.staged.size;
     let kind = match file.hint {
         FileKindHint::Trace => FileKind::Trace,
@@ -90,7 +91,8 @@ const BY_EXTENSION: [(&str, &str); 14] = [
     ("svg", "image/svg+xml"),
 ];
 /// Types that are text and therefore have no magic number.
-const TEXT_TYPES: [&str; 5] = ["application/json", "text/plain", "text/markdown", "text/html", "image/svg+xml"];
+const TEXT_TYPES: [&str; 5] =
+    ["application/json", "text/plain", "text/markdown", "text/html", "image/svg+xml"];
 
 /// The content type the server goes by: the magic number first; for text,
 /// which has none, what the client or the extension says out of a short list;

@@ -101,7 +101,11 @@ pub async fn known_project(ctx: &Context, scope: &Scope, name: &str) -> Result<O
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
-pub async fn run_to_attach_to(ctx: &Context, scope: &Scope, run: RunId) -> Result<(Authorized<ProjectId>, RunStatus)> {
+pub async fn run_to_attach_to(
+    ctx: &Context,
+    scope: &Scope,
+    run: RunId,
+) -> Result<(Authorized<ProjectId>, RunStatus)> {
     let project = crate::resolve::run(ctx, scope, run).await?;
     let row = runs::get(&mut ctx.store.db().read().await?, project.get(), run).await?;
     let row = row.ok_or_else(|| QueryError::not_found(Entity::Run, run))?;
@@ -134,15 +138,15 @@ pub async fn submit(
     let known = known_run(ctx, project, key.as_ref()).await?;
     let (pack, slices, reserved) = write_evidence(ctx, project, known, &mut entries).await?;
     let groups = chunk::group(entries);
-    let mut writer = Writer { ctx, project, fields: &fields, start, key, span, now, reserved, files: published, slices };
+    let mut writer =
+        Writer { ctx, project, fields: &fields, start, key, span, now, reserved, files: published, slices };
     let mut written = writer.write(known, pack.as_ref(), &groups).await?;
     if written.is_none() {
         // Another call with the same start key was first: this one merges into its run.
         let known = known_run(ctx, project, key.as_ref()).await?;
         written = writer.write(known, pack.as_ref(), &groups).await?;
     }
-    let (run, duplicate, executions) =
-        written.ok_or(StoreError::Damaged("a start key without a run"))?;
+    let (run, duplicate, executions) = written.ok_or(StoreError::Damaged("a start key without a run"))?;
     Ok(Submitted {
         run: run.id,
         project,
@@ -164,7 +168,8 @@ async fn known_run(ctx: &Context, project: ProjectId, key: Option<&[u8; 32]>) ->
 /// From the earliest start to the latest end of the test cases.
 fn span_of(entries: &[TestCaseEntry]) -> Option<i64> {
     let first = entries.iter().filter_map(|entry| entry.started_at).min()?;
-    let last = entries.iter().filter_map(|entry| Some(entry.started_at?.millis() + entry.duration_ms)).max()?;
+    let last =
+        entries.iter().filter_map(|entry| Some(entry.started_at?.millis() + entry.duration_ms)).max()?;
     Some((last - first.millis()).max(0))
 }
 
@@ -194,7 +199,8 @@ async fn write_evidence(
         }
         Ok::<_, StoreError>((writer, frames))
     });
-    let (writer, frames) = packed.await.map_err(|_| StoreError::Damaged("evidence could not be compressed"))??;
+    let (writer, frames) =
+        packed.await.map_err(|_| StoreError::Damaged("evidence could not be compressed"))??;
     let mut session = ctx.store.db().begin().await?;
     let reserved = match known {
         Some(_) => None,
@@ -293,7 +299,8 @@ impl Writer<'_> {
             Some(id) => id,
             None => RunId(ids::allocate_one(session, Kind::Run).await?),
         };
-        let taken = runs::add_finished_slot(session, self.project, id, self.key, f.status, f.duration_ms).await?;
+        let taken =
+            runs::add_finished_slot(session, self.project, id, self.key, f.status, f.duration_ms).await?;
         if !taken {
             return Ok(None);
         }
@@ -355,7 +362,8 @@ impl Writer<'_> {
         run.status = final_status(claimed, &run.totals);
         run.duration_ms = run.duration_ms.or(self.fields.duration_ms).or(self.span);
         if run.finished_at.is_none() {
-            let end = run.duration_ms.map(|duration| Timestamp(run.start_time.millis().saturating_add(duration)));
+            let end =
+                run.duration_ms.map(|duration| Timestamp(run.start_time.millis().saturating_add(duration)));
             run.finished_at = Some(end.unwrap_or(self.now));
         }
         if run.totals_from_rows {

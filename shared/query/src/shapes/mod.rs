@@ -8,9 +8,12 @@ mod project;
 mod run;
 mod test_case;
 
-pub use execution::{AttemptView, ExecutionCounts, ExecutionDetail, ExecutionItem, ExecutionSummary, ExecutionWithRun, WebVitals, browser_label};
+pub use execution::{
+    AttemptView, ExecutionCounts, ExecutionDetail, ExecutionItem, ExecutionSummary, ExecutionWithRun,
+    WebVitals, browser_label,
+};
 pub use file::{FileAttempt, FileItem, Report, TraceItem};
-pub use project::{Facets, BranchFacet, Project, ProjectOverview, ProjectRef, Tendency};
+pub use project::{BranchFacet, Facets, Project, ProjectOverview, ProjectRef, Tendency};
 pub use run::{RunBrief, RunDetail, RunItem, RunStorage, StorageByKind};
 pub use test_case::{StabilityBucket, TestCaseDetail, TestCaseItem};
 

@@ -62,7 +62,15 @@ impl Bulk {
         columns: &'static [Column],
         tail: &'static str,
     ) -> Self {
-        Self { name, head, columns, tail, scalars, sqlite: [const { OnceLock::new() }; 3], postgres: OnceLock::new() }
+        Self {
+            name,
+            head,
+            columns,
+            tail,
+            scalars,
+            sqlite: [const { OnceLock::new() }; 3],
+            postgres: OnceLock::new(),
+        }
     }
 
     /// Every text this renders to on one engine.

@@ -50,9 +50,8 @@ pub(super) fn render(text: &str, backend: Backend) -> String {
         let (head, tail) = rest.split_at(open);
         let close = tail.find(')').map_or(tail.len(), |at| at + 1);
         let argument = tail.get(1..close.saturating_sub(1)).unwrap_or_default();
-        let call = ["in_ints", "in_texts", "in_bytes", "for_update"]
-            .into_iter()
-            .find(|call| head.ends_with(call));
+        let call =
+            ["in_ints", "in_texts", "in_bytes", "for_update"].into_iter().find(|call| head.ends_with(call));
         if let Some(call) = call {
             out.push_str(&head[..head.len() - call.len()]);
             out.push_str(&expand(call, argument, backend));

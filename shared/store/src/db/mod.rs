@@ -81,7 +81,8 @@ impl Db {
     async fn connect_sqlite(url: &str, max_connections: u32) -> Result<Self> {
         if url.contains(":memory:") {
             return Err(StoreError::Configuration(
-                "SERVICE_DATABASE_URL must name a file: an in-memory database is gone with the process".to_owned(),
+                "SERVICE_DATABASE_URL must name a file: an in-memory database is gone with the process"
+                    .to_owned(),
             ));
         }
         let options = SqliteConnectOptions::from_str(url)?

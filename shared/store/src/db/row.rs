@@ -56,9 +56,7 @@ impl Reader<'_> {
                 match *bytes {
                     [a, b] => Ok(Some(i64::from(i16::from_be_bytes([a, b])))),
                     [a, b, c, d] => Ok(Some(i64::from(i32::from_be_bytes([a, b, c, d])))),
-                    [a, b, c, d, e, f, g, h] => {
-                        Ok(Some(i64::from_be_bytes([a, b, c, d, e, f, g, h])))
-                    }
+                    [a, b, c, d, e, f, g, h] => Ok(Some(i64::from_be_bytes([a, b, c, d, e, f, g, h]))),
                     // A boolean expression, e.g. a comparison in the select list.
                     [flag] => Ok(Some(i64::from(flag != 0))),
                     _ => Err(StoreError::Damaged("an integer column of unknown width")),

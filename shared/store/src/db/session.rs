@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnection, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
-use sqlx::pool::PoolConnection;
 use sqlx::{AssertSqlSafe, Executor as _, SqlSafeStr, SqlStr, Transaction};
 
 use super::bulk::Cells;
@@ -100,7 +100,8 @@ impl Session {
                 let mut rows = rows;
                 for (size, range) in rows.lists() {
                     let arguments = sqlite_rows(scalars.clone(), &mut rows, range)?;
-                    let query = sqlx::query_with::<Sqlite, _>(bulk.sqlite_sql(size).into_sql_str(), arguments);
+                    let query =
+                        sqlx::query_with::<Sqlite, _>(bulk.sqlite_sql(size).into_sql_str(), arguments);
                     done += connection.execute(query).await?.rows_affected();
                 }
             }

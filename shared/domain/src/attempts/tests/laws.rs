@@ -10,24 +10,9 @@ fn any_status() -> impl Strategy<Value = TestStatus> {
 }
 
 fn any_attempt() -> impl Strategy<Value = Attempt> {
-    let identity = (
-        0..3_u32,
-        proptest::option::of(0..2_u32),
-        0..2_u32,
-        proptest::option::of(0..4_i64),
-    );
-    let result = (
-        any_status(),
-        0..3_i64,
-        proptest::bool::weighted(0.1),
-        proptest::option::of(1..9_i64),
-    );
-    let facts = (
-        proptest::option::of("[ab]"),
-        proptest::option::of(0..3_i64),
-        0..3_i64,
-        any::<bool>(),
-    );
+    let identity = (0..3_u32, proptest::option::of(0..2_u32), 0..2_u32, proptest::option::of(0..4_i64));
+    let result = (any_status(), 0..3_i64, proptest::bool::weighted(0.1), proptest::option::of(1..9_i64));
+    let facts = (proptest::option::of("[ab]"), proptest::option::of(0..3_i64), 0..3_i64, any::<bool>());
     (identity, result, facts).prop_map(|((retry, repetition, generation, start), result, facts)| {
         let (status, duration_ms, flaky_claimed, pack) = result;
         let (error_summary, slowest_ms, steps, expected_failure) = facts;
@@ -46,29 +31,21 @@ fn any_attempt() -> impl Strategy<Value = Attempt> {
                 expected_failure,
                 ..AttemptFacts::default()
             },
-            evidence: pack.map(|pack| EvidenceSlice {
-                pack: PackId(pack),
-                offset: pack * 7,
-                length: 5,
-            }),
+            evidence: pack.map(|pack| EvidenceSlice { pack: PackId(pack), offset: pack * 7, length: 5 }),
             ..attempt(retry, status)
         }
     })
 }
 
 fn any_report() -> impl Strategy<Value = Reported> {
-    let line = (
-        0..3_u32,
-        any_status(),
-        0..3_i64,
-        proptest::option::of(0..4_i64),
-    )
-        .prop_map(|(retry, status, duration_ms, start)| EarlierAttempt {
+    let line = (0..3_u32, any_status(), 0..3_i64, proptest::option::of(0..4_i64)).prop_map(
+        |(retry, status, duration_ms, start)| EarlierAttempt {
             retry,
             status,
             duration_ms,
             started_at: start.map(Timestamp),
-        });
+        },
+    );
     (any_attempt(), proptest::collection::vec(line, 0..3))
         .prop_map(|(attempt, history)| Reported { attempt, history })
 }
@@ -76,28 +53,19 @@ fn any_report() -> impl Strategy<Value = Reported> {
 /// Requests, and an order in which they arrive, some of them repeatedly and
 /// with their entries shuffled.
 fn requests_in_two_orders() -> impl Strategy<Value = (Vec<Vec<Reported>>, Vec<Vec<Reported>>)> {
-    proptest::collection::vec(proptest::collection::vec(any_report(), 1..5), 1..6).prop_flat_map(
-        |requests| {
-            let repeated = [requests.clone(), requests.clone()].concat();
-            let shuffled: Vec<_> = repeated
-                .into_iter()
-                .map(|request| Just(request).prop_shuffle())
-                .collect();
-            (Just(requests), shuffled.prop_shuffle())
-        },
-    )
+    proptest::collection::vec(proptest::collection::vec(any_report(), 1..5), 1..6).prop_flat_map(|requests| {
+        let repeated = [requests.clone(), requests.clone()].concat();
+        let shuffled: Vec<_> = repeated.into_iter().map(|request| Just(request).prop_shuffle()).collect();
+        (Just(requests), shuffled.prop_shuffle())
+    })
 }
 
 /// A test that ran several times under one number of configured retries, as a
 /// dating client reports it: every attempt in a request of its own.
 fn repeated_test() -> impl Strategy<Value = (Vec<Attempt>, Vec<Attempt>, TestStatus, bool)> {
     let repetition = (0..4_usize, proptest::sample::select(vec![Failed, TimedOut]));
-    (
-        0..3_usize,
-        proptest::collection::vec(repetition, 1..60),
-        any::<bool>(),
-    )
-        .prop_flat_map(|(retries, repetitions, has_index)| {
+    (0..3_usize, proptest::collection::vec(repetition, 1..60), any::<bool>()).prop_flat_map(
+        |(retries, repetitions, has_index)| {
             let mut attempts = Vec::new();
             let (mut status, mut flaky) = (Passed, false);
             for (index, (failures, failure)) in (0_u32..).zip(repetitions) {
@@ -110,25 +78,14 @@ fn repeated_test() -> impl Strategy<Value = (Vec<Attempt>, Vec<Attempt>, TestSta
                 }
                 for (retry, end) in (0..).zip(ends) {
                     let number = i64::try_from(attempts.len()).unwrap();
-                    let one = attempt(retry, end)
-                        .at(number * 10)
-                        .in_pack(number)
-                        .took(number);
-                    attempts.push(if has_index {
-                        one.of_repetition(index)
-                    } else {
-                        one
-                    });
+                    let one = attempt(retry, end).at(number * 10).in_pack(number).took(number);
+                    attempts.push(if has_index { one.of_repetition(index) } else { one });
                 }
             }
             let sent = [attempts.clone(), attempts.clone()].concat();
-            (
-                Just(attempts),
-                Just(sent).prop_shuffle(),
-                Just(status),
-                Just(flaky && status == Passed),
-            )
-        })
+            (Just(attempts), Just(sent).prop_shuffle(), Just(status), Just(flaky && status == Passed))
+        },
+    )
 }
 
 proptest! {

@@ -24,18 +24,11 @@ fn a_submission_is_read_in_one_pass() {
         {"title":"a\ud800","status":"passed","location":"a.ts:7:5","retries":1,"unknown":{"x":[1]}},
         {"title":"b","status":"failed","location":"a.ts:9:5","error":"Error: \u0000"}],"label":null}"#;
     let read = body(text).expect("is accepted");
-    assert_eq!(
-        read.fields.keys().collect::<Vec<_>>(),
-        ["label", "projectName"]
-    );
+    assert_eq!(read.fields.keys().collect::<Vec<_>>(), ["label", "projectName"]);
     let cases = read.test_cases.expect("is accepted");
     assert!(cases.warnings.is_empty());
     assert_eq!(
-        cases
-            .entries
-            .iter()
-            .map(|entry| entry.title.as_str())
-            .collect::<Vec<_>>(),
+        cases.entries.iter().map(|entry| entry.title.as_str()).collect::<Vec<_>>(),
         ["a\u{fffd}", "b"]
     );
     assert_eq!(cases.entries[1].error.as_deref(), Some("Error: \u{fffd}"));
@@ -50,10 +43,7 @@ fn one_broken_entry_among_fifty_is_one_warning() {
     assert_eq!(read.entries[7].index, 8);
     let warnings = read.warnings.as_slice();
     assert_eq!(
-        warnings
-            .iter()
-            .map(|warning| (warning.code, warning.index))
-            .collect::<Vec<_>>(),
+        warnings.iter().map(|warning| (warning.code, warning.index)).collect::<Vec<_>>(),
         [("invalid_entry", Some(7))]
     );
 }
@@ -80,15 +70,11 @@ fn envelopes_that_are_not_right_are_refused() {
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     assert_eq!(body(&deep).expect_err("is refused").code(), "invalid_json");
     assert_eq!(
-        body(&format!(r#"{{"testCases":[{{"title":"x","x":{deep}}}]}}"#))
-            .expect_err("is refused")
-            .code(),
+        body(&format!(r#"{{"testCases":[{{"title":"x","x":{deep}}}]}}"#)).expect_err("is refused").code(),
         "invalid_json"
     );
     assert_eq!(
-        SubmitBody::parse(b"{\"a\":\"\xff\"}".to_vec(), &Caps::default())
-            .expect_err("is refused")
-            .code(),
+        SubmitBody::parse(b"{\"a\":\"\xff\"}".to_vec(), &Caps::default()).expect_err("is refused").code(),
         "invalid_json"
     );
     for absent in ["{}", r#"{"testCases":null}"#] {
@@ -98,40 +84,21 @@ fn envelopes_that_are_not_right_are_refused() {
 
 #[test]
 fn the_number_of_test_cases_is_bounded() {
-    let list = |count: usize| {
-        format!(
-            "[{}]",
-            vec![r#"{"title":"x","status":"ok"}"#; count].join(",")
-        )
-    };
+    let list = |count: usize| format!("[{}]", vec![r#"{"title":"x","status":"ok"}"#; count].join(","));
     let parse = |text: String| parse_test_cases(text.into_bytes(), &Caps::default());
-    assert_eq!(
-        parse(list(MAX_TEST_CASES))
-            .map(|cases| cases.entries.len())
-            .ok(),
-        Some(MAX_TEST_CASES)
-    );
-    assert_eq!(
-        parse(list(MAX_TEST_CASES + 1))
-            .expect_err("is refused")
-            .code(),
-        "too_many_items"
-    );
+    assert_eq!(parse(list(MAX_TEST_CASES)).map(|cases| cases.entries.len()).ok(), Some(MAX_TEST_CASES));
+    assert_eq!(parse(list(MAX_TEST_CASES + 1)).expect_err("is refused").code(), "too_many_items");
 }
 
 #[test]
 fn a_repeated_key_fails_nothing_and_the_last_one_counts() {
-    let read = body(r#"{"testCases":[{"title":"a","title":"b","status":"passed","steps":[{"title":"s","title":"t"}]}]}"#).expect("is accepted");
+    let read = body(
+        r#"{"testCases":[{"title":"a","title":"b","status":"passed","steps":[{"title":"s","title":"t"}]}]}"#,
+    )
+    .expect("is accepted");
     let entry = &read.test_cases.expect("is accepted").entries[0];
     assert_eq!(entry.title, "b");
-    assert_eq!(
-        entry
-            .evidence
-            .as_ref()
-            .map(|evidence| evidence.steps[0].title.clone())
-            .as_deref(),
-        Some("t")
-    );
+    assert_eq!(entry.evidence.as_ref().map(|evidence| evidence.steps[0].title.clone()).as_deref(), Some("t"));
 }
 
 #[test]
@@ -141,11 +108,8 @@ fn direct_submissions_tell_tests_apart_by_line() {
         case("x", "b.ts:30:1"), case("y", "a.ts:30:1"),
         {"title": "x", "status": "passed", "location": "a.ts:40:1", "suitePath": []},
     ]));
-    let suites: Vec<String> = read
-        .entries
-        .iter()
-        .map(|entry| entry.suite_path.as_deref().unwrap_or_default().join("/"))
-        .collect();
+    let suites: Vec<String> =
+        read.entries.iter().map(|entry| entry.suite_path.as_deref().unwrap_or_default().join("/")).collect();
     assert_eq!(suites, ["#3", "", "#2", "", "", "", "", ""]);
     assert_eq!(read.entries[1].identity, read.entries[3].identity);
     assert_ne!(read.entries[0].identity, read.entries[2].identity);

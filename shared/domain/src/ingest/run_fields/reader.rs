@@ -49,10 +49,7 @@ impl Reader<'_, '_> {
 
     fn dropped(&mut self, field: &str, expected: &str, got: &Value) {
         self.warnings.add("field_dropped", None, || {
-            format!(
-                "{field} must be {expected}, got {}; the field was left out.",
-                shown(got)
-            )
+            format!("{field} must be {expected}, got {}; the field was left out.", shown(got))
         });
     }
 
@@ -67,9 +64,7 @@ impl Reader<'_, '_> {
     }
 
     fn scalar_number(value: &Value) -> Option<f64> {
-        Scalar::deserialize(value)
-            .ok()
-            .and_then(|scalar| scalar.number())
+        Scalar::deserialize(value).ok().and_then(|scalar| scalar.number())
     }
 
     pub(super) fn number(&mut self, field: &str) -> Option<f64> {
@@ -118,9 +113,7 @@ impl Reader<'_, '_> {
     ) -> Option<String> {
         match self.take(field)? {
             Value::String(text) if text.is_empty() => None,
-            Value::String(text) if length.contains(&text.len()) && text.bytes().all(allowed) => {
-                Some(text)
-            }
+            Value::String(text) if length.contains(&text.len()) && text.bytes().all(allowed) => Some(text),
             other => {
                 self.dropped(field, "a short key of letters, digits and dashes", &other);
                 None
@@ -133,11 +126,9 @@ impl Reader<'_, '_> {
             None => Ok(None),
             Some(Value::String(name)) if !required && name.trim().is_empty() => Ok(None),
             Some(Value::String(name)) => project_name(&name).map(Some),
-            Some(other) if required => Err(FieldError::Invalid {
-                field: "projectName",
-                expected: "text",
-                got: shown(&other),
-            }),
+            Some(other) if required => {
+                Err(FieldError::Invalid { field: "projectName", expected: "text", got: shown(&other) })
+            }
             Some(other) => {
                 self.dropped("projectName", "text", &other);
                 Ok(None)
@@ -152,10 +143,7 @@ impl Reader<'_, '_> {
                 let status = run_result(&word);
                 if status.is_none() && !word.trim().is_empty() {
                     self.warnings.add("unknown_status", None, || {
-                        format!(
-                            "Run status {} is unknown; the status follows from the tests.",
-                            quoted(&word)
-                        )
+                        format!("Run status {} is unknown; the status follows from the tests.", quoted(&word))
                     });
                 }
                 Ok(status)
@@ -173,15 +161,10 @@ impl Reader<'_, '_> {
     }
 
     pub(super) fn start_time(&mut self) -> Result<Option<Timestamp>, FieldError> {
-        let Some(value) = self
-            .take("startTime")
-            .filter(|value| !is_missing(Some(value)))
-        else {
+        let Some(value) = self.take("startTime").filter(|value| !is_missing(Some(value))) else {
             return Ok(None);
         };
-        let moment = Scalar::deserialize(&value)
-            .ok()
-            .and_then(|scalar| scalar.moment());
+        let moment = Scalar::deserialize(&value).ok().and_then(|scalar| scalar.moment());
         moment.map(Some).ok_or_else(|| FieldError::Invalid {
             field: "startTime",
             expected: "an ISO 8601 time between 1970 and 2100",
@@ -191,22 +174,13 @@ impl Reader<'_, '_> {
 
     /// A total of at most 1 is an unsharded run, whatever the index.
     pub(super) fn shard(&mut self) -> Result<Option<Shard>, FieldError> {
-        let sent_index = self
-            .body
-            .get("shardIndex")
-            .map_or_else(|| "none".to_owned(), shown);
-        let sent_total = self
-            .body
-            .get("shardTotal")
-            .map_or_else(|| "none".to_owned(), shown);
+        let sent_index = self.body.get("shardIndex").map_or_else(|| "none".to_owned(), shown);
+        let sent_total = self.body.get("shardTotal").map_or_else(|| "none".to_owned(), shown);
         let index = self.number("shardIndex");
         let Some(total) = self.number("shardTotal").filter(|total| *total > 1.0) else {
             return Ok(None);
         };
-        let invalid = || FieldError::InvalidShard {
-            index: sent_index.clone(),
-            total: sent_total.clone(),
-        };
+        let invalid = || FieldError::InvalidShard { index: sent_index.clone(), total: sent_total.clone() };
         let whole = |number: f64, max: f64| {
             let in_range = number.fract() == 0.0 && (1.0..=max).contains(&number);
             #[expect(
@@ -218,10 +192,7 @@ impl Reader<'_, '_> {
         };
         let total_shards = whole(total, MAX_SHARDS)?;
         let index = index.map(|index| whole(index, total)).transpose()?;
-        Ok(Some(Shard {
-            index,
-            total: total_shards,
-        }))
+        Ok(Some(Shard { index, total: total_shards }))
     }
 
     pub(super) fn claimed_totals(&mut self) -> Option<ClaimedTotals> {

@@ -57,11 +57,7 @@ impl Reader<'_> {
     pub(super) fn moment(&mut self, field: &str, scalar: &Scalar<'_>) -> Option<Timestamp> {
         let moment = scalar.moment();
         if moment.is_none() && !scalar.is_absent() {
-            self.dropped(
-                field,
-                "a time in epoch milliseconds between 1970 and 2100",
-                scalar.kind(),
-            );
+            self.dropped(field, "a time in epoch milliseconds between 1970 and 2100", scalar.kind());
         }
         moment
     }
@@ -85,28 +81,16 @@ impl Reader<'_> {
             self.dropped("status", "text", status.kind());
         }
         let Some(word) = status.as_text().filter(|word| !is_blank(word)) else {
-            return has_error.then_some(Claim {
-                status: TestStatus::Failed,
-                flaky: false,
-                raw: None,
-            });
+            return has_error.then_some(Claim { status: TestStatus::Failed, flaky: false, raw: None });
         };
         if let Some(result) = test_result(word) {
-            return Some(Claim {
-                status: result.status,
-                flaky: result.flaky,
-                raw: None,
-            });
+            return Some(Claim { status: result.status, flaky: result.flaky, raw: None });
         }
         self.warnings.add("unknown_status", Some(self.index), || {
             format!("Status {} is unknown and counts as failed.", quoted(word))
         });
         let raw = cut_str(word.trim(), MAX_RAW_STATUS_CHARS).to_owned();
-        Some(Claim {
-            status: TestStatus::Failed,
-            flaky: false,
-            raw: Some(raw),
-        })
+        Some(Claim { status: TestStatus::Failed, flaky: false, raw: Some(raw) })
     }
 
     /// The first text among `candidates`; line and column of their own fill
@@ -122,16 +106,11 @@ impl Reader<'_> {
             if !scalar.is_absent() && scalar.as_text().is_none() {
                 self.dropped(field, "text", scalar.kind());
             }
-            let text = scalar
-                .as_text()
-                .filter(|text| found.is_none() && !text.trim().is_empty());
+            let text = scalar.as_text().filter(|text| found.is_none() && !text.trim().is_empty());
             found = found.or_else(|| text.map(Location::parse));
         }
-        let mut location = found.unwrap_or_else(|| Location {
-            path: normalise_path(""),
-            line: None,
-            column: None,
-        });
+        let mut location =
+            found.unwrap_or_else(|| Location { path: normalise_path(""), line: None, column: None });
         if location.line.is_none() {
             let number = |number| small(number, 0, i64::from(i32::MAX));
             location.line = self.number("line", line).map(number);

@@ -61,14 +61,8 @@ impl VitalsSummary {
         Self {
             lcp_ms: vitals.and_then(|vitals| vitals.lcp).map(narrow),
             inp_ms: vitals.and_then(|vitals| vitals.inp).map(narrow),
-            ttfb_ms: web_vitals
-                .navigation
-                .as_ref()
-                .and_then(|navigation| navigation.ttfb)
-                .map(narrow),
-            cls_thousandths: vitals
-                .and_then(|vitals| vitals.cls)
-                .map(|cls| narrow(as_count(cls * 1_000.0))),
+            ttfb_ms: web_vitals.navigation.as_ref().and_then(|navigation| navigation.ttfb).map(narrow),
+            cls_thousandths: vitals.and_then(|vitals| vitals.cls).map(|cls| narrow(as_count(cls * 1_000.0))),
         }
     }
 }
@@ -89,9 +83,7 @@ impl EvidenceCounts {
 pub(super) fn expects_failure(expected: &Scalar<'_>, annotations: &[Annotation]) -> bool {
     match expected.as_text().and_then(test_result) {
         Some(expected) => expected.status == TestStatus::Failed,
-        None => annotations
-            .iter()
-            .any(|annotation| annotation.kind == "fail"),
+        None => annotations.iter().any(|annotation| annotation.kind == "fail"),
     }
 }
 
@@ -109,8 +101,7 @@ pub(super) fn history(attempts: Vec<AttemptInput>, expects_failure: bool) -> Vec
         if is_blank(&attempt.status) {
             return None;
         }
-        let status =
-            test_result(&attempt.status).map_or(TestStatus::Failed, |result| result.status);
+        let status = test_result(&attempt.status).map_or(TestStatus::Failed, |result| result.status);
         let retry = attempt.retry.or_else(|| i64::try_from(place).ok())?;
         Some(AttemptSummary {
             retry: u32::try_from(retry.min(MAX_RETRY)).ok()?,
@@ -119,12 +110,7 @@ pub(super) fn history(attempts: Vec<AttemptInput>, expects_failure: bool) -> Vec
             started_at: attempt.started_at.map(Timestamp),
         })
     };
-    attempts
-        .into_iter()
-        .take(MAX_HISTORY)
-        .enumerate()
-        .filter_map(summary)
-        .collect()
+    attempts.into_iter().take(MAX_HISTORY).enumerate().filter_map(summary).collect()
 }
 
 /// Drops blank levels from both parallel lists.

@@ -10,10 +10,7 @@ use crate::ingest::{Priority, SuiteMode};
 fn parse(value: Value) -> (Result<TestCaseEntry, Warning>, Warnings) {
     let mut warnings = Warnings::default();
     let input = TestCaseInput::from_value(value).expect("is accepted");
-    (
-        TestCaseEntry::parse(input, 3, &Caps::default(), &mut warnings),
-        warnings,
-    )
+    (TestCaseEntry::parse(input, 3, &Caps::default(), &mut warnings), warnings)
 }
 
 fn entry(value: Value) -> TestCaseEntry {
@@ -28,8 +25,7 @@ fn with(extra: Value) -> TestCaseEntry {
 }
 
 fn merged(extra: Value) -> Value {
-    let mut case =
-        json!({"title": "pays", "status": "passed", "duration": 12.5, "location": "a.ts:9:5"});
+    let mut case = json!({"title": "pays", "status": "passed", "duration": 12.5, "location": "a.ts:9:5"});
     if let (Value::Object(case), Value::Object(extra)) = (&mut case, extra) {
         case.extend(extra);
     }
@@ -39,15 +35,9 @@ fn merged(extra: Value) -> Value {
 #[test]
 fn the_minimal_form_is_complete_and_has_no_evidence() {
     let minimal = with(json!({"retries": 1, "error": null}));
-    assert_eq!(
-        (minimal.title.as_str(), minimal.file_path.as_str()),
-        ("pays", "a.ts")
-    );
+    assert_eq!((minimal.title.as_str(), minimal.file_path.as_str()), ("pays", "a.ts"));
     assert_eq!((minimal.line, minimal.column), (Some(9), Some(5)));
-    assert_eq!(
-        (minimal.status, minimal.duration_ms, minimal.retry),
-        (TestStatus::Passed, 13, 1)
-    );
+    assert_eq!((minimal.status, minimal.duration_ms, minimal.retry), (TestStatus::Passed, 13, 1));
     assert_eq!((minimal.index, minimal.browser_project.as_str()), (3, ""));
     assert_eq!(minimal.identity, identity_hash("a.ts", &[], "pays"));
     assert_eq!(minimal.evidence, None);
@@ -60,38 +50,18 @@ fn names_of_browsers_alone_are_no_evidence() {
     let named = with(json!({"browser": {"projectName": "chromium", "browserName": "chromium"}}));
     assert_eq!(named.evidence, None);
     assert_eq!(
-        (
-            named.browser_project.as_str(),
-            named.browser_name.as_deref()
-        ),
+        (named.browser_project.as_str(), named.browser_name.as_deref()),
         ("chromium", Some("chromium"))
     );
-    let configured = with(
-        json!({"browser": {"projectName": "", "viewport": {"width": 1, "height": 2}, "secret": 1}}),
-    );
+    let configured =
+        with(json!({"browser": {"projectName": "", "viewport": {"width": 1, "height": 2}, "secret": 1}}));
     assert_eq!(configured.browser_project, "");
-    let json =
-        serde_json::to_value(configured.evidence.expect("is accepted")).expect("is accepted");
-    assert_eq!(
-        json,
-        json!({"browser": {"projectName": "", "viewport": {"width": 1, "height": 2}}})
-    );
+    let json = serde_json::to_value(configured.evidence.expect("is accepted")).expect("is accepted");
+    assert_eq!(json, json!({"browser": {"projectName": "", "viewport": {"width": 1, "height": 2}}}));
     let plain = with(json!({"browser": "webkit"}));
-    assert_eq!(
-        (
-            plain.browser_project.as_str(),
-            plain.browser_name.as_deref()
-        ),
-        ("webkit", Some("webkit"))
-    );
+    assert_eq!((plain.browser_project.as_str(), plain.browser_name.as_deref()), ("webkit", Some("webkit")));
     let alias = with(json!({"browser": {"browserName": "firefox"}, "browserProject": "ff"}));
-    assert_eq!(
-        (
-            alias.browser_project.as_str(),
-            alias.browser_name.as_deref()
-        ),
-        ("ff", Some("firefox"))
-    );
+    assert_eq!((alias.browser_project.as_str(), alias.browser_name.as_deref()), ("ff", Some("firefox")));
 }
 
 #[test]
@@ -105,18 +75,13 @@ fn entries_without_title_or_result_are_skipped() {
         let warning = parse(case.clone()).0.expect_err("is refused");
         assert_eq!((warning.code, warning.index), (code, Some(3)), "{case}");
     }
-    assert_eq!(
-        entry(json!({"title": "x", "error": "Error: no"})).status,
-        TestStatus::Failed
-    );
+    assert_eq!(entry(json!({"title": "x", "error": "Error: no"})).status, TestStatus::Failed);
     assert_eq!(entry(json!({"name": "x", "status": "ok"})).title, "x");
 }
 
 #[test]
 fn an_unknown_status_counts_as_failed_and_is_remembered() {
-    let (parsed, warnings) = parse(merged(
-        json!({"status": format!("purple{}", "!".repeat(80))}),
-    ));
+    let (parsed, warnings) = parse(merged(json!({"status": format!("purple{}", "!".repeat(80))})));
     let odd = parsed.expect("is accepted");
     assert_eq!(odd.status, TestStatus::Failed);
     assert_eq!(odd.raw_status.map(|word| word.len()), Some(60));
@@ -128,137 +93,57 @@ fn an_unknown_status_counts_as_failed_and_is_remembered() {
 fn expected_failures_are_turned_around() {
     let fail = json!([{"type": "fail"}]);
     for (status, extra, stored, expected_failure) in [
-        (
-            "failed",
-            json!({"testAnnotations": fail}),
-            TestStatus::Passed,
-            true,
-        ),
-        (
-            "passed",
-            json!({"testAnnotations": fail}),
-            TestStatus::Failed,
-            false,
-        ),
-        (
-            "timedOut",
-            json!({"testAnnotations": fail}),
-            TestStatus::TimedOut,
-            false,
-        ),
-        (
-            "skipped",
-            json!({"expectedStatus": "failed"}),
-            TestStatus::Skipped,
-            false,
-        ),
-        (
-            "failed",
-            json!({"expectedStatus": "failed"}),
-            TestStatus::Passed,
-            true,
-        ),
-        (
-            "failed",
-            json!({"expectedStatus": "passed", "testAnnotations": fail}),
-            TestStatus::Failed,
-            false,
-        ),
-        (
-            "failed",
-            json!({"expectedStatus": "nonsense", "testAnnotations": fail}),
-            TestStatus::Passed,
-            true,
-        ),
-        (
-            "failed",
-            json!({"testAnnotations": [{"type": "failure"}]}),
-            TestStatus::Failed,
-            false,
-        ),
+        ("failed", json!({"testAnnotations": fail}), TestStatus::Passed, true),
+        ("passed", json!({"testAnnotations": fail}), TestStatus::Failed, false),
+        ("timedOut", json!({"testAnnotations": fail}), TestStatus::TimedOut, false),
+        ("skipped", json!({"expectedStatus": "failed"}), TestStatus::Skipped, false),
+        ("failed", json!({"expectedStatus": "failed"}), TestStatus::Passed, true),
+        ("failed", json!({"expectedStatus": "passed", "testAnnotations": fail}), TestStatus::Failed, false),
+        ("failed", json!({"expectedStatus": "nonsense", "testAnnotations": fail}), TestStatus::Passed, true),
+        ("failed", json!({"testAnnotations": [{"type": "failure"}]}), TestStatus::Failed, false),
     ] {
         let mut case = merged(extra);
         case["status"] = status.into();
         let (parsed, _) = parse(case.clone());
         let parsed = parsed.expect("is accepted");
-        assert_eq!(
-            (parsed.status, parsed.expected_failure),
-            (stored, expected_failure),
-            "{case}"
-        );
+        assert_eq!((parsed.status, parsed.expected_failure), (stored, expected_failure), "{case}");
     }
     let passed = with(json!({"testAnnotations": fail}));
-    assert_eq!(
-        passed.error.as_deref(),
-        Some("Expected to fail, but passed.")
-    );
-    let failed = with(
-        json!({"status": "failed", "error": "Error: known", "testAnnotations": fail,
-        "attempts": [{"retry": 0, "status": "failed", "duration": 1}]}),
-    );
-    assert_eq!(
-        (failed.error.clone(), failed.error_summary.clone()),
-        (None, None)
-    );
-    assert_eq!(
-        failed
-            .evidence
-            .clone()
-            .expect("is accepted")
-            .error
-            .as_deref(),
-        Some("Error: known")
-    );
+    assert_eq!(passed.error.as_deref(), Some("Expected to fail, but passed."));
+    let failed = with(json!({"status": "failed", "error": "Error: known", "testAnnotations": fail,
+        "attempts": [{"retry": 0, "status": "failed", "duration": 1}]}));
+    assert_eq!((failed.error.clone(), failed.error_summary.clone()), (None, None));
+    assert_eq!(failed.evidence.clone().expect("is accepted").error.as_deref(), Some("Error: known"));
     assert_eq!(failed.history[0].status, TestStatus::Passed);
     assert_eq!(failed.annotations().len(), 1);
 }
 
 #[test]
 fn errors_are_text_or_objects_and_summed_up_in_a_line() {
-    let coloured = with(
-        json!({"status": "failed", "error": "\u{1b}[31mError: no\u{1b}[39m\n    at a.ts:1:1"}),
-    );
+    let coloured =
+        with(json!({"status": "failed", "error": "\u{1b}[31mError: no\u{1b}[39m\n    at a.ts:1:1"}));
     assert_eq!(coloured.error_summary.as_deref(), Some("Error: no"));
-    assert!(
-        coloured
-            .error
-            .is_some_and(|error| error.starts_with('\u{1b}'))
-    );
+    assert!(coloured.error.is_some_and(|error| error.starts_with('\u{1b}')));
     for (error, expected) in [
-        (
-            json!({"message": "no", "stack": "Error: no\n at x"}),
-            "Error: no\n at x",
-        ),
+        (json!({"message": "no", "stack": "Error: no\n at x"}), "Error: no\n at x"),
         (json!({"message": "no", "stack": "at x"}), "no\nat x"),
         (json!({"message": "no"}), "no"),
     ] {
-        assert_eq!(
-            with(json!({"error": error})).error.as_deref(),
-            Some(expected)
-        );
+        assert_eq!(with(json!({"error": error})).error.as_deref(), Some(expected));
     }
     assert_eq!(with(json!({"error": " "})).error, None);
 }
 
 #[test]
 fn aliases_of_place_and_attempt_are_read() {
-    let aliased = with(
-        json!({"location": null, "filePath": "./x/b.ts", "line": "7", "column": 2, "retry": 2}),
-    );
+    let aliased =
+        with(json!({"location": null, "filePath": "./x/b.ts", "line": "7", "column": 2, "retry": 2}));
     assert_eq!(
-        (
-            aliased.file_path.as_str(),
-            aliased.line,
-            aliased.column,
-            aliased.retry
-        ),
+        (aliased.file_path.as_str(), aliased.line, aliased.column, aliased.retry),
         ("x/b.ts", Some(7), Some(2), 2)
     );
     let file = with(json!({"location": "", "file": "c.ts:4"}));
-    assert_eq!(
-        (file.file_path.as_str(), file.line, file.column),
-        ("c.ts", Some(4), None)
-    );
+    assert_eq!((file.file_path.as_str(), file.line, file.column), ("c.ts", Some(4), None));
     assert_eq!(with(json!({"location": null})).file_path, "unknown");
     assert_eq!(with(json!({"retries": 5_000})).retry, 1_000);
 }
@@ -270,15 +155,9 @@ fn numbers_are_clamped_and_nonsense_is_nothing() {
         "startedAt": 1_767_261_600_123.0, "wastedTimeMs": "30.5", "repeatEachIndex": 99_999}),
     );
     assert_eq!((odd.duration_ms, odd.timeout_ms), (0, Some(10_000_000_000)));
-    assert_eq!(
-        (odd.worker_index, odd.parallel_index, odd.shard_index),
-        (Some(-1), None, None)
-    );
+    assert_eq!((odd.worker_index, odd.parallel_index, odd.shard_index), (Some(-1), None, None));
     assert_eq!(odd.started_at, Some(Timestamp(1_767_261_600_123)));
-    assert_eq!(
-        (odd.wasted_ms, odd.repeat_each_index),
-        (Some(31), Some(10_000))
-    );
+    assert_eq!((odd.wasted_ms, odd.repeat_each_index), (Some(31), Some(10_000)));
 }
 
 #[test]
@@ -287,10 +166,7 @@ fn fields_of_a_wrong_type_are_left_out_and_noted() {
         "duration": "infinity", "steps": "none", "tags": {}, "webVitals": [], "stdout": 7, "suitePath": "x", "anything": [],
     })));
     let parsed = parsed.expect("is accepted");
-    assert_eq!(
-        (parsed.duration_ms, parsed.evidence, parsed.suite_path),
-        (0, None, None)
-    );
+    assert_eq!((parsed.duration_ms, parsed.evidence, parsed.suite_path), (0, None, None));
     assert_eq!(warnings.as_slice().len(), 6, "{warnings:?}");
     assert_eq!(warnings.as_slice()[0].index, Some(3));
 }
@@ -299,18 +175,13 @@ fn fields_of_a_wrong_type_are_left_out_and_noted() {
 fn identity_is_on_full_names_and_storage_on_short_ones() {
     let title = "t".repeat(2_001);
     let path = format!("{}.ts", "p".repeat(1_000));
-    let long = with(
-        json!({"title": title, "location": path, "suitePath": ["a", " ", 7, "b"],
-        "suiteConfig": [{"mode": "serial"}, {"mode": "parallel"}, {}, {"mode": "parallel", "annotations": [{"type": "slow"}]}]}),
-    );
+    let long = with(json!({"title": title, "location": path, "suitePath": ["a", " ", 7, "b"],
+        "suiteConfig": [{"mode": "serial"}, {"mode": "parallel"}, {}, {"mode": "parallel", "annotations": [{"type": "slow"}]}]}));
     assert_eq!((long.title.len(), long.file_path.len()), (2_000, 1_000));
     let suites = ["a".to_owned(), "b".to_owned()];
     assert_eq!(long.suite_path.as_deref(), Some(&suites[..]));
     assert_eq!(
-        long.suite_config
-            .iter()
-            .map(|suite| suite.mode)
-            .collect::<Vec<_>>(),
+        long.suite_config.iter().map(|suite| suite.mode).collect::<Vec<_>>(),
         [SuiteMode::Serial, SuiteMode::Parallel]
     );
     assert_eq!(long.identity, identity_hash(&path, &suites, &title));
@@ -329,29 +200,12 @@ fn hot_columns_are_taken_from_the_evidence() {
         "slowestStep": "click", "slowestStepDuration": 5, "tags": ["@a"], "testMeta": {"priority": "high"},
         "didNotRunReason": " previous-failure ", "blockedBy": r".\b.ts:1:2",
     }));
-    let vitals = VitalsSummary {
-        lcp_ms: Some(801),
-        inp_ms: None,
-        ttfb_ms: Some(12),
-        cls_thousandths: Some(63),
-    };
+    let vitals =
+        VitalsSummary { lcp_ms: Some(801), inp_ms: None, ttfb_ms: Some(12), cls_thousandths: Some(63) };
     assert_eq!(rich.vitals, vitals);
-    assert_eq!(
-        rich.counts,
-        EvidenceCounts {
-            steps: 1,
-            console: 200,
-            network: 1
-        }
-    );
-    assert_eq!(
-        (rich.slowest_step.as_deref(), rich.slowest_step_ms),
-        (Some("click"), Some(5))
-    );
-    assert_eq!(
-        (rich.tags, rich.meta.priority),
-        (vec!["a".to_owned()], Some(Priority::High))
-    );
+    assert_eq!(rich.counts, EvidenceCounts { steps: 1, console: 200, network: 1 });
+    assert_eq!((rich.slowest_step.as_deref(), rich.slowest_step_ms), (Some("click"), Some(5)));
+    assert_eq!((rich.tags, rich.meta.priority), (vec!["a".to_owned()], Some(Priority::High)));
     assert_eq!(rich.did_not_run_reason.as_deref(), Some("previous-failure"));
     assert_eq!(rich.blocked_by.as_deref(), Some("b.ts:1:2"));
 }

@@ -1,0 +1,218 @@
+/**
+ * Looks at every page of a run in real Chromium, in both themes and on two widths: it answers
+ * 200, says nothing on the console, asks no other host for anything, fits a phone, has no
+ * serious accessibility violation, and shows what a test was called and never runs it.
+ * Needs `CALLBOARD_URL`; `CHROMIUM_PATH` when Chromium is not at /usr/bin/chromium.
+ */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { after, before, describe, test } from 'node:test';
+import { chromium } from '@playwright/test';
+import { getJson, reporterEnvironment, serviceUrl } from './support/service.mjs';
+
+if (!serviceUrl) {
+  throw new Error('CALLBOARD_URL must name the running service, for instance CALLBOARD_URL=http://127.0.0.1:3000');
+}
+
+const THEMES = ['light', 'dark'];
+const WIDTHS = { desktop: 1440, phone: 390 };
+/** Markup in everything that people name, and no place to break a line at. */
+const HOSTILE = '<img src=x onerror="window.wasRun=1">';
+const LONG = 'a-name-without-any-place-to-break-'.repeat(6);
+const PIXEL = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
+
+/** One run with every outcome, evidence of every kind, and a screenshot. */
+async function sendRun(projectName) {
+  const startedAt = Date.now() - 60_000;
+  const base = { browser: { projectName: 'desktop', browserName: 'chromium' }, suitePath: ['Cart', LONG], startedAt, timeout: 30_000 };
+  const failed = {
+    ...base,
+    title: `shows ${HOSTILE}`,
+    location: `tests/${LONG}/cart.spec.ts:7:5`,
+    status: 'failed',
+    duration: 1_300,
+    error: `\u001b[31mError: expected ${HOSTILE}\u001b[39m\n\u001b[2m  at tests/cart.spec.ts:9:3\u001b[22m ${LONG}${LONG}`,
+    testSource: `     8 | test('…', async ({ page }) => {\n>    9 |   await expect(page.locator('${LONG}${HOSTILE}')).toBeVisible();`,
+    steps: [
+      { title: 'Before Hooks', startTime: startedAt, duration: 300, category: 'hook' },
+      { title: `click ${LONG}`, startTime: startedAt + 10, duration: 200, category: 'action', failed: true, error: { message: HOSTILE } },
+    ],
+    consoleLogs: [{ type: 'error', text: `${HOSTILE} ${LONG}`, timestamp: startedAt, location: `https://shop.example/${LONG}.js:1:1` }],
+    networkRequests: [{ method: 'GET', url: `https://shop.example/${LONG}/${LONG}`, normalizedUrl: '/', status: 500, duration: 40 }],
+    pageState: { url: `https://shop.example/${LONG}`, localStorage: [{ key: LONG, length: 3 }], sessionStorage: [], cookies: [] },
+    ariaSnapshot: `- heading "${HOSTILE}"`,
+    webVitals: { vitals: { lcp: 1_200, cls: 0.01 } },
+    stdout: `${HOSTILE}\n${LONG}`,
+    testAnnotations: [{ type: 'issue', description: LONG }],
+    tags: ['smoke'],
+  };
+  const testCases = [
+    failed,
+    { ...failed, retries: 1 },
+    { ...base, title: 'applies a coupon', location: 'tests/cart.spec.ts:30:5', status: 'failed', duration: 800, error: 'Error: once' },
+    { ...base, title: 'applies a coupon', location: 'tests/cart.spec.ts:30:5', status: 'passed', duration: 700, retries: 1 },
+    { ...base, title: 'pays by invoice', location: 'tests/cart.spec.ts:50:5', status: 'skipped', duration: 0 },
+    { ...base, title: 'never started', location: 'tests/cart.spec.ts:60:5', status: 'didnotrun', duration: 0, didNotRunReason: 'max-failures' },
+    ...Array.from({ length: 60 }, (_, at) => ({ ...base, title: `works ${at}`, location: `tests/many.spec.ts:${at + 1}:1`, status: 'passed', duration: 10 + at })),
+  ];
+  const form = new FormData();
+  form.set('projectName', projectName);
+  form.set('testRun', JSON.stringify({
+    projectName, status: 'failed', startTime: new Date(startedAt).toISOString(), duration: 42_000, environment: LONG.slice(0, 90),
+    label: `Nightly ${HOSTILE}`, branch: `feature/${LONG}`, commit: '0123456789abcdef0123456789abcdef01234567', author: LONG,
+    buildUrl: 'https://ci.example/build/1', metadata: { globalErrors: [`Error: ${HOSTILE}`], customData: { [LONG]: [{ deep: { deeper: HOSTILE } }] } },
+  }));
+  form.set('testCases', JSON.stringify(testCases));
+  form.set('attach_meta_0', JSON.stringify([{ name: 'screenshot', contentType: 'image/png', originalName: 'screenshot.png' }]));
+  form.set('attach_file_0', new Blob([PIXEL], { type: 'image/png' }), 'screenshot.png');
+  const key = reporterEnvironment().SERVICE_API_KEY;
+  const headers = key ? { authorization: `Bearer ${key}` } : {};
+  const response = await fetch(new URL('/api/test-runs/upload', serviceUrl), { method: 'POST', headers, body: form });
+  const body = await response.text();
+  assert.equal(response.status, 200, body);
+  return JSON.parse(body);
+}
+
+/** The rule engine, run inside of the page by the driver: the page's own policy stays as it is. */
+const axeSource = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+async function seriousViolations(page) {
+  const violations = await page.evaluate(`${axeSource}; axe.run({ resultTypes: ['violations'] }).then((found) => found.violations.map(
+    ({ id, impact, nodes }) => ({ id, impact, where: nodes.slice(0, 3).map((node) => node.target.join(' ')) })))`);
+  return violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+}
+
+describe('the pages of a run', () => {
+  const projectName = `pages ${HOSTILE} ${randomUUID().slice(0, 8)}`;
+  let browser;
+  let pages;
+
+  before(async () => {
+    const { testRunId, projectId } = await sendRun(projectName);
+    const { items } = await getJson(`/api/test-runs/${testRunId}/executions?limit=3`);
+    const flaky = items.find((item) => item.flaky);
+    pages = {
+      home: '/',
+      projects: '/projects',
+      'projects, filtered': `/projects?q=${encodeURIComponent(HOSTILE)}&sort=name`,
+      'projects, nothing found': `/projects?q=${randomUUID()}`,
+      project: `/projects/${projectId}`,
+      'project, filtered': `/projects/${projectId}?branch=${encodeURIComponent(`feature/${LONG}`)}&status=failed&suite=full`,
+      'project, nothing found': `/projects/${projectId}?status=passed`,
+      'test cases': `/projects/${projectId}?tab=cases&sort=title`,
+      run: `/test-runs/${testRunId}`,
+      'run, by file': `/test-runs/${testRunId}?sort=file&outcome=failing,flaky`,
+      reports: `/test-runs/${testRunId}?tab=reports`,
+      details: `/test-runs/${testRunId}?tab=details`,
+      execution: `/test-run-cases/${items[0].id}`,
+      'first attempt': `/test-run-cases/${items[0].id}?retry=0`,
+      'flaky execution': `/test-run-cases/${flaky.id}`,
+      'test case': `/test-cases/${items[0].testCaseId}`,
+      settings: '/settings',
+    };
+    browser = await chromium.launch({
+      executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+    });
+  });
+
+  after(() => browser?.close());
+
+  /** Opens addresses one after another, and collects what a visitor would complain about. */
+  async function visit(options, addresses, look) {
+    const context = await browser.newContext(options);
+    const complaints = [];
+    try {
+      const page = await context.newPage();
+      const origin = new URL(serviceUrl).origin;
+      page.on('console', (message) => {
+        if (['error', 'warning'].includes(message.type())) complaints.push(`${page.url()} wrote ${message.text()}`);
+      });
+      page.on('pageerror', (error) => complaints.push(`${page.url()} threw ${error.message}`));
+      page.on('request', (request) => {
+        if (new URL(request.url()).origin !== origin) complaints.push(`${page.url()} asked for ${request.url()}`);
+      });
+      for (const [name, address] of Object.entries(addresses)) {
+        const response = await page.goto(new URL(address, serviceUrl).href);
+        if (response.status() !== 200) complaints.push(`${name} answered ${response.status()}`);
+        complaints.push(...(await look(page, name)));
+      }
+    } finally {
+      await context.close();
+    }
+    assert.deepEqual(complaints, []);
+  }
+
+  for (const theme of THEMES) {
+    for (const [device, width] of Object.entries(WIDTHS)) {
+      test(`are in order on a ${device}, ${theme}`, async () => {
+        const options = { viewport: { width, height: 844 }, colorScheme: theme, reducedMotion: 'reduce' };
+        await visit(options, pages, async (page, name) => {
+          const complaints = [];
+          const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+          if (overflow > 0) complaints.push(`${name} is ${overflow} px wider than the screen`);
+          if (await page.evaluate(() => window.wasRun)) complaints.push(`${name} ran markup out of a name`);
+          const violations = await seriousViolations(page);
+          return [...complaints, ...violations.map((violation) => `${name}: ${JSON.stringify(violation)}`)];
+        });
+      });
+    }
+  }
+
+  test('work without scripts', async () => {
+    await visit({ javaScriptEnabled: false, viewport: { width: 390, height: 844 } }, { run: pages.run }, async (page) => {
+      await page.getByRole('button', { name: 'Menu' }).click();
+      await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Projects' }).waitFor();
+      await page.keyboard.press('Escape');
+      await page.getByRole('searchbox').fill('works 7');
+      await page.getByRole('button', { name: 'Apply' }).click();
+      assert.equal(await page.locator('[data-row]').count(), 1);
+      await page.getByRole('link', { name: /works 7.*remove this filter/ }).click();
+      await page.getByRole('link', { name: 'Next page' }).click();
+      await page.getByText('End of the list').waitFor();
+      return [];
+    });
+  });
+
+  test('answer to the keyboard', async () => {
+    await visit({ viewport: { width: 1440, height: 900 } }, { run: pages.run }, async (page) => {
+      await page.keyboard.press('/');
+      assert.equal(await page.evaluate(() => document.activeElement.getAttribute('name')), 'q');
+      await page.keyboard.press('Escape');
+      await page.keyboard.press('j');
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/test-run-cases/*');
+      await page.keyboard.press('t');
+      assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'light');
+      await page.reload();
+      assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'light');
+      await page.keyboard.press('g');
+      await page.keyboard.press('p');
+      await page.waitForURL('**/projects');
+      return [];
+    });
+  });
+
+  test('show the screenshot of the failed attempt', async () => {
+    await visit({ viewport: { width: 1440, height: 900 } }, { execution: pages.execution }, async (page) => {
+      const image = page.getByRole('img', { name: 'screenshot, attempt 1' });
+      await image.scrollIntoViewIfNeeded();
+      await page.waitForFunction((element) => element.complete && element.naturalWidth > 0, await image.elementHandle());
+      return [];
+    });
+  });
+
+  test('say what is not there, with the id of the request', async () => {
+    for (const address of ['/projects/999999999', '/test-runs/999999999', '/test-run-cases/999999999', '/test-cases/999999999']) {
+      const response = await fetch(new URL(address, serviceUrl), { headers: { accept: 'text/html' } });
+      const html = await response.text();
+      assert.equal(response.status, 404, address);
+      assert.match(html, /There is no .* 999999999/);
+      assert.ok(html.includes(response.headers.get('x-request-id')), address);
+      assert.match(html, /aria-label="Main"/);
+    }
+  });
+});
