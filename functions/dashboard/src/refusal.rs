@@ -107,11 +107,13 @@ fn words(status: StatusCode) -> (&'static str, &'static str) {
             "Not found",
             "It may have been deleted, or the address may have been cut short on its way to you.",
         ),
-        StatusCode::BAD_REQUEST => ("This address cannot be shown", "Part of the address is not what this page expects; without it the page can be shown."),
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => (
-            "No access",
-            "Nothing was changed. Ask an administrator for access if you should see this.",
+        StatusCode::BAD_REQUEST => (
+            "This address cannot be shown",
+            "Part of the address is not what this page expects; without it the page can be shown.",
         ),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            ("No access", "Nothing was changed. Ask an administrator for access if you should see this.")
+        }
         StatusCode::SERVICE_UNAVAILABLE => (
             "Temporarily unavailable",
             "Nothing was lost: everything that was confirmed is stored. Reload the page in a few seconds.",

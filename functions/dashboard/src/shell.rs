@@ -3,6 +3,7 @@
 use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
 use callboard_query::projects::{self, MenuEntry};
+use callboard_query::shapes::ProjectRef;
 
 use crate::visit::Visit;
 
@@ -60,9 +61,28 @@ impl Shell {
     ///
     /// # Errors
     /// When the projects of the rail cannot be read.
-    pub(crate) async fn new(visit: &Visit, section: Section, title: impl Into<String>) -> Result<Self, ApiError> {
+    pub(crate) async fn new(
+        visit: &Visit,
+        section: Section,
+        title: impl Into<String>,
+    ) -> Result<Self, ApiError> {
         let recent = projects::menu(&visit.ctx, visit.scope(), None, RECENT_PROJECTS).await?.items;
         Ok(Self { recent, ..Self::without_projects(visit, section, title) })
+    }
+
+    /// A frame around a page inside of a project; the way begins at the
+    /// project.
+    ///
+    /// # Errors
+    /// As [`Shell::new`].
+    pub(crate) async fn in_project(
+        visit: &Visit,
+        project: &ProjectRef,
+        title: &str,
+    ) -> Result<Self, ApiError> {
+        let title = format!("{title} · {}", project.name);
+        let shell = Self::new(visit, Section::Project(project.id), title).await?;
+        Ok(shell.under("Projects", "/projects").under(&project.name, format!("/projects/{}", project.id)))
     }
 
     /// A frame that asks the database nothing.

@@ -14,13 +14,20 @@ const MODULES: &[&[&Statement]] = &[
     crate::migrate::STATEMENTS,
     crate::projects::STATEMENTS,
     crate::reports::STATEMENTS,
-    crate::rollups::STATEMENTS,
+    crate::rollups::days::STATEMENTS,
+    crate::rollups::states::STATEMENTS,
     crate::runs::STATEMENTS,
+    crate::runs::slots::STATEMENTS,
     crate::test_cases::STATEMENTS,
 ];
 
-const BULKS: &[&[&Bulk]] =
-    &[crate::executions::BULKS, crate::ids::BULKS, crate::rollups::BULKS, crate::test_cases::BULKS];
+const BULKS: &[&[&Bulk]] = &[
+    crate::executions::BULKS,
+    crate::ids::BULKS,
+    crate::rollups::days::BULKS,
+    crate::rollups::states::BULKS,
+    crate::test_cases::BULKS,
+];
 
 /// Name and text of every statement for one engine.
 pub fn all(backend: Backend) -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -64,7 +64,8 @@ pub fn processor_time(pid: u32) -> Option<Duration> {
     // 13th field after the name, which may hold blanks itself.
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after) = text.rsplit_once(')')?;
-    let ticks: u64 = after.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    let ticks: u64 =
+        after.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Some(Duration::from_millis(ticks * 10))
 }
 

@@ -98,7 +98,8 @@ impl Table {
     }
 
     fn text(&self) -> String {
-        let shown: Vec<Vec<String>> = self.rows.iter().map(|row| row.iter().map(Cell::shown).collect()).collect();
+        let shown: Vec<Vec<String>> =
+            self.rows.iter().map(|row| row.iter().map(Cell::shown).collect()).collect();
         let mut widths: Vec<usize> = self.columns.iter().map(|column| column.chars().count()).collect();
         for row in &shown {
             for (width, cell) in widths.iter_mut().zip(row) {
@@ -125,7 +126,8 @@ impl Table {
             .rows
             .iter()
             .map(|row| {
-                let cells = self.columns.iter().zip(row).map(|(column, cell)| ((*column).to_owned(), cell.json()));
+                let cells =
+                    self.columns.iter().zip(row).map(|(column, cell)| ((*column).to_owned(), cell.json()));
                 Value::Object(cells.collect::<Map<_, _>>())
             })
             .collect();
@@ -177,7 +179,8 @@ impl Report {
     /// When the file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<PathBuf> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let name: String = self.at.to_iso().chars().take(16).map(|c| if c == ':' { '-' } else { c }).collect();
+        let name: String =
+            self.at.to_iso().chars().take(16).map(|c| if c == ':' { '-' } else { c }).collect();
         let path = folder.join(format!("{name}.json"));
         let report = json!({
             "at": self.at.to_iso(), "seed": self.seed, "machine": self.machine, "sections": self.sections,

@@ -124,12 +124,12 @@ impl Table {
     async fn of(session: &mut Session, source: &Source) -> Result<Self> {
         let columns = columns_of(session, source.table).await?;
         let names: Vec<&'static str> = columns.iter().map(|column| name_of(*column)).collect();
-        let listed = |prefix: &str| {
-            names.iter().map(|name| format!("{prefix}{name}")).collect::<Vec<_>>().join(", ")
-        };
+        let listed =
+            |prefix: &str| names.iter().map(|name| format!("{prefix}{name}")).collect::<Vec<_>>().join(", ");
         let conditions = source.conditions.join(" AND ");
         let select = leak(format!("SELECT {} FROM {} t WHERE {conditions}", listed("t."), source.table));
-        let head = leak(format!("INSERT INTO {} ({}) SELECT {} FROM", source.table, listed(""), listed("r.")));
+        let head =
+            leak(format!("INSERT INTO {} ({}) SELECT {} FROM", source.table, listed(""), listed("r.")));
         let tail = if source.upsert.is_empty() {
             "WHERE true"
         } else {
@@ -195,7 +195,9 @@ async fn columns_of(session: &mut Session, table: &str) -> Result<Vec<Column>> {
             })
         })
         .collect::<Result<Vec<_>>>()
-        .and_then(|columns| (!columns.is_empty()).then_some(columns).with_context(|| format!("no table {table}")))
+        .and_then(|columns| {
+            (!columns.is_empty()).then_some(columns).with_context(|| format!("no table {table}"))
+        })
 }
 
 fn name_of(column: Column) -> &'static str {

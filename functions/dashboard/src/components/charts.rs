@@ -89,8 +89,10 @@ impl Trend {
         let columns = columns.collect();
         let sum = |of: fn(&DayCounts) -> i64| days.iter().map(of).sum::<i64>();
         let (passed, failed) = (sum(|day| day.totals.passed_tests), sum(|day| day.totals.failed_tests));
-        let order = [Tone::Failed, Tone::Flaky, Tone::Interrupted, Tone::DidNotRun, Tone::Skipped, Tone::Passed];
-        let occurs = |tone: &Tone| days.iter().any(|day| counts(&day.totals).iter().any(|(found, _)| found == tone));
+        let order =
+            [Tone::Failed, Tone::Flaky, Tone::Interrupted, Tone::DidNotRun, Tone::Skipped, Tone::Passed];
+        let occurs =
+            |tone: &Tone| days.iter().any(|day| counts(&day.totals).iter().any(|(found, _)| found == tone));
         Self {
             columns,
             step: Hundredths(10_000 / TREND_DAYS),
@@ -106,8 +108,10 @@ impl Trend {
 }
 
 fn spoken(day: &DayCounts) -> String {
-    let outcomes: Vec<String> =
-        counts(&day.totals).iter().map(|(tone, count)| format!("{count} {}", tone.word().to_lowercase())).collect();
+    let outcomes: Vec<String> = counts(&day.totals)
+        .iter()
+        .map(|(tone, count)| format!("{count} {}", tone.word().to_lowercase()))
+        .collect();
     let runs = if day.runs == 1 { "1 run".to_owned() } else { format!("{} runs", day.runs) };
     format!("{}: {runs}, {}", day_of(day.date), outcomes.join(", "))
 }
@@ -117,7 +121,8 @@ fn stack(counts: &[(Tone, i64)], most: i64) -> Vec<Block> {
     let mut foot = HEIGHT;
     let mut blocks = Vec::with_capacity(counts.len());
     for &(tone, count) in counts {
-        let height = (i128::from(count) * i128::from(HEIGHT) / i128::from(most.max(1))).max(i128::from(LEAST));
+        let height =
+            (i128::from(count) * i128::from(HEIGHT) / i128::from(most.max(1))).max(i128::from(LEAST));
         let height = i64::try_from(height).unwrap_or(LEAST).min(foot);
         foot -= height;
         blocks.push(Block { tone, y: foot, height });

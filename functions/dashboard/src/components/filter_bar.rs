@@ -33,7 +33,13 @@ enum Field {
     /// Free text.
     Search { name: &'static str, label: &'static str, value: String },
     /// One of several values; the first line is "any".
-    Select { name: &'static str, label: &'static str, any: &'static str, choices: Vec<Choice>, chosen: Option<String> },
+    Select {
+        name: &'static str,
+        label: &'static str,
+        any: &'static str,
+        choices: Vec<Choice>,
+        chosen: Option<String>,
+    },
 }
 
 /// Something that narrows the list, and the address without it.
@@ -92,7 +98,8 @@ impl FilterBar {
     ) -> Self {
         let choices: Vec<Choice> = choices.into_iter().collect();
         for value in chosen {
-            let reads = choices.iter().find(|choice| choice.value == *value).map_or(value, |choice| &choice.label);
+            let reads =
+                choices.iter().find(|choice| choice.value == *value).map_or(value, |choice| &choice.label);
             self.chip(name, label, value, &reads.clone());
         }
         let only = if let [one] = chosen { Some(one.clone()) } else { None };
@@ -103,7 +110,12 @@ impl FilterBar {
     }
 
     /// A chip for a filter that has no field of its own.
-    pub(crate) fn chip_only(mut self, name: &'static str, label: &'static str, value: Option<&String>) -> Self {
+    pub(crate) fn chip_only(
+        mut self,
+        name: &'static str,
+        label: &'static str,
+        value: Option<&String>,
+    ) -> Self {
         if let Some(value) = value {
             self.chip(name, label, value, value);
         }

@@ -86,7 +86,12 @@ fn pieces(counts: &[(Tone, i64)]) -> Vec<Piece> {
     let mut seen = 0;
     let edge = |index: usize, seen: i64| {
         let least = LEAST * i64::try_from(index).unwrap_or_default();
-        least + if total > 0 { i64::try_from(i128::from(shared) * i128::from(seen) / i128::from(total)).unwrap_or(0) } else { 0 }
+        least
+            + if total > 0 {
+                i64::try_from(i128::from(shared) * i128::from(seen) / i128::from(total)).unwrap_or(0)
+            } else {
+                0
+            }
     };
     counts
         .iter()

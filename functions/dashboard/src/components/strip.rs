@@ -56,7 +56,12 @@ impl Strip {
             Cell {
                 tone,
                 href: format!("/test-run-cases/{}", each.execution.id),
-                title: format!("{} in run {}, {}", tone.word(), each.run.id, relative(each.run.start_time, now)),
+                title: format!(
+                    "{} in run {}, {}",
+                    tone.word(),
+                    each.run.id,
+                    relative(each.run.start_time, now)
+                ),
             }
         });
         Self { cells: cells.collect(), label: "Last executions, oldest first".to_owned() }

@@ -57,12 +57,13 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
     let days = daily::counts(&visit.ctx, &seen, &LaneQuery::default(), Day(today.0 - TREND_DAYS + 1)).await?;
     let active = runs::active(&visit.ctx, visit.scope()).await?;
     let recent = runs::list(&visit.ctx, visit.scope(), &RunQuery::default(), RECENT_RUNS).await?;
-    let mut rows: Vec<Row> = overview.items.into_iter().map(|each| Row::of_overview(each, visit.now)).collect();
+    let mut rows: Vec<Row> =
+        overview.items.into_iter().map(|each| Row::of_overview(each, visit.now)).collect();
     // Red first; within each, the order of activity stays.
     rows.sort_by_key(|row| !row.is_failing());
     let failing = rows.iter().filter(|row| row.is_failing()).count();
     answer(&HomePage {
-        headline: headline(failing, rows.len()),
+        headline: headline(failing, rows.len(), overview.next.is_some()),
         standing: if failing > 0 { Tone::Failed } else { Tone::Passed },
         projects: ProjectTable::new(rows, visit.now),
         more_projects: overview.next.is_some(),
@@ -73,9 +74,13 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
     })
 }
 
-/// The answer to the first question, as a sentence.
-fn headline(failing: usize, all: usize) -> String {
+/// The answer to the first question, as a sentence. With `more` projects than
+/// the page looks at, it says which ones it speaks of.
+fn headline(failing: usize, all: usize, more: bool) -> String {
     match (failing, all) {
+        (0, all) if more => format!("The {all} most recently active projects are passing"),
+        (1, all) if more => format!("1 of the {all} most recently active projects is failing"),
+        (failing, all) if more => format!("{failing} of the {all} most recently active projects are failing"),
         (0, 1) => "Your project is passing".to_owned(),
         (0, all) => format!("All {all} projects are passing"),
         (1, 1) => "Your project is failing".to_owned(),

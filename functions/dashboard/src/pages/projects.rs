@@ -60,7 +60,8 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
     let cursors = CursorScope::new(RouteId::ProjectsPage, &asked)?;
     let after = cursors.decode(asked.page.cursor.as_deref())?;
     let limit = asked.page.limit as usize;
-    let found = projects::list(&visit.ctx, visit.scope(), asked.text.as_deref(), asked.sort, after, limit).await?;
+    let found =
+        projects::list(&visit.ctx, visit.scope(), asked.text.as_deref(), asked.sort, after, limit).await?;
     let found = cursors.page(found)?;
     let mut rows = Vec::with_capacity(found.items.len());
     for project in found.items {

@@ -6,8 +6,8 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use callboard_domain::ingest::Caps;
-use callboard_http::config::registry::{self, Value, Variable};
 use callboard_http::config::Platform;
+use callboard_http::config::registry::{self, Value, Variable};
 use callboard_http::{ApiError, AppState, Config};
 use callboard_query::projects;
 use callboard_store::Backend;
@@ -96,15 +96,19 @@ fn in_force(config: &Config) -> Vec<Setting> {
 fn values(config: &Config) -> BTreeMap<&'static str, String> {
     let lists = |list: Vec<String>| list.join(", ");
     let origins = |list: &[callboard_auth::Origin]| lists(list.iter().map(ToString::to_string).collect());
-    let origin = |origin: &Option<callboard_auth::Origin>| origin.as_ref().map(ToString::to_string).unwrap_or_default();
-    let data_dir = config.data_dir.display().to_string();
+    let origin = |origin: &Option<callboard_auth::Origin>| {
+        origin.as_ref().map(ToString::to_string).unwrap_or_default()
+    };
     let hidden = |is_set: bool| if is_set { "set, not shown" } else { "" }.to_owned();
+    // What they are when they are not set follows from the data folder.
+    let database = format!("sqlite://{}", config.data_dir.join("callboard.db").display());
+    let storage = format!("file://{}", config.data_dir.join("objects").display());
     let mut values = BTreeMap::from([
         (registry::HOST.name, config.host.clone()),
         (registry::PORT.name, config.port.to_string()),
-        (registry::DATABASE_URL.name, hidden(!config.database_url.contains(&data_dir))),
+        (registry::DATABASE_URL.name, hidden(config.database_url != database)),
         (registry::DATABASE_CONNECTIONS.name, config.database_connections.to_string()),
-        (registry::STORAGE_URL.name, hidden(!config.storage_url.contains(&data_dir))),
+        (registry::STORAGE_URL.name, hidden(config.storage_url != storage)),
         (registry::S3_ENDPOINT.name, config.s3_endpoint.clone().unwrap_or_default()),
         (registry::SITE_URL.name, origin(&config.site_url)),
         (registry::SANDBOX_ORIGIN.name, origin(&config.sandbox_origin)),
@@ -116,7 +120,7 @@ fn values(config: &Config) -> BTreeMap<&'static str, String> {
         (registry::MAX_SUBMIT_BYTES.name, config.max_submit_bytes.to_string()),
         (registry::MAX_UPLOAD_BYTES.name, config.max_upload_bytes.to_string()),
         (registry::LOG.name, config.log.clone()),
-        (registry::DATA_DIR.name, data_dir.clone()),
+        (registry::DATA_DIR.name, config.data_dir.display().to_string()),
     ]);
     values.extend(caps(&config.caps));
     values
@@ -148,15 +152,21 @@ mod tests {
     /// A value that differs from the default.
     fn other(variable: &Variable) -> Option<String> {
         Some(match (variable.kind, variable.default) {
-            (Kind::Number { min, .. }, Value::Number(default)) => (if default == min { min + 1 } else { min }).to_string(),
+            (Kind::Number { min, .. }, Value::Number(default)) => {
+                (if default == min { min + 1 } else { min }).to_string()
+            }
             (Kind::Text, _) if variable.name == "SERVICE_LOG" => "debug".to_owned(),
             (Kind::Text, _) if variable.name == "SERVICE_S3_ENDPOINT" => "http://localhost:9000".to_owned(),
             (Kind::Text, _) => "other".to_owned(),
-            (Kind::Origin, _) => format!("https://{}.example.org", variable.name.to_lowercase().replace('_', "-")),
+            (Kind::Origin, _) => {
+                format!("https://{}.example.org", variable.name.to_lowercase().replace('_', "-"))
+            }
             (Kind::Origins, _) => "https://a.example.org".to_owned(),
             (Kind::Hosts, _) => "a.example.org".to_owned(),
             (Kind::Secrets, _) => "0123456789abcdef-not-a-known-word".to_owned(),
-            (Kind::SecretAddress, _) if variable.name == "SERVICE_DATABASE_URL" => "postgres://u:p4ss@db/x".to_owned(),
+            (Kind::SecretAddress, _) if variable.name == "SERVICE_DATABASE_URL" => {
+                "postgres://u:p4ss@db/x".to_owned()
+            }
             (Kind::SecretAddress, _) => "s3://bucket".to_owned(),
             (Kind::Proxies, _) => "true".to_owned(),
             // This version refuses to start with it.
@@ -167,7 +177,8 @@ mod tests {
 
     #[test]
     fn every_variable_that_is_set_is_shown_as_set_and_secrets_stay_secret() {
-        let settable: Vec<Variable> = registry::variables().into_iter().filter(|each| other(each).is_some()).collect();
+        let settable: Vec<Variable> =
+            registry::variables().into_iter().filter(|each| other(each).is_some()).collect();
         let environment = settable.iter().filter_map(|each| Some((each.name.to_owned(), other(each)?)));
         let config = Config::from_env(environment).unwrap();
         let shown = in_force(&config);

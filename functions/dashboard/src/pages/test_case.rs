@@ -18,7 +18,7 @@ use crate::address::chosen;
 use crate::components::{Choice, FilterBar, HistoryChart, Pager};
 use crate::filters;
 use crate::outcome::{Tone, Toned};
-use crate::shell::{Section, Shell};
+use crate::shell::Shell;
 use crate::visit::{Visit, answer};
 
 /// Executions per page of the history.
@@ -62,9 +62,27 @@ impl Asked {
         let asked: Vec<String> = self.statuses.iter().map(|status| status.as_str().to_owned()).collect();
         let one = |value: &Option<String>| value.iter().cloned().collect::<Vec<_>>();
         FilterBar::new(&visit.address, &[])
-            .select("branch", "Branch", "All branches", facets.branches.into_iter().map(|branch| branch.name.into()), &one(&self.branch))
-            .select("environment", "Environment", "All environments", facets.environments.into_iter().map(Choice::from), &one(&self.environment))
-            .select("browser", "Browser", "All browsers", facets.browsers.into_iter().map(Choice::from), &one(&self.browser))
+            .select(
+                "branch",
+                "Branch",
+                "All branches",
+                facets.branches.into_iter().map(|branch| branch.name.into()),
+                &one(&self.branch),
+            )
+            .select(
+                "environment",
+                "Environment",
+                "All environments",
+                facets.environments.into_iter().map(Choice::from),
+                &one(&self.environment),
+            )
+            .select(
+                "browser",
+                "Browser",
+                "All browsers",
+                facets.browsers.into_iter().map(Choice::from),
+                &one(&self.browser),
+            )
             .select("status", "Status", "Any status", statuses, &asked)
     }
 }
@@ -102,14 +120,11 @@ pub(crate) async fn test_case(
     let history = test_cases::history(&visit.ctx, project, id, &query, asked.page.limit as usize).await?;
     let history = cursors.page(history)?;
     let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
-    let name = case.item.title.clone();
-    let shell = Shell::new(&visit, Section::Project(case.project.id), format!("{name} · {}", case.project.name)).await?;
+    let name = &case.item.title;
+    let catalogue = format!("/projects/{}?tab=cases", case.project.id);
+    let shell = Shell::in_project(&visit, &case.project, name).await?;
     answer(&TestCasePage {
-        shell: shell
-            .under("Projects", "/projects")
-            .under(case.project.name.as_str(), format!("/projects/{}", case.project.id))
-            .under("Test cases", format!("/projects/{}?tab=cases", case.project.id))
-            .here(name),
+        shell: shell.under("Test cases", catalogue).here(name),
         tone: case.item.tone(),
         chart: HistoryChart::new(&charted, visit.now),
         filters: asked.bar(&visit, facets),

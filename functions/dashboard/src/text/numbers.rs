@@ -100,7 +100,9 @@ mod tests {
 
     #[test]
     fn only_everything_is_a_hundred_percent() {
-        for (rate, text) in [(1.0, "100 %"), (0.9999, "99.9 %"), (0.985, "98.5 %"), (0.0001, "0.1 %"), (0.0, "0 %")] {
+        for (rate, text) in
+            [(1.0, "100 %"), (0.9999, "99.9 %"), (0.985, "98.5 %"), (0.0001, "0.1 %"), (0.0, "0 %")]
+        {
             assert_eq!(plain(&percent(rate)), text);
         }
         assert_eq!(plain(&grouped(1_234_567)), "1 234 567");

@@ -15,7 +15,10 @@ mod tests {
 
     #[test]
     fn the_file_stays_whole() {
-        assert_eq!(split_for_truncation("tests/cart/total.spec.ts:7:5"), ("tests/cart/", "total.spec.ts:7:5"));
+        assert_eq!(
+            split_for_truncation("tests/cart/total.spec.ts:7:5"),
+            ("tests/cart/", "total.spec.ts:7:5")
+        );
         assert_eq!(split_for_truncation("unknown"), ("", "unknown"));
     }
 }

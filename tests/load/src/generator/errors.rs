@@ -39,7 +39,8 @@ const TEMPLATES: [&str; 30] = [
     "AssertionError [ERR_ASSERTION]: order {id} has {n} lines, expected {n}\n    at checkOrder (/home/ci/build/{id}/tests/shared/orders.ts:{n}:{n})\n\n    at {at}",
 ];
 
-const WORDS: [&str; 8] = ["basket", "invoice", "voucher", "profile", "shipment", "address", "refund", "session"];
+const WORDS: [&str; 8] =
+    ["basket", "invoice", "voucher", "profile", "shipment", "address", "refund", "session"];
 
 /// The error of a failing test. Tests prefer one template, as real ones fail
 /// for one reason most of the time. `at` is the place in the test's file.
@@ -95,7 +96,8 @@ mod tests {
     fn every_template_is_filled_whole_and_differs_between_failures() {
         for template in 0..TEMPLATES.len() as u64 {
             let mut random = Random::new(7, template);
-            let texts: Vec<String> = (0..20).map(|_| error(&mut random, template, "tests/a.spec.ts:3:5")).collect();
+            let texts: Vec<String> =
+                (0..20).map(|_| error(&mut random, template, "tests/a.spec.ts:3:5")).collect();
             for text in &texts {
                 for name in ["{n}", "{ms}", "{id}", "{uuid}", "{port}", "{word}", "{at}"] {
                     assert!(!text.contains(name), "{text}");

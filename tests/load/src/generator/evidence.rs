@@ -16,8 +16,14 @@ const ACTIONS: [(&str, &str); 8] = [
     ("page.waitForResponse", "wait"),
     ("fixture: shop", "fixture"),
 ];
-const PATHS: [&str; 6] =
-    ["/api/carts/{id}/lines", "/api/products?page={id}", "/api/users/{id}", "/assets/shop-{id}.js", "/api/prices", "/"];
+const PATHS: [&str; 6] = [
+    "/api/carts/{id}/lines",
+    "/api/products?page={id}",
+    "/api/users/{id}",
+    "/assets/shop-{id}.js",
+    "/api/prices",
+    "/",
+];
 const CONSOLE: [&str; 4] = [
     "Download the developer tools for a better development experience",
     "[shop] price list {id} is stale, reloading",
@@ -137,7 +143,10 @@ fn source(test: &Test) -> String {
 fn aria(random: &mut Random) -> String {
     let mut text = String::from("- banner:\n  - link \"Shop\"\n- main:\n");
     for _ in 0..random.between(10, 40) {
-        text.push_str(&with_id(random, "  - listitem:\n    - link \"Product {id}\"\n    - button \"Add to cart\"\n"));
+        text.push_str(&with_id(
+            random,
+            "  - listitem:\n    - link \"Product {id}\"\n    - button \"Add to cart\"\n",
+        ));
     }
     text
 }

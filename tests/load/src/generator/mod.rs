@@ -63,7 +63,14 @@ impl Runs {
     /// `count` runs of `tests` tests each; the last one starts just before
     /// `until`.
     #[must_use]
-    pub fn new(seed: u64, project: &str, payload: Payload, tests: usize, count: u64, until: Timestamp) -> Self {
+    pub fn new(
+        seed: u64,
+        project: &str,
+        payload: Payload,
+        tests: usize,
+        count: u64,
+        until: Timestamp,
+    ) -> Self {
         Self { seed, project: project.to_owned(), payload, tests: suite(seed, tests), count, until }
     }
 

@@ -5,8 +5,17 @@ use super::random::Random;
 const AREAS: [&str; 10] =
     ["cart", "checkout", "search", "login", "profile", "orders", "invoices", "admin", "returns", "reports"];
 const VERBS: [&str; 8] = ["shows", "adds", "removes", "sorts", "keeps", "rejects", "restores", "exports"];
-const THINGS: [&str; 9] =
-    ["an item", "two vouchers", "the total", "a guest", "an address", "old prices", "a refund", "a page", "filters"];
+const THINGS: [&str; 9] = [
+    "an item",
+    "two vouchers",
+    "the total",
+    "a guest",
+    "an address",
+    "old prices",
+    "a refund",
+    "a page",
+    "filters",
+];
 /// Tests of one file.
 const TESTS_PER_FILE: usize = 20;
 /// Tests of one describe block.
@@ -56,7 +65,11 @@ pub fn suite(seed: u64, count: usize) -> Vec<Test> {
                 describes,
                 tags,
                 // Most are quick, some are slow.
-                usual_ms: if random.chance(100) { random.between(4_000, 25_000) } else { random.between(120, 2_500) },
+                usual_ms: if random.chance(100) {
+                    random.between(4_000, 25_000)
+                } else {
+                    random.between(120, 2_500)
+                },
                 weakness: random.next(),
             }
         })

@@ -36,7 +36,11 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
         format!("Resident memory of the local runner, {}", subject::engine(backend)),
         &["when", "MB", "target"],
     );
-    table.row(vec!["idle after start".into(), megabytes(machine::resident_bytes(subject.pid())), "≤ 25".into()]);
+    table.row(vec![
+        "idle after start".into(),
+        megabytes(machine::resident_bytes(subject.pid())),
+        "≤ 25".into(),
+    ]);
     for (payload, tests, runs, concurrency) in LOADS {
         machine::forget_peak(subject.pid());
         let project = format!("memory-{}-{tests}", payload.name());

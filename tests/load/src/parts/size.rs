@@ -33,7 +33,8 @@ fn add_from(table: &mut Table, folder: &Path, profile: &str) -> Result<()> {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_ours = name == "callboard" || name.starts_with("callboard-");
-        let is_served = !name.contains('.') && !matches!(name.as_str(), "callboard-load" | "callboard-test-database");
+        let is_served =
+            !name.contains('.') && !matches!(name.as_str(), "callboard-load" | "callboard-test-database");
         if is_ours && is_served && entry.metadata()?.is_file() {
             found.push((name, entry.metadata()?.len()));
         }

@@ -39,12 +39,19 @@ pub async fn measure(setting: Setting, backends: &[Backend]) -> Result<Table> {
             Err(error) => table.note(format!("Functions were not started: {error:#}.")),
         }
     }
-    table.note("Migrations are done before. Functions are those of the release profile; deployed ones are smaller.");
+    table.note(
+        "Migrations are done before. Functions are those of the release profile; deployed ones are smaller.",
+    );
     Ok(table)
 }
 
 fn add(table: &mut Table, what: String, times: &[Duration], target: &'static str) {
-    table.row(vec![what.into(), tenths(quantile_ms(times, 0.5)), tenths(quantile_ms(times, 0.95)), target.into()]);
+    table.row(vec![
+        what.into(),
+        tenths(quantile_ms(times, 0.5)),
+        tenths(quantile_ms(times, 0.95)),
+        target.into(),
+    ]);
 }
 
 async fn start_runner(settings: &Settings) -> Result<Duration> {

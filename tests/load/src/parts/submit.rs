@@ -38,15 +38,27 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
     let subject = Subject::start(backend).await?;
     let title = format!("Submit, {}", subject::engine(backend));
     let columns = [
-        "payload", "tests/run", "conc.", "first ms", "p50 ms", "p95 ms", "exec/s", "target", "µs CPU/exec",
-        "raw exec/s", "of raw %",
+        "payload",
+        "tests/run",
+        "conc.",
+        "first ms",
+        "p50 ms",
+        "p95 ms",
+        "exec/s",
+        "target",
+        "µs CPU/exec",
+        "raw exec/s",
+        "of raw %",
     ];
     let mut table = Table::new(title, &columns);
     let mut rollups = 0.0;
     for (payload, tests, count) in SHAPES {
         let mut cells = Vec::new();
         for concurrency in [1, 4] {
-            cells.push(Cellful::measure(setting, &subject, payload, tests, setting.bounded(count), concurrency).await?);
+            cells.push(
+                Measurement::measure(setting, &subject, payload, tests, setting.bounded(count), concurrency)
+                    .await?,
+            );
         }
         let runs: Vec<(i64, i64)> =
             cells[0].runs.iter().take(RAW_RUNS).map(|stored| (stored.project, stored.run)).collect();
@@ -71,7 +83,7 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
 }
 
 /// What one row of the table is made of.
-struct Cellful {
+struct Measurement {
     payload: Payload,
     tests: usize,
     concurrency: usize,
@@ -81,7 +93,7 @@ struct Cellful {
     runs: Vec<Stored>,
 }
 
-impl Cellful {
+impl Measurement {
     async fn measure(
         setting: Setting,
         subject: &Subject,
@@ -110,7 +122,8 @@ impl Cellful {
             }
         })
         .await?;
-        let cpu = machine::processor_time(subject.pid()).zip(cpu_before).map(|(after, before)| after - before);
+        let cpu =
+            machine::processor_time(subject.pid()).zip(cpu_before).map(|(after, before)| after - before);
         let runs = kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         Ok(Self { payload, tests, concurrency, first, measured, cpu, runs })
     }

@@ -33,7 +33,8 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
     for number in 0..setting.bounded(UPLOADS) {
         times.push(upload(setting, &subject, number).await?);
     }
-    let extra = machine::peak_bytes(subject.pid()).zip(before).map(|(peak, before)| peak.saturating_sub(before));
+    let extra =
+        machine::peak_bytes(subject.pid()).zip(before).map(|(peak, before)| peak.saturating_sub(before));
     let title = format!("Upload of a 50 MB trace, {}", subject::engine(backend));
     let mut table = Table::new(title, &["what", "figure", "target"]);
     let megabytes = TRACE_BYTES as f64 / 1e6;
@@ -41,7 +42,8 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
     table.row(vec!["MB/s".into(), whole(megabytes * 1000.0 / quantile_ms(&times, 0.5)), "≥ 150".into()]);
     let extra = extra.map_or(Cell::None, |bytes| tenths(bytes as f64 / MIB as f64));
     table.row(vec!["extra memory at the peak, MB".into(), extra, "≤ 64".into()]);
-    table.note("Bytes that do not compress, a different file each time; hashed and stored in a local folder.");
+    table
+        .note("Bytes that do not compress, a different file each time; hashed and stored in a local folder.");
     Ok(table)
 }
 
@@ -64,10 +66,13 @@ fn form(setting: Setting, number: usize) -> Bytes {
         "error": "Error: expected 200", "retries": 0,
     }]);
     let mut form = BytesMut::with_capacity(TRACE_BYTES + 2048);
-    for (name, value) in
-        [("projectName", "uploads".to_owned()), ("testRun", run.to_string()), ("testCases", cases.to_string())]
-    {
-        let head = format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+    for (name, value) in [
+        ("projectName", "uploads".to_owned()),
+        ("testRun", run.to_string()),
+        ("testCases", cases.to_string()),
+    ] {
+        let head =
+            format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
         form.put_slice(head.as_bytes());
     }
     let head = format!(

@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn numbered_source_is_taken_apart_and_the_failing_line_found() {
         let lines = source_lines(">   12 | await a || b;\n*    9 | test('x', () => {\nplain | text");
-        let as_tuples: Vec<_> = lines.iter().map(|l| (l.number.as_str(), l.text.as_str(), l.is_failing)).collect();
+        let as_tuples: Vec<_> =
+            lines.iter().map(|l| (l.number.as_str(), l.text.as_str(), l.is_failing)).collect();
         assert_eq!(
             as_tuples,
             [("12", "await a || b;", true), ("9", "test('x', () => {", false), ("", "plain | text", false)]

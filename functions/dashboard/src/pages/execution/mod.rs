@@ -11,14 +11,14 @@ use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_query::executions::{self, Parts, WantedAttempt};
-use callboard_query::shapes::{AttemptView, ExecutionDetail, FileItem, browser_label};
-use callboard_query::test_cases::{self, HistoryQuery};
 use callboard_query::resolve;
+use callboard_query::shapes::{AttemptView, ExecutionDetail, ExecutionWithRun, FileItem, browser_label};
+use callboard_query::test_cases::{self, HistoryQuery};
 
 use crate::components::Strip;
 use crate::filters;
 use crate::outcome::{Tone, Toned};
-use crate::shell::{Section, Shell};
+use crate::shell::Shell;
 use crate::visit::{Visit, answer};
 
 /// Executions of the same test the strip shows.
@@ -79,42 +79,65 @@ pub(crate) async fn execution(
 ) -> Result<Response, ApiError> {
     let project = resolve::execution(&visit.ctx, visit.scope(), id).await?;
     let (detail, shown) = detail(&visit, project, id, wanted).await?;
-    let query = HistoryQuery::default();
+    let case = TestCaseId(detail.item.test_case_id);
     let mut history =
-        test_cases::history(&visit.ctx, project, TestCaseId(detail.item.test_case_id), &query, HISTORY).await?.items;
-    history.reverse();
-    let item = &detail.item;
-    let shell = Shell::new(&visit, Section::Project(detail.project.id), format!("{} · {}", item.title, detail.project.name))
+        test_cases::history(&visit.ctx, project, case, &HistoryQuery::default(), HISTORY).await?;
+    history.items.reverse();
+    let shell = Shell::in_project(&visit, &detail.project, &detail.item.title)
         .await?
-        .under("Projects", "/projects")
-        .under(detail.project.name.as_str(), format!("/projects/{}", detail.project.id))
         .under(format!("Run {}", detail.run.id), format!("/test-runs/{}", detail.run.id))
-        .here(item.title.as_str());
-    // Kept evidence has the shape it was written with; what cannot be read is as if it were not there.
-    let evidence: Evidence =
-        detail.evidence.clone().and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default();
-    let (screenshots, others): (Vec<_>, Vec<_>) =
-        detail.attachments.iter().cloned().partition(|file| file.kind == "screenshot");
-    let (videos, others) = others.into_iter().partition(|file| file.kind == "video");
-    answer(&ExecutionPage {
-        tone: item.tone(),
-        verdict: verdict(&detail),
-        browser: browser_label(item).map(|label| evidence::once(&label)),
-        command: evidence::arguments_of(item),
-        attempts: links(&detail, shown),
-        source: evidence::source_lines(evidence.test_source.as_deref().unwrap_or_default()),
-        frames: evidence::frames(&evidence),
-        steps: steps::rows(&evidence.steps),
-        console: evidence::console(&evidence.console_logs),
-        evidence,
-        screenshots,
-        videos,
-        others,
-        history: Strip::of_executions(&history, visit.now),
-        history_count: history.len(),
-        shell,
-        detail,
-    })
+        .here(&detail.item.title);
+    answer(&ExecutionPage::new(shell, detail, shown, &history.items))
+}
+
+impl ExecutionPage {
+    /// Sorts what is known by where the page shows it; `history` is oldest
+    /// first.
+    fn new(
+        shell: Shell,
+        mut detail: ExecutionDetail,
+        shown: Option<(u32, u32)>,
+        history: &[ExecutionWithRun],
+    ) -> Self {
+        // Kept evidence has the shape it was written with; what cannot be read is as if it were not there.
+        let evidence: Evidence =
+            detail.evidence.take().and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default();
+        let files = std::mem::take(&mut detail.attachments);
+        let (screenshots, others): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|file| file.kind == "screenshot");
+        let (videos, others) = others.into_iter().partition(|file| file.kind == "video");
+        Self {
+            tone: detail.item.tone(),
+            verdict: verdict(&detail),
+            browser: browser_label(&detail.item).map(|label| evidence::once(&label)),
+            command: evidence::arguments_of(&detail.item),
+            attempts: links(&detail, shown),
+            source: evidence::source_lines(evidence.test_source.as_deref().unwrap_or_default()),
+            frames: evidence::frames(&evidence),
+            steps: steps::rows(&evidence.steps),
+            console: evidence::console(&evidence.console_logs),
+            evidence,
+            screenshots,
+            videos,
+            others,
+            history: Strip::of_executions(history, shell.now),
+            history_count: history.len(),
+            shell,
+            detail,
+        }
+    }
+
+    /// Whether the attempt left nothing to look at.
+    fn is_bare(&self) -> bool {
+        let files = [&self.screenshots, &self.videos, &self.others, &self.detail.traces];
+        self.detail.item.error.is_none()
+            && self.steps.is_empty()
+            && self.console.is_empty()
+            && self.source.is_empty()
+            && files.iter().all(|files| files.is_empty())
+            && self.evidence.stdout.is_none()
+            && self.evidence.stderr.is_none()
+    }
 }
 
 /// The execution with the evidence of the attempt people came for: the one
@@ -136,7 +159,8 @@ async fn detail(
         }
     });
     let shown = shown.map(|attempt| (attempt.retry, attempt.repetition));
-    let failed = detail.attempts.iter().rev().find(|attempt| attempt.status.is_failing() && attempt.has_evidence);
+    let failed =
+        detail.attempts.iter().rev().find(|attempt| attempt.status.is_failing() && attempt.has_evidence);
     match failed.map(|attempt| (attempt.retry, attempt.repetition)) {
         Some((retry, repetition)) if detail.item.flaky && !is_asked => {
             let wanted = WantedAttempt { retry: Some(retry), repetition: Some(repetition) };

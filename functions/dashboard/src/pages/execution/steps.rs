@@ -12,6 +12,11 @@ const ERROR_CHARS: usize = 300;
 /// Rounding of the clock that a step may end after the one around it.
 const SLACK_MS: i64 = 2;
 
+/// Width of the whole attempt in the units of the drawing, and the least a
+/// step gets of it.
+const WIDTH: i64 = 1_000;
+const LEAST: i64 = 4;
+
 /// A step with its place.
 #[derive(Debug)]
 pub(crate) struct StepRow {
@@ -36,7 +41,8 @@ pub(crate) struct StepRow {
 
 /// The rows of an attempt's steps.
 pub(crate) fn rows(steps: &[Step]) -> Vec<StepRow> {
-    let starts = || steps.iter().filter_map(|step| Some((step.start_time?, step.start_time? + step.duration)));
+    let starts =
+        || steps.iter().filter_map(|step| Some((step.start_time?, step.start_time? + step.duration)));
     let first = starts().map(|(start, _)| start).min().unwrap_or(0);
     let last = starts().map(|(_, end)| end).max().unwrap_or(0);
     let whole = (last - first).max(1);
@@ -47,7 +53,10 @@ pub(crate) fn rows(steps: &[Step]) -> Vec<StepRow> {
         .map(|step| {
             let depth = step.start_time.map_or(0, |start| {
                 let end = start + step.duration;
-                while open.last().is_some_and(|outer| end > outer + SLACK_MS || start >= *outer && step.duration > 0) {
+                while open
+                    .last()
+                    .is_some_and(|outer| end > outer + SLACK_MS || start >= *outer && step.duration > 0)
+                {
                     open.pop();
                 }
                 open.push(end);
@@ -66,8 +75,8 @@ pub(crate) fn rows(steps: &[Step]) -> Vec<StepRow> {
                 location: step.location.clone(),
                 depth: depth.min(MAX_DEPTH),
                 span: step.start_time.map(|start| {
-                    let x = (start - first) * 1_000 / whole;
-                    (x, (step.duration * 1_000 / whole).clamp(4, (1_000 - x).max(4)))
+                    let x = ((start - first) * WIDTH / whole).clamp(0, WIDTH - LEAST);
+                    (x, (step.duration * WIDTH / whole).clamp(LEAST, WIDTH - x))
                 }),
             }
         })
@@ -99,7 +108,8 @@ mod tests {
     #[test]
     fn a_step_inside_of_another_is_one_deeper() {
         let hooks = step(0, 100);
-        let steps = [hooks, step(0, 40), step(10, 20), step(40, 60), step(100, 50), step(110, 0), step(120, 31)];
+        let steps =
+            [hooks, step(0, 40), step(10, 20), step(40, 60), step(100, 50), step(110, 0), step(120, 31)];
         let depths: Vec<usize> = rows(&steps).iter().map(|row| row.depth).collect();
         assert_eq!(depths, [0, 1, 2, 1, 0, 1, 1]);
     }
@@ -109,7 +119,7 @@ mod tests {
         let steps = [step(1_000, 10), step(1_000 + 86_400_000, 0), Step::default()];
         let rows = rows(&steps);
         assert_eq!(rows[0].span, Some((0, 4)));
-        assert_eq!(rows[1].span.map(|(x, _)| x), Some(999));
+        assert_eq!(rows[1].span.map(|(x, _)| x), Some(WIDTH - LEAST));
         assert_eq!(rows[2].span, None);
     }
 }

@@ -51,8 +51,10 @@ const ORDERS: [(&str, &str, Sort); 4] = [
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let category = |text: &str| TestCategory::ALL.map(TestCategory::as_str).into_iter().find(|word| *word == text);
-        let sort = query.one_of("sort", |text| ORDERS.iter().map(|(word, ..)| *word).find(|word| *word == text))?;
+        let category =
+            |text: &str| TestCategory::ALL.map(TestCategory::as_str).into_iter().find(|word| *word == text);
+        let sort =
+            query.one_of("sort", |text| ORDERS.iter().map(|(word, ..)| *word).find(|word| *word == text))?;
         Ok(Self {
             text: query.text("q")?,
             branch: chosen(query, "branch").into_iter().next(),
@@ -67,7 +69,8 @@ impl FromQuery for Asked {
 
 impl Asked {
     fn query(&self) -> CatalogueQuery {
-        let categories = TestCategory::ALL.into_iter().filter(|each| self.categories.contains(&each.as_str()));
+        let categories =
+            TestCategory::ALL.into_iter().filter(|each| self.categories.contains(&each.as_str()));
         let sort = ORDERS.iter().find(|(word, ..)| *word == self.sort).map(|(.., sort)| *sort);
         CatalogueQuery {
             lane: LaneQuery { branch: self.branch.clone(), environment: None },
@@ -96,9 +99,21 @@ impl Asked {
         FilterBar::new(&visit.address, &["tab", "sort"])
             .search("q", "Search tests and files", self.text.as_ref())
             .select("result", "Result", "Any result", results, &categories)
-            .select("branch", "Branch", "All branches", facets.branches.into_iter().map(|branch| branch.name.into()), &one(&self.branch))
+            .select(
+                "branch",
+                "Branch",
+                "All branches",
+                facets.branches.into_iter().map(|branch| branch.name.into()),
+                &one(&self.branch),
+            )
             .select("tag", "Tag", "Any tag", facets.tags.into_iter().map(Choice::from), &self.tags)
-            .select("owner", "Owner", "Any owner", facets.owners.into_iter().map(Choice::from), &one(&self.owner))
+            .select(
+                "owner",
+                "Owner",
+                "Any owner",
+                facets.owners.into_iter().map(Choice::from),
+                &one(&self.owner),
+            )
             .order(ORDERS.map(|(word, label, _)| Choice::new(word, label)), self.sort)
     }
 }

@@ -7,8 +7,8 @@ use axum::response::Response;
 use callboard_domain::ids::ProjectId;
 use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
-use callboard_query::{projects, resolve};
 use callboard_query::shapes::Project;
+use callboard_query::{projects, resolve};
 
 use crate::shell::{Section, Shell};
 use crate::visit::Visit;
@@ -56,6 +56,8 @@ pub(crate) async fn project(
     let shell = shell.under("Projects", "/projects").here(name);
     match asked {
         Asked::Runs(asked) => runs::tab(visit, authorized, Head { project, tab: "runs" }, shell, asked).await,
-        Asked::Cases(asked) => cases::tab(visit, authorized, Head { project, tab: "cases" }, shell, asked).await,
+        Asked::Cases(asked) => {
+            cases::tab(visit, authorized, Head { project, tab: "cases" }, shell, asked).await
+        }
     }
 }

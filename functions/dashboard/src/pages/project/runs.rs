@@ -91,9 +91,21 @@ impl Asked {
         let suites = [Choice::new("full", "Full runs"), Choice::new("partial", "Partial runs")];
         let suite = self.full_runs.map(|full| if full { "full" } else { "partial" }.to_owned());
         FilterBar::new(&visit.address, &["tab"])
-            .select("branch", "Branch", "All branches", facets.branches.into_iter().map(|branch| branch.name.into()), &self.branches)
+            .select(
+                "branch",
+                "Branch",
+                "All branches",
+                facets.branches.into_iter().map(|branch| branch.name.into()),
+                &self.branches,
+            )
             .select("status", "Status", "Any status", statuses, &asked)
-            .select("environment", "Environment", "All environments", facets.environments.into_iter().map(Choice::from), &self.environments)
+            .select(
+                "environment",
+                "Environment",
+                "All environments",
+                facets.environments.into_iter().map(Choice::from),
+                &self.environments,
+            )
             .select("suite", "Suite", "Full and partial runs", suites, suite.as_slice())
             .chip_only("day", "Day", self.day.map(Day::to_iso).as_ref())
     }
@@ -126,10 +138,7 @@ pub(super) async fn tab(
     let found = runs::list(&visit.ctx, visit.scope(), &query, asked.page.limit as usize).await?;
     let found = cursors.page(found)?;
     let today = visit.now.day();
-    let lane = LaneQuery {
-        branch: only(&asked.branches),
-        environment: only(&asked.environments),
-    };
+    let lane = LaneQuery { branch: only(&asked.branches), environment: only(&asked.environments) };
     let days = daily::counts(&visit.ctx, &[project], &lane, Day(today.0 - TREND_DAYS + 1)).await?;
     let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
     answer(&RunsTab {

@@ -58,7 +58,8 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let sort = query.one_of("sort", |text| ORDERS.iter().map(|(word, ..)| *word).find(|word| *word == text))?;
+        let sort =
+            query.one_of("sort", |text| ORDERS.iter().map(|(word, ..)| *word).find(|word| *word == text))?;
         Ok(Self {
             text: query.text("q")?,
             outcomes: query.any_of("outcome", |text| known(&OUTCOMES, text))?,
@@ -108,13 +109,20 @@ impl Asked {
 
     fn bar(&self, visit: &Visit, browsers: &[String]) -> FilterBar {
         let words = |list: &[&'static str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let choices = |list: &'static [(&str, &str)]| list.iter().map(|(word, label)| Choice::new(*word, *label));
+        let choices =
+            |list: &'static [(&str, &str)]| list.iter().map(|(word, label)| Choice::new(*word, *label));
         let browser: Vec<String> = self.browser.iter().cloned().collect();
         FilterBar::new(&visit.address, &["tab", "sort"])
             .search("q", "Search tests and files", self.text.as_ref())
             .select("outcome", "Outcome", "Any outcome", choices(&OUTCOMES), &words(&self.outcomes))
             .select("change", "Change", "Changed or not", choices(&CHANGES), &words(&self.changes))
-            .select("browser", "Browser", "All browsers", browsers.iter().cloned().map(Choice::from), &browser)
+            .select(
+                "browser",
+                "Browser",
+                "All browsers",
+                browsers.iter().cloned().map(Choice::from),
+                &browser,
+            )
             .chip_only("file", "File", self.file.as_ref())
             .order(ORDERS.map(|(word, label, _)| Choice::new(word, label)), self.sort)
     }

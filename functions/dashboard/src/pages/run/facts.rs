@@ -145,7 +145,8 @@ mod tests {
             "tags": ["nightly", "smoke"],
             "globalErrors": ["shown elsewhere"],
         }));
-        let named = |name: &str, value: &str| Fact { name: name.to_owned(), value: value.to_owned(), is_link: false };
+        let named =
+            |name: &str, value: &str| Fact { name: name.to_owned(), value: value.to_owned(), is_link: false };
         assert_eq!(
             found,
             [

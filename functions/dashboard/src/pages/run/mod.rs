@@ -16,7 +16,7 @@ use callboard_query::{resolve, runs};
 
 use crate::components::{OutcomeBar, OutcomeCount, name_of, outcome_counts};
 use crate::filters;
-use crate::shell::{Section, Shell};
+use crate::shell::Shell;
 use crate::visit::{Visit, answer};
 
 /// The tab that is asked for, with its filters.
@@ -81,11 +81,7 @@ pub(crate) async fn run(
     let project = resolve::run(&visit.ctx, visit.scope(), id).await?;
     let run = runs::detail(&visit.ctx, project, id).await?;
     let name = name_of(&run.item);
-    let shell = Shell::new(&visit, Section::Project(run.project.id), format!("{name} · {}", run.project.name)).await?;
-    let shell = shell
-        .under("Projects", "/projects")
-        .under(run.project.name.as_str(), format!("/projects/{}", run.project.id))
-        .here(format!("Run {id}"));
+    let shell = Shell::in_project(&visit, &run.project, &name).await?.here(format!("Run {id}"));
     let totals = run.item.brief.totals;
     let mut head =
         Head { bar: OutcomeBar::of(&totals), counts: outcome_counts(&totals), name, run, tab: "executions" };

@@ -1,4 +1,4 @@
-//! Runs: their rows, details and slots. Lists sort by `order_at`, the start
+//! Runs: their rows and details; slots and lists beside. Lists sort by `order_at`, the start
 //! time as first received, which never changes.
 
 use callboard_domain::ids::{ProjectId, RunId};
@@ -6,8 +6,8 @@ use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
 
-use crate::db::{Filter, Row, Session, args, statements};
-use crate::ids::{self, Kind, Listed};
+use crate::db::{Row, Session, args, statements};
+use crate::ids::{self, Listed};
 use crate::{Result, StoreError};
 
 /// A run as lists show it.
@@ -144,6 +144,13 @@ macro_rules! select_run {
     };
 }
 
+// After the macro, which the list uses.
+mod list;
+pub(crate) mod slots;
+
+pub use list::{RunFilter, list};
+pub use slots::{add_finished_slot, by_start_key, claimed_status};
+
 statements! {
     /// One run.
     BY_ID = select_run!("WHERE project_id = $1 AND id = $2");
@@ -178,15 +185,6 @@ statements! {
         failed = $9, timedout = $10, interrupted = $11, skipped = $12, didnotrun = $13, flaky = $14, tests_ms = $15, \
         wasted_ms = $16, avg_ms = $17, p90_ms = $18, browsers = $19, updated_at = $20, version = version + 1 \
         WHERE project_id = $1 AND id = $2";
-    /// What the client claimed of a run. ix: run_slots_of_run
-    CLAIM = "SELECT claimed_status FROM run_slots WHERE project_id = $1 AND run_id = $2 AND claimed_status IS NOT NULL \
-        ORDER BY shard_index, id LIMIT 1";
-    /// The slot of a start key. ix: run_slots_start_key
-    SLOT_BY_KEY = "SELECT run_id FROM run_slots WHERE project_id = $1 AND start_key = $2";
-    /// A slot; a concurrent caller with the same key may have been first.
-    INSERT_SLOT = "INSERT INTO run_slots (id, project_id, run_id, shard_index, state, start_key, claimed_status, duration) \
-        VALUES ($1, $2, $3, $4, 'finished', $5, $6, $7) \
-        ON CONFLICT (project_id, start_key) WHERE start_key IS NOT NULL DO NOTHING";
 }
 
 fn read(row: &Row) -> Result<RunRow> {
@@ -416,124 +414,4 @@ pub async fn update(session: &mut Session, run: &RunRow) -> Result<()> {
         )
         .await?;
     Ok(())
-}
-
-/// The run a start key belongs to.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn by_start_key(
-    session: &mut Session,
-    project: ProjectId,
-    key: &[u8; 32],
-) -> Result<Option<RunId>> {
-    let row = session.first(&SLOT_BY_KEY, args![project, *key]).await?;
-    row.map(|row| row.reader().int().map(RunId)).transpose()
-}
-
-/// The status that the client first claimed for a run.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn claimed_status(
-    session: &mut Session,
-    project: ProjectId,
-    run: RunId,
-) -> Result<Option<RunStatus>> {
-    let row = session.first(&CLAIM, args![project, run]).await?;
-    let claim = row.map(|row| row.reader().text()).transpose()?;
-    Ok(claim.and_then(|claim| RunStatus::parse(&claim)))
-}
-
-/// Records the slot of a batch; `false` when another caller took the start key
-/// first.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn add_finished_slot(
-    session: &mut Session,
-    project: ProjectId,
-    run: RunId,
-    start_key: Option<[u8; 32]>,
-    claimed_status: Option<RunStatus>,
-    duration_ms: Option<i64>,
-) -> Result<bool> {
-    let id = ids::allocate_one(session, Kind::Slot).await?;
-    let key = start_key.map(|key| key.to_vec());
-    let claimed = claimed_status.map(RunStatus::as_str);
-    let done =
-        session.execute(&INSERT_SLOT, args![id, project, run, 0_i64, key, claimed, duration_ms]).await?;
-    Ok(done == 1)
-}
-
-/// The conditions of a list of runs that an index leads with.
-#[derive(Debug, Clone, Default)]
-pub struct RunFilter {
-    /// Only this branch (empty: runs without one).
-    pub branch: Option<String>,
-    /// Only this environment (empty: runs without one).
-    pub environment: Option<String>,
-    /// Only this status.
-    pub status: Option<RunStatus>,
-    /// Only commits beginning with this lower-case hex text.
-    pub commit_prefix: Option<String>,
-    /// Started at this moment or later.
-    pub from: Option<Timestamp>,
-    /// Started before this moment.
-    pub before: Option<Timestamp>,
-    /// Only full, or only partial runs.
-    pub is_full: Option<bool>,
-    /// Only runs that are final.
-    pub finished: bool,
-    /// Oldest first instead of newest first.
-    pub ascending: bool,
-    /// Key of the last row of the page before: start and id.
-    pub after: Option<(i64, i64)>,
-}
-
-/// A page of runs of one project, or of all projects, by start and id.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn list(
-    session: &mut Session,
-    project: Option<ProjectId>,
-    wanted: &RunFilter,
-    limit: i64,
-) -> Result<Vec<RunRow>> {
-    let backend = session.backend();
-    let filter = match project {
-        Some(project) => Filter::new(backend, select_run!("WHERE project_id = $1"), args![project]),
-        None => Filter::new(backend, select_run!("WHERE 1 = 1"), args![]),
-    };
-    let filter = filter
-        .and_if("branch = ?", wanted.branch.clone())
-        .and_if("environment = ?", wanted.environment.clone())
-        .and_if("status = ?", wanted.status.map(RunStatus::as_str))
-        .and_if("commit_sha >= ?", wanted.commit_prefix.clone())
-        .and_if("commit_sha < ?", wanted.commit_prefix.as_ref().map(|prefix| format!("{prefix}g")))
-        .and_if("order_at >= ?", wanted.from.map(Timestamp::millis))
-        .and_if("order_at < ?", wanted.before.map(Timestamp::millis));
-    // Written out, so that the partial index of full runs may serve it. ix: test_runs_full
-    let filter = match wanted.is_full {
-        Some(true) => filter.and("is_full = 1", args![]),
-        Some(false) => filter.and("is_full = 0", args![]),
-        None => filter,
-    };
-    let filter = if wanted.finished {
-        filter.and("status NOT IN ('initializing', 'running', 'finalizing')", args![])
-    } else {
-        filter
-    };
-    let filter = match (wanted.after, wanted.ascending) {
-        (Some((at, id)), false) => filter.and("(order_at, id) < (?, ?)", args![at, id]),
-        (Some((at, id)), true) => filter.and("(order_at, id) > (?, ?)", args![at, id]),
-        (None, _) => filter,
-    };
-    let filter = if wanted.ascending {
-        filter.end("ORDER BY order_at, id LIMIT ?", args![limit])
-    } else {
-        filter.end("ORDER BY order_at DESC, id DESC LIMIT ?", args![limit])
-    };
-    session.list(filter).await?.iter().map(read).collect()
 }

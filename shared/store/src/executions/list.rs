@@ -1,0 +1,156 @@
+//! Executions of one run in the orders a reader asks for, and the failing ones
+//! of a whole project.
+
+use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
+
+use super::{ExecutionRow, read};
+use crate::Result;
+use crate::db::{Filter, Session, args};
+
+/// How the executions of a run are sorted, with the key of the last row of
+/// the page before.
+#[derive(Debug, Clone)]
+pub enum ExecutionOrder {
+    /// Failing, flaky, interrupted, did not run, skipped, passed; then by id.
+    Trouble(Option<(i64, i64)>),
+    /// By id.
+    Id(Option<i64>),
+    /// Newest first by id.
+    IdDescending(Option<i64>),
+    /// Longest first.
+    Duration(Option<(i64, i64)>),
+    /// Earliest start first.
+    StartedAt(Option<(i64, i64)>),
+    /// By file of the test, then id; the key is the id alone, paths are long.
+    File(Option<i64>),
+}
+
+/// The conditions of a list of executions of one run.
+#[derive(Debug, Clone, Default)]
+pub struct ExecutionFilter {
+    /// Only these outcome codes.
+    pub outcomes: Option<Vec<i64>>,
+    /// Only tests of this file.
+    pub file: Option<String>,
+    /// Only tests whose title or path contains this text.
+    pub text: Option<String>,
+    /// Only tests with this tag.
+    pub tag: Option<String>,
+    /// Only tests of this owner.
+    pub owner: Option<String>,
+    /// Only tests of this priority.
+    pub priority: Option<String>,
+    /// Only these browser projects.
+    pub browsers: Option<Vec<i64>>,
+    /// Only this shard.
+    pub shard: Option<i64>,
+    /// Only this worker.
+    pub worker: Option<i64>,
+    /// Only rows whose flags are like this.
+    pub flags: Option<FlagMask>,
+}
+
+/// What the flags of an execution have to be.
+#[derive(Debug, Clone, Copy)]
+pub struct FlagMask {
+    /// The bits that are looked at.
+    pub asked: i64,
+    /// Those of them that have to be set; the others must not be.
+    pub wanted: i64,
+}
+
+/// A page of the executions of one run: bounded by the run, never by history.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn list(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    wanted: &ExecutionFilter,
+    order: &ExecutionOrder,
+    limit: i64,
+) -> Result<Vec<ExecutionRow>> {
+    let (low, high) = ExecutionId::range_of(run);
+    let by_test = wanted.file.is_some()
+        || wanted.text.is_some()
+        || wanted.owner.is_some()
+        || wanted.priority.is_some()
+        || matches!(order, ExecutionOrder::File(_));
+    let base = if by_test {
+        select_execution!(
+            "JOIN test_cases c ON c.project_id = e.project_id AND c.id = e.test_case_id \
+             WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4"
+        )
+    } else {
+        select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4")
+    };
+    let filter = Filter::new(session.backend(), base, args![project, run, low, high])
+        .and_if("e.outcome in_ints(?)", wanted.outcomes.clone())
+        .and_if("c.file_path = ?", wanted.file.clone())
+        .and_if("c.search_text LIKE ? ESCAPE '\\'", wanted.text.as_deref().map(crate::projects::like_contains))
+        .and_if(
+            "EXISTS (SELECT 1 FROM test_case_tags t WHERE t.project_id = e.project_id AND t.tag = ? AND t.test_case_id = e.test_case_id)",
+            wanted.tag.clone(),
+        )
+        .and_if("c.owner = ?", wanted.owner.clone())
+        .and_if("c.priority = ?", wanted.priority.clone())
+        .and_if("e.browser_id in_ints(?)", wanted.browsers.clone())
+        .and_if("e.shard_index = ?", wanted.shard)
+        .and_if("e.worker_index = ?", wanted.worker);
+    let filter = match wanted.flags {
+        Some(FlagMask { asked, wanted }) => filter.and("(e.flags & ?) = ?", args![asked, wanted]),
+        None => filter,
+    };
+    let filter = match order {
+        ExecutionOrder::Trouble(after) => match after {
+            Some((rank, id)) => filter.and("(e.rank, e.id) > (?, ?)", args![*rank, *id]),
+            None => filter,
+        }
+        .end("ORDER BY e.rank, e.id LIMIT ?", args![limit]),
+        ExecutionOrder::Id(after) => {
+            filter.and_if("e.id > ?", *after).end("ORDER BY e.id LIMIT ?", args![limit])
+        }
+        ExecutionOrder::IdDescending(after) => {
+            filter.and_if("e.id < ?", *after).end("ORDER BY e.id DESC LIMIT ?", args![limit])
+        }
+        ExecutionOrder::Duration(after) => match after {
+            Some((duration, id)) => filter.and("(e.duration, e.id) < (?, ?)", args![*duration, *id]),
+            None => filter,
+        }
+        .end("ORDER BY e.duration DESC, e.id DESC LIMIT ?", args![limit]),
+        ExecutionOrder::StartedAt(after) => match after {
+            Some((at, id)) => filter.and("(COALESCE(e.started_at, 0), e.id) > (?, ?)", args![*at, *id]),
+            None => filter,
+        }
+        .end("ORDER BY COALESCE(e.started_at, 0), e.id LIMIT ?", args![limit]),
+        ExecutionOrder::File(after) => match after {
+            Some(id) => filter.and(
+                "(c.file_path, e.id) > (SELECT lc.file_path, le.id FROM executions le JOIN test_cases lc \
+                 ON lc.project_id = le.project_id AND lc.id = le.test_case_id \
+                 WHERE le.project_id = $1 AND le.run_id = $2 AND le.id = ?)",
+                args![*id],
+            ),
+            None => filter,
+        }
+        .end("ORDER BY c.file_path, e.id LIMIT ?", args![limit]),
+    };
+    session.list(filter).await?.iter().map(read).collect()
+}
+
+/// Failing executions of a whole project, newest first. ix: executions_rank
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn failing_of_project(
+    session: &mut Session,
+    project: ProjectId,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<Vec<ExecutionRow>> {
+    let base = select_execution!("WHERE e.project_id = $1 AND e.rank = 1 AND e.rank < 6");
+    let filter = Filter::new(session.backend(), base, args![project])
+        .and_if("e.id < ?", before)
+        .end("ORDER BY e.id DESC LIMIT ?", args![limit]);
+    session.list(filter).await?.iter().map(read).collect()
+}

@@ -1,0 +1,81 @@
+//! Runs of one project or of all, by start and id.
+
+use callboard_domain::ids::ProjectId;
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+
+use super::{RunRow, read};
+use crate::Result;
+use crate::db::{Filter, Session, args};
+
+/// The conditions of a list of runs that an index leads with.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// Only this branch (empty: runs without one).
+    pub branch: Option<String>,
+    /// Only this environment (empty: runs without one).
+    pub environment: Option<String>,
+    /// Only this status.
+    pub status: Option<RunStatus>,
+    /// Only commits beginning with this lower-case hex text.
+    pub commit_prefix: Option<String>,
+    /// Started at this moment or later.
+    pub from: Option<Timestamp>,
+    /// Started before this moment.
+    pub before: Option<Timestamp>,
+    /// Only full, or only partial runs.
+    pub is_full: Option<bool>,
+    /// Only runs that are final.
+    pub finished: bool,
+    /// Oldest first instead of newest first.
+    pub ascending: bool,
+    /// Key of the last row of the page before: start and id.
+    pub after: Option<(i64, i64)>,
+}
+
+/// A page of runs of one project, or of all projects, by start and id.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn list(
+    session: &mut Session,
+    project: Option<ProjectId>,
+    wanted: &RunFilter,
+    limit: i64,
+) -> Result<Vec<RunRow>> {
+    let backend = session.backend();
+    let filter = match project {
+        Some(project) => Filter::new(backend, select_run!("WHERE project_id = $1"), args![project]),
+        None => Filter::new(backend, select_run!("WHERE 1 = 1"), args![]),
+    };
+    let filter = filter
+        .and_if("branch = ?", wanted.branch.clone())
+        .and_if("environment = ?", wanted.environment.clone())
+        .and_if("status = ?", wanted.status.map(RunStatus::as_str))
+        .and_if("commit_sha >= ?", wanted.commit_prefix.clone())
+        .and_if("commit_sha < ?", wanted.commit_prefix.as_ref().map(|prefix| format!("{prefix}g")))
+        .and_if("order_at >= ?", wanted.from.map(Timestamp::millis))
+        .and_if("order_at < ?", wanted.before.map(Timestamp::millis));
+    // Written out, so that the partial index of full runs may serve it. ix: test_runs_full
+    let filter = match wanted.is_full {
+        Some(true) => filter.and("is_full = 1", args![]),
+        Some(false) => filter.and("is_full = 0", args![]),
+        None => filter,
+    };
+    let filter = if wanted.finished {
+        filter.and("status NOT IN ('initializing', 'running', 'finalizing')", args![])
+    } else {
+        filter
+    };
+    let filter = match (wanted.after, wanted.ascending) {
+        (Some((at, id)), false) => filter.and("(order_at, id) < (?, ?)", args![at, id]),
+        (Some((at, id)), true) => filter.and("(order_at, id) > (?, ?)", args![at, id]),
+        (None, _) => filter,
+    };
+    let filter = if wanted.ascending {
+        filter.end("ORDER BY order_at, id LIMIT ?", args![limit])
+    } else {
+        filter.end("ORDER BY order_at DESC, id DESC LIMIT ?", args![limit])
+    };
+    session.list(filter).await?.iter().map(read).collect()
+}
