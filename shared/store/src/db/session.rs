@@ -106,9 +106,13 @@ impl Session {
                 }
             }
             Link::Postgres(connection) => {
-                let arguments = postgres_rows(scalars, rows)?;
-                let query = sqlx::query_with::<Postgres, _>(bulk.postgres_sql().into_sql_str(), arguments);
-                done += connection.execute(query).await?.rows_affected();
+                let mut rows = rows;
+                for range in rows.messages() {
+                    let arguments = postgres_rows(scalars.clone(), &mut rows, range)?;
+                    let query =
+                        sqlx::query_with::<Postgres, _>(bulk.postgres_sql().into_sql_str(), arguments);
+                    done += connection.execute(query).await?.rows_affected();
+                }
             }
         }
         Ok(done)
@@ -261,14 +265,18 @@ fn sqlite_rows(scalars: Args, rows: &mut Rows, range: Range<usize>) -> Result<Sq
     Ok(arguments)
 }
 
-fn postgres_rows(scalars: Args, rows: Rows) -> Result<PgArguments> {
+fn postgres_rows(scalars: Args, rows: &mut Rows, range: Range<usize>) -> Result<PgArguments> {
     let mut arguments = postgres_arguments(scalars)?;
-    for cells in rows.columns {
+    for cells in &mut rows.columns {
         match cells {
-            Cells::Int(cells) => add(&mut arguments, cells)?,
-            Cells::Real(cells) => add(&mut arguments, cells)?,
-            Cells::Text(cells) => add(&mut arguments, cells)?,
-            Cells::Bytes(cells) => add(&mut arguments, cells)?,
+            Cells::Int(cells) => add(&mut arguments, cells[range.clone()].to_vec())?,
+            Cells::Real(cells) => add(&mut arguments, cells[range.clone()].to_vec())?,
+            Cells::Text(cells) => {
+                add(&mut arguments, cells[range.clone()].iter_mut().map(Option::take).collect::<Vec<_>>())?
+            }
+            Cells::Bytes(cells) => {
+                add(&mut arguments, cells[range.clone()].iter_mut().map(Option::take).collect::<Vec<_>>())?
+            }
         }
     }
     Ok(arguments)
