@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts the built service on a free port with fresh data and runs the real
-# Playwright project of tests/e2e against it.
+# Starts the built service on a free port with fresh data and drives it from
+# outside: a real Playwright run, the pages in a browser, the official MCP client.
 #   end-to-end.sh sqlite | postgres
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
@@ -50,7 +50,8 @@ done
 
 say "Service with $engine on $address"
 code=0
-(cd tests/e2e && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs isolation.mjs) || code=$?
+(cd tests/e2e && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs isolation.mjs pages.mjs) || code=$?
+(cd tests/mcp && CALLBOARD_URL=$address node --test --test-reporter=spec check.mjs) || code=$?
 if [ "$code" -ne 0 ]; then
   say "The last lines of the service's log:"
   tail -n 40 "$folder/log"

@@ -72,7 +72,9 @@ fi
 browser=false
 if step "Browser" scripts/prerequisites.sh browser; then browser=true; fi
 
-if $built && $has_server && $reporter && $browser && step "Packages of the end-to-end tests" scripts/prerequisites.sh npm tests/e2e; then
+if $built && $has_server && $reporter && $browser &&
+  step "Packages of the end-to-end tests" scripts/prerequisites.sh npm tests/e2e &&
+  step "Packages of the MCP check" scripts/prerequisites.sh npm tests/mcp; then
   step "End to end with SQLite" scripts/end-to-end.sh sqlite || true
   step "End to end with PostgreSQL" scripts/end-to-end.sh postgres || true
 else

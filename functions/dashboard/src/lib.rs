@@ -6,8 +6,8 @@
 //! needs a script to show its content.
 //!
 //! A page is a handler and a template of the same name in `pages/`, built out
-//! of `components/`; `text/` turns values into words, [`shell`] is the frame
-//! around every page and [`refusal`] the page of every error.
+//! of `components/`; `text/` turns values into words, `shell` is the frame
+//! around every page and `refusal` the page of every error.
 
 mod address;
 mod assets;

@@ -14,7 +14,10 @@ use crate::error::ApiError;
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         if matches!(error, StoreError::RunFull) {
-            return Self::too_many_items("The run", callboard_domain::ids::MAX_EXECUTIONS_PER_RUN.unsigned_abs());
+            return Self::too_many_items(
+                "The run",
+                callboard_domain::ids::MAX_EXECUTIONS_PER_RUN.unsigned_abs(),
+            );
         }
         let answer = match (error.is_unavailable(), error.is_storage()) {
             (true, true) => Self::storage_unavailable(),

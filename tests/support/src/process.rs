@@ -159,7 +159,10 @@ impl Runner {
         let started = Instant::now();
         while started.elapsed() < PATIENCE {
             if let Some(status) = process.ended()? {
-                bail!("callboard ended with {status} instead of listening; it printed:\n{}", process.output());
+                bail!(
+                    "callboard ended with {status} instead of listening; it printed:\n{}",
+                    process.output()
+                );
             }
             if client.get("/api/health?probe=live").await.is_ok_and(|answer| answer.status.is_success()) {
                 return Ok(Self { client, process });
