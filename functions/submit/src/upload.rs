@@ -57,8 +57,7 @@ pub(crate) async fn upload_run(
         now: state.now(),
     };
     let mut form = receiver.read(multipart).await?;
-    let judged = judge(&mut form, &state.config().caps).await;
-    let upload = match judged {
+    let upload = match judge(&receiver, &mut form, &state.config().caps).await {
         Ok(upload) => upload,
         Err(error) => {
             form.discard(&ctx).await;
@@ -69,14 +68,15 @@ pub(crate) async fn upload_run(
     let labels = Form { fields: labels, ..Form::default() };
     let now = receiver.now;
     let (mut found, project, run, status) = match upload {
-        Upload::Attach(run) => {
-            let (project, status) = ingest::run_to_attach_to(&ctx, caller.scope(), run).await?;
+        Upload::Attach { project, run, status } => {
+            // Files of test cases come with their run; here only reports count.
+            for file in files {
+                file.staged.discard(&ctx.store).await?;
+            }
             (Warnings::default(), project, run, status)
         }
-        Upload::NewRun { fields, entries, found } => {
-            let submission = (*fields, entries, files);
-            let (project, run, status, more) = store(&ctx, &caller, submission, &labels, now).await?;
-            let mut found = found;
+        Upload::NewRun { project, fields, entries, mut found } => {
+            let (run, status, more) = store(&ctx, project, (*fields, entries, files), &labels, now).await?;
             found.extend(more);
             (found, project, run, status)
         }
@@ -104,13 +104,22 @@ pub(crate) async fn upload_run(
 }
 
 enum Upload {
-    Attach(RunId),
-    NewRun { fields: Box<RunFields>, entries: Vec<TestCaseEntry>, found: Warnings },
+    Attach {
+        project: Authorized<ProjectId>,
+        run: RunId,
+        status: RunStatus,
+    },
+    NewRun {
+        project: Authorized<ProjectId>,
+        fields: Box<RunFields>,
+        entries: Vec<TestCaseEntry>,
+        found: Warnings,
+    },
 }
 
 /// Everything that can be wrong with a form is found before anything of it is
 /// stored.
-async fn judge(form: &mut Form, caps: &Caps) -> Result<Upload, ApiError> {
+async fn judge(receiver: &Receiver<'_>, form: &mut Form, caps: &Caps) -> Result<Upload, ApiError> {
     let missing: Vec<&str> =
         ["projectName", "testRun"].into_iter().filter(|name| !form.fields.contains_key(*name)).collect();
     if !missing.is_empty() {
@@ -121,7 +130,8 @@ async fn judge(form: &mut Form, caps: &Caps) -> Result<Upload, ApiError> {
         let id = id.ok_or_else(|| {
             ApiError::bad_request("invalid_run_id", "testRunId must be the number of a run, e.g. 41.")
         })?;
-        return Ok(Upload::Attach(id));
+        let (project, status) = ingest::run_to_attach_to(receiver.ctx, receiver.scope, id).await?;
+        return Ok(Upload::Attach { project, run: id, status });
     }
     let name = form
         .text("projectName")
@@ -129,8 +139,7 @@ async fn judge(form: &mut Form, caps: &Caps) -> Result<Upload, ApiError> {
     let name = callboard_domain::ingest::project_name(name)?;
     let run = form.fields.remove("testRun").unwrap_or_default();
     let mut run = parse_object(run).map_err(|error| body_error(&error))?;
-    let (mut fields, mut found) = RunFields::parse(&mut run, Need::UploadNewRun)?;
-    fields.project_name = Some(name);
+    let (fields, mut found) = RunFields::parse(&mut run, Need::UploadNewRun)?;
     let mut entries = Vec::new();
     if let Some(cases) = form.fields.remove("testCases").filter(|cases| !cases.is_empty()) {
         let caps = caps.clone();
@@ -140,7 +149,10 @@ async fn judge(form: &mut Form, caps: &Caps) -> Result<Upload, ApiError> {
         entries = cases.entries;
     }
     verify_hashes(form)?;
-    Ok(Upload::NewRun { fields: Box::new(fields), entries, found })
+    let description = fields.project_description.as_deref();
+    let project =
+        ingest::open_project(receiver.ctx, receiver.scope, &name, description, receiver.now).await?;
+    Ok(Upload::NewRun { project, fields: Box::new(fields), entries, found })
 }
 
 /// Compares what the client says its traces hash to with what arrived.
@@ -163,15 +175,12 @@ type Whole = (RunFields, Vec<TestCaseEntry>, Vec<CaseFile>);
 
 async fn store(
     ctx: &Context,
-    caller: &Caller,
+    project: Authorized<ProjectId>,
     (fields, entries, received): Whole,
     form: &Form,
     now: Timestamp,
-) -> Result<(Authorized<ProjectId>, RunId, RunStatus, Warnings), ApiError> {
+) -> Result<(RunId, RunStatus, Warnings), ApiError> {
     let mut found = Warnings::default();
-    let name = fields.project_name.clone().unwrap_or_default();
-    let project =
-        ingest::open_project(ctx, caller.scope(), &name, fields.project_description.as_deref(), now).await?;
     let known: std::collections::HashSet<usize> = entries.iter().map(|entry| entry.index).collect();
     let mut files = Vec::with_capacity(received.len());
     for file in received {
@@ -191,7 +200,7 @@ async fn store(
     }
     let submission = Submission { fields, entries, files };
     let submitted = ingest::submit(ctx, project, submission, now).await?;
-    Ok((project, submitted.run, submitted.status, found))
+    Ok((submitted.run, submitted.status, found))
 }
 
 fn incoming(file: CaseFile, form: &Form) -> IncomingFile {
