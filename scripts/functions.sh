@@ -11,15 +11,18 @@ if [ -n "$CALLBOARD_BUILD_SHA" ]; then export CALLBOARD_BUILD_SHA; fi
 # provided.al2023 brings this version of the C library.
 newest_libc=2.34
 target=${FUNCTION_TARGET:-}
+# The functions alone, with the features the whole workspace gives them.
+what=(--locked --profile function --workspace)
+for folder in functions/*/; do what+=(--bin "callboard-$(basename "$folder")"); done
 
 if [ -n "$target" ] || cargo zigbuild --version >/dev/null 2>&1; then
   target=${target:-$(rustc -vV | sed -n 's/^host: //p')}
   say "Building for $target with the C library $newest_libc (cargo-zigbuild) ..."
-  cargo zigbuild --locked --profile function --workspace --bins --target "$target.$newest_libc"
+  cargo zigbuild "${what[@]}" --target "$target.$newest_libc"
   built=$(target_dir)/$target/function
 else
   say "Building for this machine ..."
-  cargo build --locked --profile function --workspace --bins
+  cargo build "${what[@]}"
   built=$(target_dir)/function
 fi
 

@@ -17,6 +17,9 @@ use serde::Deserialize;
 
 /// Most bytes of all text fields together, the list of test cases aside.
 const MAX_FIELDS_BYTES: u64 = 16 * 1024 * 1024;
+/// Most bytes of what is told about the attachments of one test case: a
+/// hundred of them, generously.
+const MAX_ATTACHMENT_META_BYTES: u64 = 256 * 1024;
 /// What all files of a form together may hold in memory.
 const MEMORY_BUDGET: usize = 16 * 1024 * 1024;
 /// Longest type word of a report.
@@ -133,7 +136,9 @@ impl Receiver<'_> {
                     let bytes = if name == "testCases" {
                         part.bytes(self.max_test_cases_bytes).await?
                     } else {
-                        let bytes = part.bytes(fields).await?;
+                        let is_meta = name.starts_with("attach_meta_");
+                        let limit = if is_meta { fields.min(MAX_ATTACHMENT_META_BYTES) } else { fields };
+                        let bytes = part.bytes(limit).await?;
                         fields -= bytes.len() as u64;
                         bytes
                     };

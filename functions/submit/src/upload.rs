@@ -15,9 +15,10 @@ use callboard_http::extract::{Caller, Multipart};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::Context;
 use callboard_query::ingest::{self, FileKindHint, IncomingFile, ReportOutcome, Submission};
+use serde_json::Value;
 
 use crate::answer::{ReportView, UploadAnswer, warnings};
-use crate::form::{CaseFile, Form, Receiver};
+use crate::form::{AttachmentMeta, CaseFile, Form, Receiver};
 use crate::submit::body_error;
 
 /// Most attachments of one attempt.
@@ -157,10 +158,11 @@ async fn judge(receiver: &Receiver<'_>, form: &mut Form, caps: &Caps) -> Result<
 
 /// Compares what the client says its traces hash to with what arrived.
 fn verify_hashes(form: &Form) -> Result<(), ApiError> {
-    let told: HashMap<String, String> =
+    // Clients send null where a trace has no hash; only texts are claims.
+    let told: HashMap<String, Value> =
         form.text("trace_hashes").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     for file in form.files.iter().filter(|file| file.attachment.is_none()) {
-        let Some(hash) = told.get(&file.case.to_string()) else { continue };
+        let Some(hash) = told.get(&file.case.to_string()).and_then(Value::as_str) else { continue };
         if !hash.eq_ignore_ascii_case(&hex::encode(file.staged.sha256)) {
             return Err(
                 callboard_query::QueryError::HashMismatch { part: format!("trace_{}", file.case) }.into()
@@ -183,11 +185,13 @@ async fn store(
     let mut found = Warnings::default();
     let known: std::collections::HashSet<usize> = entries.iter().map(|entry| entry.index).collect();
     let mut files = Vec::with_capacity(received.len());
+    let mut metas: HashMap<usize, Vec<AttachmentMeta>> = HashMap::new();
     for file in received {
         let fits =
             known.contains(&file.case) && file.attachment.is_none_or(|position| position < MAX_ATTACHMENTS);
         if fits {
-            files.push(incoming(file, form));
+            let metas = metas.entry(file.case).or_insert_with(|| form.attachment_metas(file.case));
+            files.push(incoming(file, metas));
         } else {
             let case = file.case;
             found.add("file_ignored", Some(case), || {
@@ -203,7 +207,7 @@ async fn store(
     Ok((submitted.run, submitted.status, found))
 }
 
-fn incoming(file: CaseFile, form: &Form) -> IncomingFile {
+fn incoming(file: CaseFile, metas: &[AttachmentMeta]) -> IncomingFile {
     let shortened = |text: String| text.chars().take(MAX_NAME_CHARS).collect::<String>();
     let CaseFile { case, attachment, file_name, content_type, staged } = file;
     let Some(position) = attachment else {
@@ -216,7 +220,7 @@ fn incoming(file: CaseFile, form: &Form) -> IncomingFile {
             staged,
         };
     };
-    let meta = form.attachment_metas(case).into_iter().nth(position).unwrap_or_default();
+    let meta = metas.get(position).cloned().unwrap_or_default();
     IncomingFile {
         entry: case,
         hint: FileKindHint::Attachment,

@@ -15,8 +15,11 @@ const MAX_PATH_BYTES: usize = 10_000;
 /// Longest cleaned path, in bytes: with the prefix of its report it has to fit
 /// into the 1,024 bytes that buckets allow for a key.
 const MAX_CLEAN_PATH_BYTES: usize = 900;
-/// Longest name of a file or folder, in bytes; what file systems allow.
-const MAX_SEGMENT_BYTES: usize = 255;
+/// Longest name of a file or folder, in bytes: file systems allow 255, and a
+/// file that is being written has a longer name.
+const MAX_SEGMENT_BYTES: usize = 200;
+/// Most folders above a file.
+const MAX_DEPTH: usize = 16;
 
 /// Bounds of one archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +50,7 @@ pub enum ArchiveError {
     #[error("path {0:?} would leave the report's directory, is too long or names no file")]
     UnsafePath(String),
     /// The same path twice, after cleaning.
-    #[error("path {0:?} occurs twice")]
+    #[error("path {0:?} occurs twice, or as a file and as a folder")]
     DuplicatePath(String),
     /// More entries than allowed.
     #[error("more than {0} entries")]
@@ -100,6 +103,8 @@ pub struct ArchiveReader {
     partial: Vec<u8>,
     /// Digests of the paths so far: 100,000 long paths would be a gigabyte.
     seen: HashSet<[u8; 16]>,
+    /// Digests of the folders the paths lie in.
+    folders: HashSet<[u8; 16]>,
     entries: u32,
     total_bytes: u64,
 }
@@ -113,9 +118,27 @@ impl ArchiveReader {
             state: State::PathLength,
             partial: Vec::new(),
             seen: HashSet::new(),
+            folders: HashSet::new(),
             entries: 0,
             total_bytes: 0,
         }
+    }
+
+    /// Remembers a path. A file cannot be a folder as well: not every store
+    /// could hold both.
+    fn enter(&mut self, path: &str) -> Result<(), ArchiveError> {
+        for (end, _) in path.match_indices('/') {
+            let folder = digest(&path[..end]);
+            if self.seen.contains(&folder) {
+                return Err(ArchiveError::DuplicatePath(path[..end].to_owned()));
+            }
+            self.folders.insert(folder);
+        }
+        let file = digest(path);
+        if self.folders.contains(&file) || !self.seen.insert(file) {
+            return Err(ArchiveError::DuplicatePath(path.to_owned()));
+        }
+        Ok(())
     }
 
     /// Takes bytes off the front of `input` until something can be told;
@@ -149,9 +172,7 @@ impl ArchiveReader {
                     let path =
                         String::from_utf8(bytes).map_err(|_| ArchiveError::PathEncoding(self.entries))?;
                     let path = clean_path(&path).ok_or(ArchiveError::UnsafePath(path))?;
-                    if !self.seen.insert(digest(&path)) {
-                        return Err(ArchiveError::DuplicatePath(path));
-                    }
+                    self.enter(&path)?;
                     self.state = State::ContentLength { path };
                 }
                 State::ContentLength { path } => {
@@ -236,7 +257,8 @@ fn clean_path(path: &str) -> Option<String> {
         return None;
     }
     let segments: Vec<&str> = path.split('/').filter(|segment| !matches!(*segment, "" | ".")).collect();
-    let fits = segments.iter().all(|segment| segment.len() <= MAX_SEGMENT_BYTES && *segment != "..");
+    let fits = segments.len() <= MAX_DEPTH + 1
+        && segments.iter().all(|segment| segment.len() <= MAX_SEGMENT_BYTES && *segment != "..");
     Some(segments.join("/")).filter(|path| fits && path.len() <= MAX_CLEAN_PATH_BYTES)
 }
 
@@ -324,9 +346,14 @@ mod tests {
         assert_eq!(read(&two, &[7], limits(1, 38)), Err(ArchiveError::TooManyEntries(1)));
         assert_eq!(read(&two, &[7], limits(2, 37)), Err(ArchiveError::TooLarge(37)));
         assert_eq!(read_whole(&record(b"", b"")), Err(ArchiveError::PathLength(0)));
-        let nested = vec!["a".repeat(199); 50].join("/");
+        let nested = vec!["a".repeat(98); 16].join("/");
         assert!(read_whole(&record(&nested.as_bytes()[..900], b"")).is_ok());
-        for too_long in [&nested.as_bytes()[..901], &[b'a'; 256], &[b'a'; 10_000]] {
+        for too_long in [
+            &nested.as_bytes()[..901],
+            &[b'a'; 201],
+            &[b'a'; 10_000],
+            &[b"a/".repeat(17).as_slice(), b"a"].concat(),
+        ] {
             let refused = read_whole(&record(too_long, b""));
             assert!(matches!(refused, Err(ArchiveError::UnsafePath(_))), "{refused:?}");
         }

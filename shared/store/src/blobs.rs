@@ -260,15 +260,6 @@ fn read(row: &crate::db::Row) -> Result<(BlobRow, bool)> {
     Ok((BlobRow { id, key, size }, r.text()? == "live"))
 }
 
-/// Stored content of a project by its hash; `None` when the project does not
-/// have it.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn find(session: &mut Session, project: ProjectId, sha256: &[u8; 32]) -> Result<Option<BlobRow>> {
-    Ok(by_hash(session, project, sha256).await?.and_then(|(blob, live)| live.then_some(blob)))
-}
-
 /// Content by id.
 ///
 /// # Errors

@@ -30,11 +30,22 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the database ended the transaction in favour of another one:
+    /// the same transaction again will do.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        // Deadlock detected, serialization failure.
+        let codes = ["40P01", "40001"];
+        matches!(self, Self::Database(sqlx::Error::Database(error))
+            if error.code().is_some_and(|code| codes.contains(&code.as_ref())))
+    }
+
     /// Whether trying again later may help: the database or the object store
     /// could not be reached, as opposed to refusing what was asked.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         match self {
+            Self::Database(_) if self.is_conflict() => true,
             Self::Database(error) => matches!(
                 error,
                 sqlx::Error::Io(_)

@@ -79,12 +79,6 @@ impl PackWriter {
         Ok(Frame { offset, length: as_i64(frame.len())? })
     }
 
-    /// Whether nothing was added.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.slices == 0
-    }
-
     /// Writes the object. Its row follows with [`record`], in the transaction
     /// that points at it.
     ///

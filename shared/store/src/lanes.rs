@@ -11,7 +11,7 @@ use crate::{Result, StoreError};
 
 statements! {
     /// The lane of a key. ix: lanes_key
-    LANE = "SELECT id, last_run_at FROM lanes WHERE project_id = $1 AND kind = $2 AND branch = $3 AND environment = $4";
+    LANE = "SELECT id FROM lanes WHERE project_id = $1 AND kind = $2 AND branch = $3 AND environment = $4";
     /// Makes a lane; a concurrent maker may have been first.
     INSERT_LANE = "INSERT INTO lanes (project_id, id, kind, branch, environment, first_run_at, last_run_at) \
         SELECT $1, (SELECT COALESCE(MAX(id), -1) + 1 FROM lanes WHERE project_id = $1), $2, $3, $4, $5, $5 \
@@ -35,7 +35,8 @@ statements! {
 /// another writer made progress.
 const MAKE_ATTEMPTS: usize = 64;
 
-/// The id of a lane, made when it does not exist. Lane 0 is the lane of all
+/// The id of a lane, made when it does not exist. Makers wait for each other's
+/// transaction, so this belongs into a short one of its own. Lane 0 is the lane of all
 /// runs: it is asked for first, so it gets the first number.
 ///
 /// # Errors
@@ -50,16 +51,28 @@ pub async fn lane(
         let kind = key.kind.code();
         let found = session.first(&LANE, args![project, kind, &key.branch, &key.environment]).await?;
         if let Some(row) = found {
-            let mut r = row.reader();
-            let (id, last_run_at) = (r.int()?, r.time()?);
-            if last_run_at < run_at {
-                session.execute(&TOUCH_LANE, args![project, id, run_at]).await?;
-            }
-            return Ok(id);
+            return row.reader().int();
         }
         session.execute(&INSERT_LANE, args![project, kind, &key.branch, &key.environment, run_at]).await?;
     }
     Err(StoreError::Damaged("a lane could not be made"))
+}
+
+/// Moves the last run of some lanes forward. All runs of a project share a
+/// lane, so this belongs at the end of a transaction; `lanes` must ascend.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn touch(
+    session: &mut Session,
+    project: ProjectId,
+    lanes: &[i64],
+    run_at: Timestamp,
+) -> Result<()> {
+    for lane in lanes {
+        session.execute(&TOUCH_LANE, args![project, *lane, run_at]).await?;
+    }
+    Ok(())
 }
 
 /// The id of an existing lane.
@@ -135,7 +148,8 @@ pub struct BrowserProject {
     pub browser_name: Option<String>,
 }
 
-/// The id of a browser project, made when it does not exist.
+/// The id of a browser project, made when it does not exist. Makers wait for
+/// each other's transaction, so this belongs into a short one of its own.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.

@@ -197,6 +197,8 @@ async fn a_report_joins_a_stored_run_and_an_unsafe_one_does_it_no_harm() {
         for bad in [
             archive(&[("../evil.html", b"x")]),
             archive(&[("index.html", b"x"), ("/etc/passwd", b"x")]),
+            archive(&[("a", b"x"), ("a/b", b"x")]),
+            archive(&[("index.html", b"x"), (&"n".repeat(254), b"x")]),
             b"junk".to_vec(),
         ] {
             let before = objects(service);

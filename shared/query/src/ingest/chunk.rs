@@ -21,7 +21,7 @@ use callboard_store::{StoreError, lanes, rollups};
 
 use super::files::PublishedFile;
 use super::rollup::{self, Change};
-use crate::Result;
+use crate::{Context, Result};
 
 /// All entries of one submission about one test in one browser project.
 #[derive(Debug)]
@@ -62,8 +62,8 @@ pub(super) struct Target<'a> {
     pub(super) is_fresh: bool,
     /// Evidence by index of the entry.
     pub(super) evidence: &'a HashMap<usize, EvidenceSlice>,
-    /// Files by index of the entry; linked ones are taken out.
-    pub(super) files: &'a mut HashMap<usize, Vec<PublishedFile>>,
+    /// Files by index of the entry.
+    pub(super) files: &'a HashMap<usize, Vec<PublishedFile>>,
     /// Clock.
     pub(super) now: Timestamp,
 }
@@ -128,7 +128,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     for (group, id) in rows {
         for entry in &group.entries {
             folded.executions.push((entry.index, id));
-            if let Some(files) = target.files.remove(&entry.index) {
+            if let Some(files) = target.files.get(&entry.index) {
                 link(session, place, entry, id, files, target.now).await?;
             }
         }
@@ -155,6 +155,26 @@ fn identities(groups: &[Group]) -> Vec<TestIdentity> {
         by_hash.insert(entry.identity, identity);
     }
     by_hash.into_values().collect()
+}
+
+/// Makes the browser projects of a submission where they are missing, each in
+/// a short transaction: one that is being made holds up everyone who makes
+/// another.
+pub(super) async fn open_browsers(ctx: &Context, project: ProjectId, groups: &[Group]) -> Result<()> {
+    let known = lanes::browsers(&mut ctx.store.db().read().await?, project).await?;
+    let known: BTreeSet<&str> = known.iter().map(|browser| browser.name.as_str()).collect();
+    let mut missing: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+    for entry in groups.iter().filter_map(Group::newest) {
+        if !known.contains(entry.browser_project.as_str()) {
+            missing.entry(&entry.browser_project).or_insert(entry.browser_name.as_deref());
+        }
+    }
+    for (name, browser_name) in missing {
+        let mut session = ctx.store.db().begin().await?;
+        lanes::browser(&mut session, project, name, browser_name).await?;
+        session.commit().await?;
+    }
+    Ok(())
 }
 
 async fn browser_ids(
@@ -354,7 +374,7 @@ async fn link(
     place: RunPlace,
     entry: &TestCaseEntry,
     execution: ExecutionId,
-    published: Vec<PublishedFile>,
+    published: &[PublishedFile],
     now: Timestamp,
 ) -> Result<()> {
     let (mut traces, mut others) = (0, 0);
@@ -365,9 +385,9 @@ async fn link(
             repetition: i64::from(entry.repeat_each_index.unwrap_or(0)),
             retry: i64::from(entry.retry),
             kind: file.kind,
-            name: file.name,
-            content_type: file.content_type,
-            original_name: file.original_name,
+            name: file.name.clone(),
+            content_type: file.content_type.clone(),
+            original_name: file.original_name.clone(),
             size: file.size,
             blob: file.blob.id,
         };

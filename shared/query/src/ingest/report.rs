@@ -86,7 +86,16 @@ pub async fn attach_report(
     };
     staged.discard(&ctx.store).await?;
     let mut session = ctx.store.db().begin().await?;
-    let outcome = match unpacked? {
+    let unpacked = match unpacked {
+        Ok(unpacked) => unpacked,
+        Err(error) => {
+            // The client will send it again; its row goes, so that it can.
+            reports::discard(&mut session, project, id).await?;
+            session.commit().await?;
+            return Err(error);
+        }
+    };
+    let outcome = match unpacked {
         Ok(entries) => {
             let entry = entry_page(&kind, &entries);
             let size = entries.iter().map(|entry| entry.size).sum::<u64>();

@@ -29,6 +29,9 @@ use crate::{Context, Entity, QueryError, Result};
 /// several, with the run held in `running` until the last.
 const ENTRIES_PER_TRANSACTION: usize = 2_000;
 
+/// Times a transaction is tried when the database ends it in favour of another.
+const CONFLICT_ATTEMPTS: u32 = 5;
+
 /// What a client sends about a whole run.
 #[derive(Debug, Default)]
 pub struct Submission {
@@ -113,40 +116,66 @@ pub async fn run_to_attach_to(
 }
 
 /// Stores a submission. The same submission again finds its run by its start
-/// key and changes nothing.
+/// key and changes nothing. It goes on when the caller goes away: a client that
+/// hangs up must not leave half of its run behind.
 ///
 /// # Errors
-/// [`QueryError::Store`]; what was acknowledged before stays, nothing of this
-/// submission is visible.
+/// [`QueryError::Store`]. Up to [`ENTRIES_PER_TRANSACTION`] entries nothing of
+/// the submission is visible then; of a larger one, what was written so far
+/// stays as an interrupted run, which the same submission completes.
 pub async fn submit(
     ctx: &Context,
     project: Authorized<ProjectId>,
     submission: Submission,
     now: Timestamp,
 ) -> Result<Submitted> {
-    let project = project.get();
+    let ctx = ctx.clone();
+    let written = tokio::spawn(async move { write_submission(&ctx, project.get(), submission, now).await });
+    written.await.map_err(|_| StoreError::Damaged("a submission broke off"))?
+}
+
+async fn write_submission(
+    ctx: &Context,
+    project: ProjectId,
+    submission: Submission,
+    now: Timestamp,
+) -> Result<Submitted> {
     let Submission { fields, mut entries, files: incoming } = submission;
     let start = fields.start_time.unwrap_or(now);
     let key = start_key(&fields, start);
     let span = span_of(&entries);
 
-    let mut published: HashMap<usize, Vec<PublishedFile>> = HashMap::new();
+    let mut files: HashMap<usize, Vec<PublishedFile>> = HashMap::new();
     for file in incoming {
         let file = files::publish(ctx, project, file, now).await?;
-        published.entry(file.entry).or_default().push(file);
+        files.entry(file.entry).or_default().push(file);
     }
     let known = known_run(ctx, project, key.as_ref()).await?;
     let (pack, slices, reserved) = write_evidence(ctx, project, known, &mut entries).await?;
     let groups = chunk::group(entries);
-    let mut writer =
-        Writer { ctx, project, fields: &fields, start, key, span, now, reserved, files: published, slices };
-    let mut written = writer.write(known, pack.as_ref(), &groups).await?;
-    if written.is_none() {
+    let mut writer = Writer {
+        ctx,
+        project,
+        fields: &fields,
+        start,
+        key,
+        span,
+        now,
+        reserved,
+        files,
+        slices,
+        pack: pack.as_ref(),
+        is_recorded: false,
+        begun: None,
+    };
+    let mut written = writer.write(known, &groups).await;
+    if matches!(written, Ok(None)) {
         // Another call with the same start key was first: this one merges into its run.
         let known = known_run(ctx, project, key.as_ref()).await?;
-        written = writer.write(known, pack.as_ref(), &groups).await?;
+        written = writer.write(known, &groups).await;
     }
-    let (run, duplicate, executions) = written.ok_or(StoreError::Damaged("a start key without a run"))?;
+    writer.clean_up(written.is_err()).await;
+    let (run, duplicate, executions) = written?.ok_or(StoreError::Damaged("a start key without a run"))?;
     Ok(Submitted {
         run: run.id,
         project,
@@ -226,74 +255,187 @@ struct Writer<'a> {
     reserved: Option<RunId>,
     files: HashMap<usize, Vec<PublishedFile>>,
     slices: HashMap<usize, EvidenceSlice>,
+    pack: Option<&'a WrittenPack>,
+    /// Whether committed rows point at the pack.
+    is_recorded: bool,
+    /// The run this submission made, once a part of it is committed.
+    begun: Option<RunId>,
 }
 
 type Written = (RunRow, bool, Vec<(usize, ExecutionId)>);
 
+/// The lanes a run counts in.
+struct Lanes {
+    /// Branch, empty when none was told.
+    branch: String,
+    /// Environment, empty when none was told.
+    environment: String,
+    /// Ids, ascending.
+    ids: Vec<i64>,
+    /// The most specific of them.
+    own: i64,
+}
+
+/// What one transaction wrote.
+struct Step {
+    run: RunRow,
+    folded: Folded,
+}
+
 impl Writer<'_> {
     /// Writes everything; `None` when another caller took the start key first
     /// and nothing was written.
-    async fn write(
-        &mut self,
-        known: Option<RunId>,
-        pack: Option<&WrittenPack>,
-        groups: &[Group],
-    ) -> Result<Option<Written>> {
+    async fn write(&mut self, known: Option<RunId>, groups: &[Group]) -> Result<Option<Written>> {
+        let lanes = self.open_lanes(known).await?;
+        chunk::open_browsers(self.ctx, self.project, groups).await?;
         let chunks = chunks(groups);
         let mut run_id = known;
         let mut executions = Vec::new();
         let mut run = None;
-        let mut is_recorded = false;
         for (number, groups) in chunks.iter().enumerate() {
             let is_last = number + 1 == chunks.len();
-            let mut session = self.ctx.store.db().begin().await?;
-            let is_fresh = run_id.is_none();
-            let id = match run_id {
-                Some(id) => id,
-                None => match self.create(&mut session).await? {
-                    Some(id) => id,
-                    None => return Ok(None),
-                },
+            let Some(step) = self.step_or_retry(run_id, &lanes, groups, is_last).await? else {
+                return Ok(None);
             };
-            run_id = Some(id);
-            let mut row = runs::lock(&mut session, self.project, id).await?;
-            let lanes = self.lanes(&mut session, &row).await?;
-            let before = contribution(&row);
-            let mut target = Target {
-                run: &mut row,
-                lanes: &lanes,
-                is_fresh,
-                evidence: &self.slices,
-                files: &mut self.files,
-                now: self.now,
-            };
-            let folded = chunk::fold(&mut session, &mut target, groups).await?;
-            executions.extend(folded.executions.iter().copied());
-            if folded.uses_evidence
-                && !is_recorded
-                && let Some(pack) = pack
-            {
-                evidence::record(&mut session, self.project, id, pack, self.now).await?;
-                is_recorded = true;
+            self.is_recorded |= step.folded.uses_evidence;
+            if known.is_none() {
+                self.begun = Some(step.run.id);
             }
-            if is_last {
-                self.finish(&mut session, &mut row).await?;
-            }
-            self.count(&mut session, &row, &lanes, &folded, is_fresh, &before).await?;
-            row.updated_at = self.now;
-            runs::update(&mut session, &row).await?;
-            session.commit().await?;
-            run = Some(row);
-        }
-        if let Some(pack) = pack.filter(|_| !is_recorded) {
-            // A resend: all of it was known.
-            evidence::discard(&self.ctx.store, pack).await?;
+            run_id = Some(step.run.id);
+            executions.extend(step.folded.executions);
+            run = Some(step.run);
         }
         Ok(run.map(|run| (run, known.is_some(), executions)))
     }
 
+    async fn step_or_retry(
+        &self,
+        run: Option<RunId>,
+        lanes: &Lanes,
+        groups: &[Group],
+        is_last: bool,
+    ) -> Result<Option<Step>> {
+        let mut attempt = 1;
+        loop {
+            match self.step(run, lanes, groups, is_last).await {
+                Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
+                    tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
+                    attempt += 1;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// One transaction: some groups, and the end of the run after the last.
+    async fn step(
+        &self,
+        run: Option<RunId>,
+        lanes: &Lanes,
+        groups: &[Group],
+        is_last: bool,
+    ) -> Result<Option<Step>> {
+        let mut session = self.ctx.store.db().begin().await?;
+        let is_fresh = run.is_none();
+        let id = match run {
+            Some(id) => id,
+            None => match self.create(&mut session, lanes).await? {
+                Some(id) => id,
+                None => return Ok(None),
+            },
+        };
+        let mut run = runs::lock(&mut session, self.project, id).await?;
+        let before = contribution(&run);
+        let mut target = Target {
+            run: &mut run,
+            lanes: &lanes.ids,
+            is_fresh,
+            evidence: &self.slices,
+            files: &self.files,
+            now: self.now,
+        };
+        let folded = chunk::fold(&mut session, &mut target, groups).await?;
+        if folded.uses_evidence
+            && !self.is_recorded
+            && let Some(pack) = self.pack
+        {
+            evidence::record(&mut session, self.project, id, pack, self.now).await?;
+        }
+        if is_last {
+            self.finish(&mut session, &mut run).await?;
+        }
+        self.count(&mut session, &run, &lanes.ids, &folded, is_fresh, &before).await?;
+        run.updated_at = self.now;
+        runs::update(&mut session, &run).await?;
+        lanes::touch(&mut session, self.project, &lanes.ids, run.order_at).await?;
+        session.commit().await?;
+        Ok(Some(Step { run, folded }))
+    }
+
+    /// The lanes of the run, made beforehand where they are missing: a lane
+    /// that is being made holds up everyone who makes another.
+    async fn open_lanes(&self, known: Option<RunId>) -> Result<Lanes> {
+        let (branch, environment, at) = match known {
+            Some(run) => {
+                let row = runs::get(&mut self.ctx.store.db().read().await?, self.project, run).await?;
+                let row = row.ok_or(StoreError::Damaged("a start key without a run"))?;
+                (row.branch, row.environment, row.order_at)
+            }
+            None => {
+                let branch = self.fields.origin.branch.clone().unwrap_or_default();
+                (branch, self.fields.environment.clone().unwrap_or_default(), self.start)
+            }
+        };
+        let word = |text: &String| (!text.is_empty()).then(|| text.clone());
+        let mut ids = Vec::with_capacity(4);
+        let mut own = 0;
+        for key in lanes_of(word(&branch).as_deref(), word(&environment).as_deref()) {
+            let found = lanes::find_lane(&mut self.ctx.store.db().read().await?, self.project, &key).await?;
+            // The most specific lane comes last.
+            own = match found {
+                Some(id) => id,
+                None => {
+                    let mut session = self.ctx.store.db().begin().await?;
+                    let id = lanes::lane(&mut session, self.project, &key, at).await?;
+                    session.commit().await?;
+                    id
+                }
+            };
+            ids.push(own);
+        }
+        ids.sort_unstable();
+        Ok(Lanes { branch, environment, ids, own })
+    }
+
+    /// Removes what nothing points at, and ends a run that cannot go on. What
+    /// fails here is logged: the submission's own outcome is what counts.
+    async fn clean_up(&self, has_failed: bool) {
+        if let Some(pack) = self.pack.filter(|_| !self.is_recorded)
+            && let Err(error) = evidence::discard(&self.ctx.store, pack).await
+        {
+            tracing::warn!(%error, "an evidence pack that nothing points at could not be removed");
+        }
+        if let Some(run) = self.begun.filter(|_| has_failed)
+            && let Err(error) = self.interrupt(run).await
+        {
+            tracing::warn!(%error, %run, "a run that broke off could not be ended");
+        }
+    }
+
+    async fn interrupt(&self, id: RunId) -> Result<()> {
+        let mut session = self.ctx.store.db().begin().await?;
+        let mut run = runs::lock(&mut session, self.project, id).await?;
+        if !run.status.is_final() {
+            run.status = RunStatus::Interrupted;
+            run.finished_at = Some(self.now);
+            run.updated_at = self.now;
+            runs::update(&mut session, &run).await?;
+        }
+        Ok(session.commit().await?)
+    }
+
     /// Makes the run and its slot; `None` when the start key is taken.
-    async fn create(&self, session: &mut Session) -> Result<Option<RunId>> {
+    async fn create(&self, session: &mut Session, lanes: &Lanes) -> Result<Option<RunId>> {
         let f = self.fields;
         let id = match self.reserved {
             Some(id) => id,
@@ -304,17 +446,10 @@ impl Writer<'_> {
         if !taken {
             return Ok(None);
         }
-        let branch = f.origin.branch.clone().unwrap_or_default();
-        let environment = f.environment.clone().unwrap_or_default();
-        let mut lane_id = 0;
-        for key in lanes_of(f.origin.branch.as_deref(), f.environment.as_deref()) {
-            // The most specific lane comes last.
-            lane_id = lanes::lane(session, self.project, &key, self.start).await?;
-        }
         let new = NewRun {
-            lane_id,
-            branch,
-            environment,
+            lane_id: lanes.own,
+            branch: lanes.branch.clone(),
+            environment: lanes.environment.clone(),
             start_time: self.start,
             is_full: f.is_full_run,
             label: f.label.clone(),
@@ -343,23 +478,14 @@ impl Writer<'_> {
         Ok(Some(id))
     }
 
-    async fn lanes(&self, session: &mut Session, run: &RunRow) -> Result<Vec<i64>> {
-        let word = |text: &String| (!text.is_empty()).then(|| text.clone());
-        let (branch, environment) = (word(&run.branch), word(&run.environment));
-        let mut ids = Vec::with_capacity(4);
-        for key in lanes_of(branch.as_deref(), environment.as_deref()) {
-            ids.push(lanes::lane(session, self.project, &key, run.order_at).await?);
-        }
-        ids.sort_unstable();
-        Ok(ids)
-    }
-
     /// Gives the run its final status and timing.
     async fn finish(&self, session: &mut Session, run: &mut RunRow) -> Result<()> {
         // The first claim counts, so that parts of one run give the same status
         // in whatever order they come.
         let claimed = runs::claimed_status(session, self.project, run.id).await?;
-        run.status = final_status(claimed, &run.totals);
+        // Totals that were only claimed say nothing about how the run ended.
+        let counted = if run.totals_from_rows { run.totals } else { Totals::default() };
+        run.status = final_status(claimed, &counted);
         run.duration_ms = run.duration_ms.or(self.fields.duration_ms).or(self.span);
         if run.finished_at.is_none() {
             let end =
