@@ -2,6 +2,7 @@
 
 use callboard_test_support::for_each_service;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::builders::{attempt, passing, run, with};
 
@@ -83,6 +84,33 @@ async fn the_same_submission_again_is_the_same_run() {
         let one = service.client().post_json("/api/test-runs/submit", &plain).await.expect("stored");
         let two = service.client().post_json("/api/test-runs/submit", &plain).await.expect("stored");
         assert_ne!(one["runId"], two["runId"], "without a key every call is a new run");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_submission_goes_on_when_its_client_hangs_up() {
+    for_each_service(async |service| {
+        let submission = run("hang up", "passed", passing(6_000)).to_string();
+        let address = service.base_url().trim_start_matches("http://").to_owned();
+        let mut connection = tokio::net::TcpStream::connect(&address).await.expect("a connection");
+        let head = format!(
+            "POST /api/test-runs/submit HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            submission.len()
+        );
+        connection.write_all(head.as_bytes()).await.expect("sent");
+        connection.write_all(submission.as_bytes()).await.expect("sent");
+        // Part of the run is stored: the client goes away in the middle.
+        let first = async || service.client().json("/api/test-runs").await.expect("runs")["items"][0].clone();
+        while first().await.is_null() {
+            tokio::task::yield_now().await;
+        }
+        drop(connection);
+        let mut run = first().await;
+        while run["status"] == "running" {
+            run = first().await;
+        }
+        assert_eq!((&run["status"], &run["totalTests"]), (&json!("passed"), &json!(6_000)));
     })
     .await;
 }

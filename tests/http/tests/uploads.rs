@@ -143,6 +143,19 @@ fn objects(service: &Service) -> usize {
 }
 
 #[tokio::test]
+async fn a_hash_is_checked_beside_traces_that_have_none() {
+    for_each_service(async |service| {
+        let submission =
+            run("shop", "failed", vec![attempt("pays", "failed", 0), attempt("looks", "failed", 0)]);
+        let form = form("shop", &submission)
+            .text("trace_hashes", json!({ "0": "00".repeat(32), "1": null }).to_string())
+            .part("trace_0", file(zip_of(6, 100), "trace.zip", "application/zip"));
+        assert_eq!(upload(service, form).await.status.as_u16(), 422);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_resent_upload_adds_nothing_and_equal_bytes_are_stored_once() {
     for_each_service(async |service| {
         let cases = vec![attempt("pays", "failed", 0), attempt("looks", "failed", 0)];

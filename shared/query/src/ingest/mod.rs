@@ -12,6 +12,7 @@ mod outcome;
 mod report;
 mod rollup;
 mod submission;
+mod writer;
 
 pub(crate) use chunk::stored_attempts;
 pub use files::{FileKindHint, IncomingFile, kind_of, recognise};
