@@ -41,7 +41,9 @@ pub enum GateRefusal {
     )]
     Host,
     /// The page that sent this is not one of ours (403).
-    #[error("Pages of another origin may not do this; SERVICE_ALLOWED_ORIGINS, for /mcp SERVICE_MCP_ALLOWED_ORIGINS, names those that may.")]
+    #[error(
+        "Pages of another origin may not do this; SERVICE_ALLOWED_ORIGINS, for /mcp SERVICE_MCP_ALLOWED_ORIGINS, names those that may."
+    )]
     Origin,
 }
 
