@@ -7,7 +7,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state, map_response};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Response};
 use callboard_auth::Origin;
 use futures::FutureExt;
@@ -41,10 +41,6 @@ pub fn front(router: Router, state: AppState, door: Door) -> Router {
                 .gzip(true)
                 .compress_when(SizeAbove::new(COMPRESS_ABOVE_BYTES).and(is_text)),
         )
-        .layer(map_response(|mut response: Response| async {
-            headers::join_vary(&mut response);
-            response
-        }))
 }
 
 #[derive(Clone)]

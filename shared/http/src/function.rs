@@ -4,14 +4,10 @@
 use std::process::ExitCode;
 
 use axum::Router;
-use http::Uri;
-use http::uri::PathAndQuery;
-use lambda_http::RequestExt as _;
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use tower::ServiceExt as _;
 
 use crate::config::{Config, EXIT_CONFIG, Platform};
 use crate::front::front;
+use crate::gateway;
 use crate::sandbox::Door;
 use crate::serve;
 use crate::state::AppState;
@@ -48,7 +44,7 @@ pub async fn serve_function(name: &str, router: impl FnOnce(AppState) -> Router)
     };
     let router = front(router(state.clone()), state, Door::Main);
     match platform {
-        Platform::Lambda => match lambda_http::run(router.map_request(with_whole_path)).await {
+        Platform::Lambda => match lambda_http::run(gateway::behind(router)).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(name, &error),
         },
@@ -61,29 +57,6 @@ pub async fn serve_function(name: &str, router: impl FnOnce(AppState) -> Router)
             Err(error) => fail(name, &error),
         },
     }
-}
-
-/// What cannot stand in a path as it is. `%` can: whether a gateway decoded
-/// the path cannot be seen, and most names hold no literal `%`.
-const NOT_IN_PATHS: &AsciiSet =
-    &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'?').add(b'`');
-
-/// Some gateways decode a path before a function sees it, so that `#` or `?`
-/// in a name would end it. The path is taken from the event and encoded again.
-fn with_whole_path(mut request: lambda_http::Request) -> lambda_http::Request {
-    let path = utf8_percent_encode(request.raw_http_path(), NOT_IN_PATHS).to_string();
-    // A `#` in the path took the query with it.
-    let lost = request.query_string_parameters().to_query_string();
-    let query = request.uri().query().unwrap_or(&lost);
-    let target = if query.is_empty() { path } else { format!("{path}?{query}") };
-    if let Ok(target) = target.parse::<PathAndQuery>() {
-        let mut parts = request.uri().clone().into_parts();
-        parts.path_and_query = Some(target);
-        if let Ok(uri) = Uri::from_parts(parts) {
-            *request.uri_mut() = uri;
-        }
-    }
-    request
 }
 
 /// Makes ring the TLS provider of this process. Libraries ask for the default

@@ -5,7 +5,7 @@ use axum::response::Response;
 use callboard_auth::{Origin, Scheme};
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
-    STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 
 use crate::sandbox::Door;
@@ -59,18 +59,6 @@ pub(crate) fn complete(
     }
     if path.starts_with("/api/") || path == "/mcp" || is_untrusted {
         set(CACHE_CONTROL, "no-store");
-    }
-}
-
-/// Brings several `Vary` lines into one: behind some gateways an answer has
-/// room for one line of each name.
-pub(crate) fn join_vary(response: &mut Response) {
-    let lines: Vec<&str> =
-        response.headers().get_all(VARY).iter().filter_map(|line| line.to_str().ok()).collect();
-    if lines.len() > 1
-        && let Ok(joined) = HeaderValue::from_str(&lines.join(", "))
-    {
-        response.headers_mut().insert(VARY, joined);
     }
 }
 

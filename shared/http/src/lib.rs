@@ -83,6 +83,7 @@ pub mod error;
 pub mod extract;
 mod front;
 mod function;
+mod gateway;
 mod headers;
 pub mod openapi;
 pub mod page;

@@ -74,7 +74,7 @@ impl Both {
     pub async fn upload_run(&self, project: &str) -> Result<Value> {
         let archive = report_archive(&[
             ("index.html", b"<!doctype html><title>Report</title>".as_slice()),
-            ("data/a b#c.txt", b"named with care"),
+            ("data/a b#c%41.txt", b"named with care"),
         ])?;
         let form = Form::new()
             .field("projectName", project)
