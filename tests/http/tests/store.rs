@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use sqlx::Row as _;
 
-use crate::builders::{attempt, run, with};
+use crate::builders::{attempt, passing, run, with};
 
 #[tokio::test]
 async fn every_statement_is_understood_by_its_engine() {
@@ -227,6 +227,50 @@ async fn parallel_submissions_of_the_same_tests_neither_deadlock_nor_lose_counts
         for row in whole {
             assert!(row.contains("|32|32|0|"), "{row}");
         }
+    })
+    .await;
+}
+
+/// Runs SQL of the test's own on the service's database.
+async fn sql(service: &Service, text: &'static str) {
+    match service.state().store().db() {
+        callboard_store::Db::Sqlite { writer, .. } => {
+            sqlx::raw_sql(text).execute(writer).await.expect(text);
+        }
+        callboard_store::Db::Postgres(pool) => {
+            sqlx::raw_sql(text).execute(pool).await.expect(text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_submission_that_breaks_off_is_interrupted_and_completed_by_the_same_one() {
+    for_each_service(async |service| {
+        let submission = with(run("shop", "passed", passing(5_000)), json!({ "clientRunId": "breaks-off" }));
+        let client = service.client();
+        // The database refuses whatever lies beyond the first transaction.
+        let (fail, mend) = match service.state().store().backend() {
+            Backend::Sqlite => (
+                "CREATE TRIGGER full BEFORE INSERT ON executions WHEN (NEW.id & 1048575) > 3000 \
+                 BEGIN SELECT RAISE(ABORT, 'full'); END",
+                "DROP TRIGGER full",
+            ),
+            Backend::Postgres => (
+                "ALTER TABLE executions ADD CONSTRAINT not_full CHECK ((id & 1048575) <= 3000)",
+                "ALTER TABLE executions DROP CONSTRAINT not_full",
+            ),
+        };
+        sql(service, fail).await;
+        let refused = client.post("/api/test-runs/submit", &submission).await.expect("an answer");
+        assert_eq!(refused.status.as_u16(), 500);
+        let broken = client.json("/api/test-runs").await.expect("runs")["items"][0].clone();
+        assert_eq!((&broken["status"], &broken["totalTests"]), (&json!("interrupted"), &json!(2_000)));
+        sql(service, mend).await;
+        let answer = client.post_json("/api/test-runs/submit", &submission).await.expect("stored");
+        assert_eq!(answer["runId"], broken["id"]);
+        assert_eq!((&answer["status"], &answer["totalTests"]), (&json!("passed"), &json!(5_000)));
+        let days = contents(service).await.remove("project_daily").expect("days");
+        assert!(days.iter().all(|day| day.ends_with("|1|1|5000|5000|0|0|0")), "{days:?}");
     })
     .await;
 }

@@ -164,7 +164,7 @@ async fn write_submission(
         let known = known_run(ctx, project, key.as_ref()).await?;
         written = writer.write(known, &groups).await;
     }
-    writer.clean_up(written.is_err()).await;
+    writer.clean_up(written.as_ref().err()).await;
     let (run, duplicate, executions) = written?.ok_or(StoreError::Damaged("a start key without a run"))?;
     Ok(Submitted {
         run: run.id,

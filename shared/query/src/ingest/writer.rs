@@ -195,13 +195,17 @@ impl Writer<'_> {
 
     /// Removes what nothing points at, and ends a run that cannot go on. What
     /// fails here is logged: the submission's own outcome is what counts.
-    pub(super) async fn clean_up(&self, has_failed: bool) {
-        if let Some(pack) = self.pack.filter(|_| !self.is_recorded)
+    pub(super) async fn clean_up(&self, failure: Option<&QueryError>) {
+        // A connection that broke may have broken after the commit: then rows
+        // point at the pack, and an object too many is better than one too few.
+        let may_be_committed = matches!(failure,
+            Some(QueryError::Store(error)) if error.is_unavailable() && !error.is_conflict());
+        if let Some(pack) = self.pack.filter(|_| !self.is_recorded && !may_be_committed)
             && let Err(error) = evidence::discard(&self.ctx.store, pack).await
         {
             tracing::warn!(%error, "an evidence pack that nothing points at could not be removed");
         }
-        if let Some(run) = self.begun.filter(|_| has_failed)
+        if let Some(run) = self.begun.filter(|_| failure.is_some())
             && let Err(error) = self.interrupt(run).await
         {
             tracing::warn!(%error, %run, "a run that broke off could not be ended");
@@ -209,12 +213,16 @@ impl Writer<'_> {
     }
 
     async fn interrupt(&self, id: RunId) -> Result<()> {
+        let lanes = self.open_lanes(Some(id)).await?;
         let mut session = self.ctx.store.db().begin().await?;
         let mut run = runs::lock(&mut session, self.project, id).await?;
         if !run.status.is_final() {
+            let before = contribution(&run);
             run.status = RunStatus::Interrupted;
             run.finished_at = Some(self.now);
             run.updated_at = self.now;
+            // A final run counts on its day; what completes it later starts from that.
+            self.count(&mut session, &run, &lanes.ids, &Folded::default(), false, &before).await?;
             runs::update(&mut session, &run).await?;
         }
         Ok(session.commit().await?)
