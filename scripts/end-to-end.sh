@@ -13,47 +13,60 @@ if [ ! -x "$runner" ] || [ ! -x "$databases" ]; then
 fi
 
 folder=$(mktemp -d)
-service=
-database_url=
+services=()
+database_urls=()
 clean_up() {
-  if [ -n "$service" ]; then
+  local service url
+  for service in ${services[@]+"${services[@]}"}; do
     kill "$service" 2>/dev/null || true
     wait "$service" 2>/dev/null || true
-  fi
-  case "$database_url" in postgres*) "$databases" drop "$database_url" || true ;; esac
+  done
+  for url in ${database_urls[@]+"${database_urls[@]}"}; do
+    case "$url" in postgres*) "$databases" drop "$url" || true ;; esac
+  done
   rm -rf "$folder"
 }
 trap clean_up EXIT
 
-case "$engine" in
-  sqlite) database_url=sqlite://$folder/callboard.db ;;
-  postgres) database_url=$("$databases" create) ;;
-  *) die "usage: end-to-end.sh sqlite | postgres" ;;
-esac
-
-# Port 0 takes a free port; the log says which.
-without_settings env SERVICE_PORT=0 SERVICE_DATA_DIR="$folder/data" SERVICE_DATABASE_URL="$database_url" \
-  "$runner" >"$folder/log" 2>&1 </dev/null &
-service=$!
+# start <name> <variable=value...>: starts a service with fresh data; its address is in $address.
+start() {
+  local name=$1 database_url service
+  shift
+  case "$engine" in
+    sqlite) database_url=sqlite://$folder/$name.db ;;
+    postgres) database_url=$("$databases" create) ;;
+    *) die "usage: end-to-end.sh sqlite | postgres" ;;
+  esac
+  database_urls+=("$database_url")
+  # Port 0 takes a free port; the log says which.
+  without_settings env SERVICE_PORT=0 SERVICE_DATA_DIR="$folder/$name" SERVICE_DATABASE_URL="$database_url" "$@" \
+    "$runner" >"$folder/$name.log" 2>&1 </dev/null &
+  service=$!
+  services+=("$service")
+  for _ in $(seq 200); do
+    address=$(grep -oE 'http://(localhost|127\.0\.0\.1):[0-9]+' "$folder/$name.log" | head -n 1 || true)
+    if [ -n "$address" ] && node -e 'fetch(process.argv[1] + "/api/health").then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))' "$address"; then
+      return
+    fi
+    kill -0 "$service" 2>/dev/null || { cat "$folder/$name.log" >&2; die "the service ended while starting, its log is above"; }
+    address=
+    sleep 0.1
+  done
+  cat "$folder/$name.log" >&2
+  die "the service did not answer /api/health within 20 s, its log is above"
+}
 
 address=
-for _ in $(seq 200); do
-  address=$(grep -oE 'http://(localhost|127\.0\.0\.1):[0-9]+' "$folder/log" | head -n 1 || true)
-  if [ -n "$address" ] && node -e 'fetch(process.argv[1] + "/api/health").then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))' "$address"; then
-    break
-  fi
-  kill -0 "$service" 2>/dev/null || { cat "$folder/log" >&2; die "the service ended while starting, its log is above"; }
-  address=
-  sleep 0.1
-done
-[ -n "$address" ] || { cat "$folder/log" >&2; die "the service did not answer /api/health within 20 s, its log is above"; }
-
-say "Service with $engine on $address"
+start accounts SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$(node -e 'process.stdout.write(crypto.randomBytes(32).toString("hex"))')"
+accounts=$address
+start open
+say "Service with $engine on $address, with accounts on $accounts"
 code=0
-(cd tests/e2e && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs isolation.mjs pages.mjs) || code=$?
+(cd tests/e2e && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs streaming.mjs capture.mjs isolation.mjs pages.mjs) || code=$?
+(cd tests/e2e && CALLBOARD_ACCOUNTS_URL=$accounts node --test --test-reporter=spec accounts.mjs) || code=$?
 (cd tests/mcp && CALLBOARD_URL=$address node --test --test-reporter=spec check.mjs) || code=$?
 if [ "$code" -ne 0 ]; then
   say "The last lines of the service's log:"
-  tail -n 40 "$folder/log"
+  tail -n 40 "$folder/open.log" "$folder/accounts.log"
 fi
 exit "$code"

@@ -35,12 +35,22 @@ export function* attemptsOf(run: RunOutcome): Generator<Attempt> {
     if (test.results.length === 0) {
       yield { test, result: undefined, status: 'didnotrun', durationMs: 0, ...whyNotRun(run, test, failures) };
     }
-    for (const result of test.results) {
-      const status = attemptStatus(run, test, result);
-      const reason = status === 'didnotrun' ? whyNotRun(run, test, failures) : {};
-      yield { test, result, status, durationMs: attemptDuration(run, result), ...reason };
-    }
+    for (const result of test.results) yield attemptOf(run, test, result, () => failures);
   }
+}
+
+/** One attempt; also while the run is still going. */
+export function attemptOf(
+  run: RunOutcome, test: TestCase, result: TestResult, failures: () => Failures = () => failuresOf(run.suite.allTests()),
+): Attempt {
+  const status = attemptStatus(run, test, result);
+  const reason = status === 'didnotrun' ? whyNotRun(run, test, failures()) : {};
+  return { test, result, status, durationMs: attemptDuration(run, result), ...reason };
+}
+
+/** What an attempt is remembered by: a test that never began has no result. */
+export function keyOf({ test, result }: Attempt): TestResult | TestCase {
+  return result ?? test;
 }
 
 export function attemptStatus(run: RunOutcome, test: TestCase, result: TestResult): AttemptStatus {

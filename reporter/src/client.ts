@@ -10,18 +10,48 @@ import type { Log } from './log';
 export type JsonObject = Record<string, unknown>;
 
 export class RequestFailed extends Error {
-  constructor(message: string, readonly status: number | undefined) {
+  constructor(
+    message: string,
+    /** Undefined when there was no answer. */
+    readonly status: number | undefined,
+    /** The word by which the service names the reason. */
+    readonly code?: string,
+    /** How long the service asks to wait. */
+    readonly pauseMs?: number,
+  ) {
     super(message);
   }
 }
 
+export interface SendOptions {
+  /** Requests made at most; six when absent. */
+  tries?: number;
+  /** The body carries a run token: no credential of the user is sent along. */
+  withToken?: boolean;
+}
+
 export interface Client {
-  send(path: string, body: RequestBody, deadline: Deadline): Promise<JsonObject>;
+  send(path: string, body: RequestBody, deadline: Deadline, options?: SendOptions): Promise<JsonObject>;
 }
 
 export interface Deadline {
   signal: AbortSignal;
   remainingMs(): number;
+}
+
+/** The same request may succeed later: there was no answer, or the service is busy or broken. */
+export function isTransient(error: unknown): boolean {
+  return error instanceof RequestFailed
+    && (error.status === undefined || error.status >= 500 || RETRYABLE.has(error.status));
+}
+
+export function isForbidden(error: unknown): boolean {
+  return error instanceof RequestFailed && (error.status === 401 || error.status === 403);
+}
+
+/** The pause before try number `tries + 1`, growing and slightly random. */
+export function pauseAfter(tries: number): number {
+  return Math.min(PAUSE_MAX_MS, FIRST_PAUSE_MS * 2 ** (tries - 1)) * jitter();
 }
 
 const RETRYABLE = new Set([408, 425, 429]);
@@ -38,13 +68,18 @@ export function deadlineIn(milliseconds: number): Deadline {
   return { signal: AbortSignal.timeout(timer), remainingMs: () => end - Date.now() };
 }
 
+/** No later than the given one, and at most this long. */
+export function deadlineWithin(deadline: Deadline, milliseconds: number): Deadline {
+  return deadlineIn(Math.max(0, Math.min(deadline.remainingMs(), milliseconds)));
+}
+
 export function createClient(origin: string, credentials: Credentials, log: Log): Client {
   let cookie: string | undefined;
 
   const logIn = async (deadline: Deadline): Promise<void> => {
     if (credentials.kind !== 'password') return;
     const { username, password } = credentials;
-    const answer = await withRetries('/api/auth/login', deadline, log, () =>
+    const answer = await withRetries('/api/auth/login', TRIES, deadline, log, () =>
       post(new URL('/api/auth/login', origin), {}, jsonBody({ username, password }), deadline.signal));
     cookie = cookiesOf(answer);
     if (cookie === undefined) throw new RequestFailed('the login set no session cookie', answer.status);
@@ -55,40 +90,40 @@ export function createClient(origin: string, credentials: Credentials, log: Log)
     return cookie === undefined ? {} : { cookie };
   };
 
-  const exchange = (path: string, body: RequestBody, deadline: Deadline): Promise<Answer> =>
-    withRetries(path, deadline, log, () => post(new URL(path, origin), authorization(), body, deadline.signal));
-
   return {
-    async send(path, body, deadline) {
+    async send(path, body, deadline, { tries = TRIES, withToken = false } = {}) {
+      const exchange = async (headers: () => Record<string, string>): Promise<JsonObject> => objectOf(
+        await withRetries(path, tries, deadline, log, () => post(new URL(path, origin), headers(), body, deadline.signal)));
+      if (withToken) return exchange(() => ({}));
       if (cookie === undefined) await logIn(deadline);
       try {
-        return objectOf(await exchange(path, body, deadline));
+        return await exchange(authorization);
       } catch (error) {
         const sessionEnded = credentials.kind === 'password' && error instanceof RequestFailed && error.status === 401;
         if (!sessionEnded) throw error;
         await logIn(deadline);
-        return objectOf(await exchange(path, body, deadline));
+        return exchange(authorization);
       }
     },
   };
 }
 
-async function withRetries(path: string, deadline: Deadline, log: Log, attempt: () => Promise<Answer>): Promise<Answer> {
+async function withRetries(
+  path: string, triesMax: number, deadline: Deadline, log: Log, attempt: () => Promise<Answer>,
+): Promise<Answer> {
   for (let tries = 1; ; tries++) {
     let failure: RequestFailed;
-    let askedPauseMs: number | undefined;
     try {
       const answer = await attempt();
       if (answer.status === 200) return answer;
-      failure = new RequestFailed(explanation(answer), answer.status);
-      if (answer.status < 500 && !RETRYABLE.has(answer.status)) throw failure;
-      askedPauseMs = retryAfterMs(answer);
+      failure = refusal(answer);
+      if (!isTransient(failure)) throw failure;
     } catch (error) {
-      if (error instanceof RequestFailed) throw error;
-      failure = new RequestFailed(networkMessage(error), undefined);
+      if (error instanceof RequestFailed && !isTransient(error)) throw error;
+      failure = error instanceof RequestFailed ? error : new RequestFailed(networkMessage(error), undefined);
     }
-    const pauseMs = askedPauseMs ?? Math.min(PAUSE_MAX_MS, FIRST_PAUSE_MS * 2 ** (tries - 1)) * jitter();
-    if (tries >= TRIES || deadline.signal.aborted || deadline.remainingMs() <= pauseMs) throw failure;
+    const pauseMs = failure.pauseMs ?? pauseAfter(tries);
+    if (tries >= triesMax || deadline.signal.aborted || deadline.remainingMs() <= pauseMs) throw failure;
     log.detail(`${path}: ${failure.message}; trying again in ${Math.round(pauseMs)} ms`);
     await delay(pauseMs);
   }
@@ -99,7 +134,7 @@ function jitter(): number {
 }
 
 function retryAfterMs(answer: Answer): number | undefined {
-  const seconds = Number(answer.headers['retry-after']);
+  const seconds = Number(answer.headers['retry-after'] ?? NaN);
   return Number.isFinite(seconds) && seconds >= 0 ? Math.min(seconds * 1_000, PAUSE_MAX_MS) : undefined;
 }
 
@@ -110,9 +145,11 @@ function objectOf(answer: Answer): JsonObject {
 }
 
 /** The service explains itself in a sentence; a proxy in front of it may not. */
-function explanation(answer: Answer): string {
-  const message = parse(answer.body)?.['message'];
-  return `HTTP ${answer.status}${typeof message === 'string' ? `: ${message}` : ''}`;
+function refusal(answer: Answer): RequestFailed {
+  const { message, code } = parse(answer.body) ?? {};
+  return new RequestFailed(
+    `HTTP ${answer.status}${typeof message === 'string' ? `: ${message}` : ''}`, answer.status,
+    typeof code === 'string' ? code : undefined, retryAfterMs(answer));
 }
 
 function parse(body: string): JsonObject | undefined {

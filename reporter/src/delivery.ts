@@ -5,16 +5,19 @@
  */
 import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import { RequestFailed, type Client, type Deadline, type JsonObject } from './client';
+import { isForbidden, isTransient, RequestFailed, type Client, type Deadline, type JsonObject } from './client';
+import { reasonOf } from './failure';
 import type { AttachmentFile } from './files';
 import { bytesBody } from './http';
 import type { Log } from './log';
 import type { RunFields } from './run';
+import { slimmed } from './slim';
 import type { AttemptIdentity, TestCaseEntry } from './test-case';
 import { uploadBody, type IndexedFile } from './upload';
 
 export interface OutgoingAttempt {
-  entry: TestCaseEntry;
+  /** The result, whole or as far as the service does not know it yet. */
+  entry: Partial<TestCaseEntry>;
   identity: AttemptIdentity;
   files: AttachmentFile[];
 }
@@ -25,7 +28,10 @@ export interface DeliveredRun {
   runUrl: string | undefined;
   status: string | undefined;
   filesSent: number;
+  /** Not accepted, or gone. */
   filesLost: number;
+  /** Not reached in the time there was: worth another try. */
+  filesLeft: OutgoingFile[];
 }
 
 export interface Delivery {
@@ -35,9 +41,11 @@ export interface Delivery {
   run: RunFields;
   /** Consumed once, so the attempts of a large run never exist all at once. */
   attempts: Iterable<OutgoingAttempt>;
+  /** Requests made at most for each step; six when absent. */
+  tries?: number;
 }
 
-interface OutgoingFile {
+export interface OutgoingFile {
   identity: AttemptIdentity;
   file: AttachmentFile;
 }
@@ -102,12 +110,12 @@ async function submit(delivery: Delivery, cases: readonly string[]): Promise<Del
   const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
   try {
     const body = bytesBody(await compressed(delivery.run, cases), headers);
-    return deliveredRun(await delivery.client.send('/api/test-runs/submit', body, delivery.deadline));
+    return deliveredRun(await delivery.client.send('/api/test-runs/submit', body, delivery.deadline, sendOptions(delivery)));
   } catch (error) {
     if (!(error instanceof RequestFailed) || error.status !== 413 || cases.length === 0) throw error;
     if (cases.length === 1) {
-      const slim = withoutEvidence(cases[0]!);
-      if (slim.length === cases[0]!.length) throw error;
+      const slim = slimmed(cases[0]!);
+      if (slim === undefined) throw error;
       return submit(delivery, [slim]);
     }
     const middle = Math.ceil(cases.length / 2);
@@ -128,33 +136,30 @@ async function compressed(run: RunFields, cases: readonly string[]): Promise<Buf
   return Buffer.concat(chunks);
 }
 
-const EVIDENCE = ['steps', 'stepEvents', 'testSource', 'testSourceFrames', 'ariaSnapshot', 'stdout', 'stderr'] as const;
-
-function withoutEvidence(entry: string): string {
-  const slim = JSON.parse(entry) as Partial<TestCaseEntry>;
-  for (const key of EVIDENCE) delete slim[key];
-  return JSON.stringify(slim);
-}
-
 async function sendFiles(
   delivery: Delivery, files: readonly OutgoingFile[],
-): Promise<Pick<DeliveredRun, 'filesSent' | 'filesLost'>> {
+): Promise<Pick<DeliveredRun, 'filesSent' | 'filesLost' | 'filesLeft'>> {
   let filesSent = 0;
+  let filesLeft: OutgoingFile[] = [];
   const queue = batchesOf(files);
   for (let batch = queue.shift(); batch; batch = queue.shift()) {
     try {
       await uploadFiles(delivery, batch);
       filesSent += batch.length;
     } catch (error) {
-      delivery.log.detail(`${batch.length} file(s) were not accepted: ${messageOf(error)}`);
-      if (!(error instanceof RequestFailed) || error.status === undefined || isForbidden(error)) break;
-      if (DIVISIBLE.has(error.status) && batch.length > 1) {
+      delivery.log.detail(`${batch.length} file(s) were not accepted: ${reasonOf(error)}`);
+      if (isTransient(error) || isForbidden(error)) {
+        filesLeft = [...batch, ...queue.flat()];
+        break;
+      }
+      if (!(error instanceof RequestFailed)) continue;
+      if (DIVISIBLE.has(error.status ?? 0) && batch.length > 1) {
         const middle = Math.ceil(batch.length / 2);
         queue.unshift(batch.slice(0, middle), batch.slice(middle));
       }
     }
   }
-  return { filesSent, filesLost: files.length - filesSent };
+  return { filesSent, filesLost: files.length - filesSent - filesLeft.length, filesLeft };
 }
 
 /** Later uploads name the attempts only as far as needed to find them again. */
@@ -172,7 +177,11 @@ async function upload(
   delivery: Delivery, run: RunFields, cases: readonly string[], files: readonly IndexedFile[],
 ): Promise<DeliveredRun> {
   const body = await uploadBody(run, cases, files);
-  return deliveredRun(await delivery.client.send('/api/test-runs/upload', body, delivery.deadline));
+  return deliveredRun(await delivery.client.send('/api/test-runs/upload', body, delivery.deadline, sendOptions(delivery)));
+}
+
+function sendOptions({ tries }: Delivery): { tries?: number } {
+  return tries === undefined ? {} : { tries };
 }
 
 function batchesOf(files: readonly OutgoingFile[]): OutgoingFile[][] {
@@ -192,7 +201,7 @@ function batchesOf(files: readonly OutgoingFile[]): OutgoingFile[][] {
   return batches;
 }
 
-function deliveredRun(answer: JsonObject): DeliveredRun {
+export function deliveredRun(answer: JsonObject): DeliveredRun {
   const runId = answer['runId'] ?? answer['testRunId'];
   if (typeof runId !== 'number') throw new RequestFailed('the answer names no run: is this the address of the service?', 200);
   return {
@@ -202,13 +211,6 @@ function deliveredRun(answer: JsonObject): DeliveredRun {
     status: typeof answer['status'] === 'string' ? answer['status'] : undefined,
     filesSent: 0,
     filesLost: 0,
+    filesLeft: [],
   };
-}
-
-function isForbidden(error: RequestFailed): boolean {
-  return error.status === 401 || error.status === 403;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -8,6 +8,8 @@ import type { FullConfig } from '@playwright/test/reporter';
 export interface Log {
   info(message: string): void;
   warn(message: string): void;
+  /** At once, for what is of no use later. */
+  now(message: string): void;
   /** At once, and only with the option `verbose`. */
   detail(message: string): void;
   flush(): void;
@@ -26,6 +28,7 @@ export function createLog(verbose: boolean, stream: () => NodeJS.WritableStream)
   return {
     info: hold,
     warn: hold,
+    now: write,
     detail: (message) => verbose && write(message),
     flush: () => held.splice(0).forEach(write),
   };
@@ -44,6 +47,14 @@ export function stdoutIsDocument(config: FullConfig, env: NodeJS.ProcessEnv): bo
     const hasFile = typeof options === 'object' && options !== null && 'outputFile' in options;
     return !hasFile && !env[`${prefix}FILE`] && !env[`${prefix}NAME`];
   });
+}
+
+/**
+ * Whether a line printed now stays where it is. At a terminal other reporters rewrite
+ * their last lines once tests have begun, and `line` does so from the beginning.
+ */
+export function mayPrintNow(config: FullConfig, haveTestsBegun: boolean): boolean {
+  return !process.stdout.isTTY || (!haveTestsBegun && config.reporter.every(([name]) => name !== 'line'));
 }
 
 /** At a terminal Playwright's html reporter may serve its report and never let the process go on. */

@@ -4,6 +4,7 @@
  * Nothing else in the package reads `SERVICE_*` variables.
  */
 import { readFileSync } from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -33,12 +34,23 @@ export interface CallboardReporterOptions {
   environment?: string;
   label?: string;
   runLabel?: string;
+  streaming?: boolean;
+  streamingBatchSize?: number;
+  streamingBatchDelay?: number;
   uploadTraces?: boolean;
   uploadAttachments?: boolean;
   uploadReport?: boolean;
+  liveFileUploads?: boolean;
   reports?: ReportOption[];
+  captureLocators?: boolean;
+  capturePageState?: boolean;
+  captureNetwork?: boolean;
+  captureConsole?: boolean;
+  captureServerTraces?: boolean;
   collectScmInfo?: boolean;
   collectCiInfo?: boolean;
+  spoolDir?: string;
+  spoolMaxBytes?: number;
   finalizeTimeout?: number;
   outputFile?: string;
   verbose?: boolean;
@@ -64,17 +76,36 @@ export interface Settings {
   environment: string | undefined;
   label: string | undefined;
   runLabel: string | undefined;
+  streaming: boolean;
+  streamingBatchSize: number;
+  streamingBatchDelayMs: number;
   uploadTraces: boolean;
   uploadAttachments: boolean;
   uploadReport: boolean;
+  liveFileUploads: boolean;
   reports: ReportOption[] | undefined;
+  capture: CaptureSettings;
   collectScmInfo: boolean;
   collectCiInfo: boolean;
+  spoolDir: string;
+  spoolMaxBytes: number;
   finalizeTimeoutMs: number;
   outputFile: string | undefined;
   verbose: boolean;
 }
 
+/** What the capture fixtures look at. */
+export interface CaptureSettings {
+  locators: boolean;
+  pageState: boolean;
+  network: boolean;
+  console: boolean;
+  serverTraces: boolean;
+}
+
+const DEFAULT_BATCH_SIZE = 20;
+const DEFAULT_BATCH_DELAY_MS = 2_000;
+const DEFAULT_SPOOL_MAX_BYTES = 500 * 1024 * 1024;
 const DEFAULT_FINALIZE_TIMEOUT_MS = 120_000;
 const DEFAULT_PROJECT_NAME = 'default-project';
 
@@ -96,16 +127,57 @@ export function resolveSettings(options: CallboardReporterOptions, env: Env): Se
     environment: text(options.environment, env['SERVICE_ENVIRONMENT']),
     label: text(options.label, env['SERVICE_LABEL']),
     runLabel: text(options.runLabel, env['SERVICE_RUN_LABEL']),
+    streaming: flag(options.streaming, env['SERVICE_STREAMING'], true),
+    streamingBatchSize: Math.max(1, amount(options.streamingBatchSize, env['SERVICE_STREAMING_BATCH_SIZE'], DEFAULT_BATCH_SIZE)),
+    streamingBatchDelayMs: amount(options.streamingBatchDelay, env['SERVICE_STREAMING_BATCH_DELAY'], DEFAULT_BATCH_DELAY_MS),
     uploadTraces: flag(options.uploadTraces, env['SERVICE_UPLOAD_TRACES'], true),
     uploadAttachments: flag(options.uploadAttachments, env['SERVICE_UPLOAD_ATTACHMENTS'], true),
     uploadReport: flag(options.uploadReport, env['SERVICE_UPLOAD_REPORT'], true),
+    liveFileUploads: flag(options.liveFileUploads, env['SERVICE_LIVE_FILE_UPLOADS'], true),
     reports: Array.isArray(options.reports) ? options.reports : undefined,
+    capture: captureSettings(options, env),
     collectScmInfo: flag(options.collectScmInfo, undefined, true),
     collectCiInfo: flag(options.collectCiInfo, undefined, true),
-    finalizeTimeoutMs: milliseconds(options.finalizeTimeout, env['SERVICE_FINALIZE_TIMEOUT']),
+    spoolDir: text(options.spoolDir, env['SERVICE_SPOOL_DIR']) ?? defaultSpoolDir(),
+    spoolMaxBytes: amount(options.spoolMaxBytes, env['SERVICE_SPOOL_MAX_BYTES'], DEFAULT_SPOOL_MAX_BYTES),
+    finalizeTimeoutMs: amount(options.finalizeTimeout, env['SERVICE_FINALIZE_TIMEOUT'], DEFAULT_FINALIZE_TIMEOUT_MS),
     outputFile: text(options.outputFile, env['SERVICE_OUTPUT_FILE']),
     verbose: flag(options.verbose, env['SERVICE_VERBOSE'], false),
   };
+}
+
+export function defaultSpoolDir(): string {
+  return path.join(os.tmpdir(), 'callboard-spool');
+}
+
+const CAPTURE_VARIABLES: Record<keyof CaptureSettings, string> = {
+  locators: 'SERVICE_CAPTURE_LOCATORS',
+  pageState: 'SERVICE_CAPTURE_PAGE_STATE',
+  network: 'SERVICE_CAPTURE_NETWORK',
+  console: 'SERVICE_CAPTURE_CONSOLE',
+  serverTraces: 'SERVICE_CAPTURE_SERVER_TRACES',
+};
+
+function captureSettings(options: CallboardReporterOptions, env: Env): CaptureSettings {
+  return {
+    locators: flag(options.captureLocators, env[CAPTURE_VARIABLES.locators], true),
+    pageState: flag(options.capturePageState, env[CAPTURE_VARIABLES.pageState], true),
+    network: flag(options.captureNetwork, env[CAPTURE_VARIABLES.network], true),
+    console: flag(options.captureConsole, env[CAPTURE_VARIABLES.console], true),
+    serverTraces: flag(options.captureServerTraces, env[CAPTURE_VARIABLES.serverTraces], true),
+  };
+}
+
+/** Workers inherit the environment: this is how options of the reporter reach the fixtures. */
+export function announceCapture(capture: CaptureSettings | undefined, env: NodeJS.ProcessEnv): void {
+  env['SERVICE_CAPTURE'] = String(capture !== undefined);
+  if (!capture) return;
+  for (const [key, variable] of Object.entries(CAPTURE_VARIABLES)) env[variable] = String(capture[key as keyof CaptureSettings]);
+}
+
+/** In a worker. Undefined when no reporter would take what is captured. */
+export function announcedCapture(env: Env): CaptureSettings | undefined {
+  return env['SERVICE_CAPTURE'] === 'true' ? captureSettings({}, env) : undefined;
 }
 
 /** The project's name: as configured, else the name in the nearest package.json. */
@@ -162,12 +234,12 @@ function flag(option: unknown, variable: string | undefined, fallback: boolean):
   return variable === 'true' || variable === '1';
 }
 
-function milliseconds(option: unknown, variable: string | undefined): number {
+function amount(option: unknown, variable: string | undefined, fallback: number): number {
   for (const candidate of [option, variable === '' ? undefined : variable]) {
     const value = candidate === undefined ? NaN : Number(candidate);
     if (Number.isFinite(value) && value >= 0) return value;
   }
-  return DEFAULT_FINALIZE_TIMEOUT_MS;
+  return fallback;
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {

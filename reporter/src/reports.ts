@@ -30,6 +30,11 @@ export function expectedReports(
     }));
 }
 
+/** Whether this run is likely to write a report; only then is it worth telling the service to wait. */
+export function mayBeReported(config: FullConfig, configured: readonly ReportOption[] | undefined): boolean {
+  return configured ? configured.length > 0 : config.reporter.some(([name]) => name === 'html');
+}
+
 export function isFresh(report: Report, startedAtMs: number): boolean {
   return entryPages(report).some((file) => modifiedAt(file) >= startedAtMs);
 }

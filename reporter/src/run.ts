@@ -1,24 +1,17 @@
 /**
  * The fields of the run itself, as every sending call carries them.
  */
-import type { TestCase } from '@playwright/test/reporter';
+import type { FullConfig, TestCase } from '@playwright/test/reporter';
 import type { RunOutcome } from './attempts';
-import type { Selection } from './selection';
 import type { Settings } from './options';
+import type { Selection } from './selection';
+import { reporterVersion } from './version';
 
-export interface RunFields {
+/** What is known when the run begins. */
+export interface StartFields {
   projectName: string;
   projectDescription?: string;
-  status: string;
   startTime: string;
-  duration: number;
-  totalTests: number;
-  passedTests: number;
-  failedTests: number;
-  timedOutTests: number;
-  skippedTests: number;
-  didNotRunTests: number;
-  flakyTests: number;
   plannedTests: number;
   environment?: string;
   label?: string;
@@ -33,49 +26,68 @@ export interface RunFields {
   filterDetails: Selection['filterDetails'];
 }
 
-export interface RunParts {
-  run: RunOutcome;
+export interface RunFields extends StartFields {
+  status: string;
+  duration: number;
+  totalTests: number;
+  passedTests: number;
+  failedTests: number;
+  timedOutTests: number;
+  skippedTests: number;
+  didNotRunTests: number;
+  flakyTests: number;
+}
+
+export interface StartParts {
+  config: FullConfig;
   settings: Settings;
   selection: Selection;
   projectName: string;
   instanceId: string;
   clientRunId: string;
-  reporterVersion: string;
-  metadata: Record<string, unknown>;
+  startedAtMs: number;
+  plannedTests: number;
 }
 
-export function runFields(parts: RunParts): RunFields {
-  const { run, settings, selection } = parts;
+export function startFields(parts: StartParts): StartFields {
+  const { config, settings, selection } = parts;
   const { projectDescription, environment, label } = settings;
-  const shard = run.config.shard;
   return {
     projectName: parts.projectName,
     ...(projectDescription === undefined ? {} : { projectDescription }),
-    status: run.result.status,
-    startTime: run.result.startTime.toISOString(),
-    duration: Math.max(0, Math.round(run.result.duration)),
-    ...totalsOf(run.suite.allTests()),
+    startTime: new Date(parts.startedAtMs).toISOString(),
+    plannedTests: parts.plannedTests,
     ...(environment === undefined ? {} : { environment }),
     ...(label === undefined ? {} : { label }),
-    metadata: parts.metadata,
     instanceId: parts.instanceId,
     clientRunId: parts.clientRunId,
-    playwrightVersion: run.config.version,
-    reporterVersion: parts.reporterVersion,
-    ...(shard ? { shardIndex: shard.current, shardTotal: shard.total } : {}),
+    playwrightVersion: config.version,
+    reporterVersion: reporterVersion(),
+    ...(config.shard ? { shardIndex: config.shard.current, shardTotal: config.shard.total } : {}),
     isFullRun: selection.isFullRun,
     filterDetails: selection.filterDetails,
   };
 }
 
+export function runFields(start: StartFields, run: RunOutcome, metadata: Record<string, unknown>): RunFields {
+  return {
+    ...start,
+    startTime: run.result.startTime.toISOString(),
+    status: run.result.status,
+    duration: Math.max(0, Math.round(run.result.duration)),
+    ...totalsOf(run.suite.allTests()),
+    metadata,
+  };
+}
+
 type Totals = Pick<RunFields, 'totalTests' | 'passedTests' | 'failedTests' | 'timedOutTests' | 'skippedTests'
-  | 'didNotRunTests' | 'flakyTests' | 'plannedTests'>;
+  | 'didNotRunTests' | 'flakyTests'>;
 
 /** Tests, not attempts; flaky ones are passed, timed-out ones are failed. */
 function totalsOf(tests: readonly TestCase[]): Totals {
   const totals: Totals = {
     totalTests: tests.length, passedTests: 0, failedTests: 0, timedOutTests: 0, skippedTests: 0, didNotRunTests: 0,
-    flakyTests: 0, plannedTests: tests.length,
+    flakyTests: 0,
   };
   for (const test of tests) {
     const outcome = test.outcome();

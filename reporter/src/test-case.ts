@@ -4,6 +4,7 @@
  */
 import type { TestCase, TestResult } from '@playwright/test/reporter';
 import { attemptDuration, attemptStatus, type Attempt, type AttemptStatus, type RunOutcome } from './attempts';
+import { SUGGESTION, type Captures, type CaptureStore } from './captures';
 import { browserOf, type Browser } from './browser';
 import { errorText } from './errors';
 import { ariaSnapshotOf } from './aria';
@@ -47,6 +48,11 @@ export interface TestCaseEntry extends AttemptIdentity, StepSummary {
   testSource: string | null;
   testSourceFrames: SourceFrame[];
   ariaSnapshot: string | null;
+  networkRequests?: unknown[];
+  consoleLogs?: unknown[];
+  webVitals?: Record<string, unknown>;
+  pageState?: Record<string, unknown>;
+  locatorSnapshots?: unknown[];
   stdout: string | null;
   stderr: string | null;
   didNotRunReason: string | null;
@@ -63,16 +69,17 @@ const NO_STEPS: StepSummary = {
   steps: [], stepEvents: [], slowestStep: null, slowestStepDuration: null, wastedTimeMs: 0,
 };
 
-export function createTestCaseBuilder(run: RunOutcome, modes: SuiteModes): TestCaseBuilder {
+export function createTestCaseBuilder(run: RunOutcome, modes: SuiteModes, captures: CaptureStore): TestCaseBuilder {
   const reader = createSourceReader();
+  const capturesOf = ({ result }: Attempt): Captures | undefined => result && captures.get(result);
   return {
     identity: (attempt) => identityOf(run, attempt),
     entry: (attempt) => ({
       type: 'complete',
       ...identityOf(run, attempt),
       ...(attempt.result ? summariseSteps(attempt.result) : NO_STEPS),
-      ...configurationOf(attempt.test, attempt.result, modes),
-      ...evidenceOf(run, attempt, reader),
+      ...configurationOf(attempt.test, attempt.result, modes, capturesOf(attempt)?.suggestions ?? []),
+      ...withCaptures(evidenceOf(run, attempt, reader), capturesOf(attempt)),
       attempts: attempt.result ? historyOf(run, attempt.test, attempt.result) : [],
       workerIndex: attempt.result?.workerIndex ?? null,
       parallelIndex: attempt.result?.parallelIndex ?? null,
@@ -80,6 +87,14 @@ export function createTestCaseBuilder(run: RunOutcome, modes: SuiteModes): TestC
       blockedBy: attempt.blockedBy ?? null,
     }),
   };
+}
+
+/** What the fixtures saw; Playwright's own accessibility tree is as good as theirs. */
+function withCaptures<Evidence extends { ariaSnapshot: string | null }>(
+  evidence: Evidence, captures: Captures | undefined,
+): Evidence & Captures['fields'] {
+  if (!captures) return evidence;
+  return { ...evidence, ...captures.fields, ariaSnapshot: evidence.ariaSnapshot ?? captures.ariaSnapshot ?? null };
 }
 
 function identityOf(run: RunOutcome, { test, result, status, durationMs }: Attempt): AttemptIdentity {
@@ -99,16 +114,17 @@ function identityOf(run: RunOutcome, { test, result, status, durationMs }: Attem
 }
 
 function configurationOf(
-  test: TestCase, result: TestResult | undefined, modes: SuiteModes,
+  test: TestCase, result: TestResult | undefined, modes: SuiteModes, suggestions: readonly string[],
 ): Pick<TestCaseEntry, 'timeout' | 'suiteConfig' | 'testAnnotations' | 'tags'> {
   // Annotations belong to the attempt since Playwright 1.52, to the test before.
   const annotations = result?.annotations ?? test.annotations;
   return {
     timeout: test.timeout,
     suiteConfig: suiteConfig(describeBlocks(test), modes),
-    testAnnotations: annotations.map(({ type, description }) => ({
-      type, ...(description === undefined ? {} : { description }),
-    })),
+    testAnnotations: [
+      ...annotations.map(({ type, description }) => ({ type, ...(description === undefined ? {} : { description }) })),
+      ...suggestions.map((description) => ({ type: SUGGESTION, description })),
+    ],
     tags: (test.tags ?? tagsInTitle(test)).map((tag) => tag.replace(/^@/, '')),
   };
 }

@@ -8,6 +8,7 @@ import { multipartBody, type Part } from './multipart';
 import { packReport, type ReportEntry } from './report-archive';
 import type { Report } from './reports';
 import type { RunFields } from './run';
+import type { AttemptIdentity } from './test-case';
 
 export interface IndexedFile {
   /** Position of the attempt in the test cases of the same request. */
@@ -37,19 +38,16 @@ export async function uploadBody(
   return multipartBody(parts);
 }
 
-export function reportBody(
-  run: { runId: number; projectName: string; startedAtMs: number }, report: Report, entries: readonly ReportEntry[],
-): RequestBody {
-  const { runId, projectName } = run;
-  const alreadyThere = {
-    projectName, status: 'already-submitted', startTime: new Date(run.startedAtMs).toISOString(), duration: 0,
-    totalTests: 0, passedTests: 0, failedTests: 0, skippedTests: 0,
-  };
+/** A run that is there already, for what is attached to it later. */
+export interface AttachedRun {
+  runId: number;
+  projectName: string;
+  startedAtMs: number;
+}
+
+export function reportBody(run: AttachedRun, report: Report, entries: readonly ReportEntry[]): RequestBody {
   return multipartBody([
-    { name: 'testRunId', value: String(runId) },
-    { name: 'projectName', value: projectName },
-    { name: 'testRun', value: JSON.stringify(alreadyThere) },
-    { name: 'testCases', value: '[]' },
+    ...fieldsOf(run),
     ...(report.label === undefined ? [] : [{ name: `report_label_${report.type}`, value: report.label }]),
     {
       name: `report_${report.type}`,
@@ -58,6 +56,41 @@ export function reportBody(
       open: () => packReport(entries),
     },
   ]);
+}
+
+function fieldsOf({ runId, projectName, startedAtMs }: AttachedRun): Part[] {
+  const alreadyThere = {
+    projectName, status: 'already-submitted', startTime: new Date(startedAtMs).toISOString(), duration: 0,
+    totalTests: 0, passedTests: 0, failedTests: 0, skippedTests: 0,
+  };
+  return [
+    { name: 'testRunId', value: String(runId) },
+    { name: 'projectName', value: projectName },
+    { name: 'testRun', value: JSON.stringify(alreadyThere) },
+    { name: 'testCases', value: '[]' },
+  ];
+}
+
+/** Files of one attempt of a streamed run. */
+export async function caseFilesBody(
+  streamToken: string, identity: AttemptIdentity, files: readonly AttachmentFile[],
+): Promise<RequestBody> {
+  const { title, location, retries, suitePath, repeatEachIndex, browser } = identity;
+  const testCase = { title, location, retries, suitePath, repeatEachIndex, browserProject: browser.projectName };
+  const trace = files.find(({ kind }) => kind === 'trace');
+  const attachments = files.filter(({ kind }) => kind === 'attachment');
+  return multipartBody([
+    { name: 'streamToken', value: streamToken },
+    { name: 'testCase', value: JSON.stringify(testCase) },
+    ...(trace ? [{ name: 'trace_hash', value: await sha256(trace.content) }, filePart('trace', trace)] : []),
+    ...(attachments.length > 0 ? [{ name: 'attach_meta', value: JSON.stringify(attachments.map(metaOf)) }] : []),
+    ...attachments.map((file) => filePart('attach_file', file)),
+  ]);
+}
+
+/** Says that no report will come, so that the run does not wait for one. */
+export function noReportBody(run: AttachedRun): RequestBody {
+  return multipartBody(fieldsOf(run));
 }
 
 async function traceHashes(files: readonly IndexedFile[]): Promise<Record<string, string>> {

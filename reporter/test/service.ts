@@ -14,6 +14,8 @@ export interface Reply {
   status?: number;
   body?: unknown;
   headers?: Record<string, string | string[]>;
+  /** Never answers. */
+  hangs?: boolean;
 }
 
 export interface Service {
@@ -28,18 +30,43 @@ export const ACCEPTED = { success: true, runId: 7, testRunId: 7, projectId: 3, s
 /** `retry-after: 0` lets the reporter try again at once. */
 export const AT_ONCE = { 'retry-after': '0' };
 
-export async function startService(reply: (request: Received, count: number) => Reply = () => ({})): Promise<Service> {
+export const STREAM_TOKEN = 'f'.repeat(64);
+
+/** What a service answers that takes runs live; `special` may answer instead. */
+export function liveReplies(special: (request: Received, count: number) => Reply | undefined = () => undefined) {
+  return (request: Received, count: number): Reply => special(request, count) ?? { body: liveBody(request) };
+}
+
+function liveBody({ path }: Received): unknown {
+  const call = path.split('/').at(-1);
+  if (call === 'setup') return { ...ACCEPTED, setupToken: 'e'.repeat(64) };
+  if (call === 'start' || call === 'begin') return { ...ACCEPTED, streamToken: STREAM_TOKEN, capabilities: ['gzip'] };
+  if (call === 'finish') return { ...ACCEPTED, status: 'finalizing' };
+  return ACCEPTED;
+}
+
+/** Events of a kind in all batches the service was sent. */
+export function eventsOf<T>({ received }: Service, type: string): T[] {
+  return received.filter(({ path }) => path.endsWith('/events'))
+    .flatMap(({ json }) => json['testCases'] as ({ type: string } & T)[])
+    .filter((event) => event.type === type);
+}
+
+export async function startService(
+  reply: (request: Received, count: number) => Reply = () => ({}), port = 0,
+): Promise<Service> {
   const received: Received[] = [];
   const server = http.createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const entry = await decode(request, Buffer.concat(chunks));
     received.push(entry);
-    const { status = 200, body = ACCEPTED, headers = {} } = reply(entry, received.length);
+    const { status = 200, body = ACCEPTED, headers = {}, hangs = false } = reply(entry, received.length);
+    if (hangs) return;
     response.writeHead(status, { 'content-type': 'application/json', ...headers });
     response.end(JSON.stringify(body));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     received,

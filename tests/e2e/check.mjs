@@ -55,6 +55,7 @@ describe('a real Playwright run', () => {
       SERVICE_PROJECT_NAME: projectName,
       SERVICE_ENVIRONMENT: 'check',
       SERVICE_OUTPUT_FILE: outputFile,
+      SERVICE_SPOOL_DIR: path.join(scratch, 'spool'),
     });
     truth = readGroundTruth();
     output = JSON.parse(await readFile(outputFile, 'utf8').catch(() => {
@@ -72,14 +73,15 @@ describe('a real Playwright run', () => {
     return found[0];
   };
 
-  test('ends with the exit code of a run without the reporter', async () => {
-    const without = await runPlaywright(['--reporter=dot', '--project=desktop', '--output=test-results/without']);
+  test('ends with the exit code of a failing run without the reporter', async () => {
+    const without = await runPlaywright(
+      ['--reporter=dot', '--project=desktop', '--retries=0', '-g', 'pays with one click', '--output=test-results/without']);
     assert.equal(finished.exitCode, without.exitCode);
     assert.equal(finished.exitCode, 1);
   });
 
-  test('says in one line where it is', () => {
-    assert.deepEqual(linesOfReporter(finished.output), [`[callboard] run: ${output.runUrl}`]);
+  test('says where it is when it begins and when it is over', () => {
+    assert.deepEqual(linesOfReporter(finished.output), [`[callboard] live: ${output.runUrl}`, `[callboard] run: ${output.runUrl}`]);
     assert.ok(output.runUrl.endsWith(`/test-runs/${output.runId}`), output.runUrl);
   });
 
@@ -150,6 +152,23 @@ describe('a real Playwright run', () => {
     assert.ok(actions.some((action) => action.includes('Click') && action.includes('pay-now')), actions.join(' | '));
   });
 
+  test('what the page was like arrived, without values it stores or is asked with', async () => {
+    const coupon = await getJson(`/api/test-run-cases/${executionOf('applies a coupon', 'desktop').id}?attempt=0`);
+    const { networkRequests, consoleLogs, webVitals, pageState, ariaSnapshot } = coupon.evidence;
+    const stock = networkRequests.find(({ normalizedUrl }) => normalizedUrl.startsWith('/stock'));
+    assert.deepEqual(
+      { method: stock.method, status: stock.status, type: stock.resourceType, asked: stock.normalizedUrl },
+      { method: 'GET', status: 200, type: 'fetch', asked: '/stock?token=<redacted>' });
+    assert.equal(stock.serverLogs[0].message, 'the stock is low');
+    assert.equal(stock.serverTraces[0].name, 'GET /stock');
+    assert.ok(consoleLogs.some(({ type, text }) => type === 'warning' && text === 'coupons are slow today'));
+    assert.ok(webVitals.navigation.ttfb >= 0 && webVitals.paint.firstContentfulPaint > 0);
+    assert.deepEqual(pageState.sessionStorage, [{ key: 'coupon', length: 13 }]);
+    assert.deepEqual(pageState.cookies.map(({ name }) => name), ['visitor']);
+    assert.match(ariaSnapshot, /status.*Try again later/);
+    assert.ok(!/(SUMMER|COOKIE|QUERY)-SECRET/.test(JSON.stringify(coupon)));
+  });
+
   test('the HTML report is there and is the one Playwright wrote', async () => {
     const reports = await getJson(`/api/test-runs/${output.runId}/reports`);
     assert.deepEqual(reports.items.map(({ type, label }) => ({ type, label })), [{ type: 'html', label: 'HTML Report' }]);
@@ -162,7 +181,9 @@ describe('a real Playwright run', () => {
 });
 
 describe('a run that cannot be sent', () => {
-  const unreachable = { SERVICE_URL: 'http://127.0.0.1:9', SERVICE_FINALIZE_TIMEOUT: '500' };
+  const spoolDir = path.join(tmpdir(), `callboard-e2e-spool-${randomUUID()}`);
+  const unreachable = { SERVICE_URL: 'http://127.0.0.1:9', SERVICE_FINALIZE_TIMEOUT: '500', SERVICE_SPOOL_DIR: spoolDir };
+  after(() => rm(spoolDir, { recursive: true, force: true }));
   const only = (title) => ['--project=desktop', '-g', title, '--output=test-results/unsent'];
 
   for (const [title, exitCode] of [['opens the start page', 0], ['pays with one click', 1]]) {
@@ -171,7 +192,7 @@ describe('a run that cannot be sent', () => {
       assert.equal(finished.exitCode, exitCode);
       const lines = linesOfReporter(finished.output);
       assert.equal(lines.length, 1, lines.join('\n'));
-      assert.match(lines[0], /sending the run to http:\/\/127\.0\.0\.1:9 failed/);
+      assert.match(lines[0], /offline, spooled to .*\.json\.gz$/);
     });
   }
 

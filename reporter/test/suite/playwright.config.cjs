@@ -2,6 +2,7 @@ const { defineConfig } = require('@playwright/test');
 const options = require('./options.json');
 
 module.exports = defineConfig({
+  testMatch: 'sample.spec.ts',
   retries: 1,
   workers: 1,
   reporter: [['callboard-reporter', options], ['html', { open: 'never', outputFolder: 'report' }], ['dot']],

@@ -14,7 +14,7 @@ test.describe('Files', () => {
     writeFileSync(trace, `trace of attempt ${testInfo.retry}`);
     await testInfo.attach('trace', { path: trace, contentType: 'application/zip' });
     await testInfo.attach('note', { body: `note ${testInfo.retry}`, contentType: 'text/plain' });
-    await testInfo.attach('callboard-console', { body: '[]', contentType: 'application/json' });
+    await testInfo.attach('callboard-console', { body: CONSOLE, contentType: 'application/json' });
     expect(testInfo.retry).toBe(1);
   });
 });
@@ -37,6 +37,8 @@ test('fails as expected', () => {
 });
 
 test('hangs', async () => {
-  test.setTimeout(200);
+  test.setTimeout(600);
   await test.step('waits for nothing', () => new Promise(() => {}));
 });
+
+const CONSOLE = '[{"type":"error","text":"oh","timestamp":1,"location":null}]';

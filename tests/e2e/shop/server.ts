@@ -4,6 +4,7 @@
  */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
 
 const STYLE = 'body{font:16px sans-serif;margin:2rem} button{padding:.5rem 1rem}';
 
@@ -38,7 +39,22 @@ const CHECKOUT = page('Checkout', `
 
 /** The coupon service needs waking up: the first attempt is always refused. */
 function coupon(attempt: string | null): string {
-  return page('Coupon', `<h1>Coupon</h1><p role="status">${attempt === '0' ? 'Try again later' : 'Coupon applied'}</p>`);
+  return page('Coupon', `<h1>Coupon</h1><p role="status">${attempt === '0' ? 'Try again later' : 'Coupon applied'}</p>
+    <script>
+      sessionStorage.setItem('coupon', 'SUMMER-SECRET');
+      document.cookie = 'visitor=COOKIE-SECRET';
+      console.warn('coupons are slow today');
+      fetch('/stock?token=QUERY-SECRET');
+    </script>`);
+}
+
+/** What the shop says about a request in its headers, as a backend in test mode does. */
+function backendHeaders(): Record<string, string> {
+  const packed = (value: unknown): string => gzipSync(JSON.stringify(value)).toString('base64');
+  return {
+    'x-service-logs': packed([{ timestamp: 1767261600123, level: 'Warning', category: 'Stock', message: 'the stock is low' }]),
+    'x-service-trace': packed([{ id: 'a1', name: 'GET /stock', startMs: 0, durMs: 12, status: 'ok', attrs: { 'http.route': '/stock' } }]),
+  };
 }
 
 function page(title: string, body: string): string {
@@ -52,9 +68,12 @@ export async function startShop(): Promise<{ url: string; stop(): Promise<void> 
       '/': () => START,
       '/checkout': () => CHECKOUT,
       '/coupon': () => coupon(searchParams.get('attempt')),
+      '/stock': () => '{}',
     };
     const content = pages[pathname]?.();
-    response.writeHead(content === undefined ? 404 : 200, { 'content-type': 'text/html; charset=utf-8' });
+    response.writeHead(content === undefined ? 404 : 200, {
+      'content-type': 'text/html; charset=utf-8', ...(pathname === '/stock' ? backendHeaders() : {}),
+    });
     response.end(content ?? 'Not found');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

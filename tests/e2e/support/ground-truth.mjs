@@ -21,7 +21,7 @@ function testsOf(suite) {
       flaky: test.status === 'flaky',
       attempts: test.results.map((result) => ({ retry: result.retry, status: result.status })),
       files: test.results.flatMap((result) => result.attachments
-        .filter(({ name }) => !name.startsWith('_'))
+        .filter(({ name }) => !/^(_|callboard-)/.test(name))
         .map((attachment) => ({
           retry: result.retry,
           name: attachment.name,

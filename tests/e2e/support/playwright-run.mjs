@@ -1,17 +1,51 @@
 /** Runs the shop's suite as a user would, in a process of its own. */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
+const CLI = fileURLToPath(new URL('../node_modules/callboard-reporter/dist/cli.js', import.meta.url));
 export const shopDir = fileURLToPath(new URL('../shop/', import.meta.url));
 
 /** Resolves to the exit code and everything that was printed. */
 export function runPlaywright(args, env = {}) {
+  return startPlaywright(args, env).finished;
+}
+
+/** A run that can be watched: `line` resolves to the first line of output that matches. */
+export function startPlaywright(args, env = {}) {
+  const child = spawn('npx', ['playwright', 'test', ...args], {
+    cwd: shopDir, env: { ...cleanEnvironment(), ...env }, stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  const watchers = new Set();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text) => {
+      output += text;
+      for (const watcher of watchers) watcher();
+    });
+  }
+  const finished = new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (exitCode) => resolve({ exitCode, output }));
+  });
+  const line = (pattern) => new Promise((resolve, reject) => {
+    const look = () => {
+      const found = output.split('\n').slice(0, -1).find((each) => pattern.test(each));
+      if (found === undefined) return;
+      watchers.delete(look);
+      resolve(found);
+    };
+    watchers.add(look);
+    finished.then(() => reject(new Error(`no line like ${pattern} in:\n${output}`)));
+    look();
+  });
+  return { finished, line };
+}
+
+/** Runs the command of the package; resolves like a run. */
+export function callboardReporter(args, env = {}) {
   return new Promise((resolve) => {
-    execFile('npx', ['playwright', 'test', ...args], {
-      cwd: shopDir,
-      env: { ...cleanEnvironment(), ...env },
-      maxBuffer: 64 * 1024 * 1024,
-    }, (error, stdout, stderr) => resolve({ exitCode: error ? error.code : 0, output: stdout + stderr }));
+    execFile(process.execPath, [CLI, ...args], { cwd: shopDir, env: { ...cleanEnvironment(), ...env } },
+      (error, stdout, stderr) => resolve({ exitCode: error ? error.code : 0, output: stdout + stderr }));
   });
 }
 

@@ -26,7 +26,9 @@ test.describe('Cart', () => {
 
   test.describe('Coupons', () => {
     test('applies a coupon', async ({ page }, testInfo) => {
+      const stock = page.waitForResponse('**/stock*');
       await page.goto(`/coupon?attempt=${testInfo.retry}`);
+      await stock;
       await expect(page.getByRole('status')).toHaveText('Coupon applied', { timeout: 300 });
     });
   });

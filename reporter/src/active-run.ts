@@ -1,0 +1,300 @@
+/**
+ * One run from its first test to its last byte: streamed while it goes on, sent as a
+ * batch where streaming did not work, kept on disk where that did not work either.
+ */
+import os from 'node:os';
+import type { FullConfig, FullResult, Suite, TestCase, TestResult, TestStep } from '@playwright/test/reporter';
+import { attemptOf, attemptsOf, keyOf, type Attempt, type RunOutcome } from './attempts';
+import { takeCaptures, type CaptureStore } from './captures';
+import { detectCi } from './ci';
+import { createClient, deadlineIn, deadlineWithin, isTransient, type Deadline } from './client';
+import { deliveredRun, deliverRun, type DeliveredRun, type OutgoingAttempt } from './delivery';
+import { advice } from './failure';
+import { filesOf } from './files';
+import { collectScm } from './git';
+import { instanceId, newClientRunId } from './identity';
+import { beginEvent, stepEvent } from './live/events';
+import { startLive } from './live/session';
+import { mayPrintNow, type Log } from './log';
+import { metadataOf } from './metadata';
+import { projectNameFor, type Settings } from './options';
+import { writeCiOutputs, writeOutputFile, type RunOutput } from './output';
+import { reportProgress } from './progress';
+import { deliverNoReport, deliverReports } from './report-delivery';
+import { configDir, expectedReports, mayBeReported } from './reports';
+import { runFields, startFields, type RunFields, type StartFields } from './run';
+import type { Selection } from './selection';
+import { takeHandover } from './setup-registration';
+import { createRunSpool } from './spool/run-spool';
+import type { SuiteModes } from './suites';
+import { createTestCaseBuilder } from './test-case';
+
+export interface RunParts {
+  settings: Settings;
+  origin: string;
+  config: FullConfig;
+  suite: Suite;
+  selection: Selection;
+  workingDirectory: string;
+  log: Log;
+  modes: SuiteModes;
+  globalErrors: readonly string[];
+  /** Prints a line that is for the CI system and not for people. */
+  printCommand(line: string): void;
+}
+
+export interface ActiveRun {
+  testBegan(test: TestCase, result: TestResult): void;
+  stepBegan(test: TestCase, result: TestResult, step: TestStep): void;
+  stepEnded(test: TestCase, result: TestResult, step: TestStep): void;
+  testEnded(test: TestCase, result: TestResult): void;
+  /** Every test is done: gets all of it to the service. */
+  end(result: FullResult): Promise<void>;
+  /** Reports that are complete by now. */
+  sendReports(): Promise<void>;
+  /** Every reporter is done: what is left, and what later steps of a pipeline read. */
+  exit(): Promise<void>;
+}
+
+/** Kept back for ending the run when its files take all the time there is. */
+const FINISH_SHARE = 0.25;
+const FINISH_RESERVE_MS = 15_000;
+/** With a service that never answered while the tests ran, this much is tried at the end. */
+const SILENT_SERVICE = { tries: 2, withinMs: 10_000 };
+
+export function beginRun(parts: RunParts): ActiveRun {
+  const { settings, config, suite, selection, workingDirectory, log } = parts;
+  const handover = takeHandover();
+  const startedAtMs = handover?.startedAtMs ?? Date.now();
+  const detected = detectCi(process.env);
+  const ci = settings.collectCiInfo ? detected?.info : undefined;
+  const projectName = projectNameFor(settings, configDir(config, workingDirectory));
+  const client = createClient(parts.origin, settings.credentials, log);
+  const captures: CaptureStore = new WeakMap();
+  const run: RunOutcome = {
+    config, suite, workingDirectory,
+    ended: new WeakSet(),
+    result: { status: 'passed', startTime: new Date(startedAtMs), duration: 0 },
+  };
+  const builder = createTestCaseBuilder(run, parts.modes, captures);
+  const fields: StartFields = startFields({
+    config, settings, selection, projectName, startedAtMs,
+    clientRunId: handover?.clientRunId ?? newClientRunId(),
+    plannedTests: suite.allTests().length,
+    instanceId: instanceId({
+      projectName, workingDirectory,
+      runLabel: settings.runLabel ?? detected?.runLabel,
+      playwrightProjects: selection.projects,
+      hostname: os.hostname(),
+    }),
+  });
+  // Asked now, so that the answers are there when they are needed.
+  const scm = settings.collectScmInfo
+    ? collectScm(configDir(config, workingDirectory), detected?.info).catch(() => undefined)
+    : Promise.resolve(undefined);
+  const metadata = async (isOver: boolean): Promise<Record<string, unknown>> => metadataOf({
+    settings, ci, run,
+    scm: await scm,
+    attempts: isOver ? attemptsOf(run) : [],
+    globalErrors: parts.globalErrors,
+  });
+
+  let haveTestsBegun = false;
+  let delivered: DeliveredRun | undefined;
+  let awaitsReport = false;
+  let spentMs = 0;
+  const sentReports = new Set<string>();
+  const spool = createRunSpool({ settings, origin: parts.origin, projectName, client, log });
+  const live = settings.streaming ? startLive({
+    client, log,
+    batchSize: settings.streamingBatchSize,
+    batchDelayMs: settings.streamingBatchDelayMs,
+    filesAtOnce: settings.liveFileUploads,
+    start: metadata(false).then((known) => ({ ...fields, metadata: known })),
+    setup: handover?.registration,
+    onOpen({ runId, runUrl }) {
+      if (mayPrintNow(config, haveTestsBegun)) log.now(`live: ${urlOf(runId, runUrl)}`);
+      spool.flush();
+    },
+    onAccepted: (key) => void captures.delete(key as TestResult),
+  }) : undefined;
+  if (!live) spool.flush();
+  spool.watch(() => live?.isOffline ?? false, async () => {
+    const soFar = { ...run, result: { ...run.result, status: 'interrupted' as const, duration: Date.now() - startedAtMs } };
+    const begun = [...attemptsOf(soFar)].filter(({ result }) => result !== undefined);
+    return { run: runFields(fields, soFar, await metadata(true)), attempts: begun.map(outgoing) };
+  });
+
+  function outgoing(attempt: Attempt): OutgoingAttempt {
+    const key = keyOf(attempt);
+    // A run the service no longer knows is told from the beginning.
+    const isKnown = live?.run !== undefined && live.stoppedBy?.status !== 404;
+    const identity = builder.identity(attempt);
+    return {
+      identity,
+      entry: isKnown && live.isAccepted(key) ? { type: 'complete', ...identity } : builder.entry(attempt),
+      files: attempt.result && !(isKnown && live.areFilesDone(key)) ? filesOf(attempt.result, settings) : [],
+    };
+  }
+  function* everything(): Generator<OutgoingAttempt> {
+    for (const attempt of attemptsOf(run)) yield outgoing(attempt);
+  }
+  function urlOf(runId: number, runUrl: string | undefined): string {
+    return runUrl ?? `${parts.origin}/test-runs/${runId}`;
+  }
+  function queue(attempt: Attempt): void {
+    live?.complete(
+      keyOf(attempt), JSON.stringify(builder.entry(attempt)), builder.identity(attempt),
+      attempt.result ? filesOf(attempt.result, settings) : []);
+  }
+
+  /** The streamed run, ended; undefined when its results have to be sent as a batch. */
+  async function finishLive(all: RunFields, deadline: Deadline): Promise<DeliveredRun | undefined> {
+    if (!live) return undefined;
+    for (const attempt of attemptsOf(run)) if (!live.has(keyOf(attempt))) queue(attempt);
+    const stopProgress = reportProgress(log, () => live.progress());
+    try {
+      const reserveMs = Math.min(FINISH_RESERVE_MS, deadline.remainingMs() * FINISH_SHARE);
+      const isComplete = await live.settle(deadlineWithin(deadline, deadline.remainingMs() - reserveMs))
+        && [...attemptsOf(run)].every((attempt) => live.has(keyOf(attempt)));
+      if (!isComplete) return undefined;
+      awaitsReport = settings.uploadReport && mayBeReported(config, settings.reports);
+      const answer = await live.finish({
+        ...all, hasPendingUploads: awaitsReport, setupSteps: handover?.steps ?? [],
+      }, deadline);
+      if (!answer) return undefined;
+      const left = [...everything()].flatMap(({ identity, files }) => files.map((file) => ({ identity, file })));
+      const { projectId, runUrl } = live.run!;
+      return {
+        ...deliveredRun({ projectId, runUrl, ...answer }),
+        filesSent: live.progress().filesSent, filesLost: live.filesLost, filesLeft: left,
+      };
+    } finally {
+      stopProgress();
+    }
+  }
+
+  async function sendBatch(all: RunFields, deadline: Deadline): Promise<DeliveredRun> {
+    awaitsReport = false;
+    const isSilent = live !== undefined && !live.wasHeard;
+    return deliverRun({
+      client, log, run: all,
+      deadline: isSilent ? deadlineWithin(deadline, SILENT_SERVICE.withinMs) : deadline,
+      attempts: everything(),
+      ...(isSilent ? { tries: SILENT_SERVICE.tries } : {}),
+    });
+  }
+
+  async function deliver(all: RunFields, deadline: Deadline): Promise<DeliveredRun | undefined> {
+    try {
+      return await finishLive(all, deadline) ?? await sendBatch(all, deadline);
+    } catch (error) {
+      const because = isTransient(error) ? 'offline' : `sending the run to ${parts.origin} failed: ${advice(error)}`;
+      log.detail(advice(error));
+      try {
+        log.warn(`${because}, spooled to ${await spool.keep(all, everything())}`);
+      } catch (spoolError) {
+        log.warn(`sending the run to ${parts.origin} failed: ${advice(error)}, and so did spooling it: ${advice(spoolError)}`);
+      }
+      return undefined;
+    }
+  }
+
+  /** `finalizeTimeout` covers everything done after the tests, not each call. */
+  async function withinBudget<T>(work: (deadline: Deadline) => Promise<T>): Promise<T> {
+    const from = Date.now();
+    try {
+      return await work(deadlineIn(Math.max(0, settings.finalizeTimeoutMs - spentMs)));
+    } finally {
+      spentMs += Date.now() - from;
+    }
+  }
+
+  async function sendReports(isLast: boolean): Promise<void> {
+    const known = delivered;
+    if (!known || !settings.uploadReport) return;
+    const run = { runId: known.runId, projectName, startedAtMs };
+    await withinBudget(async (deadline) => {
+      let status = await deliverReports({
+        client, deadline, log, run,
+        reports: expectedReports(config, settings.reports, process.env, workingDirectory),
+        done: sentReports,
+      });
+      if (status !== undefined) awaitsReport = false;
+      if (awaitsReport && isLast) status = await deliverNoReport({ client, deadline, log, run });
+      known.status = status ?? known.status;
+    });
+  }
+
+  return {
+    testBegan(test, result) {
+      haveTestsBegun = true;
+      live?.animate(beginEvent(test, result, workingDirectory, config.shard?.current ?? null));
+    },
+    stepBegan(test, result, step) {
+      const event = live && stepEvent('step-begin', test, result, step);
+      if (event) live.animate(event);
+    },
+    stepEnded(test, result, step) {
+      const event = live && stepEvent('step-end', test, result, step);
+      if (event) live.animate(event);
+    },
+    testEnded(test, result) {
+      run.ended.add(result);
+      const captured = takeCaptures(result);
+      if (captured) captures.set(result, captured);
+      queue(attemptOf(run, test, result));
+    },
+    async end(result) {
+      run.result = {
+        status: result.status,
+        // A merged report begins when its tests did, a registered run when it was registered.
+        startTime: handover ? run.result.startTime : result.startTime ?? run.result.startTime,
+        duration: result.duration ?? Date.now() - startedAtMs,
+      };
+      const all = runFields(fields, run, await metadata(true));
+      delivered = await withinBudget((deadline) => deliver(all, deadline));
+      if (!delivered) return;
+      await spool.forget();
+      await keepFiles(all, delivered);
+      log.info(`run: ${urlOf(delivered.runId, delivered.runUrl)}`);
+      // Written again when the reports are there; at a terminal that may never be.
+      writeOutput();
+    },
+    sendReports: () => sendReports(false),
+    async exit() {
+      await sendReports(true);
+      await withinBudget((deadline) => spool.settle(deadline));
+      live?.stop();
+      const output = writeOutput();
+      if (!output) return;
+      const command = writeCiOutputs(process.env, workingDirectory, output, runFields(fields, run, {}));
+      if (command) parts.printCommand(command);
+    },
+  };
+
+  async function keepFiles(all: RunFields, { filesLeft, filesLost, filesSent }: DeliveredRun): Promise<void> {
+    const refused = live?.resultsRefused ?? 0;
+    if (refused > 0) log.warn(`${refused} results were not accepted by the service`);
+    if (filesLost > 0) log.warn(`${filesLost} of ${filesSent + filesLost + filesLeft.length} files could not be sent`);
+    if (filesLeft.length === 0) return;
+    const attempts = new Map(filesLeft.map(({ identity }) => [identity, [] as OutgoingAttempt['files']]));
+    for (const { identity, file } of filesLeft) attempts.get(identity)!.push(file);
+    const left = [...attempts].map(([identity, files]) => ({ identity, entry: { type: 'complete' as const, ...identity }, files }));
+    log.warn(`${filesLeft.length} files are left, spooled to ${await spool.keep(all, left)}`);
+  }
+
+  function writeOutput(): RunOutput | undefined {
+    if (!delivered) return undefined;
+    const output = {
+      runUrl: urlOf(delivered.runId, delivered.runUrl),
+      runId: delivered.runId,
+      projectId: delivered.projectId ?? null,
+      projectName,
+      status: delivered.status ?? run.result.status,
+      ciBuildUrl: ci?.buildUrl ?? null,
+    };
+    if (settings.outputFile) writeOutputFile(settings.outputFile, workingDirectory, output);
+    return output;
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * What is captured during one test, and how it reaches the reporter. Every problem in
+ * here ends here: a test never fails, and is never held up for long, because of it.
+ */
+import type { BrowserContext, Page, TestInfo } from '@playwright/test';
+import type { CaptureSettings } from '../options';
+import { watchConsole, type ConsoleEntry } from './console';
+import { createLocatorRecorder, within } from './locators';
+import { watchNetwork, type NetworkEntry } from './network';
+import { readPage, type PageReading } from './page-reading';
+import { quietly, type FrameCall } from './playwright-internals';
+
+export interface Recorder {
+  watch(context: BrowserContext): void;
+  /** Before the context closes. */
+  read(context: BrowserContext): Promise<void>;
+  onCall(call: FrameCall): ((succeeded: boolean) => void) | undefined;
+  /** The test is over: what was seen becomes attachments. */
+  finish(): Promise<void>;
+}
+
+const DRAIN_MS = 2_000;
+const PROBE_MS = 500;
+const CLOSE_MS = 1_000;
+
+export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Recorder {
+  const network: NetworkEntry[] = [];
+  const consoleEntries: ConsoleEntry[] = [];
+  const locators = settings.locators ? createLocatorRecorder(testIdAttributeOf(testInfo), process.cwd()) : undefined;
+  const watched = new Map<BrowserContext, () => void>();
+  const wasRead = new WeakSet<BrowserContext>();
+  let reading: PageReading | undefined;
+  let ariaSnapshot: string | undefined;
+  let suggestion: string | undefined;
+
+  const watch = (context: BrowserContext): void => {
+    if (watched.has(context)) return;
+    const stops = [
+      ...(settings.network ? [watchNetwork(context, network, settings.serverTraces)] : []),
+      ...(settings.console ? [watchConsole(context, consoleEntries)] : []),
+    ];
+    watched.set(context, () => stops.forEach((stop) => stop()));
+  };
+  const readOpenPage = async (page: Page): Promise<void> => {
+    if (settings.pageState) reading = await quietly(page, () => readPage(page)).catch(() => reading);
+    if (!hasFailed(testInfo)) return;
+    ariaSnapshot = await quietly(page, () => page.locator('body').ariaSnapshot({ timeout: PROBE_MS })).catch(() => ariaSnapshot);
+    const found = await locators?.suggest().catch(() => undefined);
+    if (found) suggestion = JSON.stringify(found);
+  };
+  const read = async (context: BrowserContext): Promise<void> => {
+    if (wasRead.has(context) || !watched.has(context)) return;
+    wasRead.add(context);
+    const page = context.pages().filter((each) => !each.isClosed() && each.url() !== 'about:blank').at(-1);
+    await Promise.all([locators?.drain(PROBE_MS), page && within(CLOSE_MS, readOpenPage(page))]);
+  };
+
+  return {
+    watch,
+    read,
+    onCall(call) {
+      watch(call.frame.page().context());
+      return locators?.onCall(call);
+    },
+    async finish() {
+      await within(DRAIN_MS, Promise.all([...watched.keys()].map((context) => read(context).catch(() => undefined))));
+      for (const stop of watched.values()) stop();
+      const attach = (name: string, value: string, contentType = 'application/json'): void => {
+        testInfo.attachments.push({ name, contentType, body: Buffer.from(value) });
+      };
+      if (network.length > 0) attach('callboard-network', JSON.stringify(network));
+      if (consoleEntries.length > 0) attach('callboard-console', JSON.stringify(consoleEntries));
+      if (reading) {
+        attach('callboard-web-vitals', JSON.stringify(reading.webVitals));
+        attach('callboard-page-state', JSON.stringify(reading.pageState));
+      }
+      const snapshots = await locators?.drain(0) ?? [];
+      if (snapshots.length > 0) attach('callboard-locators', JSON.stringify(snapshots));
+      // Terminal reporters print attachments that call themselves text.
+      if (ariaSnapshot) attach('callboard-aria-snapshot', ariaSnapshot, 'application/yaml');
+      if (suggestion) attach('callboard-locator-suggestion', suggestion);
+    },
+  };
+}
+
+function hasFailed({ status, expectedStatus }: TestInfo): boolean {
+  return status !== 'passed' && status !== 'skipped' && status !== expectedStatus;
+}
+
+function testIdAttributeOf(testInfo: TestInfo): string {
+  const use: { testIdAttribute?: unknown } = testInfo.project.use;
+  return typeof use.testIdAttribute === 'string' ? use.testIdAttribute : 'data-testid';
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env node
+/** `callboard-reporter <command>`: what is done with runs outside of a test run. */
+import { flushCommand } from './commands/flush';
+import { initCommand } from './commands/init';
+
+const USAGE = `callboard-reporter <command>
+
+  init [--url <address>]    add the reporter to the Playwright configuration in this folder
+  flush [--url <address>]   send runs that were kept on this machine; credentials come from
+                            SERVICE_API_KEY, or SERVICE_USERNAME and SERVICE_PASSWORD
+`;
+
+async function main([command, ...rest]: readonly string[]): Promise<number> {
+  const print = (line: string): void => void process.stdout.write(`${line}\n`);
+  const url = optionOf(rest, '--url');
+  switch (command) {
+    case 'flush':
+      return flushCommand({ env: process.env, url, print });
+    case 'init':
+      return initCommand({ dir: process.cwd(), url, print });
+    case undefined:
+    case 'help':
+    case '--help':
+      print(USAGE);
+      return 0;
+    default:
+      print(`unknown command "${command}"\n\n${USAGE}`);
+      return 2;
+  }
+}
+
+function optionOf(args: readonly string[], name: string): string | undefined {
+  const attached = args.find((each) => each.startsWith(`${name}=`));
+  if (attached !== undefined) return attached.slice(name.length + 1);
+  const at = args.indexOf(name);
+  return at < 0 ? undefined : args[at + 1];
+}
+
+main(process.argv.slice(2)).then((code) => {
+  process.exitCode = code;
+}, (error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+});

@@ -1,0 +1,48 @@
+/** `flush`: sends the runs that were kept on this machine, now. */
+import { createClient, deadlineIn } from '../client';
+import { advice } from '../failure';
+import { createLog } from '../log';
+import { resolveSettings, type Env } from '../options';
+import { allEntries, flushSpool } from '../spool/spool';
+
+export interface FlushOptions {
+  env: Env;
+  /** Only runs for this service; without it each run goes where it was meant to go. */
+  url: string | undefined;
+  print(line: string): void;
+}
+
+const TIME_MAX_MS = 60 * 60 * 1_000;
+const TRIES = 3;
+
+/** The exit code: 1 when a run could not be sent. */
+export async function flushCommand({ env, url, print }: FlushOptions): Promise<number> {
+  const settings = resolveSettings(url === undefined ? {} : { serverUrl: url }, env);
+  if (settings.problem) {
+    print(settings.problem);
+    return 2;
+  }
+  const log = createLog(settings.verbose, () => process.stderr);
+  const entries = await allEntries(settings.spoolDir);
+  let sent = 0;
+  let failed = 0;
+  await flushSpool({
+    entries, log,
+    deadline: deadlineIn(TIME_MAX_MS),
+    tries: TRIES,
+    clientFor: ({ origin }) => {
+      const isMeant = settings.origin === undefined || settings.origin === origin;
+      return isMeant ? createClient(origin, settings.credentials, log) : undefined;
+    },
+    onSent({ runId, runUrl }, { projectName, origin }) {
+      sent++;
+      print(`${projectName}: ${runUrl ?? `${origin}/test-runs/${runId}`}`);
+    },
+    onFailed(error, { projectName, origin }) {
+      failed++;
+      print(`${projectName}: not sent to ${origin}: ${advice(error)}`);
+    },
+  });
+  if (sent + failed === 0) print(`nothing to send in ${settings.spoolDir}`);
+  return failed > 0 ? 1 : 0;
+}

@@ -1,0 +1,16 @@
+/** What is still on its way while everybody waits: one line every five seconds. */
+import type { Progress } from './live/session';
+import type { Log } from './log';
+
+const INTERVAL_MS = 5_000;
+
+export function reportProgress(log: Log, progress: () => Progress): () => void {
+  const timer = setInterval(() => log.now(sentence(progress())), INTERVAL_MS);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+export function sentence({ eventsSent, events, filesSent, files, bytesLeft }: Progress): string {
+  const megabytes = Math.ceil(bytesLeft / 1024 / 1024);
+  return `sending ${eventsSent}/${events} events, ${filesSent}/${files} files${bytesLeft > 0 ? ` (${megabytes} MB)` : ''}`;
+}

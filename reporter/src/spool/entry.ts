@@ -1,0 +1,165 @@
+/**
+ * One run that could not be sent, on disk: the body of its submission, compressed, and
+ * beside it where it was meant to go and which files belong to it. No credential is
+ * written, and only the user who ran the tests may read it.
+ */
+import { randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { copyFile, link, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import { createGzip, gunzip } from 'node:zlib';
+import type { OutgoingAttempt } from '../delivery';
+import { sha256, type AttachmentFile } from '../files';
+import type { RunFields } from '../run';
+import type { AttemptIdentity, TestCaseEntry } from '../test-case';
+
+/** A file, and the result it belongs to by its position in the body. */
+interface SpooledFile extends Omit<AttachmentFile, 'content'> {
+  index: number;
+  path: string;
+  size: number;
+  sha256: string;
+}
+
+export interface SpoolNote {
+  origin: string;
+  projectName: string;
+  /** The process that wrote it and is still at work on the run; null once it has given up. */
+  owner: { pid: number; hostname: string } | null;
+  files: SpooledFile[];
+}
+
+export interface SpoolTarget {
+  /** Folder of the runs of one project on one service. */
+  dir: string;
+  origin: string;
+  /** Bytes of files that may be kept beside the results. */
+  filesMaxBytes: number;
+}
+
+export interface SpooledRun {
+  run: RunFields;
+  attempts: OutgoingAttempt[];
+}
+
+const SUFFIX = '.json.gz';
+const NOTE_SUFFIX = '.files.json';
+const FILES_SUFFIX = '.files';
+
+/** `isFinal` says that this process will not send the run any more; only then files are kept. */
+export async function writeEntry(
+  target: SpoolTarget, run: RunFields, attempts: Iterable<OutgoingAttempt>, isFinal: boolean,
+): Promise<string> {
+  const base = path.join(target.dir, `${run.clientRunId}-${run.shardIndex ?? 0}`);
+  await mkdir(target.dir, { recursive: true, mode: 0o700 });
+  const files: { index: number; file: AttachmentFile }[] = [];
+  function* pieces(): Generator<string> {
+    yield `${JSON.stringify(run).slice(0, -1)},"testCases":[`;
+    let index = 0;
+    for (const attempt of attempts) {
+      files.push(...attempt.files.map((file) => ({ index, file })));
+      yield index === 0 ? JSON.stringify(attempt.entry) : `,${JSON.stringify(attempt.entry)}`;
+      index++;
+    }
+    yield ']}';
+  }
+  const draft = `${base}.${randomUUID()}`;
+  await pipeline(Readable.from(pieces(), { objectMode: false }), createGzip(), createWriteStream(draft, { mode: 0o600 }));
+  const keeper = isFinal ? fileKeeper(`${base}${FILES_SUFFIX}`, target.filesMaxBytes) : undefined;
+  const note: SpoolNote = {
+    origin: target.origin,
+    projectName: run.projectName,
+    owner: isFinal ? null : { pid: process.pid, hostname: os.hostname() },
+    files: [],
+  };
+  for (const { index, file } of files) {
+    const kept = await spooledFile(index, file, keeper).catch(() => undefined);
+    if (kept) note.files.push(kept);
+  }
+  await writeFile(`${base}${NOTE_SUFFIX}`, JSON.stringify(note), { mode: 0o600 });
+  await rename(draft, `${base}${SUFFIX}`);
+  return `${base}${SUFFIX}`;
+}
+
+type Keeper = (file: AttachmentFile) => Promise<string | undefined>;
+
+/** Results folders are emptied by the next run, so files are linked, or copied, to a place of ours. */
+function fileKeeper(dir: string, bytesMax: number): Keeper {
+  let bytes = 0;
+  let count = 0;
+  return async ({ content }) => {
+    if (bytes + content.size > bytesMax) return undefined;
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    const place = path.join(dir, String(count++));
+    bytes += content.size;
+    await rm(place, { force: true });
+    if (content.kind === 'bytes') await writeFile(place, content.bytes, { mode: 0o600 });
+    else await link(content.path, place).catch(() => copyFile(content.path, place));
+    return place;
+  };
+}
+
+async function spooledFile(index: number, file: AttachmentFile, keep: Keeper | undefined): Promise<SpooledFile | undefined> {
+  const { content, ...described } = file;
+  const place = await keep?.(file) ?? (content.kind === 'file' ? content.path : undefined);
+  return place === undefined ? undefined : { ...described, index, path: place, size: content.size, sha256: await sha256(content) };
+}
+
+export function isEntry(file: string): boolean {
+  return file.endsWith(SUFFIX);
+}
+
+export async function readNote(entry: string): Promise<SpoolNote | undefined> {
+  try {
+    return JSON.parse(await readFile(beside(entry, NOTE_SUFFIX), 'utf8')) as SpoolNote;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The run with those of its files that are still what they were. */
+export async function readEntry(entry: string, note: SpoolNote): Promise<SpooledRun> {
+  const body = await promisify(gunzip)(await readFile(entry));
+  const { testCases, ...run } = JSON.parse(body.toString('utf8')) as RunFields & { testCases: Partial<TestCaseEntry>[] };
+  const attempts: OutgoingAttempt[] = testCases.map((each) => ({ entry: each, identity: each as AttemptIdentity, files: [] }));
+  for (const { index, path: place, size, sha256: hash, ...described } of note.files) {
+    const content = { kind: 'file', path: place, size } as const;
+    const isUnchanged = await sha256(content).then((now) => now === hash, () => false);
+    if (isUnchanged) attempts[index]?.files.push({ ...described, content });
+  }
+  return { run: run as RunFields, attempts };
+}
+
+export async function removeEntry(entry: string): Promise<void> {
+  for (const file of [entry, beside(entry, NOTE_SUFFIX), beside(entry, FILES_SUFFIX)]) {
+    await rm(file, { force: true, recursive: true });
+  }
+}
+
+/** Bytes of the entry together with the files kept for it. */
+export async function sizeOfEntry(entry: string): Promise<number> {
+  const note = await readNote(entry);
+  const own = (note?.files ?? []).filter((file) => file.path.startsWith(beside(entry, FILES_SUFFIX)));
+  return (await stat(entry)).size + own.reduce((total, { size }) => total + size, 0);
+}
+
+/** A process at work on its run refreshes the entry; without that the number may be another's by now. */
+const REFRESHED_WITHIN_MS = 5 * 60 * 1_000;
+
+export function isInUse({ owner }: SpoolNote, modifiedAtMs: number): boolean {
+  if (!owner || owner.hostname !== os.hostname() || Date.now() - modifiedAtMs > REFRESHED_WITHIN_MS) return false;
+  try {
+    process.kill(owner.pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function beside(entry: string, suffix: string): string {
+  return entry.slice(0, -SUFFIX.length) + suffix;
+}

@@ -1,0 +1,86 @@
+/**
+ * The spool as one run uses it: earlier runs are sent once the service answers, and this
+ * one is kept when it cannot be sent, as far as it got also while it goes on.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client, Deadline } from '../client';
+import type { OutgoingAttempt } from '../delivery';
+import { reasonOf } from '../failure';
+import type { Log } from '../log';
+import type { Settings } from '../options';
+import type { RunFields } from '../run';
+import { removeEntry, writeEntry } from './entry';
+import { entriesIn, flushSpool, prune, spoolFolder } from './spool';
+
+export interface RunSpoolParts {
+  settings: Pick<Settings, 'spoolDir' | 'spoolMaxBytes'>;
+  origin: string;
+  projectName: string;
+  client: Client;
+  log: Log;
+}
+
+export interface RunSpool {
+  /** Sends earlier runs in the background. */
+  flush(): void;
+  /** Keeps the run as far as it got, every minute while the service is out of reach. */
+  watch(isOffline: () => boolean, snapshot: () => Promise<{ run: RunFields; attempts: Iterable<OutgoingAttempt> }>): void;
+  /** Keeps the run for a later process; returns the file. */
+  keep(run: RunFields, attempts: Iterable<OutgoingAttempt>): Promise<string>;
+  /** The run reached the service: what was kept of it is not needed. */
+  forget(): Promise<void>;
+  /** Gives earlier runs a little time, then lets go of them. */
+  settle(deadline: Deadline): Promise<void>;
+}
+
+const SNAPSHOT_INTERVAL_MS = 60_000;
+const SETTLE_MS = 10_000;
+
+export function createRunSpool({ settings, origin, projectName, client, log }: RunSpoolParts): RunSpool {
+  const dir = spoolFolder(settings.spoolDir, projectName, origin);
+  const target = { dir, origin, filesMaxBytes: settings.spoolMaxBytes };
+  const abort = new AbortController();
+  const deadline: Deadline = { signal: abort.signal, remainingMs: () => (abort.signal.aborted ? 0 : Infinity) };
+  let flushing: Promise<void> = Promise.resolve();
+  let writing: Promise<string | undefined> = Promise.resolve(undefined);
+  let timer: NodeJS.Timeout | undefined;
+
+  return {
+    flush() {
+      flushing = entriesIn(dir).then((entries) => flushSpool({
+        entries, deadline, log,
+        clientFor: () => client,
+        tries: 1,
+        onSent: (run) => log.info(`a run from the spool was sent: ${run.runUrl ?? `${origin}/test-runs/${run.runId}`}`),
+        onFailed: () => undefined,
+      })).catch((error: unknown) => log.detail(`sending runs from the spool failed: ${reasonOf(error)}`));
+    },
+    watch(isOffline, snapshot) {
+      timer = setInterval(() => {
+        if (!isOffline()) return;
+        writing = writing.then(async () => {
+          const { run, attempts } = await snapshot();
+          return writeEntry(target, run, attempts, false);
+        }).catch(() => undefined);
+      }, SNAPSHOT_INTERVAL_MS);
+      timer.unref();
+    },
+    async keep(run, attempts) {
+      clearInterval(timer);
+      await writing;
+      const file = await writeEntry(target, run, attempts, true);
+      await prune(settings.spoolDir, settings.spoolMaxBytes);
+      return file;
+    },
+    async forget() {
+      clearInterval(timer);
+      const file = await writing;
+      if (file) await removeEntry(file);
+    },
+    async settle(limit) {
+      await Promise.race([flushing, delay(Math.max(0, Math.min(SETTLE_MS, limit.remainingMs())), undefined, { ref: false })]);
+      abort.abort();
+      await flushing;
+    },
+  };
+}

@@ -1,0 +1,140 @@
+/** The streamed run against a service of the test: what is sent again, cut, split or given up. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createClient, deadlineIn } from '../src/client';
+import type { AttachmentFile } from '../src/files';
+import { createEventQueue } from '../src/live/event-queue';
+import { startLive, type Live } from '../src/live/session';
+import { createLog } from '../src/log';
+import type { StartFields } from '../src/run';
+import type { AttemptIdentity } from '../src/test-case';
+import { AT_ONCE, eventsOf, field, liveReplies, startService, type Received, type Reply, type Service } from './service';
+
+const silent = createLog(false, () => process.stdout);
+
+async function withLive(
+  special: (request: Received, count: number) => Reply | undefined,
+  check: (live: Live, service: Service) => Promise<void>,
+): Promise<void> {
+  const service = await startService(liveReplies(special));
+  const live = startLive({
+    client: createClient(service.url, { kind: 'none' }, silent), log: silent, batchSize: 3, batchDelayMs: 60_000, filesAtOnce: true,
+    start: Promise.resolve({ projectName: 'shop' } as StartFields), setup: undefined,
+    onOpen: () => undefined, onAccepted: () => undefined,
+  });
+  try {
+    await check(live, service);
+  } finally {
+    live.stop();
+    await service.close();
+  }
+}
+
+const identity = (title: string): AttemptIdentity =>
+  ({ title, location: 'a.spec.ts:1:1', retries: 0, suitePath: [], repeatEachIndex: 0, browser: { projectName: 'p' } }) as unknown as AttemptIdentity;
+
+function complete(live: Live, title: string, more: object = {}, files: AttachmentFile[] = []): object {
+  const key = { title };
+  live.complete(key, JSON.stringify({ type: 'complete', title, ...more }), identity(title), files);
+  return key;
+}
+
+function file(name: string): AttachmentFile {
+  const bytes = Buffer.from(name);
+  return { kind: 'attachment', name, contentType: 'text/plain', originalName: name, content: { kind: 'bytes', bytes, size: bytes.length } };
+}
+
+const titles = ({ json }: Received): string[] => (json['testCases'] as { title: string }[]).map(({ title }) => title);
+const eventRequests = ({ received }: Service): Received[] => received.filter(({ path }) => path.endsWith('/events'));
+const isEvents = ({ path }: Received): boolean => path.endsWith('/events');
+
+test('a full batch goes at once, the rest when the run is over', () => withLive(() => undefined, async (live, service) => {
+  for (const title of ['a', 'b', 'c', 'd']) complete(live, title);
+  assert.equal(await live.settle(deadlineIn(5_000)), true);
+  assert.deepEqual(eventsOf<{ title: string }>(service, 'complete').map(({ title }) => title), ['a', 'b', 'c', 'd']);
+  assert.equal((await live.finish({ status: 'passed' }, deadlineIn(5_000)))?.['runId'], 7);
+  assert.equal(service.paths().at(-1), 'test-runs/7/finish');
+}));
+
+test('a batch that is too large is halved, and one result loses evidence, the bulkiest first', () => withLive(
+  (request) => (isEvents(request) && JSON.stringify(request.json).length > 300 ? { status: 413, body: {} } : undefined),
+  async (live, service) => {
+    const key = complete(live, 'large', { networkRequests: ['n'.repeat(400)], consoleLogs: ['c'.repeat(400)], steps: ['s'], status: 'failed' });
+    for (const title of ['b', 'c', 'd']) complete(live, title, { testSource: 'x'.repeat(50) });
+    assert.equal(await live.settle(deadlineIn(5_000)), true);
+    const stored = service.received.filter(isEvents).filter(({ json }) => JSON.stringify(json).length <= 300);
+    assert.deepEqual(stored.flatMap(titles), ['large', 'b', 'c', 'd']);
+    assert.deepEqual(stored[0]!.json['testCases'], [{ type: 'complete', title: 'large', steps: ['s'], status: 'failed' }]);
+    assert.ok(live.isAccepted(key));
+  }));
+
+test('one event the service refuses is found and dropped, the others arrive', () => withLive(
+  (request) => (isEvents(request) && titles(request).includes('bad') ? { status: 400, body: { code: 'invalid_body' } } : undefined),
+  async (live, service) => {
+    for (const title of ['a', 'bad', 'c', 'd']) complete(live, title);
+    assert.equal(await live.settle(deadlineIn(5_000)), true);
+    const stored = eventRequests(service).filter((request) => !titles(request).includes('bad')).flatMap(titles);
+    assert.deepEqual(stored, ['a', 'c', 'd']);
+    assert.equal(live.resultsRefused, 1);
+  }));
+
+test('a request that failed is repeated as it was, and later events wait for it', () => withLive(
+  (_, count) => (count === 2 || count === 3 ? { status: count === 2 ? 429 : 502, headers: AT_ONCE, body: {} } : undefined),
+  async (live, service) => {
+    for (const title of ['a', 'b', 'c', 'd']) complete(live, title);
+    assert.equal(await live.settle(deadlineIn(5_000)), true);
+    const [first, second, third] = eventRequests(service);
+    assert.deepEqual(first!.json, second!.json);
+    assert.deepEqual(first!.json, third!.json);
+    assert.deepEqual(eventRequests(service).slice(2).flatMap(titles), ['a', 'b', 'c', 'd']);
+  }));
+
+test('files wait until their result is accepted, and are tried again while it is unknown', () => {
+  let refused = 0;
+  return withLive(
+    ({ path, form }) => (path.endsWith('/case-files') && field<{ title: string }>(form, 'testCase').title === 'a' && refused++ === 0
+      ? { status: 404, body: { code: 'case_not_found' } } : undefined),
+    async (live, service) => {
+      const key = complete(live, 'a', {}, [file('one'), file('two')]);
+      assert.equal(await live.settle(deadlineIn(5_000)), true);
+      assert.deepEqual(service.paths(), ['test-runs/start', 'test-runs/7/events', 'test-runs/7/case-files', 'test-runs/7/case-files']);
+      assert.equal(service.received.at(-1)!.form.getAll('attach_file').length, 2);
+      assert.ok(live.areFilesDone(key));
+    });
+});
+
+test('files that are too large together go one by one, and one that is too large alone is lost', () => withLive(
+  ({ form }) => {
+    const names = field<{ name: string }[] | null>(form, 'attach_meta')?.map(({ name }) => name) ?? [];
+    return names.includes('huge') ? { status: 413, body: {} } : undefined;
+  },
+  async (live, service) => {
+    const key = complete(live, 'a', {}, [file('one'), file('huge'), file('three')]);
+    assert.equal(await live.settle(deadlineIn(5_000)), true);
+    const sent = service.received.filter(({ path }) => path.endsWith('/case-files')).slice(1).map(({ form }) => field<{ name: string }[]>(form, 'attach_meta')[0]!.name);
+    assert.deepEqual(sent.sort(), ['huge', 'one', 'three']);
+    assert.deepEqual({ lost: live.filesLost, done: live.areFilesDone(key), sent: live.progress().filesSent }, { lost: 1, done: true, sent: 2 });
+  }));
+
+test('when the run is gone nothing more is sent to it', () => withLive(
+  (request) => (isEvents(request) ? { status: 404, body: { code: 'run_not_found' } } : undefined),
+  async (live, service) => {
+    const key = complete(live, 'a', {}, [file('one')]);
+    assert.equal(await live.settle(deadlineIn(5_000)), false);
+    assert.equal(live.stoppedBy?.status, 404);
+    assert.equal(live.isAccepted(key), false);
+    assert.equal(await live.finish({}, deadlineIn(1_000)), undefined);
+    assert.deepEqual(service.paths(), ['test-runs/start', 'test-runs/7/events']);
+  }));
+
+test('a queue at its bound lets go of what only animates, then leaves results to the end', () => {
+  const queue = createEventQueue(100);
+  const result = (json: string): { json: string; key: object } => ({ json, key: { json } });
+  assert.ok(queue.push({ json: 's'.repeat(60) }));
+  assert.ok(queue.push(result('a'.repeat(80))), 'the step makes room');
+  assert.equal(queue.push(result('b'.repeat(30))), false);
+  assert.equal(queue.push({ json: 's'.repeat(30) }), false);
+  assert.equal(queue.length, 1);
+  assert.deepEqual(queue.take(10, 1_000).map(({ json }) => json[0]), ['a']);
+  assert.equal(queue.bytes, 0);
+});

@@ -1,0 +1,226 @@
+/**
+ * Accounts in real Chromium, from an empty installation on: the first administrator, another
+ * account with one project, what that account sees and does not see, an API key, signing out;
+ * and every page of accounts in both themes and on two widths.
+ * Needs `CALLBOARD_ACCOUNTS_URL`: a service with authentication on and without accounts.
+ * `CHROMIUM_PATH` when Chromium is not at /usr/bin/chromium.
+ */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { chromium } from '@playwright/test';
+import { THEMES, WIDTHS, complaintsAbout } from './support/look.mjs';
+
+const serviceUrl = process.env.CALLBOARD_ACCOUNTS_URL;
+if (!serviceUrl) {
+  throw new Error('CALLBOARD_ACCOUNTS_URL must name a service with authentication on that has no accounts yet');
+}
+
+const at = (path) => new URL(path, serviceUrl).href;
+const secret = () => randomBytes(12).toString('base64url');
+const ADMINISTRATOR = { username: 'ada', password: secret() };
+/** Markup in a name: shown, never run. */
+const READER = { username: 'rosa <img src=x onerror="window.wasRun=1">', password: secret() };
+
+describe('accounts', { concurrency: false }, () => {
+  let browser;
+  let ada;
+  let rosa;
+  const projects = {};
+  let userPage;
+
+  before(async () => {
+    browser = await chromium.launch({
+      executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+    });
+    const visitor = async () => (await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' })).newPage();
+    [ada, rosa] = [await visitor(), await visitor()];
+  });
+
+  after(() => browser?.close());
+
+  async function signIn(page, { username, password }) {
+    await page.getByLabel('Username').fill(username);
+    await page.getByLabel('Password', { exact: true }).fill(password);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+  }
+
+  test('the first visit creates the administrator and shows the page that was asked for', async () => {
+    const response = await ada.goto(at('/projects'));
+    assert.equal(response.status(), 401);
+    await ada.getByRole('heading', { name: 'Welcome to Callboard' }).waitFor();
+    await ada.getByLabel('Username').fill(ADMINISTRATOR.username);
+    await ada.getByLabel('Password', { exact: true }).fill('short');
+    await ada.getByRole('button', { name: 'Create the administrator' }).click();
+    const password = ada.getByLabel('Password', { exact: true });
+    await ada.waitForFunction(() => document.activeElement?.getAttribute('aria-invalid') === 'true');
+    const described = (await password.getAttribute('aria-describedby')).split(' ');
+    assert.match(await ada.locator(`#${described.at(-1)}`).textContent(), /at least \d+ characters/);
+    await password.fill(ADMINISTRATOR.password);
+    await ada.getByRole('button', { name: 'Create the administrator' }).click();
+    await ada.getByRole('heading', { name: 'Projects', level: 1 }).waitFor();
+    assert.equal(new URL(ada.url()).pathname, '/projects');
+    for (const name of ['shop', 'bank']) {
+      const sent = await ada.request.post(at('/api/test-runs/submit'), {
+        data: {
+          projectName: name, status: 'passed', startTime: new Date().toISOString(), duration: 5,
+          testCases: [{ title: 'works', status: 'passed', duration: 5, location: 'tests/a.spec.ts:1:1' }],
+        },
+      });
+      assert.equal(sent.status(), 200, await sent.text());
+      projects[name] = (await sent.json()).projectId;
+    }
+  });
+
+  test('an administrator creates an account and assigns one project', async () => {
+    await ada.goto(at('/settings/users'));
+    await ada.getByRole('button', { name: 'New user' }).click();
+    const dialog = ada.getByRole('dialog', { name: 'New user' });
+    await dialog.getByLabel('Username').fill(ADMINISTRATOR.username.toUpperCase());
+    await dialog.getByLabel('Password (optional)').fill(READER.password);
+    await dialog.getByRole('button', { name: 'Create user' }).click();
+    await dialog.getByText('Another account has this username').waitFor();
+    await dialog.getByLabel('Username').fill(READER.username);
+    await dialog.getByRole('button', { name: 'Create user' }).click();
+    await ada.getByRole('heading', { name: READER.username, level: 1 }).waitFor();
+    userPage = new URL(ada.url()).pathname;
+    assert.match(userPage, /^\/settings\/users\/\d+$/);
+    const access = ada.getByRole('region', { name: 'Projects' });
+    await access.getByPlaceholder('Search').fill('sho');
+    await access.getByRole('checkbox', { name: 'shop' }).check();
+    await access.getByRole('button', { name: 'Save projects' }).click();
+    await ada.getByText('The projects are saved.').waitFor();
+    assert.equal(await access.getByRole('checkbox', { name: 'shop' }).isChecked(), true);
+    await ada.goto(at(`/projects/${projects.shop}?tab=members`));
+    assert.equal(await ada.getByRole('checkbox', { name: READER.username }).isChecked(), true);
+    await ada.goto(at(`/projects/${projects.bank}?tab=members`));
+    assert.equal(await ada.getByRole('checkbox', { name: READER.username }).isChecked(), false);
+  });
+
+  test('somebody signs in where they are, and sees their project only', async () => {
+    const response = await rosa.goto(at(`/projects/${projects.bank}`));
+    assert.equal(response.status(), 401);
+    await signIn(rosa, { ...READER, password: 'a wrong one' });
+    await rosa.getByRole('alert').filter({ hasText: /password/ }).waitFor();
+    await signIn(rosa, READER);
+    await rosa.getByRole('heading', { name: 'No access' }).waitFor();
+    assert.equal(new URL(rosa.url()).pathname, `/projects/${projects.bank}`);
+    await rosa.getByText('assigned').first().waitFor();
+    await rosa.goto(at('/projects'));
+    await rosa.getByRole('main').getByRole('link', { name: 'shop' }).waitFor();
+    assert.equal(await rosa.getByText('bank', { exact: true }).count(), 0);
+    const users = await rosa.goto(at('/settings/users'));
+    assert.equal(users.status(), 403);
+    await rosa.getByRole('heading', { name: 'No access' }).waitFor();
+    const members = await rosa.goto(at(`/projects/${projects.shop}?tab=members`));
+    assert.equal(members.status(), 403);
+  });
+
+  test('an API key is shown once and opens what its owner reaches', async () => {
+    await rosa.goto(at('/settings/account'));
+    await rosa.getByRole('button', { name: 'New key' }).click();
+    const dialog = rosa.getByRole('dialog', { name: 'New API key' });
+    await dialog.getByLabel('Name', { exact: true }).fill('nightly');
+    await dialog.getByLabel('May be used for').selectOption('read');
+    await dialog.getByRole('button', { name: 'Create key' }).click();
+    await dialog.getByRole('heading', { name: 'Copy the key now' }).waitFor();
+    const key = (await dialog.locator('#created-key-value').textContent()).trim();
+    assert.match(key, /^pd_[0-9a-f]{64}$/);
+    await dialog.getByRole('button', { name: 'I have stored it' }).click();
+    await rosa.getByRole('cell', { name: /^nightly/ }).waitFor();
+    assert.equal((await rosa.content()).includes(key), false);
+    const list = () => fetch(at('/api/projects'), { headers: { authorization: `Bearer ${key}` } });
+    assert.deepEqual((await (await list()).json()).items.map(({ name }) => name), ['shop']);
+    await rosa.getByRole('button', { name: 'Revoke nightly' }).click();
+    await rosa.getByRole('dialog').getByRole('button', { name: 'Revoke key' }).click();
+    await rosa.getByText('The key is revoked.').waitFor();
+    assert.equal((await list()).status, 401);
+  });
+
+  test('the keyboard opens and leaves a dialog', async () => {
+    const opener = rosa.getByRole('button', { name: 'New key' });
+    await opener.focus();
+    await rosa.keyboard.press('Enter');
+    await rosa.getByRole('dialog', { name: 'New API key' }).waitFor();
+    await rosa.keyboard.press('Escape');
+    await rosa.getByRole('dialog', { name: 'New API key' }).waitFor({ state: 'hidden' });
+    assert.equal(await opener.evaluate((button) => document.activeElement === button), true);
+  });
+
+  test('what was done stands in the audit log', async () => {
+    await ada.goto(at('/settings/audit'));
+    await ada.getByRole('cell', { name: 'User created' }).waitFor();
+    await ada.getByRole('combobox', { name: 'What' }).selectOption('key');
+    await ada.getByRole('cell', { name: 'Key revoked' }).waitFor();
+    assert.equal(await ada.getByRole('cell', { name: 'User created' }).count(), 0);
+    assert.match(ada.url(), /action=key/);
+  });
+
+  for (const theme of THEMES) {
+    for (const [device, width] of Object.entries(WIDTHS)) {
+      test(`the pages are in order on a ${device}, ${theme}`, async () => {
+        const complaints = [];
+        const look = async (storageState, pages) => {
+          const context = await browser.newContext({ storageState, viewport: { width, height: 844 }, colorScheme: theme, reducedMotion: 'reduce' });
+          const page = await context.newPage();
+          page.on('pageerror', (error) => complaints.push(`${page.url()} threw ${error.message}`));
+          page.on('request', (request) => {
+            if (request.url() !== 'about:blank' && new URL(request.url()).origin !== new URL(serviceUrl).origin) complaints.push(`${page.url()} asked for ${request.url()}`);
+          });
+          for (const [name, [address, status, open, heading]] of Object.entries(pages)) {
+            // What stands behind a # alone does not load a page.
+            await page.goto('about:blank');
+            const response = await page.goto(at(address));
+            if (response.status() !== status) complaints.push(`${name} answered ${response.status()}`);
+            if (open) await page.getByRole('button', { name: open }).first().click();
+            if (heading) await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+            if (await page.evaluate(() => window.wasRun)) complaints.push(`${name} ran markup out of a name`);
+            complaints.push(...(await complaintsAbout(page, name)));
+          }
+          await context.close();
+        };
+        await look(undefined, {
+          'sign-in in place': ['/projects', 401],
+          'sign-in': ['/login', 200],
+          'refused sign-in': ['/login?error=account-exists', 200],
+          'set-up, done': ['/setup', 200],
+          'reset without token': ['/reset', 200, null, 'This link is not complete'],
+          reset: [`/reset#token=srp_${'a'.repeat(37)}`, 200, null, 'Set a new password'],
+          invitation: [`/reset#token=siv_${'a'.repeat(37)}`, 200, null, 'Welcome to Callboard'],
+          'verify without token': ['/verify', 200],
+        });
+        await look(await ada.context().storageState(), {
+          instance: ['/settings', 200],
+          account: ['/settings/account', 200],
+          'new key': ['/settings/account', 200, 'New key'],
+          users: ['/settings/users', 200],
+          'users, none found': ['/settings/users?q=nobody&role=reporter&state=disabled', 200],
+          'new user': ['/settings/users', 200, 'New user'],
+          invite: ['/settings/users', 200, 'Invite'],
+          user: [userPage, 200],
+          'delete user': [userPage, 200, 'Delete account…'],
+          members: [`/projects/${projects.shop}?tab=members`, 200],
+          audit: ['/settings/audit', 200],
+        });
+        await look(await rosa.context().storageState(), {
+          'no access': [`/projects/${projects.bank}`, 403],
+          'account of a reader': ['/settings/account', 200],
+        });
+        assert.deepEqual(complaints, []);
+      });
+    }
+  }
+
+  test('signing out closes the door', async () => {
+    await rosa.goto(at('/'));
+    await rosa.getByRole('button', { name: 'Sign out' }).click();
+    await rosa.waitForURL('**/login');
+    const response = await rosa.goto(at('/projects'));
+    assert.equal(response.status(), 401);
+    await rosa.getByRole('heading', { name: 'Sign in' }).waitFor();
+    const api = await rosa.request.get(at('/api/projects'));
+    assert.equal(api.status(), 401);
+    assert.match(api.headers()['content-type'], /^application\/json/);
+  });
+});
