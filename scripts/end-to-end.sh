@@ -57,16 +57,20 @@ start() {
 }
 
 address=
-start accounts SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$(node -e 'process.stdout.write(crypto.randomBytes(32).toString("hex"))')"
+secret=$(node -e 'process.stdout.write(crypto.randomBytes(32).toString("hex"))')
+start accounts SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret"
 accounts=$address
+start guarded SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret"
+guarded=$address
 start open
 say "Service with $engine on $address, with accounts on $accounts"
 code=0
 (cd tests/e2e && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs streaming.mjs capture.mjs isolation.mjs pages.mjs) || code=$?
+(cd tests/e2e && CALLBOARD_URL=$guarded node --test --test-reporter=spec isolation.mjs) || code=$?
 (cd tests/e2e && CALLBOARD_ACCOUNTS_URL=$accounts node --test --test-reporter=spec accounts.mjs) || code=$?
 (cd tests/mcp && CALLBOARD_URL=$address node --test --test-reporter=spec check.mjs) || code=$?
 if [ "$code" -ne 0 ]; then
   say "The last lines of the service's log:"
-  tail -n 40 "$folder/open.log" "$folder/accounts.log"
+  tail -n 40 "$folder/open.log" "$folder/accounts.log" "$folder/guarded.log"
 fi
 exit "$code"

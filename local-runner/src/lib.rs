@@ -15,12 +15,16 @@ pub fn app(state: AppState) -> Router {
         callboard_fn_health::router,
         callboard_fn_auth::router,
         callboard_fn_submit::router,
+        callboard_fn_live::router,
         callboard_fn_projects::router,
         callboard_fn_runs::router,
         callboard_fn_cases::router,
         callboard_fn_files::router,
         callboard_fn_mcp::router,
         callboard_fn_dashboard::router,
+        callboard_fn_users::router,
+        callboard_fn_settings::router,
+        callboard_fn_jobs::router,
     ];
     let router = functions.into_iter().fold(Router::new(), |router, function: fn(AppState) -> Router| {
         router.merge(function(state.clone()))
@@ -41,11 +45,15 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         callboard_fn_health::openapi(),
         callboard_fn_auth::openapi(),
         callboard_fn_submit::openapi(),
+        callboard_fn_live::openapi(),
         callboard_fn_projects::openapi(),
         callboard_fn_runs::openapi(),
         callboard_fn_cases::openapi(),
         callboard_fn_files::openapi(),
         callboard_fn_mcp::openapi(),
         callboard_fn_dashboard::openapi(),
+        callboard_fn_users::openapi(),
+        callboard_fn_settings::openapi(),
+        callboard_fn_jobs::openapi(),
     ])
 }

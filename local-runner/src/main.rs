@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use callboard_http::config::{Config, EXIT_CONFIG, Platform, registry};
-use callboard_http::{install_tls, serve, telemetry};
+use callboard_http::{Clock, install_tls, serve, telemetry};
 use callboard_local_runner::run;
+use callboard_query::accounts::enabling;
 use clap::{Parser, Subcommand};
 
 /// Keeps the results of Playwright runs, and shows them.
@@ -21,6 +22,11 @@ enum Command {
     Serve,
     /// Bring the database up to date and exit.
     Migrate,
+    /// Make an account an administrator's, and print a link to set its password.
+    GrantAdministrator {
+        /// Name the account signs in with.
+        username: String,
+    },
     /// Print the OpenAPI document.
     Openapi,
     /// Print the table of configuration variables.
@@ -39,6 +45,10 @@ async fn main() -> ExitCode {
         }
         Command::Serve => match configuration() {
             Ok(config) => serve(config).await,
+            Err(refused) => return refused,
+        },
+        Command::GrantAdministrator { username } => match configuration() {
+            Ok(config) => grant_administrator(config, &username).await,
             Err(refused) => return refused,
         },
         Command::Migrate => match configuration() {
@@ -66,6 +76,20 @@ async fn serve(config: Config) -> anyhow::Result<()> {
 async fn migrate(config: Config) -> anyhow::Result<()> {
     run::open_store(&config).await?.migrate().await?;
     say("The database is up to date");
+    Ok(())
+}
+
+async fn grant_administrator(config: Config, username: &str) -> anyhow::Result<()> {
+    let store = run::open_store(&config).await?;
+    anyhow::ensure!(
+        store.schema_is_current().await?,
+        "the database waits for a migration (`callboard migrate`)"
+    );
+    let token = enabling::grant_administrator(&store, username, Clock::system().now()).await?.text;
+    let site = config.site_url.map_or_else(|| "<address of the service>".to_owned(), |site| site.to_string());
+    say(&format!(
+        "{username} is an administrator and can sign in. Set a password within an hour:\n  {site}/reset#token={token}"
+    ));
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use callboard_http::serve::{self, ListenError};
 use callboard_http::{AppState, Sandbox, Site};
 use callboard_store::Store;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::{app, sandbox_app};
 
@@ -45,8 +46,9 @@ pub async fn prepare(config: Config) -> anyhow::Result<Ready> {
     let main_port = main.local_addr()?.port();
     let (sandbox, listener) = open_sandbox(&config, main_port).await;
     let state = AppState::new(config, store).with_sandbox(sandbox);
-    // Made at its first use otherwise, which would let a read write a row.
+    // Done at their first use otherwise, which would let a read write rows.
     state.grants().await?;
+    state.begin_authentication().await?;
     Ok(Ready { state, main, sandbox: listener })
 }
 
@@ -65,13 +67,20 @@ impl Ready {
         Ok(self.main.local_addr()?.port())
     }
 
-    /// Answers until `stop` completes.
+    /// Answers, and does the work that is due, until `stop` completes.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let mut doors = vec![(self.main, app(self.state.clone()))];
         if let Some(listener) = self.sandbox {
-            doors.push((listener, sandbox_app(self.state)));
+            doors.push((listener, sandbox_app(self.state.clone())));
         }
-        serve::serve(doors, stop).await;
+        let stopping = CancellationToken::new();
+        let timer = callboard_fn_jobs::run_until(self.state.clone(), stopping.clone());
+        let stop = async {
+            stop.await;
+            stopping.cancel();
+            self.state.stop();
+        };
+        tokio::join!(serve::serve(doors, stop), timer);
     }
 
     /// Where everything is, as lines for the terminal.

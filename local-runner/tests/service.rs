@@ -153,7 +153,7 @@ async fn a_login_without_name_or_password_is_refused() {
         ("[]", "invalid_body"),
         ("{}", "missing_field"),
         (r#"{"username":"ci","password":null}"#, "missing_field"),
-        (r#"{"username":"ci","password":7}"#, "invalid_body"),
+        (r#"{"username":"ci","password":7}"#, "invalid_field"),
         (r#"{"username":"","password":"x"}"#, "invalid_field"),
     ] {
         let answer = login(&router, body).await;

@@ -41,7 +41,7 @@ async fn the_sandbox_serves_granted_files_only() {
 fn is_operation(route: &Route) -> bool {
     route.pattern.starts_with("/api/")
         || route.id == RouteId::McpMessages
-        || matches!(route.access, Access::Grant)
+        || matches!(route.access, Access::Grant | Access::RunToken | Access::System)
 }
 
 #[test]

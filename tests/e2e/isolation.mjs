@@ -1,12 +1,14 @@
 /**
  * Opens an uploaded report that attacks the dashboard, in a real browser that holds a
  * session cookie of the dashboard: the report works, and the attack gets nothing. Needs
- * `CALLBOARD_URL`; `CHROMIUM_PATH` when Chromium is not at /usr/bin/chromium.
+ * `CALLBOARD_URL`; `CHROMIUM_PATH` when Chromium is not at /usr/bin/chromium. Where the service
+ * asks who is calling and has no accounts yet, the browser is that of its first administrator.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { chromium } from '@playwright/test';
+import { firstAdministrator } from './support/first-administrator.mjs';
 import { reportArchive } from './support/report-archive.mjs';
 import { get, getJson, serviceUrl, upload } from './support/service.mjs';
 
@@ -77,7 +79,13 @@ function dashboards() {
 }
 
 let browser;
+let signedIn;
 before(async () => {
+  const { needsSetup } = await (await fetch(new URL('/api/auth/setup', serviceUrl))).json();
+  if (needsSetup) {
+    signedIn = await firstAdministrator(serviceUrl);
+    process.env.CALLBOARD_API_KEY = signedIn.apiKey;
+  }
   browser = await chromium.launch({
     executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
@@ -102,7 +110,8 @@ for (const dashboard of dashboards()) {
       const answer = await upload({ projectName: `isolation ${randomUUID()}` }, { report_html: ['report.gz', archive] });
       folder = answer.reports[0].path.replace(/index\.html$/, '');
       context = await browser.newContext();
-      await context.addCookies([{ name: 'session', value: SECRET, url: dashboard, sameSite: 'Lax' }]);
+      const real = signedIn ? [{ ...signedIn.cookie, url: dashboard, sameSite: 'Lax', httpOnly: true }] : [];
+      await context.addCookies([{ name: 'session', value: SECRET, url: dashboard, sameSite: 'Lax' }, ...real]);
     });
     after(() => context?.close());
 

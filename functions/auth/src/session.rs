@@ -2,43 +2,45 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use callboard_auth::Scheme;
-use callboard_http::extract::{Caller, JsonBody};
+use axum::response::Response;
+use callboard_auth::session_cookie::DeviceClaims;
+use callboard_http::extract::{Caller, Fields, Visit};
 use callboard_http::{ApiError, AppState};
+use callboard_query::accounts::own::{self, OwnAccount};
+use callboard_query::accounts::setup;
+use callboard_query::accounts::sign_in::{self, Candidate, Checked};
+use callboard_query::limits::{LimitError, LoginAttempt};
 use http::HeaderMap;
-use http::header::SET_COOKIE;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::body::Credentials;
 use crate::cookie;
-use crate::user::PublicUser;
-
-/// Name and password.
-#[derive(Debug, Deserialize, ToSchema)]
-pub(crate) struct Credentials {
-    /// Name to sign in with.
-    #[schema(required = true, value_type = String, example = "ci")]
-    username: Option<String>,
-    /// Password, exactly as it was set.
-    #[schema(required = true, value_type = String, format = Password)]
-    password: Option<String>,
-}
 
 /// A session was started.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LoginAnswer {
     /// Always true.
-    success: bool,
+    pub(crate) success: bool,
     /// Who is signed in.
-    user: PublicUser,
+    pub(crate) user: OwnAccount,
+    /// What should be said about the password, as sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<&'static str>,
 }
 
-/// The session is over.
+/// It is done.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LogoutAnswer {
+pub(crate) struct Success {
     /// Always true.
-    success: bool,
+    pub(crate) success: bool,
+}
+
+impl Success {
+    /// It is done.
+    pub(crate) const fn done() -> Json<Self> {
+        Json(Self { success: true })
+    }
 }
 
 /// Who the caller is.
@@ -50,49 +52,125 @@ pub(crate) struct MeAnswer {
     /// Whether callers have to sign in at all.
     auth_enabled: bool,
     /// The caller.
-    user: Option<PublicUser>,
+    user: Option<OwnAccount>,
+    /// Whether the first administrator is still to be created; said to callers who are not signed in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needs_setup: Option<bool>,
+    /// Providers people can sign in at: `idp`, `codehost`.
+    #[schema(example = json!(["idp"]))]
+    providers: Vec<&'static str>,
 }
 
 /// Starts a session. With authentication off every name and password is
 /// accepted and the cookie opens nothing.
+///
+/// A session that is presented ends. After too many failures of an account or
+/// an address, right passwords are refused as well for a while.
 #[utoipa::path(post, path = "/api/auth/login", tag = "auth", request_body = Credentials,
     responses(
         (status = 200, description = "Signed in; sets the session cookie", body = LoginAnswer),
-        (status = 400, description = "`missing_field`, `invalid_field`")
+        (status = 400, description = "`missing_field`, `invalid_field`"),
+        (status = 401, description = "`invalid_credentials`"),
+        (status = 429, description = "`rate_limited`; `Retry-After` says when to come back"),
+        (status = 503, description = "`busy`: too many sign-ins at once")
     ))]
 pub(crate) async fn login(
     State(state): State<AppState>,
+    visit: Visit,
     headers: HeaderMap,
-    JsonBody(credentials): JsonBody<Credentials>,
+    fields: Fields,
 ) -> Result<Response, ApiError> {
-    let given = [("username", credentials.username), ("password", credentials.password)];
-    let missing: Vec<&str> =
-        given.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| *name).collect();
-    if !missing.is_empty() {
-        return Err(ApiError::missing_fields(&missing));
+    let Credentials { username, password } = Credentials::read(&fields)?;
+    let form = state.cookie_form(&headers);
+    if !state.auth_enabled() {
+        let user = OwnAccount::virtual_administrator();
+        let answer = LoginAnswer { success: true, user, warnings: Vec::new() };
+        return Ok(cookie::with_cookies(Json(answer), [cookie::inert(form)]));
     }
-    if let Some((name, _)) = given.iter().find(|(_, value)| value.as_deref().is_some_and(str::is_empty)) {
-        return Err(ApiError::invalid_field(name, format!("{name} must not be empty.")));
+    let now = state.now();
+    let candidate = Candidate::find(state.store(), &username).await?;
+    let device = state.cookies().open::<DeviceClaims>(&headers, form, now).map(|opened| opened.value);
+    let known_device = candidate.user_id().and_then(|user| device.as_ref()?.of(user));
+    let attempt = LoginAttempt {
+        address: visit.address,
+        account: &candidate.account_key,
+        device: known_device.map(|device| device.as_slice()),
+    };
+    let ticket = match state.limits().await?.admit_login(attempt, now).await {
+        Ok(ticket) => ticket,
+        Err(error) => {
+            if matches!(error, LimitError::Limited { .. }) {
+                note_limited(&state, &candidate, &visit).await?;
+            }
+            return Err(error.into());
+        }
+    };
+    let is_known_device = known_device.is_some();
+    let work = {
+        let candidate = candidate.clone();
+        state.passwords().run(move || candidate.check(&password)).await
+    };
+    let checked = match work {
+        Ok(checked) => checked?,
+        Err(busy) => {
+            ticket.released(state.now()).await?;
+            return Err(busy.into());
+        }
+    };
+    if matches!(checked, Checked::Right { .. }) {
+        ticket.succeeded(state.now()).await?;
+    } else {
+        ticket.failed(state.now()).await?;
     }
-    let answer = LoginAnswer { success: true, user: PublicUser::virtual_administrator() };
-    Ok(([(SET_COOKIE, cookie::inert(scheme(&state, &headers)))], Json(answer)).into_response())
+    let signed_in = sign_in::finish(state.store(), candidate, checked, &visit, now).await?;
+    let mut cookies = vec![cookie::session(&state, &headers, &signed_in.claims)?];
+    if !is_known_device {
+        cookies.push(state.cookies().set(&DeviceClaims::start(signed_in.user.id, now)?, form)?);
+    }
+    let answer = LoginAnswer { success: true, user: OwnAccount::of(&signed_in.user), warnings: Vec::new() };
+    Ok(cookie::with_cookies(Json(answer), cookies))
+}
+
+/// Refusals may come by the thousand; one entry for each window says enough.
+async fn note_limited(state: &AppState, candidate: &Candidate, visit: &Visit) -> Result<(), ApiError> {
+    let now = state.now();
+    let subject = [visit.address.subject().as_slice(), candidate.account_key.as_bytes()].concat();
+    match state.limits().await?.check(callboard_auth::limits::NOTED_REFUSAL, &subject, now).await {
+        Ok(()) => Ok(sign_in::note_limited(state.store(), candidate, visit, now).await?),
+        Err(LimitError::Limited { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Ends the session; without one it does nothing.
-#[utoipa::path(post, path = "/api/auth/logout", tag = "auth", responses((status = 200, body = LogoutAnswer)))]
-pub(crate) async fn logout(State(state): State<AppState>, headers: HeaderMap) -> Response {
-    let cookie = cookie::cleared(scheme(&state, &headers));
-    ([(SET_COOKIE, cookie)], Json(LogoutAnswer { success: true })).into_response()
+#[utoipa::path(post, path = "/api/auth/logout", tag = "auth", responses((status = 200, body = Success)))]
+pub(crate) async fn logout(
+    State(state): State<AppState>,
+    visit: Visit,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    sign_in::sign_out(state.store(), &visit, state.now()).await?;
+    Ok(cookie::with_cookies(Success::done(), [cookie::cleared(state.cookie_form(&headers))]))
 }
 
 /// Who the caller is; never an error.
 #[utoipa::path(get, path = "/api/auth/me", tag = "auth", responses((status = 200, body = MeAnswer)))]
-pub(crate) async fn me(State(state): State<AppState>, caller: Caller) -> Json<MeAnswer> {
-    let user = PublicUser::of(&caller);
-    Json(MeAnswer { authenticated: user.is_some(), auth_enabled: state.authenticator().is_enabled(), user })
+pub(crate) async fn me(State(state): State<AppState>, caller: Caller) -> Result<Json<MeAnswer>, ApiError> {
+    let user = own::of(state.store(), &caller).await?;
+    let needs_setup = if user.is_none() { Some(setup::is_needed(state.store()).await?) } else { None };
+    Ok(Json(MeAnswer {
+        authenticated: user.is_some(),
+        auth_enabled: state.auth_enabled(),
+        user,
+        needs_setup,
+        providers: providers(&state),
+    }))
 }
 
-/// The scheme of the outermost connection.
-fn scheme(state: &AppState, headers: &HeaderMap) -> Scheme {
-    state.gate().effective_origin(headers).map_or(Scheme::Http, |origin| origin.scheme())
+/// Providers that are configured; none where nobody signs in.
+fn providers(state: &AppState) -> Vec<&'static str> {
+    if !state.auth_enabled() {
+        return Vec::new();
+    }
+    state.config().oauth.configured().map(callboard_auth::oauth::Provider::as_str).collect()
 }

@@ -22,6 +22,16 @@ pub(crate) enum Asset {
     Theme,
     /// What makes pages handier: copying, shortcuts, filters that apply at once.
     Page,
+    /// Forms that call the API.
+    FormApi,
+    /// Buttons that open dialogs.
+    Dialogs,
+    /// Long lists to choose from.
+    Chooser,
+    /// Passwords that can be looked at.
+    Password,
+    /// The pages in front of the door.
+    Entrance,
     /// Every icon as a symbol.
     Icons,
     /// The icon of the browser's tab.
@@ -42,17 +52,36 @@ const STYLES: &str = concat!(
     include_str!("../assets/styles/code.css"),
     include_str!("../assets/styles/evidence.css"),
     include_str!("../assets/styles/welcome.css"),
+    include_str!("../assets/styles/forms.css"),
+    include_str!("../assets/styles/entrance.css"),
+    include_str!("../assets/styles/accounts.css"),
 );
 
 impl Asset {
-    const ALL: [Self; 6] =
-        [Self::Styles, Self::Theme, Self::Page, Self::Icons, Self::Favicon, Self::Speculation];
+    const ALL: [Self; 11] = [
+        Self::Styles,
+        Self::Theme,
+        Self::Page,
+        Self::FormApi,
+        Self::Dialogs,
+        Self::Chooser,
+        Self::Password,
+        Self::Entrance,
+        Self::Icons,
+        Self::Favicon,
+        Self::Speculation,
+    ];
 
     const fn file(self) -> (&'static str, &'static str) {
         match self {
             Self::Styles => ("dashboard", "css"),
             Self::Theme => ("theme", "js"),
             Self::Page => ("page", "js"),
+            Self::FormApi => ("form-api", "js"),
+            Self::Dialogs => ("dialogs", "js"),
+            Self::Chooser => ("chooser", "js"),
+            Self::Password => ("password", "js"),
+            Self::Entrance => ("entrance", "js"),
             Self::Icons => ("icons", "svg"),
             Self::Favicon => ("favicon", "svg"),
             Self::Speculation => ("speculation", "json"),
@@ -62,7 +91,13 @@ impl Asset {
     const fn content_type(self) -> &'static str {
         match self {
             Self::Styles => "text/css; charset=utf-8",
-            Self::Theme | Self::Page => "text/javascript; charset=utf-8",
+            Self::Theme
+            | Self::Page
+            | Self::FormApi
+            | Self::Dialogs
+            | Self::Chooser
+            | Self::Password
+            | Self::Entrance => "text/javascript; charset=utf-8",
             Self::Icons | Self::Favicon => "image/svg+xml",
             Self::Speculation => "application/speculationrules+json",
         }
@@ -73,6 +108,11 @@ impl Asset {
             Self::Styles => STYLES,
             Self::Theme => include_str!("../assets/scripts/theme.js"),
             Self::Page => include_str!("../assets/scripts/page.js"),
+            Self::FormApi => include_str!("../assets/scripts/form-api.js"),
+            Self::Dialogs => include_str!("../assets/scripts/dialogs.js"),
+            Self::Chooser => include_str!("../assets/scripts/chooser.js"),
+            Self::Password => include_str!("../assets/scripts/password.js"),
+            Self::Entrance => include_str!("../assets/scripts/entrance.js"),
             Self::Icons => include_str!("../assets/icons.svg"),
             Self::Favicon => include_str!("../assets/favicon.svg"),
             Self::Speculation => include_str!("../assets/speculation.json"),

@@ -4,6 +4,7 @@
 
 use askama::filters::HtmlSafeOutput;
 use askama::{Result, Values};
+use callboard_auth::{KeyPermission, Role};
 use callboard_domain::time::{Day, Timestamp};
 
 use crate::assets::Asset;
@@ -98,6 +99,37 @@ pub(crate) fn mark<T: Toned + ?Sized>(result: &T, _: &dyn Values) -> Result<Mark
 #[askama::filter_fn]
 pub(crate) fn badge<T: Toned + ?Sized>(result: &T, _: &dyn Values) -> Result<Badge> {
     Ok(Badge::of(result))
+}
+
+/// The day of a moment, with the exact one on hover.
+#[askama::filter_fn]
+pub(crate) fn date(at: &Timestamp, _: &dyn Values) -> Result<HtmlSafeOutput<String>> {
+    let (iso, exact, date) = (at.to_iso(), text::date_and_time(*at), text::date_of(*at));
+    Ok(HtmlSafeOutput(format!("<time datetime=\"{iso}\" title=\"{exact}\">{date}</time>")))
+}
+
+/// What a role may do.
+#[askama::filter_fn]
+pub(crate) fn role_means(role: &Role, _: &dyn Values) -> Result<&'static str> {
+    Ok(text::role_means(*role))
+}
+
+/// A role as people read it, from its spelling in answers.
+#[askama::filter_fn]
+pub(crate) fn role_word(role: &str, _: &dyn Values) -> Result<String> {
+    Ok(Role::parse(role).map_or_else(|| role.to_owned(), |role| text::role(role).to_owned()))
+}
+
+/// What a key may be used for, as people read it.
+#[askama::filter_fn]
+pub(crate) fn permission(permission: &KeyPermission, _: &dyn Values) -> Result<&'static str> {
+    Ok(text::permission(*permission))
+}
+
+/// A role as people read it.
+#[askama::filter_fn]
+pub(crate) fn role(role: &Role, _: &dyn Values) -> Result<&'static str> {
+    Ok(text::role(*role))
 }
 
 /// The first seven digits of a commit.

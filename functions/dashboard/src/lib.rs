@@ -21,24 +21,33 @@ mod text;
 mod visit;
 
 use axum::Router;
-use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use callboard_auth::RouteId;
 use callboard_http::{AppState, Routes};
 
-/// The routes of this function.
+/// The routes of this function. Errors of pages are pages; whatever refuses
+/// one, its route or its handler.
 pub fn router(state: AppState) -> Router {
-    let refusals = from_fn_with_state(state.clone(), refusal::as_page);
-    Routes::new(state)
-        .on(RouteId::HomePage, pages::home.layer(refusals.clone()))
-        .on(RouteId::ProjectsPage, pages::projects.layer(refusals.clone()))
-        .on(RouteId::ProjectPage, pages::project.layer(refusals.clone()))
-        .on(RouteId::RunPage, pages::run.layer(refusals.clone()))
-        .on(RouteId::ExecutionPage, pages::execution.layer(refusals.clone()))
-        .on(RouteId::TestCasePage, pages::test_case.layer(refusals.clone()))
-        .on(RouteId::SettingsPage, pages::settings.layer(refusals))
-        .on(RouteId::StaticAsset, assets::serve)
+    let pages = Routes::new(state.clone())
+        .on(RouteId::HomePage, pages::home)
+        .on(RouteId::ProjectsPage, pages::projects)
+        .on(RouteId::ProjectPage, pages::project)
+        .on(RouteId::RunPage, pages::run)
+        .on(RouteId::ExecutionPage, pages::execution)
+        .on(RouteId::TestCasePage, pages::test_case)
+        .on(RouteId::SettingsPage, pages::settings)
+        .on(RouteId::AccountPage, pages::account)
+        .on(RouteId::UsersPage, pages::users)
+        .on(RouteId::UserPage, pages::user)
+        .on(RouteId::AuditPage, pages::audit)
+        .on(RouteId::LoginPage, pages::login)
+        .on(RouteId::SetupPage, pages::setup)
+        .on(RouteId::ResetPage, pages::reset)
+        .on(RouteId::VerifyPage, pages::verify)
+        .elsewhere(RouteId::HomePage, pages::unknown)
         .into_router()
+        .layer(from_fn_with_state(state.clone(), refusal::as_page));
+    pages.merge(Routes::new(state).on(RouteId::StaticAsset, assets::serve).into_router())
 }
 
 /// Its part of the OpenAPI document: pages are for people, so there is none.

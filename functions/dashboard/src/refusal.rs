@@ -1,19 +1,23 @@
 //! Errors as pages: what happened, what to do, and the id under which the log
-//! knows it. Handlers answer errors as everywhere else; here they get the
-//! frame of a page.
+//! knows it. Routes and handlers answer errors as everywhere else; around the
+//! pages they get the frame of a page. Where somebody has to sign in, the form
+//! to do so takes the place of the page, at the same address.
 
 use askama::Template;
 use axum::body::{Body, to_bytes};
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use callboard_http::{ApiError, AppState, request_id};
+use callboard_http::extract::Caller;
+use callboard_http::{ApiError, AppState, ForPrograms, Site, request_id};
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use serde::Deserialize;
 
+use crate::address::Address;
 use crate::filters;
-use crate::shell::{Section, Shell};
+use crate::pages;
+use crate::shell::{Section, Shell, Viewer};
 use crate::visit::{Visit, answer};
 
 /// Largest error body; ours are a few hundred bytes.
@@ -36,19 +40,30 @@ struct RefusalPage {
     advice: &'static str,
     /// The same page without its parameters, when they are what is wrong.
     without_parameters: Option<String>,
+    /// Whether another account may help.
+    is_about_access: bool,
     status: u16,
     request_id: String,
 }
 
-/// Shows the errors of a page's handler as pages.
+/// Where an error happened, and to whom as far as that is known.
+struct Scene {
+    state: AppState,
+    site: Option<Site>,
+    address: Address,
+    caller: Option<Caller>,
+}
+
+/// Shows the errors of pages as pages.
 pub(crate) async fn as_page(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    let (mut parts, body) = request.into_parts();
-    let visit = Visit::from_request_parts(&mut parts, &state).await;
-    let response = next.run(Request::from_parts(parts, body)).await;
-    match visit {
-        Ok(visit) if is_error(&response) => page_of(visit, response).await,
-        _ => response,
+    let site = request.extensions().get::<Site>().cloned();
+    let address = Address::of(request.uri());
+    let mut response = next.run(request).await;
+    let caller = response.extensions_mut().remove::<Caller>();
+    if !is_error(&response) || response.extensions().get::<ForPrograms>().is_some() {
+        return response;
     }
+    page_of(Scene { state, site, address, caller }, response).await
 }
 
 fn is_error(response: &Response) -> bool {
@@ -57,13 +72,14 @@ fn is_error(response: &Response) -> bool {
         && response.headers().get(CONTENT_TYPE).is_some_and(is_json)
 }
 
-async fn page_of(visit: Visit, response: Response) -> Response {
+async fn page_of(scene: Scene, response: Response) -> Response {
     let (parts, body) = response.into_parts();
     let Ok(bytes) = to_bytes(body, MAX_ERROR_BYTES).await else {
         return Response::from_parts(parts, Body::empty());
     };
     let page = match serde_json::from_slice(&bytes) {
-        Ok(said) => render(&visit, parts.status, said).await,
+        Ok(_) if parts.status == StatusCode::UNAUTHORIZED => pages::in_place(&scene.state).await,
+        Ok(said) => render(scene, parts.status, said).await,
         Err(error) => Err(ApiError::internal(error)),
     };
     let Ok(page) = page else {
@@ -80,15 +96,12 @@ async fn page_of(visit: Visit, response: Response) -> Response {
     response
 }
 
-async fn render(visit: &Visit, status: StatusCode, said: Said) -> Result<Response, ApiError> {
-    let (heading, advice) = words(status);
-    // Where the database is what is missing, the frame does without it.
-    let shell = match Shell::new(visit, Section::Elsewhere, heading).await {
-        Ok(shell) => shell,
-        Err(_) => Shell::without_projects(visit, Section::Elsewhere, heading),
-    };
-    let path = visit.address.path().to_owned();
+async fn render(scene: Scene, status: StatusCode, said: Said) -> Result<Response, ApiError> {
+    let (heading, advice) = words(status, &said.code);
+    let path = scene.address.path().to_owned();
+    let shell = frame(scene, heading).await;
     answer(&RefusalPage {
+        is_about_access: status == StatusCode::FORBIDDEN && shell.viewer.is_some(),
         shell: shell.under("Home", "/").here(heading),
         heading,
         without_parameters: (status == StatusCode::BAD_REQUEST && said.code == "invalid_query"
@@ -101,20 +114,44 @@ async fn render(visit: &Visit, status: StatusCode, said: Said) -> Result<Respons
     })
 }
 
-fn words(status: StatusCode) -> (&'static str, &'static str) {
-    match status {
-        StatusCode::NOT_FOUND => (
+/// The frame with what can be read of it: where the database is what is
+/// missing, or the caller is not known, it does without projects.
+async fn frame(scene: Scene, heading: &'static str) -> Shell {
+    let now = scene.state.now();
+    let viewer = scene.caller.as_ref().and_then(|caller| Viewer::of(caller));
+    if let (Some(site), Some(caller)) = (scene.site, scene.caller) {
+        let visit = Visit::new(&scene.state, caller, site, scene.address);
+        if let Ok(shell) = Shell::new(&visit, Section::Elsewhere, heading).await {
+            return shell;
+        }
+    }
+    Shell::bare(viewer, now, Section::Elsewhere, heading)
+}
+
+fn words(status: StatusCode, code: &str) -> (&'static str, &'static str) {
+    match (status, code) {
+        (StatusCode::NOT_FOUND, _) => (
             "Not found",
             "It may have been deleted, or the address may have been cut short on its way to you.",
         ),
-        StatusCode::BAD_REQUEST => (
+        (StatusCode::BAD_REQUEST, _) => (
             "This address cannot be shown",
             "Part of the address is not what this page expects; without it the page can be shown.",
         ),
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+        (StatusCode::FORBIDDEN, "project_access_denied") => (
+            "No access",
+            "The project this belongs to is not assigned to you. An administrator can assign it: under Members of the \
+             project, or in your account under Settings, Users.",
+        ),
+        (StatusCode::FORBIDDEN, "insufficient_role") => (
+            "No access",
+            "This page is for another role than yours. If you need it for your work, ask an administrator to change \
+             your role.",
+        ),
+        (StatusCode::FORBIDDEN, _) => {
             ("No access", "Nothing was changed. Ask an administrator for access if you should see this.")
         }
-        StatusCode::SERVICE_UNAVAILABLE => (
+        (StatusCode::SERVICE_UNAVAILABLE, _) => (
             "Temporarily unavailable",
             "Nothing was lost: everything that was confirmed is stored. Reload the page in a few seconds.",
         ),

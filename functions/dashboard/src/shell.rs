@@ -1,5 +1,6 @@
 //! The frame around every page: rail, breadcrumbs, the way to everything else.
 
+use callboard_auth::{Identity, Role};
 use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
 use callboard_query::projects::{self, MenuEntry};
@@ -21,6 +22,8 @@ pub(crate) enum Section {
     Project(i64),
     /// Settings.
     Settings,
+    /// One's own account.
+    Account,
     /// Nothing the rail names.
     Elsewhere,
 }
@@ -41,6 +44,23 @@ pub(crate) struct Crumb {
     pub href: Option<String>,
 }
 
+/// Who is signed in, as the rail names them.
+#[derive(Debug, Clone)]
+pub(crate) struct Viewer {
+    /// Name to sign in with.
+    pub username: String,
+    /// Role.
+    pub role: Role,
+}
+
+impl Viewer {
+    /// The person behind a caller; none while authentication is off.
+    pub(crate) fn of(identity: &Identity) -> Option<Self> {
+        let account = identity.account()?;
+        Some(Self { username: account.username.to_string(), role: account.role })
+    }
+}
+
 /// What `templates/shell.html` needs.
 #[derive(Debug)]
 pub(crate) struct Shell {
@@ -52,6 +72,8 @@ pub(crate) struct Shell {
     pub crumbs: Vec<Crumb>,
     /// Recently active projects.
     pub recent: Vec<MenuEntry>,
+    /// Who is signed in.
+    pub viewer: Option<Viewer>,
     /// The moment relative times count from.
     pub now: Timestamp,
 }
@@ -67,7 +89,8 @@ impl Shell {
         title: impl Into<String>,
     ) -> Result<Self, ApiError> {
         let recent = projects::menu(&visit.ctx, visit.scope(), None, RECENT_PROJECTS).await?.items;
-        Ok(Self { recent, ..Self::without_projects(visit, section, title) })
+        let viewer = Viewer::of(&visit.caller);
+        Ok(Self { recent, ..Self::bare(viewer, visit.now, section, title) })
     }
 
     /// A frame around a page inside of a project; the way begins at the
@@ -86,8 +109,13 @@ impl Shell {
     }
 
     /// A frame that asks the database nothing.
-    pub(crate) fn without_projects(visit: &Visit, section: Section, title: impl Into<String>) -> Self {
-        Self { title: title.into(), section, crumbs: Vec::new(), recent: Vec::new(), now: visit.now }
+    pub(crate) fn bare(
+        viewer: Option<Viewer>,
+        now: Timestamp,
+        section: Section,
+        title: impl Into<String>,
+    ) -> Self {
+        Self { title: title.into(), section, crumbs: Vec::new(), recent: Vec::new(), viewer, now }
     }
 
     /// Adds a step that leads somewhere.

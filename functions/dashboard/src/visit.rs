@@ -39,17 +39,16 @@ impl FromRequestParts<AppState> for Visit {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let caller = Caller::from_request_parts(parts, state).await?;
         let site = Site::from_request_parts(parts, state).await?;
-        Ok(Self {
-            ctx: state.context(&site),
-            caller,
-            site,
-            address: Address::of(&parts.uri),
-            now: state.now(),
-        })
+        Ok(Self::new(state, caller, site, Address::of(&parts.uri)))
     }
 }
 
 impl Visit {
+    /// A look of somebody at an address, now.
+    pub(crate) fn new(state: &AppState, caller: Caller, site: Site, address: Address) -> Self {
+        Self { ctx: state.context(&site), caller, site, address, now: state.now() }
+    }
+
     /// The projects this person sees.
     pub(crate) fn scope(&self) -> &Scope {
         self.caller.scope()

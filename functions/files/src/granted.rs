@@ -46,7 +46,7 @@ pub(crate) async fn file(
     request: FileRequest,
 ) -> Result<Response, ApiError> {
     refuse_service_worker(&request.headers)?;
-    let served = files::by_grant(&state.context(&site), &grant, &path).await?;
+    let served = files::by_grant(&state.context(&site), state.auth_enabled(), &grant, &path).await?;
     let presentation = below_grant(&served.content_type, door, request.download);
     answer(&state, &served, presentation, &request).await
 }

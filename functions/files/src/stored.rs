@@ -65,19 +65,24 @@ pub(crate) async fn file(
             response.headers_mut().insert(CONTENT_SECURITY_POLICY, FILE_POLICY);
             Ok(response)
         }
-        None => to_sandbox(&state, &site, &served).await,
+        None => to_sandbox(&state, &caller, &site, &served).await,
     }
 }
 
 /// Sends the browser to where untrusted content opens.
-async fn to_sandbox(state: &AppState, site: &Site, served: &Served) -> Result<Response, ApiError> {
+async fn to_sandbox(
+    state: &AppState,
+    caller: &Caller,
+    site: &Site,
+    served: &Served,
+) -> Result<Response, ApiError> {
     let lifetime_ms = match served.grant_target {
         GrantTarget::File(_) => FILE_GRANT_MS,
         GrantTarget::Prefix(_) => MAX_LIFETIME_MS,
     };
     let grants = state.grants().await?;
     let grant = grants
-        .seal(served.project, &served.grant_target, state.now(), lifetime_ms)
+        .seal(served.project, &served.grant_target, caller.link_holder(), state.now(), lifetime_ms)
         .map_err(ApiError::internal)?;
     let address = state.sandbox().file_url(site, &grant, &served.granted_path);
     Ok((StatusCode::FOUND, [(LOCATION, address)]).into_response())

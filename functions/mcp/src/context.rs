@@ -2,7 +2,7 @@
 //! store, and how the connection was narrowed.
 
 use callboard_auth::scope::Authorized;
-use callboard_auth::{Identity, Role, Scope};
+use callboard_auth::{Identity, LinkHolder, Role, Scope};
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_http::{AppState, Site};
 use callboard_query::{Entity, resolve};
@@ -35,8 +35,13 @@ impl Context {
         self.identity.scope()
     }
 
+    /// Whom file links are made for.
+    pub(crate) fn link_holder(&self) -> Option<LinkHolder> {
+        self.identity.link_holder()
+    }
+
     /// The caller's role.
-    pub(crate) const fn role(&self) -> Option<Role> {
+    pub(crate) fn role(&self) -> Option<Role> {
         self.identity.role()
     }
 

@@ -87,18 +87,15 @@ impl Pages {
 
 #[cfg(test)]
 mod tests {
-    use callboard_auth::Authenticator;
-    use callboard_auth::routes::RouteId;
+    use callboard_auth::Identity;
     use callboard_domain::ids::ProjectId;
-    use http::HeaderMap;
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
 
     fn all() -> Scope {
-        let identity =
-            Authenticator::off().authenticate(RouteId::McpMessages.route(), &HeaderMap::new()).unwrap();
+        let identity = Identity::auth_off();
         identity.scope().clone()
     }
 

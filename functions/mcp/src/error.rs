@@ -30,7 +30,7 @@ pub(crate) enum ToolError {
     #[error(transparent)]
     Argument(#[from] ArgumentError),
     /// Nothing has this id.
-    #[error("{} {id} not found. {} finds one.", capitalised(entity.noun()), finder(*entity))]
+    #[error("{} {id} not found.{}", capitalised(entity.noun()), next_step(*entity))]
     NotFound {
         /// Kind.
         entity: Entity,
@@ -81,13 +81,15 @@ fn no_access(entity: Entity, id: &str) -> String {
     }
 }
 
-/// The tool that finds ids of a kind.
-const fn finder(entity: Entity) -> &'static str {
+/// The tool that finds ids of a kind, as the end of a sentence; nothing for
+/// accounts, which no tool shows.
+const fn next_step(entity: Entity) -> &'static str {
     match entity {
-        Entity::Project => "list_projects",
-        Entity::Run => "list_runs",
-        Entity::TestCase => "search_test_cases",
-        Entity::Execution | Entity::File => "get_run",
+        Entity::Project => " list_projects finds one.",
+        Entity::Run => " list_runs finds one.",
+        Entity::TestCase => " search_test_cases finds one.",
+        Entity::Execution | Entity::File => " get_run finds one.",
+        Entity::User | Entity::ApiKey | Entity::Session | Entity::Invitation => "",
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) async fn get(context: &Context, params: &Map<String, Value>) -> Resul
     let known = known.await.map_err(|error| fault(NAME, &error))?;
     let setup = Setup {
         base_url: context.query.links.origin(),
-        key_required: context.state.authenticator().is_enabled(),
+        key_required: context.state.auth_enabled(),
         project: project.as_deref(),
         known: &known,
     };

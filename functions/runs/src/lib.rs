@@ -1,8 +1,9 @@
 //! Function `runs`: runs across projects, one run, and what is in it.
 //!
-//! Lives here: the reading routes below `/api/test-runs`. Must not live here:
-//! SQL, what a filter means, or how runs come into being (function `submit`).
+//! Lives here: the routes below `/api/test-runs` that people use. Must not live here:
+//! SQL, what a filter means, or how runs come into being (functions `submit` and `live`).
 
+mod cancel;
 mod executions;
 mod lists;
 mod reports;
@@ -20,6 +21,7 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ListRuns, lists::test_runs)
         .on(RouteId::RecentRuns, lists::recent)
         .on(RouteId::GetRun, run::test_run)
+        .on(RouteId::CancelRun, cancel::cancel)
         .on(RouteId::RunExecutions, executions::executions)
         .on(RouteId::RunSummary, summary::summary)
         .on(RouteId::RunReports, reports::reports)
@@ -35,6 +37,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             lists::test_runs,
             lists::recent,
             run::test_run,
+            cancel::cancel,
             executions::executions,
             summary::summary,
             reports::reports

@@ -5,6 +5,7 @@
 
 mod answer;
 mod form;
+mod room;
 mod submit;
 mod upload;
 

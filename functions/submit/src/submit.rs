@@ -8,6 +8,7 @@ use callboard_http::{ApiError, AppState, Site};
 use callboard_query::ingest::{self, Submission};
 
 use crate::answer::SubmitAnswer;
+use crate::room::room_for;
 
 /// From this size on a body is read off the async threads.
 const LARGE_BODY_BYTES: usize = 128 * 1024;
@@ -42,6 +43,7 @@ pub(crate) async fn submit_run(
     caller: Caller,
     JsonBytes(body): JsonBytes,
 ) -> Result<Json<SubmitAnswer>, ApiError> {
+    let _room = room_for(body.len()).await;
     let now = state.now();
     let (fields, cases, warnings) = read(body, state.config().caps.clone()).await?;
     let ctx = state.context(&site);

@@ -26,7 +26,8 @@ pub struct Gate {
     pub mcp_origins: Vec<Origin>,
     /// Whether only this machine reaches the listener.
     pub bound_to_loopback: bool,
-    /// Whether a proxy in front sets the forwarded headers.
+    /// Whether a proxy in front sets the forwarded headers. Where only some
+    /// senders may, those of others were taken away before.
     pub trust_proxy: bool,
     /// Whether the platform in front ends TLS itself.
     pub behind_tls: bool,

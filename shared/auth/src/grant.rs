@@ -1,28 +1,23 @@
 //! File grants: sealed values in the path of `/f/<grant>/…` that open one
-//! file or everything below one storage prefix, for at most an hour. They
-//! carry no name and no cookie, so relative links inside a report work on an
-//! origin that knows nobody.
+//! file or everything below one storage prefix, for at most an hour. They take
+//! no cookie, so relative links inside a report work on an origin that knows
+//! nobody. Each is made for an account and opens nothing when that account
+//! could not open it itself any more.
 
-use aes_gcm::aead::{Aead, KeyInit, Payload};
-use aes_gcm::{Aes256Gcm, Nonce};
-use base64ct::{Base64UrlUnpadded, Encoding};
-use callboard_domain::ids::{FileId, ProjectId};
+use callboard_domain::ids::{FileId, ProjectId, UserId};
 use callboard_domain::time::Timestamp;
-use hkdf::Hkdf;
-use sha2::Sha256;
 
+use crate::keys::{KeyRing, Purpose, SealingFailed, Secrets};
+use crate::principal::AccountFacts;
 use crate::scope::Authorized;
 
 /// Longest life of a grant, milliseconds.
 pub const MAX_LIFETIME_MS: i64 = 60 * 60 * 1000;
 
-const PURPOSE: &str = "file-grant/v1";
-const SALT: &[u8] = b"svc-kdf-v1";
-const VERSION: u8 = 1;
-const KEY_ID_BYTES: usize = 4;
-const NONCE_BYTES: usize = 12;
 /// A prefix is a storage key of ours; nothing longer is a grant.
 const MAX_TOKEN_CHARS: usize = 2048;
+/// The form of the sealed bytes; others open nothing.
+const FORM: u8 = 2;
 const KIND_FILE: u8 = 1;
 const KIND_PREFIX: u8 = 2;
 
@@ -35,18 +30,57 @@ pub enum GrantTarget {
     Prefix(String),
 }
 
-/// An opened grant: valid, and for this installation.
+/// Whom a grant is made for. While authentication is off there is nobody to
+/// name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkHolder {
+    /// The account.
+    pub user: UserId,
+    /// Its epoch.
+    pub epoch: i64,
+}
+
+/// An opened grant: unaltered, in time, and of this installation. Whether its
+/// holder still reaches the project has to be asked: [`Grant::redeem`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     project: ProjectId,
+    holder: Option<LinkHolder>,
     target: GrantTarget,
     expires: Timestamp,
 }
 
 impl Grant {
-    /// Proof of access to the project the grant was sealed for.
+    /// The project the grant was sealed for.
     #[must_use]
-    pub const fn project(&self) -> Authorized<ProjectId> {
+    pub const fn project(&self) -> ProjectId {
+        self.project
+    }
+
+    /// Whom it was sealed for.
+    #[must_use]
+    pub const fn holder(&self) -> Option<LinkHolder> {
+        self.holder
+    }
+
+    /// Proof of access to the project, given what is known of the holder's
+    /// account now; nothing is known of one that is gone or disabled.
+    ///
+    /// # Errors
+    /// [`GrantRefusal::Invalid`] when that account could not be given this
+    /// grant any more, and for a grant that was made for nobody.
+    pub fn redeem(&self, holder: Option<&AccountFacts>) -> Result<Authorized<ProjectId>, GrantRefusal> {
+        let (Some(made_for), Some(facts)) = (self.holder, holder) else { return Err(GrantRefusal::Invalid) };
+        let present = LinkHolder { user: facts.account.user, epoch: facts.account.epoch };
+        if made_for != present {
+            return Err(GrantRefusal::Invalid);
+        }
+        facts.scope().authorize(self.project).map_err(|_| GrantRefusal::Invalid)
+    }
+
+    /// Proof of access to the project while authentication is off.
+    #[must_use]
+    pub const fn redeem_with_authentication_off(&self) -> Authorized<ProjectId> {
         Authorized::grant(self.project)
     }
 
@@ -75,39 +109,14 @@ pub enum GrantRefusal {
 }
 
 /// Seals and opens grants.
-#[derive(Clone)]
-pub struct FileGrants {
-    keys: Vec<GrantKey>,
-}
-
-#[derive(Clone)]
-struct GrantKey {
-    id: [u8; KEY_ID_BYTES],
-    cipher: Aes256Gcm,
-}
-
-impl std::fmt::Debug for FileGrants {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "FileGrants({} keys)", self.keys.len())
-    }
-}
-
-/// The system gave no randomness, or no secret was configured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cannot seal a file grant: {0}")]
-pub struct SealingFailed(&'static str);
+#[derive(Debug, Clone)]
+pub struct FileGrants(KeyRing);
 
 impl FileGrants {
     /// Derives the grant keys of these secrets: the first seals, all open.
     #[must_use]
-    pub fn new<S: AsRef<[u8]>>(secrets: &[S]) -> Self {
-        Self::with_purpose(secrets, PURPOSE)
-    }
-
-    fn with_purpose<S: AsRef<[u8]>>(secrets: &[S], purpose: &str) -> Self {
-        Self {
-            keys: secrets.iter().filter_map(|secret| GrantKey::derive(secret.as_ref(), purpose)).collect(),
-        }
+    pub fn new(secrets: &Secrets) -> Self {
+        Self(KeyRing::derive(secrets, Purpose::FILE_GRANT))
     }
 
     /// Seals a grant for a project the caller has proven access to. The life
@@ -119,20 +128,13 @@ impl FileGrants {
         &self,
         project: Authorized<ProjectId>,
         target: &GrantTarget,
+        holder: Option<LinkHolder>,
         now: Timestamp,
         lifetime_ms: i64,
     ) -> Result<String, SealingFailed> {
-        let key = self.keys.first().ok_or(SealingFailed("no secret"))?;
         let expires = Timestamp(now.millis() + lifetime_ms.clamp(0, MAX_LIFETIME_MS));
-        let plain = encode(project.get(), target, expires);
-        let mut nonce = [0_u8; NONCE_BYTES];
-        getrandom::fill(&mut nonce).map_err(|_| SealingFailed("no randomness"))?;
-        let sealed = key
-            .cipher
-            .encrypt(&Nonce::from(nonce), Payload { msg: &plain, aad: &key.associated_data() })
-            .map_err(|_| SealingFailed("the value is too long"))?;
-        let token = [&[VERSION][..], &key.id, &nonce, &sealed].concat();
-        Ok(Base64UrlUnpadded::encode_string(&token))
+        let grant = Grant { project: project.get(), holder, target: target.clone(), expires };
+        self.0.seal_text(&encode(&grant), &[])
     }
 
     /// Opens a grant.
@@ -145,43 +147,18 @@ impl FileGrants {
     }
 
     fn unseal(&self, token: &str) -> Option<Grant> {
-        if token.len() > MAX_TOKEN_CHARS {
-            return None;
-        }
-        let token = Base64UrlUnpadded::decode_vec(token).ok()?;
-        let rest = token.strip_prefix(&[VERSION])?;
-        let (id, rest) = rest.split_first_chunk::<KEY_ID_BYTES>()?;
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>()?;
-        let key = self.keys.iter().find(|key| key.id == *id)?;
-        let plain = key
-            .cipher
-            .decrypt(&Nonce::from(*nonce), Payload { msg: sealed, aad: &key.associated_data() })
-            .ok()?;
-        decode(&plain)
+        decode(&self.0.open_text(token, &[], MAX_TOKEN_CHARS)?.value)
     }
 }
 
-impl GrantKey {
-    fn derive(secret: &[u8], purpose: &str) -> Option<Self> {
-        let kdf = Hkdf::<Sha256>::new(Some(SALT), secret);
-        let mut key = [0_u8; 32];
-        kdf.expand(purpose.as_bytes(), &mut key).ok()?;
-        let mut id = [0_u8; KEY_ID_BYTES];
-        kdf.expand(format!("kid/{purpose}").as_bytes(), &mut id).ok()?;
-        Some(Self { id, cipher: Aes256Gcm::new(&key.into()) })
+fn encode(grant: &Grant) -> Vec<u8> {
+    let (user, epoch) = grant.holder.map_or((0, 0), |holder| (holder.user.get(), holder.epoch));
+    let mut plain = Vec::with_capacity(128);
+    plain.push(FORM);
+    for number in [grant.project.get(), grant.expires.millis(), user, epoch] {
+        plain.extend(number.to_be_bytes());
     }
-
-    /// Binds a value to its kind and key, so one of another kind never opens.
-    fn associated_data(&self) -> Vec<u8> {
-        [b"svc/", PURPOSE.as_bytes(), &self.id].concat()
-    }
-}
-
-fn encode(project: ProjectId, target: &GrantTarget, expires: Timestamp) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(64);
-    plain.extend(project.get().to_be_bytes());
-    plain.extend(expires.millis().to_be_bytes());
-    match target {
+    match &grant.target {
         GrantTarget::File(file) => {
             plain.push(KIND_FILE);
             plain.extend(file.get().to_be_bytes());
@@ -195,32 +172,43 @@ fn encode(project: ProjectId, target: &GrantTarget, expires: Timestamp) -> Vec<u
 }
 
 fn decode(plain: &[u8]) -> Option<Grant> {
-    let (project, rest) = plain.split_first_chunk()?;
-    let (expires, rest) = rest.split_first_chunk()?;
+    let mut rest = plain.strip_prefix(&[FORM])?;
+    let mut numbers = [0_i64; 4];
+    for number in &mut numbers {
+        let (bytes, after) = rest.split_first_chunk()?;
+        (*number, rest) = (i64::from_be_bytes(*bytes), after);
+    }
+    let [project, expires, user, epoch] = numbers;
     let (kind, rest) = rest.split_first()?;
     let target = match *kind {
         KIND_FILE => GrantTarget::File(FileId(i64::from_be_bytes(rest.try_into().ok()?))),
         KIND_PREFIX => GrantTarget::Prefix(String::from_utf8(rest.to_vec()).ok()?),
         _ => return None,
     };
-    Some(Grant {
-        project: ProjectId(i64::from_be_bytes(*project)),
-        target,
-        expires: Timestamp(i64::from_be_bytes(*expires)),
-    })
+    // Ids begin with 1.
+    let holder = (user != 0).then_some(LinkHolder { user: UserId(user), epoch });
+    Some(Grant { project: ProjectId(project), holder, target, expires: Timestamp(expires) })
 }
 
 #[cfg(test)]
 mod tests {
+    use callboard_domain::account::Role;
+
     use super::*;
+    use crate::principal::Account;
     use crate::scope::Scope;
 
     const NOW: Timestamp = Timestamp(1_767_261_600_000);
     const SECRET: &[u8] = b"a secret of thirty-two bytes!!!!";
+    const HOLDER: LinkHolder = LinkHolder { user: UserId(7), epoch: 2 };
+
+    fn grants(secrets: &[&[u8]]) -> FileGrants {
+        FileGrants::new(&Secrets::new(secrets))
+    }
 
     fn seal(grants: &FileGrants, target: &GrantTarget) -> String {
         let project = Scope::All.authorize(ProjectId(3)).unwrap();
-        grants.seal(project, target, NOW, MAX_LIFETIME_MS * 9).unwrap()
+        grants.seal(project, target, Some(HOLDER), NOW, MAX_LIFETIME_MS * 9).unwrap()
     }
 
     fn report() -> GrantTarget {
@@ -229,11 +217,11 @@ mod tests {
 
     #[test]
     fn a_grant_opens_what_it_was_sealed_for_within_the_hour() {
-        let grants = FileGrants::new(&[SECRET]);
+        let grants = grants(&[SECRET]);
         for target in [report(), GrantTarget::File(FileId(9))] {
             let grant = grants.open(&seal(&grants, &target), NOW).unwrap();
             assert_eq!(grant.target(), &target);
-            assert_eq!(grant.project().get(), ProjectId(3));
+            assert_eq!((grant.project(), grant.holder()), (ProjectId(3), Some(HOLDER)));
             assert_eq!(grant.expires(), Timestamp(NOW.millis() + MAX_LIFETIME_MS));
         }
         let token = seal(&grants, &report());
@@ -243,24 +231,43 @@ mod tests {
     }
 
     #[test]
-    fn one_flipped_bit_anywhere_closes_it() {
-        let grants = FileGrants::new(&[SECRET]);
-        let token = Base64UrlUnpadded::decode_vec(&seal(&grants, &report())).unwrap();
-        for bit in 0..token.len() * 8 {
-            let mut altered = token.clone();
-            altered[bit / 8] ^= 1 << (bit % 8);
-            let altered = Base64UrlUnpadded::encode_string(&altered);
-            assert_eq!(grants.open(&altered, NOW), Err(GrantRefusal::Invalid), "bit {bit}");
+    fn a_grant_opens_nothing_that_its_holder_could_not_open() {
+        let holder = |user, epoch, role, projects: &[i64]| AccountFacts {
+            account: Account { user: UserId(user), username: "ada".into(), role, epoch },
+            all_projects: false,
+            projects: projects.iter().map(|id| ProjectId(*id)).collect(),
+        };
+        let grants = grants(&[SECRET]);
+        let grant = grants.open(&seal(&grants, &report()), NOW).unwrap();
+        assert!(grant.redeem(Some(&holder(7, 2, Role::User, &[3]))).is_ok());
+        assert!(grant.redeem(Some(&holder(7, 2, Role::Administrator, &[]))).is_ok());
+        for changed in [
+            holder(7, 2, Role::Reporter, &[4]),
+            holder(7, 3, Role::User, &[3]),
+            holder(8, 2, Role::Administrator, &[]),
+        ] {
+            assert_eq!(grant.redeem(Some(&changed)), Err(GrantRefusal::Invalid));
         }
+        assert_eq!(grant.redeem(None), Err(GrantRefusal::Invalid));
+
+        let project = Scope::All.authorize(ProjectId(3)).unwrap();
+        let nobodys = grants.seal(project, &report(), None, NOW, MAX_LIFETIME_MS).unwrap();
+        let nobodys = grants.open(&nobodys, NOW).unwrap();
+        assert_eq!(nobodys.holder(), None);
+        assert!(nobodys.redeem(Some(&holder(7, 2, Role::Administrator, &[]))).is_err());
+        assert_eq!(nobodys.redeem_with_authentication_off().get(), ProjectId(3));
     }
 
     #[test]
-    fn a_value_sealed_for_another_purpose_or_with_another_secret_does_not_open() {
-        let grants = FileGrants::new(&[SECRET]);
-        let session = FileGrants::with_purpose(&[SECRET], "session/v1");
-        let stranger = FileGrants::new(&[b"another secret of this length!!!"]);
-        for other in [session, stranger] {
-            assert_eq!(grants.open(&seal(&other, &report()), NOW), Err(GrantRefusal::Invalid));
+    fn nonsense_and_altered_grants_do_not_open() {
+        let grants = grants(&[SECRET]);
+        let token = seal(&grants, &report());
+        for at in 0..token.len() {
+            let mut altered = token.clone().into_bytes();
+            // Another letter of the alphabet whose lowest bits differ in no padding position.
+            altered[at] = if altered[at] == b'A' { b'Q' } else { b'A' };
+            let altered = String::from_utf8(altered).unwrap();
+            assert_eq!(grants.open(&altered, NOW), Err(GrantRefusal::Invalid), "character {at}");
         }
         for nonsense in ["", "AA", "not base64!", &"A".repeat(5000)] {
             assert_eq!(grants.open(nonsense, NOW), Err(GrantRefusal::Invalid));
@@ -269,9 +276,9 @@ mod tests {
 
     #[test]
     fn grants_survive_a_rotation_while_the_old_secret_is_listed() {
-        let old = FileGrants::new(&[SECRET]);
+        let old = grants(&[SECRET]);
         let token = seal(&old, &report());
-        let rotated = FileGrants::new(&[&b"the new secret, thirty-two bytes"[..], SECRET]);
+        let rotated = grants(&[b"the new secret, thirty-two bytes", SECRET]);
         assert!(rotated.open(&token, NOW).is_ok());
         assert_eq!(old.open(&seal(&rotated, &report()), NOW), Err(GrantRefusal::Invalid));
     }

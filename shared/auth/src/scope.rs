@@ -88,9 +88,18 @@ pub enum Denied {
     /// No credential, or none that opens anything.
     #[error("You have to sign in, or to send an API key.")]
     AuthenticationRequired,
+    /// An API key was presented and it opens nothing.
+    #[error("This API key is not valid: it is malformed, unknown, revoked or expired.")]
+    InvalidApiKey,
     /// The route does not list the caller's role.
     #[error("Your role does not allow this.")]
     InsufficientRole,
+    /// A key was used where a person has to be signed in.
+    #[error("This takes a person who is signed in; an API key does not do.")]
+    SessionRequired,
+    /// The key is narrowed to something else.
+    #[error("This API key is not meant for this; its permission was narrowed when it was created.")]
+    KeyScopeDenied,
     /// The project is not among the caller's.
     #[error("You have no access to this project.")]
     ProjectAccessDenied,
@@ -105,7 +114,10 @@ impl Denied {
     pub const fn code(self) -> &'static str {
         match self {
             Self::AuthenticationRequired => "authentication_required",
+            Self::InvalidApiKey => "invalid_api_key",
             Self::InsufficientRole => "insufficient_role",
+            Self::SessionRequired => "session_required",
+            Self::KeyScopeDenied => "key_scope_denied",
             Self::ProjectAccessDenied => "project_access_denied",
             Self::ProjectCreationForbidden => "project_creation_forbidden",
         }

@@ -57,6 +57,14 @@ ids! {
     PackId,
     /// One content-addressed object.
     BlobId,
+    /// A slot of a run: one client that feeds it.
+    SlotId,
+    /// A user account.
+    UserId,
+    /// An API key of a user.
+    ApiKeyId,
+    /// An invitation to an account.
+    InvitationId,
 }
 
 fn parse_id(text: &str) -> Option<i64> {

@@ -6,12 +6,15 @@
 //! files, sockets, clocks or randomness (they come in as arguments), HTTP or
 //! HTML. The store and the query layer build on these types.
 
+pub mod account;
 pub mod attempts;
+pub mod audit;
 pub mod evidence;
 pub mod ids;
 pub mod ingest;
 pub mod lane;
 pub mod report_archive;
+pub mod run_life;
 pub mod sketch;
 pub mod status;
 pub mod test_state;

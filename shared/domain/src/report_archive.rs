@@ -212,7 +212,7 @@ impl ArchiveReader {
     ///
     /// # Errors
     /// [`ArchiveError::Truncated`] when the last record is not complete.
-    pub fn finish(self) -> Result<u32, ArchiveError> {
+    pub fn finish(&self) -> Result<u32, ArchiveError> {
         match self.state {
             State::PathLength if self.partial.is_empty() => Ok(self.entries),
             State::PathLength => Err(ArchiveError::Truncated(self.entries + 1)),

@@ -46,6 +46,42 @@ pub fn repair_json_text(mut bytes: Vec<u8>) -> Result<String, InvalidUtf8> {
     String::from_utf8(bytes).map_err(|error| InvalidUtf8 { position: error.utf8_error().valid_up_to() })
 }
 
+/// Puts numbers that no `f64` holds (`1e999`) in quotes, so that a text that
+/// is otherwise JSON can be read, and the field is judged like any other value
+/// that is no number. `None` when there is no such number.
+#[must_use]
+pub fn quote_unreadable_numbers(text: &str) -> Option<String> {
+    let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    let mut quoted = String::new();
+    let mut taken = 0;
+    let mut bytes = text.bytes();
+    loop {
+        let at = text.len() - bytes.len();
+        match bytes.next() {
+            None => break,
+            Some(b'"') => skip_string(&mut bytes),
+            Some(b'0'..=b'9' | b'-') => {
+                let length = text.as_bytes()[at..].iter().take_while(|byte| is_part(byte)).count();
+                let number = &text[at..at + length];
+                if number.parse().is_ok_and(f64::is_infinite) {
+                    quoted.push_str(&text[taken..at]);
+                    quoted.push('"');
+                    quoted.push_str(number);
+                    quoted.push('"');
+                    taken = at + length;
+                }
+                bytes = text[at + length..].bytes();
+            }
+            Some(_) => {}
+        }
+    }
+    if taken == 0 {
+        return None;
+    }
+    quoted.push_str(&text[taken..]);
+    Some(quoted)
+}
+
 /// Whether lists and objects of a JSON text lie more than `max_depth` inside
 /// each other. Parsers step over what nobody asked for without counting, so
 /// the bound has to be checked on the text.
@@ -285,6 +321,17 @@ mod tests {
     fn nesting_is_counted_outside_of_strings() {
         assert!(!is_nested_deeper(r#"[{"a":[]},{"b":"[[[\"[["}]"#, 3));
         assert!(is_nested_deeper(r#"[{"a":[[]]}]"#, 3));
+    }
+
+    #[test]
+    fn numbers_beyond_reach_are_quoted_and_nothing_else_is() {
+        assert_eq!(
+            quote_unreadable_numbers(r#"{"a":1e999,"b":[-1E400, 1e3],"c":"1e999 \"2e999"}"#).as_deref(),
+            Some(r#"{"a":"1e999","b":["-1E400", 1e3],"c":"1e999 \"2e999"}"#)
+        );
+        for text in [r#"{"a":1e-999,"b":-0.5}"#, "1e", "-", "", r#""1e999"#, "ä1ä"] {
+            assert_eq!(quote_unreadable_numbers(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -28,7 +28,8 @@ impl Timestamp {
     }
 
     /// Reads an ISO-8601 date-time with an offset (`Z` or `±hh:mm`; a missing
-    /// offset means UTC) in the years 1970 to 2100.
+    /// offset means UTC) in the years 1970 to 2100. A date alone is its first
+    /// moment in UTC.
     #[must_use]
     pub fn parse_iso(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -46,8 +47,11 @@ impl Timestamp {
                     .iter()
                     .find_map(|format| chrono::NaiveDateTime::parse_from_str(text, format).ok())
                     .map(|time| time.and_utc())
-            })?;
-        Self::within_bounds(moment.timestamp_millis())
+            });
+        match moment {
+            Some(moment) => Self::within_bounds(moment.timestamp_millis()),
+            None => Day::parse(text).map(Day::start),
+        }
     }
 
     /// Accepts epoch milliseconds in the years 1970 to 2100.
@@ -121,6 +125,8 @@ mod tests {
             assert_eq!(Timestamp::parse_iso(text), None, "{text}");
         }
         assert_eq!(ten.to_iso(), "2026-01-01T10:00:00.000Z");
+        assert_eq!(Timestamp::parse_iso(" 2026-01-01 "), Some(ten.day().start()));
+        assert_eq!(Timestamp::parse_iso("2026-01-32"), None);
     }
 
     #[test]

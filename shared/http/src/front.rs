@@ -10,12 +10,13 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Response};
 use callboard_auth::Origin;
+use callboard_auth::client_address::Peer;
 use futures::FutureExt;
 use http::header::{
-    ACCEPT, ACCEPT_RANGES, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName,
-    HeaderValue,
+    ACCEPT, ACCEPT_RANGES, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, COOKIE, HeaderMap,
+    HeaderName, HeaderValue,
 };
-use http::{Extensions, StatusCode, Version};
+use http::{Extensions, Method, StatusCode, Version};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
 
@@ -33,14 +34,9 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Puts the front door before a router.
 pub fn front(router: Router, state: AppState, door: Door) -> Router {
-    router
-        .fallback(|| async { ApiError::route_not_found() })
-        .layer(from_fn_with_state(Front { state, door }, pass))
-        .layer(
-            CompressionLayer::new()
-                .gzip(true)
-                .compress_when(SizeAbove::new(COMPRESS_ABOVE_BYTES).and(is_text)),
-        )
+    router.layer(from_fn_with_state(Front { state, door }, pass)).layer(
+        CompressionLayer::new().gzip(true).compress_when(SizeAbove::new(COMPRESS_ABOVE_BYTES).and(is_text)),
+    )
 }
 
 #[derive(Clone)]
@@ -70,14 +66,15 @@ async fn answer(front: Front, mut request: Request, next: Next, id: String) -> R
     let started = Instant::now();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
+    let proxies = &front.state.config().trust_proxy;
+    let peer = request.extensions().get::<Peer>().copied();
+    let client = proxies.client(peer, request.headers());
+    proxies.strip(peer, request.headers_mut());
+    request.extensions_mut().insert(client);
     let named = front.state.gate().effective_origin(request.headers());
     let is_sandbox = front.door == Door::Sandbox || front.state.gate().is_sandbox(named.as_ref());
     let door = if is_sandbox { Door::Sandbox } else { Door::Main };
-    let asks_for_page = request
-        .headers()
-        .get(ACCEPT)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|accept| accept.contains("text/html"));
+    let asks_for_page = asks_for_page(&request);
 
     let mut response = match check(&request, door) {
         Err(refusal) => refusal.into_response(),
@@ -161,19 +158,29 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Response {
     ApiError::internal(format!("panic: {text}")).into_response()
 }
 
+/// Whether a person asked, who is shown a page when there is nothing to see.
+pub(crate) fn asks_for_page(request: &Request) -> bool {
+    let path = request.uri().path();
+    // Programs ask for these, whatever they accept.
+    let is_api = path == "/api" || path.starts_with("/api/") || path.starts_with("/.well-known/");
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    is_read && !is_api && accept.is_some_and(|accept| accept.contains("text/html"))
+}
+
 /// Bodies for answers that the router gives on its own.
 fn standard_body(response: &Response, path: &str, asks_for_page: bool) -> Option<Response> {
     let status = response.status();
     let is_empty = response.body().is_end_stream() && !response.headers().contains_key(CONTENT_TYPE);
-    let is_api = path.starts_with("/api/") || path == "/api";
     match status {
         StatusCode::METHOD_NOT_ALLOWED if is_empty && path != "/mcp" => {
             Some(ApiError::method_not_allowed().into_response())
         }
-        StatusCode::NOT_FOUND if asks_for_page && !is_api && !is_html(response) => {
+        StatusCode::NOT_FOUND if asks_for_page && !is_html(response) => {
             let page = if path.starts_with("/f/") { LINK_OVER_PAGE } else { NOT_FOUND_PAGE };
             Some((status, Html(page)).into_response())
         }
+        StatusCode::NOT_FOUND if is_empty => Some(ApiError::route_not_found().into_response()),
         _ => None,
     }
 }
@@ -185,6 +192,7 @@ fn is_html(response: &Response) -> bool {
 /// Keeps the headers of the first answer (`Allow`) under the body of the second.
 fn replace_body(original: Response, standard: Response) -> Response {
     let (mut parts, _) = original.into_parts();
+    parts.headers.remove(CONTENT_LENGTH);
     let (described, body) = standard.into_parts();
     for (name, value) in &described.headers {
         parts.headers.insert(name, value.clone());

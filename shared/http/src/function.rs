@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use axum::Router;
+use axum::response::Response;
 
 use crate::config::{Config, EXIT_CONFIG, Platform};
 use crate::front::front;
@@ -24,6 +25,22 @@ use crate::telemetry;
 /// }
 /// ```
 pub async fn serve_function(name: &str, router: impl FnOnce(AppState) -> Router) -> ExitCode {
+    let not_scheduled = |_: AppState| async { Err("this function does nothing on a schedule") };
+    serve_scheduled_function(name, router, not_scheduled).await
+}
+
+/// Serves a function crate that the platform's scheduler invokes as well.
+/// `scheduled` runs for every event that is no HTTP request: only who may
+/// invoke the function itself can send one.
+pub async fn serve_scheduled_function<F, E>(
+    name: &str,
+    router: impl FnOnce(AppState) -> Router,
+    scheduled: impl Fn(AppState) -> F,
+) -> ExitCode
+where
+    F: Future<Output = Result<Response, E>> + Send,
+    E: Into<lambda_http::Error>,
+{
     install_tls();
     let config = match Config::from_process_env() {
         Ok(config) => config,
@@ -42,12 +59,14 @@ pub async fn serve_function(name: &str, router: impl FnOnce(AppState) -> Router)
         Ok(state) => state,
         Err(error) => return fail(name, &error),
     };
-    let router = front(router(state.clone()), state, Door::Main);
+    let router = front(router(state.clone()), state.clone(), Door::Main);
     match platform {
-        Platform::Lambda => match lambda_http::run(gateway::behind(router)).await {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fail(name, &error),
-        },
+        Platform::Lambda => {
+            match lambda_http::run(gateway::or_scheduled(router, || scheduled(state.clone()))).await {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => fail(name, &error),
+            }
+        }
         Platform::Server => match serve::listen(&host, port).await {
             Ok(listener) => {
                 tracing::info!("{name} listens on http://{host}:{port}");

@@ -5,12 +5,16 @@
 use axum::Router;
 use axum::middleware::map_response;
 use axum::response::Response;
+use callboard_auth::client_address::Peer;
+use futures::TryFutureExt as _;
+use futures::future::Either;
 use http::Uri;
 use http::header::{HeaderValue, SET_COOKIE};
 use lambda_http::RequestExt;
 use lambda_http::request::RequestContext;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tower::util::MapRequest;
+use tower::{Service, ServiceExt as _, service_fn};
 
 /// What a path holds as it is (RFC 3986: pchar, and the slash between segments).
 const AS_IT_IS: &AsciiSet = &NON_ALPHANUMERIC
@@ -35,8 +39,30 @@ const AS_IT_IS: &AsciiSet = &NON_ALPHANUMERIC
 
 type Correct = fn(lambda_http::Request) -> lambda_http::Request;
 
+/// What a function host calls: the router for a request, `scheduled` for an
+/// event that is none.
+pub(crate) fn or_scheduled<S, F, E>(
+    router: Router,
+    scheduled: S,
+) -> impl Service<lambda_http::Request, Response = Response, Error = lambda_http::Error, Future: Send>
+where
+    S: Fn() -> F,
+    F: Future<Output = Result<Response, E>> + Send,
+    E: Into<lambda_http::Error>,
+{
+    let router = behind(router);
+    service_fn(move |request: lambda_http::Request| {
+        let is_http = !matches!(request.request_context_ref(), Some(RequestContext::PassThrough));
+        if is_http {
+            Either::Left(router.clone().oneshot(request).map_err(|never| match never {}))
+        } else {
+            Either::Right(scheduled().map_err(Into::into))
+        }
+    })
+}
+
 /// A router as it has to stand behind a gateway.
-pub(crate) fn behind(router: Router) -> MapRequest<Router, Correct> {
+fn behind(router: Router) -> MapRequest<Router, Correct> {
     // Paths are put right before anything is routed by them.
     MapRequest::new(router.layer(map_response(joined)), as_sent)
 }
@@ -54,6 +80,9 @@ fn as_sent(mut request: lambda_http::Request) -> lambda_http::Request {
         }
         _ => false,
     };
+    if let Some(peer) = source(&request) {
+        request.extensions_mut().insert(peer);
+    }
     if is_decoded {
         let path = request.raw_http_path();
         // What followed a decoded `#` was dropped, the query with it; it is there a second time, parsed.
@@ -66,6 +95,21 @@ fn as_sent(mut request: lambda_http::Request) -> lambda_http::Request {
         }
     }
     request
+}
+
+/// Who connected to the gateway, as its event says. A load balancer says it
+/// in the last forwarded address, which it writes itself.
+fn source(request: &lambda_http::Request) -> Option<Peer> {
+    let address = match request.request_context_ref()? {
+        RequestContext::ApiGatewayV2(context) => context.http.source_ip.as_deref(),
+        RequestContext::ApiGatewayV1(context) => context.identity.source_ip.as_deref(),
+        RequestContext::Alb(_) => {
+            let line = request.headers().get_all("x-forwarded-for").iter().next_back()?;
+            line.to_str().ok()?.rsplit(',').next()
+        }
+        _ => None,
+    };
+    address?.trim().parse().ok().map(Peer)
 }
 
 fn with_path(uri: &Uri, decoded: &str, query: &str) -> Option<Uri> {

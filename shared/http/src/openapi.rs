@@ -43,7 +43,13 @@ pub fn document(parts: impl IntoIterator<Item = OpenApi>) -> OpenApi {
 pub fn operations(document: &OpenApi) -> Vec<String> {
     let mut operations = Vec::new();
     for (path, item) in &document.paths.paths {
-        for (method, operation) in [("GET", &item.get), ("POST", &item.post)] {
+        for (method, operation) in [
+            ("GET", &item.get),
+            ("POST", &item.post),
+            ("PUT", &item.put),
+            ("PATCH", &item.patch),
+            ("DELETE", &item.delete),
+        ] {
             if operation.is_some() {
                 operations.push(format!("{method} {path}"));
             }
@@ -56,13 +62,18 @@ fn operation_of<'d>(item: &'d mut PathItem, route: &Route) -> Option<&'d mut Ope
     match route.method {
         Method::Get => item.get.as_mut(),
         Method::Post => item.post.as_mut(),
+        Method::Put => item.put.as_mut(),
+        Method::Patch => item.patch.as_mut(),
+        Method::Delete => item.delete.as_mut(),
     }
 }
 
 fn complete(operation: &mut Operation, route: &Route) {
     let roles: Vec<&str> = match route.access {
-        Access::Public | Access::Grant => Vec::new(),
-        Access::Roles(roles) => roles.as_slice().iter().map(|role| role.as_str()).collect(),
+        Access::Public | Access::Grant | Access::RunToken | Access::System => Vec::new(),
+        Access::Roles(roles) | Access::RolesOrRunToken(roles) => {
+            roles.as_slice().iter().map(|role| role.as_str()).collect()
+        }
     };
     operation.operation_id = Some(route.id.name().to_owned());
     operation

@@ -3,10 +3,15 @@
 
 use callboard_auth::Denied;
 use callboard_auth::gate::GateRefusal;
+use callboard_auth::keys::SealingFailed;
 use callboard_domain::ingest::{BodyError, FieldError};
-use callboard_query::QueryError;
+use callboard_query::accounts::refusal::AccountRefusal;
+use callboard_query::accounts::rule::AccountRule;
+use callboard_query::limits::LimitError;
+use callboard_query::{QueryError, TokenRefusal};
 use callboard_store::StoreError;
 use http::StatusCode;
+use http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::json;
 
 use crate::error::ApiError;
@@ -40,8 +45,75 @@ impl From<QueryError> for ApiError {
             QueryError::HashMismatch { .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "hash_mismatch", error.to_string())
             }
+            QueryError::Token(refusal) => {
+                let status = match refusal {
+                    TokenRefusal::Missing => StatusCode::UNAUTHORIZED,
+                    TokenRefusal::Invalid | TokenRefusal::Expired | TokenRefusal::Revoked => {
+                        StatusCode::FORBIDDEN
+                    }
+                };
+                Self::new(status, refusal.code(), refusal.to_string())
+            }
+            QueryError::Life(refusal) => Self::new(StatusCode::CONFLICT, refusal.code(), refusal.to_string()),
+            QueryError::CaseNotFound => Self::new(StatusCode::NOT_FOUND, "case_not_found", error.to_string()),
+            QueryError::BlobMissing => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "blob_missing", error.to_string())
+            }
             QueryError::TooMany { what, limit } => Self::too_many_items(what, limit as u64),
+            QueryError::Account(refusal) => refusal.into(),
+            QueryError::Rule(rule) => rule.into(),
+            QueryError::Sealing(failed) => Self::internal(failed),
             QueryError::Store(store) => store.into(),
+        }
+    }
+}
+
+impl From<AccountRefusal> for ApiError {
+    fn from(refusal: AccountRefusal) -> Self {
+        let status = match refusal {
+            AccountRefusal::InvalidCredentials | AccountRefusal::WrongCurrentPassword => {
+                StatusCode::UNAUTHORIZED
+            }
+            AccountRefusal::ReauthenticationRequired => StatusCode::FORBIDDEN,
+            AccountRefusal::EmailTaken => StatusCode::CONFLICT,
+            AccountRefusal::SmtpNotConfigured => StatusCode::SERVICE_UNAVAILABLE,
+            AccountRefusal::AuthDisabled
+            | AccountRefusal::SetupUnavailable
+            | AccountRefusal::InvalidOrExpiredToken
+            | AccountRefusal::NoAddress
+            | AccountRefusal::Field { .. } => StatusCode::BAD_REQUEST,
+        };
+        let answer = Self::new(status, refusal.code(), refusal.to_string());
+        match refusal {
+            AccountRefusal::Field { field, .. } => answer.with_data(json!({ "field": field })),
+            AccountRefusal::WrongCurrentPassword => answer.with_data(json!({ "field": "currentPassword" })),
+            _ => answer,
+        }
+    }
+}
+
+impl From<AccountRule> for ApiError {
+    fn from(rule: AccountRule) -> Self {
+        let status = if rule.is_conflict() { StatusCode::CONFLICT } else { StatusCode::BAD_REQUEST };
+        Self::new(status, rule.code(), rule.to_string())
+    }
+}
+
+impl From<SealingFailed> for ApiError {
+    fn from(failed: SealingFailed) -> Self {
+        Self::internal(failed)
+    }
+}
+
+impl From<LimitError> for ApiError {
+    fn from(error: LimitError) -> Self {
+        let message = error.to_string();
+        match error {
+            LimitError::Limited { retry_after_seconds } => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
+                    .with_header(RETRY_AFTER, HeaderValue::from(retry_after_seconds))
+            }
+            LimitError::Store(store) => store.into(),
         }
     }
 }
@@ -72,12 +144,24 @@ impl From<FieldError> for ApiError {
 impl From<Denied> for ApiError {
     fn from(denied: Denied) -> Self {
         let status = match denied {
-            Denied::AuthenticationRequired => StatusCode::UNAUTHORIZED,
-            Denied::InsufficientRole | Denied::ProjectAccessDenied | Denied::ProjectCreationForbidden => {
-                StatusCode::FORBIDDEN
-            }
+            Denied::AuthenticationRequired | Denied::InvalidApiKey => StatusCode::UNAUTHORIZED,
+            Denied::InsufficientRole
+            | Denied::SessionRequired
+            | Denied::KeyScopeDenied
+            | Denied::ProjectAccessDenied
+            | Denied::ProjectCreationForbidden => StatusCode::FORBIDDEN,
         };
-        Self::new(status, denied.code(), denied.to_string())
+        let answer = Self::new(status, denied.code(), denied.to_string());
+        match denied {
+            Denied::AuthenticationRequired => {
+                answer.with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"callboard\""))
+            }
+            Denied::InvalidApiKey => answer.with_header(
+                WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer realm=\"callboard\", error=\"invalid_token\""),
+            ),
+            _ => answer,
+        }
     }
 }
 

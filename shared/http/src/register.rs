@@ -7,15 +7,20 @@ use std::collections::BTreeSet;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::handler::Handler;
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, MethodRouter};
-use callboard_auth::routes::{BodyLimit, Method, OriginRule};
-use callboard_auth::{Route, RouteId};
-use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap};
+use axum::routing::{MethodFilter, MethodRouter, any};
+use callboard_auth::limits;
+use callboard_auth::routes::{BodyLimit, Method, OriginRule, RateClass};
+use callboard_auth::{Identity, Route, RouteId};
+use http::Extensions;
+use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap, HeaderValue, SET_COOKIE};
 
 use crate::error::ApiError;
 use crate::extract::{Caller, MaxBodyBytes, discard};
+use crate::front::asks_for_page;
+use crate::idempotency;
+use crate::recognise::{self, Recognised};
 use crate::sandbox::Site;
 use crate::state::AppState;
 
@@ -58,6 +63,9 @@ impl Routes {
         let filter = match route.method {
             Method::Get => MethodFilter::GET,
             Method::Post => MethodFilter::POST,
+            Method::Put => MethodFilter::PUT,
+            Method::Patch => MethodFilter::PATCH,
+            Method::Delete => MethodFilter::DELETE,
         };
         let guarded = MethodRouter::new()
             .on(filter, handler)
@@ -78,6 +86,20 @@ impl Routes {
         let rest =
             MethodRouter::new().fallback(handler).layer(from_fn_with_state(self.state.clone(), guard_host));
         self.router = self.router.route(id.route().pattern, rest);
+        self
+    }
+
+    /// Mounts a handler for pages that no row names. It is behind the checks
+    /// of `like`, the row of a page that whoever sees any page may see.
+    /// Requests of programs have the standard answer.
+    pub fn elsewhere<H, T>(mut self, like: RouteId, handler: H) -> Self
+    where
+        H: Handler<T, AppState>,
+        T: 'static,
+    {
+        let guarded = Guarded { state: self.state.clone(), route: like.route() };
+        let pages = any(handler).layer(from_fn_with_state(guarded, guard)).layer(from_fn(pages_only));
+        self.router = self.router.fallback(pages);
         self
     }
 
@@ -105,18 +127,53 @@ async fn guard(
         BodyLimit::Fixed(bytes) => bytes,
         BodyLimit::Submit => state.config().max_submit_bytes,
         BodyLimit::Upload => state.config().max_upload_bytes,
+        BodyLimit::Events => state.config().max_events_bytes,
     };
-    match check(&state, route, request.headers(), limit).await {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
+    let Recognised { identity, renewed } =
+        match recognised(&state, route, request.headers(), request.extensions(), limit).await {
+            Ok(recognised) => recognised,
+            Err(error) => return refuse(request, error),
+        };
+    let caller = Caller::new(identity.clone());
+    let mut response = match admitted(&state, route, &identity).await {
+        Ok(()) => {
+            request.extensions_mut().insert(caller.clone());
             request.extensions_mut().insert(MaxBodyBytes(limit));
-            next.run(request).await
+            if route.mutates && route.method == Method::Post {
+                idempotency::answer(&state, &identity, limit, request, next).await
+            } else {
+                next.run(request).await
+            }
         }
         Err(error) => refuse(request, error),
+    };
+    if let Some(cookie) = renewed {
+        renew(response.headers_mut(), cookie);
+    }
+    // For layers around the guard: a refused page still shows who is signed in.
+    response.extensions_mut().insert(caller);
+    response
+}
+
+/// Gives the browser its session sealed anew, unless the answer sets a
+/// session of its own.
+fn renew(headers: &mut HeaderMap, cookie: HeaderValue) {
+    let name = |value: &HeaderValue| {
+        let end = value.as_bytes().iter().position(|byte| *byte == b'=');
+        end.map(|end| value.as_bytes()[..end].to_vec())
+    };
+    if !headers.get_all(SET_COOKIE).iter().any(|set| name(set) == name(&cookie)) {
+        headers.append(SET_COOKIE, cookie);
     }
 }
 
-async fn check(state: &AppState, route: &Route, headers: &HeaderMap, limit: u64) -> Result<Caller, ApiError> {
+async fn recognised(
+    state: &AppState,
+    route: &Route,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+    limit: u64,
+) -> Result<Recognised, ApiError> {
     let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > limit) {
         return Err(ApiError::body_too_large(limit));
@@ -134,12 +191,33 @@ async fn check(state: &AppState, route: &Route, headers: &HeaderMap, limit: u64)
             }
         }
     }
-    let identity = state.authenticator().authenticate(route, headers)?;
+    recognise::caller(state, route, headers, named.as_ref(), extensions.get()).await
+}
+
+async fn admitted(state: &AppState, route: &Route, identity: &Identity) -> Result<(), ApiError> {
     identity.admit(route)?;
+    // Without accounts all callers are one, and one of them would stop the others.
+    if route.rate == Some(RateClass::Mcp) && state.auth_enabled() {
+        let limits = state.limits().await?;
+        limits.check_steady(limits::MCP, identity.credential().as_bytes(), state.now()).await?;
+    }
     if route.mutates && !state.schema_is_current().await? {
         return Err(ApiError::migration_pending());
     }
-    Ok(Caller::new(identity))
+    Ok(())
+}
+
+/// Marks an answer that stays as it is although it comes from where pages are.
+#[derive(Debug, Clone, Copy)]
+pub struct ForPrograms;
+
+async fn pages_only(request: Request, next: Next) -> Response {
+    if asks_for_page(&request) {
+        return next.run(request).await;
+    }
+    let mut response = refuse(request, ApiError::route_not_found());
+    response.extensions_mut().insert(ForPrograms);
+    response
 }
 
 async fn guard_host(State(state): State<AppState>, request: Request, next: Next) -> Response {
@@ -153,7 +231,7 @@ async fn guard_host(State(state): State<AppState>, request: Request, next: Next)
 /// Answers without having read the body; what of it is under way is let in,
 /// so that the client reads the answer and not a reset. A client that waits
 /// for `100 Continue` has sent nothing.
-fn refuse(request: Request, error: ApiError) -> Response {
+pub(crate) fn refuse(request: Request, error: ApiError) -> Response {
     if !request.headers().contains_key(EXPECT) {
         discard(request.into_body().into_data_stream());
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use callboard_auth::client_address::Peer;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -67,7 +68,7 @@ pub async fn serve(doors: Vec<(TcpListener, Router)>, stop: impl Future<Output =
         tokio::select! {
             () = &mut stop => break,
             (index, accepted) = accept_any(&doors) => match accepted {
-                Ok((stream, _)) => connect(stream, routers[index].clone(), &graceful),
+                Ok((stream, address)) => connect(stream, Peer(address.ip()), routers[index].clone(), &graceful),
                 Err(error) => pause_after(&error).await,
             },
         }
@@ -96,11 +97,12 @@ async fn pause_after(error: &std::io::Error) {
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
-fn connect(stream: TcpStream, router: Router, graceful: &GracefulShutdown) {
+fn connect(stream: TcpStream, peer: Peer, router: Router, graceful: &GracefulShutdown) {
     // Answers are small and complete; waiting to fill packets only delays them.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
         let router = router.clone();
+        request.extensions_mut().insert(peer);
         async move {
             match router.oneshot(request.map(Body::new)).await {
                 Ok(response) => Ok::<_, Infallible>(response),

@@ -6,18 +6,27 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use callboard_auth::cookies::{CookieForm, SealedCookies};
 use callboard_auth::gate::Gate;
-use callboard_auth::{Authenticator, FileGrants, RouteId};
+use callboard_auth::keys::{MacKey, Purpose, Secrets};
+use callboard_auth::limits::CounterNames;
+use callboard_auth::sealed::StoredSecrets;
+use callboard_auth::{FileGrants, Origin, RouteId, Scheme};
 use callboard_domain::time::Timestamp;
-use callboard_query::{Context, Links};
+use callboard_query::accounts::enabling;
+use callboard_query::limits::Limits;
+use callboard_query::{Context, Links, QueryError};
 use callboard_store::{Store, StoreError};
-use tokio::sync::OnceCell;
+use http::HeaderMap;
+use tokio::sync::{OnceCell, watch};
 
 use crate::config::{Config, Platform};
+use crate::password_work::PasswordWork;
 use crate::sandbox::{Sandbox, Site};
 
-/// The key under which an installation keeps its own grant secret.
-const GRANT_SECRET: &str = "file_grant_secret";
+/// The key under which an installation keeps its own secret, of which the keys
+/// of grants and counters come when none is configured.
+const OWN_SECRET: &str = "file_grant_secret";
 
 /// Gives the time. Tests give their own.
 #[derive(Clone)]
@@ -56,16 +65,28 @@ pub struct AppState {
     clock: Clock,
     sandbox: Arc<Sandbox>,
     gate: Arc<Gate>,
-    authenticator: Authenticator,
+    cookies: Arc<SealedCookies>,
     process: Arc<Process>,
 }
 
 /// What this process found out once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Process {
-    grants: OnceCell<FileGrants>,
+    secrets: Secrets,
+    keys: OnceCell<Keys>,
+    stored_secrets: StoredSecrets,
+    passwords: PasswordWork,
     schema_is_current: AtomicBool,
+    authentication_has_begun: AtomicBool,
     mounted: Mutex<BTreeSet<RouteId>>,
+    stopping: watch::Sender<bool>,
+}
+
+/// What needs a secret of the installation, configured or its own.
+#[derive(Debug)]
+struct Keys {
+    grants: FileGrants,
+    counters: CounterNames,
 }
 
 impl AppState {
@@ -83,14 +104,24 @@ impl AppState {
     pub fn new(config: Config, store: Store) -> Self {
         let sandbox = config.sandbox_origin.clone().map_or(Sandbox::Opaque, Sandbox::Origin);
         let config = Arc::new(config);
+        let secrets = Secrets::new(&config.auth_secrets);
         Self {
             store,
             gate: Arc::new(gate(&config, &sandbox)),
+            cookies: Arc::new(SealedCookies::new(&secrets)),
+            process: Arc::new(Process {
+                secrets,
+                keys: OnceCell::new(),
+                stored_secrets: StoredSecrets::new(&Secrets::new(&config.secret_keys)),
+                passwords: PasswordWork::for_this_machine(),
+                schema_is_current: AtomicBool::new(false),
+                authentication_has_begun: AtomicBool::new(false),
+                mounted: Mutex::default(),
+                stopping: watch::Sender::new(false),
+            }),
             config,
             clock: Clock::system(),
             sandbox: Arc::new(sandbox),
-            authenticator: Authenticator::off(),
-            process: Arc::default(),
         }
     }
 
@@ -117,7 +148,19 @@ impl AppState {
     /// knows the service.
     #[must_use]
     pub fn context(&self, site: &Site) -> Context {
-        Context { store: self.store.clone(), links: Links::new(&site.origin().to_string()) }
+        Context {
+            store: self.store.clone(),
+            links: Links::new(&site.origin().to_string()),
+            patience: self.config.patience,
+        }
+    }
+
+    /// What work asks with that no client waits for: links name the
+    /// configured address.
+    #[must_use]
+    pub fn background(&self) -> Context {
+        let site = self.config.site_url.clone().unwrap_or_else(|| Origin::localhost(self.config.port));
+        self.context(&Site(site))
     }
 
     /// The configuration.
@@ -144,10 +187,23 @@ impl AppState {
         &self.gate
     }
 
-    /// Who recognises callers.
+    /// Whether callers have to sign in.
     #[must_use]
-    pub const fn authenticator(&self) -> &Authenticator {
-        &self.authenticator
+    pub fn auth_enabled(&self) -> bool {
+        self.config.auth_enabled
+    }
+
+    /// The sealer of cookies.
+    #[must_use]
+    pub fn cookies(&self) -> &SealedCookies {
+        &self.cookies
+    }
+
+    /// How cookies are named and marked on the connection of a request.
+    #[must_use]
+    pub fn cookie_form(&self, headers: &HeaderMap) -> CookieForm {
+        let named = self.gate.effective_origin(headers);
+        self.config.cookie_secure.form(named.as_ref().map_or(Scheme::Http, Origin::scheme))
     }
 
     /// The sealer of file grants. Without a configured secret the
@@ -156,16 +212,53 @@ impl AppState {
     /// # Errors
     /// [`StoreError`] when that secret cannot be read.
     pub async fn grants(&self) -> Result<&FileGrants, StoreError> {
-        self.process
-            .grants
-            .get_or_try_init(|| async {
-                if self.config.auth_secrets.is_empty() {
-                    Ok(FileGrants::new(&[self.store.instance_secret(GRANT_SECRET).await?]))
-                } else {
-                    Ok(FileGrants::new(&self.config.auth_secrets))
-                }
-            })
-            .await
+        Ok(&self.keys().await?.grants)
+    }
+
+    /// The names of counters and the hashes of addresses; the secret is that
+    /// of [`AppState::grants`].
+    ///
+    /// # Errors
+    /// [`StoreError`] when that secret cannot be read.
+    pub async fn counter_names(&self) -> Result<&CounterNames, StoreError> {
+        Ok(&self.keys().await?.counters)
+    }
+
+    /// Admission of limited calls.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the installation's secret cannot be read.
+    pub async fn limits(&self) -> Result<Limits, StoreError> {
+        if !self.config.rate_limits {
+            return Ok(Limits::off(self.store.clone()));
+        }
+        Ok(Limits::new(self.store.clone(), self.counter_names().await?.clone()))
+    }
+
+    /// The sealer of secrets in the database.
+    #[must_use]
+    pub fn stored_secrets(&self) -> &StoredSecrets {
+        &self.process.stored_secrets
+    }
+
+    /// Room for the work of passwords.
+    #[must_use]
+    pub fn passwords(&self) -> &PasswordWork {
+        &self.process.passwords
+    }
+
+    async fn keys(&self) -> Result<&Keys, StoreError> {
+        self.process.keys.get_or_try_init(|| self.derive_keys()).await
+    }
+
+    async fn derive_keys(&self) -> Result<Keys, StoreError> {
+        let mut secrets = self.process.secrets.clone();
+        if secrets.is_empty() {
+            secrets = Secrets::new(&[self.store.instance_secret(OWN_SECRET).await?]);
+        }
+        let counters = MacKey::derive(&secrets, Purpose::RATE)
+            .ok_or(StoreError::Damaged("the installation has no secret"))?;
+        Ok(Keys { grants: FileGrants::new(&secrets), counters: CounterNames::new(counters) })
     }
 
     /// Whether the database has every migration of this version. Asked of the
@@ -180,6 +273,40 @@ impl AppState {
         let is_current = self.store.schema_is_current().await?;
         self.process.schema_is_current.store(is_current, Ordering::Relaxed);
         Ok(is_current)
+    }
+
+    /// Does what the first sign-ins of an installation take, when callers have
+    /// to sign in; and says so in the log when nobody could. Asked of the
+    /// database once in the life of a process.
+    ///
+    /// # Errors
+    /// [`QueryError::Store`] when the database does not answer.
+    pub async fn begin_authentication(&self) -> Result<(), QueryError> {
+        let has_begun = &self.process.authentication_has_begun;
+        if !self.auth_enabled() || has_begun.load(Ordering::Relaxed) || !self.schema_is_current().await? {
+            return Ok(());
+        }
+        if enabling::begin(&self.store, self.now()).await? {
+            tracing::info!("callers have to sign in from now on; every account there was sees all projects");
+        }
+        if enabling::is_locked_out(&self.store).await? {
+            tracing::warn!(
+                "no administrator can sign in; `callboard grant-administrator <username>` makes one of an account"
+            );
+        }
+        has_begun.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Asks answers that last to come to their end.
+    pub fn stop(&self) {
+        self.process.stopping.send_replace(true);
+    }
+
+    /// Completes when this process is about to stop.
+    pub async fn stopped(&self) {
+        // The sender lives as long as the state.
+        let _ = self.process.stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
     }
 
     /// Notes the routes a router serves.
@@ -203,7 +330,7 @@ fn gate(config: &Config, sandbox: &Sandbox) -> Gate {
         allowed_origins: config.allowed_origins.clone(),
         mcp_origins: config.mcp_allowed_origins.clone(),
         bound_to_loopback: config.is_bound_to_loopback(),
-        trust_proxy: config.trust_proxy,
+        trust_proxy: config.trust_proxy.is_some(),
         behind_tls: config.platform == Platform::Lambda,
     }
 }

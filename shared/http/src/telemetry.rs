@@ -3,20 +3,25 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::Platform;
 
 /// Starts logging for this process. A second call does nothing, so tests can
 /// share a process.
 pub fn start(filter: &str, platform: Platform) {
-    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder =
-        fmt().with_env_filter(filter).with_ansi(std::io::stderr().is_terminal()).with_writer(std::io::stderr);
+    let filter: Targets = filter.parse().unwrap_or_else(|_| Targets::new().with_default(LevelFilter::INFO));
+    // The filter alone decides.
+    let builder = fmt()
+        .with_max_level(LevelFilter::TRACE)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     // The only error is that logging has been started already.
     let _ = match platform {
-        Platform::Server => builder.with_target(false).try_init(),
-        Platform::Lambda => builder.json().flatten_event(true).try_init(),
+        Platform::Server => builder.with_target(false).finish().with(filter).try_init(),
+        Platform::Lambda => builder.json().flatten_event(true).finish().with(filter).try_init(),
     };
 }

@@ -1,5 +1,6 @@
 //! What every question needs besides its arguments.
 
+use callboard_domain::run_life::Patience;
 use callboard_store::Store;
 
 /// The store, and how links to pages begin.
@@ -9,6 +10,8 @@ pub struct Context {
     pub store: Store,
     /// Where the pages are.
     pub links: Links,
+    /// How long to wait for the clients of a run.
+    pub patience: Patience,
 }
 
 /// Builds addresses of dashboard pages.
@@ -28,6 +31,13 @@ impl Links {
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
+    }
+
+    /// Page on which a mailed token sets a password. The token stands behind
+    /// the `#`, so that no server sees it in an address.
+    #[must_use]
+    pub fn set_password(&self, token: &str) -> String {
+        format!("{}/reset#token={token}", self.origin)
     }
 
     /// Page of a project.

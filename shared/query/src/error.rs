@@ -1,8 +1,12 @@
 //! What a question can be answered with instead of an answer.
 
+use callboard_auth::keys::SealingFailed;
 use callboard_auth::scope::Denied;
 use callboard_domain::ingest::FieldError;
 use callboard_store::StoreError;
+
+use crate::accounts::refusal::AccountRefusal;
+use crate::accounts::rule::AccountRule;
 
 /// Result of a question or command.
 pub type Result<T, E = QueryError> = std::result::Result<T, E>;
@@ -20,6 +24,14 @@ pub enum Entity {
     Execution,
     /// A file or report.
     File,
+    /// A user account.
+    User,
+    /// An API key.
+    ApiKey,
+    /// A session.
+    Session,
+    /// An invitation.
+    Invitation,
 }
 
 impl Entity {
@@ -32,6 +44,10 @@ impl Entity {
             Self::TestCase => "test_case",
             Self::Execution => "execution",
             Self::File => "file",
+            Self::User => "user",
+            Self::ApiKey => "api_key",
+            Self::Session => "session",
+            Self::Invitation => "invitation",
         }
     }
 
@@ -44,6 +60,70 @@ impl Entity {
             Self::TestCase => "test case",
             Self::Execution => "execution",
             Self::File => "file",
+            Self::User => "user",
+            Self::ApiKey => "API key",
+            Self::Session => "session",
+            Self::Invitation => "invitation",
+        }
+    }
+}
+
+/// Why a run token opens nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokenRefusal {
+    /// None was sent.
+    #[error("The token of the run is missing; send the one its start was answered with.")]
+    Missing,
+    /// It was never minted for this, and for this run.
+    #[error("This token was not given out for this call of this run.")]
+    Invalid,
+    /// Too old.
+    #[error("This token has expired; start again for a new one.")]
+    Expired,
+    /// Taken back, or whoever it was given to may no longer send results.
+    #[error("This token was revoked.")]
+    Revoked,
+}
+
+impl TokenRefusal {
+    /// The error code on the wire.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Missing => "missing_token",
+            Self::Invalid => "invalid_token",
+            Self::Expired => "token_expired",
+            Self::Revoked => "token_revoked",
+        }
+    }
+}
+
+/// Why a run takes no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LifeRefusal {
+    /// It ended by its results or by its client.
+    #[error("This run has already finished.")]
+    Finished,
+    /// A person cancelled it.
+    #[error("This run was cancelled.")]
+    Cancelled,
+    /// It is over, so it cannot be cancelled.
+    #[error("This run is already over.")]
+    AlreadyFinished,
+    /// Its set-up cannot be followed by tests any more.
+    #[error("This set-up cannot begin any more; start the run instead.")]
+    CannotBegin,
+}
+
+impl LifeRefusal {
+    /// The error code on the wire.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Finished => "run_finished",
+            Self::Cancelled => "run_cancelled",
+            Self::AlreadyFinished => "run_already_finished",
+            Self::CannotBegin => "begin_not_possible",
         }
     }
 }
@@ -71,6 +151,18 @@ pub enum QueryError {
         /// The part of the upload.
         part: String,
     },
+    /// A run token does not open what it was sent for.
+    #[error(transparent)]
+    Token(#[from] TokenRefusal),
+    /// The run is past what was asked.
+    #[error(transparent)]
+    Life(#[from] LifeRefusal),
+    /// The test whose files these are is not stored, or not yet.
+    #[error("The run has no such test case yet; send its result first, then its files.")]
+    CaseNotFound,
+    /// Content that was only named is not stored.
+    #[error("The trace is not stored yet; send the file.")]
+    BlobMissing,
     /// More than a request may hold.
     #[error("{what} holds more than {limit} entries.")]
     TooMany {
@@ -79,6 +171,15 @@ pub enum QueryError {
         /// The most it may hold.
         limit: usize,
     },
+    /// A rule about accounts stands in the way.
+    #[error(transparent)]
+    Rule(#[from] AccountRule),
+    /// It concerns an account and is refused.
+    #[error(transparent)]
+    Account(#[from] AccountRefusal),
+    /// Something could not be sealed: no randomness, or a secret is missing.
+    #[error(transparent)]
+    Sealing(#[from] SealingFailed),
     /// The database or the object store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

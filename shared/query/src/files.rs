@@ -3,10 +3,12 @@
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_auth::{Grant, GrantTarget};
 use callboard_domain::ids::{FileId, ProjectId, ReportId};
+use callboard_store::accounts::principal;
 use callboard_store::files::FileRow;
 use callboard_store::{blobs, files, projects, reports};
 use sha2::{Digest as _, Sha256};
 
+use crate::accounts::recognise::facts;
 use crate::{Context, Entity, QueryError, Result};
 
 /// Bytes that may be served: where they lie, and what may be said of them.
@@ -86,15 +88,24 @@ pub async fn by_path(ctx: &Context, scope: &Scope, path: &str) -> Result<Served>
 
 /// A file, or an entry of a report, by its path below a grant. The grant is
 /// asked for in SQL again on every request: it opens nothing of a project,
-/// file or report that is gone.
+/// file or report that is gone, and nothing its holder does not reach any
+/// more. While authentication is off, everybody reaches everything.
 ///
 /// # Errors
 /// [`QueryError::NotFound`] for a path the grant does not cover,
 /// [`QueryError::Store`].
-pub async fn by_grant(ctx: &Context, grant: &Grant, path: &str) -> Result<Served> {
+pub async fn by_grant(ctx: &Context, auth_enabled: bool, grant: &Grant, path: &str) -> Result<Served> {
     let missing = || QueryError::not_found(Entity::File, path);
-    let project = grant.project();
-    require_project(ctx, project.get(), path).await?;
+    require_project(ctx, grant.project(), path).await?;
+    let project = if auth_enabled {
+        let holder = match grant.holder() {
+            Some(holder) => principal::by_user(&mut ctx.store.db().read().await?, holder.user).await?,
+            None => None,
+        };
+        grant.redeem(holder.map(facts).as_ref()).map_err(|_| missing())?
+    } else {
+        grant.redeem_with_authentication_off()
+    };
     match grant.target() {
         GrantTarget::Prefix(prefix) => {
             report_entry(ctx, project, &format!("{prefix}{path}")).await?.ok_or_else(missing)

@@ -7,13 +7,18 @@
 //! returns a named, serialisable value. Must not live here: HTTP, JSON-RPC,
 //! HTML, the environment.
 
+pub mod accounts;
+pub mod audit;
+mod change;
 mod context;
 pub mod daily;
 mod error;
 mod evidence;
 pub mod executions;
+pub mod feeds;
 pub mod files;
 pub mod ingest;
+pub mod limits;
 pub mod page;
 pub mod project_names;
 pub mod projects;
@@ -22,5 +27,6 @@ pub mod runs;
 pub mod shapes;
 pub mod test_cases;
 
+pub use change::Change;
 pub use context::{Context, Links};
-pub use error::{Entity, QueryError, Result};
+pub use error::{Entity, LifeRefusal, QueryError, Result, TokenRefusal};

@@ -7,7 +7,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_store::db::Session;
 use callboard_store::projects::{self, ProjectOrder, ProjectRow, Visible};
-use callboard_store::runs::{self, RunFilter, RunRow};
+use callboard_store::runs::{self, Newest, RunRow};
 use callboard_store::{lanes, test_cases};
 
 use crate::page::{Slice, fetch};
@@ -83,9 +83,10 @@ pub async fn list(
     let latest: HashMap<ProjectId, RunBrief> =
         latest.iter().map(|run| (run.project, RunBrief::of(run))).collect();
     let mut items = Vec::with_capacity(rows.items.len());
+    let full = recent_full(&mut session, ids(&rows.items), None).await?;
     for row in &rows.items {
-        let full = recent_full(&mut session, row.id, None).await?;
-        items.push(Project::of(row, latest.get(&row.id).cloned(), tendency(&full), &ctx.links));
+        let tendency = tendency(of(&full, row));
+        items.push(Project::of(row, latest.get(&row.id).cloned(), tendency, &ctx.links));
     }
     Ok(Slice { items, next: rows.next })
 }
@@ -143,8 +144,8 @@ pub async fn get(ctx: &Context, project: Authorized<ProjectId>) -> Result<Projec
     let mut session = ctx.store.db().read().await?;
     let row = required(&mut session, project.get()).await?;
     let latest = runs::latest_of(&mut session, vec![row.id.get()]).await?;
-    let full = recent_full(&mut session, row.id, None).await?;
-    Ok(Project::of(&row, latest.first().map(RunBrief::of), tendency(&full), &ctx.links))
+    let full = recent_full(&mut session, vec![row.id.get()], None).await?;
+    Ok(Project::of(&row, latest.first().map(RunBrief::of), tendency(of(&full, &row)), &ctx.links))
 }
 
 /// How many tests a project has, from its stored counter.
@@ -184,27 +185,32 @@ pub async fn menu(
     let mut session = ctx.store.db().read().await?;
     let rows = page(&mut session, scope, Sort::Updated, after, limit).await?;
     let mut items = Vec::with_capacity(rows.items.len());
+    let full = recent_full(&mut session, ids(&rows.items), None).await?;
     for row in &rows.items {
-        let full = recent_full(&mut session, row.id, None).await?;
-        items.push(MenuEntry { reference: ProjectRef::of(row), tendency: tendency(&full) });
+        items.push(MenuEntry { reference: ProjectRef::of(row), tendency: tendency(of(&full, row)) });
     }
     Ok(Slice { items, next: rows.next })
 }
 
+/// Projects by name and nothing else about them, for lists to choose from.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn names(ctx: &Context, scope: &Scope, limit: usize) -> Result<Vec<ProjectRef>> {
+    let rows = page(&mut ctx.store.db().read().await?, scope, Sort::Name, None, limit).await?;
+    Ok(rows.items.iter().map(ProjectRef::of).collect())
+}
+
+/// Runs of projects, newest first.
+type RunsOf = HashMap<ProjectId, Vec<RunRow>>;
+
+fn of<'r>(runs: &'r RunsOf, project: &ProjectRow) -> &'r [RunRow] {
+    runs.get(&project.id).map_or(&[], Vec::as_slice)
+}
+
 /// The newest full runs that are final.
-async fn recent_full(
-    session: &mut Session,
-    project: ProjectId,
-    environment: Option<&str>,
-) -> Result<Vec<RunRow>> {
-    let filter = RunFilter {
-        environment: environment.map(str::to_owned),
-        is_full: Some(true),
-        finished: true,
-        ..RunFilter::default()
-    };
-    let limit = i64::try_from(TENDENCY_RUNS).unwrap_or(i64::MAX);
-    Ok(runs::list(session, Some(project), &filter, limit).await?)
+async fn recent_full(session: &mut Session, projects: Vec<i64>, environment: Option<&str>) -> Result<RunsOf> {
+    Ok(runs::newest_of(session, projects, Newest::Full, environment, TENDENCY_RUNS).await?)
 }
 
 /// How a project has been doing, from its newest full runs (newest first).
@@ -233,23 +239,32 @@ pub async fn overview(
     let mut session = ctx.store.db().read().await?;
     let rows = page(&mut session, scope, Sort::Updated, after, limit).await?;
     let full_runs = projects::full_runs(&mut session, ids(&rows.items)).await?;
-    let recent = RunFilter { environment: environment.map(str::to_owned), ..RunFilter::default() };
+    // One more than is shown tells whether there are older ones.
+    let mut newest =
+        runs::newest_of(&mut session, ids(&rows.items), Newest::All, environment, RECENT_RUNS + 1).await?;
+    let mut full: RunsOf = HashMap::new();
+    let mut further_back = Vec::new();
+    for (project, runs) in &newest {
+        let recent = runs.iter().filter(|run| run.is_full && run.status.is_final());
+        let recent: Vec<RunRow> = recent.take(TENDENCY_RUNS).cloned().collect();
+        if recent.len() < TENDENCY_RUNS && runs.len() > RECENT_RUNS {
+            further_back.push(project.get());
+        }
+        full.insert(*project, recent);
+    }
+    full.extend(recent_full(&mut session, further_back, environment).await?);
     let mut items = Vec::with_capacity(rows.items.len());
     for row in &rows.items {
-        let newest = runs::list(&mut session, Some(row.id), &recent, fetch(RECENT_RUNS)).await?;
-        let Slice { items: mut recent, next: older } = Slice::cut(newest, RECENT_RUNS, |_| ());
-        let full = recent.iter().filter(|run| run.is_full && run.status.is_final());
-        let mut full: Vec<RunRow> = full.take(TENDENCY_RUNS).cloned().collect();
-        if full.len() < TENDENCY_RUNS && older.is_some() {
-            full = recent_full(&mut session, row.id, environment).await?;
-        }
+        let mut recent = newest.remove(&row.id).unwrap_or_default();
+        recent.truncate(RECENT_RUNS);
         recent.reverse();
+        let full = of(&full, row);
         items.push(ProjectOverview {
             reference: ProjectRef::of(row),
             total_full_runs: full_runs.get(&row.id).copied().unwrap_or_default(),
             latest_full_run: full.first().map(RunBrief::of),
             recent_runs: recent.iter().map(RunBrief::of).collect(),
-            tendency: tendency(&full),
+            tendency: tendency(full),
         });
     }
     Ok(Slice { items, next: rows.next })

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::page::Slice;
 use crate::projects::required;
-use crate::shapes::{ProjectRef, Report, RunBrief, RunDetail, RunItem, RunStorage, StorageByKind};
+use crate::shapes::{ProjectRef, Report, RunBrief, RunDetail, RunItem, RunStorage, ShardItem, StorageByKind};
 use crate::{Context, Entity, QueryError, Result};
 
 /// Index rows that one request may look at for a filter no index leads with.
@@ -280,6 +280,7 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     let row = required_run(&mut session, project.get(), run).await?;
     let owner = required(&mut session, project.get()).await?;
     let details = runs::details(&mut session, project.get(), run).await?;
+    let slots = runs::slots::of_run(&mut session, project.get(), run).await?;
     let reports = reports::of_run(&mut session, project.get(), run).await?;
     let by_kind = files::sizes_of_run(&mut session, project.get(), run).await?;
     let evidence_bytes = evidence::size_of_run(&mut session, project.get(), run).await?;
@@ -291,6 +292,7 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
         metadata: json(Some(&details.metadata)).unwrap_or_else(|| Value::Object(serde_json::Map::new())),
         setup_steps: json(details.setup_steps.as_ref()).unwrap_or_else(|| Value::Array(Vec::new())),
         planned_tests: row.planned_tests,
+        shards: slots.iter().map(ShardItem::of).collect(),
         reports: reports.iter().map(|report| Report::of(report, &ctx.links)).collect(),
         storage: RunStorage {
             files: by_kind.iter().map(|kind| kind.count).sum(),

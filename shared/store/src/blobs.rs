@@ -6,7 +6,9 @@
 //! ticket row before its first byte, and moves to its final key once hashed.
 //! A pending row is written before the final object, and becomes live in the
 //! transaction that refers to it: whatever a crash leaves behind has a row
-//! that names it.
+//! that names it, and [`collect`] removes what no row refers to.
+
+pub mod collect;
 
 use bytes::{Bytes, BytesMut};
 use callboard_domain::ids::{BlobId, ProjectId};
@@ -24,12 +26,19 @@ statements! {
     /// Staged bytes are gone.
     DELETE_TICKET = "DELETE FROM upload_tickets WHERE ticket_hash = $1";
     /// Content that the project has. ix: blobs_content
-    BY_HASH = "SELECT id, key, size, state FROM blobs WHERE project_id = $1 AND sha256 = $2";
+    BY_HASH = "SELECT id, key, size, state FROM blobs WHERE project_id = $1 AND sha256 = $2 AND state <> 'deleting'";
     /// Content that is about to be stored.
-    INSERT_PENDING = "INSERT INTO blobs (id, project_id, sha256, size, key, content_type, state, refs, created_at) \
-        VALUES ($1, $2, $3, $4, $5, $6, 'pending', 0, $7) ON CONFLICT (project_id, sha256) DO NOTHING";
+    INSERT_PENDING = "INSERT INTO blobs (id, project_id, sha256, size, key, content_type, state, refs, condemned_at, created_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, 'pending', 0, $7, $8) ON CONFLICT (project_id, sha256) WHERE state <> 'deleting' DO NOTHING";
+    /// Content that is stored again before it was collected. ix: blobs_content
+    PENDING_AGAIN = "UPDATE blobs SET state = 'pending', condemned_at = $3 \
+        WHERE project_id = $1 AND sha256 = $2 AND state <> 'deleting' AND state IN ('pending', 'condemned')";
     /// A row begins to refer to content.
-    REFER = "UPDATE blobs SET state = 'live', refs = refs + 1 WHERE project_id = $1 AND id = $2";
+    REFER = "UPDATE blobs SET state = 'live', refs = refs + 1, condemned_at = NULL \
+        WHERE project_id = $1 AND id = $2 AND state <> 'deleting'";
+    /// A row no longer refers to content; the last one condemns it.
+    RELEASE = "UPDATE blobs SET refs = refs - 1, state = CASE WHEN refs = 1 THEN 'condemned' ELSE state END, \
+        condemned_at = CASE WHEN refs = 1 THEN $3 ELSE condemned_at END WHERE project_id = $1 AND id = $2 AND refs > 0";
     /// Where content lies.
     BY_ID = "SELECT id, key, size, state FROM blobs WHERE project_id = $1 AND id = $2";
 }
@@ -38,6 +47,8 @@ statements! {
 pub const IN_MEMORY_BYTES: usize = 1024 * 1024;
 /// How long staged bytes may lie before they count as left behind.
 const STAGING_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
+/// How long stored bytes may wait for the row that refers to them.
+const PENDING_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 /// Enough of the head of a file to recognise its type.
 const HEAD_BYTES: usize = 4096;
 
@@ -203,14 +214,14 @@ impl StagedBlob {
     ) -> Result<BlobRow> {
         let sha256 = self.sha256;
         let found = by_hash(&mut store.db().read().await?, project, &sha256).await?;
-        if let Some((blob, true)) = found {
+        let (blob, is_live) = match found {
+            Some((blob, true)) => (blob, true),
+            _ => pending(store, project, &sha256, self.size, content_type, now).await?,
+        };
+        if is_live {
             self.discard(store).await?;
             return Ok(blob);
         }
-        let blob = match found {
-            Some((blob, _)) => blob,
-            None => insert_pending(store, project, &sha256, self.size, content_type, now).await?,
-        };
         match self.body {
             Body::Memory(bytes) => store.objects().put(&blob.key, bytes).await?,
             Body::Staged { ticket, key } => {
@@ -222,24 +233,40 @@ impl StagedBlob {
     }
 }
 
-async fn insert_pending(
+/// Content that waits for its bytes and for a row to refer to it; or, when
+/// another upload of the same bytes was faster, content that is live (true).
+async fn pending(
     store: &Store,
     project: ProjectId,
     sha256: &[u8; 32],
     size: u64,
     content_type: &str,
     now: Timestamp,
-) -> Result<BlobRow> {
+) -> Result<(BlobRow, bool)> {
     let hash = hex::encode(sha256);
-    let key = format!("project-{project}/blobs/{}/{hash}", &hash[..2]);
     let size = i64::try_from(size).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))?;
+    let waits_until = now.millis() + PENDING_LIFE_MS;
     let mut session = store.db().begin().await?;
-    let id = ids::allocate_one(&mut session, Kind::Blob).await?;
-    session.execute(&INSERT_PENDING, args![id, project, *sha256, size, &key, content_type, now]).await?;
-    // Another upload of the same bytes may have been first.
+    // Collecting it begins anew, or it would be deleted while its bytes arrive.
+    if session.execute(&PENDING_AGAIN, args![project, *sha256, waits_until]).await? == 0 {
+        let id = ids::allocate_one(&mut session, Kind::Blob).await?;
+        // No key is used twice: a late delete never hits fresh bytes.
+        let key = format!("project-{project}/blobs/{}/{hash}.{id}", &hash[..2]);
+        session
+            .execute(&INSERT_PENDING, args![id, project, *sha256, size, &key, content_type, waits_until, now])
+            .await?;
+    }
     let stored = by_hash(&mut session, project, sha256).await?;
     session.commit().await?;
-    stored.map(|(blob, _)| blob).ok_or(StoreError::Damaged("content was not stored"))
+    stored.ok_or(StoreError::Damaged("content was not stored"))
+}
+
+/// Content that rows of the project refer to, by its hash.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn stored(session: &mut Session, project: ProjectId, sha256: &[u8; 32]) -> Result<Option<BlobRow>> {
+    Ok(by_hash(session, project, sha256).await?.filter(|(_, is_live)| *is_live).map(|(blob, _)| blob))
 }
 
 /// Content of a project by its hash, and whether rows refer to it.
@@ -268,11 +295,28 @@ pub async fn get(session: &mut Session, project: ProjectId, id: BlobId) -> Resul
     Ok(read(&session.one(&BY_ID, args![project, id]).await?)?.0)
 }
 
-/// Counts a reference from a row of the same transaction.
+/// Counts a reference from a row of the same transaction. Condemned content
+/// is revived.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::ContentGone`] when the content was collected since it was
+/// found: the upload has to be repeated.
 pub async fn refer(session: &mut Session, project: ProjectId, id: BlobId) -> Result<()> {
-    session.execute(&REFER, args![project, id]).await?;
-    Ok(())
+    match session.execute(&REFER, args![project, id]).await? {
+        1 => Ok(()),
+        _ => Err(StoreError::ContentGone),
+    }
+}
+
+/// Takes a reference back whose row goes in the same transaction. Content
+/// without references is condemned: it is collected after a grace period,
+/// unless a new reference revives it.
+///
+/// # Errors
+/// [`StoreError::Damaged`] when nothing referred to it.
+pub async fn release(session: &mut Session, project: ProjectId, id: BlobId, now: Timestamp) -> Result<()> {
+    match session.execute(&RELEASE, args![project, id, now]).await? {
+        1 => Ok(()),
+        _ => Err(StoreError::Damaged("content that nothing refers to was released")),
+    }
 }

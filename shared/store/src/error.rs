@@ -21,6 +21,9 @@ pub enum StoreError {
     /// A row or object does not have the form this build writes.
     #[error("stored data is damaged: {0}")]
     Damaged(&'static str),
+    /// Stored content was collected between finding it and referring to it.
+    #[error("the content was deleted meanwhile; send it again")]
+    ContentGone,
     /// A run is full: the executions of one run are numbered with 20 bits.
     #[error("a run holds at most 1,048,575 executions")]
     RunFull,
@@ -40,6 +43,13 @@ impl StoreError {
             if error.code().is_some_and(|code| codes.contains(&code.as_ref())))
     }
 
+    /// Whether a unique index refused the row: another transaction wrote the
+    /// same key first.
+    #[must_use]
+    pub fn is_taken(&self) -> bool {
+        matches!(self, Self::Database(sqlx::Error::Database(error)) if error.is_unique_violation())
+    }
+
     /// Whether trying again later may help: the database or the object store
     /// could not be reached, as opposed to refusing what was asked.
     #[must_use]
@@ -54,6 +64,7 @@ impl StoreError {
                     | sqlx::Error::PoolClosed
                     | sqlx::Error::WorkerCrashed
             ),
+            Self::ContentGone => true,
             Self::Storage(error) => !matches!(
                 error,
                 object_store::Error::NotFound { .. } | object_store::Error::AlreadyExists { .. }

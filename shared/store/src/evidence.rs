@@ -11,7 +11,7 @@ use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 
 use crate::db::{Session, args, statements};
-use crate::{Result, Store, StoreError};
+use crate::{Result, Store, StoreError, unclaimed};
 
 statements! {
     /// Where a pack lies.
@@ -80,7 +80,7 @@ impl PackWriter {
     }
 
     /// Writes the object. Its row follows with [`record`], in the transaction
-    /// that points at it.
+    /// that points at it; without one it is swept a day later.
     ///
     /// # Errors
     /// [`StoreError::Storage`] when the object store refuses.
@@ -90,9 +90,13 @@ impl PackWriter {
         project: ProjectId,
         run: RunId,
         pack: PackId,
+        now: Timestamp,
     ) -> Result<WrittenPack> {
         let key = format!("project-{project}/packs/{run}/{pack}.zst");
         let size = as_i64(self.bytes.len())?;
+        let mut session = store.db().begin().await?;
+        unclaimed::announce(&mut session, project, &key, now).await?;
+        session.commit().await?;
         store.objects().put(&key, Bytes::from(self.bytes)).await?;
         Ok(WrittenPack { id: pack, key, size, slices: self.slices })
     }
@@ -117,7 +121,10 @@ pub struct WrittenPack {
 /// # Errors
 /// [`StoreError::Storage`] when the object store refuses.
 pub async fn discard(store: &Store, pack: &WrittenPack) -> Result<()> {
-    store.objects().delete(&pack.key).await
+    store.objects().delete(&pack.key).await?;
+    let mut session = store.db().begin().await?;
+    unclaimed::forget(&mut session, &pack.key).await?;
+    session.commit().await
 }
 
 /// Makes a written pack part of its run.
@@ -131,6 +138,7 @@ pub async fn record(
     pack: &WrittenPack,
     now: Timestamp,
 ) -> Result<()> {
+    unclaimed::claim(session, &pack.key, now).await?;
     session.execute(&INSERT, args![pack.id, project, run, &pack.key, pack.size, pack.slices, now]).await?;
     Ok(())
 }

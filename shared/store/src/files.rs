@@ -5,7 +5,7 @@
 use callboard_domain::ids::{BlobId, ExecutionId, FileId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Filter, Row, Session, args, statements};
+use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::ids::{self, Kind, Listed};
 use crate::{Result, StoreError};
 
@@ -127,6 +127,10 @@ statements! {
         ON CONFLICT (project_id, execution_id, repetition, retry, kind, name, blob_id) DO NOTHING";
     /// Whether an attempt has another trace already. ix: files_of_execution
     OTHER_TRACE = "SELECT 1 FROM files WHERE project_id = $1 AND execution_id = $2 AND kind = 'trace' AND repetition = $3 AND retry = $4 AND blob_id <> $5";
+    /// Whether an attempt has a trace. ix: files_of_execution
+    HAS_TRACE = "SELECT 1 FROM files WHERE project_id = $1 AND execution_id = $2 AND kind = 'trace' AND repetition = $3 AND retry = $4 LIMIT 1";
+    /// Files of an attempt besides its trace. ix: files_of_execution
+    COUNT_OF_ATTEMPT = "SELECT COUNT(*) FROM files WHERE project_id = $1 AND execution_id = $2 AND kind <> 'trace' AND repetition = $3 AND retry = $4";
     /// Files of a run by kind. ix: files_of_run
     SIZES_OF_RUN = "SELECT kind, COUNT(*), CAST(SUM(size) AS BIGINT) FROM files WHERE project_id = $1 AND run_id = $2 GROUP BY kind ORDER BY kind";
 }
@@ -259,16 +263,59 @@ pub async fn of_execution(
     after: Option<i64>,
     limit: i64,
 ) -> Result<Vec<FileRow>> {
-    let kinds = kinds.map(|kinds| kinds.iter().map(|kind| kind.as_str().to_owned()).collect::<Vec<_>>());
-    let filter = Filter::new(
-        session.backend(),
-        select_file!("WHERE f.project_id = $1 AND f.execution_id = $2"),
-        args![project, execution],
-    )
-    .and_if("f.kind in_texts(?)", kinds)
-    .and_if("f.id > ?", after)
-    .end("ORDER BY f.id LIMIT ?", args![limit]);
+    let filter = page_of(session.backend(), project, execution, kinds, after, limit);
     session.list(filter).await?.iter().map(read).collect()
+}
+
+fn page_of(
+    backend: Backend,
+    project: ProjectId,
+    execution: ExecutionId,
+    kinds: Option<&[FileKind]>,
+    after: Option<i64>,
+    limit: i64,
+) -> Filter {
+    let kinds = kinds.map(|kinds| kinds.iter().map(|kind| kind.as_str().to_owned()).collect::<Vec<_>>());
+    let base = select_file!("WHERE f.project_id = $1 AND f.execution_id = $2");
+    Filter::new(backend, base, args![project, execution])
+        .and_if("f.kind in_texts(?)", kinds)
+        .and_if("f.id > ?", after)
+        .end("ORDER BY f.id LIMIT ?", args![limit])
+}
+
+/// What the list can look like, for the test that prepares every statement.
+pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
+    [(None, None), (Some(&[FileKind::Trace][..]), Some(1))]
+        .map(|(kinds, after)| page_of(backend, ProjectId(1), ExecutionId(1), kinds, after, 1))
+        .into()
+}
+
+/// Whether an attempt, given as repetition and retry, has a trace.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn has_trace(
+    session: &mut Session,
+    project: ProjectId,
+    execution: ExecutionId,
+    repetition: i64,
+    retry: i64,
+) -> Result<bool> {
+    Ok(session.first(&HAS_TRACE, args![project, execution, repetition, retry]).await?.is_some())
+}
+
+/// Number of files of an attempt besides its trace.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn count_of_attempt(
+    session: &mut Session,
+    project: ProjectId,
+    execution: ExecutionId,
+    repetition: i64,
+    retry: i64,
+) -> Result<i64> {
+    session.one(&COUNT_OF_ATTEMPT, args![project, execution, repetition, retry]).await?.reader().int()
 }
 
 /// How many files of one kind a run holds.

@@ -26,6 +26,18 @@ pub enum Kind {
     File,
     /// Reports.
     Report,
+    /// User accounts.
+    User,
+    /// Project assignments.
+    Assignment,
+    /// API keys.
+    ApiKey,
+    /// Invitations.
+    Invitation,
+    /// Entries of the audit log.
+    AuditEvent,
+    /// Jobs of the queue.
+    Job,
 }
 
 impl Kind {
@@ -39,6 +51,12 @@ impl Kind {
             Self::Blob => "blob",
             Self::File => "file",
             Self::Report => "report",
+            Self::User => "user",
+            Self::Assignment => "assignment",
+            Self::ApiKey => "api_key",
+            Self::Invitation => "invitation",
+            Self::AuditEvent => "audit_event",
+            Self::Job => "job",
         }
     }
 
@@ -52,6 +70,12 @@ impl Kind {
             Self::Blob => &NEXT_BLOB,
             Self::File => &NEXT_FILE,
             Self::Report => &NEXT_REPORT,
+            Self::User => &NEXT_USER,
+            Self::Assignment => &NEXT_ASSIGNMENT,
+            Self::ApiKey => &NEXT_API_KEY,
+            Self::Invitation => &NEXT_INVITATION,
+            Self::AuditEvent => &NEXT_AUDIT_EVENT,
+            Self::Job => &NEXT_JOB,
         }
     }
 }
@@ -80,7 +104,9 @@ macro_rules! sequences {
 sequences! {
     NEXT_PROJECT "ids_project", NEXT_RUN "ids_run", NEXT_TEST_CASE "ids_test_case",
     NEXT_SLOT "ids_slot", NEXT_PACK "ids_pack", NEXT_BLOB "ids_blob", NEXT_FILE "ids_file",
-    NEXT_REPORT "ids_report"
+    NEXT_REPORT "ids_report", NEXT_USER "ids_user", NEXT_ASSIGNMENT "ids_assignment",
+    NEXT_API_KEY "ids_api_key", NEXT_INVITATION "ids_invitation", NEXT_AUDIT_EVENT "ids_audit_event",
+    NEXT_JOB "ids_job"
 }
 static ADVANCE_COUNTER: Statement = Statement::new(
     "ids::ADVANCE_COUNTER",

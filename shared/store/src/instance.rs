@@ -1,6 +1,8 @@
 //! What an installation knows about itself.
 
-use crate::db::{Db, args, statements};
+use callboard_domain::time::Timestamp;
+
+use crate::db::{Db, Session, args, statements};
 use crate::{Result, StoreError};
 
 statements! {
@@ -16,6 +18,23 @@ statements! {
 pub(crate) async fn check(db: &Db) -> Result<()> {
     db.read().await?.one(&PING, args![]).await?;
     Ok(())
+}
+
+/// Whether something was noted about this installation.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn has(db: &Db, key: &str) -> Result<bool> {
+    Ok(db.read().await?.first(&VALUE_OF, args![key]).await?.is_some())
+}
+
+/// Notes that something was done, once: of any number of callers at once
+/// exactly one gets true.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn claim(session: &mut Session, key: &str, now: Timestamp) -> Result<bool> {
+    Ok(session.execute(&CLAIM_VALUE, args![key, now.to_iso(), now.millis()]).await? == 1)
 }
 
 pub(crate) async fn secret(db: &Db, key: &str) -> Result<[u8; 32]> {

@@ -6,7 +6,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::lane::LaneKey;
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Filter, Session, args, statements};
+use crate::db::{Backend, Filter, Session, args, statements};
 use crate::{Result, StoreError};
 
 statements! {
@@ -97,13 +97,23 @@ pub async fn specific(
     branches: &[String],
     environments: &[String],
 ) -> Result<Vec<i64>> {
+    let filter = of_runs(session.backend(), project, branches, environments);
+    session.list(filter).await?.iter().map(|row| row.reader().int()).collect()
+}
+
+fn of_runs(backend: Backend, project: ProjectId, branches: &[String], environments: &[String]) -> Filter {
     let some = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
     let base = "SELECT id FROM lanes WHERE project_id = $1 AND kind IN (1, 3)";
-    let filter = Filter::new(session.backend(), base, args![project])
+    Filter::new(backend, base, args![project])
         .and_if("branch in_texts(?)", some(branches))
         .and_if("environment in_texts(?)", some(environments))
-        .end("ORDER BY id", args![]);
-    session.list(filter).await?.iter().map(|row| row.reader().int()).collect()
+        .end("ORDER BY id", args![])
+}
+
+/// What the list can look like, for the test that prepares every statement.
+pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
+    let words = [String::new()];
+    vec![of_runs(backend, ProjectId(1), &[], &[]), of_runs(backend, ProjectId(1), &words, &words)]
 }
 
 /// A branch or environment in which runs happened.

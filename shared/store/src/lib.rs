@@ -6,30 +6,37 @@
 //! never decides who may see what. Must not live here: HTTP, JSON answers,
 //! authorisation, the wording of questions (that is the query layer).
 
+pub mod accounts;
+pub mod audit;
 pub mod blobs;
 pub mod db;
 mod error;
 pub mod evidence;
 pub mod executions;
+pub mod feed;
 pub mod files;
+pub mod idempotency;
 pub mod ids;
-mod instance;
+pub mod instance;
+pub mod jobs;
 pub mod lanes;
 mod migrate;
 pub mod objects;
 pub mod projects;
+pub mod rate_limits;
 pub mod reports;
 pub mod rollups;
 pub mod runs;
 mod statements;
 pub mod test_cases;
+pub mod unclaimed;
 
 use std::sync::Arc;
 
 pub use db::{Backend, Db, Session};
 pub use error::{Result, StoreError};
 pub use objects::Objects;
-pub use statements::all as all_statements;
+pub use statements::{all as all_statements, all_lists};
 
 /// Where a store keeps rows and objects.
 #[derive(Debug, Clone)]

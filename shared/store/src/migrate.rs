@@ -2,8 +2,8 @@
 //! change for both engines, compiled into the binary. Applied files never
 //! change; the migrator refuses one whose checksum differs.
 
-use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{Executor as _, SqlSafeStr as _};
 
 use crate::Result;
 use crate::db::{Db, args, statements};
@@ -26,7 +26,8 @@ macro_rules! steps {
     };
 }
 
-const STEPS: &[Step] = steps![1 "0001_runs"];
+const STEPS: &[Step] =
+    steps![1 "0001_runs", 2 "0002_accounts", 3 "0003_jobs", 4 "0004_live", 5 "0005_idempotency"];
 
 statements! {
     NEWEST_APPLIED = "SELECT MAX(version) FROM schema_migrations WHERE success = TRUE";
@@ -55,7 +56,14 @@ fn migrator(text: impl Fn(&Step) -> &'static str) -> Migrator {
 pub(crate) async fn run(db: &Db) -> Result<()> {
     match db {
         Db::Sqlite { writer, .. } => migrator(|step| step.sqlite).run(writer).await?,
-        Db::Postgres(pool) => migrator(|step| step.postgres).run(pool).await?,
+        Db::Postgres(pool) => {
+            let mut connection = pool.acquire().await?;
+            // The server tells of every table that is there already, the driver logs it.
+            connection.execute("SET client_min_messages = warning").await?;
+            let migrated = migrator(|step| step.postgres).run(&mut *connection).await;
+            connection.execute("RESET client_min_messages").await?;
+            migrated?;
+        }
     }
     Ok(())
 }

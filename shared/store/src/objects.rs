@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use futures::StreamExt as _;
 use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -116,6 +116,23 @@ impl Objects {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Deletes every object below a prefix that ends in `/`.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the store refuses; some may be left then.
+    pub async fn delete_below(&self, prefix: &str) -> Result<()> {
+        let prefix = path(prefix.trim_end_matches('/'))?;
+        let found = self.store.list(Some(&prefix)).map_ok(|object| object.location).boxed();
+        let mut deleted = self.store.delete_stream(found);
+        while let Some(deleted) = deleted.next().await {
+            match deleted {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// The bytes of a range, whole in memory: for evidence, which is small.

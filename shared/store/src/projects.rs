@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Args, Filter, Row, Session, args, statements};
+use crate::db::{Args, Backend, Filter, Row, Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::{Result, StoreError};
 
@@ -187,9 +187,13 @@ pub async fn list(
     order: &ProjectOrder,
     limit: i64,
 ) -> Result<Vec<ProjectRow>> {
-    let filter = Filter::new(session.backend(), select_project!("WHERE 1 = 1"), Args::new())
+    session.list(page(session.backend(), visible, order, limit)).await?.iter().map(read).collect()
+}
+
+fn page(backend: Backend, visible: &Visible, order: &ProjectOrder, limit: i64) -> Filter {
+    let filter = Filter::new(backend, select_project!("WHERE 1 = 1"), Args::new())
         .and_if("p.id in_ints(?)", visible.ids());
-    let filter = match order {
+    match order {
         ProjectOrder::Updated(after) => {
             let filter = match after {
                 Some((at, id)) => filter.and("(p.updated_at, p.id) < (?, ?)", args![*at, *id]),
@@ -204,8 +208,20 @@ pub async fn list(
             };
             filter.end("ORDER BY p.name, p.id LIMIT ?", args![limit])
         }
-    };
-    session.list(filter).await?.iter().map(read).collect()
+    }
+}
+
+/// What the list can look like, for the test that prepares every statement.
+pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
+    let orders = [
+        ProjectOrder::Updated(None),
+        ProjectOrder::Updated(Some((0, 0))),
+        ProjectOrder::Name(None),
+        ProjectOrder::Name(Some((String::new(), 0))),
+    ];
+    let visible = [Visible::All, Visible::Only(Vec::new())];
+    let shape = |visible, order| page(backend, visible, order, 1);
+    visible.iter().flat_map(|visible| orders.iter().map(move |order| shape(visible, order))).collect()
 }
 
 /// The number of full runs of some projects; projects without one are left
@@ -244,7 +260,7 @@ pub fn escape_like(text: &str) -> String {
 }
 
 /// What one ingest adds to a project's counters.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Growth {
     /// New runs.
     pub runs: i64,

@@ -6,7 +6,10 @@ use callboard_domain::time::Timestamp;
 
 use crate::db::{Row, Session, args, statements};
 use crate::ids::{self, Kind};
-use crate::{Result, StoreError};
+use crate::{Result, StoreError, unclaimed};
+
+/// How long a report may take from its beginning to its completion.
+const PENDING_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A stored report.
 #[derive(Debug, Clone)]
@@ -57,13 +60,16 @@ statements! {
     /// A report whose objects are about to be written.
     INSERT = "INSERT INTO reports (id, project_id, run_id, type, label, prefix, entry, size, entries, archive_sha256, state, created_at) \
         VALUES ($1, $2, $3, $4, $5, $6, '', 0, 0, $7, 'pending', $8) \
-        ON CONFLICT (project_id, run_id, type, archive_sha256) DO NOTHING";
+        ON CONFLICT (project_id, run_id, type, archive_sha256) DO UPDATE SET created_at = excluded.created_at WHERE reports.state = 'pending'";
     /// A report that was begun and never completed takes up again.
     PENDING = "SELECT id, prefix FROM reports WHERE project_id = $1 AND run_id = $2 AND type = $3 AND archive_sha256 = $4";
     /// A report whose objects are complete.
     COMPLETE = "UPDATE reports SET entry = $3, size = $4, entries = $5, state = 'ready' WHERE project_id = $1 AND id = $2";
     /// A report that turned out unusable.
-    DELETE = "DELETE FROM reports WHERE project_id = $1 AND id = $2";
+    DELETE = "DELETE FROM reports WHERE project_id = $1 AND id = $2 AND state = 'pending' RETURNING prefix";
+    /// Reports that were begun and left. ix: reports_pending
+    DELETE_LEFT = "DELETE FROM reports WHERE (project_id, id) IN (SELECT project_id, id FROM reports \
+        WHERE state = 'pending' AND created_at <= $1 ORDER BY created_at LIMIT $2 skip_locked()) RETURNING project_id, prefix";
 }
 
 fn read(row: &Row) -> Result<ReportRow> {
@@ -164,11 +170,30 @@ pub async fn complete(
     get(session, project, id).await?.ok_or(StoreError::Damaged("a report vanished while it was stored"))
 }
 
-/// Forgets a report whose archive turned out unusable.
+/// Forgets a report that was not completed; what it wrote is left to the
+/// sweep.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn discard(session: &mut Session, project: ProjectId, id: ReportId) -> Result<()> {
-    session.execute(&DELETE, args![project, id]).await?;
+pub async fn discard(session: &mut Session, project: ProjectId, id: ReportId, now: Timestamp) -> Result<()> {
+    if let Some(row) = session.first(&DELETE, args![project, id]).await? {
+        let prefix = row.reader().text()?;
+        unclaimed::abandon(session, project, &format!("{prefix}/"), now).await?;
+    }
     Ok(())
+}
+
+/// Forgets at most `limit` reports that were begun long ago and never
+/// completed, and leaves what they wrote to the sweep. Answers how many.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn discard_left(session: &mut Session, now: Timestamp, limit: i64) -> Result<usize> {
+    let rows = session.all(&DELETE_LEFT, args![now.millis() - PENDING_LIFE_MS, limit]).await?;
+    for row in &rows {
+        let mut r = row.reader();
+        let (project, prefix) = (ProjectId(r.int()?), r.text()?);
+        unclaimed::abandon(session, project, &format!("{prefix}/"), now).await?;
+    }
+    Ok(rows.len())
 }

@@ -1,38 +1,81 @@
 //! Every statement of the store, for the test that prepares each of them on
 //! both engines.
 
-use crate::db::{Backend, Bulk, Statement};
+use crate::db::{Backend, Bulk, Filter, Statement};
 
 const MODULES: &[&[&Statement]] = &[
+    crate::accounts::api_keys::STATEMENTS,
+    crate::accounts::assignments::STATEMENTS,
+    crate::accounts::invitations::STATEMENTS,
+    crate::accounts::sessions::STATEMENTS,
+    crate::accounts::tokens::STATEMENTS,
+    crate::accounts::used_states::STATEMENTS,
+    crate::accounts::users::STATEMENTS,
+    crate::audit::STATEMENTS,
     crate::blobs::STATEMENTS,
+    crate::blobs::collect::STATEMENTS,
     crate::evidence::STATEMENTS,
     crate::executions::STATEMENTS,
+    crate::feed::STATEMENTS,
     crate::files::STATEMENTS,
+    crate::idempotency::STATEMENTS,
     crate::ids::STATEMENTS,
     crate::instance::STATEMENTS,
+    crate::jobs::STATEMENTS,
+    crate::jobs::lease::STATEMENTS,
     crate::lanes::STATEMENTS,
     crate::migrate::STATEMENTS,
     crate::projects::STATEMENTS,
+    crate::rate_limits::STATEMENTS,
     crate::reports::STATEMENTS,
+    crate::rollups::catalogue::STATEMENTS,
     crate::rollups::days::STATEMENTS,
     crate::rollups::states::STATEMENTS,
     crate::runs::STATEMENTS,
+    crate::runs::groups::STATEMENTS,
+    crate::runs::newest::STATEMENTS,
     crate::runs::slots::STATEMENTS,
+    crate::runs::tokens::STATEMENTS,
     crate::test_cases::STATEMENTS,
+    crate::unclaimed::STATEMENTS,
 ];
 
 const BULKS: &[&[&Bulk]] = &[
     crate::executions::BULKS,
+    crate::feed::BULKS,
     crate::ids::BULKS,
     crate::rollups::days::BULKS,
     crate::rollups::states::BULKS,
     crate::test_cases::BULKS,
 ];
 
+type Shapes = fn(Backend) -> Vec<Filter>;
+
+/// Lists whose conditions are optional, each with what it can look like.
+const LISTS: &[(&str, Shapes)] = &[
+    ("accounts::users", crate::accounts::users::shapes),
+    ("audit", crate::audit::shapes),
+    ("executions::history", crate::executions::history::shapes),
+    ("executions::list", crate::executions::list::shapes),
+    ("files", crate::files::shapes),
+    ("lanes", crate::lanes::shapes),
+    ("projects", crate::projects::shapes),
+    ("rollups::catalogue", crate::rollups::catalogue::shapes),
+    ("runs::list", crate::runs::list::shapes),
+];
+
+/// Name and text of every list for one engine: with all conditions and with
+/// none, in every order.
+pub fn all_lists(backend: Backend) -> impl Iterator<Item = (&'static str, String)> {
+    let shapes =
+        LISTS.iter().flat_map(move |(name, shapes)| shapes(backend).into_iter().map(|list| (*name, list)));
+    shapes.map(|(name, list)| (name, list.into_text()))
+}
+
 /// Name and text of every statement for one engine.
 pub fn all(backend: Backend) -> impl Iterator<Item = (&'static str, &'static str)> {
     let statements = MODULES.iter().copied().flatten().map(move |s| (s.name, s.sql(backend)));
     let bulks = BULKS.iter().copied().flatten();
     let bulks = bulks.flat_map(move |b| b.texts(backend).into_iter().map(|text| (b.name, text)));
-    statements.chain(bulks)
+    statements.chain(bulks).chain(crate::accounts::principal::statements(backend))
 }

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use callboard_domain::ids::{ProjectId, TestCaseId};
+use callboard_domain::ingest::IdentityHash;
 use callboard_domain::time::Timestamp;
 
 use crate::db::{Bulk, Column, Row, Session, args, statements};
@@ -73,6 +74,8 @@ macro_rules! select_test_case {
 }
 
 statements! {
+    /// The test case of an identity. ix: test_cases_identity
+    BY_IDENTITY = "SELECT id FROM test_cases WHERE project_id = $1 AND identity_hash = $2";
     /// One test case.
     BY_ID = select_test_case!("WHERE c.project_id = $1 AND c.id = $2");
     /// Several test cases.
@@ -317,6 +320,19 @@ async fn set_meta(
         session.execute_bulk(&INSERT_TAGS, args![project], tags).await?;
     }
     Ok(())
+}
+
+/// The test case of an identity.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn find(
+    session: &mut Session,
+    project: ProjectId,
+    identity: IdentityHash,
+) -> Result<Option<TestCaseId>> {
+    let row = session.first(&BY_IDENTITY, args![project, identity]).await?;
+    row.map(|row| row.reader().int().map(TestCaseId)).transpose()
 }
 
 /// One test case.

@@ -2,21 +2,28 @@
 import { createHash } from 'node:crypto';
 
 export const serviceUrl = process.env.CALLBOARD_URL?.replace(/\/+$/, '');
-const apiKey = process.env.CALLBOARD_API_KEY;
+const apiKey = () => process.env.CALLBOARD_API_KEY;
+
+/** Whether an address is the service, under any of the names this machine has for itself. */
+function isOurs(url) {
+  const service = new URL(serviceUrl);
+  const local = ['localhost', '127.0.0.1'];
+  const sameHost = url.hostname === service.hostname || (local.includes(url.hostname) && local.includes(service.hostname));
+  return sameHost && url.port === service.port;
+}
 
 /** Variables that tell the reporter where to send a run. */
 export function reporterEnvironment() {
-  return { SERVICE_URL: serviceUrl, ...(apiKey ? { SERVICE_API_KEY: apiKey } : {}) };
+  return { SERVICE_URL: serviceUrl, ...(apiKey() ? { SERVICE_API_KEY: apiKey() } : {}) };
 }
 
 export async function get(path, options = {}) {
   const url = new URL(path, serviceUrl);
-  const own = url.origin === new URL(serviceUrl).origin;
-  return await fetch(url, { headers: own ? credentials() : {}, ...options });
+  return await fetch(url, { headers: isOurs(url) ? credentials() : {}, ...options });
 }
 
 function credentials() {
-  return apiKey ? { authorization: `Bearer ${apiKey}` } : {};
+  return apiKey() ? { authorization: `Bearer ${apiKey()}` } : {};
 }
 
 /** Stores a small finished run with files; `files` maps part names to name and bytes. */

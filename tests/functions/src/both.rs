@@ -102,6 +102,8 @@ pub fn settings(database: &TestDatabase, bucket: &S3Server) -> Settings {
         ("SERVICE_DATABASE_CONNECTIONS", "2"),
         ("SERVICE_SITE_URL", "https://tests.example.org"),
         ("SERVICE_SANDBOX_ORIGIN", "https://files.example.org"),
+        // The gateway passes on whole answers only.
+        ("SERVICE_SSE_MAX_SECONDS", "1"),
     ];
     settings.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
     settings

@@ -17,16 +17,20 @@ use serde_json::{Value, json};
 pub type MakeRouter = fn(AppState) -> Router;
 
 /// The functions by the name of their folder.
-pub const FUNCTIONS: [(&str, MakeRouter); 9] = [
+pub const FUNCTIONS: [(&str, MakeRouter); 13] = [
     ("health", callboard_fn_health::router),
     ("auth", callboard_fn_auth::router),
     ("submit", callboard_fn_submit::router),
+    ("live", callboard_fn_live::router),
     ("projects", callboard_fn_projects::router),
     ("runs", callboard_fn_runs::router),
     ("cases", callboard_fn_cases::router),
     ("files", callboard_fn_files::router),
     ("mcp", callboard_fn_mcp::router),
     ("dashboard", callboard_fn_dashboard::router),
+    ("users", callboard_fn_users::router),
+    ("settings", callboard_fn_settings::router),
+    ("jobs", callboard_fn_jobs::router),
 ];
 
 /// Answers what no route matches, as any function would.

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use callboard_test_support::{Answer, Service, for_each_service};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::builders::{attempt, run, with};
@@ -160,6 +161,52 @@ async fn other_content_types_and_methods_are_refused() {
         let missing = service.client().get("/api/nothing").await.expect("an answer");
         assert_eq!(missing.status.as_u16(), 404);
         assert_eq!(missing.json().expect("JSON")["code"], "route_not_found");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn unknown_addresses_are_pages_for_people_and_json_for_programs() {
+    for_each_service(async |service| {
+        let ask = async |method: Method, path: &str| {
+            let accept = "text/html,application/xhtml+xml,*/*;q=0.8";
+            let request = service.client().request(method, path).header("accept", accept);
+            let answer = Answer::of(request).await.expect("an answer");
+            assert_eq!(answer.status.as_u16(), 404, "{path}");
+            answer
+        };
+        for path in ["/nothing", "/projects/1/nothing/here"] {
+            let page = ask(Method::GET, path).await;
+            assert!(page.header("content-type").starts_with("text/html"), "{path}");
+            assert!(page.text().contains("href=\"/projects\""), "no way on: {}", page.text());
+        }
+        for (method, path) in [
+            (Method::GET, "/.well-known/oauth-authorization-server"),
+            (Method::GET, "/api/nothing"),
+            (Method::POST, "/nothing"),
+        ] {
+            assert_eq!(ask(method, path).await.json().expect("JSON")["code"], "route_not_found", "{path}");
+        }
+        let program = service.client().get("/nothing").await.expect("an answer");
+        assert_eq!(program.json().expect("JSON")["code"], "route_not_found");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_date_is_a_start_and_a_number_out_of_reach_is_left_out() {
+    for_each_service(async |service| {
+        let submission = with(
+            run("shop", "passed", vec![attempt("pays", "passed", 0)]),
+            json!({ "startTime": "2026-01-01", "duration": "LARGE" }),
+        );
+        let body = submission.to_string().replace("\"LARGE\"", "1e999");
+        let answer = send(service, body).await.success().expect("stored");
+        let warnings = answer["warnings"].as_array().expect("warnings");
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        let found =
+            service.client().json(&format!("/api/test-runs/{}", answer["runId"])).await.expect("the run");
+        assert_eq!(found["startTime"], "2026-01-01T00:00:00.000Z");
     })
     .await;
 }

@@ -427,3 +427,39 @@ async fn only_the_asked_parts_of_the_evidence_are_sent() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_overview_shows_each_project_its_own_newest_runs() {
+    for_each_service(async |service| {
+        let client = service.client();
+        for n in 0..24 {
+            // Several start in the same millisecond; the newest of one environment lie far back.
+            let start = format!("2026-01-01T10:00:{:02}.000Z", n / 3);
+            let set = json!({
+                "startTime": start, "clientRunId": format!("overview-{n}"),
+                "environment": if n < 3 { "staging" } else { "ci" }, "isFullRun": n < 8,
+            });
+            for project in if n % 8 == 0 { &["busy", "calm"][..] } else { &["busy"] } {
+                let submission = run(project, "passed", vec![attempt("pays", "passed", 0)]);
+                client
+                    .post_json("/api/test-runs/submit", &with(submission, set.clone()))
+                    .await
+                    .expect("stored");
+            }
+        }
+        let of = async |query: &str, name: &str| {
+            let page = client.json(&format!("/api/projects/overview{query}")).await.expect("an overview");
+            let items = page["items"].as_array().cloned().unwrap_or_default();
+            items.into_iter().find(|item| item["name"] == name).expect("the project")
+        };
+        let runs = |item: &Value| item["recentRuns"].as_array().map_or(0, Vec::len);
+        let (busy, calm) = (of("", "busy").await, of("", "calm").await);
+        assert_eq!((runs(&busy), runs(&calm)), (20, 3));
+        // Its full runs lie further back than what is shown.
+        assert_eq!((&busy["tendency"], &calm["tendency"]), (&json!("passing"), &json!("unknown")));
+        assert_eq!(busy["latestFullRun"]["startTime"], "2026-01-01T10:00:02.000Z");
+        let staging = of("?environment=staging", "busy").await;
+        assert_eq!((runs(&staging), &staging["tendency"]), (3, &json!("passing")));
+    })
+    .await;
+}

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use callboard_store::{Backend, Store, all_statements};
+use callboard_domain::time::Timestamp;
+use callboard_store::{Backend, Store, all_lists, all_statements};
 use callboard_test_support::{Service, for_each_database, for_each_service};
 use proptest::strategy::Strategy as _;
 use proptest::test_runner::{Config, TestRunner};
@@ -23,6 +24,10 @@ async fn every_statement_is_understood_by_its_engine() {
             seen += 1;
         }
         assert!(seen > 60, "only {seen} statements are listed");
+        for (name, sql) in all_lists(backend) {
+            let prepared = session.prepare(sqlx::AssertSqlSafe(sql.clone())).await;
+            prepared.unwrap_or_else(|error| panic!("{name}: {error}\n{sql}"));
+        }
     })
     .await;
 }
@@ -205,6 +210,70 @@ fn any_interleaving_of_calls_gives_the_same_rows() {
         .expect("every order gives the same rows");
 }
 
+/// The recent history of every test in every lane.
+async fn recent(service: &Service) -> Vec<String> {
+    let rows = "SELECT l.kind || '|' || c.title || '|' || s.last_outcome || '|' || s.failing_streak || '|' || s.last_day || '|' || ";
+    let tables = " FROM test_state s JOIN test_cases c ON c.id = s.test_case_id \
+        JOIN lanes l ON l.project_id = s.project_id AND l.id = s.lane_id ORDER BY 1";
+    match service.state().store().db() {
+        callboard_store::Db::Sqlite { readers, .. } => {
+            let text = format!("{rows} lower(hex(s.recent) || '|' || hex(s.recent_ms)) {tables}");
+            let rows = sqlx::query(sqlx::AssertSqlSafe(text)).fetch_all(readers).await.expect("states");
+            rows.iter().map(|row| row.get(0)).collect()
+        }
+        callboard_store::Db::Postgres(pool) => {
+            let text =
+                format!("{rows} encode(s.recent, 'hex') || '|' || encode(s.recent_ms, 'hex') {tables}");
+            let rows = sqlx::query(sqlx::AssertSqlSafe(text)).fetch_all(pool).await.expect("states");
+            rows.iter().map(|row| row.get(0)).collect()
+        }
+    }
+}
+
+#[tokio::test]
+async fn runs_that_come_months_late_find_their_place() {
+    // A run every two weeks, alternately on one of two branches; more than a state identifies, and more
+    // tests than are read together.
+    let calls: Vec<Value> = (0..22)
+        .map(|n| {
+            let cases = (0..210)
+                .filter(|test| test % 3 != 0 || n % 4 != 1)
+                .map(|test| {
+                    let status = if (test + n) % 5 == 0 { "failed" } else { "passed" };
+                    with(attempt(&format!("test {test}"), status, 0), json!({ "duration": 10 + n }))
+                })
+                .collect();
+            let at = Timestamp(1_700_000_000_000 + n * 14 * 86_400_000).to_iso();
+            let branch = if n % 2 == 0 { "main" } else { "topic" };
+            let set = json!({ "startTime": at, "clientRunId": format!("long-ago-{n}"), "branch": branch });
+            with(run("shop", "failed", cases), set)
+        })
+        .collect();
+    let expected = {
+        let service = Service::start(Backend::Sqlite).await.expect("a service");
+        for call in &calls {
+            service.client().post_json("/api/test-runs/submit", call).await.expect("stored");
+        }
+        (recent(&service).await, contents(&service).await)
+    };
+    for_each_service(async |service| {
+        let (late, timely): (Vec<_>, Vec<_>) =
+            calls.iter().enumerate().partition(|(n, _)| [0, 1, 4, 7].contains(n));
+        for (_, call) in timely.iter().chain(&late) {
+            service.client().post_json("/api/test-runs/submit", call).await.expect("stored");
+        }
+        let found = recent(service).await;
+        let wrong = found.iter().zip(&expected.0).find(|(found, expected)| found != expected);
+        assert_eq!((found.len(), wrong), (expected.0.len(), None));
+        let found = contents(service).await;
+        assert!(
+            found["test_state"] == expected.1["test_state"]
+                && found["test_daily"] == expected.1["test_daily"]
+        );
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn parallel_submissions_of_the_same_tests_neither_deadlock_nor_lose_counts() {
     for_each_service(async |service| {
@@ -232,13 +301,33 @@ async fn parallel_submissions_of_the_same_tests_neither_deadlock_nor_lose_counts
 }
 
 /// Runs SQL of the test's own on the service's database.
-async fn sql(service: &Service, text: &'static str) {
+pub(crate) async fn sql(service: &Service, text: &'static str) {
     match service.state().store().db() {
         callboard_store::Db::Sqlite { writer, .. } => {
             sqlx::raw_sql(text).execute(writer).await.expect(text);
         }
         callboard_store::Db::Postgres(pool) => {
             sqlx::raw_sql(text).execute(pool).await.expect(text);
+        }
+    }
+}
+
+/// Everything the database of a service holds, as text to search in.
+pub(crate) async fn everything_stored(service: &Service) -> String {
+    match service.state().store().db() {
+        callboard_store::Db::Sqlite { .. } => {
+            let mut text = String::new();
+            for file in std::fs::read_dir(service.database().folder()).expect("a folder") {
+                let path = file.expect("a file").path();
+                if path.is_file() {
+                    text.push_str(&String::from_utf8_lossy(&std::fs::read(path).expect("its bytes")));
+                }
+            }
+            text
+        }
+        callboard_store::Db::Postgres(pool) => {
+            let all = "SELECT database_to_xml(true, false, '')::text";
+            sqlx::query(all).fetch_one(pool).await.expect("an export").get(0)
         }
     }
 }

@@ -244,6 +244,33 @@ async fn a_report_joins_a_stored_run_and_an_unsafe_one_does_it_no_harm() {
     .await;
 }
 
+#[tokio::test]
+async fn a_report_of_many_files_is_unpacked_whole() {
+    for_each_service(async |service| {
+        let files: Vec<(String, Vec<u8>)> = (0..120_u8)
+            .map(|n| {
+                let size = if n % 50 == 49 { 1_500_000 } else { usize::from(n) };
+                (format!("data/{}/{n}.bin", n % 7), vec![n; size])
+            })
+            .collect();
+        let entries: Vec<(&str, &[u8])> =
+            files.iter().map(|(path, content)| (path.as_str(), content.as_slice())).collect();
+        let submission = run("shop", "passed", vec![attempt("pays", "passed", 0)]);
+        let report = file(archive(&entries), "html.gz", "application/gzip");
+        let answer = upload(service, form("shop", &submission).part("report_html", report)).await;
+        let answer = answer.success().expect("stored");
+        let (project, run) = (&answer["projectId"], &answer["runId"]);
+        let reports = service.client().json(&format!("/api/test-runs/{run}/reports")).await.expect("reports");
+        let report = &reports["items"][0]["id"];
+        let folder = format!("objects/project-{project}/reports/{run}/{report}");
+        for (path, content) in &files {
+            let stored = std::fs::read(service.database().folder().join(&folder).join(path)).expect(path);
+            assert!(&stored == content, "{path}");
+        }
+    })
+    .await;
+}
+
 /// A body that sends some chunks and then either ends, or breaks off.
 fn streamed(head: String, chunk: Bytes, chunks: usize, tail: Option<String>) -> reqwest::Body {
     let start = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from(head))]);

@@ -1,17 +1,22 @@
 //! A small HTTP client for tests: it follows no redirects and decodes
 //! nothing, so tests see the answer that was sent.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::header::{CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-/// A client of one service.
+/// A client of one service. Clones share their cookies, where they keep any.
 #[derive(Debug, Clone)]
 pub struct Client {
     base_url: String,
     http: reqwest::Client,
+    headers: HeaderMap,
+    cookies: Option<Arc<Mutex<BTreeMap<String, String>>>>,
 }
 
 /// A whole answer.
@@ -34,7 +39,7 @@ impl Client {
         callboard_http::install_tls();
         let http =
             reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
-        Ok(Self { base_url: base_url.into(), http })
+        Ok(Self { base_url: base_url.into(), http, headers: HeaderMap::new(), cookies: None })
     }
 
     /// The address of the service, without a slash at the end.
@@ -43,10 +48,70 @@ impl Client {
         &self.base_url
     }
 
+    /// The same client with a header on every request.
+    ///
+    /// # Errors
+    /// When it is no header.
+    pub fn with_header(&self, name: &str, value: &str) -> Result<Self> {
+        let mut headers = self.headers.clone();
+        headers.insert(name.parse::<HeaderName>()?, HeaderValue::from_str(value)?);
+        Ok(Self { headers, ..self.clone() })
+    }
+
+    /// A client with cookies of its own: it keeps what the ways below are
+    /// answered with, as browsers do.
+    #[must_use]
+    pub fn browser(&self) -> Self {
+        Self { cookies: Some(Arc::default()), ..self.clone() }
+    }
+
+    fn jar(&self) -> Option<MutexGuard<'_, BTreeMap<String, String>>> {
+        self.cookies.as_ref().map(|jar| jar.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The value of a cookie that is kept.
+    #[must_use]
+    pub fn cookie(&self, name: &str) -> Option<String> {
+        self.jar()?.get(name).cloned()
+    }
+
+    /// Keeps a cookie as `Set-Cookie` writes it, or forgets it when its time
+    /// is over.
+    pub fn keep_cookie(&self, set: &str) {
+        let Some(mut jar) = self.jar() else { return };
+        let pair = set.split(';').next().unwrap_or_default();
+        let Some((name, value)) = pair.split_once('=') else { return };
+        if set.contains("Max-Age=0") {
+            jar.remove(name);
+        } else {
+            jar.insert(name.to_owned(), value.to_owned());
+        }
+    }
+
     /// Begins a request to a path of the service, for what the shorter ways
     /// below do not offer.
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.base_url))
+        let request =
+            self.http.request(method, format!("{}{path}", self.base_url)).headers(self.headers.clone());
+        let pairs: Vec<String> = self
+            .jar()
+            .iter()
+            .flat_map(|jar| jar.iter().map(|(name, value)| format!("{name}={value}")))
+            .collect();
+        if pairs.is_empty() { request } else { request.header(COOKIE, pairs.join("; ")) }
+    }
+
+    /// Sends a request that [`Client::request`] began, and keeps the cookies
+    /// of its answer.
+    ///
+    /// # Errors
+    /// When no whole answer arrives.
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> Result<Answer> {
+        let answer = Answer::of(request).await?;
+        for set in answer.headers.get_all(SET_COOKIE) {
+            self.keep_cookie(set.to_str()?);
+        }
+        Ok(answer)
     }
 
     /// Sends a GET.
@@ -54,7 +119,16 @@ impl Client {
     /// # Errors
     /// When no whole answer arrives.
     pub async fn get(&self, path: &str) -> Result<Answer> {
-        Answer::of(self.request(Method::GET, path)).await
+        self.send(self.request(Method::GET, path)).await
+    }
+
+    /// Sends a JSON body with any method.
+    ///
+    /// # Errors
+    /// When no whole answer arrives.
+    pub async fn send_json(&self, method: Method, path: &str, body: &Value) -> Result<Answer> {
+        let request = self.request(method, path).header(CONTENT_TYPE, "application/json");
+        self.send(request.body(body.to_string())).await
     }
 
     /// Sends a POST with a JSON body.
@@ -62,8 +136,7 @@ impl Client {
     /// # Errors
     /// When no whole answer arrives.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Answer> {
-        let request = self.request(Method::POST, path).header(CONTENT_TYPE, "application/json");
-        Answer::of(request.body(body.to_string())).await
+        self.send_json(Method::POST, path, body).await
     }
 
     /// The JSON of a GET that has to succeed.

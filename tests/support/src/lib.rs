@@ -11,21 +11,28 @@
 //! the settings of a service) is started as a child process with its own:
 //! `Service` keeps files in a folder, `Process` and `Function` can use S3.
 
+pub mod access;
+pub mod accounts;
 pub mod client;
 pub mod databases;
 pub mod form;
 pub mod lambda;
 pub mod process;
+pub mod provider;
 pub mod s3;
 pub mod service;
+mod smtp;
 
+pub use accounts::for_each_secured_service;
 pub use client::{Answer, Client};
 pub use databases::{TestDatabase, for_each_database};
 pub use form::{Form, report_archive};
 pub use lambda::Function;
 pub use process::{Process, Runner};
+pub use provider::Provider;
 pub use s3::S3Server;
 pub use service::{Service, for_each_service};
+pub use smtp::{MailServer, ReceivedMail};
 
 /// Names and values of environment variables for a child process.
 pub type Settings = Vec<(String, String)>;

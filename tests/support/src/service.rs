@@ -1,6 +1,8 @@
 //! The whole service in the test process, started as `callboard` starts it,
 //! over a fresh database and a folder for its files.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result};
 use callboard_http::{AppState, Config};
 use callboard_local_runner::run;
@@ -17,7 +19,7 @@ pub struct Service {
     state: AppState,
     // The listeners close before the database is dropped.
     _running: Running,
-    database: TestDatabase,
+    database: Arc<TestDatabase>,
 }
 
 #[derive(Debug)]
@@ -47,6 +49,19 @@ impl Service {
     /// # Errors
     /// When the settings are refused, or the service does not start.
     pub async fn over(database: TestDatabase, settings: &Settings) -> Result<Self> {
+        Self::sharing(Arc::new(database), settings).await
+    }
+
+    /// Starts another service over the same database and files, as if it were
+    /// another process: the two share nothing else.
+    ///
+    /// # Errors
+    /// As [`Service::over`].
+    pub async fn beside(&self, settings: &Settings) -> Result<Self> {
+        Self::sharing(Arc::clone(&self.database), settings).await
+    }
+
+    async fn sharing(database: Arc<TestDatabase>, settings: &Settings) -> Result<Self> {
         let own = [
             ("SERVICE_HOST", "127.0.0.1".to_owned()),
             ("SERVICE_PORT", "0".to_owned()),
@@ -87,9 +102,23 @@ impl Service {
         &self.state
     }
 
+    /// Stops it and hands over its database and files, for another service.
+    ///
+    /// # Panics
+    /// While a service that was started beside it runs.
+    pub async fn into_database(self) -> TestDatabase {
+        let Self { state, _running: running, database, .. } = self;
+        drop(running);
+        state.store().db().close().await;
+        match Arc::into_inner(database) {
+            Some(database) => database,
+            None => panic!("another service still uses the database"),
+        }
+    }
+
     /// Its database.
     #[must_use]
-    pub const fn database(&self) -> &TestDatabase {
+    pub fn database(&self) -> &TestDatabase {
         &self.database
     }
 }

@@ -41,6 +41,8 @@ struct HomePage {
 #[template(path = "pages/welcome.html")]
 struct WelcomePage {
     shell: Shell,
+    /// Whether others may have projects, and this person has none of them.
+    needs_assignment: bool,
     origin: String,
 }
 
@@ -49,7 +51,9 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
     let shell = Shell::new(&visit, Section::Home, "Home").await?.here("Home");
     let overview = projects::overview(&visit.ctx, visit.scope(), None, None, PROJECTS).await?;
     if overview.items.is_empty() {
-        return answer(&WelcomePage { shell, origin: visit.site.origin().to_string() });
+        let needs_assignment = !visit.scope().may_create_projects();
+        let origin = visit.site.origin().to_string();
+        return answer(&WelcomePage { shell, needs_assignment, origin });
     }
     let seen = overview.items.iter().map(|project| visit.caller.authorize(ProjectId(project.reference.id)));
     let seen: Vec<Authorized<ProjectId>> = seen.collect::<Result<_, _>>()?;

@@ -1,6 +1,8 @@
 //! One module per page: a handler that asks one or two questions, and the
 //! inputs of its template.
 
+mod accounts;
+mod entrance;
 mod execution;
 mod home;
 mod project;
@@ -9,7 +11,10 @@ mod projects;
 mod run;
 mod settings;
 mod test_case;
+mod unknown;
 
+pub(crate) use accounts::{account, audit, user, users};
+pub(crate) use entrance::{in_place, login, reset, setup, verify};
 pub(crate) use execution::execution;
 pub(crate) use home::home;
 pub(crate) use project::project;
@@ -17,3 +22,4 @@ pub(crate) use projects::projects;
 pub(crate) use run::run;
 pub(crate) use settings::settings;
 pub(crate) use test_case::test_case;
+pub(crate) use unknown::unknown;

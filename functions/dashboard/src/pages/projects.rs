@@ -53,6 +53,8 @@ struct ProjectsPage {
     projects: ProjectTable,
     pager: Pager,
     is_filtered: bool,
+    /// Whether others may have projects, and this person has none of them.
+    needs_assignment: bool,
 }
 
 /// All projects of the person who looks.
@@ -77,6 +79,7 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
         projects: ProjectTable::new(rows, visit.now),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.text.is_some(),
+        needs_assignment: !visit.scope().may_create_projects(),
     })
 }
 

@@ -1,11 +1,8 @@
 //! `/settings`: what runs here and how it was configured, read-only.
 
-use std::collections::BTreeMap;
-
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use callboard_domain::ingest::Caps;
 use callboard_http::config::Platform;
 use callboard_http::config::registry::{self, Value, Variable};
 use callboard_http::{ApiError, AppState, Config};
@@ -13,6 +10,7 @@ use callboard_query::projects;
 use callboard_store::Backend;
 use callboard_store::projects::InstanceTotals;
 
+use crate::components::{SettingsTab, SettingsTabs};
 use crate::filters;
 use crate::shell::{Section, Shell};
 use crate::visit::{Visit, answer};
@@ -29,6 +27,7 @@ struct Setting {
 #[template(path = "pages/settings.html")]
 struct SettingsPage {
     shell: Shell,
+    tabs: SettingsTabs,
     build: Option<&'static str>,
     runtime: &'static str,
     database: &'static str,
@@ -45,6 +44,7 @@ pub(crate) async fn settings(State(state): State<AppState>, visit: Visit) -> Res
     let shell = Shell::new(&visit, Section::Settings, "Settings").await?.under("Home", "/").here("Settings");
     let config = state.config();
     answer(&SettingsPage {
+        tabs: SettingsTabs::new(&visit, SettingsTab::Instance),
         build: option_env!("CALLBOARD_BUILD_SHA"),
         runtime: match config.platform {
             Platform::Server => "One process",
@@ -56,7 +56,7 @@ pub(crate) async fn settings(State(state): State<AppState>, visit: Visit) -> Res
         },
         storage: storage_kind(&config.storage_url),
         schema_is_current: state.schema_is_current().await?,
-        signing_in: if state.authenticator().is_enabled() {
+        signing_in: if state.auth_enabled() {
             "Required"
         } else {
             "Off: everyone who reaches this address is administrator"
@@ -80,67 +80,16 @@ fn storage_kind(url: &str) -> &'static str {
 /// Every variable of the registry with its value. Secrets, and addresses that
 /// may hold one, only say whether they are set.
 fn in_force(config: &Config) -> Vec<Setting> {
-    let values = values(config);
     let setting = |variable: Variable| {
         let default = match variable.default {
             Value::Unset => String::new(),
             Value::Text(text) => text.to_owned(),
             Value::Number(number) => number.to_string(),
         };
-        let value = values.get(variable.name).cloned().unwrap_or_else(|| default.clone());
+        let value = config.given.get(variable.name).cloned().unwrap_or_else(|| default.clone());
         Setting { is_default: value == default, value, variable }
     };
     registry::variables().into_iter().map(setting).collect()
-}
-
-fn values(config: &Config) -> BTreeMap<&'static str, String> {
-    let lists = |list: Vec<String>| list.join(", ");
-    let origins = |list: &[callboard_auth::Origin]| lists(list.iter().map(ToString::to_string).collect());
-    let origin = |origin: &Option<callboard_auth::Origin>| {
-        origin.as_ref().map(ToString::to_string).unwrap_or_default()
-    };
-    let hidden = |is_set: bool| if is_set { "set, not shown" } else { "" }.to_owned();
-    // What they are when they are not set follows from the data folder.
-    let database = format!("sqlite://{}", config.data_dir.join("callboard.db").display());
-    let storage = format!("file://{}", config.data_dir.join("objects").display());
-    let mut values = BTreeMap::from([
-        (registry::HOST.name, config.host.clone()),
-        (registry::PORT.name, config.port.to_string()),
-        (registry::DATABASE_URL.name, hidden(config.database_url != database)),
-        (registry::DATABASE_CONNECTIONS.name, config.database_connections.to_string()),
-        (registry::STORAGE_URL.name, hidden(config.storage_url != storage)),
-        (registry::S3_ENDPOINT.name, config.s3_endpoint.clone().unwrap_or_default()),
-        (registry::SITE_URL.name, origin(&config.site_url)),
-        (registry::SANDBOX_ORIGIN.name, origin(&config.sandbox_origin)),
-        (registry::ALLOWED_HOSTS.name, lists(config.allowed_hosts.clone())),
-        (registry::ALLOWED_ORIGINS.name, origins(&config.allowed_origins)),
-        (registry::MCP_ALLOWED_ORIGINS.name, origins(&config.mcp_allowed_origins)),
-        (registry::TRUST_PROXY.name, config.trust_proxy.to_string()),
-        (registry::AUTH_SECRET.name, hidden(!config.auth_secrets.is_empty())),
-        (registry::MAX_SUBMIT_BYTES.name, config.max_submit_bytes.to_string()),
-        (registry::MAX_UPLOAD_BYTES.name, config.max_upload_bytes.to_string()),
-        (registry::LOG.name, config.log.clone()),
-        (registry::DATA_DIR.name, config.data_dir.display().to_string()),
-    ]);
-    values.extend(caps(&config.caps));
-    values
-}
-
-fn caps(caps: &Caps) -> impl Iterator<Item = (&'static str, String)> + use<> {
-    let in_force = [
-        caps.console_entries,
-        caps.console_entry_chars,
-        caps.steps,
-        caps.step_events,
-        caps.aria_chars,
-        caps.error_chars,
-        caps.sample_error_chars,
-        caps.test_source_chars,
-        caps.source_frames,
-        caps.source_frame_chars,
-        caps.network_entries,
-    ];
-    Caps::SETTINGS.into_iter().zip(in_force).map(|(setting, value)| (setting.variable, value.to_string()))
 }
 
 #[cfg(test)]
@@ -157,6 +106,7 @@ mod tests {
             }
             (Kind::Text, _) if variable.name == "SERVICE_LOG" => "debug".to_owned(),
             (Kind::Text, _) if variable.name == "SERVICE_S3_ENDPOINT" => "http://localhost:9000".to_owned(),
+            (Kind::Text, _) if variable.name == "SERVICE_MAIL_FROM" => "Tests <a@example.org>".to_owned(),
             (Kind::Text, _) => "other".to_owned(),
             (Kind::Origin, _) => {
                 format!("https://{}.example.org", variable.name.to_lowercase().replace('_', "-"))
@@ -167,10 +117,21 @@ mod tests {
             (Kind::SecretAddress, _) if variable.name == "SERVICE_DATABASE_URL" => {
                 "postgres://u:p4ss@db/x".to_owned()
             }
+            (Kind::SecretAddress, _) if variable.name == "SERVICE_SMTP_URL" => {
+                "smtps://u:p4ss@mail.example.org".to_owned()
+            }
             (Kind::SecretAddress, _) => "s3://bucket".to_owned(),
             (Kind::Proxies, _) => "true".to_owned(),
-            // This version refuses to start with it.
-            (Kind::Switch, _) => return None,
+            (Kind::Switch, _) => "true".to_owned(),
+            (Kind::Words, _) => "one, two".to_owned(),
+            (Kind::Secret, _) => "a-client-secret".to_owned(),
+            (Kind::Address, _) => "https://provider.example.org/x".to_owned(),
+            // Counts on a loopback bind only, which is not what is set here.
+            (Kind::OneOf(_), _) if variable.name == "SERVICE_RATE_LIMITS" => return None,
+            (Kind::OneOf(words), default) => {
+                let other = words.iter().find(|word| default != Value::Text(word))?;
+                (*other).to_owned()
+            }
             (Kind::Number { .. }, _) => return None,
         })
     }

@@ -33,6 +33,11 @@ pub(crate) fn date_and_time(at: Timestamp) -> String {
     utc(at).format("%-d %b %Y, %H:%M:%S UTC").to_string()
 }
 
+/// `20 Nov 2026`.
+pub(crate) fn date_of(at: Timestamp) -> String {
+    utc(at).format("%-d\u{a0}%b\u{a0}%Y").to_string()
+}
+
 /// `20 Nov`.
 fn day_and_month(at: Timestamp) -> String {
     utc(at).format("%-d\u{a0}%b").to_string()

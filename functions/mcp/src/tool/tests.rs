@@ -1,7 +1,6 @@
-use callboard_auth::{Authenticator, Origin, Role, RouteId};
+use callboard_auth::{Identity, Origin, Role};
 use callboard_http::config::Config;
 use callboard_http::{AppState, Site};
-use http::HeaderMap;
 
 use super::*;
 use crate::context::Narrowing;
@@ -31,8 +30,7 @@ async fn run(tool: &'static Tool, query: &str) -> Result<String, String> {
     let data = [("SERVICE_DATA_DIR".to_owned(), folder.path().to_str().unwrap().to_owned())];
     let state = AppState::connect(Config::from_env(data).unwrap()).await.unwrap();
     let site = Site(Origin::parse("http://localhost:3000").unwrap());
-    let identity =
-        Authenticator::off().authenticate(RouteId::McpMessages.route(), &HeaderMap::new()).unwrap();
+    let identity = Identity::auth_off();
     let context = Context::new(state, site, identity, Narrowing::parse(query));
     tool.run(&context, None).await.map_err(|error| error.to_string())
 }

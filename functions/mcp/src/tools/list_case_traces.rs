@@ -59,7 +59,13 @@ async fn list(asked: Asked<'_>) -> Result<Value, ToolError> {
         let file = trace.file;
         let served = files::by_id(&context.query, context.scope(), FileId(file.id)).await?;
         let grant = grants
-            .seal(project, &served.grant_target, context.state.now(), LIFETIME_SECONDS * 1000)
+            .seal(
+                project,
+                &served.grant_target,
+                context.link_holder(),
+                context.state.now(),
+                LIFETIME_SECONDS * 1000,
+            )
             .map_err(ToolError::fault)?;
         let download_url = context.state.sandbox().file_url(&context.site, &grant, &served.granted_path);
         items.push(Row {

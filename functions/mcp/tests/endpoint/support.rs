@@ -4,7 +4,7 @@
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use callboard_auth::{Authenticator, Origin, RouteId};
+use callboard_auth::{Identity, Origin};
 use callboard_domain::ingest::{Need, RunFields, SubmitBody};
 use callboard_http::config::Config;
 use callboard_http::{AppState, Door, Sandbox, Site, front};
@@ -112,8 +112,7 @@ impl Service {
     pub async fn submit(&self, run: Value) -> Submitted {
         let site = Site(Origin::parse("http://localhost:3000").unwrap());
         let context = self.state.context(&site);
-        let identity =
-            Authenticator::off().authenticate(RouteId::SubmitRun.route(), &HeaderMap::new()).unwrap();
+        let identity = Identity::auth_off();
         let mut body = SubmitBody::parse(run.to_string().into_bytes(), &self.state.config().caps).unwrap();
         let (fields, _) = RunFields::parse(&mut body.fields, Need::Submit).unwrap();
         let now = self.state.now();

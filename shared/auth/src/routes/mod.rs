@@ -6,7 +6,7 @@ mod table;
 
 pub use table::{ROUTES, RouteId};
 
-use crate::principal::Role;
+use callboard_domain::account::Role;
 
 /// One route.
 #[derive(Debug, Clone, Copy)]
@@ -25,11 +25,14 @@ pub struct Route {
     pub credentials: Credentials,
     /// Refused to API keys: a person has to be signed in.
     pub session_only: bool,
+    /// Part of sending results: open to API keys that are narrowed to it.
+    pub ingest: bool,
     /// Changes stored data; refused while the schema is behind this version.
     pub mutates: bool,
     /// How large a body may be.
     pub body_limit: BodyLimit,
-    /// The class its calls are counted under; counting starts with accounts.
+    /// The class its calls are counted under before the handler runs. Calls
+    /// that count by what their body says are counted by their handlers.
     pub rate: Option<RateClass>,
     /// Which pages of other origins may call it.
     pub origins: OriginRule,
@@ -42,6 +45,12 @@ pub enum Method {
     Get,
     /// Writes, or asks with a body.
     Post,
+    /// Replaces.
+    Put,
+    /// Changes a part.
+    Patch,
+    /// Removes.
+    Delete,
 }
 
 impl Method {
@@ -51,6 +60,9 @@ impl Method {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
         }
     }
 }
@@ -64,6 +76,12 @@ pub enum Access {
     Roles(Roles),
     /// The file grant in the path opens what it names.
     Grant,
+    /// A token of the run opens it; the handler checks it against the run.
+    RunToken,
+    /// Signed-in callers of these roles, or a token of the run, which the handler checks.
+    RolesOrRunToken(Roles),
+    /// The schedule, which signs its calls; the handler checks the signature.
+    System,
 }
 
 /// A list of roles that is not empty. The field is private and [`Roles::of`]
@@ -74,6 +92,8 @@ pub struct Roles(&'static [Role]);
 impl Roles {
     /// Administrators, reporters and users.
     pub const ALL: Self = Self::of(&[Role::Administrator, Role::Reporter, Role::User]);
+    /// Administrators.
+    pub const ADMINISTRATOR: Self = Self::of(&[Role::Administrator]);
     /// Those who send results and triage.
     pub const REPORTING: Self = Self::of(&[Role::Administrator, Role::Reporter]);
 
@@ -143,13 +163,13 @@ pub enum BodyLimit {
     Submit,
     /// `SERVICE_UPLOAD_MAX_BYTES`.
     Upload,
+    /// `SERVICE_INGEST_MAX_EVENTS_BYTES`.
+    Events,
 }
 
 /// Classes of calls that share a rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateClass {
-    /// Password attempts.
-    Login,
     /// Messages to the MCP endpoint.
     Mcp,
 }
@@ -173,6 +193,8 @@ const fn get(pattern: &'static str) -> Row {
         access: Access::Roles(Roles::ALL),
         project: ProjectSource::None,
         credentials: Credentials::Any,
+        session_only: false,
+        ingest: false,
         mutates: false,
         body_limit: BodyLimit::Fixed(1024 * KIB),
         rate: None,
@@ -185,6 +207,21 @@ const fn post(pattern: &'static str) -> Row {
     Row { method: Method::Post, mutates: true, ..get(pattern) }
 }
 
+/// A PUT that replaces stored data.
+const fn put(pattern: &'static str) -> Row {
+    Row { method: Method::Put, mutates: true, ..get(pattern) }
+}
+
+/// A PATCH that changes stored data.
+const fn patch(pattern: &'static str) -> Row {
+    Row { method: Method::Patch, mutates: true, ..get(pattern) }
+}
+
+/// A DELETE that removes stored data.
+const fn delete(pattern: &'static str) -> Row {
+    Row { method: Method::Delete, mutates: true, ..get(pattern) }
+}
+
 /// A row before it has its id.
 #[derive(Clone, Copy)]
 struct Row {
@@ -193,6 +230,8 @@ struct Row {
     access: Access,
     project: ProjectSource,
     credentials: Credentials,
+    session_only: bool,
+    ingest: bool,
     mutates: bool,
     body_limit: BodyLimit,
     rate: Option<RateClass>,
@@ -210,8 +249,38 @@ impl Row {
         self
     }
 
+    const fn administrator(mut self) -> Self {
+        self.access = Access::Roles(Roles::ADMINISTRATOR);
+        self
+    }
+
+    const fn session_only(mut self) -> Self {
+        self.session_only = true;
+        self
+    }
+
+    const fn ingest(mut self) -> Self {
+        self.ingest = true;
+        self
+    }
+
+    const fn or_run_token(mut self) -> Self {
+        self.access = Access::RolesOrRunToken(Roles::ALL);
+        self.of(Entity::Run)
+    }
+
+    const fn run_token(mut self) -> Self {
+        self.access = Access::RunToken;
+        self.of(Entity::Run)
+    }
+
     const fn grant(mut self) -> Self {
         self.access = Access::Grant;
+        self
+    }
+
+    const fn system(mut self) -> Self {
+        self.access = Access::System;
         self
     }
 
@@ -261,7 +330,8 @@ impl Row {
             access: self.access,
             project: self.project,
             credentials: self.credentials,
-            session_only: false,
+            session_only: self.session_only,
+            ingest: self.ingest,
             mutates: self.mutates,
             body_limit: self.body_limit,
             rate: self.rate,

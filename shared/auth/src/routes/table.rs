@@ -1,7 +1,7 @@
 //! The rows. A route exists when it stands here; reading order is the order
 //! of the REST contract.
 
-use super::{BodyLimit, Entity, KIB, ProjectSource, RateClass, Route, Row, get, post};
+use super::{BodyLimit, Entity, KIB, ProjectSource, RateClass, Route, Row, delete, get, patch, post, put};
 
 /// Writes the enum and the table from one list, so they cannot disagree.
 macro_rules! routes {
@@ -54,18 +54,102 @@ routes! {
     DocsAsset => get("/docs/{*path}").public();
 
     /// Starts a session.
-    Login => post("/api/auth/login").public().body(ACCOUNT_BODY).changes_nothing().rate(RateClass::Login);
+    Login => post("/api/auth/login").public().body(ACCOUNT_BODY).changes_nothing();
     /// Ends a session.
     Logout => post("/api/auth/logout").public().body(ACCOUNT_BODY).changes_nothing();
     /// Who the caller is.
     Me => get("/api/auth/me").public();
+    /// Whether the first administrator is still to be created.
+    SetupStatus => get("/api/auth/setup").public();
+    /// Creates the first administrator.
+    Setup => post("/api/auth/setup").public().body(ACCOUNT_BODY);
+    /// Changes one's own password.
+    ChangePassword => post("/api/auth/change-password").session_only().body(ACCOUNT_BODY);
+    /// Asks for a mail to set a new password.
+    ForgotPassword => post("/api/auth/forgot-password").public().body(ACCOUNT_BODY);
+    /// Sets a password with what a mail brought.
+    ResetPassword => post("/api/auth/reset-password").public().body(ACCOUNT_BODY);
+    /// Asks for a mail that proves one's address.
+    SendVerifyEmail => post("/api/auth/send-verify-email").session_only().body(ACCOUNT_BODY);
+    /// Proves an address with what a mail brought.
+    VerifyEmail => get("/api/auth/verify-email").public();
+    /// Begins to sign in at a provider, or to link an account there.
+    OauthLogin => get("/api/auth/oauth/{provider}/login").public();
+    /// Ends what a provider was asked for.
+    OauthCallback => get("/api/auth/oauth/{provider}/callback").public();
+    /// Unlinks the account at a provider.
+    OauthUnlink => post("/api/auth/oauth/{provider}/unlink").session_only().body(ACCOUNT_BODY);
+
+    /// Accounts.
+    ListUsers => get("/api/users");
+    /// Creates an account.
+    CreateUser => post("/api/users").administrator().body(ACCOUNT_BODY);
+    /// One account.
+    GetUser => get("/api/users/{id}");
+    /// Changes an account.
+    EditUser => patch("/api/users/{id}").body(ACCOUNT_BODY);
+    /// Removes an account.
+    DeleteUser => delete("/api/users/{id}").administrator();
+    /// The projects of an account.
+    UserProjects => get("/api/users/{id}/projects").administrator();
+    /// Assigns projects to an account.
+    SetUserProjects => put("/api/users/{id}/projects").administrator();
+    /// API keys of an account.
+    ListApiKeys => get("/api/users/{id}/api-keys");
+    /// Creates an API key.
+    CreateApiKey => post("/api/users/{id}/api-keys").body(ACCOUNT_BODY);
+    /// Revokes an API key.
+    RevokeApiKey => delete("/api/users/{id}/api-keys/{keyId}");
+    /// Sessions of an account.
+    ListSessions => get("/api/users/{id}/sessions");
+    /// Ends a session.
+    EndSession => delete("/api/users/{id}/sessions/{sessionId}");
+    /// Ends every session of an account.
+    SignOutUser => post("/api/users/{id}/sign-out").body(ACCOUNT_BODY);
+    /// Invites the person of an account that exists.
+    InviteUser => post("/api/users/{id}/invite").administrator().body(ACCOUNT_BODY);
+    /// Who reaches a project.
+    ProjectMembers => get("/api/projects/{id}/members").administrator().in_project();
+    /// Assigns a project to accounts.
+    SetProjectMembers => put("/api/projects/{id}/members").administrator().in_project();
+    /// Invitations.
+    ListInvitations => get("/api/invitations").administrator();
+    /// Invites somebody.
+    CreateInvitation => post("/api/invitations").administrator().body(ACCOUNT_BODY);
+    /// Takes an invitation back.
+    RevokeInvitation => delete("/api/invitations/{id}").administrator();
+    /// Sends an invitation again.
+    ResendInvitation => post("/api/invitations/{id}/resend").administrator().body(ACCOUNT_BODY);
+    /// What was done by whom.
+    ListAudit => get("/api/audit").administrator();
 
     /// Stores a run sent as one JSON document.
-    SubmitRun => post("/api/test-runs/submit").reporting().body(BodyLimit::Submit)
+    SubmitRun => post("/api/test-runs/submit").reporting().ingest().body(BodyLimit::Submit)
         .project(ProjectSource::FromBody(&["projectName"]));
     /// Stores a run with files, or files of a run.
-    UploadRun => post("/api/test-runs/upload").reporting().body(BodyLimit::Upload)
+    UploadRun => post("/api/test-runs/upload").reporting().ingest().body(BodyLimit::Upload)
         .project(ProjectSource::FromBody(&["testRunId", "projectName"]));
+
+    /// Registers a run before its global set-up.
+    SetupRun => post("/api/test-runs/setup").reporting().ingest().body(BodyLimit::Fixed(16 * 1024 * KIB))
+        .project(ProjectSource::FromBody(&["projectName"]));
+    /// Opens a run that results are sent to while it goes on.
+    StartRun => post("/api/test-runs/start").reporting().ingest().body(BodyLimit::Fixed(16 * 1024 * KIB))
+        .project(ProjectSource::FromBody(&["projectName"]));
+    /// The set-up is over, the tests begin.
+    BeginRun => post("/api/test-runs/{id}/begin").run_token().body(BodyLimit::Fixed(16 * 1024 * KIB));
+    /// What happened to the tests of a run.
+    RunEvents => post("/api/test-runs/{id}/events").run_token().body(BodyLimit::Events);
+    /// A sign of life.
+    RunHeartbeat => post("/api/test-runs/{id}/heartbeat").run_token().body(BodyLimit::Fixed(16 * 1024 * KIB));
+    /// Files of a test of a run that goes on.
+    CaseFiles => post("/api/test-runs/{id}/case-files").run_token().body(BodyLimit::Upload);
+    /// A client of a run is done.
+    FinishRun => post("/api/test-runs/{id}/finish").run_token().body(BodyLimit::Fixed(16 * 1024 * KIB));
+    /// What happens to a run, as it happens.
+    RunStream => get("/api/test-runs/{id}/stream").or_run_token();
+    /// What happens to all runs, as it happens.
+    GlobalStream => get("/api/stream").listed();
 
     /// Projects, newest activity first.
     ListProjects => get("/api/projects").listed();
@@ -90,6 +174,8 @@ routes! {
     RecentRuns => get("/api/test-runs/recent").listed();
     /// One run.
     GetRun => get("/api/test-runs/{id}").of(Entity::Run);
+    /// Ends a run by hand.
+    CancelRun => post("/api/test-runs/{id}/cancel").reporting().of(Entity::Run);
     /// Executions of a run.
     RunExecutions => get("/api/test-runs/{id}/executions").of(Entity::Run);
     /// A run in the light form for scripts.
@@ -134,8 +220,27 @@ routes! {
     ExecutionPage => get("/test-run-cases/{id}").of(Entity::Execution);
     /// What is configured.
     SettingsPage => get("/settings");
+    /// One's own account.
+    AccountPage => get("/settings/account");
+    /// All accounts.
+    UsersPage => get("/settings/users").administrator();
+    /// One account.
+    UserPage => get("/settings/users/{id}").administrator();
+    /// The audit log.
+    AuditPage => get("/settings/audit").administrator();
+    /// Signing in.
+    LoginPage => get("/login").public();
+    /// Creating the first administrator.
+    SetupPage => get("/setup").public();
+    /// Setting a password with what a mail brought.
+    ResetPage => get("/reset").public();
+    /// Proving an address with what a mail brought.
+    VerifyPage => get("/verify").public();
     /// Styles, scripts and images of the pages.
     StaticAsset => get("/static/{*path}").public();
+
+    /// Does the work that is due.
+    Tick => post("/internal/tick").system().body(BodyLimit::Fixed(KIB));
 }
 
 // The table is indexed by id and every pattern is absolute; both are settled
@@ -184,7 +289,18 @@ mod tests {
                 "POST /api/auth/login",
                 "POST /api/auth/logout",
                 "GET /api/auth/me",
+                "GET /api/auth/setup",
+                "POST /api/auth/setup",
+                "POST /api/auth/forgot-password",
+                "POST /api/auth/reset-password",
+                "GET /api/auth/verify-email",
+                "GET /api/auth/oauth/{provider}/login",
+                "GET /api/auth/oauth/{provider}/callback",
                 "GET /mcp",
+                "GET /login",
+                "GET /setup",
+                "GET /reset",
+                "GET /verify",
                 "GET /static/{*path}",
             ]
         );

@@ -13,7 +13,7 @@ use super::lenient::Maybe;
 use super::test_case::TestCaseEntry;
 use super::test_case_input::TestCaseInput;
 use super::warnings::{Warning, Warnings};
-use crate::text::{InvalidUtf8, is_nested_deeper, repair_json_text};
+use crate::text::{InvalidUtf8, is_nested_deeper, quote_unreadable_numbers, repair_json_text};
 
 /// Most test cases one request may carry.
 pub const MAX_TEST_CASES: usize = 50_000;
@@ -79,7 +79,7 @@ impl TestCases {
         cases.finished()
     }
 
-    fn add(&mut self, input: Option<TestCaseInput<'_>>, index: usize, caps: &Caps) {
+    pub(super) fn add(&mut self, input: Option<TestCaseInput<'_>>, index: usize, caps: &Caps) {
         let parsed = match input {
             Some(input) => TestCaseEntry::parse(input, index, caps, &mut self.warnings),
             None => Err(Warning {
@@ -94,7 +94,7 @@ impl TestCases {
         }
     }
 
-    fn finished(mut self) -> Self {
+    pub(super) fn finished(mut self) -> Self {
         tell_apart_by_line(&mut self.entries);
         self
     }
@@ -116,9 +116,8 @@ impl SubmitBody {
     /// [`BodyError`] when it is not a JSON object, or its `testCases` is not a
     /// list or too long.
     pub fn parse(bytes: Vec<u8>, caps: &Caps) -> Result<Self, BodyError> {
-        let text = checked_text(bytes)?;
-        let (fields, list) =
-            read(&text, BodySeed { caps }, Value::is_object)?.ok_or(BodyError::NotAnObject)?;
+        let read = |text: &str| read(text, BodySeed { caps }, Value::is_object);
+        let (fields, list) = read_leniently(bytes, read)?.ok_or(BodyError::NotAnObject)?;
         Ok(Self { fields, test_cases: list.into_cases()? })
     }
 }
@@ -128,8 +127,8 @@ impl SubmitBody {
 /// # Errors
 /// [`BodyError`] when it is not a JSON list, or too long.
 pub fn parse_test_cases(bytes: Vec<u8>, caps: &Caps) -> Result<TestCases, BodyError> {
-    let text = checked_text(bytes)?;
-    let list = read(&text, ListSeed { caps }, |_| true)?.ok_or(BodyError::NotAList)?;
+    let read = |text: &str| read(text, ListSeed { caps }, |_| true);
+    let list = read_leniently(bytes, read)?.ok_or(BodyError::NotAList)?;
     list.into_cases().map(Option::unwrap_or_default)
 }
 
@@ -138,10 +137,25 @@ pub fn parse_test_cases(bytes: Vec<u8>, caps: &Caps) -> Result<TestCases, BodyEr
 /// # Errors
 /// [`BodyError`] when it is not.
 pub fn parse_object(bytes: Vec<u8>) -> Result<Map<String, Value>, BodyError> {
-    match serde_json::from_str(&checked_text(bytes)?) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(BodyError::NotAnObject),
-        Err(error) => Err(invalid(&error)),
+    match read_leniently(bytes, |text| serde_json::from_str(text).map_err(|error| invalid(&error)))? {
+        Value::Object(fields) => Ok(fields),
+        _ => Err(BodyError::NotAnObject),
+    }
+}
+
+/// Reads a text; once more when what made it unreadable is a number out of
+/// reach, which costs its field and not the request.
+pub(super) fn read_leniently<T>(
+    bytes: Vec<u8>,
+    read: impl Fn(&str) -> Result<T, BodyError>,
+) -> Result<T, BodyError> {
+    let text = checked_text(bytes)?;
+    match read(&text) {
+        Err(BodyError::InvalidJson { detail }) => match quote_unreadable_numbers(&text) {
+            Some(text) => read(&text),
+            None => Err(BodyError::InvalidJson { detail }),
+        },
+        done => done,
     }
 }
 
@@ -154,7 +168,7 @@ fn checked_text(bytes: Vec<u8>) -> Result<String, BodyError> {
     Ok(text)
 }
 
-fn invalid(error: &serde_json::Error) -> BodyError {
+pub(super) fn invalid(error: &serde_json::Error) -> BodyError {
     BodyError::InvalidJson { detail: error.to_string() }
 }
 

@@ -38,7 +38,8 @@ const MAX_URL_CHARS: usize = 2_048;
 
 /// Takes reserved keys and credentials out and drops keys until the rest
 /// fits: unknown ones first, the largest first. `_dropped` names them.
-pub(super) fn bounded_metadata(mut metadata: Map<String, Value>) -> Map<String, Value> {
+#[must_use]
+pub fn bounded_metadata(mut metadata: Map<String, Value>) -> Map<String, Value> {
     metadata.retain(|key, _| !RESERVED.contains(&key.as_str()));
     for section in ["scm", "ci"] {
         if let Some(Value::Object(fields)) = metadata.get_mut(section) {

@@ -8,6 +8,8 @@
 
 mod body;
 mod caps;
+mod case_ref;
+mod events;
 mod field_error;
 mod identity;
 pub(crate) mod lenient;
@@ -26,12 +28,14 @@ mod warnings;
 
 pub use body::{BodyError, MAX_TEST_CASES, SubmitBody, TestCases, parse_object, parse_test_cases};
 pub use caps::{CapSetting, Caps};
+pub use case_ref::CaseRef;
+pub use events::{BegunTest, EventsBody, StepNote};
 pub use field_error::FieldError;
 pub use identity::{IdentityHash, SUITE_SEPARATOR, identity_hash, join_suite_path, tell_apart_by_line};
 pub use location::{Location, UNKNOWN_PATH, normalise_path};
 pub use locators::{AlternativeLocator, LocatorSnapshot, UsedLocator};
 pub use meta::{Priority, SuiteConfig, SuiteMode, TestMeta};
-pub use metadata::{MAX_METADATA_BYTES, Origin};
+pub use metadata::{MAX_METADATA_BYTES, Origin, bounded_metadata};
 pub use run_fields::{Need, RunFields, project_name};
 pub use run_parts::{ClaimedTotals, FilterDetails, Shard};
 pub use status_words::{ClaimedResult, run_result, test_result};

@@ -3,14 +3,23 @@
 
 pub mod registry;
 
+pub mod mail;
+pub mod oauth;
 mod reader;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use callboard_auth::client_address::TrustProxy;
+use callboard_auth::cookies::SecureCookies;
+use callboard_auth::password::{Blocklist, PasswordRules};
 use callboard_auth::{Origin, Scheme};
 use callboard_domain::ingest::Caps;
+use callboard_domain::run_life::Patience;
 use callboard_store::StoreConfig;
 
+use mail::MailConfig;
+use oauth::OauthConfig;
 use reader::Reader;
 pub use reader::{ConfigError, ConfigErrors};
 
@@ -34,6 +43,12 @@ pub struct Secret(String);
 impl Secret {
     fn new(text: &str) -> Self {
         Self(text.to_owned())
+    }
+
+    /// The secret as text, for handing it on.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
     }
 }
 
@@ -78,19 +93,44 @@ pub struct Config {
     pub allowed_origins: Vec<Origin>,
     /// Further origins that may call the MCP endpoint.
     pub mcp_allowed_origins: Vec<Origin>,
-    /// Whether forwarded headers are believed.
-    pub trust_proxy: bool,
-    /// Secrets of file grants, the sealing one first; empty: use the
+    /// Whose forwarded headers are believed.
+    pub trust_proxy: TrustProxy,
+    /// Whether callers have to sign in.
+    pub auth_enabled: bool,
+    /// Secrets of sessions and file grants, the sealing one first; empty: use the
     /// installation's own.
     pub auth_secrets: Vec<Secret>,
+    /// Sign-in at providers.
+    pub oauth: OauthConfig,
+    /// How mail is sent, when it is.
+    pub mail: Option<MailConfig>,
+    /// When cookies are marked for safe connections only.
+    pub cookie_secure: SecureCookies,
+    /// Keys of secrets in the database, the sealing one first; empty: none can
+    /// be kept.
+    pub secret_keys: Vec<Secret>,
+    /// What new passwords must be like.
+    pub password_rules: PasswordRules,
+    /// Whether calls are limited.
+    pub rate_limits: bool,
     /// Largest submit body, bytes, inflated.
     pub max_submit_bytes: u64,
     /// Largest upload body, bytes.
     pub max_upload_bytes: u64,
+    /// Largest events body, bytes, inflated.
+    pub max_events_bytes: u64,
+    /// How long to wait for the clients of a run.
+    pub patience: Patience,
+    /// Seconds after which a live stream ends.
+    pub sse_max_seconds: u64,
+    /// How long content without references is kept, milliseconds.
+    pub gc_grace_ms: i64,
     /// Caps on evidence.
     pub caps: Caps,
     /// Log filter.
     pub log: String,
+    /// The variables that are set, without secrets.
+    pub given: BTreeMap<&'static str, String>,
     /// What the operator should know, as sentences.
     pub warnings: Vec<String>,
 }
@@ -160,18 +200,53 @@ fn read(reader: &Reader) -> Config {
         allowed_origins: reader.origins(&registry::ALLOWED_ORIGINS),
         mcp_allowed_origins: reader.origins(&registry::MCP_ALLOWED_ORIGINS),
         trust_proxy: reader.proxies(&registry::TRUST_PROXY),
+        auth_enabled: reader.switch(&registry::AUTH_ENABLED),
         auth_secrets: reader.secrets(&registry::AUTH_SECRET),
+        oauth: oauth::read(reader),
+        mail: mail::read(reader),
+        cookie_secure: match reader.word(&registry::COOKIE_SECURE) {
+            "always" => SecureCookies::Always,
+            "never" => SecureCookies::Never,
+            _ => SecureCookies::Auto,
+        },
+        secret_keys: reader.secrets(&registry::SECRET_KEY),
+        password_rules: PasswordRules {
+            min_chars: narrow(reader.number(&registry::PASSWORD_MIN_LENGTH)),
+            blocklist: match reader.word(&registry::PASSWORD_BLOCKLIST) {
+                "off" => Blocklist::Off,
+                "enforce" => Blocklist::Enforce,
+                _ => Blocklist::Warn,
+            },
+        },
+        rate_limits: reader.word(&registry::RATE_LIMITS) != "off",
         max_submit_bytes: reader.number(&registry::MAX_SUBMIT_BYTES),
         max_upload_bytes: reader.number(&registry::MAX_UPLOAD_BYTES),
+        max_events_bytes: reader.number(&registry::MAX_EVENTS_BYTES),
+        patience: Patience {
+            stale_ms: narrow(reader.number(&registry::RUN_STALE_MS)),
+            shard_wait_ms: narrow(reader.number(&registry::SHARD_WAIT_MS)),
+            setup_ms: narrow(reader.number(&registry::SETUP_STALE_MS)),
+            finalizing_ms: narrow(reader.number(&registry::FINALIZING_STALE_MS)),
+            shard_join_ms: narrow(reader.number(&registry::SHARD_JOIN_MS)),
+        },
+        sse_max_seconds: match reader.number(&registry::SSE_MAX_SECONDS) {
+            // A function's gateway gives up on answers that take a minute.
+            _ if is_lambda && !reader.is_set(registry::SSE_MAX_SECONDS.name) => 50,
+            seconds => seconds,
+        },
+        gc_grace_ms: narrow::<i64>(reader.number(&registry::GC_GRACE_SECONDS)) * 1000,
         caps: Caps::configured(|name| {
             let variable = caps.iter().find(|variable| variable.name == name)?;
             usize::try_from(reader.number(variable)).ok()
         }),
         log: reader.text(&registry::LOG),
+        given: reader.given(&registry::variables()),
         warnings: Vec::new(),
     };
     refuse_what_cannot_work(reader, &config);
     config.warnings = warnings(reader, &config);
+    // Said among the warnings: what others can reach is always limited.
+    config.rate_limits |= !config.is_bound_to_loopback();
     config
 }
 
@@ -181,11 +256,11 @@ fn narrow<T: TryFrom<u64> + Default>(number: u64) -> T {
 }
 
 fn refuse_what_cannot_work(reader: &Reader, config: &Config) {
-    if reader.switch(&registry::AUTH_ENABLED) {
+    if config.auth_enabled && config.auth_secrets.is_empty() {
         reader.refuse(
-            &registry::AUTH_ENABLED,
-            "is true, but this version cannot authenticate callers yet; unset it, or keep the service \
-             behind something that does",
+            &registry::AUTH_SECRET,
+            "is required when SERVICE_AUTH_ENABLED is true: it seals the sessions; 32 random bytes in hex \
+             (`openssl rand -hex 32`) will do",
         );
     }
     if config.site_url.is_some() && config.site_url == config.sandbox_origin {
@@ -225,11 +300,17 @@ fn warnings(reader: &Reader, config: &Config) -> Vec<String> {
             None => format!("{name} is not a setting of this version"),
         });
     }
-    if config.platform == Platform::Server && !config.is_bound_to_loopback() {
+    if !config.auth_enabled && config.platform == Platform::Server && !config.is_bound_to_loopback() {
         warnings.push(format!(
             "authentication is off and {} is reachable from the network: everyone who reaches it is administrator",
             config.host
         ));
+    }
+    warnings.extend(config.oauth.warnings());
+    if config.mail.as_ref().is_some_and(|mail| mail.is_password_exposed) {
+        warnings.push(
+            "SERVICE_SMTP_URL sends its password unencrypted: use smtps://, or ?tls=required".to_owned(),
+        );
     }
     if let Some(site) = &config.site_url
         && site.scheme() == Scheme::Http
@@ -247,6 +328,24 @@ fn warnings(reader: &Reader, config: &Config) -> Vec<String> {
     }
     if config.auth_secrets.iter().any(|secret| secret.as_ref().len() < COMFORTABLE_SECRET_BYTES) {
         warnings.push("SERVICE_AUTH_SECRET is shorter than 32 bytes".to_owned());
+    }
+    if config.secret_keys.iter().any(|secret| secret.as_ref().len() < COMFORTABLE_SECRET_BYTES) {
+        warnings.push("SERVICE_SECRET_KEY is shorter than 32 bytes".to_owned());
+    }
+    if config.secret_keys.iter().any(|secret| config.auth_secrets.contains(secret)) {
+        warnings.push(
+            "SERVICE_SECRET_KEY is the same as SERVICE_AUTH_SECRET: whoever learns one knows the other"
+                .to_owned(),
+        );
+    }
+    if config.auth_enabled && config.secret_keys.is_empty() {
+        warnings.push("SERVICE_SECRET_KEY is not set: no secrets can be kept in the database".to_owned());
+    }
+    if !config.rate_limits && !config.is_bound_to_loopback() {
+        warnings.push(format!(
+            "SERVICE_RATE_LIMITS=off is ignored: {} is reachable from the network",
+            config.host
+        ));
     }
     warnings
 }
@@ -308,9 +407,11 @@ mod tests {
     }
 
     #[test]
-    fn authentication_is_refused_with_a_reason() {
+    fn authentication_takes_a_secret() {
         for value in ["true", " TRUE "] {
-            assert!(refused(&[("SERVICE_AUTH_ENABLED", value)]).contains("cannot authenticate callers yet"));
+            assert!(refused(&[("SERVICE_AUTH_ENABLED", value)]).contains("SERVICE_AUTH_SECRET is required"));
+            let secret = ("SERVICE_AUTH_SECRET", "f1d2d2f924e986ac86fdf7b36c94bcdf32beec15");
+            assert!(read(&[("SERVICE_AUTH_ENABLED", value), secret]).unwrap().auth_enabled);
         }
         assert!(refused(&[("SERVICE_AUTH_ENABLED", "yes")]).contains("got \"yes\""));
         for value in ["", "false", "False"] {

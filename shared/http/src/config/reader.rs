@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use callboard_auth::Origin;
+use callboard_auth::client_address::TrustProxy;
 
 use super::registry::{Kind, PORT_ALIAS, Value, Variable};
 
@@ -57,6 +58,19 @@ impl Reader {
 
     pub(super) fn into_errors(self) -> Vec<ConfigError> {
         self.errors.into_inner()
+    }
+
+    /// The variables among these that are set, as a page may show them:
+    /// secrets only say that they are.
+    pub(super) fn given(&self, variables: &[Variable]) -> BTreeMap<&'static str, String> {
+        let shown = |variable: &Variable| {
+            let alias = (variable.name == super::registry::PORT.name).then_some(PORT_ALIAS);
+            let value =
+                [Some(variable.name), alias].into_iter().flatten().find_map(|name| self.values.get(name))?;
+            let value = if variable.kind.is_secret() { "set, not shown" } else { value.as_str() };
+            Some((variable.name, value.to_owned()))
+        };
+        variables.iter().filter_map(shown).collect()
     }
 
     /// Names that were asked for so far.
@@ -127,6 +141,15 @@ impl Reader {
             .unwrap_or(default)
     }
 
+    /// One of the words of its kind, or the default.
+    pub(super) fn word(&self, variable: &Variable) -> &'static str {
+        let default = if let Value::Text(default) = variable.default { default } else { "" };
+        let Kind::OneOf(words) = variable.kind else { return default };
+        let Some(raw) = self.raw(variable) else { return default };
+        let known = words.iter().find(|word| word.eq_ignore_ascii_case(raw)).copied();
+        known.or_else(|| self.reject(variable, raw)).unwrap_or(default)
+    }
+
     /// A switch; off when it is not set.
     pub(super) fn switch(&self, variable: &Variable) -> bool {
         let Some(raw) = self.raw(variable) else {
@@ -139,19 +162,12 @@ impl Reader {
         }
     }
 
-    /// Whether a proxy in front is trusted.
-    pub(super) fn proxies(&self, variable: &Variable) -> bool {
+    /// Whose forwarded headers are believed.
+    pub(super) fn proxies(&self, variable: &Variable) -> TrustProxy {
         let Some(raw) = self.raw(variable) else {
-            return false;
+            return TrustProxy::Nobody;
         };
-        match raw.to_ascii_lowercase().as_str() {
-            "true" => true,
-            "false" => false,
-            number => match number.parse::<u16>() {
-                Ok(count) => count > 0,
-                Err(_) => self.reject(variable, raw).unwrap_or(false),
-            },
-        }
+        TrustProxy::parse(raw).or_else(|| self.reject(variable, raw)).unwrap_or_default()
     }
 
     /// One origin.
@@ -181,6 +197,30 @@ impl Reader {
                 }
             })
             .collect()
+    }
+
+    /// A list of words.
+    pub(super) fn words(&self, variable: &Variable) -> Vec<String> {
+        self.list(variable).map(str::to_owned).collect()
+    }
+
+    /// Where another service answers, or the default.
+    pub(super) fn address(&self, variable: &Variable) -> Option<String> {
+        let default =
+            if let Value::Text(default) = variable.default { Some(default.to_owned()) } else { None };
+        let Some(raw) = self.raw(variable) else { return default };
+        let is_safe = url::Url::parse(raw).is_ok_and(|address| {
+            let is_local = match address.host() {
+                Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+                Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+                Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+                None => false,
+            };
+            address.username().is_empty()
+                && address.password().is_none()
+                && (address.scheme() == "https" || (address.scheme() == "http" && is_local))
+        });
+        if is_safe { Some(raw.trim_end_matches('/').to_owned()) } else { self.reject(variable, raw) }
     }
 
     /// A list of secrets, the first of which seals.

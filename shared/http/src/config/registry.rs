@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use callboard_auth::password;
 use callboard_domain::ingest::Caps;
 
 /// One variable.
@@ -43,8 +44,16 @@ pub enum Kind {
     Secrets,
     /// An address that may hold a password; never shown.
     SecretAddress,
-    /// Whether, or how many, proxies stand in front.
+    /// Whether, how many, or which proxies stand in front.
     Proxies,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// Words, separated by commas.
+    Words,
+    /// A secret of any length; never shown.
+    Secret,
+    /// Where another service answers: https, or http on this machine.
+    Address,
 }
 
 /// A default.
@@ -62,7 +71,7 @@ impl Kind {
     /// Whether a value of this kind must stay out of messages.
     #[must_use]
     pub const fn is_secret(self) -> bool {
-        matches!(self, Self::Secrets | Self::SecretAddress)
+        matches!(self, Self::Secrets | Self::SecretAddress | Self::Secret)
     }
 
     /// What is accepted, as errors and the table say it.
@@ -77,7 +86,17 @@ impl Kind {
             Self::Hosts => "host names without scheme and port, separated by commas".to_owned(),
             Self::Secrets => "a random text of at least 16 bytes (several: `new,old`)".to_owned(),
             Self::SecretAddress => "an address".to_owned(),
-            Self::Proxies => "`true`, `false` or the number of proxies in front".to_owned(),
+            Self::Words => "words, separated by commas".to_owned(),
+            Self::Secret => "a secret".to_owned(),
+            Self::Address => "an https address (http on this machine only)".to_owned(),
+            Self::OneOf(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                words.join(" or ")
+            }
+            Self::Proxies => {
+                "`true`, `false`, the number of proxies in front, or their networks (`10.0.0.0/8,192.0.2.7`)"
+                    .to_owned()
+            }
         }
     }
 }
@@ -169,21 +188,58 @@ pub const TRUST_PROXY: Variable = Variable {
     name: "SERVICE_TRUST_PROXY",
     kind: Kind::Proxies,
     default: Value::Text("false"),
-    meaning: "Set behind a reverse proxy: `X-Forwarded-Host` and `X-Forwarded-Proto` are believed.",
+    meaning: "Set behind a reverse proxy: its `X-Forwarded-For`, `X-Forwarded-Host` and `X-Forwarded-Proto` are \
+              believed. With networks, only when the connection comes from one of them.",
 };
 /// `SERVICE_AUTH_ENABLED`
 pub const AUTH_ENABLED: Variable = Variable {
     name: "SERVICE_AUTH_ENABLED",
     kind: Kind::Switch,
     default: Value::Text("false"),
-    meaning: "Whether callers have to sign in. This version cannot authenticate yet and refuses to start with `true`.",
+    meaning: "Whether callers have to sign in. Off: everyone who reaches the service may do everything.",
 };
 /// `SERVICE_AUTH_SECRET`
 pub const AUTH_SECRET: Variable = unset(
     "SERVICE_AUTH_SECRET",
     Kind::Secrets,
-    "Secret that seals file links. Not set: one is made and kept in the database.",
+    "Secret that seals sessions and file links; required when callers have to sign in. Not set: file links use one \
+     that is made and kept in the database.",
 );
+/// `SERVICE_COOKIE_SECURE`
+pub const COOKIE_SECURE: Variable = Variable {
+    name: "SERVICE_COOKIE_SECURE",
+    kind: Kind::OneOf(&["auto", "always", "never"]),
+    default: Value::Text("auto"),
+    meaning: "Whether cookies are marked for safe connections only; `auto` follows the connection.",
+};
+/// `SERVICE_SECRET_KEY`
+pub const SECRET_KEY: Variable = unset(
+    "SERVICE_SECRET_KEY",
+    Kind::Secrets,
+    "Key of the secrets kept in the database. Not set: none can be kept.",
+);
+/// `SERVICE_PASSWORD_MIN_LENGTH`
+pub const PASSWORD_MIN_LENGTH: Variable = number(
+    "SERVICE_PASSWORD_MIN_LENGTH",
+    password::MIN_CHARS as u64,
+    password::MIN_CHARS as u64,
+    128,
+    "Fewest characters of a new password; 15 is a good choice.",
+);
+/// `SERVICE_PASSWORD_BLOCKLIST`
+pub const PASSWORD_BLOCKLIST: Variable = Variable {
+    name: "SERVICE_PASSWORD_BLOCKLIST",
+    kind: Kind::OneOf(&["off", "warn", "enforce"]),
+    default: Value::Text("warn"),
+    meaning: "What is done about new passwords that stand in lists of common ones.",
+};
+/// `SERVICE_RATE_LIMITS`
+pub const RATE_LIMITS: Variable = Variable {
+    name: "SERVICE_RATE_LIMITS",
+    kind: Kind::OneOf(&["on", "off"]),
+    default: Value::Text("on"),
+    meaning: "Limits on sign-ins and other calls. `off` counts only where no other machine reaches the service.",
+};
 /// `SERVICE_INGEST_MAX_SUBMIT_BYTES`
 pub const MAX_SUBMIT_BYTES: Variable = number(
     "SERVICE_INGEST_MAX_SUBMIT_BYTES",
@@ -199,6 +255,71 @@ pub const MAX_UPLOAD_BYTES: Variable = number(
     MIB,
     5 * 1024 * MIB,
     "Largest body of `POST /api/test-runs/upload`.",
+);
+/// `SERVICE_INGEST_MAX_EVENTS_BYTES`
+pub const MAX_EVENTS_BYTES: Variable = number(
+    "SERVICE_INGEST_MAX_EVENTS_BYTES",
+    64 * MIB,
+    MIB,
+    1024 * MIB,
+    "Largest body of `POST /api/test-runs/{id}/events`, inflated.",
+);
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+/// `SERVICE_RUN_STALE_MS`
+pub const RUN_STALE_MS: Variable = number(
+    "SERVICE_RUN_STALE_MS",
+    120_000,
+    30_000,
+    DAY_MS,
+    "Silence after which a reporter counts as lost, ms. Reporters send a sign of life every 15 s.",
+);
+/// `SERVICE_SHARD_WAIT_MS`
+pub const SHARD_WAIT_MS: Variable = number(
+    "SERVICE_SHARD_WAIT_MS",
+    900_000,
+    30_000,
+    DAY_MS,
+    "Silence after which a run ends without the shards that never began, ms.",
+);
+/// `SERVICE_SETUP_STALE_MS`
+pub const SETUP_STALE_MS: Variable = number(
+    "SERVICE_SETUP_STALE_MS",
+    1_800_000,
+    60_000,
+    DAY_MS,
+    "How long a global set-up may take before its run counts as lost, ms.",
+);
+/// `SERVICE_FINALIZING_STALE_MS`
+pub const FINALIZING_STALE_MS: Variable = number(
+    "SERVICE_FINALIZING_STALE_MS",
+    600_000,
+    30_000,
+    DAY_MS,
+    "How long a run waits for the files it announced, ms.",
+);
+/// `SERVICE_SHARD_JOIN_MS`
+pub const SHARD_JOIN_MS: Variable = number(
+    "SERVICE_SHARD_JOIN_MS",
+    21_600_000,
+    60_000,
+    7 * DAY_MS,
+    "How long after its last sign of life a late shard still joins a run, ms.",
+);
+/// `SERVICE_SSE_MAX_SECONDS`
+pub const SSE_MAX_SECONDS: Variable = number(
+    "SERVICE_SSE_MAX_SECONDS",
+    600,
+    1,
+    3_600,
+    "Seconds after which a live stream ends; its client goes on where it was. As a function the default is 50.",
+);
+/// `SERVICE_GC_GRACE_SECONDS`
+pub const GC_GRACE_SECONDS: Variable = number(
+    "SERVICE_GC_GRACE_SECONDS",
+    900,
+    0,
+    30 * 24 * 60 * 60,
+    "How long a stored file that nothing refers to any more is kept before it is deleted.",
 );
 /// `SERVICE_LOG`
 pub const LOG: Variable = text(
@@ -223,8 +344,21 @@ const OWN: &[Variable] = &[
     TRUST_PROXY,
     AUTH_ENABLED,
     AUTH_SECRET,
+    COOKIE_SECURE,
+    SECRET_KEY,
+    PASSWORD_MIN_LENGTH,
+    PASSWORD_BLOCKLIST,
+    RATE_LIMITS,
     MAX_SUBMIT_BYTES,
     MAX_UPLOAD_BYTES,
+    GC_GRACE_SECONDS,
+    MAX_EVENTS_BYTES,
+    RUN_STALE_MS,
+    SHARD_WAIT_MS,
+    SETUP_STALE_MS,
+    FINALIZING_STALE_MS,
+    SHARD_JOIN_MS,
+    SSE_MAX_SECONDS,
     LOG,
 ];
 
@@ -235,7 +369,7 @@ pub fn variables() -> Vec<Variable> {
     let caps = Caps::SETTINGS
         .into_iter()
         .map(|cap| number(cap.variable, cap.default as u64, cap.min as u64, cap.max as u64, cap.meaning));
-    OWN.iter().copied().chain(caps).collect()
+    OWN.iter().copied().chain(super::mail::variables()).chain(super::oauth::variables()).chain(caps).collect()
 }
 
 /// The variable whose name is most like `name`, when one is like it at all.

@@ -1,5 +1,6 @@
 //! Bodies, counted while they arrive. A false or missing `Content-Length`
-//! changes nothing, and a client that stops sending is not waited for.
+//! changes nothing, and a client that stops sending, or sends next to nothing,
+//! is not waited for.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,8 +13,11 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::error::ApiError;
 
-/// How long a body may pause.
+/// How long a body is waited for until [`LEAST_BYTES`] of it have come.
 const IDLE: Duration = Duration::from_secs(30);
+/// Less than this counts as a pause: a body that trickles byte by byte would
+/// hold its connection, and what the request has claimed, for hours.
+const LEAST_BYTES: u64 = 1024;
 /// How much of a body nobody wants is still read, so that the client gets to
 /// read the answer instead of a reset connection.
 const DISCARD_BYTES: u64 = 64 * 1024 * 1024;
@@ -30,7 +34,7 @@ pub enum BodyError {
     /// More bytes than the route accepts.
     #[error("the body is larger than {0} bytes")]
     TooLarge(u64),
-    /// Nothing came for 30 seconds.
+    /// Next to nothing came within 30 seconds of waiting.
     #[error("the body stopped arriving")]
     Idle,
     /// The connection ended first, or the framing is wrong.
@@ -58,7 +62,11 @@ pub struct CountedBody {
     limit: u64,
     seen: u64,
     patience: Duration,
+    /// Ends the wait that is going on.
     idle: Pin<Box<Sleep>>,
+    /// How far the body was when that wait began; `None` while nobody waits.
+    /// Time the reader spends elsewhere is not the client's.
+    waiting_since: Option<u64>,
 }
 
 impl std::fmt::Debug for CountedBody {
@@ -76,7 +84,8 @@ impl CountedBody {
 
     fn with_patience(body: Body, limit: u64, patience: Duration) -> Self {
         let stream = Some(body.into_data_stream());
-        Self { stream, limit, seen: 0, patience, idle: Box::pin(sleep(patience)) }
+        let idle = Box::pin(sleep(patience));
+        Self { stream, limit, seen: 0, patience, idle, waiting_since: None }
     }
 
     fn end(&mut self, error: BodyError) -> Poll<Option<Result<Bytes, BodyError>>> {
@@ -105,8 +114,7 @@ impl Stream for CountedBody {
                     let limit = self.limit;
                     return self.end(BodyError::TooLarge(limit));
                 }
-                let end = Instant::now() + self.patience;
-                self.idle.as_mut().reset(end);
+                self.waiting_since = self.waiting_since.filter(|since| self.seen - since < LEAST_BYTES);
                 Poll::Ready(Some(Ok(bytes)))
             }
             Poll::Ready(Some(Err(error))) => self.end(BodyError::Broken(error)),
@@ -115,6 +123,11 @@ impl Stream for CountedBody {
                 Poll::Ready(None)
             }
             Poll::Pending => {
+                if self.waiting_since.is_none() {
+                    self.waiting_since = Some(self.seen);
+                    let end = Instant::now() + self.patience;
+                    self.idle.as_mut().reset(end);
+                }
                 ready!(self.idle.as_mut().poll(cx));
                 self.end(BodyError::Idle)
             }
@@ -203,6 +216,32 @@ mod tests {
         assert!(body.next().await.is_some_and(|first| first.is_ok()));
         assert!(matches!(body.next().await, Some(Err(BodyError::Idle))));
         assert!(body.next().await.is_none());
+    }
+
+    /// Pieces of a body, each of which is waited for.
+    fn dripping(pieces: usize, size: usize) -> Body {
+        let piece = Bytes::from(vec![b'x'; size]);
+        Body::from_stream(futures::stream::iter(0..pieces).then(move |_| {
+            let piece = piece.clone();
+            async move {
+                tokio::task::yield_now().await;
+                Ok::<_, std::io::Error>(piece)
+            }
+        }))
+    }
+
+    #[tokio::test]
+    async fn a_body_that_trickles_is_given_up_and_a_slow_one_is_not() {
+        let mut trickle = CountedBody::with_patience(dripping(usize::MAX, 0), 100, Duration::from_millis(5));
+        let error = loop {
+            match trickle.next().await {
+                Some(Ok(_)) => {}
+                other => break other,
+            }
+        };
+        assert!(matches!(error, Some(Err(BodyError::Idle))));
+        let least = usize::try_from(LEAST_BYTES).unwrap();
+        assert_eq!(limited_bytes(dripping(50, least), u64::MAX).await.unwrap().len(), 50 * least);
     }
 
     #[tokio::test]

@@ -5,10 +5,13 @@
 use std::ops::Deref;
 
 use axum::extract::FromRequestParts;
-use callboard_auth::Identity;
+use callboard_auth::{Identity, RouteId};
+use http::HeaderMap;
 use http::request::Parts;
 
 use crate::error::ApiError;
+use crate::recognise;
+use crate::state::AppState;
 
 /// Who is calling, admitted to this route.
 ///
@@ -20,6 +23,21 @@ pub struct Caller(Identity);
 impl Caller {
     pub(crate) const fn new(identity: Identity) -> Self {
         Self(identity)
+    }
+}
+
+impl Caller {
+    /// Recognises the caller of a request once more: an answer that lasts must
+    /// not outlive the right to it.
+    ///
+    /// # Errors
+    /// As for a new request.
+    pub async fn again(state: &AppState, route: RouteId, headers: &HeaderMap) -> Result<Self, ApiError> {
+        let route = route.route();
+        let named = state.gate().effective_origin(headers);
+        let recognised = recognise::caller(state, route, headers, named.as_ref(), None).await?;
+        recognised.identity.admit(route)?;
+        Ok(Self(recognised.identity))
     }
 }
 

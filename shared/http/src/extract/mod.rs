@@ -4,15 +4,19 @@
 
 mod body;
 mod caller;
+mod fields;
 mod json;
 mod multipart;
 mod path;
 mod query;
+mod visit;
 
 pub(crate) use body::discard;
 pub use body::{BodyError, CountedBody, MaxBodyBytes, limited_bytes};
 pub use caller::Caller;
+pub use fields::Fields;
 pub use json::{JsonBody, JsonBytes};
 pub use multipart::{Multipart, Part};
 pub use path::{EntityId, Granted, Path, Tail};
 pub use query::{FromQuery, Query, QueryReader};
+pub use visit::Visit;

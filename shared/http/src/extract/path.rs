@@ -2,7 +2,9 @@
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use callboard_auth::Grant;
-use callboard_domain::ids::{ExecutionId, FileId, ProjectId, ReportId, RunId, TestCaseId};
+use callboard_domain::ids::{
+    ApiKeyId, ExecutionId, FileId, InvitationId, ProjectId, ReportId, RunId, TestCaseId, UserId,
+};
 use http::request::Parts;
 
 use crate::error::ApiError;
@@ -47,6 +49,9 @@ entity_ids! {
     ExecutionId => "execution",
     FileId => "file",
     ReportId => "report",
+    UserId => "user",
+    ApiKeyId => "api_key",
+    InvitationId => "invitation",
 }
 
 /// The `{id}` of the path.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_domain::attempts::{
-    Attempt, AttemptFacts, AttemptSet, EarlierAttempt, EvidenceSlice, Reported,
+    Attempt, AttemptFacts, AttemptSet, EarlierAttempt, EvidenceSlice, Merged as MergedReport, Reported,
 };
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
@@ -14,12 +14,11 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
-use callboard_store::files::{self, FileKind, NewFile};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::test_cases::{self, TestIdentity, TestMeta};
 use callboard_store::{StoreError, lanes, rollups};
 
-use super::files::PublishedFile;
+use super::files::{PublishedFile, link_all};
 use super::rollup::{self, Change};
 use crate::{Context, Result};
 
@@ -60,6 +59,8 @@ pub(super) struct Target<'a> {
     pub(super) lanes: &'a [i64],
     /// Whether the run was made in this transaction and has no row yet.
     pub(super) is_fresh: bool,
+    /// Generation of the slot the entries came through; 0 outside shards.
+    pub(super) generation: u32,
     /// Evidence by index of the entry.
     pub(super) evidence: &'a HashMap<usize, EvidenceSlice>,
     /// Files by index of the entry.
@@ -74,6 +75,11 @@ pub(super) struct Folded {
     pub(super) new_test_cases: i64,
     pub(super) new_executions: i64,
     pub(super) executions: Vec<(usize, ExecutionId)>,
+    /// Rows that are new or changed, with the index of the newest entry about
+    /// each.
+    pub(super) changed: Vec<(usize, ExecutionRow)>,
+    /// Attempts nobody knew of.
+    pub(super) new_attempts: usize,
     /// Whether rows now point at evidence of this submission.
     pub(super) uses_evidence: bool,
 }
@@ -89,7 +95,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let mut stored = stored_rows(session, target, place, resolved.ids.values()).await?;
 
     let mut changes = Vec::new();
-    let mut uses_evidence = false;
+    let (mut uses_evidence, mut new_attempts) = (false, 0);
     let mut rows = Vec::with_capacity(groups.len());
     for group in groups {
         let Some(newest) = group.newest() else { continue };
@@ -97,39 +103,46 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
             *resolved.ids.get(&newest.identity).ok_or(StoreError::Damaged("an unresolved test case"))?;
         let browser = browsers.get(newest.browser_project.as_str()).copied().unwrap_or_default();
         let before = stored.remove(&(case, browser));
-        let (after, attempts) = merged(place, case, browser, before.as_ref(), group, target.evidence)?;
+        let merged = merged(place, case, browser, before.as_ref(), group, target)?;
+        let (after, attempts) = (merged.row, merged.attempts);
+        new_attempts += merged.new_attempts;
         rows.push((group, after.id));
         uses_evidence |= before.as_ref() != Some(&after) && points_at(&attempts, target.evidence);
         if before.as_ref() != Some(&after) {
-            changes.push((rows.len() - 1, Change { before, after }));
+            changes.push((rows.len() - 1, newest.index, Change { before, after }));
         }
     }
 
-    let new = changes.iter().filter(|(_, change)| change.before.is_none()).count();
+    let new = changes.iter().filter(|(_, _, change)| change.before.is_none()).count();
     let mut folded = Folded {
         new_test_cases: i64::try_from(resolved.created).unwrap_or(i64::MAX),
         new_executions: i64::try_from(new).unwrap_or(i64::MAX),
         executions: Vec::new(),
+        changed: Vec::new(),
+        new_attempts,
         uses_evidence,
     };
     if new > 0 {
         let mut ordinal = runs::take_ordinals(session, project, target.run.id, new).await?;
-        for (row, change) in changes.iter_mut().filter(|(_, change)| change.before.is_none()) {
+        for (row, _, change) in changes.iter_mut().filter(|(_, _, change)| change.before.is_none()) {
             change.after.id = ExecutionId::compose(target.run.id, ordinal);
             rows[*row].1 = change.after.id;
             ordinal += 1;
         }
     }
-    let mut changes: Vec<Change> = changes.into_iter().map(|(_, change)| change).collect();
+    let (newest, mut changes): (Vec<usize>, Vec<Change>) =
+        changes.into_iter().map(|(_, newest, change)| (newest, change)).unzip();
     if !changes.is_empty() {
         write(session, target, place, &mut changes).await?;
         note_browsers(target.run, groups);
     }
+    folded.changed = newest.into_iter().zip(changes.into_iter().map(|change| change.after)).collect();
     for (group, id) in rows {
         for entry in &group.entries {
             folded.executions.push((entry.index, id));
             if let Some(files) = target.files.get(&entry.index) {
-                link(session, place, entry, id, files, target.now).await?;
+                let attempt = (i64::from(entry.repeat_each_index.unwrap_or(0)), i64::from(entry.retry));
+                link_all(session, place, id, attempt, files, target.now).await?;
             }
         }
     }
@@ -207,17 +220,25 @@ async fn stored_rows(
     Ok(rows.into_iter().map(|row| ((row.test_case, row.browser_id), row)).collect())
 }
 
-/// The row of an execution after a group was merged into what was known.
+/// An execution after a group was merged into what was known.
+struct Merged {
+    row: ExecutionRow,
+    attempts: AttemptSet,
+    new_attempts: usize,
+}
+
 fn merged(
     place: RunPlace,
     case: TestCaseId,
     browser: i64,
     before: Option<&ExecutionRow>,
     group: &Group,
-    evidence: &HashMap<usize, EvidenceSlice>,
-) -> Result<(ExecutionRow, AttemptSet)> {
+    target: &Target<'_>,
+) -> Result<Merged> {
     let mut attempts = before.map(stored_attempts).transpose()?.unwrap_or_default();
-    attempts.merge(group.entries.iter().map(|entry| reported(entry, evidence)).collect());
+    let told = group.entries.iter().map(|entry| reported(entry, target.generation, target.evidence));
+    let merged = attempts.merge(told.collect());
+    let new_attempts = merged.iter().filter(|merged| **merged == MergedReport::Inserted).count();
     let decision = attempts.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
     let outcome = decision.outcome();
     let flags = before.map_or_else(ExecutionFlags::default, |row| row.flags);
@@ -243,7 +264,7 @@ fn merged(
         attempts: attempts.to_json(),
         evidence: decision.deciding.evidence,
     };
-    Ok((row, attempts))
+    Ok(Merged { row, attempts, new_attempts })
 }
 
 /// Whether an attempt's evidence lies in the pack of this submission.
@@ -273,7 +294,7 @@ pub(crate) fn stored_attempts(row: &ExecutionRow) -> Result<AttemptSet> {
     }))
 }
 
-fn reported(entry: &TestCaseEntry, evidence: &HashMap<usize, EvidenceSlice>) -> Reported {
+fn reported(entry: &TestCaseEntry, generation: u32, evidence: &HashMap<usize, EvidenceSlice>) -> Reported {
     let facts = AttemptFacts {
         line: entry.line.map(i64::from),
         column: entry.column.map(i64::from),
@@ -300,7 +321,7 @@ fn reported(entry: &TestCaseEntry, evidence: &HashMap<usize, EvidenceSlice>) -> 
     let attempt = Attempt {
         retry: entry.retry,
         repetition: entry.repeat_each_index,
-        generation: 0,
+        generation,
         status: entry.status,
         duration_ms: entry.duration_ms,
         started_at: entry.started_at,
@@ -367,38 +388,4 @@ fn note_browsers(run: &mut RunRow, groups: &[Group]) {
         }
     }
     run.browsers.sort_unstable();
-}
-
-async fn link(
-    session: &mut Session,
-    place: RunPlace,
-    entry: &TestCaseEntry,
-    execution: ExecutionId,
-    published: &[PublishedFile],
-    now: Timestamp,
-) -> Result<()> {
-    let (mut traces, mut others) = (0, 0);
-    for file in published {
-        let new = NewFile {
-            run: place.run,
-            execution,
-            repetition: i64::from(entry.repeat_each_index.unwrap_or(0)),
-            retry: i64::from(entry.retry),
-            kind: file.kind,
-            name: file.name.clone(),
-            content_type: file.content_type.clone(),
-            original_name: file.original_name.clone(),
-            size: file.size,
-            blob: file.blob.id,
-        };
-        match files::link(session, place.project, &new, now).await? {
-            Some(FileKind::Trace) => traces += 1,
-            Some(_) => others += 1,
-            None => {}
-        }
-    }
-    if traces + others > 0 {
-        executions::count_files(session, place.project, execution, traces, others).await?;
-    }
-    Ok(())
 }

@@ -2,10 +2,12 @@
 //! their bytes and the attempt they belong to.
 
 use bytes::Bytes;
-use callboard_domain::ids::ProjectId;
+use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::time::Timestamp;
 use callboard_store::blobs::{BlobRow, StagedBlob};
-use callboard_store::files::FileKind;
+use callboard_store::db::Session;
+use callboard_store::executions::{self, RunPlace};
+use callboard_store::files::{self, FileKind, NewFile};
 
 use crate::{Context, Result};
 
@@ -71,6 +73,49 @@ pub(super) async fn publish(
         size,
         blob,
     })
+}
+
+/// Files that were new to their attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Linked {
+    pub(super) traces: i64,
+    pub(super) others: i64,
+}
+
+/// Links files to an attempt, given as repetition and retry, and counts them
+/// on its execution.
+pub(super) async fn link_all(
+    session: &mut Session,
+    place: RunPlace,
+    execution: ExecutionId,
+    (repetition, retry): (i64, i64),
+    published: &[PublishedFile],
+    now: Timestamp,
+) -> Result<Linked> {
+    let mut linked = Linked::default();
+    for file in published {
+        let new = NewFile {
+            run: place.run,
+            execution,
+            repetition,
+            retry,
+            kind: file.kind,
+            name: file.name.clone(),
+            content_type: file.content_type.clone(),
+            original_name: file.original_name.clone(),
+            size: file.size,
+            blob: file.blob.id,
+        };
+        match files::link(session, place.project, &new, now).await? {
+            Some(FileKind::Trace) => linked.traces += 1,
+            Some(_) => linked.others += 1,
+            None => {}
+        }
+    }
+    if linked != Linked::default() {
+        executions::count_files(session, place.project, execution, linked.traces, linked.others).await?;
+    }
+    Ok(linked)
 }
 
 /// Types that a browser may show inline, by file extension.

@@ -1,20 +1,46 @@
-//! Commands that bring results in: a submission of a whole run, the files of
-//! its tests, its reports.
+//! Commands that bring results in: a run that comes whole, one that is fed
+//! while it goes on, the files of its tests, its reports.
+//!
+//! A run is changed in one place only, `locked`: whatever moves it on also
+//! writes its counters, its feed and the jobs that follow.
 //!
 //! Objects first, rows second: files and evidence are in the object store
 //! before the transaction that refers to them begins, so nothing half-written
 //! is ever visible and nothing acknowledged is ever lost.
 
+mod announce;
+mod bearer;
+mod cancel;
+mod case_files;
 mod chunk;
+mod completion;
+mod describing;
+mod feeding;
 mod files;
-mod key;
+mod keys;
+mod locked;
+mod opening;
 mod outcome;
+mod packing;
 mod report;
 mod rollup;
 mod submission;
+mod sweep;
+mod tickets;
+mod trace_browser;
+mod waiting;
 mod writer;
 
+pub(crate) use announce::progress_of;
+pub(crate) use bearer::holds_token;
+pub use cancel::cancel;
+pub use case_files::{CaseFiles, CaseFilesTaken, case_files, is_sending, may_feed};
 pub(crate) use chunk::stored_attempts;
+pub use completion::{Checked, Completion, Recompute, check_run};
+pub use feeding::{EventsTaken, events, finish, heartbeat};
 pub use files::{FileKindHint, IncomingFile, kind_of, recognise};
 pub use report::{Archive, IncomingReport, ReportOutcome, attach_report};
 pub use submission::{Submission, Submitted, known_project, open_project, run_to_attach_to, submit};
+pub use sweep::{Swept, sweep_stale_runs};
+pub use tickets::{Ticket, begin, minter, setup, start};
+pub use waiting::files_have_come;

@@ -3,18 +3,23 @@
 use callboard_domain::status::RunStatus;
 use callboard_domain::totals::Totals;
 
-/// The final status of a run. A claimed `passed` does not outweigh a failed
-/// test; without a claim the worst outcome decides. A flaky test never makes a
-/// run fail unless the client says so.
-pub(super) fn final_status(claimed: Option<RunStatus>, totals: &Totals) -> RunStatus {
-    match claimed {
-        Some(RunStatus::Passed) if totals.failed_tests > 0 => RunStatus::Failed,
-        Some(status) if status.is_final() => status,
-        _ if totals.failed_tests > totals.timed_out_tests => RunStatus::Failed,
-        _ if totals.timed_out_tests > 0 => RunStatus::TimedOut,
-        _ if totals.interrupted_tests > 0 => RunStatus::Interrupted,
-        _ => RunStatus::Passed,
+/// How a run ended whose client claims nothing: the worst of its tests.
+pub(super) fn told_by(totals: &Totals) -> RunStatus {
+    if totals.failed_tests > totals.timed_out_tests {
+        RunStatus::Failed
+    } else if totals.timed_out_tests > 0 {
+        RunStatus::TimedOut
+    } else if totals.interrupted_tests > 0 {
+        RunStatus::Interrupted
+    } else {
+        RunStatus::Passed
     }
+}
+
+/// A claimed `passed` does not outweigh a failed test. A flaky test never
+/// makes a run fail unless the client says so.
+pub(super) fn never_passed_with_failures(claimed: RunStatus, totals: &Totals) -> RunStatus {
+    if claimed == RunStatus::Passed && totals.failed_tests > 0 { RunStatus::Failed } else { claimed }
 }
 
 /// Mean (rounded) and 90th percentile (nearest rank) of durations.
@@ -38,14 +43,14 @@ mod tests {
     #[test]
     fn a_failed_test_outweighs_a_claimed_pass() {
         let failed = Totals { total_tests: 2, passed_tests: 1, failed_tests: 1, ..Totals::default() };
-        assert_eq!(final_status(Some(RunStatus::Passed), &failed), RunStatus::Failed);
-        assert_eq!(final_status(None, &failed), RunStatus::Failed);
-        assert_eq!(final_status(Some(RunStatus::Interrupted), &failed), RunStatus::Interrupted);
+        assert_eq!(never_passed_with_failures(RunStatus::Passed, &failed), RunStatus::Failed);
+        assert_eq!(never_passed_with_failures(RunStatus::Interrupted, &failed), RunStatus::Interrupted);
+        assert_eq!(told_by(&failed), RunStatus::Failed);
         let flaky = Totals { total_tests: 1, passed_tests: 1, flaky_tests: 1, ..Totals::default() };
-        assert_eq!(final_status(Some(RunStatus::Passed), &flaky), RunStatus::Passed);
-        assert_eq!(final_status(Some(RunStatus::Failed), &flaky), RunStatus::Failed);
+        assert_eq!(never_passed_with_failures(RunStatus::Passed, &flaky), RunStatus::Passed);
+        assert_eq!(never_passed_with_failures(RunStatus::Failed, &flaky), RunStatus::Failed);
         let timed_out = Totals { total_tests: 1, failed_tests: 1, timed_out_tests: 1, ..Totals::default() };
-        assert_eq!(final_status(None, &timed_out), RunStatus::TimedOut);
+        assert_eq!(told_by(&timed_out), RunStatus::TimedOut);
     }
 
     #[test]

@@ -7,18 +7,26 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::report_archive::{ArchiveError, ArchiveEvent, ArchiveLimits, ArchiveReader};
 use callboard_domain::time::Timestamp;
-use callboard_store::StoreError;
 use callboard_store::blobs::StagedBlob;
 use callboard_store::objects::ObjectWriter;
 use callboard_store::reports;
+use callboard_store::{Store, StoreError};
 use flate2::write::MultiGzDecoder;
 use futures::StreamExt as _;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::shapes::Report;
 use crate::{Context, Result};
 
 /// Compressed bytes inflated at a time: bounds what one step can grow to.
 const INFLATE_STEP: usize = 8 * 1024;
+/// Files of a report that are written at the same time: a bucket takes tens of
+/// milliseconds for each, whatever its size.
+const PARALLEL_PUTS: usize = 16;
+/// Most bytes of a file that is held in memory until it is written. With
+/// [`PARALLEL_PUTS`] it bounds what unpacking takes: 17 MiB and two parts of a
+/// large file.
+const SMALL_FILE_BYTES: usize = 1024 * 1024;
 /// Longest label of a report, in characters.
 const MAX_LABEL_CHARS: usize = 100;
 
@@ -90,7 +98,7 @@ pub async fn attach_report(
         Ok(unpacked) => unpacked,
         Err(error) => {
             // The client will send it again; its row goes, so that it can.
-            reports::discard(&mut session, project, id).await?;
+            reports::discard(&mut session, project, id, now).await?;
             session.commit().await?;
             return Err(error);
         }
@@ -105,7 +113,7 @@ pub async fn attach_report(
             ReportOutcome::Stored(Report::of(&row, &ctx.links))
         }
         Err(why) => {
-            reports::discard(&mut session, project, id).await?;
+            reports::discard(&mut session, project, id, now).await?;
             ReportOutcome::Refused(format!("The report \"{label}\" was not stored: {why}."))
         }
     };
@@ -165,54 +173,105 @@ async fn copy(ctx: &Context, staged: &StagedBlob, prefix: &str, file_name: &str)
     Ok(Ok(vec![Entry { path, size: staged.size }]))
 }
 
+/// Unpacks an archive; what was written of one that is refused, or that the
+/// store did not take, is removed again.
 async fn unpack(ctx: &Context, staged: &StagedBlob, prefix: &str) -> Result<Unpacked> {
     let mut unpacking = Unpacking {
-        ctx,
+        store: &ctx.store,
         prefix,
         reader: ArchiveReader::new(ArchiveLimits::default()),
         entries: Vec::new(),
-        object: None,
+        open: None,
+        puts: JoinSet::new(),
     };
-    let mut inflater = MultiGzDecoder::new(Vec::new());
-    let mut bytes = staged.open(&ctx.store).await?;
-    let mut refused = None;
-    'bytes: while let Some(chunk) = bytes.next().await {
-        for step in chunk?.chunks(INFLATE_STEP) {
-            if inflater.write_all(step).is_err() {
-                refused = Some("it is not a gzip".to_owned());
-                break 'bytes;
-            }
-            let inflated = std::mem::take(inflater.get_mut());
-            if let Err(why) = unpacking.take(&inflated).await? {
-                refused = Some(why.to_string());
-                break 'bytes;
-            }
+    let unpacked = unpacking.read(staged).await;
+    let (open, mut puts, entries) = (unpacking.open, unpacking.puts, unpacking.entries);
+    if let Some(Open::Large(object)) = open {
+        object.abort().await;
+    }
+    let refused = match unpacked {
+        Ok(None) => return Ok(Ok(entries)),
+        refused => refused,
+    };
+    // Nothing may be written any more when it is removed.
+    while puts.join_next().await.is_some() {}
+    let removed = remove(&ctx.store, prefix, &entries).await;
+    let why = refused.inspect_err(|_| {
+        if let Err(error) = &removed {
+            tracing::warn!(%error, prefix, "files of a report that was not stored remain");
+        }
+    })?;
+    removed?;
+    Ok(Err(why.unwrap_or_default()))
+}
+
+async fn remove(store: &Store, prefix: &str, entries: &[Entry]) -> Result<()> {
+    for some in entries.chunks(PARALLEL_PUTS) {
+        let mut deletes = JoinSet::new();
+        for entry in some {
+            let (store, key) = (store.clone(), format!("{prefix}/{}", entry.path));
+            deletes.spawn(async move { store.objects().delete(&key).await });
+        }
+        while let Some(deleted) = deletes.join_next().await {
+            done(deleted)?;
         }
     }
-    if refused.is_none() {
-        match inflater.finish() {
-            Err(_) => refused = Some("it ends in the middle of the gzip".to_owned()),
-            Ok(rest) => {
-                if let Err(why) = unpacking.take(&rest).await? {
-                    refused = Some(why.to_string());
-                }
-            }
-        }
-    }
-    unpacking.end(refused).await
+    Ok(())
 }
 
 struct Unpacking<'a> {
-    ctx: &'a Context,
+    store: &'a Store,
     prefix: &'a str,
     reader: ArchiveReader,
     entries: Vec<Entry>,
-    object: Option<ObjectWriter>,
+    open: Option<Open>,
+    /// Small files on their way.
+    puts: JoinSet<std::result::Result<(), StoreError>>,
+}
+
+/// The file whose content is being read.
+enum Open {
+    /// Put at once when it is complete, beside others.
+    Small { key: String, content: Vec<u8> },
+    /// Written as it comes.
+    Large(ObjectWriter),
 }
 
 impl Unpacking<'_> {
+    /// Reads the whole archive and waits until its files are stored; why it is
+    /// refused, when it is.
+    async fn read(&mut self, staged: &StagedBlob) -> Result<Option<String>> {
+        let mut inflater = MultiGzDecoder::new(Vec::new());
+        let mut bytes = staged.open(self.store).await?;
+        while let Some(chunk) = bytes.next().await {
+            for step in chunk?.chunks(INFLATE_STEP) {
+                if inflater.write_all(step).is_err() {
+                    return Ok(Some("it is not a gzip".to_owned()));
+                }
+                let inflated = std::mem::take(inflater.get_mut());
+                if let Err(why) = self.take(&inflated).await? {
+                    return Ok(Some(why.to_string()));
+                }
+            }
+        }
+        let Ok(rest) = inflater.finish() else {
+            return Ok(Some("it ends in the middle of the gzip".to_owned()));
+        };
+        if let Err(why) = self.take(&rest).await? {
+            return Ok(Some(why.to_string()));
+        }
+        while let Some(put) = self.puts.join_next().await {
+            done(put)?;
+        }
+        Ok(match self.reader.finish() {
+            Ok(0) => Some("it holds no file".to_owned()),
+            Ok(_) => None,
+            Err(why) => Some(why.to_string()),
+        })
+    }
+
     /// Writes what some inflated bytes tell.
-    async fn take(&mut self, mut bytes: &[u8]) -> Result<Result<(), ArchiveError>> {
+    async fn take(&mut self, mut bytes: &[u8]) -> Result<std::result::Result<(), ArchiveError>> {
         loop {
             let event = match self.reader.next_event(&mut bytes) {
                 Ok(Some(event)) => event,
@@ -221,38 +280,44 @@ impl Unpacking<'_> {
             };
             match event {
                 ArchiveEvent::Entry { path, size } => {
-                    self.object = Some(self.ctx.store.objects().writer(&format!("{}/{path}", self.prefix))?);
+                    let key = format!("{}/{path}", self.prefix);
+                    let is_small = usize::try_from(size).is_ok_and(|size| size <= SMALL_FILE_BYTES);
+                    self.open = Some(if is_small {
+                        Open::Small { key, content: Vec::new() }
+                    } else {
+                        Open::Large(self.store.objects().writer(&key)?)
+                    });
                     self.entries.push(Entry { path, size: u64::from(size) });
                 }
-                ArchiveEvent::Data(data) => {
-                    if let Some(object) = &mut self.object {
-                        object.write(data).await?;
-                    }
-                }
-                ArchiveEvent::End => {
-                    if let Some(mut object) = self.object.take() {
-                        object.finish().await?;
-                    }
-                }
+                ArchiveEvent::Data(data) => match &mut self.open {
+                    Some(Open::Small { content, .. }) => content.extend_from_slice(data),
+                    Some(Open::Large(object)) => object.write(data).await?,
+                    None => {}
+                },
+                ArchiveEvent::End => match self.open.take() {
+                    Some(Open::Small { key, content }) => self.put(key, content).await?,
+                    Some(Open::Large(mut object)) => object.finish().await?,
+                    None => {}
+                },
             }
         }
     }
 
-    async fn end(mut self, refused: Option<String>) -> Result<Unpacked> {
-        if let Some(object) = self.object.take() {
-            object.abort().await;
+    /// Sends a small file on its way, after one of those before has arrived
+    /// when there are many.
+    async fn put(&mut self, key: String, content: Vec<u8>) -> Result<()> {
+        if self.puts.len() >= PARALLEL_PUTS
+            && let Some(put) = self.puts.join_next().await
+        {
+            done(put)?;
         }
-        let refused = refused.or_else(|| match self.reader.finish() {
-            Ok(0) => Some("it holds no file".to_owned()),
-            Ok(_) => None,
-            Err(why) => Some(why.to_string()),
-        });
-        let Some(why) = refused else {
-            return Ok(Ok(self.entries));
-        };
-        for entry in &self.entries {
-            self.ctx.store.objects().delete(&format!("{}/{}", self.prefix, entry.path)).await?;
-        }
-        Ok(Err(why))
+        let store = self.store.clone();
+        self.puts.spawn(async move { store.objects().put(&key, content.into()).await });
+        Ok(())
     }
+}
+
+/// What one of the tasks beside came to.
+fn done(task: std::result::Result<std::result::Result<(), StoreError>, JoinError>) -> Result<()> {
+    Ok(task.map_err(|_| StoreError::Damaged("a file of a report was not written or removed"))??)
 }

@@ -1,9 +1,10 @@
 //! From changed executions to the rollups of their tests.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use callboard_domain::ids::TestCaseId;
 use callboard_domain::test_state::{Applied, Observation, TestState};
-use callboard_domain::time::Timestamp;
+use callboard_domain::time::{Day, Timestamp};
 use callboard_store::db::Session;
 use callboard_store::executions::{ExecutionRow, RunPlace};
 use callboard_store::rollups::{self, States, TestDays};
@@ -65,15 +66,36 @@ pub(super) async fn fold_states(
             }
         }
     }
-    for (lane, case) in rebuild {
-        let Some(state) = states.get_mut(&(lane, case)) else { continue };
-        let newest_day = state.last_day().max(place.day);
-        let first_seen = state.first_seen_at().day();
-        let newest =
-            rollups::newest_observations(session, place.project, lane, case, newest_day, first_seen).await?;
-        state.rebuild_recent(newest);
-    }
+    rebuild_histories(session, place, &mut states, &rebuild).await?;
     rollups::write_states(session, place.project, &states).await?;
     rollups::add_test_days(session, place.project, place.day, days).await?;
+    Ok(())
+}
+
+/// Reads the recent history of some tests again, those of a lane that ran last
+/// on the same day together.
+async fn rebuild_histories(
+    session: &mut Session,
+    place: RunPlace,
+    states: &mut States,
+    tests: &BTreeSet<(i64, TestCaseId)>,
+) -> Result<()> {
+    let mut walks: BTreeMap<(i64, Day), (Day, Vec<TestCaseId>)> = BTreeMap::new();
+    for &(lane, case) in tests {
+        let Some(state) = states.get(&(lane, case)) else { continue };
+        let (newest, first) = (state.last_day().max(place.day), state.first_seen_at().day());
+        let (first_of_all, cases) = walks.entry((lane, newest)).or_insert((first, Vec::new()));
+        *first_of_all = first.min(*first_of_all);
+        cases.push(case);
+    }
+    for ((lane, newest), (first, cases)) in walks {
+        let mut found =
+            rollups::newest_observations(session, place.project, lane, &cases, newest, first).await?;
+        for case in cases {
+            if let Some(state) = states.get_mut(&(lane, case)) {
+                state.rebuild_recent(found.remove(&case).unwrap_or_default());
+            }
+        }
+    }
     Ok(())
 }

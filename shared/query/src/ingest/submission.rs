@@ -3,23 +3,21 @@
 use std::collections::HashMap;
 
 use callboard_auth::scope::{Authorized, Denied, Scope};
-use callboard_domain::attempts::EvidenceSlice;
-use callboard_domain::evidence::Evidence;
-use callboard_domain::ids::{ExecutionId, PackId, ProjectId, RunId};
+use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 use callboard_domain::ingest::{RunFields, TestCaseEntry};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
 use callboard_store::StoreError;
-use callboard_store::evidence::{Frame, PackWriter, WrittenPack};
-use callboard_store::ids::{self, Kind};
 use callboard_store::projects;
 use callboard_store::runs;
 
 use super::chunk;
 use super::files::{self, IncomingFile, PublishedFile};
-use super::key::start_key;
-use super::writer::Writer;
+use super::keys::batch_keys;
+use super::opening::{Opening, Purpose};
+use super::packing::Packed;
+use super::writer::{Writer, Written};
 use crate::{Context, Entity, QueryError, Result};
 
 /// What a client sends about a whole run.
@@ -132,55 +130,30 @@ async fn write_submission(
 ) -> Result<Submitted> {
     let Submission { fields, mut entries, files: incoming } = submission;
     let start = fields.start_time.unwrap_or(now);
-    let key = start_key(&fields, start);
+    let keys = batch_keys(&fields, start);
     let span = span_of(&entries);
+    let opening = Opening { ctx, project, fields: &fields, start, keys, purpose: Purpose::Batch, now };
 
     let mut files: HashMap<usize, Vec<PublishedFile>> = HashMap::new();
     for file in incoming {
         let file = files::publish(ctx, project, file, now).await?;
         files.entry(file.entry).or_default().push(file);
     }
-    let known = known_run(ctx, project, key.as_ref()).await?;
-    let (pack, slices, reserved) = write_evidence(ctx, project, known, &mut entries).await?;
+    let known = opening.look(&mut ctx.store.db().read().await?).await?.run();
+    let packed = Packed::write(ctx, project, known, &mut entries, now).await?;
     let groups = chunk::group(entries);
-    let mut writer = Writer {
-        ctx,
-        project,
-        fields: &fields,
-        start,
-        key,
-        span,
-        now,
-        reserved,
-        files,
-        slices,
-        pack: pack.as_ref(),
-        is_recorded: false,
-        begun: None,
-    };
-    let mut written = writer.write(known, &groups).await;
-    if matches!(written, Ok(None)) {
-        // Another call with the same start key was first: this one merges into its run.
-        let known = known_run(ctx, project, key.as_ref()).await?;
-        written = writer.write(known, &groups).await;
-    }
+    let mut writer = Writer { opening, span, files, packed, is_recorded: false, begun: None };
+    let written = writer.write(&groups).await;
     writer.clean_up(written.as_ref().err()).await;
-    let (run, duplicate, executions) = written?.ok_or(StoreError::Damaged("a start key without a run"))?;
+    let Written { run, is_known, executions } = written?;
     Ok(Submitted {
         run: run.id,
         project,
         status: run.status,
         totals: run.totals,
-        duplicate,
+        duplicate: is_known,
         executions,
         url: ctx.links.run(run.id.get()),
-    })
-}
-
-async fn known_run(ctx: &Context, project: ProjectId, key: Option<&[u8; 32]>) -> Result<Option<RunId>> {
-    Ok(match key {
-        Some(key) => runs::by_start_key(&mut ctx.store.db().read().await?, project, key).await?,
-        None => None,
     })
 }
 
@@ -190,45 +163,4 @@ fn span_of(entries: &[TestCaseEntry]) -> Option<i64> {
     let last =
         entries.iter().filter_map(|entry| Some(entry.started_at?.millis() + entry.duration_ms)).max()?;
     Some((last - first.millis()).max(0))
-}
-
-/// Writes the evidence of all entries as one pack, failing attempts first, and
-/// takes it out of the entries. Answers the run id it reserved for the pack's
-/// key when the run is new.
-async fn write_evidence(
-    ctx: &Context,
-    project: ProjectId,
-    known: Option<RunId>,
-    entries: &mut [TestCaseEntry],
-) -> Result<(Option<WrittenPack>, HashMap<usize, EvidenceSlice>, Option<RunId>)> {
-    let mut evidence: Vec<(u8, usize, Box<Evidence>)> = entries
-        .iter_mut()
-        .filter_map(|entry| Some((entry.status.severity(), entry.index, entry.evidence.take()?)))
-        .collect();
-    if evidence.is_empty() {
-        return Ok((None, HashMap::new(), None));
-    }
-    evidence.sort_by_key(|(severity, index, _)| (*severity, *index));
-    // Compressing megabytes would hold up other requests of this thread.
-    let packed = tokio::task::spawn_blocking(move || {
-        let mut writer = PackWriter::new()?;
-        let mut frames: Vec<(usize, Frame)> = Vec::with_capacity(evidence.len());
-        for (_, index, evidence) in &evidence {
-            frames.push((*index, writer.add(evidence)?));
-        }
-        Ok::<_, StoreError>((writer, frames))
-    });
-    let (writer, frames) =
-        packed.await.map_err(|_| StoreError::Damaged("evidence could not be compressed"))??;
-    let mut session = ctx.store.db().begin().await?;
-    let reserved = match known {
-        Some(_) => None,
-        None => Some(RunId(ids::allocate_one(&mut session, Kind::Run).await?)),
-    };
-    let pack = PackId(ids::allocate_one(&mut session, Kind::Pack).await?);
-    session.commit().await?;
-    let run = known.or(reserved).ok_or(StoreError::Damaged("a pack without a run"))?;
-    let written = writer.write(&ctx.store, project, run, pack).await?;
-    let slices = frames.into_iter().map(|(index, frame)| (index, frame.of(pack))).collect();
-    Ok((Some(written), slices, reserved))
 }

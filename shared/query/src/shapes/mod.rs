@@ -7,6 +7,7 @@ mod file;
 mod project;
 mod run;
 mod test_case;
+mod user;
 
 pub use execution::{
     AttemptView, ExecutionCounts, ExecutionDetail, ExecutionItem, ExecutionSummary, ExecutionWithRun,
@@ -14,8 +15,9 @@ pub use execution::{
 };
 pub use file::{FileAttempt, FileItem, Report, TraceItem};
 pub use project::{BranchFacet, Facets, Project, ProjectOverview, ProjectRef, Tendency};
-pub use run::{RunBrief, RunDetail, RunItem, RunStorage, StorageByKind};
+pub use run::{RunBrief, RunDetail, RunItem, RunStorage, ShardItem, StorageByKind};
 pub use test_case::{StabilityBucket, TestCaseDetail, TestCaseItem};
+pub use user::{User, UserRef};
 
 use callboard_domain::totals::Totals as StoredTotals;
 

@@ -1,8 +1,11 @@
 //! Runs as answers show them.
 
+use callboard_domain::ids::RunId;
+use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::runs::RunRow;
+use callboard_store::runs::slots::SlotRow;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -77,6 +80,10 @@ pub struct RunItem {
     pub project_id: i64,
     /// Project name.
     pub project_name: String,
+    /// Why the run ended when not by its results: client, user, superseded,
+    /// stale, setup_timeout or shards_missing.
+    #[schema(example = "stale")]
+    pub end_reason: Option<&'static str>,
     /// When the run became final.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<Timestamp>,
@@ -96,6 +103,12 @@ pub struct RunItem {
     pub build_url: Option<String>,
     /// Names of the browser projects that ran.
     pub browsers: Vec<String>,
+    /// Number of shards; null for a run without.
+    pub shard_total: Option<i64>,
+    /// Shards that finished; 1 when a run without shards has.
+    pub shards_finished: i64,
+    /// The run whose shards this one repeats.
+    pub rerun_of: Option<i64>,
     /// Sum of fixed waits.
     pub wasted_time_ms: i64,
     /// Sum over all attempts.
@@ -126,6 +139,7 @@ impl RunItem {
             brief: RunBrief::of(row),
             project_id: row.project.get(),
             project_name: project_name.to_owned(),
+            end_reason: row.end_reason.map(EndReason::as_str),
             finished_at: row.finished_at,
             totals_source: if row.totals_from_rows { "rows" } else { "claimed" },
             commit_message: shortened(row.commit_message.as_ref(), 200),
@@ -134,6 +148,9 @@ impl RunItem {
             ci_provider: row.ci_provider.clone(),
             build_url: row.build_url.clone(),
             browsers: row.browsers.clone(),
+            shard_total: row.shard_total,
+            shards_finished: row.shards_finished,
+            rerun_of: row.rerun_of.map(RunId::get),
             wasted_time_ms: row.wasted_ms,
             tests_duration: row.tests_ms,
             avg_test_duration: row.avg_ms,
@@ -167,10 +184,47 @@ pub struct RunDetail {
     pub setup_steps: Value,
     /// Tests the client planned to run.
     pub planned_tests: Option<i64>,
+    /// The clients that fed the run.
+    pub shards: Vec<ShardItem>,
     /// Stored reports.
     pub reports: Vec<Report>,
     /// What the run holds in the object store.
     pub storage: RunStorage,
+}
+
+/// One client that fed a run.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShardItem {
+    /// Its shard from 1; 0 in a run without shards.
+    pub index: i64,
+    /// setup, live, finished or lost.
+    #[schema(example = "finished")]
+    pub state: &'static str,
+    /// 0, and one more for every retry of the shard.
+    pub generation: i64,
+    /// The result it claimed.
+    #[schema(value_type = Option<String>, example = "passed")]
+    pub status: Option<RunStatus>,
+    /// Wall clock.
+    pub duration: Option<i64>,
+    /// Whether files are still to follow.
+    pub waiting: bool,
+}
+
+impl ShardItem {
+    /// Shows a stored slot.
+    #[must_use]
+    pub fn of(row: &SlotRow) -> Self {
+        Self {
+            index: row.slot.shard_index,
+            state: row.slot.state.as_str(),
+            generation: row.slot.generation,
+            status: row.slot.claimed,
+            duration: row.slot.duration_ms,
+            waiting: row.slot.waiting,
+        }
+    }
 }
 
 /// Bytes a run holds.

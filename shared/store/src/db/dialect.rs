@@ -8,6 +8,7 @@
 //! | `in_ints($2)`, `in_texts($2)` | `= ANY($2)` | `IN (SELECT value FROM json_each($2))` |
 //! | `in_bytes($2)` | `= ANY($2)` | `IN (SELECT unhex(value) FROM json_each($2))` |
 //! | `for_update()` | `FOR UPDATE` | nothing: a write transaction holds the only lock |
+//! | `skip_locked()` | `FOR UPDATE SKIP LOCKED` | nothing, likewise |
 
 use std::sync::OnceLock;
 
@@ -18,7 +19,8 @@ use super::Backend;
 pub struct Statement {
     /// Name for logs and for the test that prepares every statement.
     pub name: &'static str,
-    text: &'static str,
+    sqlite_text: &'static str,
+    postgres_text: &'static str,
     sqlite: OnceLock<&'static str>,
     postgres: OnceLock<&'static str>,
 }
@@ -27,20 +29,29 @@ impl Statement {
     /// Declares a statement; see the module's table for what may be in it.
     #[must_use]
     pub const fn new(name: &'static str, text: &'static str) -> Self {
-        Self { name, text, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+        Self::of_each(name, text, text)
+    }
+
+    /// Declares a statement that the engines need worded differently beyond
+    /// what dialect calls can say.
+    #[must_use]
+    pub const fn of_each(name: &'static str, sqlite_text: &'static str, postgres_text: &'static str) -> Self {
+        Self { name, sqlite_text, postgres_text, sqlite: OnceLock::new(), postgres: OnceLock::new() }
     }
 
     /// The text for one engine.
     pub fn sql(&self, backend: Backend) -> &'static str {
-        let slot = match backend {
-            Backend::Sqlite => &self.sqlite,
-            Backend::Postgres => &self.postgres,
+        let (slot, text) = match backend {
+            Backend::Sqlite => (&self.sqlite, self.sqlite_text),
+            Backend::Postgres => (&self.postgres, self.postgres_text),
         };
         // Statements are statics, so what is rendered lives as long as the
         // process and is made at most once per engine.
-        slot.get_or_init(|| Box::leak(render(self.text, backend).into_boxed_str()))
+        slot.get_or_init(|| Box::leak(render(text, backend).into_boxed_str()))
     }
 }
+
+const CALLS: [&str; 5] = ["in_ints", "in_texts", "in_bytes", "for_update", "skip_locked"];
 
 /// Replaces the dialect calls in a text.
 pub(super) fn render(text: &str, backend: Backend) -> String {
@@ -50,8 +61,7 @@ pub(super) fn render(text: &str, backend: Backend) -> String {
         let (head, tail) = rest.split_at(open);
         let close = tail.find(')').map_or(tail.len(), |at| at + 1);
         let argument = tail.get(1..close.saturating_sub(1)).unwrap_or_default();
-        let call =
-            ["in_ints", "in_texts", "in_bytes", "for_update"].into_iter().find(|call| head.ends_with(call));
+        let call = CALLS.into_iter().find(|call| head.ends_with(call));
         if let Some(call) = call {
             out.push_str(&head[..head.len() - call.len()]);
             out.push_str(&expand(call, argument, backend));
@@ -69,7 +79,8 @@ pub(super) fn render(text: &str, backend: Backend) -> String {
 fn expand(call: &str, argument: &str, backend: Backend) -> String {
     match (call, backend) {
         ("for_update", Backend::Postgres) => "FOR UPDATE".to_owned(),
-        ("for_update", Backend::Sqlite) => String::new(),
+        ("skip_locked", Backend::Postgres) => "FOR UPDATE SKIP LOCKED".to_owned(),
+        ("for_update" | "skip_locked", Backend::Sqlite) => String::new(),
         (_, Backend::Postgres) => format!("= ANY({argument})"),
         ("in_bytes", Backend::Sqlite) => {
             format!("IN (SELECT unhex(value) FROM json_each({argument}))")

@@ -66,6 +66,12 @@ impl Filter {
         self
     }
 
+    /// The text, for the test that prepares every statement.
+    #[must_use]
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
     pub(super) fn into_parts(self) -> (String, Args) {
         (self.text, self.args)
     }

@@ -157,7 +157,7 @@ impl Session {
     ///
     /// # Errors
     /// [`StoreError::Database`] when the engine does not accept it.
-    pub async fn prepare(&mut self, sql: &'static str) -> Result<()> {
+    pub async fn prepare(&mut self, sql: impl SqlSafeStr) -> Result<()> {
         match self.link() {
             Link::Sqlite(connection) => {
                 connection.prepare(sql.into_sql_str()).await?;

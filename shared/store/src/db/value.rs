@@ -63,6 +63,14 @@ from! {
     callboard_domain::ids::ReportId => |v| Value::Int(Some(v.0));
     callboard_domain::ids::PackId => |v| Value::Int(Some(v.0));
     callboard_domain::ids::BlobId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::SlotId => |v| Value::Int(Some(v.0));
+    Option<callboard_domain::ids::RunId> => |v| Value::Int(v.map(|id| id.0));
+    callboard_domain::ids::UserId => |v| Value::Int(Some(v.0));
+    Option<callboard_domain::ids::UserId> => |v| Value::Int(v.map(|id| id.0));
+    callboard_domain::ids::ApiKeyId => |v| Value::Int(Some(v.0));
+    Option<callboard_domain::ids::ApiKeyId> => |v| Value::Int(v.map(|id| id.0));
+    callboard_domain::ids::InvitationId => |v| Value::Int(Some(v.0));
+    Option<callboard_domain::ids::ProjectId> => |v| Value::Int(v.map(|id| id.0));
     callboard_domain::time::Timestamp => |v| Value::Int(Some(v.0));
     Option<callboard_domain::time::Timestamp> => |v| Value::Int(v.map(|t| t.0));
     callboard_domain::time::Day => |v| Value::Int(Some(v.0));

@@ -5,7 +5,7 @@ use callboard_domain::time::{Day, Timestamp};
 
 use super::{ExecutionRow, read_from};
 use crate::Result;
-use crate::db::{Filter, Row, Session, args};
+use crate::db::{Backend, Filter, Row, Session, args};
 
 /// The conditions of a test's history.
 #[derive(Debug, Clone, Default)]
@@ -49,12 +49,6 @@ pub async fn history(
     first_seen: Day,
     limit: i64,
 ) -> Result<History> {
-    let base = concat!(
-        "SELECT r.order_at, ",
-        columns!(),
-        " FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
-         WHERE e.project_id = $1 AND e.test_case_id = $2"
-    );
     let start = wanted.after.map(|(at, _)| Timestamp(at)).or(wanted.to);
     let mut found = Vec::new();
     let mut upper = start.map_or(newest, |start| start.day().min(newest)).0;
@@ -66,18 +60,7 @@ pub async fn history(
         let lower = (upper - span + 1).max(last);
         let missing = limit - i64::try_from(found.len()).unwrap_or(limit);
         let days: Vec<i64> = (lower..=upper).collect();
-        let filter = Filter::new(session.backend(), base, args![project, test_case])
-            .and("e.day in_ints(?)", args![days])
-            .and_if("e.lane_id in_ints(?)", wanted.lanes.clone())
-            .and_if("e.browser_id = ?", wanted.browser)
-            .and_if("e.outcome in_ints(?)", wanted.outcomes.clone())
-            .and_if("r.order_at >= ?", wanted.from.map(Timestamp::millis))
-            .and_if("r.order_at <= ?", wanted.to.map(Timestamp::millis));
-        let filter = match wanted.after {
-            Some((at, id)) => filter.and("(r.order_at, e.id) < (?, ?)", args![at, id]),
-            None => filter,
-        };
-        let filter = filter.end("ORDER BY r.order_at DESC, e.id DESC LIMIT ?", args![missing]);
+        let filter = on_days(session.backend(), project, test_case, wanted, days, missing);
         for row in session.list(filter).await? {
             found.push(read_with_order(&row)?);
         }
@@ -88,6 +71,50 @@ pub async fn history(
     }
     let unread_before = (upper >= last).then(|| Day(upper + 1).start());
     Ok(History { rows: found, unread_before })
+}
+
+fn on_days(
+    backend: Backend,
+    project: ProjectId,
+    test_case: TestCaseId,
+    wanted: &HistoryFilter,
+    days: Vec<i64>,
+    limit: i64,
+) -> Filter {
+    let base = concat!(
+        "SELECT r.order_at, ",
+        columns!(),
+        " FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
+         WHERE e.project_id = $1 AND e.test_case_id = $2"
+    );
+    let filter = Filter::new(backend, base, args![project, test_case])
+        .and("e.day in_ints(?)", args![days])
+        .and_if("e.lane_id in_ints(?)", wanted.lanes.clone())
+        .and_if("e.browser_id = ?", wanted.browser)
+        .and_if("e.outcome in_ints(?)", wanted.outcomes.clone())
+        .and_if("r.order_at >= ?", wanted.from.map(Timestamp::millis))
+        .and_if("r.order_at <= ?", wanted.to.map(Timestamp::millis));
+    let filter = match wanted.after {
+        Some((at, id)) => filter.and("(r.order_at, e.id) < (?, ?)", args![at, id]),
+        None => filter,
+    };
+    filter.end("ORDER BY r.order_at DESC, e.id DESC LIMIT ?", args![limit])
+}
+
+/// What the walk's statement can look like, for the test that prepares every
+/// statement.
+pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
+    let all = HistoryFilter {
+        lanes: Some(vec![]),
+        browser: Some(1),
+        outcomes: Some(vec![]),
+        from: Some(Timestamp(0)),
+        to: Some(Timestamp(0)),
+        after: Some((0, 0)),
+    };
+    [HistoryFilter::default(), all]
+        .map(|wanted| on_days(backend, ProjectId(1), TestCaseId(1), &wanted, vec![], 1))
+        .into()
 }
 
 fn read_with_order(row: &Row) -> Result<(Timestamp, ExecutionRow)> {

@@ -5,7 +5,7 @@ use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 
 use super::{ExecutionRow, read};
 use crate::Result;
-use crate::db::{Filter, Session, args};
+use crate::db::{Backend, Filter, Session, args};
 
 /// How the executions of a run are sorted, with the key of the last row of
 /// the page before.
@@ -71,6 +71,18 @@ pub async fn list(
     order: &ExecutionOrder,
     limit: i64,
 ) -> Result<Vec<ExecutionRow>> {
+    let filter = of_run(session.backend(), project, run, wanted, order, limit);
+    session.list(filter).await?.iter().map(read).collect()
+}
+
+fn of_run(
+    backend: Backend,
+    project: ProjectId,
+    run: RunId,
+    wanted: &ExecutionFilter,
+    order: &ExecutionOrder,
+    limit: i64,
+) -> Filter {
     let (low, high) = ExecutionId::range_of(run);
     let by_test = wanted.file.is_some()
         || wanted.text.is_some()
@@ -85,7 +97,7 @@ pub async fn list(
     } else {
         select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4")
     };
-    let filter = Filter::new(session.backend(), base, args![project, run, low, high])
+    let filter = Filter::new(backend, base, args![project, run, low, high])
         .and_if("e.outcome in_ints(?)", wanted.outcomes.clone())
         .and_if("c.file_path = ?", wanted.file.clone())
         .and_if("c.search_text LIKE ? ESCAPE '\\'", wanted.text.as_deref().map(crate::projects::like_contains))
@@ -102,7 +114,7 @@ pub async fn list(
         Some(FlagMask { asked, wanted }) => filter.and("(e.flags & ?) = ?", args![asked, wanted]),
         None => filter,
     };
-    let filter = match order {
+    match order {
         ExecutionOrder::Trouble(after) => match after {
             Some((rank, id)) => filter.and("(e.rank, e.id) > (?, ?)", args![*rank, *id]),
             None => filter,
@@ -134,8 +146,7 @@ pub async fn list(
             None => filter,
         }
         .end("ORDER BY c.file_path, e.id LIMIT ?", args![limit]),
-    };
-    session.list(filter).await?.iter().map(read).collect()
+    }
 }
 
 /// Failing executions of a whole project, newest first. ix: executions_rank
@@ -148,9 +159,49 @@ pub async fn failing_of_project(
     before: Option<i64>,
     limit: i64,
 ) -> Result<Vec<ExecutionRow>> {
+    session.list(failing(session.backend(), project, before, limit)).await?.iter().map(read).collect()
+}
+
+fn failing(backend: Backend, project: ProjectId, before: Option<i64>, limit: i64) -> Filter {
     let base = select_execution!("WHERE e.project_id = $1 AND e.rank = 1 AND e.rank < 6");
-    let filter = Filter::new(session.backend(), base, args![project])
+    Filter::new(backend, base, args![project])
         .and_if("e.id < ?", before)
-        .end("ORDER BY e.id DESC LIMIT ?", args![limit]);
-    session.list(filter).await?.iter().map(read).collect()
+        .end("ORDER BY e.id DESC LIMIT ?", args![limit])
+}
+
+/// What the lists can look like, for the test that prepares every statement.
+pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
+    let text = || Some(String::new());
+    let all = ExecutionFilter {
+        outcomes: Some(vec![]),
+        file: text(),
+        text: text(),
+        tag: text(),
+        owner: text(),
+        priority: text(),
+        browsers: Some(vec![]),
+        shard: Some(1),
+        worker: Some(1),
+        flags: Some(FlagMask { asked: 1, wanted: 1 }),
+    };
+    let without_test = ExecutionFilter { tag: text(), ..ExecutionFilter::default() };
+    let orders = |key: Option<i64>| {
+        let pair = key.map(|key| (key, key));
+        [
+            ExecutionOrder::Trouble(pair),
+            ExecutionOrder::Id(key),
+            ExecutionOrder::IdDescending(key),
+            ExecutionOrder::Duration(pair),
+            ExecutionOrder::StartedAt(pair),
+            ExecutionOrder::File(key),
+        ]
+    };
+    let mut shapes =
+        vec![failing(backend, ProjectId(1), None, 1), failing(backend, ProjectId(1), Some(1), 1)];
+    for wanted in [ExecutionFilter::default(), without_test, all] {
+        for order in orders(None).into_iter().chain(orders(Some(1))) {
+            shapes.push(of_run(backend, ProjectId(1), RunId(1), &wanted, &order, 1));
+        }
+    }
+    shapes
 }

@@ -7,6 +7,7 @@ use callboard_domain::ids::{ExecutionId, PackId, ProjectId, RunId, TestCaseId};
 use callboard_domain::status::Outcome;
 use callboard_domain::test_state::ExecutionFlags;
 use callboard_domain::time::{Day, Timestamp};
+use callboard_domain::totals::Totals;
 
 use crate::db::{Bulk, Column, Reader, Row, Session, args, statements};
 use crate::{Result, StoreError};
@@ -69,8 +70,8 @@ macro_rules! select_execution {
 }
 
 // After the macros, which they use.
-mod history;
-mod list;
+pub(crate) mod history;
+pub(crate) mod list;
 
 pub use history::{History, HistoryFilter, history};
 pub use list::{ExecutionFilter, ExecutionOrder, FlagMask, failing_of_project, list};
@@ -82,6 +83,9 @@ statements! {
     OF_BATCH = select_execution!("WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)");
     /// Durations of a run that count for its mean and percentile.
     DURATIONS = "SELECT duration FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 AND outcome NOT IN (5, 6)";
+    /// Executions of a run by outcome, with their sums.
+    SUMS = "SELECT outcome, COUNT(*), CAST(SUM(total_duration) AS BIGINT), CAST(SUM(wasted_ms) AS BIGINT) FROM executions \
+        WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 GROUP BY outcome";
     /// Counts stored files on their execution.
     COUNT_FILES = "UPDATE executions SET n_traces = n_traces + $4, n_files = n_files + $5 \
         WHERE project_id = $1 AND run_id = $2 AND id = $3";
@@ -309,6 +313,34 @@ pub async fn durations(session: &mut Session, project: ProjectId, run: RunId) ->
     let (low, high) = ExecutionId::range_of(run);
     let rows = session.all(&DURATIONS, args![project, run, low, high]).await?;
     rows.iter().map(|row| row.reader().int()).collect()
+}
+
+/// What the executions of a run add up to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunSums {
+    /// Totals.
+    pub totals: Totals,
+    /// Sum over all attempts, ms.
+    pub tests_ms: i64,
+    /// Sum of fixed waits, ms.
+    pub wasted_ms: i64,
+}
+
+/// Counts the executions of a run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn sums(session: &mut Session, project: ProjectId, run: RunId) -> Result<RunSums> {
+    let (low, high) = ExecutionId::range_of(run);
+    let mut sums = RunSums::default();
+    for row in session.all(&SUMS, args![project, run, low, high]).await? {
+        let mut r = row.reader();
+        let outcome = Outcome::from_code(r.int()?).ok_or(StoreError::Damaged("an unknown outcome"))?;
+        sums.totals.count(outcome, r.int()?);
+        sums.tests_ms += r.int()?;
+        sums.wasted_ms += r.int()?;
+    }
+    Ok(sums)
 }
 
 /// Adds to the file counts of an execution.

@@ -9,9 +9,17 @@ use callboard_domain::time::{Day, Timestamp};
 
 use super::states::{read_state, state_columns};
 use crate::Result;
-use crate::db::{Args, Filter, Session, args};
+use crate::db::{Backend, Filter, Session, args, statements};
 use crate::projects::like_contains;
 use crate::test_cases::{self, TestCaseRow};
+
+statements! {
+    /// States of some tests in one lane.
+    STATES_OF = concat!(
+        "SELECT ", state_columns!(), " FROM test_state s \
+         WHERE s.project_id = $1 AND s.lane_id = $2 AND s.test_case_id in_ints($3)"
+    );
+}
 
 /// A test case with its state in the lane asked for.
 #[derive(Debug, Clone)]
@@ -72,9 +80,23 @@ pub async fn catalogue(
     order: &CatalogueOrder,
     limit: i64,
 ) -> Result<Vec<CatalogueRow>> {
+    let filter = in_lane(session.backend(), project, lane, wanted, order, limit);
+    let rows = session.list(filter).await?;
+    let ids = rows.iter().map(|row| row.reader().int()).collect::<Result<Vec<_>>>()?;
+    with_states(session, project, lane, ids).await
+}
+
+fn in_lane(
+    backend: Backend,
+    project: ProjectId,
+    lane: i64,
+    wanted: &CatalogueFilter,
+    order: &CatalogueOrder,
+    limit: i64,
+) -> Filter {
     let base = "SELECT c.id FROM test_state s JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id \
                 WHERE s.project_id = $1 AND s.lane_id = $2 AND s.total > 0";
-    let mut filter = Filter::new(session.backend(), base, args![project, lane])
+    let mut filter = Filter::new(backend, base, args![project, lane])
         .and_if("c.search_text LIKE ? ESCAPE '\\'", wanted.text.as_deref().map(like_contains))
         .and_if("s.category in_ints(?)", wanted.categories.clone())
         .and_if("c.owner = ?", wanted.owner.clone())
@@ -91,10 +113,40 @@ pub async fn catalogue(
             args![tag],
         );
     }
-    let filter = ordered(filter, order, limit);
-    let rows = session.list(filter).await?;
-    let ids = rows.iter().map(|row| row.reader().int()).collect::<Result<Vec<_>>>()?;
-    with_states(session, project, lane, ids).await
+    ordered(filter, order, limit)
+}
+
+/// What the catalogue's statement can look like, for the test that prepares
+/// every statement.
+pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
+    let text = || Some(String::new());
+    let all = CatalogueFilter {
+        text: text(),
+        categories: Some(vec![]),
+        tags: vec![String::new(), String::new()],
+        owner: text(),
+        priority: text(),
+        feature: text(),
+        file_prefix: text(),
+        since: Some(Day(0)),
+    };
+    let orders = |key: Option<i64>| {
+        let pair = key.map(|key| (key, key));
+        [
+            CatalogueOrder::LastRun(pair),
+            CatalogueOrder::Title(key),
+            CatalogueOrder::File(key),
+            CatalogueOrder::TotalRuns(pair),
+            CatalogueOrder::Newest(key),
+        ]
+    };
+    let mut shapes = Vec::new();
+    for wanted in [CatalogueFilter::default(), all] {
+        for order in orders(None).into_iter().chain(orders(Some(1))) {
+            shapes.push(in_lane(backend, ProjectId(1), 0, &wanted, &order, 1));
+        }
+    }
+    shapes
 }
 
 fn ordered(filter: Filter, order: &CatalogueOrder, limit: i64) -> Filter {
@@ -147,15 +199,8 @@ pub async fn with_states(
     ids: Vec<i64>,
 ) -> Result<Vec<CatalogueRow>> {
     let mut cases = test_cases::get_many(session, project, ids.clone()).await?;
-    let filter = Filter::new(
-        session.backend(),
-        concat!("SELECT ", state_columns!(), " FROM test_state s WHERE s.project_id = $1 AND s.lane_id = $2"),
-        args![project, lane],
-    )
-    .and("s.test_case_id in_ints(?)", args![ids.clone()])
-    .end("ORDER BY s.test_case_id", Args::new());
     let mut states = HashMap::new();
-    for row in session.list(filter).await? {
+    for row in session.all(&STATES_OF, args![project, lane, ids.clone()]).await? {
         let (_, case, state) = read_state(&row)?;
         states.insert(case, state);
     }

@@ -157,7 +157,7 @@ pub async fn test_days(
 }
 
 /// What a run contributes to a day of its project.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunContribution {
     /// 1 once the run exists.
     pub runs: i64,

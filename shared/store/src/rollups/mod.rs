@@ -2,7 +2,7 @@
 //! written in the transaction of the rows they summarise, always in ascending
 //! key order.
 
-mod catalogue;
+pub(crate) mod catalogue;
 pub(crate) mod days;
 pub(crate) mod states;
 

@@ -6,7 +6,7 @@ use callboard_domain::time::Timestamp;
 
 use super::{RunRow, read};
 use crate::Result;
-use crate::db::{Filter, Session, args};
+use crate::db::{Backend, Filter, Session, args};
 
 /// The conditions of a list of runs that an index leads with.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +43,10 @@ pub async fn list(
     wanted: &RunFilter,
     limit: i64,
 ) -> Result<Vec<RunRow>> {
-    let backend = session.backend();
+    session.list(filter(session.backend(), project, wanted, limit)).await?.iter().map(read).collect()
+}
+
+fn filter(backend: Backend, project: Option<ProjectId>, wanted: &RunFilter, limit: i64) -> Filter {
     let filter = match project {
         Some(project) => Filter::new(backend, select_run!("WHERE project_id = $1"), args![project]),
         None => Filter::new(backend, select_run!("WHERE 1 = 1"), args![]),
@@ -72,10 +75,30 @@ pub async fn list(
         (Some((at, id)), true) => filter.and("(order_at, id) > (?, ?)", args![at, id]),
         (None, _) => filter,
     };
-    let filter = if wanted.ascending {
+    if wanted.ascending {
         filter.end("ORDER BY order_at, id LIMIT ?", args![limit])
     } else {
         filter.end("ORDER BY order_at DESC, id DESC LIMIT ?", args![limit])
+    }
+}
+
+/// What the list can look like, for the test that prepares every statement.
+pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
+    let all = RunFilter {
+        branch: Some(String::new()),
+        environment: Some(String::new()),
+        status: Some(RunStatus::Passed),
+        commit_prefix: Some(String::new()),
+        from: Some(Timestamp(0)),
+        before: Some(Timestamp(0)),
+        is_full: Some(true),
+        finished: true,
+        ascending: false,
+        after: Some((0, 0)),
     };
-    session.list(filter).await?.iter().map(read).collect()
+    let ascending = RunFilter { ascending: true, is_full: Some(false), ..all.clone() };
+    let project = Some(ProjectId(1));
+    [(None, RunFilter::default()), (project, RunFilter::default()), (project, all), (None, ascending)]
+        .map(|(project, wanted)| filter(backend, project, &wanted, 1))
+        .into()
 }

@@ -2,6 +2,7 @@
 //! time as first received, which never changes.
 
 use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
@@ -25,6 +26,16 @@ pub struct RunRow {
     pub environment: String,
     /// Status.
     pub status: RunStatus,
+    /// The status it takes when its files have arrived.
+    pub pending_status: Option<RunStatus>,
+    /// Why it ended, when not by its results.
+    pub end_reason: Option<EndReason>,
+    /// Last sign of life of any of its clients.
+    pub last_activity_at: Timestamp,
+    /// Number of its newest event.
+    pub feed_seq: i64,
+    /// Number of its changes.
+    pub version: i64,
     /// Start by the client's clock.
     pub start_time: Timestamp,
     /// Sort key of all lists.
@@ -65,12 +76,22 @@ pub struct RunRow {
     pub build_url: Option<String>,
     /// Names of the browser projects that ran.
     pub browsers: Vec<String>,
+    /// Number of shards; `None` outside shards.
+    pub shard_total: Option<i64>,
+    /// Shards that finished; 1 for a finished run without shards.
+    pub shards_finished: i64,
+    /// The run whose shards it repeats.
+    pub rerun_of: Option<RunId>,
     /// Tests the client planned to run.
     pub planned_tests: Option<i64>,
     /// Version of Playwright.
     pub playwright_version: Option<String>,
     /// Version of the reporter.
     pub reporter_version: Option<String>,
+    /// Grouping key of the client.
+    pub instance_id: Option<String>,
+    /// Whether a person gave it its label.
+    pub label_is_edited: bool,
     /// Creation.
     pub created_at: Timestamp,
     /// Last change.
@@ -86,10 +107,16 @@ pub struct NewRun {
     pub branch: String,
     /// Environment; empty when none was told.
     pub environment: String,
+    /// Where its life begins.
+    pub status: RunStatus,
     /// Start by the client's clock.
     pub start_time: Timestamp,
     /// Whether the whole suite was asked for.
     pub is_full: bool,
+    /// Number of shards; `None` outside shards.
+    pub shard_total: Option<i64>,
+    /// The run whose shards it repeats.
+    pub rerun_of: Option<RunId>,
     /// Display label.
     pub label: Option<String>,
     /// Commit.
@@ -119,7 +146,7 @@ pub struct NewRun {
 }
 
 /// What only the page of one run shows. JSON texts.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunDetails {
     /// Metadata object.
     pub metadata: String,
@@ -137,19 +164,23 @@ macro_rules! select_run {
             "SELECT id, project_id, lane_id, branch, environment, status, start_time, order_at, finished_at, duration, \
              next_ordinal, totals_source, total, passed, failed, timedout, interrupted, skipped, didnotrun, flaky, \
              is_full, tests_ms, wasted_ms, avg_ms, p90_ms, label, commit_sha, commit_message, author, pull_request, \
-             ci_provider, build_url, browsers, planned_tests, playwright_version, reporter_version, created_at, updated_at \
-             FROM test_runs ",
+             ci_provider, build_url, browsers, planned_tests, playwright_version, reporter_version, created_at, updated_at, \
+             pending_status, end_reason, last_activity_at, feed_seq, shard_total, shards_finished, rerun_of, instance_id, \
+             label_edited, version FROM test_runs ",
             $tail
         )
     };
 }
 
 // After the macro, which the list uses.
-mod list;
-pub(crate) mod slots;
+pub mod groups;
+pub(crate) mod list;
+pub(crate) mod newest;
+pub mod slots;
+pub mod tokens;
 
 pub use list::{RunFilter, list};
-pub use slots::{add_finished_slot, by_start_key, claimed_status};
+pub use newest::{Newest, newest_of};
 
 statements! {
     /// One run.
@@ -165,13 +196,20 @@ statements! {
     OPEN_OF = select_run!("WHERE project_id in_ints($1) AND status IN ('initializing', 'running', 'finalizing') ORDER BY id DESC LIMIT $2");
     /// Runs that are still going on. ix: test_runs_open
     OPEN = select_run!("WHERE status IN ('initializing', 'running', 'finalizing') ORDER BY id DESC LIMIT $1");
-    /// A new run, held in `running` until its totals are written.
-    INSERT = "INSERT INTO test_runs (id, project_id, lane_id, branch, environment, status, start_time, order_at, \
+    /// Unfinished runs that gave no sign of life since a moment. ix: test_runs_open
+    SILENT = "SELECT project_id, id FROM test_runs WHERE status IN ('initializing', 'running', 'finalizing') \
+        AND last_activity_at <= $1 AND id > $2 ORDER BY id LIMIT $3";
+    /// Unfinished unsharded runs of a pipeline that gave no sign of life since a moment. ix: test_runs_by_instance
+    SUPERSEDED = "SELECT id FROM test_runs WHERE project_id = $1 AND instance_id = $2 AND shard_total IS NULL \
+        AND status IN ('initializing', 'running', 'finalizing') AND last_activity_at < $3 ORDER BY id";
+    /// A new run.
+    INSERT = "INSERT INTO test_runs (id, project_id, lane_id, branch, environment, start_time, order_at, \
         next_ordinal, version, totals_source, total, passed, failed, timedout, interrupted, skipped, didnotrun, flaky, \
         is_full, tests_ms, wasted_ms, label, commit_sha, commit_message, author, pull_request, ci_provider, build_url, \
-        browsers, planned_tests, playwright_version, reporter_version, instance_id, created_at, updated_at) \
-        VALUES ($1, $2, $3, $4, $5, 'running', $6, $6, 1, 1, 0, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, \
-        $16, $17, $18, $19, $20, $21, $22, '[]', $23, $24, $25, $26, $27, $27)";
+        browsers, planned_tests, playwright_version, reporter_version, instance_id, created_at, updated_at, \
+        last_activity_at, feed_seq, label_edited, shards_finished, status, shard_total, rerun_of) \
+        VALUES ($1, $2, $3, $4, $5, $6, $6, 1, 1, 0, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, \
+        $16, $17, $18, $19, $20, $21, $22, '[]', $23, $24, $25, $26, $27, $27, $27, 0, 0, 0, $28, $29, $30)";
     /// The details of a new run.
     INSERT_DETAILS = "INSERT INTO run_details (project_id, run_id, metadata, filter_details, setup_steps, claimed_totals) \
         VALUES ($1, $2, $3, $4, $5, $6)";
@@ -183,8 +221,18 @@ statements! {
     /// Writes what changed after a batch of executions.
     UPDATE = "UPDATE test_runs SET status = $3, finished_at = $4, duration = $5, totals_source = $6, total = $7, passed = $8, \
         failed = $9, timedout = $10, interrupted = $11, skipped = $12, didnotrun = $13, flaky = $14, tests_ms = $15, \
-        wasted_ms = $16, avg_ms = $17, p90_ms = $18, browsers = $19, updated_at = $20, version = version + 1 \
-        WHERE project_id = $1 AND id = $2";
+        wasted_ms = $16, avg_ms = $17, p90_ms = $18, browsers = $19, updated_at = $20, version = version + 1, \
+        pending_status = $21, end_reason = $22, last_activity_at = $23, feed_seq = $24, shards_finished = $25, start_time = $26 \
+        WHERE project_id = $1 AND id = $2 AND status = $27";
+    /// Writes what a client told later about its run.
+    DESCRIBE = "UPDATE test_runs SET lane_id = $3, branch = $4, environment = $5, label = $6, commit_sha = $7, commit_message = $8, \
+        author = $9, pull_request = $10, ci_provider = $11, build_url = $12, planned_tests = $13, playwright_version = $14, \
+        reporter_version = $15, is_full = $16 WHERE project_id = $1 AND id = $2";
+    /// Writes details that a client told later.
+    UPDATE_DETAILS = "UPDATE run_details SET metadata = $3, filter_details = $4, setup_steps = $5, claimed_totals = $6 \
+        WHERE project_id = $1 AND run_id = $2";
+    /// Notes a sign of life.
+    TOUCH = "UPDATE test_runs SET last_activity_at = $3 WHERE project_id = $1 AND id = $2 AND last_activity_at < $3";
 }
 
 fn read(row: &Row) -> Result<RunRow> {
@@ -230,6 +278,16 @@ fn read(row: &Row) -> Result<RunRow> {
         reporter_version: r.opt_text()?,
         created_at: r.time()?,
         updated_at: r.time()?,
+        pending_status: r.opt_text()?.as_deref().and_then(RunStatus::parse),
+        end_reason: r.opt_text()?.as_deref().and_then(EndReason::parse),
+        last_activity_at: r.time()?,
+        feed_seq: r.int()?,
+        shard_total: r.opt_int()?,
+        shards_finished: r.int()?,
+        rerun_of: r.opt_int()?.map(RunId),
+        instance_id: r.opt_text()?,
+        label_is_edited: r.flag()?,
+        version: r.int()?,
     })
 }
 
@@ -297,7 +355,43 @@ pub async fn details(session: &mut Session, project: ProjectId, run: RunId) -> R
     })
 }
 
-/// Creates a run in status `running`.
+/// Unfinished runs of all projects without a sign of life since a moment, by
+/// id, after a run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn silent(
+    session: &mut Session,
+    since: Timestamp,
+    after: Option<RunId>,
+    limit: i64,
+) -> Result<Vec<(ProjectId, RunId)>> {
+    let after = after.map_or(0, RunId::get);
+    let rows = session.all(&SILENT, args![since, after, limit]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((ProjectId(r.int()?), RunId(r.int()?)))
+        })
+        .collect()
+}
+
+/// Unfinished unsharded runs of a pipeline without a sign of life since a
+/// moment, in ascending order.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn silent_of_instance(
+    session: &mut Session,
+    project: ProjectId,
+    instance: &str,
+    since: Timestamp,
+) -> Result<Vec<RunId>> {
+    let rows = session.all(&SUPERSEDED, args![project, instance, since]).await?;
+    rows.iter().map(|row| row.reader().int().map(RunId)).collect()
+}
+
+/// Creates a run.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -339,7 +433,10 @@ pub async fn create(
                 new.playwright_version.clone(),
                 new.reporter_version.clone(),
                 new.instance_id.clone(),
-                now
+                now,
+                new.status.as_str(),
+                new.shard_total,
+                new.rerun_of
             ],
         )
         .await?;
@@ -378,15 +475,15 @@ pub async fn take_ordinals(
     Ok(first)
 }
 
-/// Writes status, totals and timing of a run.
+/// Writes status, totals and timing of a locked run that stands in `from`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn update(session: &mut Session, run: &RunRow) -> Result<()> {
+/// [`StoreError::Damaged`] when it stands elsewhere: it was not locked.
+pub async fn update(session: &mut Session, run: &RunRow, from: RunStatus) -> Result<()> {
     let t = &run.totals;
     let browsers =
         serde_json::to_string(&run.browsers).map_err(|_| StoreError::Damaged("a list of browsers"))?;
-    session
+    let done = session
         .execute(
             &UPDATE,
             args![
@@ -409,9 +506,73 @@ pub async fn update(session: &mut Session, run: &RunRow) -> Result<()> {
                 run.avg_ms,
                 run.p90_ms,
                 browsers,
-                run.updated_at
+                run.updated_at,
+                run.pending_status.map(RunStatus::as_str),
+                run.end_reason.map(EndReason::as_str),
+                run.last_activity_at,
+                run.feed_seq,
+                run.shards_finished,
+                run.start_time,
+                from.as_str()
             ],
         )
         .await?;
+    if done == 1 { Ok(()) } else { Err(StoreError::Damaged("a run changed although it was locked")) }
+}
+
+/// Writes what a client told later about a locked run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn describe(session: &mut Session, run: &RunRow) -> Result<()> {
+    session
+        .execute(
+            &DESCRIBE,
+            args![
+                run.project,
+                run.id,
+                run.lane_id,
+                &run.branch,
+                &run.environment,
+                run.label.clone(),
+                run.commit_sha.clone(),
+                run.commit_message.clone(),
+                run.author.clone(),
+                run.pull_request.clone(),
+                run.ci_provider.clone(),
+                run.build_url.clone(),
+                run.planned_tests,
+                run.playwright_version.clone(),
+                run.reporter_version.clone(),
+                run.is_full
+            ],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Writes the details of a locked run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn update_details(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    details: &RunDetails,
+) -> Result<()> {
+    let d = details;
+    let (filter, steps) = (d.filter_details.clone(), d.setup_steps.clone());
+    let args = args![project, run, &d.metadata, filter, steps, d.claimed_totals.clone()];
+    session.execute(&UPDATE_DETAILS, args).await?;
+    Ok(())
+}
+
+/// Notes a sign of life of a run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn touch(session: &mut Session, project: ProjectId, run: RunId, now: Timestamp) -> Result<()> {
+    session.execute(&TOUCH, args![project, run, now]).await?;
     Ok(())
 }

@@ -1,13 +1,13 @@
 //! Untrusted content never opens with the powers of the dashboard, and a grant
 //! opens what it was sealed for.
 
-use callboard_auth::{Authenticator, GrantTarget, RouteId};
+use callboard_auth::{GrantTarget, Identity};
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 use callboard_store::Backend;
 use callboard_test_support::{Client, Service, Settings, TestDatabase, for_each_service};
 use reqwest::StatusCode;
-use reqwest::header::{ACCEPT, HOST, HeaderMap, HeaderName, IF_NONE_MATCH};
+use reqwest::header::{ACCEPT, HOST, HeaderName, IF_NONE_MATCH};
 
 use super::{DRAWING, PAGE, ask, head, path_of, raw, sent_to, store};
 
@@ -201,13 +201,17 @@ async fn an_altered_or_expired_grant_opens_nothing() {
         let state = service.state();
         let project: i64 =
             stored.report["project-".len()..].split('/').next().expect("a project").parse().expect("an id");
-        let everyone =
-            Authenticator::off().authenticate(RouteId::GetFile.route(), &HeaderMap::new()).expect("a caller");
+        let everyone = Identity::auth_off();
         let seal = async |project: i64, minutes_ago: i64| {
             let project = everyone.authorize(ProjectId(project)).expect("access");
             let then = Timestamp(state.now().millis() - minutes_ago * 60_000);
             let target = GrantTarget::Prefix(stored.report.clone());
-            state.grants().await.expect("grants").seal(project, &target, then, i64::MAX).expect("a grant")
+            state
+                .grants()
+                .await
+                .expect("grants")
+                .seal(project, &target, None, then, i64::MAX)
+                .expect("a grant")
         };
         for (project, minutes_ago, status) in [
             (project, 59, StatusCode::OK),

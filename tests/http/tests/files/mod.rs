@@ -2,6 +2,7 @@
 //! is asked for.
 
 mod bytes;
+mod holders;
 mod isolation;
 
 use callboard_test_support::{Answer, Client, Form, Service, report_archive};

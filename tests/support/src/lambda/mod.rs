@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
+use serde_json::Value;
 
 use crate::process::Process;
 use crate::{Answer, Settings};
@@ -86,7 +87,18 @@ impl Function {
     /// When the function ends, reports an error, or answers what the gateway
     /// could not pass on.
     pub async fn invoke(&self, route_key: &str, request: &http::Request<Bytes>) -> Result<Answer> {
-        let event = serde_json::to_vec(&event::of_request(route_key, request)?)?;
+        let payload = self.invoke_event(&event::of_request(route_key, request)?).await?;
+        event::into_answer(&payload, request.method())
+            .with_context(|| format!("{} answered something that is no HTTP answer", self.name))
+    }
+
+    /// Sends an event as it is, such as the scheduler's, and reads what the
+    /// function answers.
+    ///
+    /// # Errors
+    /// When the function ends or reports an error.
+    pub async fn invoke_event(&self, event: &Value) -> Result<Bytes> {
+        let event = serde_json::to_vec(event)?;
         ensure!(
             event.len() <= MAX_PAYLOAD_BYTES,
             "the event has {} bytes, the platform takes 6 MB",
@@ -102,8 +114,7 @@ impl Function {
                         "the answer has {} bytes, the platform takes 6 MB",
                         payload.len()
                     );
-                    return event::into_answer(&payload, request.method())
-                        .with_context(|| format!("{} answered something that is no HTTP answer", self.name));
+                    return Ok(payload);
                 }
                 Ok(Ok(Outcome::Failed(report))) => bail!("{} reported an error: {report}", self.name),
                 Ok(Err(_)) => bail!("the runtime API ended"),

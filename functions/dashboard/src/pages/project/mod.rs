@@ -1,6 +1,7 @@
 //! `/projects/{id}`: one project, its runs and its tests.
 
 mod cases;
+mod members;
 mod runs;
 
 use axum::response::Response;
@@ -20,27 +21,28 @@ pub(crate) enum Asked {
     Runs(runs::Asked),
     /// `?tab=cases`.
     Cases(cases::Asked),
+    /// `?tab=members`.
+    Members,
 }
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let wants_cases = query.one_of("tab", |text| match text {
-            "runs" => Some(false),
-            "cases" => Some(true),
-            _ => None,
-        })?;
-        Ok(if wants_cases.unwrap_or_default() {
-            Self::Cases(cases::Asked::from_query(query)?)
-        } else {
-            Self::Runs(runs::Asked::from_query(query)?)
+        let tab =
+            query.one_of("tab", |text| ["runs", "cases", "members"].into_iter().find(|tab| *tab == text))?;
+        Ok(match tab {
+            Some("cases") => Self::Cases(cases::Asked::from_query(query)?),
+            Some("members") => Self::Members,
+            _ => Self::Runs(runs::Asked::from_query(query)?),
         })
     }
 }
 
-/// What both tabs of the project show above themselves.
+/// What all tabs of the project show above themselves.
 struct Head {
     project: Project,
     tab: &'static str,
+    /// Whether the reader may see who reaches the project.
+    shows_members: bool,
 }
 
 /// One project.
@@ -54,10 +56,11 @@ pub(crate) async fn project(
     let name = project.reference.name.clone();
     let shell = Shell::new(&visit, Section::Project(id.get()), name.as_str()).await?;
     let shell = shell.under("Projects", "/projects").here(name);
+    let shows_members = visit.caller.is_administrator();
+    let head = |tab| Head { project, tab, shows_members };
     match asked {
-        Asked::Runs(asked) => runs::tab(visit, authorized, Head { project, tab: "runs" }, shell, asked).await,
-        Asked::Cases(asked) => {
-            cases::tab(visit, authorized, Head { project, tab: "cases" }, shell, asked).await
-        }
+        Asked::Runs(asked) => runs::tab(visit, authorized, head("runs"), shell, asked).await,
+        Asked::Cases(asked) => cases::tab(visit, authorized, head("cases"), shell, asked).await,
+        Asked::Members => members::tab(visit, authorized, head("members"), shell).await,
     }
 }

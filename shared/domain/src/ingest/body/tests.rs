@@ -35,6 +35,18 @@ fn a_submission_is_read_in_one_pass() {
 }
 
 #[test]
+fn a_number_out_of_reach_costs_its_field_only() {
+    let read = body(r#"{"duration":1e999,"testCases":[{"title":"a","status":"passed","duration":-1e999}]}"#);
+    let read = read.expect("is accepted");
+    assert_eq!(read.fields["duration"], "1e999");
+    let cases = read.test_cases.expect("is accepted");
+    assert_eq!(cases.entries[0].duration_ms, 0);
+    assert_eq!(cases.warnings.as_slice().len(), 1, "{:?}", cases.warnings);
+    assert!(parse_object(br#"{"a":1e999}"#.to_vec()).is_ok());
+    assert!(body(r#"{"a":1e999"#).is_err());
+}
+
+#[test]
 fn one_broken_entry_among_fifty_is_one_warning() {
     let mut list: Vec<Value> = (0..50).map(|n| case(&n.to_string(), "a.ts:1:1")).collect();
     list[7] = json!("broken");

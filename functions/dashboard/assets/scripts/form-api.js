@@ -1,0 +1,185 @@
+// Forms that call the API. A form says which call it is and what happens then:
+//   <form method="post" data-api="POST /api/users" data-done="/settings/users/{user.id}">
+// Its fields become a JSON object. Errors stand next to their fields; what
+// belongs to no field is said at the form. Nothing is sent twice.
+
+const SAID = 'callboard-said';
+const MINUTE_SECONDS = 60;
+
+/** The value of a field as JSON has it; undefined leaves it out. */
+function valueOf(field) {
+  if (field.type === 'checkbox' && !field.name.endsWith('[]')) return field.checked;
+  if (field.type === 'radio' && !field.checked) return undefined;
+  const { json } = field.dataset;
+  if (json === 'none') return undefined;
+  if (field.value === '') return json === 'null' ? null : undefined;
+  if (json === 'boolean') return field.value === 'true';
+  if (json === 'days') return new Date(Date.now() + Number(field.value) * 86_400_000).toISOString();
+  return field.value;
+}
+
+/** A name ending in [] is a list of ids: a list that is switched off is left out, one without a choice is empty. */
+function bodyOf(form) {
+  const body = {};
+  for (const field of form.elements) {
+    if (!field.name || field.matches(':disabled') || field.type === 'submit') continue;
+    if (field.name.endsWith('[]')) {
+      const list = (body[field.name.slice(0, -2)] ??= []);
+      if (field.checked) list.push(Number(field.value));
+      continue;
+    }
+    const value = valueOf(field);
+    if (value !== undefined) body[field.name] = value;
+  }
+  for (const list of form.querySelectorAll('[data-list]')) {
+    if (!list.closest('fieldset[disabled]')) body[list.dataset.list] ??= [];
+  }
+  return body;
+}
+
+function messageAt(form) {
+  return form.querySelector('[data-message]');
+}
+
+function say(form, text, kind) {
+  const place = messageAt(form);
+  place.textContent = text;
+  place.dataset.kind = kind;
+  place.hidden = text === '';
+}
+
+function forget(field) {
+  const id = `${field.id}-error`;
+  document.getElementById(id)?.remove();
+  field.removeAttribute('aria-invalid');
+  const others = (field.getAttribute('aria-describedby') ?? '').split(' ').filter((other) => other && other !== id);
+  if (others.length > 0) field.setAttribute('aria-describedby', others.join(' '));
+  else field.removeAttribute('aria-describedby');
+}
+
+function complain(field, text) {
+  forget(field);
+  const error = document.createElement('p');
+  error.className = 'field-error';
+  error.id = `${field.id}-error`;
+  error.textContent = text;
+  (field.closest('.form-field') ?? field).append(error);
+  field.setAttribute('aria-invalid', 'true');
+  field.setAttribute('aria-describedby', `${field.getAttribute('aria-describedby') ?? ''} ${error.id}`.trim());
+}
+
+function fieldNamed(form, name) {
+  const found = form.elements.namedItem(name);
+  return found instanceof HTMLElement && found.id && found.type !== 'hidden' ? found : null;
+}
+
+/** Which fields an error is about, with the sentence for each. */
+function complaints(error) {
+  const { field, fields, issues } = error.data ?? {};
+  if (issues) return issues.map(({ path, message }) => [String(path).replace(/^[/.]/, ''), message]);
+  if (fields) return fields.map((name) => [name, 'Required.']);
+  if (field) return [[field, error.message]];
+  const CODES = { username_taken: 'username', name_taken: 'username', email_taken: 'email' };
+  return CODES[error.code] ? [[CODES[error.code], error.message]] : [];
+}
+
+function sentence(response, error) {
+  if (response.status === 429) {
+    const seconds = Number(response.headers.get('retry-after')) || MINUTE_SECONDS;
+    const wait = seconds < 2 * MINUTE_SECONDS ? `${seconds} seconds` : `${Math.ceil(seconds / MINUTE_SECONDS)} minutes`;
+    return `Too many attempts. Try again in ${wait}.`;
+  }
+  if (error.code === 'authentication_required') return 'You are signed out. Reload this page to sign in again; nothing was changed.';
+  return error.message ?? `The service answered ${response.status}. Nothing was changed.`;
+}
+
+function refuse(form, response, error) {
+  const placed = complaints(error).map(([name, text]) => [fieldNamed(form, name), text]).filter(([field]) => field);
+  for (const [field, text] of placed) complain(field, text);
+  if (placed.length > 0) {
+    placed[0][0].focus();
+    return;
+  }
+  say(form, sentence(response, error), 'error');
+  const again = form.querySelector('[data-again]');
+  if (again && response.status === 401) {
+    again.focus();
+    again.select();
+  }
+}
+
+/** The value at a path of an answer: `user.id`. */
+function at(answer, path) {
+  return path.split('.').reduce((value, key) => value?.[key], answer);
+}
+
+/** Shows what is shown once, in the place of the form. */
+function show(form, answer) {
+  const place = document.getElementById(form.dataset.shows);
+  for (const slot of place.querySelectorAll('[data-value]')) slot.textContent = at(answer, slot.dataset.value) ?? '';
+  for (const part of place.querySelectorAll('[data-if]')) part.hidden = !at(answer, part.dataset.if);
+  for (const part of place.querySelectorAll('[data-unless]')) part.hidden = Boolean(at(answer, part.dataset.unless));
+  form.hidden = true;
+  place.hidden = false;
+  place.querySelector('[tabindex]')?.focus();
+}
+
+/** What is said after the page has been loaded again. */
+function leave(form, answer) {
+  const { said, done } = form.dataset;
+  const words = [said, ...(answer.warnings ?? [])].filter(Boolean).join(' ');
+  if (words) sessionStorage.setItem(SAID, words);
+  if (done === 'reload') location.reload();
+  else location.assign(done.replace(/\{([\w.]+)\}/g, (_, path) => encodeURIComponent(at(answer, path))));
+}
+
+async function send(form) {
+  const [method, path] = form.dataset.api.split(' ');
+  const hasBody = method !== 'GET' && method !== 'DELETE';
+  const response = await fetch(path, {
+    method,
+    headers: { accept: 'application/json', ...(hasBody ? { 'content-type': 'application/json' } : {}) },
+    body: hasBody ? JSON.stringify(bodyOf(form)) : undefined,
+  });
+  return [response, await response.json().catch(() => ({}))];
+}
+
+async function submit(form) {
+  if (form.getAttribute('aria-busy') === 'true') return;
+  for (const field of form.querySelectorAll('[aria-invalid]')) forget(field);
+  say(form, '', '');
+  const buttons = [...form.querySelectorAll('button[type="submit"]')];
+  form.setAttribute('aria-busy', 'true');
+  for (const button of buttons) button.setAttribute('aria-disabled', 'true');
+  try {
+    const [response, answer] = await send(form);
+    if (!response.ok) refuse(form, response, answer);
+    else if (form.dataset.shows) show(form, answer);
+    else if (form.dataset.done) leave(form, answer);
+    else {
+      say(form, form.dataset.said ?? 'Saved.', 'done');
+      form.dispatchEvent(new CustomEvent('done', { detail: answer }));
+    }
+  } catch {
+    say(form, 'The service cannot be reached. Check the connection and try again; nothing was changed.', 'error');
+  } finally {
+    form.removeAttribute('aria-busy');
+    for (const button of buttons) button.removeAttribute('aria-disabled');
+  }
+}
+
+for (const form of document.querySelectorAll('form[data-api]')) {
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    submit(form);
+  });
+  for (const button of form.querySelectorAll('button[type="submit"]')) button.disabled = false;
+}
+
+const said = sessionStorage.getItem(SAID);
+const place = document.getElementById('said');
+if (said && place) {
+  sessionStorage.removeItem(SAID);
+  place.textContent = said;
+  place.hidden = false;
+}

@@ -1,0 +1,49 @@
+//! The way between the settings: each leads to what its reader may see.
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+
+use crate::visit::Visit;
+
+/// A page of the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SettingsTab {
+    /// What runs here.
+    Instance,
+    /// One's own account.
+    Account,
+    /// All accounts.
+    Users,
+    /// The audit log.
+    Audit,
+}
+
+struct Tab {
+    label: &'static str,
+    href: &'static str,
+    is_here: bool,
+}
+
+/// Inputs of `components/settings_tabs.html`.
+#[derive(Template)]
+#[template(path = "components/settings_tabs.html")]
+pub(crate) struct SettingsTabs {
+    tabs: Vec<Tab>,
+}
+
+impl HtmlSafe for SettingsTabs {}
+
+impl SettingsTabs {
+    /// The tabs of somebody who looks at one of them. Nobody has an account
+    /// of their own while authentication is off.
+    pub(crate) fn new(visit: &Visit, here: SettingsTab) -> Self {
+        let all = [
+            (SettingsTab::Instance, "Instance", "/settings", true),
+            (SettingsTab::Account, "Account", "/settings/account", visit.caller.account().is_some()),
+            (SettingsTab::Users, "Users", "/settings/users", visit.caller.is_administrator()),
+            (SettingsTab::Audit, "Audit log", "/settings/audit", visit.caller.is_administrator()),
+        ];
+        let shown = all.into_iter().filter(|(.., is_shown)| *is_shown);
+        Self { tabs: shown.map(|(tab, label, href, _)| Tab { label, href, is_here: tab == here }).collect() }
+    }
+}

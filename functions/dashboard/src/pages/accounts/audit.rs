@@ -1,0 +1,266 @@
+//! `/settings/audit`: who did what.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::RouteId;
+use callboard_domain::audit::AuditAction;
+use callboard_domain::ids::{ProjectId, UserId};
+use callboard_domain::time::Timestamp;
+use callboard_http::ApiError;
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{FromQuery, Query, QueryReader};
+use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::audit::{self, AuditActor, AuditFilters, AuditItem};
+use callboard_store::audit::KEPT_DAYS;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::components::{Choice, FilterBar, Pager, SettingsTab, SettingsTabs};
+use crate::filters;
+use crate::shell::{Section, Shell};
+use crate::text;
+use crate::visit::{Visit, answer};
+
+/// Entries per page.
+const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
+const DAY_MS: i64 = 86_400_000;
+/// Periods one can choose, in days.
+const PERIODS: [(i64, &str); 3] = [(1, "Last 24 hours"), (7, "Last 7 days"), (30, "Last 30 days")];
+
+/// What is asked for; the parameters are those of the API, and `days`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Asked {
+    actor: Option<UserId>,
+    action: Option<String>,
+    project: Option<ProjectId>,
+    target_kind: Option<String>,
+    target_id: Option<i64>,
+    days: Option<i64>,
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+    #[serde(skip)]
+    page: PageRequest,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let (from, to) = query.window()?;
+        let period =
+            |text: &str| PERIODS.map(|(days, _)| days).into_iter().find(|days| days.to_string() == text);
+        Ok(Self {
+            actor: query.id("actor")?,
+            action: query.text("action")?,
+            project: query.id("project")?,
+            target_kind: query.text("targetType")?,
+            target_id: query.number("targetId", 1..=i64::MAX)?,
+            days: query.one_of("days", period)?,
+            from,
+            to,
+            page: query.page(SIZE)?,
+        })
+    }
+}
+
+impl Asked {
+    fn filters(&self, now: Timestamp) -> AuditFilters {
+        let since = self.days.map(|days| Timestamp(now.millis() - days * DAY_MS));
+        AuditFilters {
+            user: self.actor,
+            action: self.action.clone(),
+            project: self.project,
+            target_kind: self.target_kind.clone(),
+            target_id: self.target_id,
+            from: self.from.max(since),
+            to: self.to,
+        }
+    }
+
+    fn is_filtered(&self, now: Timestamp) -> bool {
+        let AuditFilters { user, action, project, target_kind, target_id, from, to } = self.filters(now);
+        let times = from.is_some() || to.is_some();
+        let places = project.is_some() || target_kind.is_some() || target_id.is_some();
+        user.is_some() || action.is_some() || places || times
+    }
+
+    fn bar(&self, visit: &Visit) -> FilterBar {
+        let periods = PERIODS.map(|(days, label)| Choice::new(days.to_string(), label));
+        let id = |id: Option<i64>| id.map(|id| id.to_string());
+        let moment = |at: Option<Timestamp>| at.map(text::date_and_time);
+        FilterBar::new(&visit.address, &[])
+            .select("action", "What", "Everything", subjects(), self.action.as_slice())
+            .select("days", "When", "Any time", periods, id(self.days).as_slice())
+            .chip_only("actor", "By account", id(self.actor.map(UserId::get)).as_ref())
+            .chip_only("project", "In project", id(self.project.map(ProjectId::get)).as_ref())
+            .chip_only("targetType", "To a", self.target_kind.as_ref())
+            .chip_only("targetId", "With id", id(self.target_id).as_ref())
+            .chip_only("from", "From", moment(self.from).as_ref())
+            .chip_only("to", "Until", moment(self.to).as_ref())
+    }
+}
+
+/// The subjects of all actions, each once, in their order.
+fn subjects() -> Vec<Choice> {
+    let mut subjects: Vec<&str> = Vec::new();
+    for action in AuditAction::ALL {
+        let subject = action.as_str().split('.').next().unwrap_or_default();
+        if !subjects.contains(&subject) {
+            subjects.push(subject);
+        }
+    }
+    subjects.into_iter().map(|subject| Choice::new(subject, in_words(subject))).collect()
+}
+
+/// An entry in words.
+struct Entry {
+    at: Timestamp,
+    actor: String,
+    actor_href: Option<String>,
+    key_prefix: Option<String>,
+    action: String,
+    details: Vec<(String, String)>,
+    target: Option<String>,
+    target_href: Option<String>,
+    project: Option<i64>,
+}
+
+impl Entry {
+    fn of(item: AuditItem) -> Self {
+        Self {
+            at: item.at,
+            actor: actor(&item.actor),
+            actor_href: item
+                .actor
+                .username
+                .as_ref()
+                .and(item.actor.user_id)
+                .map(|id| format!("/settings/users/{id}")),
+            key_prefix: item.actor.key_prefix,
+            action: in_words(&item.action),
+            details: details(&item.detail),
+            target_href: target_href(item.target_type.as_deref(), item.target_id),
+            target: item.target_type.map(|kind| match item.target_id {
+                Some(id) => format!("{} {id}", kind_in_words(&kind)),
+                None => kind_in_words(&kind),
+            }),
+            project: item.project_id,
+        }
+    }
+}
+
+fn actor(actor: &AuditActor) -> String {
+    match (&actor.username, actor.user_id) {
+        (Some(username), _) => username.clone(),
+        (None, Some(id)) => format!("deleted account {id}"),
+        (None, None) if actor.system => "Callboard itself".to_owned(),
+        (None, None) => "nobody signed in".to_owned(),
+    }
+}
+
+fn target_href(kind: Option<&str>, id: Option<i64>) -> Option<String> {
+    let folder = match kind? {
+        "user" => "/settings/users",
+        "project" => "/projects",
+        "run" => "/test-runs",
+        _ => return None,
+    };
+    Some(format!("{folder}/{}", id?))
+}
+
+/// A kind of thing, inside a sentence.
+fn kind_in_words(kind: &str) -> String {
+    if kind == "api_key" { "API key".to_owned() } else { in_words(kind).to_lowercase() }
+}
+
+/// `user.password_reset` as `User password reset`, `isGlobal` as `Is global`.
+fn in_words(word: &str) -> String {
+    let mut words = String::new();
+    for char in word.chars() {
+        match char {
+            '.' | '_' => words.push(' '),
+            _ if char.is_uppercase() => {
+                words.push(' ');
+                words.extend(char.to_lowercase());
+            }
+            _ if words.is_empty() => words.extend(char.to_uppercase()),
+            _ => words.push(char),
+        }
+    }
+    words
+}
+
+/// What else is known, without what says nothing.
+fn details(detail: &Map<String, Value>) -> Vec<(String, String)> {
+    let shown = |value: &Value| match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(yes) => Some(if *yes { "yes" } else { "no" }.to_owned()),
+        Value::Array(list) if list.is_empty() => None,
+        Value::Array(list) => {
+            let items = list.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
+            Some(items.collect::<Vec<_>>().join(", "))
+        }
+        other => Some(other.to_string()),
+    };
+    detail.iter().filter_map(|(name, value)| Some((in_words(name).to_lowercase(), shown(value)?))).collect()
+}
+
+/// Inputs of `pages/accounts/audit.html`.
+#[derive(Template)]
+#[template(path = "pages/accounts/audit.html")]
+struct AuditPage {
+    shell: Shell,
+    tabs: SettingsTabs,
+    kept_days: i64,
+    filters: FilterBar,
+    is_filtered: bool,
+    entries: Vec<Entry>,
+    pager: Pager,
+}
+
+/// The audit log.
+pub(crate) async fn audit(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
+    let cursors = CursorScope::new(RouteId::AuditPage, &asked)?;
+    let after = cursors.decode(asked.page.cursor.as_deref())?;
+    let found = audit::list(&visit.ctx, &asked.filters(visit.now), after, asked.page.rows()).await?;
+    let found = cursors.page(found)?;
+    answer(&AuditPage {
+        tabs: SettingsTabs::new(&visit, SettingsTab::Audit),
+        kept_days: KEPT_DAYS,
+        filters: asked.bar(&visit),
+        is_filtered: asked.is_filtered(visit.now),
+        entries: found.items.into_iter().map(Entry::of).collect(),
+        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        shell: Shell::new(&visit, Section::Settings, "Audit log")
+            .await?
+            .under("Settings", "/settings")
+            .here("Audit log"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn spellings_become_words() {
+        assert_eq!(in_words("password.reset_requested"), "Password reset requested");
+        assert_eq!(in_words("projectIds"), "Project ids");
+        let Value::Object(detail) =
+            json!({ "username": "ada", "isGlobal": true, "added": [1, 2], "removed": [], "x": null })
+        else {
+            unreachable!("an object was written above")
+        };
+        let read: Vec<String> =
+            details(&detail).iter().map(|(name, value)| format!("{name} {value}")).collect();
+        assert_eq!(read, ["added 1, 2", "is global yes", "username ada"]);
+    }
+
+    #[test]
+    fn every_action_can_be_filtered_by_its_subject() {
+        for choice in subjects() {
+            assert!(AuditAction::beginning_with(&choice.value).next().is_some(), "{}", choice.value);
+        }
+    }
+}

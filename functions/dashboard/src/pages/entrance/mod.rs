@@ -1,0 +1,63 @@
+//! The pages in front of the door: signing in, the first administrator, and
+//! what mails lead to. They show nothing of what is stored.
+
+mod login;
+mod setup;
+mod token;
+
+use askama::Template;
+use axum::response::{IntoResponse, Redirect, Response};
+use callboard_http::{ApiError, AppState};
+use callboard_query::accounts::setup as first_administrator;
+use http::StatusCode;
+
+pub(crate) use login::{login, name_of};
+pub(crate) use setup::setup;
+pub(crate) use token::{reset, verify};
+
+use crate::filters;
+use crate::visit::answer;
+
+/// Inputs of `pages/entrance/notice.html`: one sentence and the way on.
+#[derive(Template)]
+#[template(path = "pages/entrance/notice.html")]
+pub(crate) struct NoticePage {
+    /// What it is about.
+    pub title: &'static str,
+    /// What there is to say.
+    pub sentence: &'static str,
+    /// Where the way on leads.
+    pub href: &'static str,
+    /// The way on in words.
+    pub leads_to: &'static str,
+}
+
+/// What stands in the place of a page while nobody is signed in: the form
+/// that signs in or, while there is no account, the one that creates the
+/// first. The address stays, so the page is there afterwards.
+pub(crate) async fn in_place(state: &AppState) -> Result<Response, ApiError> {
+    let mut page = match first_administrator::is_needed(state.store()).await? {
+        true => setup::form(state, "reload"),
+        false => login::form(state, "reload", None),
+    }?;
+    *page.status_mut() = StatusCode::UNAUTHORIZED;
+    Ok(page)
+}
+
+/// The page of somebody who has nothing to do here.
+fn home() -> Response {
+    Redirect::to("/").into_response()
+}
+
+/// What a new password must be like, for its hint.
+pub(crate) fn password_hint(state: &AppState) -> String {
+    let shortest = state.config().password_rules.min_chars;
+    format!(
+        "At least {shortest} characters. A few words that do not belong together are easy to keep in mind."
+    )
+}
+
+/// A page of one sentence.
+pub(crate) fn notice(page: &NoticePage) -> Result<Response, ApiError> {
+    answer(page)
+}

@@ -1,0 +1,37 @@
+//! `/reset` and `/verify`: what the links of mails lead to. The token stands
+//! behind the `#` of the address, so no log has it; a script takes it from
+//! there.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use callboard_http::{ApiError, AppState};
+
+use super::password_hint;
+use crate::filters;
+use crate::visit::answer;
+
+/// Inputs of `pages/entrance/reset.html`.
+#[derive(Template)]
+#[template(path = "pages/entrance/reset.html")]
+struct ResetPage {
+    title: &'static str,
+    password_hint: String,
+}
+
+/// Inputs of `pages/entrance/verify.html`.
+#[derive(Template)]
+#[template(path = "pages/entrance/verify.html")]
+struct VerifyPage {
+    title: &'static str,
+}
+
+/// Sets a password: a new one, or the first one of somebody invited.
+pub(crate) async fn reset(State(state): State<AppState>) -> Result<Response, ApiError> {
+    answer(&ResetPage { title: "Set a password", password_hint: password_hint(&state) })
+}
+
+/// Proves an e-mail address.
+pub(crate) async fn verify() -> Result<Response, ApiError> {
+    answer(&VerifyPage { title: "Confirm your e-mail address" })
+}

@@ -1,0 +1,150 @@
+//! Running what is due: claim a few jobs at a time, keep their leases while
+//! their handlers work, and tell the queue how they ended.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use callboard_domain::time::Timestamp;
+use callboard_http::AppState;
+use callboard_store::StoreError;
+use callboard_store::jobs;
+use callboard_store::jobs::lease::{self, ClaimedJob, Failed, Failure};
+use futures::FutureExt as _;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use crate::job::{Budget, JobContext, JobError};
+use crate::registry::{KINDS, Kind};
+
+/// Jobs in work at once: a slow mail server must not hold up the sweeps.
+const AT_ONCE: usize = 4;
+/// How often a lease is renewed: two renewals may fail before it ends.
+const RENEW_EVERY: Duration = Duration::from_secs(20);
+/// No handler works this long in one go; one that does hangs.
+const LONGEST: Duration = Duration::from_secs(10 * 60);
+
+/// What was done in one go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Jobs claimed.
+    pub claimed: u64,
+    /// Jobs that ended well, or got further.
+    pub done: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// When the next job is due, when one is waiting.
+    pub next_due: Option<Timestamp>,
+}
+
+/// Enqueues what the current periods ask for, then runs due jobs until none is
+/// left or the budget is used up. Jobs begun are always waited for.
+///
+/// # Errors
+/// [`StoreError`] when the queue cannot be read.
+pub async fn run_due(state: &AppState, budget: Budget) -> Result<Summary, StoreError> {
+    let store = state.store();
+    jobs::enqueue_periodic(store, &KINDS.periodic_jobs(state.now())?, state.now()).await?;
+    let mut summary = Summary::default();
+    let mut running = JoinSet::new();
+    loop {
+        if budget.is_left() && running.len() < AT_ONCE {
+            let claimed = lease::claim(store, KINDS.known(), AT_ONCE - running.len(), state.now()).await?;
+            summary.claimed += claimed.len() as u64;
+            for job in claimed {
+                running.spawn(run(state.clone(), job, budget.clone()));
+            }
+        }
+        match running.join_next().await {
+            Some(Ok(Ended::Well)) => summary.done += 1,
+            // What a handler panics with is caught below; a lost lease is somebody else's job.
+            Some(Ok(Ended::Badly) | Err(_)) => summary.failed += 1,
+            Some(Ok(Ended::Lost)) => {}
+            None => break,
+        }
+    }
+    summary.next_due = jobs::next_due(&mut store.db().read().await?, &KINDS.known().names).await?;
+    Ok(summary)
+}
+
+enum Ended {
+    Well,
+    Badly,
+    Lost,
+}
+
+async fn run(state: AppState, job: ClaimedJob, budget: Budget) -> Ended {
+    // Claims ask for known kinds only.
+    let Some(kind) = KINDS.find(&job.kind) else { return Ended::Lost };
+    let Some(ended) = work(&state, kind, &job, budget).await else {
+        tracing::warn!(job = job.key, "another worker took this job over");
+        return Ended::Lost;
+    };
+    match settle(&state, kind, &job, ended).await {
+        Ok(ended) => ended,
+        Err(error) => {
+            // The lease ends by itself and the job is done again.
+            tracing::warn!(job = job.key, %error, "the end of a job could not be stored");
+            Ended::Badly
+        }
+    }
+}
+
+type Worked = Result<Option<String>, JobError>;
+
+/// Runs the handler and keeps the lease meanwhile; `None` when it was lost.
+async fn work(state: &AppState, kind: &Kind, job: &ClaimedJob, budget: Budget) -> Option<Worked> {
+    let context = JobContext {
+        state: state.clone(),
+        key: job.key.clone(),
+        project: job.project,
+        attempt: job.attempts,
+        budget,
+    };
+    let handler = AssertUnwindSafe(async { kind.start(context, &job.payload).await }).catch_unwind();
+    let mut handler = std::pin::pin!(tokio::time::timeout(LONGEST, handler));
+    let mut renewals = tokio::time::interval(RENEW_EVERY);
+    renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first tick comes at once.
+    renewals.tick().await;
+    loop {
+        tokio::select! {
+            ended = &mut handler => return Some(match ended {
+                Ok(Ok(ended)) => ended,
+                Ok(Err(_)) => Err(JobError::passing("its handler panicked")),
+                Err(_) => Err(JobError::passing(format!("it was not done within {} s", LONGEST.as_secs()))),
+            }),
+            _ = renewals.tick() => match lease::renew(state.store(), &job.lease, state.now()).await {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => tracing::warn!(job = job.key, %error, "a lease could not be renewed"),
+            },
+        }
+    }
+}
+
+/// Tells the queue how a job ended.
+async fn settle(state: &AppState, kind: &Kind, job: &ClaimedJob, ended: Worked) -> Result<Ended, StoreError> {
+    let (store, now) = (state.store(), state.now());
+    let error = match ended {
+        Ok(rest) => {
+            let is_ours = match rest {
+                None => lease::complete(store, &job.lease, now).await?,
+                Some(rest) => lease::go_on(store, &job.lease, &rest, now).await?,
+            };
+            return Ok(if is_ours { Ended::Well } else { Ended::Lost });
+        }
+        Err(error) => error,
+    };
+    let failure = Failure { is_final: error.is_final(), is_secret: kind.is_secret };
+    Ok(match lease::fail(store, job, failure, error.message(), now).await? {
+        Failed::LeaseLost => Ended::Lost,
+        Failed::Parked => {
+            tracing::error!(job = job.key, attempts = job.attempts, "given up: {}", error.message());
+            Ended::Badly
+        }
+        Failed::RetriedAt(_) => {
+            tracing::warn!(job = job.key, attempts = job.attempts, "tried again later: {}", error.message());
+            Ended::Badly
+        }
+    })
+}

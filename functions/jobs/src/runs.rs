@@ -1,0 +1,81 @@
+//! What follows the end of runs, and ending those that nobody ends.
+
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::time::Timestamp;
+use callboard_query::ingest::{self, Checked, Completion, Recompute};
+use callboard_store::feed;
+use callboard_store::jobs::Payload;
+use callboard_store::runs::tokens;
+use serde::{Deserialize, Serialize};
+
+use crate::job::{JobContext, JobError, Outcome};
+
+/// Rows of one batch.
+const BATCH: i64 = 500;
+/// How long the feed of all runs is kept, ms.
+const GLOBAL_FEED_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// A run has ended: its numbers are checked.
+pub(crate) async fn completion(ctx: JobContext, job: Completion) -> Result<Outcome<Completion>, JobError> {
+    check(&ctx, job.project, job.run).await?;
+    Ok(Outcome::Done)
+}
+
+/// A run changed after its end: its numbers are checked.
+pub(crate) async fn recompute(ctx: JobContext, job: Recompute) -> Result<Outcome<Recompute>, JobError> {
+    check(&ctx, job.project, job.run).await?;
+    Ok(Outcome::Done)
+}
+
+async fn check(ctx: &JobContext, project: ProjectId, run: RunId) -> Result<(), JobError> {
+    match ingest::check_run(&ctx.state().background(), project, run, ctx.now()).await? {
+        Checked::Repaired => tracing::error!(%run, "the numbers of a run were wrong and are repaired"),
+        Checked::Right | Checked::Gone => {}
+    }
+    Ok(())
+}
+
+/// Runs that nobody feeds any more are ended.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SweepStaleRuns {}
+
+impl Payload for SweepStaleRuns {
+    const KIND: &'static str = "sweep_stale_runs";
+}
+
+/// Ends what fell silent.
+pub(crate) async fn sweep_stale_runs(
+    ctx: JobContext,
+    _: SweepStaleRuns,
+) -> Result<Outcome<SweepStaleRuns>, JobError> {
+    let swept = ingest::sweep_stale_runs(&ctx.state().background(), ctx.now()).await?;
+    if swept.ended > 0 {
+        tracing::info!(ended = swept.ended, "ended runs that fell silent");
+    }
+    Ok(Outcome::Done)
+}
+
+/// Feeds and tokens whose time is over are purged.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct PurgeFeeds {}
+
+impl Payload for PurgeFeeds {
+    const KIND: &'static str = "purge_feeds";
+}
+
+/// Deletes events nobody will read any more, and tokens that open nothing.
+pub(crate) async fn purge_feeds(ctx: JobContext, job: PurgeFeeds) -> Result<Outcome<PurgeFeeds>, JobError> {
+    while ctx.has_time() {
+        let mut session = ctx.store().db().begin().await?;
+        let now = ctx.now();
+        let of_runs = feed::purge_runs(&mut session, now, BATCH).await?;
+        let before = Timestamp(now.millis() - GLOBAL_FEED_MS);
+        let of_all = feed::purge_global(&mut session, before, BATCH).await?;
+        let tokens = tokens::purge(&mut session, now, BATCH).await?;
+        session.commit().await?;
+        if of_runs + of_all + tokens == 0 {
+            return Ok(Outcome::Done);
+        }
+    }
+    Ok(Outcome::GoOn(job))
+}

@@ -1,0 +1,7 @@
+//! The queue and what it drives, on SQLite and on PostgreSQL.
+
+mod collection;
+mod post;
+mod queue;
+mod support;
+mod tick;

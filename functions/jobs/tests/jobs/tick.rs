@@ -1,0 +1,105 @@
+//! `POST /internal/tick`: who may call it, and what it does.
+
+use axum::Router;
+use axum::body::Body;
+use callboard_http::{AppState, Door, front};
+use callboard_store::jobs;
+use callboard_test_support::for_each_database;
+use hkdf::Hkdf;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use sha2::Sha256;
+use tower::ServiceExt as _;
+
+use crate::support::{SECRET, START, Time, state};
+
+const HOUR_MS: i64 = 60 * 60 * 1000;
+
+fn sign(secret: &str, seconds: i64) -> String {
+    let mut key = [0_u8; 64];
+    // A short secret would be stretched first; this one is long enough.
+    Hkdf::<Sha256>::new(Some(b"svc-kdf-v1"), secret.as_bytes()).expand(b"tick/v1", &mut key).expect("a key");
+    let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("JSON");
+    mac.update(format!("tick\n{seconds}").as_bytes());
+    format!("t={seconds},v1={}", hex::encode(mac.finalize().into_bytes()))
+}
+
+fn service(state: &AppState) -> Router {
+    front(callboard_fn_jobs::router(state.clone()), state.clone(), Door::Main)
+}
+
+async fn tick(service: &Router, signature: Option<&str>, body: &str) -> (StatusCode, Value) {
+    let mut request = Request::post("/internal/tick").header("host", "localhost");
+    if let Some(signature) = signature {
+        request = request.header("x-tick-signature", signature);
+    }
+    let request = request.body(Body::from(body.to_owned())).expect("a body");
+    let answer = service.clone().oneshot(request).await.unwrap();
+    let status = answer.status();
+    let body = answer.into_body().collect().await.expect("a body").to_bytes();
+    (status, serde_json::from_slice(&body).expect("a body"))
+}
+
+#[tokio::test]
+async fn only_the_schedule_of_this_installation_is_admitted() {
+    for_each_database(async |database| {
+        let time = Time::new();
+        let now = START / 1000;
+        let state = state(database, &time, &[("SERVICE_AUTH_SECRET", SECRET)]).await;
+        let service = service(&state);
+        let other = "0a4d55a8d778e5022fab701977c5d840bbc486d0";
+        let refused = [
+            None,
+            Some(sign(other, now)),
+            Some(sign(SECRET, now - 301)),
+            Some(sign(SECRET, now + 301)),
+            Some("t=1,v1=".to_owned()),
+        ];
+        for signature in refused {
+            let (status, body) = tick(&service, signature.as_deref(), "{}").await;
+            assert_eq!(
+                (status.as_u16(), &body["code"]),
+                (401, &json!("invalid_tick_signature")),
+                "{signature:?}"
+            );
+        }
+        let mut session = state.store().db().read().await.unwrap();
+        assert_eq!(jobs::counts(&mut session).await.unwrap(), jobs::JobCounts::default());
+        let (status, _) = tick(&service, Some(&sign(SECRET, now)), r#"{"budgetMs":25001}"#).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tick_does_what_is_due_and_says_when_to_come_again() {
+    for_each_database(async |database| {
+        let time = Time::new();
+        let state = state(database, &time, &[("SERVICE_AUTH_SECRET", SECRET)]).await;
+        let service = service(&state);
+        let signed = |time: &Time| sign(SECRET, time.now().millis() / 1000);
+        // Ticks of two schedules at the same time.
+        let signature = signed(&time);
+        let calls =
+            [tick(&service, Some(&signature), ""), tick(&service, Some(&signature), r#"{"budgetMs":1000}"#)];
+        let [(first, one), (second, two)] = futures::future::join_all(calls).await.try_into().unwrap();
+        assert_eq!((first, second), (StatusCode::OK, StatusCode::OK));
+        let sum = |field: &str| one[field].as_i64().unwrap() + two[field].as_i64().unwrap();
+        let periodic = sum("claimed");
+        assert!(periodic >= 3);
+        assert_eq!((sum("done"), sum("failed")), (periodic, 0));
+
+        let (_, again) = tick(&service, Some(&signature), "{}").await;
+        assert_eq!(again, json!({ "claimed": 0, "done": 0, "failed": 0 }));
+
+        // The next hour has jobs of its own; those of a day ago are forgotten.
+        time.advance_ms(25 * HOUR_MS);
+        let (_, later) = tick(&service, Some(&signed(&time)), "{}").await;
+        assert_eq!((&later["done"], &later["failed"]), (&json!(periodic), &json!(0)));
+        let counts = jobs::counts(&mut state.store().db().read().await.unwrap()).await.unwrap();
+        assert_eq!(counts, jobs::JobCounts { done: periodic, ..jobs::JobCounts::default() });
+    })
+    .await;
+}

@@ -1,0 +1,133 @@
+//! What clients are told when their run is opened.
+
+use callboard_domain::ingest::{Warning, Warnings};
+use callboard_http::Config;
+use callboard_http::config::Platform;
+use callboard_query::ingest::Ticket;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What lets itself be used beyond the calls every client knows.
+const CAPABILITIES: [&str; 3] = ["gzip", "attempts", "idempotency-key"];
+/// What the gateway in front of a function lets through.
+const FUNCTION_REQUEST_BYTES: u64 = 6 * 1024 * 1024;
+
+/// How much one request may bring, bytes.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Limits {
+    /// An events call, inflated.
+    events_max_bytes: u64,
+    /// A submission, inflated.
+    submit_max_bytes: u64,
+    /// An upload.
+    upload_max_bytes: u64,
+    /// Any request, as it is sent.
+    request_max_bytes: u64,
+}
+
+impl Limits {
+    fn of(config: &Config) -> Self {
+        Self {
+            events_max_bytes: config.max_events_bytes,
+            submit_max_bytes: config.max_submit_bytes,
+            upload_max_bytes: config.max_upload_bytes,
+            request_max_bytes: match config.platform {
+                Platform::Lambda => FUNCTION_REQUEST_BYTES,
+                Platform::Server => config.max_upload_bytes,
+            },
+        }
+    }
+}
+
+/// What opening a run is answered with, whatever it is opened by.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Opened {
+    /// Always true.
+    success: bool,
+    /// The run.
+    #[schema(example = 42)]
+    run_id: i64,
+    /// Its project.
+    #[schema(example = 3)]
+    project_id: i64,
+    /// Its page.
+    #[schema(example = "http://localhost:3000/test-runs/42")]
+    run_url: String,
+    /// What lets itself be used beyond the calls every client knows.
+    capabilities: [&'static str; 3],
+    /// How much one request may bring.
+    limits: Limits,
+}
+
+impl Opened {
+    fn of(ticket: &Ticket, config: &Config) -> Self {
+        Self {
+            success: true,
+            run_id: ticket.run.get(),
+            project_id: ticket.project.get(),
+            run_url: ticket.url.clone(),
+            capabilities: CAPABILITIES,
+            limits: Limits::of(config),
+        }
+    }
+}
+
+/// A run that is set up.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SetupAnswer {
+    #[serde(flatten)]
+    opened: Opened,
+    /// Opens `begin`, once. It is not shown again.
+    setup_token: String,
+}
+
+impl SetupAnswer {
+    pub(crate) fn of(ticket: Ticket, config: &Config) -> Self {
+        Self { opened: Opened::of(&ticket, config), setup_token: ticket.token }
+    }
+}
+
+/// A run that may be fed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StartAnswer {
+    #[serde(flatten)]
+    opened: Opened,
+    /// Opens every call that feeds the run. It is not shown again.
+    stream_token: String,
+}
+
+impl StartAnswer {
+    pub(crate) fn of(ticket: Ticket, config: &Config) -> Self {
+        Self { opened: Opened::of(&ticket, config), stream_token: ticket.token }
+    }
+}
+
+/// Something that was read leniently.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WarningView {
+    /// Stable word for programs.
+    #[schema(example = "unknown_event")]
+    code: String,
+    /// Sentence for people.
+    message: String,
+    /// Index of the event it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+}
+
+pub(crate) fn warnings(found: &Warnings) -> Option<Vec<WarningView>> {
+    let shown: Vec<WarningView> = found
+        .as_slice()
+        .iter()
+        .map(|Warning { code, message, index }| WarningView {
+            code: (*code).to_owned(),
+            message: message.clone(),
+            index: *index,
+        })
+        .collect();
+    (!shown.is_empty()).then_some(shown)
+}

@@ -1,0 +1,38 @@
+//! From set-up to running.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use callboard_domain::ids::RunId;
+use callboard_domain::ingest::Need;
+use callboard_http::extract::{JsonBytes, Path};
+use callboard_http::{ApiError, AppState, Site, TellsSecret};
+use callboard_query::ingest;
+
+use crate::answer::StartAnswer;
+use crate::body;
+
+/// The global set-up of a run is over, its tests begin.
+///
+/// 409 `begin_not_possible` says that the set-up cannot be continued and the
+/// run has to be started instead.
+#[utoipa::path(
+    post,
+    path = "/api/test-runs/{id}/begin",
+    tag = "live",
+    params(("id" = i64, Path, description = "Run")),
+    request_body(content = Object, description = "setupToken is required",
+        example = json!({ "setupToken": "<64 hex>", "totalTests": 120 })),
+    responses((status = 200, body = StartAnswer))
+)]
+pub(crate) async fn begin_run(
+    State(state): State<AppState>,
+    site: Site,
+    Path(run): Path<RunId>,
+    JsonBytes(bytes): JsonBytes,
+) -> Result<Response, ApiError> {
+    let (token, fields) = body::token_and_fields(bytes, "setupToken", Need::Begin)?;
+    let ctx = state.context(&site);
+    let ticket = ingest::begin(&ctx, run, token.as_deref(), &fields, state.now()).await?;
+    Ok(TellsSecret.mark(Json(StartAnswer::of(ticket, state.config()))))
+}

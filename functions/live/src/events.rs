@@ -1,0 +1,107 @@
+//! What running clients tell: events, and that they are still there.
+
+use axum::Json;
+use axum::extract::State;
+use callboard_domain::ids::RunId;
+use callboard_domain::ingest::{Caps, EventsBody};
+use callboard_domain::status::RunStatus;
+use callboard_http::extract::{JsonBytes, Path};
+use callboard_http::{ApiError, AppState, Site};
+use callboard_query::ingest;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::answer::{WarningView, warnings};
+use crate::body;
+
+/// From this size on a body is read off the async threads.
+const LARGE_BODY_BYTES: usize = 128 * 1024;
+
+/// What became of some events.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EventsAnswer {
+    /// Always true.
+    success: bool,
+    /// Events that count, those that were known included.
+    processed: usize,
+    /// Attempts that nobody knew of.
+    inserted: usize,
+    /// Events that were left out; `warnings` says why.
+    ignored: usize,
+    /// What was read leniently, at most 20 entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<WarningView>>,
+}
+
+/// Takes what happened to the tests of a run: tests and steps that began,
+/// steps that ended, attempts that are over.
+///
+/// Sending the same events again changes nothing; a broken event costs only
+/// itself.
+#[utoipa::path(
+    post,
+    path = "/api/test-runs/{id}/events",
+    tag = "live",
+    params(("id" = i64, Path, description = "Run")),
+    request_body(content = Object, description = "streamToken is required; testCases is a list of events",
+        example = json!({ "streamToken": "<64 hex>", "testCases": [
+            { "type": "begin", "title": "pays", "location": "tests/pay.spec.ts:9:5" },
+            { "type": "complete", "title": "pays", "location": "tests/pay.spec.ts:9:5", "status": "passed", "duration": 812 },
+        ] })),
+    responses((status = 200, body = EventsAnswer))
+)]
+pub(crate) async fn run_events(
+    State(state): State<AppState>,
+    site: Site,
+    Path(run): Path<RunId>,
+    JsonBytes(bytes): JsonBytes,
+) -> Result<Json<EventsAnswer>, ApiError> {
+    let now = state.now();
+    let body = read(bytes, state.config().caps.clone()).await?;
+    let taken = ingest::events(&state.context(&site), run, body, now).await?;
+    Ok(Json(EventsAnswer {
+        success: true,
+        processed: taken.processed,
+        inserted: taken.inserted,
+        ignored: taken.ignored,
+        warnings: warnings(&taken.warnings),
+    }))
+}
+
+async fn read(bytes: Vec<u8>, caps: Caps) -> Result<EventsBody, ApiError> {
+    if bytes.len() < LARGE_BODY_BYTES {
+        return Ok(EventsBody::parse(bytes, &caps)?);
+    }
+    let parsed = tokio::task::spawn_blocking(move || EventsBody::parse(bytes, &caps));
+    Ok(parsed.await.map_err(ApiError::internal)??)
+}
+
+/// Where a run stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HeartbeatAnswer {
+    /// Always true.
+    success: bool,
+    /// Status of the run.
+    #[schema(value_type = String, example = "running")]
+    status: RunStatus,
+}
+
+/// A sign of life of a client that has nothing else to tell.
+#[utoipa::path(
+    post,
+    path = "/api/test-runs/{id}/heartbeat",
+    tag = "live",
+    params(("id" = i64, Path, description = "Run")),
+    request_body(content = Object, example = json!({ "streamToken": "<64 hex>" })),
+    responses((status = 200, body = HeartbeatAnswer))
+)]
+pub(crate) async fn run_heartbeat(
+    State(state): State<AppState>,
+    site: Site,
+    Path(run): Path<RunId>,
+    JsonBytes(bytes): JsonBytes,
+) -> Result<Json<HeartbeatAnswer>, ApiError> {
+    let token = body::token(&body::object(bytes)?, "streamToken");
+    let status = ingest::heartbeat(&state.context(&site), run, token.as_deref(), state.now()).await?;
+    Ok(Json(HeartbeatAnswer { success: true, status }))
+}

@@ -1,0 +1,70 @@
+//! Opening a run: before its global set-up, or at its first test.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use callboard_domain::ingest::{Need, RunFields};
+use callboard_http::extract::{Caller, JsonBytes};
+use callboard_http::{ApiError, AppState, Site, TellsSecret};
+use callboard_query::ingest;
+
+use crate::answer::{SetupAnswer, StartAnswer};
+use crate::body;
+
+/// Registers a run before its global set-up.
+///
+/// The run is `initializing` until `begin` is called with the token of this
+/// answer. A shard joins the run of its group when there is one.
+#[utoipa::path(
+    post,
+    path = "/api/test-runs/setup",
+    tag = "live",
+    request_body(content = Object, description = "Fields of the run; projectName is required",
+        example = json!({ "projectName": "shop", "instanceId": "0123456789abcdef", "shardIndex": 1, "shardTotal": 2 })),
+    responses((status = 200, body = SetupAnswer))
+)]
+pub(crate) async fn setup_run(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    JsonBytes(bytes): JsonBytes,
+) -> Result<Response, ApiError> {
+    let now = state.now();
+    let (fields, _) = RunFields::parse(&mut body::object(bytes)?, Need::Setup)?;
+    let ctx = state.context(&site);
+    let name = fields.project_name.clone().unwrap_or_default();
+    let description = fields.project_description.as_deref();
+    let project = ingest::open_project(&ctx, caller.scope(), &name, description, now).await?;
+    let ticket = ingest::setup(&ctx, project, &fields, ingest::minter(&caller), now).await?;
+    Ok(TellsSecret.mark(Json(SetupAnswer::of(ticket, state.config()))))
+}
+
+/// Opens a run that results are sent to while it goes on.
+///
+/// The same start again (same `clientRunId`, or `instanceId` with `startTime`)
+/// finds its run and is answered with a token of its own. A shard joins the
+/// run of its group when there is one.
+#[utoipa::path(
+    post,
+    path = "/api/test-runs/start",
+    tag = "live",
+    request_body(content = Object, description = "Fields of the run; projectName is required",
+        example = json!({ "projectName": "shop", "startTime": "2026-01-01T10:00:00.000Z",
+            "instanceId": "0123456789abcdef", "totalTests": 120, "shardIndex": 1, "shardTotal": 2 })),
+    responses((status = 200, body = StartAnswer))
+)]
+pub(crate) async fn start_run(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    JsonBytes(bytes): JsonBytes,
+) -> Result<Response, ApiError> {
+    let now = state.now();
+    let (fields, _) = RunFields::parse(&mut body::object(bytes)?, Need::Start)?;
+    let ctx = state.context(&site);
+    let name = fields.project_name.clone().unwrap_or_default();
+    let description = fields.project_description.as_deref();
+    let project = ingest::open_project(&ctx, caller.scope(), &name, description, now).await?;
+    let ticket = ingest::start(&ctx, project, &fields, ingest::minter(&caller), now).await?;
+    Ok(TellsSecret.mark(Json(StartAnswer::of(ticket, state.config()))))
+}

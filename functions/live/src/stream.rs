@@ -1,0 +1,253 @@
+//! Feeds over server-sent events. Nothing is remembered between polls but the
+//! reader's place, so a stream may end at any time and go on anywhere.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use callboard_auth::RouteId;
+use callboard_auth::scope::Denied;
+use callboard_domain::ids::RunId;
+use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
+use callboard_http::{ApiError, AppState, Site};
+use callboard_query::feeds::{CatchUp, GlobalFeed, Message, RunFeed, RunReader};
+use callboard_query::{Context, QueryError, resolve};
+use futures::stream;
+use http::HeaderMap;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use tokio::time::{Instant, sleep};
+
+/// How often a feed is looked at.
+const POLL: Duration = Duration::from_millis(500);
+/// How long nothing may be sent.
+const QUIET: Duration = Duration::from_secs(10);
+/// How long a decision about access holds.
+const TRUST: Duration = Duration::from_secs(45);
+/// How long a browser waits before it connects again, ms.
+const RETRY: &str = "retry: 2000\n\n";
+const HEARTBEAT: &str = ": heartbeat\n\n";
+const TOKEN: &str = "x-stream-token";
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// Where a reader wants to go on.
+#[derive(Debug)]
+pub(crate) struct Resume {
+    last: Option<i64>,
+    catch_up: CatchUp,
+}
+
+impl FromQuery for Resume {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let catch_up =
+            query.word("catchUp", &["none"], |word| (word == "none").then_some(CatchUp::Nothing))?;
+        Ok(Self {
+            last: query.number("lastEventId", 0..=i64::MAX)?,
+            catch_up: catch_up.unwrap_or(CatchUp::Results),
+        })
+    }
+}
+
+impl Resume {
+    /// The number to go on after; the header is what browsers send by
+    /// themselves, so it is newer than the address. One that is no number
+    /// belongs to something else.
+    fn after(&self, headers: &HeaderMap) -> Option<i64> {
+        let header = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
+        header.and_then(|text| text.trim().parse().ok()).or(self.last)
+    }
+}
+
+/// What happens to a run, as it happens.
+///
+/// Server-sent events; the data of each is `{type, data, seq, timestamp}`. A
+/// reader without a number is told where the run stands and the results so
+/// far. The answer ends after some minutes, or when the run is over; go on
+/// with `Last-Event-ID`. Besides people and keys with access to the project,
+/// the client of the run may read it with its token as `X-Stream-Token`.
+#[utoipa::path(
+    get,
+    path = "/api/test-runs/{id}/stream",
+    tag = "live",
+    params(
+        ("id" = i64, Path, description = "Run"),
+        ("lastEventId" = Option<i64>, Query, description = "Go on after this event, where the header cannot be sent"),
+        ("catchUp" = Option<String>, Query, description = "`none` leaves out the results so far"),
+    ),
+    responses((status = 200, content_type = "text/event-stream", body = String))
+)]
+pub(crate) async fn run_stream(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    Path(run): Path<RunId>,
+    Query(resume): Query<Resume>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let ctx = state.context(&site);
+    let reader = may_read(&state, &ctx, &caller, run, &headers).await?;
+    let feed = RunFeed::after(reader, resume.after(&headers), resume.catch_up);
+    Ok(answer(state, ctx, headers, Source::Run { run, feed: Box::new(feed) }))
+}
+
+/// What happens to the runs of all projects in scope, as it happens.
+///
+/// Server-sent events; the data of each is `{type, runId, projectId, status}`.
+/// `reset` says that events were lost and everything has to be fetched anew.
+#[utoipa::path(
+    get,
+    path = "/api/stream",
+    tag = "live",
+    params(("lastEventId" = Option<i64>, Query, description = "Go on after this event, where the header cannot be sent")),
+    responses((status = 200, content_type = "text/event-stream", body = String))
+)]
+pub(crate) async fn global_stream(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    Query(resume): Query<Resume>,
+    headers: HeaderMap,
+) -> Response {
+    let ctx = state.context(&site);
+    let feed = GlobalFeed::after(resume.after(&headers));
+    answer(state, ctx, headers, Source::Global { caller, feed })
+}
+
+/// A reader is a person or key with access to the project, or the client of
+/// the run.
+async fn may_read(
+    state: &AppState,
+    ctx: &Context,
+    caller: &Caller,
+    run: RunId,
+    headers: &HeaderMap,
+) -> Result<RunReader, ApiError> {
+    if caller.role().is_some() {
+        return Ok(RunReader::of(resolve::run(ctx, caller.scope(), run).await?, run));
+    }
+    match headers.get(TOKEN).and_then(|token| token.to_str().ok()) {
+        Some(token) => Ok(RunReader::by_token(ctx, run, token, state.now()).await?),
+        None => Err(Denied::AuthenticationRequired.into()),
+    }
+}
+
+enum Source {
+    Run { run: RunId, feed: Box<RunFeed> },
+    Global { caller: Caller, feed: GlobalFeed },
+}
+
+/// A stream that is being read.
+struct Reading {
+    state: AppState,
+    ctx: Context,
+    headers: HeaderMap,
+    source: Source,
+    ends_at: Instant,
+    trusted_until: Instant,
+    sent_at: Instant,
+    is_over: bool,
+}
+
+fn answer(state: AppState, ctx: Context, headers: HeaderMap, source: Source) -> Response {
+    let now = Instant::now();
+    let reading = Reading {
+        ends_at: now + Duration::from_secs(state.config().sse_max_seconds),
+        trusted_until: now + TRUST,
+        sent_at: now,
+        is_over: false,
+        state,
+        ctx,
+        headers,
+        source,
+    };
+    let pieces = stream::unfold((Some(RETRY), reading), |(first, mut reading)| async move {
+        let piece = match first {
+            Some(first) => Bytes::from_static(first.as_bytes()),
+            None => reading.next().await?,
+        };
+        Some((Ok::<_, std::io::Error>(piece), (None, reading)))
+    });
+    let mut response = Body::from_stream(pieces).into_response();
+    let set = response.headers_mut();
+    set.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    set.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    set.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
+}
+
+impl Reading {
+    /// The next piece to send; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if self.is_over || Instant::now() >= self.ends_at {
+                return None;
+            }
+            if Instant::now() >= self.trusted_until {
+                self.check_again().await.ok()?;
+                self.trusted_until = Instant::now() + TRUST;
+            }
+            let messages = match self.poll().await {
+                Ok(messages) => messages,
+                Err(error) => {
+                    tracing::warn!(%error, "a stream ends early; its reader goes on where it was");
+                    return None;
+                }
+            };
+            if !messages.is_empty() {
+                self.sent_at = Instant::now();
+                return Some(written(&messages));
+            }
+            if self.is_over {
+                return None;
+            }
+            if self.sent_at.elapsed() >= QUIET {
+                self.sent_at = Instant::now();
+                return Some(Bytes::from_static(HEARTBEAT.as_bytes()));
+            }
+            tokio::select! {
+                () = sleep(POLL.min(self.ends_at.saturating_duration_since(Instant::now()))) => {}
+                // Its reader goes on with whoever comes next.
+                () = self.state.stopped() => return None,
+            }
+        }
+    }
+
+    async fn poll(&mut self) -> Result<Vec<Message>, QueryError> {
+        match &mut self.source {
+            Source::Run { feed, .. } => {
+                let found = feed.next(&self.ctx, self.state.now()).await?;
+                self.is_over = found.is_over;
+                Ok(found.messages)
+            }
+            Source::Global { caller, feed } => feed.next(&self.ctx, caller.scope()).await,
+        }
+    }
+
+    /// Ends the stream of a reader who lost access.
+    async fn check_again(&mut self) -> Result<(), ApiError> {
+        match &mut self.source {
+            Source::Run { run, .. } => {
+                let caller = Caller::again(&self.state, RouteId::RunStream, &self.headers).await?;
+                may_read(&self.state, &self.ctx, &caller, *run, &self.headers).await?;
+            }
+            Source::Global { caller, .. } => {
+                *caller = Caller::again(&self.state, RouteId::GlobalStream, &self.headers).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn written(messages: &[Message]) -> Bytes {
+    let mut text = String::new();
+    for message in messages {
+        if let Some(id) = message.id {
+            text.push_str(&format!("id: {id}\n"));
+        }
+        // The data is JSON on one line: its strings hold no raw line breaks.
+        text.push_str("data: ");
+        text.push_str(&message.data);
+        text.push_str("\n\n");
+    }
+    text.into()
+}

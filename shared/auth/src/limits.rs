@@ -1,0 +1,159 @@
+//! What is limited, and how much: the classes of calls with their numbers.
+//! Counting happens in the database, under names that are made here and that
+//! nobody can turn back into an address or an account.
+
+use crate::client_address::ClientAddress;
+use crate::keys::MacKey;
+
+const MINUTE_MS: i64 = 60 * 1000;
+const QUARTER_MS: i64 = 15 * MINUTE_MS;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+
+/// A window in which every call counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    name: &'static str,
+    /// Most calls.
+    pub calls: i64,
+    /// Length of the window, milliseconds. It begins with its first call.
+    pub window_ms: i64,
+}
+
+/// First administrator, by address.
+pub const SETUP: Window = Window { name: "setup", calls: 5, window_ms: QUARTER_MS };
+/// Asking for a new password, by address.
+pub const FORGOT: Window = Window { name: "forgot", calls: 5, window_ms: QUARTER_MS };
+/// Mails with a link for a new password, by e-mail address.
+pub const FORGOT_MAIL: Window = Window { name: "forgot-mail", calls: 3, window_ms: HOUR_MS };
+/// Setting a new password with a link, by address.
+pub const RESET: Window = Window { name: "reset", calls: 10, window_ms: QUARTER_MS };
+/// Mails that prove an address, by user.
+pub const VERIFY_MAIL: Window = Window { name: "verify-mail", calls: 5, window_ms: QUARTER_MS };
+/// Invitations, by user.
+pub const INVITE: Window = Window { name: "invite", calls: 20, window_ms: HOUR_MS };
+/// Mails that try the mail server, by user.
+pub const TEST_MAIL: Window = Window { name: "test-mail", calls: 20, window_ms: HOUR_MS };
+/// Starts of a sign-in elsewhere, by address.
+pub const OAUTH_START: Window = Window { name: "oauth-start", calls: 30, window_ms: QUARTER_MS };
+/// API keys that opened nothing, by address. Valid keys are never counted.
+pub const KEY_FAILURE: Window = Window { name: "key-fail", calls: 60, window_ms: QUARTER_MS };
+/// Questions to a model, by user.
+pub const DIAGNOSE: Window = Window { name: "diagnose", calls: 30, window_ms: HOUR_MS };
+/// Exports, by user.
+pub const EXPORT: Window = Window { name: "export", calls: 30, window_ms: MINUTE_MS };
+/// Shared pages, by address.
+pub const SHARE: Window = Window { name: "share", calls: 120, window_ms: QUARTER_MS };
+
+/// A window in which failures count. So many tries may be under way at once
+/// that many right ones pass together; together with the failures they bound
+/// the guesses of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Guesses {
+    name: &'static str,
+    /// Most failures.
+    pub failures: i64,
+    /// Most tries under way.
+    pub in_flight: i64,
+    /// Length of the window, milliseconds. It begins with its first try.
+    pub window_ms: i64,
+    /// Whether a success forgets the failures before it.
+    pub success_clears: bool,
+}
+
+/// Sign-ins from one address.
+pub const LOGIN_ADDRESS: Guesses = Guesses {
+    name: "login-address",
+    failures: 20,
+    in_flight: 256,
+    window_ms: QUARTER_MS,
+    success_clears: false,
+};
+/// Sign-ins to one account, existing or not.
+pub const LOGIN_ACCOUNT: Guesses = Guesses {
+    name: "login-account",
+    failures: 5,
+    in_flight: 64,
+    window_ms: QUARTER_MS,
+    success_clears: true,
+};
+/// Sign-ins to one account from a browser it has signed in from.
+pub const LOGIN_DEVICE: Guesses = Guesses { name: "login-device", ..LOGIN_ACCOUNT };
+/// Entries of the audit log about refused sign-ins, by address and account:
+/// refusals cost nothing, so they must not fill it.
+pub const NOTED_REFUSAL: Window = Window { name: "noted-refusal", calls: 1, window_ms: QUARTER_MS };
+/// Changes of a password, by user.
+pub const CHANGE_PASSWORD: Guesses = Guesses { name: "change-password", ..LOGIN_ACCOUNT };
+
+/// How long a try counts as under way when its end is never told,
+/// milliseconds.
+pub const IN_FLIGHT_MS: i64 = 20 * 1000;
+
+/// A steady rate with a burst (generic cell rate algorithm, ITU-T I.371).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steady {
+    name: &'static str,
+    /// Time between two calls at the steady rate, milliseconds.
+    pub interval_ms: i64,
+    /// Most calls at once.
+    pub burst: i64,
+}
+
+/// Calls of the MCP endpoint, by caller: 600 a minute.
+pub const MCP: Steady = Steady { name: "mcp", interval_ms: MINUTE_MS / 600, burst: 100 };
+
+/// The name of a counter in the database.
+pub type CounterName = [u8; 32];
+
+/// Makes the names of counters.
+#[derive(Debug, Clone)]
+pub struct CounterNames(MacKey);
+
+impl CounterNames {
+    /// With the key of the rate limits.
+    #[must_use]
+    pub const fn new(key: MacKey) -> Self {
+        Self(key)
+    }
+
+    /// A counter of calls of a subject.
+    #[must_use]
+    pub fn window(&self, class: Window, subject: &[u8]) -> CounterName {
+        self.0.mac(&[class.name.as_bytes(), subject])
+    }
+
+    /// A counter of failures of a subject.
+    #[must_use]
+    pub fn guesses(&self, class: Guesses, subject: &[u8]) -> CounterName {
+        self.0.mac(&[class.name.as_bytes(), subject])
+    }
+
+    /// A steady rate of a subject.
+    #[must_use]
+    pub fn steady(&self, class: Steady, subject: &[u8]) -> CounterName {
+        self.0.mac(&[class.name.as_bytes(), subject])
+    }
+
+    /// What is kept of an address where it was seen: enough to tell two
+    /// apart, nothing to call back.
+    #[must_use]
+    pub fn address(&self, address: &ClientAddress) -> CounterName {
+        self.0.mac(&[b"address", &address.subject()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{Purpose, Secrets};
+
+    #[test]
+    fn classes_and_subjects_count_apart() {
+        let secrets = Secrets::new(&[b"a secret of thirty-two bytes!!!!"]);
+        let names = CounterNames::new(MacKey::derive(&secrets, Purpose::RATE).unwrap());
+        let ada = names.guesses(LOGIN_ACCOUNT, b"ada");
+        assert_eq!(ada, names.guesses(LOGIN_ACCOUNT, b"ada"));
+        assert_ne!(ada, names.guesses(LOGIN_ACCOUNT, b"bob"));
+        assert_ne!(ada, names.guesses(LOGIN_DEVICE, b"ada"));
+        assert_ne!(names.window(SETUP, b"x"), names.window(RESET, b"x"));
+    }
+}

@@ -1,0 +1,136 @@
+//! Words of the audit log: what happened that somebody may ask about later.
+
+macro_rules! actions {
+    ($($(#[$doc:meta])* $name:ident = $word:literal),+ $(,)?) => {
+        /// What was done, or tried.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum AuditAction {
+            $($(#[$doc])* $name),+
+        }
+
+        impl AuditAction {
+            /// Every action.
+            pub const ALL: &'static [Self] = &[$(Self::$name),+];
+
+            /// The spelling on the wire and in SQL: a subject and what became
+            /// of it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word),+
+                }
+            }
+        }
+    };
+}
+
+actions! {
+    /// The first administrator was made.
+    Setup = "setup",
+    /// Somebody signed in.
+    LoginSucceeded = "login.succeeded",
+    /// Somebody gave a wrong name or password.
+    LoginFailed = "login.failed",
+    /// Somebody was turned away after too many failures.
+    LoginLimited = "login.limited",
+    /// Somebody signed out.
+    Logout = "logout",
+    /// Sessions were ended by hand.
+    SessionsRevoked = "sessions.revoked",
+    /// A password was changed by its owner.
+    PasswordChanged = "password.changed",
+    /// A password was set with a mailed link.
+    PasswordReset = "password.reset",
+    /// A link for a new password was asked for.
+    PasswordResetRequested = "password.reset_requested",
+    /// An e-mail address was changed.
+    EmailChanged = "email.changed",
+    /// An e-mail address was proven.
+    EmailVerified = "email.verified",
+    /// An account was made.
+    UserCreated = "user.created",
+    /// An account was changed.
+    UserChanged = "user.changed",
+    /// An account was disabled.
+    UserDisabled = "user.disabled",
+    /// A disabled account was enabled.
+    UserEnabled = "user.enabled",
+    /// An account was deleted.
+    UserDeleted = "user.deleted",
+    /// An API key was made.
+    KeyCreated = "key.created",
+    /// An API key was revoked.
+    KeyRevoked = "key.revoked",
+    /// Somebody was invited.
+    InvitationCreated = "invitation.created",
+    /// An invitation was sent again.
+    InvitationResent = "invitation.resent",
+    /// An invitation was accepted.
+    InvitationAccepted = "invitation.accepted",
+    /// An invitation was revoked.
+    InvitationRevoked = "invitation.revoked",
+    /// Which projects somebody reaches was changed.
+    AssignmentsChanged = "assignments.changed",
+    /// Somebody signed in elsewhere.
+    OauthSucceeded = "oauth.succeeded",
+    /// A sign-in elsewhere was refused.
+    OauthRefused = "oauth.refused",
+    /// An identity elsewhere was linked.
+    OauthLinked = "oauth.linked",
+    /// An identity elsewhere was unlinked.
+    OauthUnlinked = "oauth.unlinked",
+    /// A project was made.
+    ProjectCreated = "project.created",
+    /// A project was changed.
+    ProjectChanged = "project.changed",
+    /// A project was deleted.
+    ProjectDeleted = "project.deleted",
+    /// A run was changed by hand.
+    RunChanged = "run.changed",
+    /// A run was deleted.
+    RunDeleted = "run.deleted",
+    /// Settings were changed; their names are in the detail, their values are
+    /// not.
+    SettingsChanged = "settings.changed",
+    /// A stored secret was set.
+    SecretSet = "secret.set",
+    /// A stored secret was cleared.
+    SecretCleared = "secret.cleared",
+    /// A page was shared.
+    ShareCreated = "share.created",
+    /// A shared page was closed.
+    ShareRevoked = "share.revoked",
+    /// A token of a run was made.
+    TokenMinted = "token.minted",
+    /// The tokens of a run were revoked.
+    TokenRevoked = "token.revoked",
+    /// A caller was refused what it asked for.
+    AccessRefused = "access.refused",
+    /// Something was written through the MCP endpoint.
+    McpWrite = "mcp.write",
+    /// Old data was cleaned up by hand.
+    CleanedUp = "cleanup",
+}
+
+impl AuditAction {
+    /// The actions whose spelling begins so.
+    pub fn beginning_with(prefix: &str) -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(move |action| action.as_str().starts_with(prefix))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_names_a_family_of_actions() {
+        assert!(AuditAction::beginning_with("login.").eq([
+            AuditAction::LoginSucceeded,
+            AuditAction::LoginFailed,
+            AuditAction::LoginLimited
+        ]));
+        assert!(AuditAction::beginning_with("setup").eq([AuditAction::Setup]));
+        assert_eq!(AuditAction::beginning_with("nothing").count(), 0);
+    }
+}

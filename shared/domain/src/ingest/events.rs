@@ -1,0 +1,331 @@
+//! The body of an events call: what a running client tells about its tests,
+//! each event by itself, so that a broken one costs nothing but itself.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, from_str};
+
+use super::body::{BodyError, MAX_TEST_CASES, TestCases, invalid, read_leniently};
+use super::caps::Caps;
+use super::lenient::{self, Given, Maybe, Scalar, as_duration, rounded};
+use super::location::Location;
+use super::test_case_input::{SuiteTitle, TestCaseInput};
+use super::warnings::Warnings;
+use crate::evidence::Browser;
+use crate::text::cut;
+
+const MAX_TITLE_CHARS: usize = 2_000;
+const MAX_PATH_CHARS: usize = 1_000;
+const MAX_WORD_CHARS: usize = 60;
+const MAX_SUITES: usize = 20;
+const MAX_SUITE_CHARS: usize = 500;
+/// Most passing events of one request that are handed on.
+const MAX_PASSING: usize = 2_000;
+
+/// A test that began.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BegunTest {
+    /// Its own title.
+    pub title: String,
+    /// Normalised path; `hooks` for what runs outside of tests.
+    pub file_path: String,
+    /// Titles of the enclosing suites.
+    pub suite_path: Vec<String>,
+    /// `file:line:column`.
+    pub location: Option<String>,
+    /// Worker process.
+    pub worker_index: Option<i64>,
+    /// Shard, from 1.
+    pub shard_index: Option<i64>,
+    /// Epoch milliseconds.
+    pub started_at: Option<i64>,
+    /// Browser configuration.
+    pub browser: Option<Browser>,
+}
+
+/// A step that began or ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepNote {
+    /// Whether it ended.
+    #[serde(skip)]
+    pub is_end: bool,
+    /// Its title.
+    pub title: String,
+    /// Title of its test; `None` for steps outside of tests.
+    pub parent_title: Option<String>,
+    /// Kind of step.
+    pub step_category: Option<String>,
+    /// `file:line:column`, absolute.
+    pub location: Option<String>,
+    /// Worker process.
+    pub worker_index: Option<i64>,
+    /// Epoch milliseconds.
+    pub started_at: Option<i64>,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Milliseconds, when it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<i64>,
+}
+
+/// The body of an events call.
+#[derive(Debug, Default)]
+pub struct EventsBody {
+    /// The token it came with.
+    pub stream_token: Option<String>,
+    /// Tests that began.
+    pub begun: Vec<BegunTest>,
+    /// Steps that began, then those that ended.
+    pub steps: Vec<StepNote>,
+    /// Attempts that are over.
+    pub completes: TestCases,
+    /// Number of events that count.
+    pub processed: usize,
+    /// Number of events that were left out.
+    pub ignored: usize,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct EventInput<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Scalar<'a>,
+    #[serde(borrow)]
+    title: Scalar<'a>,
+    #[serde(borrow)]
+    location: Scalar<'a>,
+    #[serde(borrow)]
+    parent_title: Scalar<'a>,
+    #[serde(borrow)]
+    step_category: Scalar<'a>,
+    #[serde(borrow)]
+    status: Scalar<'a>,
+    #[serde(borrow)]
+    duration: Scalar<'a>,
+    #[serde(borrow)]
+    worker_index: Scalar<'a>,
+    #[serde(borrow)]
+    shard_index: Scalar<'a>,
+    #[serde(borrow)]
+    started_at: Scalar<'a>,
+    #[serde(deserialize_with = "lenient::list")]
+    suite_path: Given<Vec<SuiteTitle>>,
+    #[serde(deserialize_with = "lenient::object")]
+    browser: Given<Browser>,
+}
+
+impl EventsBody {
+    /// Reads a whole body.
+    ///
+    /// # Errors
+    /// [`BodyError`] when it is not a JSON object, or its list of events is
+    /// something else or too long.
+    pub fn parse(bytes: Vec<u8>, caps: &Caps) -> Result<Self, BodyError> {
+        read_leniently(bytes, |text| Self::read(text, caps))
+    }
+
+    fn read(text: &str, caps: &Caps) -> Result<Self, BodyError> {
+        if !text.trim_start().starts_with('{') {
+            let _: Value = from_str(text).map_err(|error| invalid(&error))?;
+            return Err(BodyError::NotAnObject);
+        }
+        let fields: HashMap<String, &RawValue> = from_str(text).map_err(|error| invalid(&error))?;
+        let given = |name| fields.get(name).map(|raw| raw.get()).filter(|raw| *raw != "null");
+        let mut body =
+            Self { stream_token: given("streamToken").and_then(|raw| from_str(raw).ok()), ..Self::default() };
+        let list: Vec<&RawValue> = match given("testCases") {
+            Some(raw) if raw.starts_with('[') => from_str(raw).map_err(|error| invalid(&error))?,
+            Some(_) => return Err(BodyError::NotAList),
+            None => Vec::new(),
+        };
+        if list.len() > MAX_TEST_CASES {
+            return Err(BodyError::TooMany { limit: MAX_TEST_CASES });
+        }
+        let events = list.into_iter().map(RawValue::get).chain(given("testCase"));
+        for (index, event) in events.enumerate() {
+            body.add(event, index, caps)?;
+        }
+        body.steps.sort_by_key(|step| step.is_end);
+        body.completes = std::mem::take(&mut body.completes).finished();
+        Ok(body)
+    }
+
+    fn add(&mut self, text: &str, index: usize, caps: &Caps) -> Result<(), BodyError> {
+        // A repeated key is settled by a tree, where the last one counts.
+        let tree: Value;
+        let head = match from_str::<Maybe<EventInput<'_>>>(text) {
+            Ok(head) => head.0,
+            Err(error) if error.is_data() => {
+                tree = from_str(text).map_err(|error| invalid(&error))?;
+                Maybe::<EventInput<'_>>::deserialize(tree).ok().and_then(|head| head.0)
+            }
+            Err(error) => return Err(invalid(&error)),
+        };
+        let Some(head) = head else {
+            self.ignore("invalid_entry", index, "An event that is not an object was ignored.");
+            return Ok(());
+        };
+        match head.kind.as_text() {
+            Some("complete") => {
+                let input = match from_str::<Maybe<TestCaseInput<'_>>>(text) {
+                    Ok(input) => input.0,
+                    Err(_) => TestCaseInput::from_value(from_str(text).map_err(|error| invalid(&error))?),
+                };
+                let before = self.completes.entries.len();
+                self.completes.add(input, index, caps);
+                self.count(self.completes.entries.len() > before);
+            }
+            Some("begin") => match BegunTest::of(head) {
+                Some(begun) => {
+                    if self.begun.len() < MAX_PASSING {
+                        self.begun.push(begun);
+                    }
+                    self.count(true);
+                }
+                None => self.ignore("missing_title", index, "An event without a title was ignored."),
+            },
+            Some(kind @ ("step-begin" | "step-end")) => match StepNote::of(head_of_step(kind), head) {
+                Some(step) => {
+                    if self.steps.len() < MAX_PASSING {
+                        self.steps.push(step);
+                    }
+                    self.count(true);
+                }
+                None => self.ignore("missing_title", index, "An event without a title was ignored."),
+            },
+            _ => self.ignore(
+                "unknown_event",
+                index,
+                "An event was ignored: its type must be begin, complete, step-begin or step-end.",
+            ),
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, is_accepted: bool) {
+        if is_accepted {
+            self.processed += 1;
+        } else {
+            self.ignored += 1;
+        }
+    }
+
+    fn ignore(&mut self, code: &'static str, index: usize, message: &str) {
+        self.ignored += 1;
+        self.warnings_mut().add(code, Some(index), || message.to_owned());
+    }
+
+    fn warnings_mut(&mut self) -> &mut Warnings {
+        &mut self.completes.warnings
+    }
+}
+
+fn head_of_step(kind: &str) -> bool {
+    kind == "step-end"
+}
+
+fn short(scalar: Scalar<'_>, chars: usize) -> Option<String> {
+    scalar.into_text().filter(|text| !text.trim().is_empty()).map(|text| cut(text, chars))
+}
+
+fn number(scalar: &Scalar<'_>) -> Option<i64> {
+    scalar.number().map(|number| rounded(number, -1.0, 1e6))
+}
+
+impl BegunTest {
+    fn of(input: EventInput<'_>) -> Option<Self> {
+        let title = short(input.title, MAX_TITLE_CHARS)?;
+        let location = input.location.as_text().map(Location::parse);
+        let browser = match input.browser {
+            Given::Value(browser) => Some(browser),
+            Given::Other(scalar) => short(*scalar, MAX_WORD_CHARS).map(Browser::named),
+            Given::Absent => None,
+        };
+        Some(Self {
+            title,
+            file_path: cut(
+                location.as_ref().map_or_else(|| Location::parse("").path, |location| location.path.clone()),
+                MAX_PATH_CHARS,
+            ),
+            suite_path: input
+                .suite_path
+                .value()
+                .unwrap_or_default()
+                .into_iter()
+                .filter_map(|level| level.0)
+                .take(MAX_SUITES)
+                .map(|level| cut(level, MAX_SUITE_CHARS))
+                .collect(),
+            location: location.map(|location| cut(location.to_string(), MAX_PATH_CHARS)),
+            worker_index: number(&input.worker_index),
+            shard_index: number(&input.shard_index),
+            started_at: input.started_at.moment().map(crate::time::Timestamp::millis),
+            browser,
+        })
+    }
+}
+
+impl StepNote {
+    fn of(is_end: bool, input: EventInput<'_>) -> Option<Self> {
+        Some(Self {
+            is_end,
+            title: short(input.title, MAX_TITLE_CHARS)?,
+            parent_title: short(input.parent_title, MAX_TITLE_CHARS),
+            step_category: short(input.step_category, MAX_WORD_CHARS),
+            location: short(input.location, MAX_PATH_CHARS),
+            worker_index: number(&input.worker_index),
+            started_at: input.started_at.moment().map(crate::time::Timestamp::millis),
+            status: short(input.status, MAX_WORD_CHARS).filter(|_| is_end),
+            duration: input.duration.number().map(as_duration).filter(|_| is_end),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> EventsBody {
+        EventsBody::parse(text.as_bytes().to_vec(), &Caps::default()).unwrap()
+    }
+
+    #[test]
+    fn events_are_sorted_by_kind_and_each_stands_for_itself() {
+        let body = read(
+            r#"{"streamToken": "abc", "more": [1, {"a": 2}], "testCases": [
+                {"type": "step-end", "title": "click", "parentTitle": "pays", "status": "passed", "duration": "12"},
+                {"type": "step-begin", "title": "click", "parentTitle": "pays", "startedAt": 1767261600000},
+                {"type": "begin", "title": "pays", "location": "./tests/pay.spec.ts:9:5", "suitePath": ["Shop", ""],
+                    "browser": {"projectName": "desktop"}, "workerIndex": 0, "title": "pays twice"},
+                {"type": "complete", "title": "pays", "status": "passed", "title": "pays at last"},
+                {"type": "complete", "title": "says nothing"},
+                {"type": "dance", "title": "x"}, 7, {"type": "begin"}
+            ], "testCase": {"type": "complete", "title": "one more", "status": "failed"}}"#,
+        );
+        assert_eq!(body.stream_token.as_deref(), Some("abc"));
+        assert_eq!((body.processed, body.ignored), (5, 4));
+        assert_eq!(body.completes.warnings.as_slice().len(), 4);
+        let titles: Vec<_> = body.completes.entries.iter().map(|entry| entry.title.as_str()).collect();
+        assert_eq!(titles, ["pays at last", "one more"]);
+        assert_eq!(body.steps.iter().map(|step| step.is_end).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(body.steps[1].duration, Some(12));
+        let begun = &body.begun[0];
+        assert_eq!((begun.title.as_str(), begun.file_path.as_str()), ("pays twice", "tests/pay.spec.ts"));
+        assert_eq!(begun.suite_path, ["Shop"]);
+    }
+
+    #[test]
+    fn only_the_envelope_can_be_wrong() {
+        let code =
+            |text: &str| EventsBody::parse(text.as_bytes().to_vec(), &Caps::default()).unwrap_err().code();
+        assert_eq!(code("{"), "invalid_json");
+        assert_eq!(code("[]"), "invalid_body");
+        assert_eq!(code(r#"{"testCases": {}}"#), "invalid_field");
+        assert_eq!(read(r#"{"streamToken": 7, "testCases": null}"#).stream_token, None);
+    }
+}

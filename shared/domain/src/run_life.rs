@@ -1,0 +1,459 @@
+//! The life of a run as its slots tell it: when it is complete, how it ended,
+//! which run a late shard belongs to.
+//!
+//! A slot is one client that feeds a run. An unsharded run has the index 0
+//! only; a run of n shards the indexes 1 to n, each with one slot or more: a
+//! matrix leg beside another, or a retry of a lost one. Everything here is a
+//! function of the slots alone, so the order in which their calls arrived
+//! never shows.
+
+use std::collections::BTreeSet;
+
+use crate::status::RunStatus;
+use crate::time::Timestamp;
+
+/// Where a slot stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlotState {
+    /// Registered before its global set-up; nothing may be sent yet.
+    Setup,
+    /// Results are arriving.
+    Live,
+    /// Its client said that it is done.
+    Finished,
+    /// Its client fell silent.
+    Lost,
+}
+
+impl SlotState {
+    const ALL: [Self; 4] = [Self::Setup, Self::Live, Self::Finished, Self::Lost];
+
+    /// The spelling in SQL and answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Setup => "setup",
+            Self::Live => "live",
+            Self::Finished => "finished",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// Reads the stored spelling.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// Why a run ended otherwise than by its results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndReason {
+    /// The client said it was interrupted.
+    Client,
+    /// A person cancelled it.
+    User,
+    /// A newer run of the same pipeline took its place.
+    Superseded,
+    /// Its clients fell silent.
+    Stale,
+    /// Its global set-up never came to an end.
+    SetupTimeout,
+    /// Some of its shards never began.
+    ShardsMissing,
+}
+
+impl EndReason {
+    const ALL: [Self; 6] =
+        [Self::Client, Self::User, Self::Superseded, Self::Stale, Self::SetupTimeout, Self::ShardsMissing];
+
+    /// The spelling in SQL and answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::User => "user",
+            Self::Superseded => "superseded",
+            Self::Stale => "stale",
+            Self::SetupTimeout => "setup_timeout",
+            Self::ShardsMissing => "shards_missing",
+        }
+    }
+
+    /// Reads the stored spelling.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == text)
+    }
+
+    /// Whether the service only guessed that the run was over: a sign of life
+    /// of one of its clients proves it wrong.
+    #[must_use]
+    pub const fn is_guess(self) -> bool {
+        !matches!(self, Self::Client | Self::User)
+    }
+
+    /// Whether the run waited in vain, as opposed to having been replaced.
+    #[must_use]
+    pub const fn is_silence(self) -> bool {
+        matches!(self, Self::Stale | Self::SetupTimeout | Self::ShardsMissing)
+    }
+}
+
+/// How long the service waits for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Silence after which a live slot is lost, ms.
+    pub stale_ms: i64,
+    /// Silence after which a shard that never began is missing, ms.
+    pub shard_wait_ms: i64,
+    /// Age at which a set-up that never began is lost, ms.
+    pub setup_ms: i64,
+    /// How long files may follow the results, ms.
+    pub finalizing_ms: i64,
+    /// How long after its last activity a shard still joins a run, ms.
+    pub shard_join_ms: i64,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            stale_ms: 120_000,
+            shard_wait_ms: 900_000,
+            setup_ms: 1_800_000,
+            finalizing_ms: 600_000,
+            shard_join_ms: 21_600_000,
+        }
+    }
+}
+
+/// Silence after which a run is taken for over when a newer one of the same
+/// pipeline begins, ms: three missed heartbeats.
+pub const SUPERSEDE_AFTER_MS: i64 = 45_000;
+
+/// One client that feeds a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// 0 outside shards, else from 1.
+    pub shard_index: i64,
+    /// Order in which the slots of the run were opened.
+    pub ordinal: i64,
+    /// 0, and one more for every retry of the shard.
+    pub generation: i64,
+    /// Where it stands.
+    pub state: SlotState,
+    /// The result its client claimed.
+    pub claimed: Option<RunStatus>,
+    /// Start by its client's clock.
+    pub start_time: Timestamp,
+    /// Wall clock, ms.
+    pub duration_ms: Option<i64>,
+    /// Finished, and files are to follow.
+    pub waiting: bool,
+    /// When it was opened, or last given a set-up token.
+    pub opened_at: Timestamp,
+    /// When its tests began; `None` as long as it is being set up.
+    pub begun_at: Option<Timestamp>,
+    /// Last sign of life.
+    pub last_activity_at: Timestamp,
+}
+
+/// The slots of a run, in the order they were opened.
+#[derive(Debug, Clone, Copy)]
+pub struct Slots<'a> {
+    /// All of them.
+    pub all: &'a [Slot],
+    /// Number of shards; `None` for an unsharded run.
+    pub shard_total: Option<i64>,
+    /// Repeats some shards of an earlier run; not all need to come.
+    pub is_rerun: bool,
+}
+
+impl Slots<'_> {
+    fn indexes(&self) -> std::ops::RangeInclusive<i64> {
+        self.shard_total.map_or(0..=0, |total| 1..=total)
+    }
+
+    fn of(&self, index: i64) -> impl Iterator<Item = &Slot> {
+        self.all.iter().filter(move |slot| slot.shard_index == index)
+    }
+
+    /// Whether an index ever got as far as running tests.
+    #[must_use]
+    pub fn has_begun(&self, index: i64) -> bool {
+        self.of(index).any(|slot| slot.begun_at.is_some())
+    }
+
+    /// Whether every index has begun.
+    #[must_use]
+    pub fn all_have_begun(&self) -> bool {
+        self.indexes().all(|index| self.has_begun(index))
+    }
+
+    /// The lowest index without a slot; the first one when all have one.
+    #[must_use]
+    pub fn free_index(&self) -> i64 {
+        let first = *self.indexes().start();
+        self.indexes().find(|index| self.of(*index).next().is_none()).unwrap_or(first)
+    }
+
+    /// The generation of a new slot of an index: beside a live one the same,
+    /// after one that is over the next.
+    #[must_use]
+    pub fn next_generation(&self, index: i64) -> i64 {
+        let Some(newest) = self.of(index).map(|slot| slot.generation).max() else { return 0 };
+        let beside = self.of(index).any(|slot| slot.generation == newest && slot.state == SlotState::Live);
+        if beside { newest } else { newest + 1 }
+    }
+
+    /// The ordinal of a new slot.
+    #[must_use]
+    pub fn next_ordinal(&self) -> i64 {
+        self.all.iter().map(|slot| slot.ordinal + 1).max().unwrap_or(0)
+    }
+
+    /// Whether a client is sending.
+    #[must_use]
+    pub fn any_live(&self) -> bool {
+        self.all.iter().any(|slot| slot.state == SlotState::Live)
+    }
+
+    /// Whether files are still to follow.
+    #[must_use]
+    pub fn any_waiting(&self) -> bool {
+        self.all.iter().any(|slot| slot.waiting)
+    }
+
+    /// Whether a set-up is under way that nobody has taken the place of.
+    #[must_use]
+    pub fn any_setting_up(&self, now: Timestamp, patience: &Patience) -> bool {
+        self.all.iter().any(|slot| {
+            slot.state == SlotState::Setup
+                && slot.opened_at.millis() > now.millis() - patience.setup_ms
+                && !self
+                    .of(slot.shard_index)
+                    .any(|later| later.ordinal > slot.ordinal && later.begun_at.is_some())
+        })
+    }
+
+    /// Number of indexes with a finished slot.
+    #[must_use]
+    pub fn finished(&self) -> i64 {
+        let finished: BTreeSet<i64> = self
+            .all
+            .iter()
+            .filter(|slot| slot.state == SlotState::Finished)
+            .map(|slot| slot.shard_index)
+            .collect();
+        i64::try_from(finished.len()).unwrap_or(i64::MAX)
+    }
+
+    /// Whether nothing more is to come but files.
+    #[must_use]
+    pub fn is_complete(&self, now: Timestamp, patience: &Patience) -> bool {
+        if self.any_live() || self.any_setting_up(now, patience) {
+            return false;
+        }
+        let every_index_finished = self.finished() == self.shard_total.unwrap_or(1);
+        every_index_finished || (self.is_rerun && self.silent_since(now, patience.stale_ms))
+    }
+
+    fn silent_since(&self, now: Timestamp, silence_ms: i64) -> bool {
+        let last = self.all.iter().map(|slot| slot.last_activity_at.millis()).max();
+        last.is_some_and(|last| last <= now.millis() - silence_ms)
+    }
+
+    /// The slots that decide: per index those of the newest generation.
+    fn counting(&self) -> impl Iterator<Item = &Slot> {
+        self.all
+            .iter()
+            .filter(|slot| self.of(slot.shard_index).all(|other| other.generation <= slot.generation))
+    }
+
+    /// The worst claim of the slots that decide; a lost one counts as
+    /// interrupted. `derived` speaks for clients that claimed nothing.
+    #[must_use]
+    pub fn outcome(&self, derived: RunStatus) -> RunStatus {
+        let claims = self.counting().map(|slot| match slot.state {
+            SlotState::Finished => slot.claimed.unwrap_or(derived),
+            SlotState::Setup | SlotState::Live | SlotState::Lost => RunStatus::Interrupted,
+        });
+        claims.reduce(worse).unwrap_or(derived)
+    }
+
+    /// Whether the service had to guess that a slot is over.
+    #[must_use]
+    pub fn any_lost(&self) -> bool {
+        self.counting().any(|slot| slot.state != SlotState::Finished)
+    }
+
+    /// The longest of the slots that decide, ms.
+    #[must_use]
+    pub fn duration_ms(&self) -> Option<i64> {
+        self.counting().filter_map(|slot| slot.duration_ms).max()
+    }
+
+    /// The earliest start.
+    #[must_use]
+    pub fn start_time(&self) -> Option<Timestamp> {
+        self.all.iter().map(|slot| slot.start_time).min()
+    }
+}
+
+/// The worse of two claims.
+#[must_use]
+pub fn worse(one: RunStatus, other: RunStatus) -> RunStatus {
+    const fn rank(status: RunStatus) -> u8 {
+        match status {
+            RunStatus::Failed => 0,
+            RunStatus::TimedOut => 1,
+            RunStatus::Interrupted | RunStatus::Cancelled => 2,
+            RunStatus::Initializing | RunStatus::Running | RunStatus::Finalizing | RunStatus::Passed => 3,
+        }
+    }
+    if rank(other) < rank(one) { other } else { one }
+}
+
+/// What a shard does that arrives while a run of its group is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Joining {
+    /// It becomes part of that run.
+    Join,
+    /// It repeats a shard of that run: a run of its own that says so.
+    Rerun,
+    /// It has nothing to do with that run.
+    Apart,
+}
+
+/// What is known of the newest run of a group.
+#[derive(Debug, Clone, Copy)]
+pub struct Newest<'a> {
+    /// Its status.
+    pub status: RunStatus,
+    /// Why it ended.
+    pub end_reason: Option<EndReason>,
+    /// Last sign of life of any of its clients.
+    pub last_activity_at: Timestamp,
+    /// Its slots.
+    pub slots: Slots<'a>,
+}
+
+impl Newest<'_> {
+    /// Decides about a shard; `None` as its index takes the lowest free one.
+    #[must_use]
+    pub fn joined_by(&self, index: Option<i64>, now: Timestamp, patience: &Patience) -> Joining {
+        if self.last_activity_at.millis() < now.millis() - patience.shard_join_ms {
+            return Joining::Apart;
+        }
+        let has_begun = self.slots.has_begun(index.unwrap_or_else(|| self.slots.free_index()));
+        let waited_in_vain = self.end_reason.is_some_and(EndReason::is_silence);
+        match self.status {
+            RunStatus::Initializing | RunStatus::Running | RunStatus::Finalizing => Joining::Join,
+            RunStatus::Interrupted if waited_in_vain => Joining::Join,
+            RunStatus::Cancelled | RunStatus::Interrupted => Joining::Apart,
+            RunStatus::Passed | RunStatus::Failed | RunStatus::TimedOut => {
+                if has_begun {
+                    Joining::Rerun
+                } else {
+                    Joining::Join
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(10_000_000);
+
+    fn slot(index: i64, generation: i64, state: SlotState) -> Slot {
+        Slot {
+            shard_index: index,
+            ordinal: index * 10 + generation,
+            generation,
+            state,
+            claimed: (state == SlotState::Finished).then_some(RunStatus::Passed),
+            start_time: NOW,
+            duration_ms: Some(100),
+            waiting: false,
+            opened_at: NOW,
+            begun_at: (state != SlotState::Setup).then_some(NOW),
+            last_activity_at: NOW,
+        }
+    }
+
+    fn of(all: &[Slot], total: i64) -> Slots<'_> {
+        Slots { all, shard_total: (total > 1).then_some(total), is_rerun: false }
+    }
+
+    fn is_complete(all: &[Slot], total: i64) -> bool {
+        of(all, total).is_complete(NOW, &Patience::default())
+    }
+
+    #[test]
+    fn a_run_is_complete_when_every_index_finished_and_nobody_is_at_work() {
+        use SlotState::{Finished, Live, Lost, Setup};
+        assert!(!is_complete(&[], 1));
+        assert!(is_complete(&[slot(0, 0, Finished)], 1));
+        assert!(!is_complete(&[slot(1, 0, Finished)], 2));
+        assert!(!is_complete(&[slot(1, 0, Finished), slot(1, 0, Finished)], 2), "one twice counts once");
+        assert!(is_complete(&[slot(1, 0, Finished), slot(2, 0, Finished)], 2));
+        assert!(!is_complete(&[slot(1, 0, Finished), slot(2, 0, Finished), slot(2, 0, Live)], 2));
+        assert!(!is_complete(&[slot(1, 0, Finished), slot(2, 0, Lost)], 2));
+        assert!(is_complete(&[slot(1, 0, Lost), slot(1, 1, Finished), slot(2, 0, Finished)], 2));
+        assert!(!is_complete(&[slot(1, 0, Finished), slot(2, 0, Finished), slot(2, 1, Setup)], 2));
+        assert!(
+            is_complete(&[slot(1, 0, Setup), slot(1, 1, Finished), slot(2, 0, Finished)], 2),
+            "a set-up whose place was taken is not waited for"
+        );
+    }
+
+    #[test]
+    fn the_worst_claim_of_the_newest_generation_decides() {
+        use SlotState::{Finished, Lost};
+        let failed = Slot { claimed: Some(RunStatus::Failed), ..slot(1, 0, Finished) };
+        assert_eq!(
+            of(&[failed.clone(), slot(2, 0, Finished)], 2).outcome(RunStatus::Passed),
+            RunStatus::Failed
+        );
+        let retried = [failed, slot(1, 1, Finished), slot(2, 0, Finished)];
+        assert_eq!(of(&retried, 2).outcome(RunStatus::Passed), RunStatus::Passed);
+        let lost = [slot(1, 0, Finished), slot(1, 1, Lost), slot(2, 0, Finished)];
+        assert_eq!(of(&lost, 2).outcome(RunStatus::Passed), RunStatus::Interrupted);
+        let silent = Slot { claimed: None, ..slot(0, 0, Finished) };
+        assert_eq!(of(&[silent], 1).outcome(RunStatus::TimedOut), RunStatus::TimedOut);
+    }
+
+    #[test]
+    fn a_leg_beside_a_live_one_shares_its_generation_and_a_retry_opens_the_next() {
+        use SlotState::{Finished, Live, Lost, Setup};
+        assert_eq!(of(&[], 2).next_generation(1), 0);
+        assert_eq!(of(&[slot(1, 0, Live)], 2).next_generation(1), 0);
+        for over in [Finished, Lost, Setup] {
+            assert_eq!(of(&[slot(1, 0, over)], 2).next_generation(1), 1, "{over:?}");
+        }
+        assert_eq!(of(&[slot(1, 0, Lost), slot(1, 1, Live)], 2).next_generation(1), 1);
+        assert_eq!(of(&[slot(1, 0, Live)], 2).next_generation(2), 0);
+    }
+
+    #[test]
+    fn a_late_shard_joins_what_waits_for_it_and_repeats_what_is_over() {
+        use SlotState::{Finished, Lost};
+        let slots = [slot(1, 0, Finished), slot(2, 0, Lost)];
+        let newest =
+            |status, end_reason| Newest { status, end_reason, last_activity_at: NOW, slots: of(&slots, 3) };
+        let join = |newest: Newest<'_>, index| newest.joined_by(index, NOW, &Patience::default());
+        assert_eq!(join(newest(RunStatus::Running, None), Some(1)), Joining::Join);
+        let waited = newest(RunStatus::Interrupted, Some(EndReason::ShardsMissing));
+        assert_eq!(join(waited, Some(2)), Joining::Join);
+        let stopped = newest(RunStatus::Interrupted, Some(EndReason::Client));
+        assert_eq!(join(stopped, Some(2)), Joining::Apart);
+        assert_eq!(join(newest(RunStatus::Failed, None), Some(2)), Joining::Rerun);
+        assert_eq!(join(newest(RunStatus::Failed, None), None), Joining::Join, "the third index never began");
+        let old =
+            Newest { last_activity_at: Timestamp(NOW.0 - 21_600_001), ..newest(RunStatus::Running, None) };
+        assert_eq!(join(old, Some(3)), Joining::Apart);
+    }
+}

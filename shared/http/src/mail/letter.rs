@@ -1,0 +1,234 @@
+//! What mails say: the only place where values become text and HTML. Every
+//! value loses its control characters and is escaped here.
+
+use std::fmt::Write as _;
+
+use callboard_auth::Origin;
+
+use super::About;
+
+/// Longest value that is shown, characters.
+const MAX_VALUE_CHARS: usize = 120;
+
+/// A mail before it is text or HTML.
+#[derive(Debug)]
+pub(super) struct Letter {
+    subject: &'static str,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+enum Part {
+    /// A paragraph.
+    Says(String),
+    /// Something to open, by its label and address.
+    Link(&'static str, String),
+    /// A list.
+    Lists(Vec<String>),
+}
+
+impl Letter {
+    /// The letter about something; `None` when it needs a link and the public
+    /// address is not known.
+    pub(super) fn about(about: &About, site: Option<&Origin>) -> Option<Self> {
+        let link = |path: &str, token: &str| {
+            let is_token = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            // The fragment stays in the browser; logs on the way never see the token.
+            site.filter(|_| token.chars().all(is_token)).map(|site| format!("{site}{path}#token={token}"))
+        };
+        let ignore = "If you did not ask for this, ignore this mail: nothing changes.".to_owned();
+        let unexpected =
+            "If this was not you, set a new password at once and tell an administrator.".to_owned();
+        Some(match about {
+            About::VerifyEmail { username, token } => Self {
+                subject: "Confirm your mail address",
+                parts: vec![
+                    Part::Says(format!("This address was given for the account {}.", shown(username))),
+                    Part::Link("Confirm the address", link("/verify", token)?),
+                    Part::Says("The link works once, within 24 hours.".to_owned()),
+                    Part::Says(ignore),
+                ],
+            },
+            About::ResetPassword { username, token } => Self {
+                subject: "Set a new password",
+                parts: vec![
+                    Part::Says(format!(
+                        "Somebody asked for a new password of the account {}.",
+                        shown(username)
+                    )),
+                    Part::Link("Set a new password", link("/reset", token)?),
+                    Part::Says("The link works once, within an hour.".to_owned()),
+                    Part::Says(ignore),
+                ],
+            },
+            About::Invite { username, invited_by, token } => Self {
+                subject: "You are invited to Callboard",
+                parts: vec![
+                    Part::Says(match invited_by {
+                        Some(name) => format!("{} invites you to see test results.", shown(name)),
+                        None => "You are invited to see test results.".to_owned(),
+                    }),
+                    Part::Says(format!(
+                        "Your account is called {}. Choose a password for it:",
+                        shown(username)
+                    )),
+                    Part::Link("Choose a password", link("/reset", token)?),
+                    Part::Says("The link works once, within 72 hours.".to_owned()),
+                ],
+            },
+            About::PasswordChanged { username, api_keys } => {
+                let mut parts =
+                    vec![Part::Says(format!("The password of the account {} was changed.", shown(username)))];
+                if !api_keys.is_empty() {
+                    parts.push(Part::Says("These API keys still open the account:".to_owned()));
+                    parts.push(Part::Lists(api_keys.iter().map(|key| shown(key)).collect()));
+                }
+                parts.push(Part::Says(unexpected));
+                Self { subject: "Your password was changed", parts }
+            }
+            About::EmailChanged { username } => Self {
+                subject: "Your mail address was changed",
+                parts: vec![
+                    Part::Says(format!("The account {} now has another mail address.", shown(username))),
+                    Part::Says("Mails about it no longer come to this one.".to_owned()),
+                    Part::Says(unexpected),
+                ],
+            },
+            About::OauthLinked { username, provider } => Self {
+                subject: "A new way to sign in",
+                parts: vec![
+                    Part::Says(format!(
+                        "The account {} can now be entered by signing in at {}.",
+                        shown(username),
+                        shown(provider)
+                    )),
+                    Part::Says(unexpected),
+                ],
+            },
+        })
+    }
+
+    /// The subject: always one of the sentences above, never a value.
+    pub(super) const fn subject(&self) -> &'static str {
+        self.subject
+    }
+
+    /// The plain text.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for part in &self.parts {
+            // Writing to a String cannot fail.
+            let _ = match part {
+                Part::Says(sentence) => writeln!(text, "{sentence}\n"),
+                Part::Link(label, address) => writeln!(text, "{label}:\n{address}\n"),
+                Part::Lists(items) => writeln!(text, "- {}\n", items.join("\n- ")),
+            };
+        }
+        text.push_str("Callboard\n");
+        text
+    }
+
+    /// The same as HTML that mail programs understand.
+    pub(super) fn html(&self) -> String {
+        let mut body = String::new();
+        for part in &self.parts {
+            // Writing to a String cannot fail.
+            let _ = match part {
+                Part::Says(sentence) => writeln!(body, "<p>{}</p>", escaped(sentence)),
+                Part::Link(label, address) => {
+                    let address = escaped(address);
+                    writeln!(
+                        body,
+                        "<p><a href=\"{address}\">{}</a><br><small>{address}</small></p>",
+                        escaped(label)
+                    )
+                }
+                Part::Lists(items) => {
+                    let items: String =
+                        items.iter().map(|item| format!("<li>{}</li>", escaped(item))).collect();
+                    writeln!(body, "<ul>{items}</ul>")
+                }
+            };
+        }
+        let title = escaped(self.subject);
+        format!(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title></head>\n\
+             <body>\n{body}<p>Callboard</p>\n</body></html>\n"
+        )
+    }
+}
+
+/// A value as it may stand in a sentence: one line, not too long.
+fn shown(value: &str) -> String {
+    let line: String =
+        value.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_VALUE_CHARS).collect();
+    format!("\u{201c}{}\u{201d}", line.trim())
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NASTY: &str = "<script>alert('x')</script>\r\nBcc: all@example.org\n\n\"&";
+
+    fn site() -> Origin {
+        Origin::parse("https://tests.example.org").unwrap()
+    }
+
+    fn every_kind(value: &str) -> Vec<About> {
+        let (username, token) = (value.to_owned(), "srp_abc".to_owned());
+        vec![
+            About::VerifyEmail { username: username.clone(), token: token.clone() },
+            About::ResetPassword { username: username.clone(), token: token.clone() },
+            About::Invite { username: username.clone(), invited_by: Some(username.clone()), token },
+            About::PasswordChanged { username: username.clone(), api_keys: vec![username.clone()] },
+            About::EmailChanged { username: username.clone() },
+            About::OauthLinked { username: username.clone(), provider: username },
+        ]
+    }
+
+    #[test]
+    fn no_value_becomes_markup_or_a_line_of_its_own() {
+        for about in every_kind(NASTY) {
+            let letter = Letter::about(&about, Some(&site())).unwrap();
+            let (text, html) = (letter.text(), letter.html());
+            assert!(!html.contains("<script") && html.contains("&lt;script&gt;"), "{html}");
+            assert!(text.lines().all(|line| !line.starts_with("Bcc:")), "{text}");
+            assert!(!text.contains('\r') && !letter.subject().contains(['\r', '\n']));
+        }
+    }
+
+    #[test]
+    fn links_lead_to_the_public_address_and_nowhere_else() {
+        let addresses: Vec<Option<String>> = every_kind("ada")
+            .iter()
+            .map(|about| {
+                let text = Letter::about(about, Some(&site())).unwrap().text();
+                text.lines().find(|line| line.starts_with("http")).map(str::to_owned)
+            })
+            .collect();
+        let verify = Some("https://tests.example.org/verify#token=srp_abc".to_owned());
+        let reset = Some("https://tests.example.org/reset#token=srp_abc".to_owned());
+        assert_eq!(addresses, [verify, reset.clone(), reset, None, None, None]);
+        let sent_without =
+            every_kind("ada").iter().filter(|about| Letter::about(about, None).is_some()).count();
+        assert_eq!(sent_without, 3);
+        let odd = About::ResetPassword { username: "ada".to_owned(), token: "x\" onclick=\"".to_owned() };
+        assert!(Letter::about(&odd, Some(&site())).is_none());
+    }
+}

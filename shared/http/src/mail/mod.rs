@@ -1,0 +1,184 @@
+//! Mail: what is sent to whom ([`Mail`]), and how. Only handlers of jobs call
+//! [`send`]: a request enqueues, so that it neither waits for a mail server
+//! nor tells by its time whether a mail is sent.
+
+mod letter;
+
+use std::time::{Duration, SystemTime};
+
+use callboard_domain::time::Timestamp;
+use lettre::message::header::{Header, HeaderName, HeaderValue};
+use lettre::message::{Mailbox, MultiPart};
+use lettre::transport::smtp::extension::ClientId;
+use lettre::{Address, AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
+use sha2::{Digest as _, Sha256};
+
+use crate::config::Config;
+use letter::Letter;
+
+/// How long the mail server may take for a step.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Refusals of a sender that has yet to authenticate, or with another password:
+/// the operator can mend them.
+const MENDABLE: [u16; 5] = [530, 534, 535, 538, 454];
+
+/// A mail to be sent.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// Address of the recipient.
+    pub to: String,
+    /// What it says.
+    pub about: About,
+}
+
+/// What a mail is about, with the values that stand in it.
+#[derive(Clone, PartialEq, Eq)]
+pub enum About {
+    /// Proves that the address belongs to the account; 24 hours.
+    VerifyEmail {
+        /// Name of the account.
+        username: String,
+        /// Token of the link.
+        token: String,
+    },
+    /// Sets a new password; one hour.
+    ResetPassword {
+        /// Name of the account.
+        username: String,
+        /// Token of the link.
+        token: String,
+    },
+    /// Invites to an account that exists and has no password; 72 hours.
+    Invite {
+        /// Name of the account.
+        username: String,
+        /// Who invites.
+        invited_by: Option<String>,
+        /// Token of the link.
+        token: String,
+    },
+    /// The password was changed.
+    PasswordChanged {
+        /// Name of the account.
+        username: String,
+        /// API keys that still open the account, as the settings show them.
+        api_keys: Vec<String>,
+    },
+    /// The address was changed; goes to the old one.
+    EmailChanged {
+        /// Name of the account.
+        username: String,
+    },
+    /// The account can now be entered by signing in at a provider.
+    OauthLinked {
+        /// Name of the account.
+        username: String,
+        /// The provider, as people know it.
+        provider: String,
+    },
+}
+
+impl std::fmt::Debug for Mail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mail")
+    }
+}
+
+impl std::fmt::Debug for About {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("About")
+    }
+}
+
+/// Whether mails with links can be sent: there is a mail server, and the
+/// public address is known. Links are never made of what a request says.
+#[must_use]
+pub const fn is_configured(config: &Config) -> bool {
+    config.mail.is_some() && config.site_url.is_some()
+}
+
+/// Why a mail was not sent. Holds no value of the mail and no password.
+#[derive(Debug, thiserror::Error)]
+pub enum MailError {
+    /// There is no mail server, or no public address for its link.
+    #[error("mail is not configured (SERVICE_SMTP_URL, SERVICE_MAIL_FROM, SERVICE_SITE_URL)")]
+    NotConfigured,
+    /// The address of the recipient is none.
+    #[error("the recipient has no valid mail address")]
+    Recipient,
+    /// The parts make no message.
+    #[error("the mail cannot be put together: {0}")]
+    Message(#[from] lettre::error::Error),
+    /// The mail server will not take it, now or later.
+    #[error("the mail server refused: {0}")]
+    Refused(lettre::transport::smtp::Error),
+    /// The mail server could not be reached or asks to come back.
+    #[error("the mail server does not take it now: {0}")]
+    Later(lettre::transport::smtp::Error),
+}
+
+impl MailError {
+    /// Whether another attempt cannot help.
+    #[must_use]
+    pub const fn is_final(&self) -> bool {
+        !matches!(self, Self::Later(_))
+    }
+}
+
+/// Sends a mail. `key` names it: the same mail sent twice after a crash
+/// arrives under one message id; with another token it is another mail.
+///
+/// # Errors
+/// [`MailError`].
+pub async fn send(config: &Config, mail: &Mail, key: &str, now: Timestamp) -> Result<(), MailError> {
+    let settings = config.mail.as_ref().ok_or(MailError::NotConfigured)?;
+    let to: Address = mail.to.parse().map_err(|_| MailError::Recipient)?;
+    let letter = Letter::about(&mail.about, config.site_url.as_ref()).ok_or(MailError::NotConfigured)?;
+    let domain = settings.from.email.domain();
+    let millis = Duration::from_millis(u64::try_from(now.millis()).unwrap_or_default());
+    let message = Message::builder()
+        .from(settings.from.clone())
+        .to(Mailbox::new(None, to))
+        .subject(letter.subject())
+        .date(SystemTime::UNIX_EPOCH + millis)
+        .message_id(Some(format!("<{}@{domain}>", name_of(key, &letter))))
+        .header(AutoSubmitted)
+        .multipart(MultiPart::alternative_plain_html(letter.text(), letter.html()))?;
+    // An address was accepted at the start.
+    let url = settings.smtp_url.expose();
+    let server = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(|_| MailError::NotConfigured)?;
+    let own_name = config.site_url.as_ref().map_or(domain, |site| site.host());
+    let server = server.timeout(Some(PATIENCE)).hello_name(ClientId::Domain(own_name.to_owned())).build();
+    match server.send(message).await {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let code = error.status().map(u16::from);
+            let is_final = error.is_permanent() && !code.is_some_and(|code| MENDABLE.contains(&code));
+            Err(if is_final { MailError::Refused(error) } else { MailError::Later(error) })
+        }
+    }
+}
+
+/// A name that is the same for the same letter of the same job.
+fn name_of(key: &str, letter: &Letter) -> String {
+    let hash = Sha256::new().chain_update(key).chain_update([0]).chain_update(letter.text()).finalize();
+    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Tells automatic responders not to answer (RFC 3834).
+#[derive(Debug, Clone)]
+struct AutoSubmitted;
+
+impl Header for AutoSubmitted {
+    fn name() -> HeaderName {
+        HeaderName::new_from_ascii_str("Auto-Submitted")
+    }
+
+    fn parse(_: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(Self)
+    }
+
+    fn display(&self) -> HeaderValue {
+        HeaderValue::new(Self::name(), "auto-generated".to_owned())
+    }
+}

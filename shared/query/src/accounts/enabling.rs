@@ -1,0 +1,82 @@
+//! The first time that callers have to sign in, and ways back in.
+
+use callboard_auth::token::NewToken;
+use callboard_auth::username::username_key;
+use callboard_domain::account::Role;
+use callboard_domain::audit::AuditAction;
+use callboard_domain::time::Timestamp;
+use callboard_store::accounts::tokens::TokenPurpose;
+use callboard_store::accounts::{assignments, users};
+use callboard_store::audit::{self, Actor, AuditEvent};
+use callboard_store::{Store, instance};
+
+use super::mails;
+use super::sign_in::detail;
+use super::visitor::Visitor;
+use crate::{Entity, QueryError, Result};
+
+/// The key under which an installation notes that this was done.
+const CLAIM: &str = "auth_backfill";
+
+/// Gives every account that is no administrator's access to all projects,
+/// once in the life of an installation: what people saw while nobody signed
+/// in they see afterwards. Tells whether this call did it.
+///
+/// # Errors
+/// [`QueryError::Store`] when the database refuses.
+pub async fn begin(store: &Store, now: Timestamp) -> Result<bool> {
+    if instance::has(store.db(), CLAIM).await? {
+        return Ok(false);
+    }
+    let mut session = store.db().begin().await?;
+    if !instance::claim(&mut session, CLAIM, now).await? {
+        return Ok(false);
+    }
+    let accounts = assignments::make_all_global(&mut session, now).await?;
+    let event = AuditEvent {
+        at: now,
+        actor: Actor::default(),
+        action: AuditAction::AssignmentsChanged,
+        target: None,
+        project: None,
+        detail: detail("globalAccounts", accounts),
+    };
+    let noted = audit::record(&mut session, event).await?;
+    session.commit().await?;
+    noted.committed();
+    Ok(true)
+}
+
+/// Whether there are accounts and none of them is an administrator who can
+/// sign in.
+///
+/// # Errors
+/// [`QueryError::Store`] when the database does not answer.
+pub async fn is_locked_out(store: &Store) -> Result<bool> {
+    let mut session = store.db().read().await?;
+    Ok(users::any(&mut session).await? && !users::has_administrator(&mut session).await?)
+}
+
+/// Makes an account an administrator's that can sign in, and a token to set
+/// its password with. For whoever has the machine and no way in.
+///
+/// # Errors
+/// [`QueryError::NotFound`] when no account has the name;
+/// [`QueryError::Store`] when the database refuses.
+pub async fn grant_administrator(store: &Store, username: &str, now: Timestamp) -> Result<NewToken> {
+    let mut session = store.db().begin().await?;
+    let missing = || QueryError::not_found(Entity::User, username);
+    let found = users::by_name(&mut session, &username_key(username)).await?.ok_or_else(missing)?;
+    let mut user = users::lock(&mut session, found.id).await?.ok_or_else(missing)?;
+    user.role = Role::Administrator;
+    user.disabled_at = None;
+    user.session_epoch += 1;
+    user.updated_at = now;
+    users::save(&mut session, &user).await?;
+    let noted = Visitor::default()
+        .note(&mut session, AuditAction::UserChanged, Some(user.id), detail("by", "grant-administrator"), now)
+        .await?;
+    session.commit().await?;
+    noted.committed();
+    mails::mint(store, user.id, TokenPurpose::Reset, None, now).await
+}

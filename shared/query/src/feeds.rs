@@ -1,0 +1,306 @@
+//! Live feeds: what happens to a run, and to all runs, read from rows after a
+//! number, so that any process can go on where another one stopped.
+
+use std::fmt::Write as _;
+
+use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::time::Timestamp;
+use callboard_store::db::Session;
+use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder};
+use callboard_store::runs::RunRow;
+use callboard_store::{feed, lanes};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::executions::show;
+use crate::ingest::{holds_token, progress_of};
+use crate::runs::required_run;
+use crate::shapes::ExecutionItem;
+use crate::{Context, Result};
+
+/// Results that are told again to a reader who comes late.
+const CATCH_UP: i64 = 2_000;
+/// Events read by one statement.
+const PAGE: i64 = 500;
+
+/// One message of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The number to go on after; none for what is only told again.
+    pub id: Option<i64>,
+    /// The message: a JSON object.
+    pub data: String,
+}
+
+/// Proof that the feed of a run may be read.
+#[derive(Debug, Clone, Copy)]
+pub struct RunReader {
+    project: ProjectId,
+    run: RunId,
+}
+
+impl RunReader {
+    /// A reader whose scope reaches the run's project.
+    #[must_use]
+    pub const fn of(project: Authorized<ProjectId>, run: RunId) -> Self {
+        Self { project: project.get(), run }
+    }
+
+    /// A client of the run itself.
+    ///
+    /// # Errors
+    /// [`crate::QueryError::NotFound`], [`crate::QueryError::Token`].
+    pub async fn by_token(ctx: &Context, run: RunId, token: &str, now: Timestamp) -> Result<Self> {
+        Ok(Self { project: holds_token(ctx, run, token, now).await?, run })
+    }
+}
+
+/// What is told first to a reader without a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CatchUp {
+    /// Results stored so far.
+    Results,
+    /// Only where the run stands.
+    Nothing,
+}
+
+/// A reader's place in the feed of a run.
+#[derive(Debug)]
+pub struct RunFeed {
+    reader: RunReader,
+    catch_up: CatchUp,
+    last: Option<i64>,
+    /// Whether the reader was told that the run is over.
+    is_over: bool,
+}
+
+/// What a reader of a run gets next.
+#[derive(Debug, Default)]
+pub struct RunMessages {
+    /// Messages, possibly none.
+    pub messages: Vec<Message>,
+    /// Whether nothing will follow.
+    pub is_over: bool,
+}
+
+impl RunFeed {
+    /// A reader after a number, or a new one.
+    #[must_use]
+    pub const fn after(reader: RunReader, last: Option<i64>, catch_up: CatchUp) -> Self {
+        Self { reader, catch_up, last, is_over: false }
+    }
+
+    /// What happened since the last call.
+    ///
+    /// # Errors
+    /// [`crate::QueryError::NotFound`] when the run is gone.
+    pub async fn next(&mut self, ctx: &Context, now: Timestamp) -> Result<RunMessages> {
+        let RunReader { project, run } = self.reader;
+        let mut session = ctx.store.db().read().await?;
+        let mut messages = Vec::new();
+        // Read first: what is committed later is found among the events.
+        let row = required_run(&mut session, project, run).await?;
+        let last = match self.last {
+            Some(last) if self.is_kept_after(&mut session, &row, last).await? => last,
+            Some(_) => {
+                messages.push(message(None, "reset", &json!({}), now));
+                self.begin(&mut session, &row, &mut messages, now).await?
+            }
+            None => self.begin(&mut session, &row, &mut messages, now).await?,
+        };
+        let events = feed::of_run(&mut session, project, run, last, PAGE).await?;
+        self.last = Some(events.last().map_or(last, |event| event.seq));
+        let is_drained = events.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
+        for event in events {
+            self.is_over = event.kind == "run-finished" || (self.is_over && event.kind != "run-status");
+            let data = envelope(&event.kind, &event.data, Some(event.seq), event.at);
+            messages.push(Message { id: Some(event.seq), data });
+        }
+        let is_over = row.status.is_final() && is_drained;
+        if is_over && !self.is_over {
+            // The reader came after the end, or its event is not kept any more.
+            if messages.is_empty() {
+                messages.push(init(&row, false, now));
+            }
+            messages.push(message(None, "run-finished", &ended(&row), now));
+            self.is_over = true;
+        }
+        Ok(RunMessages { messages, is_over })
+    }
+
+    /// Whether no lasting event after a number is gone.
+    async fn is_kept_after(&self, session: &mut Session, row: &RunRow, last: i64) -> Result<bool> {
+        let RunReader { project, run } = self.reader;
+        if last >= row.feed_seq {
+            return Ok(last == row.feed_seq);
+        }
+        let next = feed::of_run(session, project, run, last, 1).await?;
+        if next.first().is_some_and(|event| event.seq == last + 1) {
+            return Ok(true);
+        }
+        Ok(feed::reaches_back_to(session, project, run, last).await?)
+    }
+
+    /// Tells a new reader where the run stands; answers the number to go on
+    /// after.
+    async fn begin(
+        &mut self,
+        session: &mut Session,
+        row: &RunRow,
+        messages: &mut Vec<Message>,
+        now: Timestamp,
+    ) -> Result<i64> {
+        let RunReader { project, run } = self.reader;
+        self.is_over = false;
+        if self.catch_up == CatchUp::Nothing {
+            messages.push(init(row, false, now));
+            return Ok(row.feed_seq);
+        }
+        let order = ExecutionOrder::IdDescending(None);
+        let mut rows =
+            executions::list(session, project, run, &ExecutionFilter::default(), &order, CATCH_UP + 1)
+                .await?;
+        let is_cut = rows.len() > usize::try_from(CATCH_UP).unwrap_or(usize::MAX);
+        rows.truncate(usize::try_from(CATCH_UP).unwrap_or(usize::MAX));
+        rows.reverse();
+        messages.push(init(row, is_cut, now));
+        let browsers = lanes::browsers(session, project).await?;
+        for item in show(session, project, &rows, &browsers).await? {
+            messages.push(message(None, "test-completed", &Replayed::of(item), now));
+        }
+        Ok(row.feed_seq)
+    }
+}
+
+/// A stored result as the feed tells it again.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Replayed {
+    replay: bool,
+    execution_id: i64,
+    test_case_id: i64,
+    title: String,
+    file_path: String,
+    suite_path: Vec<String>,
+    status: callboard_domain::status::TestStatus,
+    flaky: bool,
+    retries: i64,
+    duration: i64,
+    location: String,
+    error: Option<String>,
+    wasted_time_ms: i64,
+    worker_index: Option<i64>,
+    shard_index: Option<i64>,
+    started_at: Option<i64>,
+    browser: Value,
+    did_not_run_reason: Option<String>,
+    blocked_by: Option<String>,
+}
+
+impl Replayed {
+    fn of(item: ExecutionItem) -> Self {
+        Self {
+            replay: true,
+            execution_id: item.id,
+            test_case_id: item.test_case_id,
+            title: item.title,
+            file_path: item.file_path,
+            suite_path: item.suite_path,
+            status: item.status,
+            flaky: item.flaky,
+            retries: item.retries,
+            duration: item.duration,
+            location: item.location,
+            error: item.error,
+            wasted_time_ms: item.wasted_time_ms,
+            worker_index: item.worker_index,
+            shard_index: item.shard_index,
+            started_at: item.started_at.map(Timestamp::millis),
+            browser: json!({ "projectName": item.browser_project, "browserName": item.browser_name }),
+            did_not_run_reason: item.did_not_run_reason,
+            blocked_by: item.blocked_by,
+        }
+    }
+}
+
+/// Where a run stands.
+fn init(row: &RunRow, is_cut: bool, now: Timestamp) -> Message {
+    let mut data = json!({ "id": row.id, "status": row.status, "catchUpTruncated": is_cut });
+    if let (Value::Object(data), Ok(Value::Object(progress))) =
+        (&mut data, serde_json::to_value(progress_of(row)))
+    {
+        data.extend(progress);
+    }
+    let seq = row.feed_seq;
+    let text = serde_json::to_string(&data).unwrap_or_default();
+    Message { id: Some(seq), data: envelope("init", &text, Some(seq), now) }
+}
+
+fn ended(row: &RunRow) -> Value {
+    json!({ "status": row.status, "duration": row.duration_ms, "totals": crate::shapes::Totals::from(row.totals) })
+}
+
+fn message(id: Option<i64>, kind: &str, data: &impl Serialize, at: Timestamp) -> Message {
+    let data = serde_json::to_string(data).unwrap_or_else(|_| "{}".to_owned());
+    Message { id, data: envelope(kind, &data, id, at) }
+}
+
+/// The message around stored JSON, which is not read again for that.
+fn envelope(kind: &str, data: &str, seq: Option<i64>, at: Timestamp) -> String {
+    let mut text = format!(r#"{{"type":"{kind}","data":{data}"#);
+    // Writing to a String cannot fail.
+    let _ = match seq {
+        Some(seq) => write!(text, r#","seq":{seq}"#),
+        None => write!(text, r#","seq":null"#),
+    };
+    let _ = write!(text, r#","timestamp":{}}}"#, at.millis());
+    text
+}
+
+/// A reader's place in the feed of all runs.
+#[derive(Debug, Clone, Copy)]
+pub struct GlobalFeed {
+    last: Option<i64>,
+}
+
+impl GlobalFeed {
+    /// A reader after a number, or a new one, who is told what happens from
+    /// now on.
+    #[must_use]
+    pub const fn after(last: Option<i64>) -> Self {
+        Self { last }
+    }
+
+    /// What happened to the runs in scope since the last call.
+    ///
+    /// # Errors
+    /// [`crate::QueryError::Store`].
+    pub async fn next(&mut self, ctx: &Context, scope: &Scope) -> Result<Vec<Message>> {
+        let mut session = ctx.store.db().read().await?;
+        let head = feed::global_head(&mut session).await?;
+        let Some(last) = self.last else {
+            self.last = Some(head);
+            return Ok(Vec::new());
+        };
+        if last == head {
+            return Ok(Vec::new());
+        }
+        let events = feed::global(&mut session, last, PAGE).await?;
+        let is_kept = events.first().is_some_and(|event| event.seq == last + 1);
+        if last > head || !is_kept {
+            self.last = Some(head);
+            return Ok(vec![Message { id: Some(head), data: r#"{"type":"reset"}"#.to_owned() }]);
+        }
+        self.last = events.last().map(|event| event.seq).or(self.last);
+        let seen = events.into_iter().filter(|event| scope.contains(event.project));
+        Ok(seen
+            .map(|event| {
+                let data = json!({
+                    "type": event.kind, "runId": event.run, "projectId": event.project, "status": event.status,
+                });
+                Message { id: Some(event.seq), data: data.to_string() }
+            })
+            .collect())
+    }
+}

@@ -1,0 +1,148 @@
+//! What the feeds say: the events of a run as JSON.
+
+use callboard_domain::evidence::{Browser, StepEvent};
+use callboard_domain::ingest::{BegunTest, StepNote, TestCaseEntry};
+use callboard_domain::run_life::EndReason;
+use callboard_domain::status::{Outcome, RunStatus, TestStatus};
+use callboard_store::executions::ExecutionRow;
+use callboard_store::feed::NewEvent;
+use callboard_store::runs::RunRow;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::shapes::Totals;
+
+/// Longest error in the feed, in characters.
+const MAX_ERROR_CHARS: usize = 2_000;
+/// Where tests lie that are no tests: steps of hooks outside of one.
+const HOOKS: &str = "hooks";
+
+fn event(kind: &'static str, data: &impl Serialize, is_passing: bool) -> NewEvent {
+    // Maps and structs of texts and numbers always have a JSON text.
+    let data = serde_json::to_string(data).unwrap_or_else(|_| "{}".to_owned());
+    NewEvent { kind, data, is_passing }
+}
+
+/// What changed about the numbers of a run.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Progress {
+    #[serde(flatten)]
+    totals: Totals,
+    planned_tests: Option<i64>,
+    shards_finished: i64,
+    shard_total: Option<i64>,
+}
+
+/// The numbers of a run as its feed tells them.
+pub(crate) fn progress_of(run: &RunRow) -> Progress {
+    Progress {
+        totals: run.totals.into(),
+        planned_tests: run.planned_tests,
+        shards_finished: run.shards_finished,
+        shard_total: run.shard_total,
+    }
+}
+
+pub(super) fn run_progress(run: &RunRow) -> NewEvent {
+    event("run-progress", &progress_of(run), false)
+}
+
+/// The run stands elsewhere than before, and why.
+pub(super) fn run_status(run: &RunRow, reason: &str) -> NewEvent {
+    event("run-status", &json!({ "status": run.status, "reason": reason }), false)
+}
+
+/// The run is about to end by something else than its results.
+pub(super) fn ended_by(status: RunStatus, reason: EndReason) -> NewEvent {
+    let word = if status == RunStatus::Cancelled { "cancelled" } else { "interrupted" };
+    event("run-status", &json!({ "status": status, "reason": word, "endReason": reason.as_str() }), false)
+}
+
+/// The run ended, or waits for files only.
+pub(super) fn run_ended(kind: &'static str, run: &RunRow) -> NewEvent {
+    let totals = Totals::from(run.totals);
+    event(kind, &json!({ "status": run.status, "duration": run.duration_ms, "totals": totals }), false)
+}
+
+pub(super) fn test_begun(begun: &BegunTest) -> NewEvent {
+    event("test-begin", begun, true)
+}
+
+/// A step of a test; outside of a test it stands for a test of its own.
+pub(super) fn step(step: &StepNote) -> NewEvent {
+    if step.parent_title.is_some() {
+        return event(if step.is_end { "step-end" } else { "step-begin" }, step, true);
+    }
+    let kind = if step.is_end { "test-completed" } else { "test-begin" };
+    let data = json!({
+        "title": step.title, "filePath": HOOKS, "suitePath": [], "location": step.location,
+        "workerIndex": step.worker_index, "startedAt": step.started_at,
+        "status": step.status, "duration": step.duration, "stepCategory": step.step_category,
+    });
+    event(kind, &data, true)
+}
+
+/// What the feed tells of an attempt beyond its row, kept while its evidence
+/// goes its own way.
+#[derive(Debug)]
+pub(super) struct Told {
+    title: String,
+    file_path: String,
+    suite_path: Vec<String>,
+    location: String,
+    error: Option<String>,
+    step_events: Vec<StepEvent>,
+    browser: Option<Browser>,
+}
+
+impl Told {
+    pub(super) fn of(entry: &TestCaseEntry) -> Self {
+        let evidence = entry.evidence.as_deref();
+        let mut location = entry.file_path.clone();
+        for number in [entry.line, entry.column].into_iter().flatten() {
+            location.push(':');
+            location.push_str(&number.to_string());
+        }
+        Self {
+            title: entry.title.clone(),
+            file_path: entry.file_path.clone(),
+            suite_path: entry.suite_path.clone().unwrap_or_default(),
+            location,
+            error: entry.error.as_ref().map(|error| error.chars().take(MAX_ERROR_CHARS).collect()),
+            step_events: evidence.map(|evidence| evidence.step_events.clone()).unwrap_or_default(),
+            browser: evidence.and_then(|evidence| evidence.browser.clone()),
+        }
+    }
+}
+
+/// A test has a result, or another one than before.
+pub(super) fn test_completed(row: &ExecutionRow, told: &Told) -> NewEvent {
+    let failed = row.outcome.status() != TestStatus::Passed;
+    let data = json!({
+        "executionId": row.id, "testCaseId": row.test_case, "title": told.title, "filePath": told.file_path,
+        "suitePath": told.suite_path, "status": row.outcome.status(), "flaky": row.outcome == Outcome::Flaky,
+        "retries": row.retries, "duration": row.duration_ms, "location": told.location,
+        "error": told.error.as_ref().filter(|_| failed), "stepEvents": told.step_events,
+        "wastedTimeMs": row.facts.wasted_ms, "workerIndex": row.facts.worker_index,
+        "shardIndex": row.facts.shard_index, "startedAt": row.started_at.map(|at| at.millis()),
+        "browser": told.browser, "didNotRunReason": row.facts.did_not_run_reason,
+        "blockedBy": row.facts.blocked_by,
+    });
+    event("test-completed", &data, false)
+}
+
+/// Files of a test have come.
+pub(super) fn case_files(
+    row: &ExecutionRow,
+    title: &str,
+    location: &str,
+    traces: i64,
+    attachments: i64,
+) -> NewEvent {
+    let data = json!({
+        "executionId": row.id, "testRunsCaseId": row.id, "title": title, "location": location,
+        "traces": traces, "attachments": attachments,
+    });
+    event("case-files", &data, false)
+}

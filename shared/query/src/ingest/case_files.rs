@@ -1,0 +1,249 @@
+//! Files of a test of a run that goes on: which attempt they belong to, and
+//! their link to it.
+
+use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
+use callboard_domain::ingest::CaseRef;
+use callboard_domain::time::Timestamp;
+use callboard_store::blobs::{self, BlobRow, StagedBlob};
+use callboard_store::db::Session;
+use callboard_store::executions::{self, ExecutionRow, RunPlace};
+use callboard_store::files::{self, FileKind};
+use callboard_store::lanes;
+use callboard_store::runs::tokens::TokenKind;
+use callboard_store::runs::{self, slots};
+use callboard_store::test_cases;
+
+use super::announce;
+use super::bearer::{self, Bearer};
+use super::chunk::stored_attempts;
+use super::files::{IncomingFile, PublishedFile, link_all, publish};
+use super::locked::LockedRun;
+use super::trace_browser;
+use crate::{Context, Entity, QueryError, Result};
+
+/// Most attachments of one attempt.
+const MAX_ATTACHMENTS: usize = 100;
+
+/// What a client sends about one attempt of a test.
+#[derive(Debug)]
+pub struct CaseFiles {
+    /// Which one.
+    pub case: CaseRef,
+    /// SHA-256 of the trace, as the client computed it.
+    pub trace_hash: Option<[u8; 32]>,
+    /// The trace; none when the client believes that it is stored.
+    pub trace: Option<IncomingFile>,
+    /// Attachments.
+    pub attachments: Vec<IncomingFile>,
+}
+
+/// What was linked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CaseFilesTaken {
+    /// The execution.
+    pub execution: ExecutionId,
+    /// Traces that are new.
+    pub traces: i64,
+    /// Attachments that are new.
+    pub attachments: i64,
+}
+
+impl CaseFiles {
+    /// Lets go of everything received.
+    pub async fn discard(self, ctx: &Context) {
+        let staged = self.trace.into_iter().chain(self.attachments).map(|file| file.staged);
+        for blob in staged {
+            discard(ctx, blob).await;
+        }
+    }
+}
+
+async fn discard(ctx: &Context, blob: StagedBlob) {
+    if let Err(error) = blob.discard(&ctx.store).await {
+        tracing::warn!(%error, "a staged file could not be removed; its ticket names it");
+    }
+}
+
+/// Whether a client of a run may send files, before they are received.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Token`].
+pub async fn may_feed(ctx: &Context, run: RunId, token: Option<&str>, now: Timestamp) -> Result<()> {
+    bearer::recognise(ctx, run, token, TokenKind::Stream, now).await.map(|_| ())
+}
+
+/// Notes that a client of a run is sending: a long upload is a sign of life.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Token`].
+pub async fn is_sending(ctx: &Context, run: RunId, token: &str, now: Timestamp) -> Result<()> {
+    let Bearer { project, slot, .. } =
+        bearer::recognise(ctx, run, Some(token), TokenKind::Stream, now).await?;
+    let mut session = ctx.store.db().begin().await?;
+    runs::touch(&mut session, project, run, now).await?;
+    slots::touch(&mut session, project, slot, now).await?;
+    Ok(session.commit().await?)
+}
+
+/// Links files to an attempt of a running test. Nothing is kept when one of
+/// them cannot be; sending them again adds nothing.
+///
+/// # Errors
+/// [`QueryError::CaseNotFound`] as long as the attempt is not stored,
+/// [`QueryError::BlobMissing`] when the trace was only named,
+/// [`QueryError::HashMismatch`], [`QueryError::Token`], [`QueryError::Life`].
+pub async fn case_files(
+    ctx: &Context,
+    run: RunId,
+    token: Option<&str>,
+    files: CaseFiles,
+    now: Timestamp,
+) -> Result<CaseFilesTaken> {
+    let found = match find(ctx, run, token, &files, now).await {
+        Ok(found) => found,
+        Err(error) => {
+            files.discard(ctx).await;
+            return Err(error);
+        }
+    };
+    let CaseFiles { case, trace, mut attachments, .. } = files;
+    for surplus in attachments.split_off(found.room.min(attachments.len())) {
+        discard(ctx, surplus.staged).await;
+    }
+    let mut published = Vec::with_capacity(attachments.len() + 1);
+    if let Some(stored) = found.trace {
+        published.push(known_trace(&case, stored));
+    }
+    for file in trace.into_iter().chain(attachments) {
+        published.push(publish(ctx, found.bearer.project, file, now).await?);
+    }
+    let mut session = ctx.store.db().begin().await?;
+    let mut locked = LockedRun::lock(&mut session, found.bearer.project, run).await?;
+    locked.admit(found.bearer.slot, now)?;
+    let attempt = attempt_of(&case);
+    let linked = link_all(&mut session, found.place, found.row.id, attempt, &published, now).await?;
+    if linked.traces + linked.others > 0 {
+        let (title, location) = (&case.title, &case.location);
+        locked.note(announce::case_files(&found.row, title, location, linked.traces, linked.others));
+    }
+    locked.settle(now, None, &ctx.patience);
+    locked.close(session, now).await?;
+    Ok(CaseFilesTaken { execution: found.row.id, traces: linked.traces, attachments: linked.others })
+}
+
+fn known_trace(case: &CaseRef, stored: BlobRow) -> PublishedFile {
+    PublishedFile {
+        entry: 0,
+        kind: FileKind::Trace,
+        name: "trace".to_owned(),
+        content_type: "application/zip".to_owned(),
+        original_name: Some(format!("{}.zip", case.title)),
+        size: stored.size,
+        blob: stored,
+    }
+}
+
+struct Found {
+    bearer: Bearer,
+    place: RunPlace,
+    row: ExecutionRow,
+    /// The trace, when only its hash came.
+    trace: Option<BlobRow>,
+    /// Attachments the attempt may still get.
+    room: usize,
+}
+
+/// Everything that can be wrong is found before anything is stored.
+async fn find(
+    ctx: &Context,
+    run: RunId,
+    token: Option<&str>,
+    files: &CaseFiles,
+    now: Timestamp,
+) -> Result<Found> {
+    let bearer = bearer::recognise(ctx, run, token, TokenKind::Stream, now).await?;
+    let project = bearer.project;
+    let mut session = ctx.store.db().read().await?;
+    let row = runs::get(&mut session, project, run).await?;
+    let row = row.ok_or_else(|| QueryError::not_found(Entity::Run, run))?;
+    if row.status.is_final() && !row.end_reason.is_some_and(|reason| reason.is_guess()) {
+        let is_cancelled = row.status == callboard_domain::status::RunStatus::Cancelled;
+        let refusal = if is_cancelled { crate::LifeRefusal::Cancelled } else { crate::LifeRefusal::Finished };
+        return Err(refusal.into());
+    }
+    let place = RunPlace { project, run, day: row.order_at.day(), lane_id: row.lane_id };
+    let case = test_cases::find(&mut session, project, files.case.identity).await?;
+    let case = case.ok_or(QueryError::CaseNotFound)?;
+    let stored = executions::of_batch(&mut session, place, vec![case.get()]).await?;
+    let row = choose(ctx, &mut session, project, stored, files).await?.ok_or(QueryError::CaseNotFound)?;
+    if let (Some(told), Some(trace)) = (files.trace_hash, &files.trace)
+        && told != trace.staged.sha256
+    {
+        return Err(QueryError::HashMismatch { part: "trace".to_owned() });
+    }
+    let trace = match (files.trace_hash, &files.trace) {
+        (Some(hash), None) => {
+            let stored = blobs::stored(&mut session, project, &hash).await?;
+            Some(stored.ok_or(QueryError::BlobMissing)?)
+        }
+        _ => None,
+    };
+    let (repetition, retry) = attempt_of(&files.case);
+    let held = files::count_of_attempt(&mut session, project, row.id, repetition, retry).await?;
+    let room = MAX_ATTACHMENTS.saturating_sub(usize::try_from(held).unwrap_or(usize::MAX));
+    Ok(Found { bearer, place, row, trace, room })
+}
+
+fn attempt_of(case: &CaseRef) -> (i64, i64) {
+    (i64::from(case.repeat_each_index.unwrap_or(0)), i64::from(case.retry))
+}
+
+/// Chooses the execution that is meant. Clients that know no browser projects
+/// leave several to choose from.
+async fn choose(
+    ctx: &Context,
+    session: &mut Session,
+    project: ProjectId,
+    stored: Vec<ExecutionRow>,
+    files: &CaseFiles,
+) -> Result<Option<ExecutionRow>> {
+    let case = &files.case;
+    let mut candidates = Vec::with_capacity(stored.len());
+    for row in stored {
+        let has_attempt = stored_attempts(&row)?.attempts().iter().any(|attempt| {
+            attempt.retry == case.retry
+                && case
+                    .repeat_each_index
+                    .is_none_or(|index| attempt.repetition.is_none_or(|own| own == index))
+        });
+        if has_attempt {
+            candidates.push(row);
+        }
+    }
+    let browsers = lanes::browsers(session, project).await?;
+    if let Some(name) = &case.browser_project {
+        let wanted = browsers.iter().find(|browser| browser.name == *name).map(|browser| browser.id);
+        candidates.retain(|row| Some(row.browser_id) == wanted);
+    }
+    if candidates.len() > 1
+        && let Some(trace) = &files.trace
+        && let Some(traced) = trace_browser::of(ctx, &trace.staged).await
+    {
+        let agrees = |row: &ExecutionRow| {
+            let browser = browsers.iter().find(|browser| browser.id == row.browser_id);
+            browser.is_some_and(|browser| browser.browser_name.as_ref() == Some(&traced))
+        };
+        if candidates.iter().any(agrees) {
+            candidates.retain(agrees);
+        }
+    }
+    let (repetition, retry) = attempt_of(case);
+    candidates.sort_by_key(|row| std::cmp::Reverse(row.id));
+    for row in &candidates {
+        let has_trace = files::has_trace(session, project, row.id, repetition, retry).await?;
+        if !has_trace {
+            return Ok(Some(row.clone()));
+        }
+    }
+    Ok(candidates.into_iter().next())
+}

@@ -1,0 +1,94 @@
+//! What follows the end of a run: its numbers are counted anew from its rows,
+//! and its feed is let go.
+
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::time::Timestamp;
+use callboard_store::jobs::Payload;
+use callboard_store::{executions, feed};
+use serde::{Deserialize, Serialize};
+
+use super::locked::LockedRun;
+use crate::{Context, Result};
+
+/// How long the feed of a final run is kept, ms.
+const FEED_AFTER_END_MS: i64 = 60 * 60 * 1000;
+
+/// The work after the end of a run; once per run, whichever way it ended.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Completion {
+    /// Project.
+    pub project: ProjectId,
+    /// Run.
+    pub run: RunId,
+}
+
+impl Payload for Completion {
+    const KIND: &'static str = "completion";
+}
+
+impl Completion {
+    pub(super) fn key(&self) -> String {
+        format!("run:{}:completion", self.run)
+    }
+}
+
+/// The numbers of a run that changed after its end, or was cancelled.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Recompute {
+    /// Project.
+    pub project: ProjectId,
+    /// Run.
+    pub run: RunId,
+}
+
+impl Payload for Recompute {
+    const KIND: &'static str = "recompute";
+}
+
+impl Recompute {
+    /// One per change of the run.
+    pub(super) fn key(&self, version: i64) -> String {
+        format!("run:{}:recompute:{version}", self.run)
+    }
+}
+
+/// What a check of a run's numbers found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checked {
+    /// There is no such run any more.
+    Gone,
+    /// The stored numbers are those of the rows.
+    Right,
+    /// They were not, and are now.
+    Repaired,
+}
+
+/// Counts a run from its rows and repairs what is stored when it differs.
+/// Once the run is final its feed is kept for one more hour.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn check_run(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
+    let mut session = ctx.store.db().begin().await?;
+    if callboard_store::runs::get(&mut session, project, run).await?.is_none() {
+        return Ok(Checked::Gone);
+    }
+    let mut locked = LockedRun::lock(&mut session, project, run).await?;
+    if locked.run.status.is_final() {
+        feed::keep_until(&mut session, project, run, Timestamp(now.millis() + FEED_AFTER_END_MS)).await?;
+    }
+    let sums = executions::sums(&mut session, project, run).await?;
+    let is_counted = sums.totals.total_tests > 0;
+    let stored = (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms);
+    let counted = (sums.totals, sums.tests_ms, sums.wasted_ms);
+    if !is_counted && !locked.run.totals_from_rows || stored == counted {
+        session.commit().await?;
+        return Ok(Checked::Right);
+    }
+    tracing::warn!(%run, ?stored, ?counted, "the numbers of a run differed from its rows and were repaired");
+    (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms) = counted;
+    locked.run.totals_from_rows = true;
+    locked.settle(now, None, &ctx.patience);
+    locked.close(session, now).await?;
+    Ok(Checked::Repaired)
+}

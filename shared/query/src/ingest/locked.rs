@@ -1,0 +1,422 @@
+//! A run in the hands of one transaction: its row is locked, its slots are
+//! known, and everything that follows from a change is written when the
+//! transaction is closed, in the one order in which all of them lock rows.
+//!
+//! Every transition of a run happens here, so what goes with it — counters,
+//! feed, jobs — is never forgotten and never happens twice.
+
+use std::collections::BTreeSet;
+
+use callboard_domain::ids::{ProjectId, RunId, SlotId};
+use callboard_domain::lane::lanes_of;
+use callboard_domain::run_life::{EndReason, Patience, Slot, SlotState, Slots};
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+use callboard_domain::totals::Totals;
+use callboard_store::db::Session;
+use callboard_store::feed::{self, NewEvent};
+use callboard_store::projects::{self, Growth};
+use callboard_store::rollups::{self, RunContribution};
+use callboard_store::runs::slots::{self, SlotRow};
+use callboard_store::runs::{self, RunDetails, RunRow};
+use callboard_store::{StoreError, executions, jobs, lanes};
+
+use super::announce;
+use super::completion::{Completion, Recompute};
+use super::outcome::{mean_and_p90, never_passed_with_failures, told_by};
+use crate::{LifeRefusal, Result};
+
+/// How often a sign of life is written at most, ms.
+pub(super) const ACTIVITY_STEP_MS: i64 = 5_000;
+/// How long the pipeline of a run waits that only seems to be over, ms.
+const SECOND_THOUGHT_MS: i64 = 15 * 60 * 1000;
+
+/// A locked run.
+pub(super) struct LockedRun {
+    /// Its row, as it will be written.
+    pub(super) run: RunRow,
+    /// Its slots in the order they were opened, as they will be written.
+    pub(super) slots: Vec<SlotRow>,
+    /// The lanes it counts in, ascending.
+    pub(super) lanes: Vec<i64>,
+    /// Whether it moved to lanes of a branch that was not known before.
+    pub(super) has_new_lanes: bool,
+    /// Whether this transaction made it.
+    pub(super) is_fresh: bool,
+    /// What the transaction adds to the project's counters.
+    pub(super) growth: Growth,
+    found: RunRow,
+    before: RunContribution,
+    changed_slots: BTreeSet<SlotId>,
+    described: Option<RunDetails>,
+    events: Vec<NewEvent>,
+    announcements: Vec<Announcement>,
+}
+
+/// An event of the feed of all runs, which is written last.
+#[derive(Debug, Clone, Copy)]
+struct Announcement {
+    kind: &'static str,
+    /// Another run and its status; the run itself otherwise.
+    of: Option<(RunId, RunStatus)>,
+}
+
+impl LockedRun {
+    /// Locks a run and reads what belongs to it.
+    pub(super) async fn lock(session: &mut Session, project: ProjectId, id: RunId) -> Result<Self> {
+        let run = runs::lock(session, project, id).await?;
+        let lanes = lanes_of_run(session, &run).await?;
+        Self::of(session, run, lanes, false).await
+    }
+
+    /// Takes over a run that this transaction just made.
+    pub(super) async fn fresh(
+        session: &mut Session,
+        project: ProjectId,
+        id: RunId,
+        lanes: Vec<i64>,
+    ) -> Result<Self> {
+        let run = runs::lock(session, project, id).await?;
+        let new_run = Some((id, run.order_at));
+        let mut fresh = Self::of(session, run, lanes, true).await?;
+        fresh.growth = Growth { runs: 1, new_run, ..Growth::default() };
+        Ok(fresh)
+    }
+
+    async fn of(session: &mut Session, run: RunRow, lanes: Vec<i64>, is_fresh: bool) -> Result<Self> {
+        let slots = slots::of_run(session, run.project, run.id).await?;
+        Ok(Self {
+            before: contribution(&run),
+            found: run.clone(),
+            run,
+            slots,
+            lanes,
+            has_new_lanes: false,
+            is_fresh,
+            growth: Growth::default(),
+            changed_slots: BTreeSet::new(),
+            described: None,
+            events: Vec::new(),
+            announcements: Vec::new(),
+        })
+    }
+
+    /// Judges the slots as they stand.
+    pub(super) fn judge<T>(&self, judge: impl FnOnce(Slots<'_>) -> T) -> T {
+        let all: Vec<Slot> = self.slots.iter().map(|row| row.slot.clone()).collect();
+        judge(Slots { all: &all, shard_total: self.run.shard_total, is_rerun: self.run.rerun_of.is_some() })
+    }
+
+    /// A slot, to be changed.
+    pub(super) fn slot_mut(&mut self, id: SlotId) -> Result<&mut SlotRow> {
+        self.changed_slots.insert(id);
+        let row = self.slots.iter_mut().find(|row| row.id == id);
+        row.ok_or(StoreError::Damaged("a token of a slot that is gone").into())
+    }
+
+    /// A slot.
+    pub(super) fn slot(&self, id: SlotId) -> Result<&SlotRow> {
+        let row = self.slots.iter().find(|row| row.id == id);
+        row.ok_or(StoreError::Damaged("a token of a slot that is gone").into())
+    }
+
+    /// Takes a slot that was stored in this transaction.
+    pub(super) fn add_slot(&mut self, row: SlotRow) {
+        self.slots.push(row);
+    }
+
+    /// Details a client told later.
+    pub(super) fn describe(&mut self, details: RunDetails) {
+        self.described = Some(details);
+    }
+
+    /// Adds an event to the run's feed.
+    pub(super) fn note(&mut self, event: NewEvent) {
+        self.events.push(event);
+    }
+
+    /// Adds an event to the feed of all runs.
+    pub(super) fn announce(&mut self, kind: &'static str) {
+        self.announcements.push(Announcement { kind, of: None });
+    }
+
+    /// Takes over what is to be said about another run, so that it is said last.
+    pub(super) fn announce_for(&mut self, other: &mut Self) {
+        for announcement in std::mem::take(&mut other.announcements) {
+            let of = announcement.of.or(Some((other.run.id, other.run.status)));
+            self.announcements.push(Announcement { of, ..announcement });
+        }
+    }
+
+    /// Lets a client of the run go on: a run that was only taken for over is
+    /// opened again, and so is a slot that was taken for lost.
+    pub(super) fn admit(&mut self, slot: SlotId, now: Timestamp) -> Result<()> {
+        match (self.run.status, self.run.end_reason) {
+            (RunStatus::Initializing | RunStatus::Running | RunStatus::Finalizing, _) => {}
+            (RunStatus::Interrupted | RunStatus::Cancelled, Some(reason)) if reason.is_guess() => {
+                self.reopen("revived");
+            }
+            (RunStatus::Cancelled, _) => return Err(LifeRefusal::Cancelled.into()),
+            _ => return Err(LifeRefusal::Finished.into()),
+        }
+        let row = self.slot_mut(slot)?;
+        if matches!(row.slot.state, SlotState::Lost | SlotState::Setup) {
+            row.slot.state = SlotState::Live;
+            row.slot.begun_at.get_or_insert(now);
+        }
+        self.breathe(slot, now)
+    }
+
+    /// Notes a sign of life.
+    pub(super) fn breathe(&mut self, slot: SlotId, now: Timestamp) -> Result<()> {
+        let row = self.slot_mut(slot)?;
+        row.slot.last_activity_at = row.slot.last_activity_at.max(now);
+        self.run.last_activity_at = self.run.last_activity_at.max(now);
+        Ok(())
+    }
+
+    /// Makes the run go on.
+    pub(super) fn reopen(&mut self, reason: &'static str) {
+        self.run.status = RunStatus::Running;
+        self.run.end_reason = None;
+        self.run.pending_status = None;
+        self.run.finished_at = None;
+        self.run.duration_ms = None;
+        self.note(announce::run_status(&self.run, reason));
+        if reason == "revived" {
+            self.announce("run-revived");
+        }
+    }
+
+    /// A client is done: its slot is finished. What a finished slot claimed
+    /// stays; a run that ended by its results does not listen to new claims.
+    pub(super) fn finish_slot(
+        &mut self,
+        id: SlotId,
+        claimed: Option<RunStatus>,
+        duration_ms: Option<i64>,
+        waiting: bool,
+        now: Timestamp,
+    ) -> Result<()> {
+        let is_over = self.run.status.is_final();
+        let row = self.slot_mut(id)?;
+        let was_finished = row.slot.state == SlotState::Finished;
+        if !(was_finished && is_over) {
+            row.slot.claimed = match (row.slot.claimed, claimed) {
+                (Some(one), Some(other)) if was_finished => {
+                    Some(callboard_domain::run_life::worse(one, other))
+                }
+                (known, new) => new.or(known),
+            };
+        }
+        row.slot.duration_ms = if was_finished {
+            row.slot.duration_ms.max(duration_ms)
+        } else {
+            duration_ms.or(row.slot.duration_ms)
+        };
+        row.slot.state = SlotState::Finished;
+        row.slot.waiting = waiting;
+        row.slot.begun_at.get_or_insert(now);
+        self.breathe(id, now)
+    }
+
+    /// Brings the status in line with the slots. `ended_at` is when the run
+    /// ends if it ends now.
+    pub(super) fn settle(&mut self, now: Timestamp, ended_at: Option<Timestamp>, patience: &Patience) {
+        if let Some(start) = self.judge(|slots| slots.start_time()) {
+            self.run.start_time = start;
+        }
+        self.run.shards_finished = self.judge(|slots| slots.finished());
+        let outcome = self.outcome();
+        if self.run.status.is_final() {
+            // More tests may have come than the run ended with.
+            if matches!(self.run.status, RunStatus::Passed | RunStatus::Failed | RunStatus::TimedOut) {
+                self.run.status = outcome;
+            }
+            return;
+        }
+        if !self.judge(|slots| slots.is_complete(now, patience)) {
+            if self.run.status == RunStatus::Finalizing {
+                self.reopen("re-opened");
+            }
+            return;
+        }
+        if self.judge(|slots| slots.any_waiting()) {
+            self.run.pending_status = Some(outcome);
+            if self.run.status != RunStatus::Finalizing {
+                self.run.status = RunStatus::Finalizing;
+                self.note(announce::run_ended("run-finalizing", &self.run));
+                self.announce("run-finalizing");
+            }
+            return;
+        }
+        let reason = (outcome == RunStatus::Interrupted)
+            .then(|| if self.judge(|slots| slots.any_lost()) { EndReason::Stale } else { EndReason::Client });
+        self.run.duration_ms = self.judge(|slots| slots.duration_ms());
+        self.end(outcome, reason, ended_at.unwrap_or(now));
+        self.announce("run-finished");
+    }
+
+    /// How the run ends by what its clients claim and its tests say.
+    fn outcome(&self) -> RunStatus {
+        // Totals that were only claimed say nothing about how the run ended.
+        let counted = if self.run.totals_from_rows { self.run.totals } else { Totals::default() };
+        never_passed_with_failures(self.judge(|slots| slots.outcome(told_by(&counted))), &counted)
+    }
+
+    /// The files were waited for long enough, or have come.
+    pub(super) fn take_pending(&mut self, now: Timestamp) {
+        let outcome = self.outcome();
+        for row in &mut self.slots {
+            if std::mem::take(&mut row.slot.waiting) {
+                self.changed_slots.insert(row.id);
+            }
+        }
+        self.run.duration_ms = self.judge(|slots| slots.duration_ms());
+        let reason = (outcome == RunStatus::Interrupted).then_some(EndReason::Client);
+        self.end(outcome, reason, now);
+        self.announce("run-finished");
+    }
+
+    /// Nobody is there to end the run: what was live is lost.
+    pub(super) fn give_up(&mut self, status: RunStatus, reason: EndReason, now: Timestamp) {
+        for row in &mut self.slots {
+            if matches!(row.slot.state, SlotState::Live | SlotState::Setup) {
+                row.slot.state = SlotState::Lost;
+                self.changed_slots.insert(row.id);
+            }
+        }
+        self.run.duration_ms =
+            Some((self.run.last_activity_at.millis() - self.run.start_time.millis()).max(0));
+        self.note(announce::ended_by(status, reason));
+        self.end(status, Some(reason), now);
+        self.announce(if status == RunStatus::Cancelled { "run-cancelled" } else { "run-interrupted" });
+    }
+
+    fn end(&mut self, status: RunStatus, reason: Option<EndReason>, at: Timestamp) {
+        self.run.status = status;
+        self.run.end_reason = reason;
+        self.run.pending_status = None;
+        self.run.finished_at = Some(at);
+        self.note(announce::run_ended("run-finished", &self.run));
+    }
+
+    /// Writes everything and commits.
+    pub(super) async fn close(self, mut session: Session, now: Timestamp) -> Result<RunRow> {
+        let run = self.write(&mut session, now).await?;
+        session.commit().await?;
+        Ok(run)
+    }
+
+    /// Writes everything. The order of the statements is the order in which
+    /// all transactions lock.
+    pub(super) async fn write(mut self, session: &mut Session, now: Timestamp) -> Result<RunRow> {
+        for row in self.slots.iter().filter(|row| self.changed_slots.contains(&row.id)) {
+            slots::update(session, self.run.project, row).await?;
+        }
+        if let Some(details) = &self.described {
+            runs::describe(session, &self.run).await?;
+            runs::update_details(session, self.run.project, self.run.id, details).await?;
+        }
+        let after = contribution(&self.run);
+        let has_ended = self.run.status.is_final() && self.run.status != self.found.status;
+        let has_changed = self.before != after || self.run.tests_ms != self.found.tests_ms;
+        if self.run.status.is_final() && self.run.totals_from_rows && (has_ended || has_changed) {
+            let durations = executions::durations(session, self.run.project, self.run.id).await?;
+            (self.run.avg_ms, self.run.p90_ms) = mean_and_p90(durations);
+        }
+        self.enqueue(session, has_ended, has_changed, now).await?;
+        self.count(session, &after).await?;
+        self.run.feed_seq = feed::append(
+            session,
+            self.run.project,
+            self.run.id,
+            self.run.feed_seq,
+            std::mem::take(&mut self.events),
+            now,
+        )
+        .await?;
+        self.run.updated_at = now;
+        runs::update(session, &self.run, self.found.status).await?;
+        if self.is_fresh || self.has_new_lanes {
+            lanes::touch(session, self.run.project, &self.lanes, self.run.order_at).await?;
+        }
+        for Announcement { kind, of } in std::mem::take(&mut self.announcements) {
+            let (run, status) = of.unwrap_or((self.run.id, self.run.status));
+            feed::publish(session, kind, run, self.run.project, Some(status), now).await?;
+        }
+        Ok(self.run)
+    }
+
+    /// Brings the counters of the project up to date.
+    async fn count(&self, session: &mut Session, after: &RunContribution) -> Result<()> {
+        let (run, project) = (&self.run, self.run.project);
+        if self.before != *after {
+            let day = run.order_at.day();
+            rollups::add_project_day(session, project, &self.lanes, day, run.is_full, &self.before, after)
+                .await?;
+        }
+        if self.growth != Growth::default() {
+            projects::count(session, project, self.growth).await?;
+        }
+        if run.is_full && run.status.is_final() && self.before != *after {
+            projects::set_latest_full(session, project, run.id, run.order_at).await?;
+        }
+        Ok(())
+    }
+
+    /// The work that follows the end of a run, exactly once; what only seems
+    /// to be an end waits for a second thought.
+    async fn enqueue(
+        &self,
+        session: &mut Session,
+        has_ended: bool,
+        has_changed: bool,
+        now: Timestamp,
+    ) -> Result<()> {
+        let (project, run) = (self.run.project, self.run.id);
+        let completion = Completion { project, run };
+        if !self.run.status.is_final() {
+            if self.found.status.is_final() {
+                jobs::forget_unclaimed(session, &completion.key()).await?;
+            }
+            return Ok(());
+        }
+        if !has_ended && !has_changed {
+            return Ok(());
+        }
+        if has_ended && self.run.status != RunStatus::Cancelled {
+            let delay = match self.run.end_reason {
+                Some(reason) if reason.is_silence() => SECOND_THOUGHT_MS,
+                _ => 0,
+            };
+            let due = Timestamp(now.millis() + delay);
+            if jobs::enqueue_at(session, &completion.key(), Some(project), &completion, due, now).await? {
+                return Ok(());
+            }
+        }
+        let recompute = Recompute { project, run };
+        jobs::enqueue(session, &recompute.key(self.run.version), Some(project), &recompute, now).await?;
+        Ok(())
+    }
+}
+
+/// The lanes of a stored run, ascending. They were made when the run was.
+pub(super) async fn lanes_of_run(session: &mut Session, run: &RunRow) -> Result<Vec<i64>> {
+    let mut ids = Vec::with_capacity(4);
+    let word = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    for key in lanes_of(word(&run.branch).as_deref(), word(&run.environment).as_deref()) {
+        let found = lanes::find_lane(session, run.project, &key).await?;
+        ids.push(found.ok_or(StoreError::Damaged("a run without its lanes"))?);
+    }
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// What a run contributes to its day: nothing before it is final.
+fn contribution(run: &RunRow) -> RunContribution {
+    if !run.status.is_final() {
+        return RunContribution::default();
+    }
+    RunContribution { runs: 1, runs_passed: i64::from(run.status == RunStatus::Passed), totals: run.totals }
+}

@@ -1,0 +1,91 @@
+//! Ending what nobody ends: runs whose clients fell silent, set-ups that never
+//! began, shards that never came, files that never followed.
+
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::run_life::{EndReason, SlotState};
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+use callboard_store::runs;
+
+use super::locked::LockedRun;
+use crate::{Context, Result};
+
+/// Runs looked at by one statement.
+const PAGE: i64 = 100;
+
+/// What one sweep did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Runs that were silent for long enough to be looked at.
+    pub looked_at: usize,
+    /// Runs that ended.
+    pub ended: usize,
+}
+
+/// Ends runs that nobody feeds any more. Several at once do no harm: each run
+/// is judged while it is locked.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn sweep_stale_runs(ctx: &Context, now: Timestamp) -> Result<Swept> {
+    let patience = &ctx.patience;
+    let shortest = patience.stale_ms.min(patience.finalizing_ms).min(patience.shard_wait_ms);
+    let since = Timestamp(now.millis() - shortest);
+    let mut swept = Swept::default();
+    let mut after = None;
+    loop {
+        let page = runs::silent(&mut ctx.store.db().read().await?, since, after, PAGE).await?;
+        let Some((_, last)) = page.last() else { return Ok(swept) };
+        after = Some(*last);
+        for (project, run) in page {
+            swept.looked_at += 1;
+            swept.ended += usize::from(judge(ctx, project, run, now).await?);
+        }
+    }
+}
+
+/// Judges one run; whether it ended.
+async fn judge(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<bool> {
+    let patience = ctx.patience;
+    let is_silent = |since: Timestamp, ms: i64| since.millis() <= now.millis() - ms;
+    let mut session = ctx.store.db().begin().await?;
+    let mut locked = LockedRun::lock(&mut session, project, run).await?;
+    if locked.run.status.is_final() {
+        return Ok(false);
+    }
+    let lost: Vec<_> = locked
+        .slots
+        .iter()
+        .filter(|row| match row.slot.state {
+            SlotState::Live => is_silent(row.slot.last_activity_at, patience.stale_ms),
+            SlotState::Setup => is_silent(row.slot.opened_at, patience.setup_ms),
+            SlotState::Finished | SlotState::Lost => false,
+        })
+        .map(|row| row.id)
+        .collect();
+    let has_lost = !lost.is_empty();
+    for slot in lost {
+        locked.slot_mut(slot)?.slot.state = SlotState::Lost;
+    }
+    locked.settle(now, None, &patience);
+    let is_idle = !locked.judge(|slots| slots.any_live() || slots.any_setting_up(now, &patience));
+    let last = locked.run.last_activity_at;
+    match locked.run.status {
+        RunStatus::Finalizing if is_silent(last, patience.finalizing_ms) => locked.take_pending(now),
+        RunStatus::Initializing if is_idle => {
+            locked.give_up(RunStatus::Interrupted, EndReason::SetupTimeout, now);
+        }
+        RunStatus::Running if is_idle && locked.judge(|slots| slots.all_have_begun()) => {
+            locked.give_up(RunStatus::Interrupted, EndReason::Stale, now);
+        }
+        RunStatus::Running if is_idle && is_silent(last, patience.shard_wait_ms) => {
+            locked.give_up(RunStatus::Interrupted, EndReason::ShardsMissing, now);
+        }
+        _ => {}
+    }
+    let has_ended = locked.run.status.is_final();
+    if has_ended || has_lost {
+        locked.close(session, now).await?;
+    }
+    Ok(has_ended)
+}

@@ -1,0 +1,192 @@
+//! Opening a run that is fed: set-up and start answer with a token, begin
+//! turns the one into the other.
+
+use callboard_auth::Identity;
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::ingest::RunFields;
+use callboard_domain::run_life::{EndReason, SlotState};
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+use callboard_store::StoreError;
+use callboard_store::runs::tokens::{self, Minter, TokenKind};
+use callboard_store::runs::{self, slots};
+
+use super::announce;
+use super::bearer::{self, Bearer};
+use super::describing::{self, Plan};
+use super::keys::{setup_keys, slot_keys};
+use super::locked::LockedRun;
+use super::opening::{Opened, Opening, Purpose, open_lanes};
+use crate::{Context, LifeRefusal, QueryError, Result};
+
+/// Times an opening is tried when another one was faster.
+const ATTEMPTS: usize = 16;
+
+/// What a client feeds its run with.
+#[derive(Debug)]
+pub struct Ticket {
+    /// The run.
+    pub run: RunId,
+    /// Its project.
+    pub project: ProjectId,
+    /// The token; its clear text exists only here.
+    pub token: String,
+    /// Page of the run.
+    pub url: String,
+}
+
+/// Who a token is minted for.
+#[must_use]
+pub fn minter(identity: &Identity) -> Minter {
+    Minter { user: identity.user_id(), key: identity.key_id() }
+}
+
+/// Registers a run before its global set-up.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn setup(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    fields: &RunFields,
+    minter: Minter,
+    now: Timestamp,
+) -> Result<Ticket> {
+    open(ctx, project, fields, Purpose::Setup, minter, now).await
+}
+
+/// Opens a run that results are sent to while it goes on.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn start(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    fields: &RunFields,
+    minter: Minter,
+    now: Timestamp,
+) -> Result<Ticket> {
+    open(ctx, project, fields, Purpose::Start, minter, now).await
+}
+
+async fn open(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    fields: &RunFields,
+    purpose: Purpose,
+    minter: Minter,
+    now: Timestamp,
+) -> Result<Ticket> {
+    let start = fields.start_time.unwrap_or(now);
+    let keys = if purpose == Purpose::Setup { setup_keys(fields) } else { slot_keys(fields, start) };
+    let opening = Opening { ctx, project: project.get(), fields, start, keys, purpose, now };
+    for _ in 0..ATTEMPTS {
+        match try_open(&opening, minter).await {
+            Ok(Some(ticket)) => return Ok(ticket),
+            Ok(None) => {}
+            Err(QueryError::Store(error)) if error.is_conflict() => {
+                tracing::info!(%error, "an opening gave way to another and is repeated");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(StoreError::Damaged("a run that could not be opened").into())
+}
+
+async fn try_open(opening: &Opening<'_>, minter: Minter) -> Result<Option<Ticket>> {
+    let Opening { ctx, project, fields, purpose, now, .. } = *opening;
+    let place = opening.look(&mut ctx.store.db().read().await?).await?;
+    let lanes = opening.lanes(place).await?;
+    let better = match place.run() {
+        Some(run) => better_lanes(ctx, project, run, fields).await?,
+        None => None,
+    };
+    let mut session = ctx.store.db().begin().await?;
+    let Some(opened) = opening.enter(&mut session, place, &lanes, None).await? else { return Ok(None) };
+    let Opened { mut locked, slot, is_known } = opened;
+    if !locked.is_fresh {
+        let plan = if is_known { Plan::Told } else { Plan::Another };
+        describing::describe(&mut session, &mut locked, slot, fields, plan, better).await?;
+        locked.settle(now, None, &ctx.patience);
+        locked.note(announce::run_progress(&locked.run));
+    }
+    let run = locked.run.id;
+    let kind = if purpose == Purpose::Setup { TokenKind::Setup } else { TokenKind::Stream };
+    let token = tokens::mint(&mut session, project, run, slot, kind, minter, now).await?;
+    locked.close(session, now).await?;
+    Ok(Some(Ticket { run, project, token, url: ctx.links.run(run.get()) }))
+}
+
+/// The lanes of the branch that a call names, for a run that did not know its
+/// branch or environment before.
+async fn better_lanes(
+    ctx: &Context,
+    project: ProjectId,
+    run: RunId,
+    fields: &RunFields,
+) -> Result<Option<super::opening::Lanes>> {
+    let row = runs::get(&mut ctx.store.db().read().await?, project, run).await?;
+    let Some(row) = row.filter(describing::can_move) else { return Ok(None) };
+    let told = |known: &String, told: &Option<String>| match told {
+        Some(told) if known.is_empty() => told.clone(),
+        _ => known.clone(),
+    };
+    let branch = told(&row.branch, &fields.origin.branch);
+    let environment = told(&row.environment, &fields.environment);
+    if (&branch, &environment) == (&row.branch, &row.environment) {
+        return Ok(None);
+    }
+    open_lanes(ctx, project, branch, environment, row.order_at).await.map(Some)
+}
+
+/// The set-up is over: the run begins. The set-up token is used up.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Token`], and
+/// [`LifeRefusal::CannotBegin`] when a fresh start would help.
+pub async fn begin(
+    ctx: &Context,
+    run: RunId,
+    token: Option<&str>,
+    fields: &RunFields,
+    now: Timestamp,
+) -> Result<Ticket> {
+    let bearer = bearer::recognise(ctx, run, token, TokenKind::Setup, now).await?;
+    let Bearer { project, slot, .. } = bearer;
+    let lanes = better_lanes(ctx, project, run, fields).await?;
+    let mut session = ctx.store.db().begin().await?;
+    let mut locked = LockedRun::lock(&mut session, project, run).await?;
+    let minter = bearer.minter(&mut session).await?;
+    let is_sharded = locked.run.shard_total.is_some();
+    let may_begin = match (locked.run.status, locked.run.end_reason) {
+        (RunStatus::Initializing | RunStatus::Running, _) => true,
+        (RunStatus::Interrupted, Some(EndReason::SetupTimeout))
+        | (RunStatus::Cancelled, Some(EndReason::Superseded)) => !is_sharded,
+        _ => false,
+    };
+    if !may_begin || !tokens::use_up(&mut session, project, bearer.hash, now).await? {
+        return Err(LifeRefusal::CannotBegin.into());
+    }
+    if locked.run.status == RunStatus::Initializing {
+        locked.run.status = RunStatus::Running;
+        locked.note(announce::run_status(&locked.run, "started"));
+        locked.announce("run-started");
+    } else if locked.run.status != RunStatus::Running {
+        locked.reopen("revived");
+    }
+    let row = locked.slot_mut(slot)?;
+    if row.slot.state != SlotState::Finished {
+        row.slot.state = SlotState::Live;
+    }
+    row.slot.begun_at = Some(row.slot.begun_at.unwrap_or(now));
+    locked.breathe(slot, now)?;
+    if let Some(key) = setup_keys(fields).start {
+        slots::name(&mut session, project, slot, key).await?;
+    }
+    describing::describe(&mut session, &mut locked, slot, fields, Plan::Another, lanes).await?;
+    locked.note(announce::run_progress(&locked.run));
+    let token = tokens::mint(&mut session, project, run, slot, TokenKind::Stream, minter, now).await?;
+    locked.close(session, now).await?;
+    Ok(Ticket { run, project, token, url: ctx.links.run(run.get()) })
+}

@@ -1,0 +1,31 @@
+//! Files that follow the results: who waits for them, and until when.
+
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+
+use super::locked::LockedRun;
+use crate::{Context, Result};
+
+/// Files of a run have come: the oldest slot that waits for some stops
+/// waiting, and a run that only waited for them is over. Answers where the run
+/// stands.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn files_have_come(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    run: RunId,
+    now: Timestamp,
+) -> Result<RunStatus> {
+    let mut session = ctx.store.db().begin().await?;
+    let mut locked = LockedRun::lock(&mut session, project.get(), run).await?;
+    let oldest = locked.slots.iter().find(|row| row.slot.waiting).map(|row| row.id);
+    let Some(oldest) = oldest else { return Ok(locked.run.status) };
+    locked.slot_mut(oldest)?.slot.waiting = false;
+    locked.breathe(oldest, now)?;
+    locked.settle(now, None, &ctx.patience);
+    Ok(locked.close(session, now).await?.status)
+}

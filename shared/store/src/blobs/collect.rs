@@ -1,0 +1,71 @@
+//! Collecting content that no row refers to, in two phases. First it is
+//! condemned, and a new reference revives it; after a grace period it is
+//! `deleting`, which nothing leaves: its object goes, then its row. The same
+//! content that arrives meanwhile gets a row and a key of its own.
+
+use callboard_domain::time::Timestamp;
+
+use crate::db::{Row, args, statements};
+use crate::unclaimed::{Swept, delete_all};
+use crate::{Result, Store};
+
+/// How long a collector may take to delete the objects of a batch before
+/// another one takes the batch over.
+const LEASE_MS: i64 = 5 * 60 * 1000;
+
+statements! {
+    /// Bytes whose row never came. ix: blobs_collection
+    CONDEMN_PENDING = "UPDATE blobs SET state = 'condemned', condemned_at = $1 WHERE (project_id, id) IN \
+        (SELECT project_id, id FROM blobs WHERE state = 'pending' AND state <> 'live' AND condemned_at <= $1 ORDER BY condemned_at LIMIT $2 skip_locked())";
+    /// Content whose grace is over. ix: blobs_collection
+    BEGIN = "WITH due AS MATERIALIZED (SELECT project_id, id FROM blobs WHERE state = 'condemned' AND state <> 'live' AND refs = 0 \
+            AND condemned_at <= $1 ORDER BY condemned_at LIMIT $3 skip_locked()) \
+        UPDATE blobs SET state = 'deleting', lease_until = $2 WHERE (project_id, id) IN (SELECT project_id, id FROM due) RETURNING id, key";
+    /// Content whose collector died. ix: blobs_collection
+    TAKE_OVER = "WITH due AS MATERIALIZED (SELECT project_id, id FROM blobs WHERE state = 'deleting' AND state <> 'live' \
+            AND lease_until <= $1 LIMIT $3 skip_locked()) \
+        UPDATE blobs SET lease_until = $2 WHERE (project_id, id) IN (SELECT project_id, id FROM due) RETURNING id, key";
+    /// Content whose object is gone. ix: blobs_collection
+    DELETE = "DELETE FROM blobs WHERE state = 'deleting' AND state <> 'live' AND id in_ints($1)";
+}
+
+/// Condemns at most `limit` stored objects whose row never came. Answers how
+/// many.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn condemn_pending(store: &Store, now: Timestamp, limit: i64) -> Result<u64> {
+    let mut session = store.db().begin().await?;
+    let condemned = session.execute(&CONDEMN_PENDING, args![now, limit]).await?;
+    session.commit().await?;
+    Ok(condemned)
+}
+
+/// Deletes at most `limit` objects that were condemned at least `grace_ms`
+/// ago, and then their rows. What a collector that died has begun is done
+/// again.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn collect(store: &Store, grace_ms: i64, now: Timestamp, limit: i64) -> Result<Swept> {
+    let lease_until = now.millis() + LEASE_MS;
+    let mut session = store.db().begin().await?;
+    let mut rows = session.all(&TAKE_OVER, args![now, lease_until, limit]).await?;
+    let left = limit - i64::try_from(rows.len()).unwrap_or(limit);
+    rows.extend(session.all(&BEGIN, args![now.millis() - grace_ms, lease_until, left]).await?);
+    session.commit().await?;
+    let objects = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
+    let (gone, refused) = delete_all(store, objects).await;
+    let deleted = gone.len();
+    if deleted > 0 {
+        let mut session = store.db().begin().await?;
+        session.execute(&DELETE, args![gone]).await?;
+        session.commit().await?;
+    }
+    Ok(Swept { deleted, refused })
+}
+
+fn read(row: &Row) -> Result<(i64, String)> {
+    let mut r = row.reader();
+    Ok((r.int()?, r.text()?))
+}

@@ -1,0 +1,230 @@
+//! Feeds: what happened to a run, and what happened to all runs, as rows that
+//! any process can read after a number.
+//!
+//! Numbers have no gaps and follow the order of commits: those of a run are
+//! given while its row is locked, those of all runs come from one counter row
+//! that a transaction locks last.
+
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+
+use crate::Result;
+use crate::db::{Bulk, Column, Session, args, statements};
+
+statements! {
+    /// Events of a run after a number. PK
+    OF_RUN = "SELECT seq, type, data, at FROM run_feed WHERE project_id = $1 AND run_id = $2 AND seq > $3 ORDER BY seq LIMIT $4";
+    /// Whether an event of a run is kept up to a number. PK
+    HAS_UP_TO = "SELECT 1 FROM run_feed WHERE project_id = $1 AND run_id = $2 AND seq <= $3 LIMIT 1";
+    /// Shortens how long the events of a run are kept. PK
+    SHORTEN = "UPDATE run_feed SET expires_at = $3 WHERE project_id = $1 AND run_id = $2 AND expires_at > $3";
+    /// Drops events of runs that are due. ix: run_feed_by_expiry
+    PURGE_RUNS = "DELETE FROM run_feed WHERE (project_id, run_id, seq) IN \
+        (SELECT project_id, run_id, seq FROM run_feed WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)";
+    /// The next number of the feed of all runs.
+    NEXT_GLOBAL = "UPDATE counters SET value = value + 1 WHERE name = 'global_feed' RETURNING value";
+    /// The newest number of the feed of all runs.
+    GLOBAL_HEAD = "SELECT value FROM counters WHERE name = 'global_feed'";
+    /// An event of all runs.
+    INSERT_GLOBAL = "INSERT INTO global_feed (seq, type, run_id, project_id, status, at) VALUES ($1, $2, $3, $4, $5, $6)";
+    /// Events of all runs after a number. PK
+    GLOBAL = "SELECT seq, type, run_id, project_id, status, at FROM global_feed WHERE seq > $1 ORDER BY seq LIMIT $2";
+    /// Drops old events of all runs. ix: global_feed_by_time
+    PURGE_GLOBAL = "DELETE FROM global_feed WHERE seq IN (SELECT seq FROM global_feed WHERE at <= $1 ORDER BY at LIMIT $2)";
+}
+
+static APPEND: Bulk = Bulk::new(
+    "feed::APPEND",
+    3,
+    "INSERT INTO run_feed (project_id, run_id, seq, type, data, at, expires_at) \
+     SELECT $1, $2, r.seq, r.type, r.data, $3, r.expires_at FROM",
+    &[Column::Int("seq"), Column::Text("type"), Column::Text("data"), Column::Int("expires_at")],
+    "WHERE true",
+);
+
+pub(crate) static BULKS: &[&Bulk] = &[&APPEND];
+
+/// How long passing events of a run are kept: who reads later sees their
+/// results.
+const PASSING_LIFE_MS: i64 = 5 * 60 * 1000;
+/// How long all other events of a run are kept at most.
+const LIFE_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// An event of a run that has no number yet.
+#[derive(Debug, Clone)]
+pub struct NewEvent {
+    /// Its type, e.g. `test-completed`.
+    pub kind: &'static str,
+    /// What happened, as a JSON object.
+    pub data: String,
+    /// Of interest for minutes only.
+    pub is_passing: bool,
+}
+
+/// An event of a run.
+#[derive(Debug, Clone)]
+pub struct RunEvent {
+    /// Its number within the run, from 1.
+    pub seq: i64,
+    /// Its type.
+    pub kind: String,
+    /// What happened, as a JSON object.
+    pub data: String,
+    /// When it was written.
+    pub at: Timestamp,
+}
+
+/// An event of the feed of all runs.
+#[derive(Debug, Clone)]
+pub struct GlobalEvent {
+    /// Its number, from 1.
+    pub seq: i64,
+    /// Its type, e.g. `run-finished`.
+    pub kind: String,
+    /// The run.
+    pub run: RunId,
+    /// Its project.
+    pub project: ProjectId,
+    /// The run's status after it.
+    pub status: Option<RunStatus>,
+    /// When it was written.
+    pub at: Timestamp,
+}
+
+/// Writes events of a locked run; the first one gets the number `head + 1`.
+/// Answers the new head.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn append(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    head: i64,
+    events: Vec<NewEvent>,
+    now: Timestamp,
+) -> Result<i64> {
+    let mut rows = APPEND.rows();
+    let mut seq = head;
+    for event in events {
+        seq += 1;
+        let life = if event.is_passing { PASSING_LIFE_MS } else { LIFE_MS };
+        rows.push([seq.into(), event.kind.into(), event.data.into(), (now.millis() + life).into()]);
+    }
+    session.execute_bulk(&APPEND, args![project, run, now], rows).await?;
+    Ok(seq)
+}
+
+/// Events of a run after a number, at most `limit`.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn of_run(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<RunEvent>> {
+    let rows = session.all(&OF_RUN, args![project, run, after, limit]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok(RunEvent { seq: r.int()?, kind: r.text()?, data: r.text()?, at: r.time()? })
+        })
+        .collect()
+}
+
+/// Whether an event with this number or a lower one is still kept: then no
+/// lasting event after it is gone.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn reaches_back_to(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    seq: i64,
+) -> Result<bool> {
+    Ok(session.first(&HAS_UP_TO, args![project, run, seq]).await?.is_some())
+}
+
+/// Keeps the events of a run no longer than until a moment.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn keep_until(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    until: Timestamp,
+) -> Result<()> {
+    session.execute(&SHORTEN, args![project, run, until]).await?;
+    Ok(())
+}
+
+/// Writes an event of all runs. Locks the counter for the rest of the
+/// transaction, so it belongs at its very end.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn publish(
+    session: &mut Session,
+    kind: &str,
+    run: RunId,
+    project: ProjectId,
+    status: Option<RunStatus>,
+    now: Timestamp,
+) -> Result<()> {
+    let seq = session.one(&NEXT_GLOBAL, args![]).await?.reader().int()?;
+    let status = status.map(RunStatus::as_str);
+    session.execute(&INSERT_GLOBAL, args![seq, kind, run, project, status, now]).await?;
+    Ok(())
+}
+
+/// The newest number of the feed of all runs; 0 before the first.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn global_head(session: &mut Session) -> Result<i64> {
+    session.one(&GLOBAL_HEAD, args![]).await?.reader().int()
+}
+
+/// Events of all runs after a number, at most `limit`.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn global(session: &mut Session, after: i64, limit: i64) -> Result<Vec<GlobalEvent>> {
+    let rows = session.all(&GLOBAL, args![after, limit]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok(GlobalEvent {
+                seq: r.int()?,
+                kind: r.text()?,
+                run: RunId(r.int()?),
+                project: ProjectId(r.int()?),
+                status: r.opt_text()?.as_deref().and_then(RunStatus::parse),
+                at: r.time()?,
+            })
+        })
+        .collect()
+}
+
+/// Drops at most `limit` events of runs that are due; answers how many.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn purge_runs(session: &mut Session, now: Timestamp, limit: i64) -> Result<u64> {
+    session.execute(&PURGE_RUNS, args![now, limit]).await
+}
+
+/// Drops at most `limit` events of all runs written before a moment; answers
+/// how many.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn purge_global(session: &mut Session, before: Timestamp, limit: i64) -> Result<u64> {
+    session.execute(&PURGE_GLOBAL, args![before, limit]).await
+}

@@ -1,0 +1,192 @@
+//! Run tokens: what a client that feeds a run is recognised by. Only their
+//! SHA-256 is stored; the clear text exists in the answer that mints it.
+
+use callboard_domain::ids::{ApiKeyId, ProjectId, RunId, SlotId, UserId};
+use callboard_domain::time::Timestamp;
+use sha2::{Digest as _, Sha256};
+
+use crate::db::{Session, args, statements};
+use crate::{Result, StoreError};
+
+statements! {
+    /// A new token.
+    INSERT = "INSERT INTO run_tokens (project_id, token_hash, run_id, slot_id, kind, minted_by_user, minted_by_key, minted_at, expires_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    /// What a token is to a run; no row when there is no such run. PK
+    CHECK = "SELECT t.kind, t.slot_id, t.used_at IS NOT NULL, t.revoked_at IS NOT NULL, t.expires_at <= $4, \
+        COALESCE((t.minted_by_user IS NULL OR (u.disabled_at IS NULL AND (u.role = 'administrator' OR (u.role = 'reporter' \
+            AND EXISTS (SELECT 1 FROM project_assignments a WHERE a.user_id = u.id \
+                AND (a.project_id IS NULL OR a.project_id = r.project_id)))))) \
+          AND (t.minted_by_key IS NULL OR (k.id IS NOT NULL AND k.revoked_at IS NULL)), FALSE) \
+        FROM test_runs r \
+        LEFT JOIN run_tokens t ON t.project_id = r.project_id AND t.token_hash = $3 AND t.run_id = r.id \
+        LEFT JOIN users u ON u.id = t.minted_by_user \
+        LEFT JOIN api_keys k ON k.id = t.minted_by_key \
+        WHERE r.project_id = $1 AND r.id = $2";
+    /// Who a token was minted for. PK
+    MINTER = "SELECT minted_by_user, minted_by_key FROM run_tokens WHERE project_id = $1 AND token_hash = $2";
+    /// Uses a set-up token up; no row when that happened before.
+    USE = "UPDATE run_tokens SET used_at = $3 WHERE project_id = $1 AND token_hash = $2 AND used_at IS NULL";
+    /// Revokes all tokens of a run. ix: run_tokens_of_run
+    REVOKE = "UPDATE run_tokens SET revoked_at = $3 WHERE project_id = $1 AND run_id = $2 AND revoked_at IS NULL";
+    /// Forgets tokens that expired long ago. ix: run_tokens_by_expiry
+    PURGE = "DELETE FROM run_tokens WHERE (project_id, token_hash) IN \
+        (SELECT project_id, token_hash FROM run_tokens WHERE expires_at <= $1 LIMIT $2)";
+}
+
+/// How long a token opens its run.
+const LIFE_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// What a token is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    /// Beginning, once.
+    Setup,
+    /// Everything after.
+    Stream,
+}
+
+impl TokenKind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Setup => "setup",
+            Self::Stream => "stream",
+        }
+    }
+}
+
+/// The SHA-256 of a token: what is compared and stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenHash([u8; 32]);
+
+impl TokenHash {
+    /// Of a token as a client sends it.
+    #[must_use]
+    pub fn of(token: &str) -> Self {
+        Self(Sha256::digest(token).into())
+    }
+}
+
+/// Who had a token minted, checked again at each use. Nobody in particular
+/// with authentication off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Minter {
+    /// The account.
+    pub user: Option<UserId>,
+    /// The key it used.
+    pub key: Option<ApiKeyId>,
+}
+
+/// A stored token as one run sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenRow {
+    /// What it is good for.
+    pub kind: TokenKind,
+    /// The slot it was minted for.
+    pub slot: SlotId,
+    /// Used up (set-up tokens).
+    pub used: bool,
+    /// Revoked, or its minter lost the right to mint it.
+    pub revoked: bool,
+    /// Too old.
+    pub expired: bool,
+}
+
+/// Mints a token and answers its clear text: 64 hex characters.
+///
+/// # Errors
+/// [`StoreError::Damaged`] when the system gives no random bytes;
+/// [`StoreError::Database`] when the database refuses.
+pub async fn mint(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    slot: SlotId,
+    kind: TokenKind,
+    minter: Minter,
+    now: Timestamp,
+) -> Result<String> {
+    let mut secret = [0_u8; 32];
+    getrandom::fill(&mut secret).map_err(|_| StoreError::Damaged("the system gives no random bytes"))?;
+    let token = hex::encode(secret);
+    let args = args![
+        project,
+        TokenHash::of(&token).0,
+        run,
+        slot,
+        kind.as_str(),
+        minter.user,
+        minter.key,
+        now,
+        now.millis() + LIFE_MS
+    ];
+    session.execute(&INSERT, args).await?;
+    Ok(token)
+}
+
+/// What a token is to a run: `None` when there is no such run, `Some(None)`
+/// when the token was never minted for it.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn check(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    token: TokenHash,
+    now: Timestamp,
+) -> Result<Option<Option<TokenRow>>> {
+    let Some(row) = session.first(&CHECK, args![project, run, token.0, now]).await? else {
+        return Ok(None);
+    };
+    let mut r = row.reader();
+    let kind = match r.opt_text()?.as_deref() {
+        None => return Ok(Some(None)),
+        Some("setup") => TokenKind::Setup,
+        Some(_) => TokenKind::Stream,
+    };
+    let slot = SlotId(r.int()?);
+    let (used, is_revoked, expired, is_minter_ok) = (r.flag()?, r.flag()?, r.flag()?, r.flag()?);
+    Ok(Some(Some(TokenRow { kind, slot, used, revoked: is_revoked || !is_minter_ok, expired })))
+}
+
+/// Who a token was minted for.
+///
+/// # Errors
+/// [`StoreError::Damaged`] when there is no such token.
+pub async fn minter(session: &mut Session, project: ProjectId, token: TokenHash) -> Result<Minter> {
+    let row = session.one(&MINTER, args![project, token.0]).await?;
+    let mut r = row.reader();
+    Ok(Minter { user: r.opt_int()?.map(UserId), key: r.opt_int()?.map(ApiKeyId) })
+}
+
+/// Uses a set-up token up; `false` when it was used before.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn use_up(
+    session: &mut Session,
+    project: ProjectId,
+    token: TokenHash,
+    now: Timestamp,
+) -> Result<bool> {
+    Ok(session.execute(&USE, args![project, token.0, now]).await? == 1)
+}
+
+/// Revokes all tokens of a run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn revoke(session: &mut Session, project: ProjectId, run: RunId, now: Timestamp) -> Result<()> {
+    session.execute(&REVOKE, args![project, run, now]).await?;
+    Ok(())
+}
+
+/// Forgets at most `limit` tokens that expired before a moment; answers how
+/// many.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn purge(session: &mut Session, before: Timestamp, limit: i64) -> Result<u64> {
+    session.execute(&PURGE, args![before, limit]).await
+}

@@ -1,0 +1,179 @@
+//! Signing in with name and password, and not guessing.
+
+use callboard_domain::account::Role;
+use callboard_domain::time::Timestamp;
+use callboard_store::Backend;
+use callboard_store::accounts::users::OauthLink;
+use callboard_test_support::accounts::{CHEAP_PASSWORD_HASH, PASSWORD};
+use callboard_test_support::{Answer, Client, Service, TestDatabase, for_each_secured_service};
+use futures::future::join_all;
+use serde_json::json;
+
+use super::{code, is_signed_in, patiently, refusal, refused, secured_with, sign_in, signed_in};
+
+const LOGIN: &str = "/api/auth/login";
+
+async fn guess(client: &Client, username: &str) -> Answer {
+    sign_in(client, username, "a wrong guess").await
+}
+
+#[tokio::test]
+async fn a_refused_sign_in_does_not_say_why() {
+    for_each_secured_service(async |service| {
+        service.account("ada", Role::User).await.expect("an account");
+        let disabled = |user: &mut callboard_store::accounts::users::UserRow| {
+            user.disabled_at = Some(Timestamp(1));
+        };
+        service.account_with("bob", Role::User, disabled).await.expect("an account");
+        let from_elsewhere = |user: &mut callboard_store::accounts::users::UserRow| {
+            user.password = String::new();
+            user.oauth = Some(OauthLink { provider: "idp".to_owned(), id: "1".to_owned() });
+        };
+        service.account_with("eve", Role::User, from_elsewhere).await.expect("an account");
+
+        let client = service.client();
+        let comparable = |answer: Answer| {
+            let mut headers = answer.headers.clone();
+            for changing in ["date", "x-request-id"] {
+                headers.remove(changing);
+            }
+            (answer.status, headers, answer.body)
+        };
+        let unknown = guess(client, "nobody").await;
+        assert_eq!(refusal(&unknown), refused(401, "invalid_credentials"));
+        let unknown = comparable(unknown);
+        assert_eq!(comparable(guess(client, "ada").await), unknown);
+        for name in ["bob", "eve"] {
+            assert_eq!(comparable(sign_in(client, name, PASSWORD).await), unknown, "{name}");
+        }
+        // The right password of an account without one is not the empty one.
+        let empty =
+            client.post(LOGIN, &json!({ "username": "eve", "password": "" })).await.expect("an answer");
+        assert_eq!(refusal(&empty), refused(400, "invalid_field"));
+        let without = client.post(LOGIN, &json!({ "username": "eve" })).await.expect("an answer");
+        assert_eq!(without.json().expect("JSON")["data"], json!({ "fields": ["password"] }));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_name_is_found_in_any_case_and_a_cheap_hash_is_replaced() {
+    for_each_secured_service(async |service| {
+        let cheap = |user: &mut callboard_store::accounts::users::UserRow| {
+            user.password = CHEAP_PASSWORD_HASH.to_owned();
+        };
+        let ada = service.account_with("Ada", Role::Reporter, cheap).await.expect("an account");
+        let browser = signed_in(service.client(), "ADA").await;
+        assert!(is_signed_in(&browser).await);
+        let mut session = service.state().store().db().read().await.expect("a session");
+        let stored =
+            callboard_store::accounts::users::get(&mut session, ada).await.expect("a row").expect("ada");
+        assert!(stored.password.starts_with("$scrypt$ln=15,r=8,p=3$"));
+        // Nobody else is signed out by that.
+        assert_eq!(stored.session_epoch, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_sixth_failure_locks_the_account_for_everybody_but_its_own_browser() {
+    for_each_secured_service(async |service| {
+        let cheap = |user: &mut callboard_store::accounts::users::UserRow| {
+            user.password = CHEAP_PASSWORD_HASH.to_owned();
+        };
+        service.account_with("ada", Role::User, cheap).await.expect("an account");
+        let own = signed_in(service.client(), "ada").await;
+        let twin = service.beside(&secured_with(&[])).await.expect("another process");
+        for _ in 0..5 {
+            assert_eq!(refusal(&guess(service.client(), "ada").await), refused(401, "invalid_credentials"));
+        }
+        for client in [service.client(), twin.client()] {
+            let limited = sign_in(client, "ADA", PASSWORD).await;
+            assert_eq!(refusal(&limited), refused(429, "rate_limited"));
+            let wait: u64 = limited.header("retry-after").parse().expect("whole seconds");
+            assert!((1..=900).contains(&wait), "{wait}");
+        }
+        sign_in(&own, "ada", PASSWORD).await.success().expect("known here");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_address_fails_twenty_times_whatever_it_says_it_is() {
+    for_each_secured_service(async |service| {
+        let cheap = |user: &mut callboard_store::accounts::users::UserRow| {
+            user.password = CHEAP_PASSWORD_HASH.to_owned();
+        };
+        for number in 0..5 {
+            service.account_with(&format!("user {number}"), Role::User, cheap).await.expect("an account");
+        }
+        let mut statuses = Vec::new();
+        for number in 0..21 {
+            let liar = service.client().with_header("x-forwarded-for", &format!("192.0.2.{number}"));
+            let liar =
+                liar.and_then(|liar| liar.with_header("forwarded", "for=198.51.100.7")).expect("headers");
+            statuses.push(guess(&liar, &format!("user {}", number % 5)).await.status.as_u16());
+        }
+        assert_eq!(statuses[..20], [401; 20]);
+        assert_eq!(statuses[20], 429);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_the_address_it_names_is_counted() {
+    let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
+    let service =
+        Service::over(database, &secured_with(&[("SERVICE_TRUST_PROXY", "1")])).await.expect("a service");
+    let cheap =
+        |user: &mut callboard_store::accounts::users::UserRow| user.password = CHEAP_PASSWORD_HASH.to_owned();
+    for number in 0..5 {
+        service.account_with(&format!("user {number}"), Role::User, cheap).await.expect("an account");
+    }
+    let from = |first: usize, last: &str| {
+        service
+            .client()
+            .with_header("x-forwarded-for", &format!("192.0.2.{first}, {last}"))
+            .expect("a header")
+    };
+    for number in 0..20 {
+        let answer = guess(&from(number, "203.0.113.9"), &format!("user {}", number % 5)).await;
+        assert_eq!(answer.status.as_u16(), 401, "{number}");
+    }
+    assert_eq!(guess(&from(99, "203.0.113.9"), "nobody").await.status.as_u16(), 429);
+    assert_eq!(guess(&from(99, "203.0.113.10"), "nobody").await.status.as_u16(), 401);
+}
+
+#[tokio::test]
+async fn parallel_guesses_over_several_processes_are_bounded() {
+    let service = Service::secured(Backend::Postgres).await.expect("a service");
+    let cheap =
+        |user: &mut callboard_store::accounts::users::UserRow| user.password = CHEAP_PASSWORD_HASH.to_owned();
+    service.account_with("ada", Role::User, cheap).await.expect("an account");
+    let others = [
+        service.beside(&secured_with(&[])).await.expect("a process"),
+        service.beside(&secured_with(&[])).await.expect("a process"),
+    ];
+    let clients = [service.client(), others[0].client(), others[1].client()];
+    let body = json!({ "username": "ada", "password": "a wrong guess" });
+    let answers = join_all((0..150).map(|number| clients[number % clients.len()].post(LOGIN, &body))).await;
+    let answers: Vec<Answer> = answers.into_iter().map(|answer| answer.expect("an answer")).collect();
+    let count = |status: u16| answers.iter().filter(|answer| answer.status.as_u16() == status).count();
+    assert!(count(401) <= 5 + 64, "{} were looked at", count(401));
+    // Those that found no room in time were not looked at and may come again.
+    assert_eq!(count(401) + count(429) + count(503), 150);
+    assert_eq!(guess(service.client(), "ada").await.status.as_u16(), 429);
+}
+
+#[tokio::test]
+async fn many_right_sign_ins_of_one_account_pass_together() {
+    let service = Service::secured(Backend::Postgres).await.expect("a service");
+    service.account("ci", Role::Reporter).await.expect("an account");
+    let body = json!({ "username": "ci", "password": PASSWORD });
+    let answers = join_all((0..30).map(|_| patiently(service.client(), LOGIN, body.clone()))).await;
+    assert!(
+        answers.iter().all(|answer| answer.status.is_success()),
+        "{:?}",
+        answers.iter().map(code).collect::<Vec<_>>()
+    );
+}

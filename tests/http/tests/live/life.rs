@@ -1,0 +1,350 @@
+//! The life of a run without shards.
+
+use callboard_test_support::for_each_service;
+use serde_json::{Value, json};
+
+use super::{Feeder, complete, fields, global_events, picked, run_events, start, sweep};
+use crate::builders::{attempt, run, with};
+
+const TOTALS: [&str; 5] = ["status", "totalTests", "passedTests", "failedTests", "flakyTests"];
+
+#[tokio::test]
+async fn a_run_is_fed_and_finished() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({ "totalTests": 2, "branch": "main" })).await;
+        let shown = feeder.shown().await;
+        assert_eq!(picked(&shown, ["status", "plannedTests", "branch"]), [json!("running"), json!(2), json!("main")]);
+        let begun = json!({ "type": "begin", "title": "pays", "location": "tests/shop.spec.ts:7:5", "suitePath": ["Shop"] });
+        let failed = complete(with(attempt("pays", "failed", 0), json!({ "startedAt": 1_767_261_600_000_i64,
+            "steps": [{ "title": "click", "duration": 5 }] })));
+        let answer = feeder.events(vec![begun, failed.clone()]).await;
+        assert_eq!(picked(&answer, ["processed", "inserted", "ignored"]), [json!(2), json!(1), json!(0)]);
+        let again = feeder.events(vec![failed]).await;
+        assert_eq!(picked(&again, ["processed", "inserted", "ignored"]), [json!(1), json!(0), json!(0)]);
+        let retried = with(attempt("pays", "passed", 1), json!({ "startedAt": 1_767_261_605_000_i64 }));
+        feeder.results(vec![retried, attempt("signs in", "passed", 0)]).await;
+        let shown = feeder.shown().await;
+        assert_eq!(picked(&shown, TOTALS), [json!("running"), json!(2), json!(2), json!(0), json!(1)]);
+        assert_eq!(feeder.call("heartbeat", json!({})).await.success().expect("alive")["status"], "running");
+        assert_eq!(feeder.finish_with("passed", json!({ "totalTests": 77, "failedTests": 9 })).await, "passed");
+        assert_eq!(feeder.finish("failed").await, "passed", "finishing again changes nothing");
+        let shown = feeder.shown().await;
+        assert_eq!(picked(&shown, TOTALS), [json!("passed"), json!(2), json!(2), json!(0), json!(1)]);
+        assert_eq!(picked(&shown, ["duration", "endReason", "shardsFinished"]), [json!(5000), Value::Null, json!(1)]);
+        assert_eq!(shown["shards"], json!([{ "index": 0, "state": "finished", "generation": 0, "status": "passed",
+            "duration": 5000, "waiting": false }]));
+        let refused = feeder.call("events", json!({ "testCases": [] })).await;
+        assert_eq!((refused.status.as_u16(), refused.json().expect("json")["code"].clone()), (409, json!("run_finished")));
+        assert_eq!(
+            global_events(service).await,
+            [("run-started".to_owned(), feeder.run, "running".to_owned()), ("run-finished".to_owned(), feeder.run, "passed".to_owned())]
+        );
+        let told = run_events(service, feeder.run).await;
+        assert_eq!(told, ["test-begin", "test-completed", "run-progress", "test-completed", "test-completed", "run-progress",
+            "run-progress", "run-finished"]);
+    })
+    .await;
+}
+
+async fn set_up(service: &callboard_test_support::Service, more: Value) -> (i64, String) {
+    let answer = service.client().post_json("/api/test-runs/setup", &fields(more)).await.expect("set up");
+    (answer["runId"].as_i64().expect("a run"), answer["setupToken"].as_str().expect("a token").to_owned())
+}
+
+async fn begin(
+    service: &callboard_test_support::Service,
+    run: i64,
+    token: &str,
+    more: Value,
+) -> Result<Feeder, String> {
+    let body = with(json!({ "setupToken": token }), more);
+    let answer =
+        service.client().post(&format!("/api/test-runs/{run}/begin"), &body).await.expect("an answer");
+    let told = answer.json().expect("json");
+    match told["streamToken"].as_str() {
+        Some(token) => Ok(Feeder { client: service.client().clone(), run, token: token.to_owned() }),
+        None => Err(told["code"].as_str().expect("a code").to_owned()),
+    }
+}
+
+#[tokio::test]
+async fn a_set_up_run_begins_once() {
+    for_each_service(async |service| {
+        let (run, token) = set_up(service, json!({ "instanceId": "0123456789abcdef" })).await;
+        let shown = service.client().json(&format!("/api/test-runs/{run}")).await.expect("the run");
+        assert_eq!(shown["status"], "initializing");
+        let told =
+            json!({ "totalTests": 1, "metadata": { "scm": { "branch": "feature", "commit": "0a1b2c3d" } } });
+        let feeder = begin(service, run, &token, told.clone()).await.expect("begun");
+        assert_eq!(begin(service, run, &token, told).await.expect_err("used"), "begin_not_possible");
+        feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        assert_eq!(feeder.finish("passed").await, "passed");
+        let shown = feeder.shown().await;
+        let keys = ["branch", "commit", "plannedTests", "totalTests"];
+        assert_eq!(picked(&shown, keys), [json!("feature"), json!("0a1b2c3d"), json!(1), json!(1)]);
+        let kinds: Vec<String> = global_events(service).await.into_iter().map(|event| event.0).collect();
+        assert_eq!(kinds, ["run-initializing", "run-started", "run-finished"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_long_set_up_is_waited_for_and_an_endless_one_is_not() {
+    for_each_service(async |service| {
+        let (run, token) = set_up(service, json!({})).await;
+        sweep(service, 20 * 60 * 1000).await;
+        let path = format!("/api/test-runs/{run}");
+        assert_eq!(service.client().json(&path).await.expect("the run")["status"], "initializing");
+        sweep(service, 31 * 60 * 1000).await;
+        let shown = service.client().json(&path).await.expect("the run");
+        assert_eq!(picked(&shown, ["status", "endReason"]), [json!("interrupted"), json!("setup_timeout")]);
+        let feeder = begin(service, run, &token, json!({})).await.expect("an unused token opens it again");
+        assert_eq!(feeder.shown().await["status"], "running");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn silence_ends_a_run_and_its_own_token_revives_it() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        sweep(service, 60_000).await;
+        assert_eq!(feeder.shown().await["status"], "running");
+        sweep(service, 121_000).await;
+        let shown = feeder.shown().await;
+        assert_eq!(picked(&shown, ["status", "endReason"]), [json!("interrupted"), json!("stale")]);
+        assert!(run_events(service, feeder.run).await.contains(&"run-status".to_owned()));
+        let invented = Feeder { token: "0".repeat(64), ..feeder.clone() };
+        let refused = invented.call("events", json!({ "testCases": [] })).await;
+        assert_eq!(
+            (refused.status.as_u16(), refused.json().expect("json")["code"].clone()),
+            (403, json!("invalid_token"))
+        );
+        assert_eq!(feeder.shown().await["status"], "interrupted");
+        feeder.results(vec![attempt("signs in", "passed", 0)]).await;
+        let shown = feeder.shown().await;
+        assert_eq!(
+            picked(&shown, ["status", "endReason", "totalTests"]),
+            [json!("running"), Value::Null, json!(2)]
+        );
+        assert_eq!(feeder.finish("passed").await, "passed");
+        let kinds: Vec<String> = global_events(service).await.into_iter().map(|event| event.0).collect();
+        assert_eq!(kinds, ["run-started", "run-interrupted", "run-revived", "run-finished"]);
+        let project = service.client().json("/api/projects").await.expect("projects");
+        assert_eq!(project["items"][0]["totalRuns"], 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_are_waited_for_and_not_for_ever() {
+    for_each_service(async |service| {
+        let waiting = start(service.client(), json!({})).await;
+        waiting.results(vec![attempt("pays", "failed", 0)]).await;
+        assert_eq!(waiting.finish_with("passed", json!({ "hasPendingUploads": true })).await, "finalizing");
+        sweep(service, 300_000).await;
+        assert_eq!(waiting.shown().await["status"], "finalizing");
+        let form = callboard_test_support::Form::new()
+            .field("testRunId", waiting.run.to_string())
+            .field("projectName", "shop")
+            .field("testRun", r#"{"status":"already-submitted"}"#);
+        let request = service.client().request(reqwest::Method::POST, "/api/test-runs/upload");
+        let request = request.header("content-type", callboard_test_support::Form::content_type());
+        let answer =
+            callboard_test_support::Answer::of(request.body(form.into_body())).await.expect("an answer");
+        assert_eq!(
+            answer.success().expect("uploaded")["status"],
+            "failed",
+            "a failed test outweighs a claimed pass"
+        );
+
+        let forgotten = start(service.client(), json!({ "instanceId": "forgotten" })).await;
+        assert_eq!(forgotten.finish_with("passed", json!({ "hasPendingUploads": true })).await, "finalizing");
+        sweep(service, 601_000).await;
+        assert_eq!(picked(&forgotten.shown().await, ["status", "endReason"]), [json!("passed"), Value::Null]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn ten_finishes_at_once_are_one_end() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        let ends = (0..10).map(|_| feeder.finish("passed"));
+        assert!(futures::future::join_all(ends).await.iter().all(|status| status == "passed"));
+        let events = global_events(service).await;
+        assert_eq!(events.iter().filter(|event| event.0 == "run-finished").count(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_batch_after_a_lost_finish_is_the_same_run() {
+    for_each_service(async |service| {
+        let keys = json!({ "instanceId": "0123456789abcdef", "reporterVersion": "0.25.0" });
+        let feeder = start(service.client(), keys.clone()).await;
+        feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        let body = with(
+            run("shop", "passed", vec![attempt("pays", "passed", 0), attempt("looks", "passed", 0)]),
+            keys,
+        );
+        let answer = service.client().post_json("/api/test-runs/submit", &body).await.expect("merged");
+        assert_eq!(
+            picked(&answer, ["runId", "status", "totalTests", "duplicate"]),
+            [json!(feeder.run), json!("passed"), json!(2), json!(true)]
+        );
+        // Saved before the reporter knew its run, and sent days later.
+        let mut recovered = body;
+        recovered.as_object_mut().expect("an object").remove("instanceId");
+        let answer = service.client().post_json("/api/test-runs/submit", &recovered).await.expect("merged");
+        assert_eq!(picked(&answer, ["runId", "duplicate"]), [json!(feeder.run), json!(true)]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_batch_after_set_up_finds_the_run_by_when_its_tests_began() {
+    for_each_service(async |service| {
+        let (run_id, token) = set_up(service, json!({ "instanceId": "0123456789abcdef" })).await;
+        begin(service, run_id, &token, json!({})).await.expect("begun");
+        let soon = service.state().now().to_iso();
+        let body = with(
+            run("shop", "passed", vec![attempt("pays", "passed", 0)]),
+            json!({ "instanceId": "0123456789abcdef", "startTime": soon }),
+        );
+        let answer = service.client().post_json("/api/test-runs/submit", &body).await.expect("merged");
+        assert_eq!(picked(&answer, ["runId", "status"]), [json!(run_id), json!("passed")]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_newer_run_ends_one_that_fell_silent_and_spares_one_that_is_alive() {
+    for_each_service(async |service| {
+        let key = |n: u32| json!({ "instanceId": "0123456789abcdef", "startTime": format!("2026-01-01T10:00:0{n}Z") });
+        let first = start(service.client(), key(0)).await;
+        let second = start(service.client(), key(1)).await;
+        assert_ne!(first.run, second.run);
+        assert_eq!(first.shown().await["status"], "running");
+        crate::store::sql(service, "UPDATE test_runs SET last_activity_at = last_activity_at - 46000 WHERE id = (SELECT MIN(id) FROM test_runs)").await;
+        let third = start(service.client(), key(2)).await;
+        let shown = first.shown().await;
+        assert_eq!(picked(&shown, ["status", "endReason"]), [json!("cancelled"), json!("superseded")]);
+        assert_eq!(second.shown().await["status"], "running");
+        first.results(vec![attempt("pays", "passed", 0)]).await;
+        assert_eq!(first.shown().await["status"], "running", "a sign of life proves the guess wrong");
+        assert_eq!((third.finish("passed").await, first.finish("passed").await), ("passed".to_owned(), "passed".to_owned()));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_broken_event_costs_only_itself() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let mut events: Vec<Value> =
+            (0..49).map(|n| complete(attempt(&format!("test {n}"), "passed", 0))).collect();
+        events.insert(20, json!({ "type": "complete", "status": "passed" }));
+        let answer = feeder.events(events).await;
+        assert_eq!(picked(&answer, ["processed", "inserted", "ignored"]), [json!(49), json!(49), json!(1)]);
+        assert_eq!(answer["warnings"].as_array().map(Vec::len), Some(1));
+        assert_eq!(feeder.shown().await["totalTests"], 49);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_run_cancelled_by_hand_stays_cancelled() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let path = format!("/api/test-runs/{}/cancel", feeder.run);
+        let answer = service.client().post_json(&path, &json!({})).await.expect("cancelled");
+        assert_eq!(picked(&answer["run"], ["status", "endReason"]), [json!("cancelled"), json!("user")]);
+        let refused = feeder.call("events", json!({ "testCases": [] })).await;
+        assert_eq!(
+            (refused.status.as_u16(), refused.json().expect("json")["code"].clone()),
+            (409, json!("run_cancelled"))
+        );
+        let again = service.client().post(&path, &json!({})).await.expect("an answer");
+        assert_eq!(
+            (again.status.as_u16(), again.json().expect("json")["code"].clone()),
+            (409, json!("run_already_finished"))
+        );
+        let kinds: Vec<String> = global_events(service).await.into_iter().map(|event| event.0).collect();
+        assert_eq!(kinds, ["run-started", "run-cancelled"]);
+    })
+    .await;
+}
+
+/// Keys of the jobs that follow the ends of runs, in any state.
+async fn completions(service: &callboard_test_support::Service) -> Vec<String> {
+    let sql = "SELECT key FROM jobs WHERE kind = 'completion' ORDER BY key";
+    match service.state().store().db() {
+        callboard_store::Db::Sqlite { readers, .. } => sqlx::query_scalar(sql).fetch_all(readers).await,
+        callboard_store::Db::Postgres(pool) => sqlx::query_scalar(sql).fetch_all(pool).await,
+    }
+    .expect("jobs")
+}
+
+#[tokio::test]
+async fn what_follows_a_run_is_queued_once_however_it_ended() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let finished = start(client, json!({ "instanceId": "finished" })).await;
+        finished.results(vec![attempt("pays", "passed", 0)]).await;
+        finished.finish("passed").await;
+        finished.finish("passed").await;
+        let same = with(
+            run("shop", "passed", vec![attempt("looks", "passed", 0)]),
+            json!({ "instanceId": "finished" }),
+        );
+        let merged = client.post_json("/api/test-runs/submit", &same).await.expect("merged");
+        assert_eq!(merged["runId"], json!(finished.run));
+        let submitted =
+            client.post_json("/api/test-runs/submit", &run("shop", "passed", vec![])).await.expect("stored");
+        let mut ended = vec![json!(finished.run), submitted["runId"].clone()];
+        for index in [1, 2] {
+            let shard = json!({ "instanceId": "sharded", "shardIndex": index, "shardTotal": 2 });
+            let feeder = start(client, shard).await;
+            if feeder.finish("passed").await == "passed" {
+                ended.push(json!(feeder.run));
+            }
+        }
+        let silent = start(client, json!({ "instanceId": "silent" })).await;
+        sweep(service, 121_000).await;
+        ended.push(json!(silent.run));
+        let mut expected: Vec<String> = ended.iter().map(|run| format!("run:{run}:completion")).collect();
+        expected.sort();
+        assert_eq!(completions(service).await, expected);
+        silent.results(vec![attempt("pays", "passed", 0)]).await;
+        expected.retain(|key| *key != format!("run:{}:completion", silent.run));
+        assert_eq!(completions(service).await, expected, "a run that goes on is not followed up");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn wrong_numbers_of_a_run_are_found_and_repaired() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        feeder.results(vec![attempt("pays", "failed", 0), attempt("looks", "passed", 0)]).await;
+        feeder.finish("failed").await;
+        let before = feeder.shown().await;
+        let run = callboard_domain::ids::RunId(feeder.run);
+        let project = callboard_domain::ids::ProjectId(before["projectId"].as_i64().expect("a project"));
+        let check = async || {
+            callboard_query::ingest::check_run(&super::context(service), project, run, service.state().now())
+                .await
+                .expect("checked")
+        };
+        assert_eq!(check().await, callboard_query::ingest::Checked::Right);
+        crate::store::sql(service, "UPDATE test_runs SET total = 7, failed = 0, tests_ms = 1").await;
+        assert_eq!(check().await, callboard_query::ingest::Checked::Repaired);
+        let after = feeder.shown().await;
+        let keys = ["totalTests", "failedTests", "testsDuration", "status"];
+        assert_eq!(picked(&after, keys), picked(&before, keys));
+    })
+    .await;
+}

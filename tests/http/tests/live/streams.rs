@@ -1,0 +1,259 @@
+//! Feeds over server-sent events.
+
+use std::collections::VecDeque;
+
+use callboard_domain::account::{KeyPermission, Role};
+use callboard_store::Backend;
+use callboard_test_support::{Client, Service, Settings, TestDatabase, for_each_service};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{picked, start};
+use crate::builders::attempt;
+
+/// A stream that is being read.
+struct Reader {
+    response: reqwest::Response,
+    text: String,
+    lines: VecDeque<String>,
+    /// Number of the last event.
+    last: Option<i64>,
+}
+
+impl Reader {
+    async fn open(client: &Client, path: &str, last: Option<i64>) -> Self {
+        let mut request = client.request(Method::GET, path);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        Self::sent(request).await
+    }
+
+    async fn sent(request: reqwest::RequestBuilder) -> Self {
+        let response = request.send().await.expect("an answer");
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { response, text: String::new(), lines: VecDeque::new(), last: None }
+    }
+
+    async fn line(&mut self) -> Option<String> {
+        while self.lines.is_empty() {
+            let chunk = self.response.chunk().await.expect("no broken stream")?;
+            self.text.push_str(std::str::from_utf8(&chunk).expect("text"));
+            while let Some(end) = self.text.find('\n') {
+                let rest = self.text.split_off(end + 1);
+                let line = std::mem::replace(&mut self.text, rest);
+                self.lines.push_back(line.trim_end().to_owned());
+            }
+        }
+        self.lines.pop_front()
+    }
+
+    /// The next message; `None` when the stream is closed.
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            let line = self.line().await?;
+            if let Some(id) = line.strip_prefix("id: ") {
+                self.last = Some(id.parse().expect("a number"));
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                return Some(serde_json::from_str(data).expect("JSON"));
+            }
+        }
+    }
+
+    /// Messages up to the first of a type.
+    async fn until(&mut self, kind: &str) -> Vec<Value> {
+        let mut found = Vec::new();
+        loop {
+            let message = self.next().await.unwrap_or_else(|| panic!("no {kind} among {found:#?}"));
+            let is_last = message["type"] == kind;
+            found.push(message);
+            if is_last {
+                return found;
+            }
+        }
+    }
+
+    /// Everything up to the end.
+    async fn rest(&mut self) -> Vec<Value> {
+        let mut found = Vec::new();
+        while let Some(message) = self.next().await {
+            found.push(message);
+        }
+        found
+    }
+}
+
+fn kinds(messages: &[Value]) -> Vec<&str> {
+    messages.iter().map(|message| message["type"].as_str().expect("a type")).collect()
+}
+
+#[tokio::test]
+async fn a_run_is_watched_from_its_middle_to_its_end() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({ "totalTests": 2 })).await;
+        feeder.results(vec![attempt("pays", "failed", 0)]).await;
+        let path = format!("/api/test-runs/{}/stream", feeder.run);
+        let mut reader = Reader::open(service.client(), &path, None).await;
+        let first = reader.until("test-completed").await;
+        assert_eq!(kinds(&first), ["init", "test-completed"]);
+        let keys = ["id", "status", "totalTests", "failedTests", "plannedTests", "catchUpTruncated"];
+        let expected = [json!(feeder.run), json!("running"), json!(1), json!(1), json!(2), json!(false)];
+        assert_eq!(picked(&first[0]["data"], keys), expected);
+        assert_eq!(
+            picked(&first[1]["data"], ["replay", "title", "status"]),
+            [json!(true), json!("pays"), json!("failed")]
+        );
+        feeder.results(vec![attempt("pays", "passed", 1), attempt("looks", "passed", 0)]).await;
+        feeder.finish("passed").await;
+        let live = reader.rest().await;
+        assert_eq!(
+            kinds(&live),
+            ["test-completed", "test-completed", "run-progress", "run-progress", "run-finished"]
+        );
+        assert_eq!(
+            picked(&live[0]["data"], ["title", "flaky", "retries"]),
+            [json!("pays"), json!(true), json!(1)]
+        );
+        let numbers: Vec<i64> =
+            live.iter().map(|message| message["seq"].as_i64().expect("a number")).collect();
+        assert!(numbers.is_sorted() && numbers.windows(2).all(|pair| pair[1] == pair[0] + 1));
+
+        let mut late = Reader::open(service.client(), &format!("{path}?catchUp=none"), None).await;
+        assert_eq!(kinds(&late.rest().await), ["init", "run-finished"]);
+        let mut resumed = Reader::open(service.client(), &path, Some(numbers[1])).await;
+        assert_eq!(kinds(&resumed.rest().await), ["run-progress", "run-progress", "run-finished"]);
+        let mut beyond = Reader::open(service.client(), &path, Some(9_999)).await;
+        assert_eq!(kinds(&beyond.until("run-finished").await)[..2], ["reset", "init"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_reads_its_own_run_with_its_token_and_no_other() {
+    callboard_test_support::for_each_secured_service(async |service| {
+        let user = service.account("ada", Role::Reporter).await.expect("an account");
+        service.assign(user, None).await.expect("assigned");
+        let program = service.program_of(user, KeyPermission::Ingest).await.expect("a key");
+        let (own, other) =
+            (start(&program, json!({})).await, start(&program, json!({ "startTime": "2026-02-01" })).await);
+        let path = format!("/api/test-runs/{}/stream?catchUp=none", own.run);
+        let nobody = service.client().get(&path).await.expect("an answer");
+        assert_eq!(nobody.status, 401);
+        let with_token =
+            |token: &str| service.client().request(Method::GET, &path).header("x-stream-token", token);
+        let refused = with_token(&other.token).send().await.expect("an answer");
+        assert_eq!(refused.status(), 403);
+        let mut reader = Reader::sent(with_token(&own.token)).await;
+        assert_eq!(kinds(&reader.until("init").await), ["init"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_set_up_is_waited_for() {
+    for_each_service(async |service| {
+        let fields = super::fields(json!({}));
+        let setup = service.client().post_json("/api/test-runs/setup", &fields).await.expect("set up");
+        let path = format!("/api/test-runs/{}/stream", setup["runId"]);
+        let mut reader = Reader::open(service.client(), &path, None).await;
+        assert_eq!(reader.until("init").await[0]["data"]["status"], "initializing");
+        let body = json!({ "setupToken": setup["setupToken"] });
+        service
+            .client()
+            .post_json(&format!("/api/test-runs/{}/begin", setup["runId"]), &body)
+            .await
+            .expect("begun");
+        let told = reader.until("run-status").await;
+        assert_eq!(told[0]["data"]["status"], "running");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn all_runs_are_watched_and_gone_on_with() {
+    for_each_service(async |service| {
+        let mut reader = Reader::open(service.client(), "/api/stream", Some(0)).await;
+        let feeder = start(service.client(), json!({})).await;
+        let told = reader.until("run-started").await;
+        assert_eq!(picked(&told[0], ["runId", "status"]), [json!(feeder.run), json!("running")]);
+        feeder.finish("passed").await;
+        assert_eq!(kinds(&reader.until("run-finished").await), ["run-finished"]);
+        let mut again = Reader::open(service.client(), &format!("/api/stream?lastEventId={}", 1), None).await;
+        assert_eq!(kinds(&again.until("run-finished").await), ["run-finished"]);
+        let mut lost = Reader::open(service.client(), "/api/stream", Some(77)).await;
+        assert_eq!(kinds(&lost.until("reset").await), ["reset"]);
+    })
+    .await;
+}
+
+/// A second service over the database and files of the first, whose streams
+/// end every second.
+async fn beside(service: &Service) -> Service {
+    let settings = [
+        ("SERVICE_DATABASE_URL", service.database().url().to_owned()),
+        ("SERVICE_STORAGE_URL", service.database().storage_url()),
+        ("SERVICE_SSE_MAX_SECONDS", "1".to_owned()),
+    ];
+    let settings: Settings = settings.map(|(name, value)| (name.to_owned(), value)).into();
+    let own = TestDatabase::fresh(Backend::Postgres).await.expect("a database");
+    Service::over(own, &settings).await.expect("a second service")
+}
+
+#[tokio::test]
+async fn what_one_service_takes_in_another_one_tells_without_loss_or_repetition() {
+    let service = Service::start(Backend::Postgres).await.expect("a service");
+    let other = beside(&service).await;
+    let feeder = start(service.client(), json!({})).await;
+    let path = format!("/api/test-runs/{}/stream?catchUp=none", feeder.run);
+    let feeding = async {
+        for n in 0..40 {
+            feeder.results(vec![attempt(&format!("test {n}"), "passed", 0)]).await;
+        }
+        feeder.finish("passed").await;
+    };
+    let watching = async {
+        let (mut seen, mut last) = (Vec::new(), None);
+        // Every stream is short; the reader goes on where it was.
+        while seen.last().is_none_or(|message: &Value| message["type"] != "run-finished") {
+            let mut reader = Reader::open(other.client(), &path, last).await;
+            seen.extend(reader.rest().await);
+            last = reader.last.or(last);
+        }
+        seen
+    };
+    let ((), seen) = tokio::join!(feeding, watching);
+    let numbers: Vec<i64> = seen.iter().filter_map(|message| message["seq"].as_i64()).collect();
+    let (head, live) = numbers.split_first().expect("an init");
+    assert_eq!(live, (head + 1..).take(live.len()).collect::<Vec<_>>(), "no event is lost, none comes twice");
+    assert_eq!(seen.iter().filter(|message| message["type"] == "init").count(), 1);
+    let shown = other.client().json(&format!("/api/test-runs/{}", feeder.run)).await.expect("the run");
+    assert_eq!(picked(&shown, ["status", "totalTests"]), [json!("passed"), json!(40)]);
+}
+
+#[tokio::test]
+async fn passing_events_go_first_and_a_reader_from_before_begins_anew() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let begun = json!({ "type": "begin", "title": "pays", "location": "tests/shop.spec.ts:7:5" });
+        feeder.events(vec![begun]).await;
+        feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        let path = format!("/api/test-runs/{}/stream", feeder.run);
+        let purge = async |ms: i64| {
+            let mut session = service.state().store().db().begin().await.expect("a transaction");
+            callboard_store::feed::purge_runs(&mut session, super::later(service, ms), 100)
+                .await
+                .expect("purged");
+            session.commit().await.expect("committed");
+        };
+        let first = async |last| {
+            Reader::open(service.client(), &path, Some(last)).await.next().await.expect("a message")
+        };
+        assert_eq!(picked(&first(0).await, ["type", "seq"]), [json!("test-begin"), json!(1)]);
+        purge(6 * 60 * 1000).await;
+        assert_eq!(picked(&first(1).await, ["type", "seq"]), [json!("test-completed"), json!(2)]);
+        purge(25 * 60 * 60 * 1000).await;
+        assert_eq!(first(1).await["type"], "reset");
+    })
+    .await;
+}

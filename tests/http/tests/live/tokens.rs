@@ -1,0 +1,122 @@
+//! What opens a run, and what does not.
+
+use callboard_domain::account::{KeyPermission, Role};
+use callboard_test_support::for_each_service;
+use serde_json::{Value, json};
+
+use super::{Feeder, fields, start};
+use crate::builders::attempt;
+
+fn code(answer: &callboard_test_support::Answer) -> (u16, String) {
+    let told: Value = answer.json().expect("json");
+    (answer.status.as_u16(), told["code"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn every_wrong_token_has_its_answer() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let feeder = start(client, json!({})).await;
+        let setup = client.post_json("/api/test-runs/setup", &fields(json!({}))).await.expect("set up");
+        let set_up = setup["runId"].as_i64().expect("a run");
+        for call in ["events", "heartbeat", "finish"] {
+            let path = format!("/api/test-runs/{}/{call}", feeder.run);
+            let missing = client.post(&path, &json!({})).await.expect("an answer");
+            assert_eq!(code(&missing), (401, "missing_token".to_owned()), "{call}");
+            let wrong = Feeder { token: "f".repeat(64), ..feeder.clone() };
+            assert_eq!(code(&wrong.call(call, json!({})).await), (403, "invalid_token".to_owned()), "{call}");
+            let foreign = Feeder { run: set_up, ..feeder.clone() };
+            assert_eq!(
+                code(&foreign.call(call, json!({})).await),
+                (403, "invalid_token".to_owned()),
+                "{call}"
+            );
+            let unknown = Feeder { run: 999_999, ..feeder.clone() };
+            assert_eq!(
+                code(&unknown.call(call, json!({})).await),
+                (404, "run_not_found".to_owned()),
+                "{call}"
+            );
+            let misspelt =
+                client.post(&format!("/api/test-runs/12abc/{call}"), &json!({})).await.expect("an answer");
+            assert_eq!(code(&misspelt), (400, "invalid_run_id".to_owned()), "{call}");
+            let by_setup = Feeder {
+                run: set_up,
+                token: setup["setupToken"].as_str().expect("a token").to_owned(),
+                ..feeder.clone()
+            };
+            assert_eq!(
+                code(&by_setup.call(call, json!({})).await),
+                (403, "invalid_token".to_owned()),
+                "{call}"
+            );
+        }
+        let body = json!({ "setupToken": feeder.token });
+        let by_stream =
+            client.post(&format!("/api/test-runs/{}/begin", feeder.run), &body).await.expect("an answer");
+        assert_eq!(code(&by_stream), (403, "invalid_token".to_owned()));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_credential_beside_a_token_does_no_harm_and_no_good() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let path = format!("/api/test-runs/{}/heartbeat", feeder.run);
+        let send = async |body: Value| {
+            let request = service.client().request(reqwest::Method::POST, &path);
+            let request = request.header("authorization", format!("Bearer pd_{}", "0".repeat(64)));
+            callboard_test_support::Answer::of(request.body(body.to_string())).await.expect("an answer")
+        };
+        assert_eq!(send(json!({ "streamToken": feeder.token })).await.status, 200);
+        assert_eq!(code(&send(json!({})).await), (401, "missing_token".to_owned()));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_token_is_told_once() {
+    for_each_service(async |service| {
+        // Under a key, too, whose answers are kept otherwise.
+        let client = service.client().with_header("idempotency-key", "the-start-of-a-run").expect("a client");
+        let feeder = start(&client, json!({ "metadata": { "note": "kept" } })).await;
+        let feeder = Feeder { client: service.client().clone(), ..feeder };
+        feeder.results(vec![attempt("pays", "failed", 0)]).await;
+        let told = feeder.shown().await.to_string();
+        assert!(!told.contains(&feeder.token));
+        let stored = crate::store::everything_stored(service).await;
+        assert!(stored.contains("pays went wrong"), "this finds what is stored");
+        assert!(!stored.contains(&feeder.token));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_loses_the_right_to_send_loses_it_for_what_is_going_on() {
+    callboard_test_support::for_each_secured_service(async |service| {
+        let user = service.account("ada", Role::Reporter).await.expect("an account");
+        service.assign(user, None).await.expect("assigned");
+        let nobody =
+            service.client().post("/api/test-runs/start", &fields(json!({}))).await.expect("an answer");
+        assert_eq!(nobody.status, 401);
+        for (statement, _) in [
+            ("UPDATE api_keys SET revoked_at = 1", "the key"),
+            ("UPDATE users SET role = 'user'", "the role"),
+            ("DELETE FROM project_assignments", "the project"),
+            ("UPDATE users SET disabled_at = 1", "the account"),
+        ] {
+            let program = service.program_of(user, KeyPermission::Ingest).await.expect("a key");
+            let feeder = start(&program, json!({ "clientRunId": format!("run-{}", statement.len()) })).await;
+            feeder.results(vec![attempt("pays", "passed", 0)]).await;
+            crate::store::sql(service, statement).await;
+            let refused = feeder.call("events", json!({ "testCases": [] })).await;
+            assert_eq!(code(&refused), (403, "token_revoked".to_owned()), "{statement}");
+            let mend = "UPDATE users SET role = 'reporter', disabled_at = NULL";
+            crate::store::sql(service, mend).await;
+            // An assignment that is there already is kept.
+            let _ = service.assign(user, None).await;
+        }
+    })
+    .await;
+}
