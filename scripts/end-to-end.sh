@@ -60,13 +60,22 @@ address=
 secret=$(node -e 'process.stdout.write(crypto.randomBytes(32).toString("hex"))')
 start accounts SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret"
 accounts=$address
-start guarded SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret"
+# Where people can also sign in at a provider.
+(cd tests/e2e && exec node support/provider.mjs "$folder/provider") >"$folder/provider.log" 2>&1 </dev/null &
+services+=("$!")
+for _ in $(seq 200); do
+  [ -s "$folder/provider" ] && break
+  sleep 0.1
+done
+[ -s "$folder/provider" ] || { cat "$folder/provider.log" >&2; die "the provider did not start within 20 s, its log is above"; }
+start guarded SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret" SERVICE_OAUTH_IDP_ISSUER="$(cat "$folder/provider")" \
+  SERVICE_OAUTH_IDP_CLIENT_ID=callboard SERVICE_OAUTH_IDP_CLIENT_SECRET=a-secret-of-the-client
 guarded=$address
 start open
 say "Service with $engine on $address, with accounts on $accounts"
 code=0
 (cd tests/e2e && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs streaming.mjs capture.mjs isolation.mjs pages.mjs) || code=$?
-(cd tests/e2e && CALLBOARD_URL=$guarded node --test --test-reporter=spec isolation.mjs) || code=$?
+(cd tests/e2e && CALLBOARD_URL=$guarded node --test --test-reporter=spec --test-concurrency=1 isolation.mjs oauth.mjs) || code=$?
 (cd tests/e2e && CALLBOARD_ACCOUNTS_URL=$accounts node --test --test-reporter=spec accounts.mjs) || code=$?
 (cd tests/mcp && CALLBOARD_URL=$address node --test --test-reporter=spec check.mjs) || code=$?
 if [ "$code" -ne 0 ]; then

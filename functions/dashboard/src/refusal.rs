@@ -11,7 +11,7 @@ use axum::response::Response;
 use callboard_http::extract::Caller;
 use callboard_http::{ApiError, AppState, ForPrograms, Site, request_id};
 use http::StatusCode;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use serde::Deserialize;
 
 use crate::address::Address;
@@ -54,8 +54,18 @@ struct Scene {
     caller: Option<Caller>,
 }
 
-/// Shows the errors of pages as pages.
+/// Shows the errors of pages as pages. Where people sign in, pages are kept
+/// nowhere: after signing out the way back shows nothing.
 pub(crate) async fn as_page(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let is_secured = state.auth_enabled();
+    let mut response = shown(state, request, next).await;
+    if is_secured {
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
+async fn shown(state: AppState, request: Request, next: Next) -> Response {
     let site = request.extensions().get::<Site>().cloned();
     let address = Address::of(request.uri());
     let mut response = next.run(request).await;

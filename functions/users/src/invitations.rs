@@ -52,7 +52,15 @@ fn answer(status: StatusCode, invited: Invited) -> Response {
 
 /// Counts an invitation, and tells how it travels.
 async fn admitted(state: &AppState, caller: &Caller) -> Result<Delivery, ApiError> {
-    state.limits().await?.check(INVITE, caller.credential().as_bytes(), state.now()).await?;
+    state
+        .limits()
+        .await?
+        .check(
+            INVITE,
+            caller.user_id().map_or_else(|| caller.credential(), |user| user.to_string()).as_bytes(),
+            state.now(),
+        )
+        .await?;
     Ok(if mail::is_configured(state.config()) { Delivery::Mail } else { Delivery::Link })
 }
 

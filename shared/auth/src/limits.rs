@@ -101,6 +101,14 @@ pub struct Steady {
 /// Calls of the MCP endpoint, by caller: 600 a minute.
 pub const MCP: Steady = Steady { name: "mcp", interval_ms: MINUTE_MS / 600, burst: 100 };
 
+/// Calls that send results, by caller: as many a minute as configured.
+#[must_use]
+pub const fn ingest(calls_per_minute: u32) -> Steady {
+    let calls = if calls_per_minute == 0 { 1 } else { calls_per_minute as i64 };
+    let interval_ms = if MINUTE_MS / calls == 0 { 1 } else { MINUTE_MS / calls };
+    Steady { name: "ingest", interval_ms, burst: calls }
+}
+
 /// The name of a counter in the database.
 pub type CounterName = [u8; 32];
 

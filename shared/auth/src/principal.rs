@@ -8,7 +8,7 @@ use callboard_domain::ids::{ApiKeyId, ProjectId, UserId};
 use callboard_domain::time::Timestamp;
 
 use crate::grant::LinkHolder;
-use crate::routes::{Access, Method, Route};
+use crate::routes::{Access, Method, ProjectSource, Route};
 use crate::scope::{Authorized, Denied, Scope};
 
 /// How the caller was recognised.
@@ -27,6 +27,8 @@ pub enum Principal {
         key: ApiKeyId,
         /// What the key may be used for.
         permission: KeyPermission,
+        /// Whether it is narrowed to some of its owner's projects.
+        is_narrowed: bool,
     },
 }
 
@@ -111,11 +113,16 @@ impl Identity {
         permission: KeyPermission,
         narrowed_to: Option<Vec<ProjectId>>,
     ) -> Self {
+        let is_narrowed = narrowed_to.is_some();
         let scope = match narrowed_to {
             Some(projects) => facts.scope().narrowed_to(projects),
             None => facts.scope(),
         };
-        Self { scope, account: Some(facts.account), principal: Principal::ApiKey { key, permission } }
+        Self {
+            scope,
+            account: Some(facts.account),
+            principal: Principal::ApiKey { key, permission, is_narrowed },
+        }
     }
 
     /// How the caller was recognised.
@@ -246,7 +253,7 @@ impl Identity {
         if !roles.contains(role) {
             return Err(Denied::InsufficientRole);
         }
-        let Principal::ApiKey { permission, .. } = self.principal else { return Ok(()) };
+        let Principal::ApiKey { permission, is_narrowed, .. } = self.principal else { return Ok(()) };
         if route.session_only {
             return Err(Denied::SessionRequired);
         }
@@ -257,7 +264,13 @@ impl Identity {
             KeyPermission::Read => route.method == Method::Get || !route.mutates,
             KeyPermission::Metrics => false,
         };
-        if is_meant_for_it { Ok(()) } else { Err(Denied::KeyScopeDenied) }
+        // What administrators alone do to the whole installation is not within some projects.
+        let is_instance_wide = route.project == ProjectSource::None && !roles.contains(Role::Reporter);
+        if is_meant_for_it && !(is_narrowed && is_instance_wide) {
+            Ok(())
+        } else {
+            Err(Denied::KeyScopeDenied)
+        }
     }
 }
 

@@ -6,9 +6,9 @@
 //! the one that will ask again. A request is known again by a hash over its
 //! address and its body, taken while the body passes; what separates the parts
 //! of a form is left out of it, because clients draw it anew for every attempt.
-//! Answers that blame us (5xx), those that tell a secret ([`TellsSecret`]) and
-//! those to a body that was not read to its end are not kept: the request may
-//! be made again.
+//! Refusals, answers that blame us, those that tell a secret ([`TellsSecret`])
+//! and those to a body that was not read to its end are not kept: the request
+//! may be made again.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
@@ -170,8 +170,7 @@ async fn settle(
 ) -> Response {
     let request = match response.status() {
         status if status.is_success() => timeout(REST_TIME, seen).await.ok().and_then(Result::ok),
-        // A refused body may be arriving for a long time yet.
-        status if status.is_client_error() => seen.now_or_never().and_then(Result::ok),
+        // Whatever was refused may be asked again: access is given, limits pass.
         _ => None,
     };
     let (Some(request), true) = (request, is_kept(&response)) else {

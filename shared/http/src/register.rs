@@ -201,6 +201,12 @@ async fn admitted(state: &AppState, route: &Route, identity: &Identity) -> Resul
         let limits = state.limits().await?;
         limits.check_steady(limits::MCP, identity.credential().as_bytes(), state.now()).await?;
     }
+    let ingest_per_minute = state.config().ingest_rate_per_minute;
+    if route.ingest && ingest_per_minute > 0 {
+        let limits = state.limits().await?;
+        let rate = limits::ingest(ingest_per_minute);
+        limits.check_steady(rate, identity.credential().as_bytes(), state.now()).await?;
+    }
     if route.mutates && !state.schema_is_current().await? {
         return Err(ApiError::migration_pending());
     }

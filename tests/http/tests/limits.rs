@@ -10,10 +10,12 @@ use callboard_domain::ids::{ProjectId, UserId};
 use callboard_domain::time::Timestamp;
 use callboard_query::limits::{LimitError, Limits, LoginAttempt, Ticket};
 use callboard_store::audit::{self, Actor, AuditEvent, AuditFilter, Target};
-use callboard_store::{Store, rate_limits};
-use callboard_test_support::{TestDatabase, for_each_database};
+use callboard_store::{Backend, Store, rate_limits};
+use callboard_test_support::{Service, TestDatabase, for_each_database};
 use futures::future::join_all;
 use serde_json::Map;
+
+use crate::builders::run;
 
 const NOW: Timestamp = Timestamp(1_767_261_600_000);
 
@@ -262,4 +264,22 @@ async fn the_audit_log_is_listed_newest_first_by_what_is_asked() {
         assert_eq!(audit::purge(&mut session, later(1), 100).await.expect("purged"), 1);
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_configured_rate_of_results_is_kept_for_each_credential() {
+    let settings = [("SERVICE_INGEST_RATE_PER_MINUTE".to_owned(), "2".to_owned())].to_vec();
+    let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
+    let service = Service::over(database, &settings).await.expect("a service");
+    let submission = run("shop", "passed", Vec::new());
+    for _ in 0..2 {
+        service.client().post_json("/api/test-runs/submit", &submission).await.expect("stored");
+    }
+    let refused = service.client().post("/api/test-runs/submit", &submission).await.expect("an answer");
+    assert_eq!(
+        (refused.status.as_u16(), &refused.json().expect("JSON")["code"]),
+        (429, &"rate_limited".into())
+    );
+    assert!(refused.header("retry-after").parse::<u32>().is_ok_and(|seconds| (1..=30).contains(&seconds)));
+    service.client().json("/api/projects").await.expect("reading is not counted");
 }

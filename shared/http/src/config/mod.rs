@@ -129,6 +129,9 @@ pub struct Config {
     pub caps: Caps,
     /// Log filter.
     pub log: String,
+    /// Most calls that send results, for each credential and minute; 0 for
+    /// any number.
+    pub ingest_rate_per_minute: u32,
     /// The variables that are set, without secrets.
     pub given: BTreeMap<&'static str, String>,
     /// What the operator should know, as sentences.
@@ -240,6 +243,7 @@ fn read(reader: &Reader) -> Config {
             usize::try_from(reader.number(variable)).ok()
         }),
         log: reader.text(&registry::LOG),
+        ingest_rate_per_minute: narrow(reader.number(&registry::INGEST_RATE)),
         given: reader.given(&registry::variables()),
         warnings: Vec::new(),
     };
@@ -352,11 +356,29 @@ fn warnings(reader: &Reader, config: &Config) -> Vec<String> {
 
 /// Words that stand in examples, and texts of one repeated character.
 fn is_guessable(secret: &str) -> bool {
-    const WELL_KNOWN: &[&str] =
-        &["changeme", "change-me", "change_me", "secret", "password", "example", "default"];
+    const WELL_KNOWN: &[&str] = &[
+        "changeme",
+        "change-me",
+        "change_me",
+        "secret",
+        "password",
+        "example",
+        "default",
+        "your",
+        "here",
+        "goes",
+        "replace",
+        "insert",
+        "key",
+        "0123456789",
+        "1234567890",
+        "abcdef",
+        "-",
+        "_",
+    ];
     let lower = secret.to_ascii_lowercase();
     let repeated = secret.chars().next().is_some_and(|first| secret.chars().all(|char| char == first));
-    repeated || WELL_KNOWN.iter().any(|word| lower.replace(word, "").len() < 8)
+    repeated || WELL_KNOWN.iter().fold(lower, |rest, word| rest.replace(word, "")).len() < 8
 }
 
 #[cfg(test)]
@@ -395,12 +417,18 @@ mod tests {
 
     #[test]
     fn secrets_are_never_repeated() {
-        for secret in ["short", "changemechangeme", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"] {
+        for secret in [
+            "short",
+            "changemechangeme",
+            "your-secret-here-your-secret",
+            "0123456789abcdef0123456789abcdef",
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        ] {
             let text = refused(&[("SERVICE_AUTH_SECRET", secret)]);
             assert!(!text.contains(secret), "{text}");
         }
         let config =
-            read(&[("SERVICE_AUTH_SECRET", "f1d2d2f924e986ac86fdf7b36c94bcdf32beec15,0123456789abcdef")])
+            read(&[("SERVICE_AUTH_SECRET", "f1d2d2f924e986ac86fdf7b36c94bcdf32beec15,9c1185a5c5e9fc54")])
                 .unwrap();
         assert_eq!(config.auth_secrets.len(), 2);
         assert!(!format!("{config:?}").contains("f1d2d2"));

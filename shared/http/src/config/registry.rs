@@ -240,6 +240,14 @@ pub const RATE_LIMITS: Variable = Variable {
     default: Value::Text("on"),
     meaning: "Limits on sign-ins and other calls. `off` counts only where no other machine reaches the service.",
 };
+/// `SERVICE_INGEST_RATE_PER_MINUTE`
+pub const INGEST_RATE: Variable = number(
+    "SERVICE_INGEST_RATE_PER_MINUTE",
+    0,
+    0,
+    1_000_000,
+    "Most calls that send results, for each credential and minute; 0 does not count them.",
+);
 /// `SERVICE_INGEST_MAX_SUBMIT_BYTES`
 pub const MAX_SUBMIT_BYTES: Variable = number(
     "SERVICE_INGEST_MAX_SUBMIT_BYTES",
@@ -349,6 +357,7 @@ const OWN: &[Variable] = &[
     PASSWORD_MIN_LENGTH,
     PASSWORD_BLOCKLIST,
     RATE_LIMITS,
+    INGEST_RATE,
     MAX_SUBMIT_BYTES,
     MAX_UPLOAD_BYTES,
     GC_GRACE_SECONDS,

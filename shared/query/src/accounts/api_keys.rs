@@ -252,6 +252,10 @@ pub async fn revoke(
     user: Authorized<UserId>,
     key: ApiKeyId,
 ) -> Result<()> {
+    // A leaked key must not take down its owner's other keys.
+    if acting.caller.key_id() != Some(key) {
+        acting.reaches_everything()?;
+    }
     let mut session = ctx.store.db().begin().await?;
     let found = api_keys::lock(&mut session, user.get(), key).await?;
     let found = found.ok_or_else(|| QueryError::not_found(Entity::ApiKey, key))?;

@@ -8,6 +8,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::accounts::tokens::TokenPurpose;
 use callboard_store::accounts::{assignments, users};
 use callboard_store::audit::{self, Actor, AuditEvent};
+use callboard_store::runs::tokens;
 use callboard_store::{Store, instance};
 
 use super::mails;
@@ -20,7 +21,8 @@ const CLAIM: &str = "auth_backfill";
 
 /// Gives every account that is no administrator's access to all projects,
 /// once in the life of an installation: what people saw while nobody signed
-/// in they see afterwards. Tells whether this call did it.
+/// in they see afterwards. Run tokens from then belong to nobody and end.
+/// Tells whether this call did it.
 ///
 /// # Errors
 /// [`QueryError::Store`] when the database refuses.
@@ -33,6 +35,7 @@ pub async fn begin(store: &Store, now: Timestamp) -> Result<bool> {
         return Ok(false);
     }
     let accounts = assignments::make_all_global(&mut session, now).await?;
+    tokens::revoke_ownerless(&mut session, now).await?;
     let event = AuditEvent {
         at: now,
         actor: Actor::default(),

@@ -119,6 +119,7 @@ pub async fn end(
     user: Authorized<UserId>,
     name: &SessionName,
 ) -> Result<()> {
+    acting.reaches_everything()?;
     let missing = || QueryError::not_found(Entity::Session, name);
     let mut session = ctx.store.db().begin().await?;
     let row = required(&mut session, user.get()).await?;
@@ -149,6 +150,7 @@ pub struct SignedOut {
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
 pub async fn sign_out(ctx: &Context, acting: Acting<'_>, user: Authorized<UserId>) -> Result<SignedOut> {
+    acting.reaches_everything()?;
     let mut session = ctx.store.db().begin().await?;
     let mut row = locked(&mut session, user.get()).await?;
     row.session_epoch += 1;

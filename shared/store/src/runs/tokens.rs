@@ -29,9 +29,19 @@ statements! {
     USE = "UPDATE run_tokens SET used_at = $3 WHERE project_id = $1 AND token_hash = $2 AND used_at IS NULL";
     /// Revokes all tokens of a run. ix: run_tokens_of_run
     REVOKE = "UPDATE run_tokens SET revoked_at = $3 WHERE project_id = $1 AND run_id = $2 AND revoked_at IS NULL";
+    /// Revokes tokens that nobody in particular was given.
+    REVOKE_OWNERLESS = "UPDATE run_tokens SET revoked_at = $1 WHERE minted_by_user IS NULL AND revoked_at IS NULL";
     /// Forgets tokens that expired long ago. ix: run_tokens_by_expiry
     PURGE = "DELETE FROM run_tokens WHERE (project_id, token_hash) IN \
         (SELECT project_id, token_hash FROM run_tokens WHERE expires_at <= $1 LIMIT $2)";
+}
+
+/// Revokes the tokens that were given out while nobody had to sign in.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn revoke_ownerless(session: &mut Session, now: Timestamp) -> Result<u64> {
+    session.execute(&REVOKE_OWNERLESS, args![now]).await
 }
 
 /// How long a token opens its run.

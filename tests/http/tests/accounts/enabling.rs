@@ -24,6 +24,8 @@ async fn first_enabling(backend: Backend) {
     let bob = open.account("bob", Role::User).await.expect("an account");
     let eve = open.account("eve", Role::Reporter).await.expect("an account");
     assert_eq!(assigned(&open, bob).await, Assignments::default());
+    let begun = json!({ "projectName": "shop" });
+    let begun = open.client().post_json("/api/test-runs/start", &begun).await.expect("a run");
 
     let everything = Assignments { is_global: true, projects: BTreeSet::new() };
     let secured = Service::over(open.into_database().await, &secured_with(&[])).await.expect("a service");
@@ -31,6 +33,17 @@ async fn first_enabling(backend: Backend) {
     assert_eq!(assigned(&secured, eve).await, everything);
     // Administrators need none.
     assert_eq!(assigned(&secured, ada).await, Assignments::default());
+    // Whoever opened this run is nobody now.
+    let beat = format!("/api/test-runs/{}/heartbeat", begun["runId"]);
+    let refused = secured
+        .client()
+        .post(&beat, &json!({ "streamToken": begun["streamToken"] }))
+        .await
+        .expect("an answer");
+    assert_eq!(
+        (refused.status.as_u16(), &refused.json().expect("JSON")["code"]),
+        (403, &json!("token_revoked"))
+    );
 
     let (store, now) = (secured.state().store(), secured.state().now());
     let mut session = store.db().begin().await.expect("a session");

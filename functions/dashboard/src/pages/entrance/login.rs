@@ -6,7 +6,7 @@ use axum::response::Response;
 use callboard_auth::Principal;
 use callboard_auth::oauth::{OauthRefusal, Provider};
 use callboard_http::extract::{Caller, FromQuery, Query, QueryReader};
-use callboard_http::{ApiError, AppState};
+use callboard_http::{ApiError, AppState, mail};
 use callboard_query::accounts::setup as first_administrator;
 
 use super::home;
@@ -69,6 +69,8 @@ struct LoginPage {
     afterwards: &'static str,
     refusal: Option<String>,
     providers: Vec<ProviderButton>,
+    /// Whether a link for a new password can be mailed.
+    sends_mail: bool,
 }
 
 /// The form that signs in.
@@ -83,6 +85,7 @@ pub(super) fn form(
         afterwards,
         refusal: refusal.map(|refusal| refusal.to_string()),
         providers: providers(state),
+        sends_mail: mail::is_configured(state.config()),
     })
 }
 
