@@ -1,6 +1,6 @@
 # Every command of this repository. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help run test lint deny bench functions routes
+.PHONY: help run assets demo test screenshots lint deny bench eval functions routes
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -8,8 +8,17 @@ help: ## List these commands
 run: ## Build and start the service on http://localhost:3000, data in .data/
 	@scripts/run.sh
 
+demo: ## Build and start the service with a demo history, data in .demo/
+	@scripts/demo.sh $(ARGS)
+
+assets: ## Fetch what is compiled in but not ours: the trace viewer
+	@scripts/assets.sh
+
 test: ## Install what the tests need and run all of them
 	@scripts/test.sh
+
+screenshots: ## Picture of every page, both themes and two widths, into target/screenshots/
+	@scripts/screenshots.sh $(ARGS)
 
 lint: ## Formatting, clippy, dependency rules
 	@scripts/lint.sh
@@ -19,6 +28,9 @@ deny: ## Licences, sources and bans of the dependencies (cargo-deny)
 
 bench: ## Measure an optimised build; ARGS="--help" lists the parts
 	@scripts/bench.sh $(ARGS)
+
+eval: ## Measure the methods that judge and group results on labelled data
+	@scripts/eval.sh $(ARGS)
 
 functions: ## Build the deployable functions into target/functions/
 	@scripts/functions.sh

@@ -71,15 +71,27 @@ done
 start guarded SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret" SERVICE_OAUTH_IDP_ISSUER="$(cat "$folder/provider")" \
   SERVICE_OAUTH_IDP_CLIENT_ID=callboard SERVICE_OAUTH_IDP_CLIENT_SECRET=a-secret-of-the-client
 guarded=$address
+start journeys
+journeys=$address
+# Agents ask faster here than one address may where callers do not sign in.
+start agents SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret" SERVICE_RATE_LIMITS=off
+agents=$address
+start protocol SERVICE_RATE_LIMITS=off
+protocol=$address
+start viewed SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret"
+viewed=$address
 start open
 say "Service with $engine on $address, with accounts on $accounts"
 code=0
-(cd tests/e2e && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs streaming.mjs capture.mjs isolation.mjs pages.mjs) || code=$?
+(cd tests/e2e && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs streaming.mjs capture.mjs live.mjs viewer.mjs isolation.mjs pages.mjs) || code=$?
+(cd tests/e2e && CALLBOARD_URL=$journeys node --test --test-reporter=spec journeys.mjs) || code=$?
+(cd tests/e2e && CALLBOARD_URL=$viewed node --test --test-reporter=spec viewer.mjs) || code=$?
 (cd tests/e2e && CALLBOARD_URL=$guarded node --test --test-reporter=spec --test-concurrency=1 isolation.mjs oauth.mjs) || code=$?
 (cd tests/e2e && CALLBOARD_ACCOUNTS_URL=$accounts node --test --test-reporter=spec accounts.mjs) || code=$?
-(cd tests/mcp && CALLBOARD_URL=$address node --test --test-reporter=spec check.mjs) || code=$?
+(cd tests/mcp && CALLBOARD_URL=$protocol node --test --test-reporter=spec --test-concurrency=1 check.mjs stateless.mjs conformance.mjs) || code=$?
+(cd tests/mcp && CALLBOARD_ACCOUNTS_URL=$agents node --test --test-reporter=spec roles.mjs) || code=$?
 if [ "$code" -ne 0 ]; then
   say "The last lines of the service's log:"
-  tail -n 40 "$folder/open.log" "$folder/accounts.log" "$folder/guarded.log"
+  tail -n 40 "$folder"/{open,accounts,guarded,agents,protocol}.log
 fi
 exit "$code"

@@ -5,6 +5,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 need_rust
+scripts/assets.sh || say "note: without the trace viewer, which could not be fetched"
 # Told by /api/version.
 CALLBOARD_BUILD_SHA=$(git rev-parse HEAD 2>/dev/null || true)
 if [ -n "$CALLBOARD_BUILD_SHA" ]; then export CALLBOARD_BUILD_SHA; fi

@@ -5,6 +5,8 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 need_rust
+# The service works without them; pages say what is missing.
+scripts/assets.sh || say "The trace viewer could not be fetched; traces can still be downloaded. Run \`make assets\` later."
 say "Building the service (the first time takes some minutes) ..."
 # The workspace as a whole, as everywhere: building one package alone would
 # choose other features of the dependencies and compile them again.

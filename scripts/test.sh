@@ -20,6 +20,7 @@ trap stop_server EXIT
 built=false
 step "Rust tools" scripts/prerequisites.sh rust || sum_up
 step "Formatting (cargo fmt --all repairs it)" cargo fmt --all -- --check -l || true
+step "Trace viewer" scripts/assets.sh || true
 # One build serves the tests and the services that the tests start.
 if step "Build of everything, tests included" cargo build --locked --workspace --all-targets; then built=true; fi
 step "Lints" cargo clippy --locked --workspace --all-targets --quiet -- -D warnings || true

@@ -2,10 +2,13 @@
 
 use std::process::ExitCode;
 
+use callboard_auth::keys::Secrets;
+use callboard_auth::sealed::StoredSecrets;
 use callboard_http::config::{Config, EXIT_CONFIG, Platform, registry};
 use callboard_http::{Clock, install_tls, serve, telemetry};
 use callboard_local_runner::run;
 use callboard_query::accounts::enabling;
+use callboard_query::project_editing::{Rotated, rotate_secrets as rotate_secrets_of};
 use clap::{Parser, Subcommand};
 
 /// Keeps the results of Playwright runs, and shows them.
@@ -27,6 +30,8 @@ enum Command {
         /// Name the account signs in with.
         username: String,
     },
+    /// Seal all stored secrets anew under the first key of SERVICE_SECRET_KEY.
+    RotateSecrets,
     /// Print the OpenAPI document.
     Openapi,
     /// Print the table of configuration variables.
@@ -49,6 +54,10 @@ async fn main() -> ExitCode {
         },
         Command::GrantAdministrator { username } => match configuration() {
             Ok(config) => grant_administrator(config, &username).await,
+            Err(refused) => return refused,
+        },
+        Command::RotateSecrets => match configuration() {
+            Ok(config) => rotate_secrets(config).await,
             Err(refused) => return refused,
         },
         Command::Migrate => match configuration() {
@@ -74,7 +83,9 @@ async fn serve(config: Config) -> anyhow::Result<()> {
 }
 
 async fn migrate(config: Config) -> anyhow::Result<()> {
-    run::open_store(&config).await?.migrate().await?;
+    let store = run::open_store(&config).await?;
+    store.migrate().await?;
+    enabling::deploy(&store, config.auth_enabled, Clock::system().now()).await?;
     say("The database is up to date");
     Ok(())
 }
@@ -90,6 +101,19 @@ async fn grant_administrator(config: Config, username: &str) -> anyhow::Result<(
     say(&format!(
         "{username} is an administrator and can sign in. Set a password within an hour:\n  {site}/reset#token={token}"
     ));
+    Ok(())
+}
+
+async fn rotate_secrets(config: Config) -> anyhow::Result<()> {
+    let store = run::open_store(&config).await?;
+    anyhow::ensure!(
+        store.schema_is_current().await?,
+        "the database waits for a migration (`callboard migrate`)"
+    );
+    let secrets = StoredSecrets::new(&Secrets::new(&config.secret_keys));
+    let Rotated { secrets, resealed, unopened } = rotate_secrets_of(&store, &secrets).await?;
+    say(&format!("{secrets} stored secrets: {resealed} sealed anew, {unopened} that no key opens"));
+    anyhow::ensure!(unopened == 0, "keep the old keys: some secrets would be lost without them");
     Ok(())
 }
 

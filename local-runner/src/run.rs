@@ -8,6 +8,7 @@ use callboard_auth::Origin;
 use callboard_http::config::Config;
 use callboard_http::serve::{self, ListenError};
 use callboard_http::{AppState, Sandbox, Site};
+use callboard_query::accounts::enabling;
 use callboard_store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -48,6 +49,7 @@ pub async fn prepare(config: Config) -> anyhow::Result<Ready> {
     let state = AppState::new(config, store).with_sandbox(sandbox);
     // Done at their first use otherwise, which would let a read write rows.
     state.grants().await?;
+    enabling::deploy(state.store(), state.auth_enabled(), state.now()).await?;
     state.begin_authentication().await?;
     Ok(Ready { state, main, sandbox: listener })
 }

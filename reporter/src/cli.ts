@@ -5,19 +5,20 @@ import { initCommand } from './commands/init';
 
 const USAGE = `callboard-reporter <command>
 
-  init [--url <address>]    add the reporter to the Playwright configuration in this folder
+  init [--url <address>] [--project <name>]
+                            add the reporter to the Playwright configuration in this folder
   flush [--url <address>]   send runs that were kept on this machine; credentials come from
                             SERVICE_API_KEY, or SERVICE_USERNAME and SERVICE_PASSWORD
 `;
 
 async function main([command, ...rest]: readonly string[]): Promise<number> {
   const print = (line: string): void => void process.stdout.write(`${line}\n`);
-  const url = optionOf(rest, '--url');
+  const url = optionOf(rest, '--url') ?? optionOf(rest, '--server-url');
   switch (command) {
     case 'flush':
       return flushCommand({ env: process.env, url, print });
     case 'init':
-      return initCommand({ dir: process.cwd(), url, print });
+      return initCommand({ dir: process.cwd(), url, project: optionOf(rest, '--project'), print });
     case undefined:
     case 'help':
     case '--help':

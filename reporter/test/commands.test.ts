@@ -56,6 +56,16 @@ test('init changes the configuration so that Playwright reads it, and says what 
   assert.match((await callboard(dir, ['init'])).stdout, /has the reporter already/);
 });
 
+test('init writes the name of the project, whatever characters it has', async () => {
+  const dir = installedSuite('module');
+  const config = path.join(dir, 'playwright.config.mjs');
+  writeFileSync(config, 'export default { workers: 1 };\n');
+  const { exitCode } = await callboard(dir, ['init', '--server-url', 'http://localhost:3000', '--project', "Ada's \\ shop"]);
+  assert.equal(exitCode, 0);
+  const entry = "['callboard-reporter', { serverUrl: 'http://localhost:3000', projectName: 'Ada\\'s \\\\ shop' }]";
+  assert.ok(readFileSync(config, 'utf8').includes(entry), readFileSync(config, 'utf8'));
+});
+
 test('init leaves a configuration alone that Playwright cannot read', async () => {
   const dir = installedSuite('module');
   const broken = "throw new Error('not today');\nexport default { retries: 1 };\n";

@@ -102,17 +102,38 @@ describe('the pages of a run', () => {
       project: `/projects/${projectId}`,
       'project, filtered': `/projects/${projectId}?branch=${encodeURIComponent(`feature/${LONG}`)}&status=failed&suite=full`,
       'project, nothing found': `/projects/${projectId}?status=passed`,
+      'test grid': `/projects/${projectId}?tab=grid`,
+      'test grid, nothing found': `/projects/${projectId}?tab=grid&q=${randomUUID()}`,
+      clusters: `/projects/${projectId}?tab=clusters&status=all`,
+      flaky: `/projects/${projectId}?tab=flaky`,
+      'spec health': `/projects/${projectId}?tab=health`,
+      quarantine: `/projects/${projectId}?tab=quarantine`,
+      'quarantine, released': `/projects/${projectId}?tab=quarantine&state=released`,
+      'compare runs': `/projects/${projectId}?tab=compare`,
+      members: `/projects/${projectId}?tab=members`,
+      'project settings': `/projects/${projectId}?tab=settings`,
+      performance: `/projects/${projectId}?tab=performance`,
       'test cases': `/projects/${projectId}?tab=cases&sort=title`,
       run: `/test-runs/${testRunId}`,
       'run, by file': `/test-runs/${testRunId}?sort=file&outcome=failing,flaky`,
+      insights: `/test-runs/${testRunId}?tab=insights`,
+      'failure groups': `/test-runs/${testRunId}?tab=groups`,
+      regression: `/test-runs/${testRunId}?tab=regression`,
+      compare: `/test-runs/${testRunId}?tab=compare`,
+      'compare with the run before': `/test-runs/${testRunId}?tab=compare&with=previous&change=newFailure`,
+      timeline: `/test-runs/${testRunId}?tab=timeline`,
       reports: `/test-runs/${testRunId}?tab=reports`,
       details: `/test-runs/${testRunId}?tab=details`,
       execution: `/test-run-cases/${items[0].id}`,
       'first attempt': `/test-run-cases/${items[0].id}?retry=0`,
       'flaky execution': `/test-run-cases/${flaky.id}`,
       'test case': `/test-cases/${items[0].testCaseId}`,
+      analytics: '/analytics',
       settings: '/settings',
+      tags: '/settings/tags',
     };
+    const [cluster] = (await getJson(`/api/projects/${projectId}/failure-clusters`)).items;
+    pages.cluster = `/failure-clusters/${cluster.id}`;
     browser = await chromium.launch({
       executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
       args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
@@ -196,6 +217,34 @@ describe('the pages of a run', () => {
       await page.keyboard.press('g');
       await page.keyboard.press('p');
       await page.waitForURL('**/projects');
+      return [];
+    });
+  });
+
+  test('find what one types, from anywhere', async () => {
+    await visit({ viewport: { width: 1440, height: 900 } }, { settings: pages.settings }, async (page) => {
+      await page.keyboard.press('Control+k');
+      const field = page.getByRole('combobox', { name: 'Search projects, runs, tests and clusters' });
+      await field.waitFor();
+      await page.getByRole('option', { name: 'Home' }).waitFor();
+      await field.fill('coupon');
+      await page.getByRole('option', { name: /applies a coupon/ }).first().waitFor();
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/test-cases/*');
+      return [];
+    });
+  });
+
+  test('walk through the grid with arrows', async () => {
+    await visit({ viewport: { width: 1440, height: 900 } }, { grid: pages['test grid'] }, async (page) => {
+      const grid = page.getByRole('region', { name: /Outcome of each test/ });
+      await grid.locator('tbody a[tabindex="-1"]').first().waitFor({ state: 'attached' });
+      await grid.locator('tbody td a:not([tabindex="-1"])').first().focus();
+      await page.keyboard.press('ArrowDown');
+      const label = await page.evaluate(() => document.activeElement.getAttribute('aria-label'));
+      assert.match(label, /in run \d+/);
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/test-run-cases/*');
       return [];
     });
   });

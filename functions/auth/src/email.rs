@@ -31,7 +31,8 @@ pub(crate) struct VerifyMailAnswer {
 #[utoipa::path(post, path = "/api/auth/send-verify-email", tag = "auth",
     responses(
         (status = 200, body = VerifyMailAnswer),
-        (status = 400, description = "`auth_disabled`, `no_email`"),
+        (status = 400, description = "`auth_disabled`"),
+        (status = 409, description = "`no_email`"),
         (status = 403, description = "`session_required`"),
         (status = 429, description = "`rate_limited`; `Retry-After` says when to come back"),
         (status = 503, description = "`smtp_not_configured`"),

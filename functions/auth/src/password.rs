@@ -60,7 +60,7 @@ pub(crate) async fn change(
     let new = filled(&fields, "newPassword")?;
     let remark = judge(&state, "newPassword", &new)?;
     let changing = Changing::of(state.store(), user).await?;
-    let hash = proven_hash(&state, &changing, session, &fields, new).await?;
+    let hash = proven_hash(&state, &changing, session, &visit, &fields, new).await?;
     let signed_in = changing.store(state.store(), hash, &visit, now).await?;
     let cookie = cookie::session(&state, &headers, &signed_in.claims)?;
     let user = OwnAccount::of(&signed_in.user);
@@ -72,6 +72,7 @@ async fn proven_hash(
     state: &AppState,
     changing: &Changing,
     session: &SessionProof,
+    visit: &Visit,
     fields: &Fields,
     new: String,
 ) -> Result<String, ApiError> {
@@ -91,6 +92,7 @@ async fn proven_hash(
             }
             None => {
                 ticket.failed(state.now()).await?;
+                changing.note_failed(state.store(), visit, state.now()).await?;
                 Err(AccountRefusal::WrongCurrentPassword.into())
             }
         },

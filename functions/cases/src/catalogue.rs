@@ -23,11 +23,14 @@ const MAX_AGE_DAYS: i64 = 366;
 const MS_PER_DAY: i64 = 86_400_000;
 
 /// The sorts offered: their word and the one direction each has.
-const SORTS: [(&str, Sort, &str); 4] = [
+const SORTS: [(&str, Sort, &str); 7] = [
     ("lastRun", Sort::LastRun, "desc"),
     ("title", Sort::Title, "asc"),
     ("file", Sort::File, "asc"),
     ("totalRuns", Sort::TotalRuns, "desc"),
+    ("flakyScore", Sort::Flaky, "desc"),
+    ("avgDuration", Sort::Slowest, "desc"),
+    ("passRate", Sort::PassRate, "asc"),
 ];
 
 /// Which tests the catalogue shows, and in which order.
@@ -54,8 +57,11 @@ pub(crate) struct CatalogueFilters {
     file: Option<String>,
     /// Only tests that ran within this many days, 1 to 366.
     max_age_days: Option<i64>,
-    /// `lastRun` (newest first, the default), `title`, `file` (both in order of characters) or `totalRuns` (most
-    /// first). Each has one direction, which `dir` may repeat.
+    /// `true`: only tests in quarantine, `false`: only the others.
+    quarantined: Option<bool>,
+    /// `lastRun` (newest first, the default), `title`, `file` (both in order of characters), `totalRuns` (most first),
+    /// `flakyScore` (most probably flaky first), `avgDuration` (slowest first) or `passRate` (least steady first). Each
+    /// has one direction, which `dir` may repeat.
     #[param(value_type = Option<String>, example = "lastRun")]
     sort: Sort,
 }
@@ -73,6 +79,7 @@ impl FromQuery for CatalogueFilters {
             feature: query.exact("feature")?,
             file: query.exact("file")?,
             max_age_days: query.number("maxAgeDays", 1..=MAX_AGE_DAYS)?,
+            quarantined: query.flag("quarantined")?,
             sort: sort(query)?,
         })
     }
@@ -110,6 +117,7 @@ impl CatalogueFilters {
             feature: self.feature.clone(),
             file_prefix: self.file.clone(),
             since: self.max_age_days.map(|days| Timestamp(now.millis() - days * MS_PER_DAY)),
+            quarantined: self.quarantined,
             sort: self.sort,
             after,
         }

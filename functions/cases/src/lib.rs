@@ -6,11 +6,15 @@
 
 mod catalogue;
 mod execution;
+mod explain;
 mod files;
+mod healing;
 mod history;
 mod lane;
+mod quarantine;
 mod stability;
 mod test_case;
+mod trace;
 
 use axum::Router;
 use callboard_auth::RouteId;
@@ -24,9 +28,21 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::GetTestCase, test_case::test_case)
         .on(RouteId::TestCaseHistory, history::history)
         .on(RouteId::TestCaseStability, stability::stability_trend)
+        .on(RouteId::ListQuarantine, quarantine::list)
+        .on(RouteId::SetAside, quarantine::set_aside)
+        .on(RouteId::ReleaseAside, quarantine::release)
+        .on(RouteId::QuarantinePlan, quarantine::plan)
         .on(RouteId::GetExecution, execution::execution)
         .on(RouteId::ExecutionTraces, files::traces)
         .on(RouteId::ExecutionFiles, files::files)
+        .on(RouteId::ExplainExecution, explain::explanation)
+        .on(RouteId::EnvironmentDiff, explain::environment)
+        .on(RouteId::LocatorHealing, healing::healing)
+        .on(RouteId::LocatorPick, healing::pick)
+        .on(RouteId::TraceStacks, trace::stacks)
+        .on(RouteId::TraceNetwork, trace::network)
+        .on(RouteId::TraceNetworkBody, trace::body)
+        .on(RouteId::DomSnapshot, trace::dom)
         .into_router()
 }
 
@@ -40,9 +56,21 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             test_case::test_case,
             history::history,
             stability::stability_trend,
+            quarantine::list,
+            quarantine::set_aside,
+            quarantine::release,
+            quarantine::plan,
             execution::execution,
             files::traces,
-            files::files
+            files::files,
+            explain::explanation,
+            explain::environment,
+            healing::healing,
+            healing::pick,
+            trace::stacks,
+            trace::network,
+            trace::body,
+            trace::dom
         ),
         tags((name = "cases", description = "Tests across runs, and their executions"))
     )]

@@ -9,8 +9,9 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
 use callboard_http::page::PageSize;
 use callboard_http::{ApiError, AppState, Site};
+use callboard_query::quarantine::Quarantine;
 use callboard_query::shapes::{ExecutionWithRun, TestCaseDetail};
-use callboard_query::{resolve, test_cases};
+use callboard_query::{quarantine, resolve, test_cases};
 use http::HeaderMap;
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -44,6 +45,8 @@ pub(crate) struct TestCaseAnswer {
     recent_executions: Vec<ExecutionWithRun>,
     /// Cursor that continues at `/api/test-cases/{id}/history` with the same branch and environment.
     recent_next_cursor: Option<String>,
+    /// The quarantine it is in.
+    quarantine: Option<Quarantine>,
 }
 
 /// One test with its numbers on a branch and in an environment, or in all, and
@@ -66,12 +69,13 @@ pub(crate) async fn test_case(
     let ctx = state.context(&site);
     let project = resolve::test_case(&ctx, caller.scope(), id).await?;
     let test_case = test_cases::detail(&ctx, project, id, &lane.query()).await?;
+    let quarantine = quarantine::of_test(&ctx, project, id, state.now()).await?;
     let filters = HistoryFilters::of(&lane);
     let recent = test_cases::history(&ctx, project, id, &filters.query(None), asked.limit as usize).await?;
     let cursors = CursorScope::new(RouteId::TestCaseHistory, &(id, &filters))?;
     let next = recent.next.map(|key| cursors.encode(&key)).transpose()?;
     tagged_json(
         &headers,
-        &TestCaseAnswer { test_case, recent_executions: recent.items, recent_next_cursor: next },
+        &TestCaseAnswer { test_case, recent_executions: recent.items, recent_next_cursor: next, quarantine },
     )
 }

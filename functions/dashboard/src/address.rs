@@ -72,6 +72,11 @@ impl Address {
     }
 }
 
+/// A value as a part of an address.
+pub(crate) fn encoded(value: &str) -> String {
+    form_urlencoded::byte_serialize(value.as_bytes()).collect()
+}
+
 /// All values of a parameter of a page's filter form; a field that is not used
 /// arrives empty and counts as not given.
 pub(crate) fn chosen(query: &QueryReader, name: &str) -> Vec<String> {

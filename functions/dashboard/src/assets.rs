@@ -22,6 +22,10 @@ pub(crate) enum Asset {
     Theme,
     /// What makes pages handier: copying, shortcuts, filters that apply at once.
     Page,
+    /// Looking for anything from anywhere.
+    Palette,
+    /// The test grid by keyboard.
+    Grid,
     /// Forms that call the API.
     FormApi,
     /// Buttons that open dialogs.
@@ -32,6 +36,8 @@ pub(crate) enum Asset {
     Password,
     /// The pages in front of the door.
     Entrance,
+    /// Keeps pages of runs that go on up to date.
+    Live,
     /// Every icon as a symbol.
     Icons,
     /// The icon of the browser's tab.
@@ -46,9 +52,19 @@ const STYLES: &str = concat!(
     include_str!("../assets/styles/base.css"),
     include_str!("../assets/styles/layout.css"),
     include_str!("../assets/styles/outcome.css"),
+    include_str!("../assets/styles/live.css"),
     include_str!("../assets/styles/table.css"),
     include_str!("../assets/styles/filter_bar.css"),
     include_str!("../assets/styles/charts.css"),
+    include_str!("../assets/styles/grid.css"),
+    include_str!("../assets/styles/timeline.css"),
+    include_str!("../assets/styles/insights.css"),
+    include_str!("../assets/styles/flaky.css"),
+    include_str!("../assets/styles/health.css"),
+    include_str!("../assets/styles/analytics.css"),
+    include_str!("../assets/styles/tags.css"),
+    include_str!("../assets/styles/clusters.css"),
+    include_str!("../assets/styles/palette.css"),
     include_str!("../assets/styles/code.css"),
     include_str!("../assets/styles/evidence.css"),
     include_str!("../assets/styles/welcome.css"),
@@ -58,15 +74,18 @@ const STYLES: &str = concat!(
 );
 
 impl Asset {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 14] = [
         Self::Styles,
         Self::Theme,
         Self::Page,
+        Self::Palette,
+        Self::Grid,
         Self::FormApi,
         Self::Dialogs,
         Self::Chooser,
         Self::Password,
         Self::Entrance,
+        Self::Live,
         Self::Icons,
         Self::Favicon,
         Self::Speculation,
@@ -77,11 +96,14 @@ impl Asset {
             Self::Styles => ("dashboard", "css"),
             Self::Theme => ("theme", "js"),
             Self::Page => ("page", "js"),
+            Self::Palette => ("palette", "js"),
+            Self::Grid => ("grid", "js"),
             Self::FormApi => ("form-api", "js"),
             Self::Dialogs => ("dialogs", "js"),
             Self::Chooser => ("chooser", "js"),
             Self::Password => ("password", "js"),
             Self::Entrance => ("entrance", "js"),
+            Self::Live => ("live", "js"),
             Self::Icons => ("icons", "svg"),
             Self::Favicon => ("favicon", "svg"),
             Self::Speculation => ("speculation", "json"),
@@ -93,11 +115,14 @@ impl Asset {
             Self::Styles => "text/css; charset=utf-8",
             Self::Theme
             | Self::Page
+            | Self::Palette
+            | Self::Grid
             | Self::FormApi
             | Self::Dialogs
             | Self::Chooser
             | Self::Password
-            | Self::Entrance => "text/javascript; charset=utf-8",
+            | Self::Entrance
+            | Self::Live => "text/javascript; charset=utf-8",
             Self::Icons | Self::Favicon => "image/svg+xml",
             Self::Speculation => "application/speculationrules+json",
         }
@@ -108,11 +133,14 @@ impl Asset {
             Self::Styles => STYLES,
             Self::Theme => include_str!("../assets/scripts/theme.js"),
             Self::Page => include_str!("../assets/scripts/page.js"),
+            Self::Palette => include_str!("../assets/scripts/palette.js"),
+            Self::Grid => include_str!("../assets/scripts/grid.js"),
             Self::FormApi => include_str!("../assets/scripts/form-api.js"),
             Self::Dialogs => include_str!("../assets/scripts/dialogs.js"),
             Self::Chooser => include_str!("../assets/scripts/chooser.js"),
             Self::Password => include_str!("../assets/scripts/password.js"),
             Self::Entrance => include_str!("../assets/scripts/entrance.js"),
+            Self::Live => include_str!("../assets/scripts/live.js"),
             Self::Icons => include_str!("../assets/icons.svg"),
             Self::Favicon => include_str!("../assets/favicon.svg"),
             Self::Speculation => include_str!("../assets/speculation.json"),

@@ -18,6 +18,12 @@ pub(crate) fn duration(ms: &i64, _: &dyn Values) -> Result<String> {
     Ok(text::duration(*ms))
 }
 
+/// `3 d 4 h`: how long something lasted that took days.
+#[askama::filter_fn]
+pub(crate) fn long_duration(ms: &i64, _: &dyn Values) -> Result<String> {
+    Ok(text::long_duration(*ms))
+}
+
 /// `3.1 MB`.
 #[askama::filter_fn]
 pub(crate) fn size(bytes: &i64, _: &dyn Values) -> Result<String> {
@@ -141,5 +147,5 @@ pub(crate) fn short_commit(commit: &str, _: &dyn Values) -> Result<String> {
 /// A text as the value of a parameter of an address.
 #[askama::filter_fn]
 pub(crate) fn parameter(value: &str, _: &dyn Values) -> Result<String> {
-    Ok(url::form_urlencoded::byte_serialize(value.as_bytes()).collect())
+    Ok(crate::address::encoded(value))
 }

@@ -46,6 +46,11 @@ impl Tone {
         }
     }
 
+    /// Whether somebody may want to look into it.
+    pub(crate) const fn is_trouble(self) -> bool {
+        matches!(self, Self::Failed | Self::TimedOut | Self::Flaky | Self::Interrupted)
+    }
+
     /// The word people read.
     pub(crate) const fn word(self) -> &'static str {
         match self {
@@ -62,7 +67,13 @@ impl Tone {
         }
     }
 
-    const fn of_outcome(outcome: Outcome) -> Self {
+    /// The look of a status, which flaky tests share with passed ones.
+    pub(crate) const fn of_result(status: TestStatus, is_flaky: bool) -> Self {
+        Self::of_outcome(Outcome::of(status, is_flaky))
+    }
+
+    /// The look of a stored outcome.
+    pub(crate) const fn of_outcome(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Failed => Self::Failed,
             Outcome::TimedOut => Self::TimedOut,

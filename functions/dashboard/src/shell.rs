@@ -16,6 +16,8 @@ const RECENT_PROJECTS: usize = 8;
 pub(crate) enum Section {
     /// Home.
     Home,
+    /// All projects together.
+    Analytics,
     /// The list of projects.
     Projects,
     /// Something inside the project with this id.
@@ -116,6 +118,12 @@ impl Shell {
         title: impl Into<String>,
     ) -> Self {
         Self { title: title.into(), section, crumbs: Vec::new(), recent: Vec::new(), viewer, now }
+    }
+
+    /// The project the page is inside of, where the rail knows its name.
+    pub(crate) fn project_name(&self) -> Option<&str> {
+        let entry = self.recent.iter().find(|entry| self.section.is_project(&entry.reference.id));
+        entry.map(|entry| entry.reference.name.as_str())
     }
 
     /// Adds a step that leads somewhere.

@@ -77,7 +77,7 @@ pub(crate) async fn answer(
 
 async fn stored(state: &AppState, served: &Served, part: Option<(u64, u64)>) -> Result<Body, ApiError> {
     let part = part.map(|(from, to)| from..to);
-    let bytes = state.store().objects().stream(&served.key, part).await?;
+    let bytes = served.content.stream(state.store(), part).await?;
     Ok(Body::from_stream(log_break(bytes)))
 }
 

@@ -7,11 +7,12 @@ use callboard_http::extract::{Granted, Tail};
 use callboard_http::{ApiError, AppState, Door, Site};
 use callboard_query::files;
 use http::header::HeaderName;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Uri};
 
 use crate::answer::answer;
 use crate::presentation::below_grant;
 use crate::request::FileRequest;
+use crate::viewer;
 
 /// Browsers send it, and only they can, when a page registers a worker.
 const SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
@@ -32,6 +33,7 @@ const SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
     responses(
         (status = 200, description = "The bytes", content_type = "application/octet-stream", body = Vec<u8>),
         (status = 206, description = "A range of the bytes", content_type = "application/octet-stream", body = Vec<u8>),
+        (status = 302, description = "The trace viewer, instead of the copy inside of a report"),
         (status = 304, description = "The client has the bytes"),
         (status = 403, description = "`service_worker_refused`"),
         (status = 404, description = "`file_not_found`: also for a grant that is altered or expired"),
@@ -43,9 +45,14 @@ pub(crate) async fn file(
     site: Site,
     Granted(grant): Granted,
     Tail(path): Tail,
+    uri: Uri,
     request: FileRequest,
 ) -> Result<Response, ApiError> {
     refuse_service_worker(&request.headers)?;
+    if let Some(elsewhere) = viewer::instead_of_the_reports(&state, door, &path, uri.query().unwrap_or_default())
+    {
+        return Ok(elsewhere);
+    }
     let served = files::by_grant(&state.context(&site), state.auth_enabled(), &grant, &path).await?;
     let presentation = below_grant(&served.content_type, door, request.download);
     answer(&state, &served, presentation, &request).await

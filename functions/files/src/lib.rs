@@ -1,6 +1,6 @@
 //! Function `files`: the bytes of attachments, traces and reports.
 //!
-//! Lives here: `/api/files/…` and `/f/<grant>/…`, byte ranges, names to save
+//! Lives here: `/api/files/…` and `/f/<grant>/…`, the trace viewer beside them, byte ranges, names to save
 //! under, and which bytes a browser may open where. Nothing that could run
 //! script is ever opened on the dashboard's origin. Must not live here: how
 //! bytes are found (that is the query layer), receiving them (`submit`).
@@ -13,6 +13,7 @@ mod presentation;
 mod range;
 mod request;
 mod stored;
+mod viewer;
 
 use axum::Router;
 use callboard_auth::RouteId;
@@ -24,6 +25,7 @@ pub fn router(state: AppState) -> Router {
     Routes::new(state)
         .on(RouteId::GetFile, stored::file)
         .on(RouteId::GrantedFile, granted::file)
+        .on(RouteId::ViewerAsset, viewer::file)
         .into_router()
 }
 

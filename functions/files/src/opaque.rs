@@ -41,15 +41,15 @@ pub(crate) async fn page(state: &AppState, served: &Served) -> Result<Body, ApiE
     if served.size == 0 {
         return Ok(Body::from(STORAGE));
     }
-    let objects = state.store().objects();
-    let head = objects.get_range(&served.key, 0..served.size.min(HEAD_BYTES)).await?;
+    let store = state.store();
+    let head = served.content.read(store, 0..served.size.min(HEAD_BYTES)).await?;
     let at = insertion_point(&head);
     let begin = [head.slice(..at), Bytes::from_static(STORAGE.as_bytes()), head.slice(at..)];
     let begin = stream::iter(begin.map(Ok));
     if served.size <= HEAD_BYTES {
         return Ok(Body::from_stream(begin));
     }
-    let rest = objects.stream(&served.key, Some(HEAD_BYTES..served.size)).await?;
+    let rest = served.content.stream(store, Some(HEAD_BYTES..served.size)).await?;
     Ok(Body::from_stream(begin.chain(log_break(rest))))
 }
 

@@ -15,13 +15,19 @@ pub(crate) struct FileRequest {
     pub headers: HeaderMap,
     /// Whether the bytes are wanted as a file to save.
     pub download: bool,
+    /// Whether a trace is wanted in the viewer.
+    pub viewer: bool,
 }
 
-struct Download(bool);
+struct Wishes {
+    download: bool,
+    viewer: bool,
+}
 
-impl FromQuery for Download {
+impl FromQuery for Wishes {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        Ok(Self(query.flag("download")?.unwrap_or(false)))
+        let wish = |name| Ok::<_, ApiError>(query.flag(name)?.unwrap_or(false));
+        Ok(Self { download: wish("download")?, viewer: wish("viewer")? })
     }
 }
 
@@ -29,7 +35,7 @@ impl<S: Sync> FromRequestParts<S> for FileRequest {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Query(Download(download)) = Query::from_request_parts(parts, state).await?;
-        Ok(Self { method: parts.method.clone(), headers: parts.headers.clone(), download })
+        let Query(Wishes { download, viewer }) = Query::from_request_parts(parts, state).await?;
+        Ok(Self { method: parts.method.clone(), headers: parts.headers.clone(), download, viewer })
     }
 }

@@ -35,6 +35,7 @@ const FILE_GRANT_MS: i64 = 15 * 60 * 1000;
     params(
         ("path" = String, Path, description = "File id, or stored name of a file or of an entry of a report", example = "7"),
         ("download" = Option<u8>, Query, description = "1: as a file to save, whatever its type"),
+        ("viewer" = Option<u8>, Query, description = "1: a trace, in the trace viewer"),
         ("Range" = Option<String>, Header, description = "One byte range", example = "bytes=0-1023"),
         ("If-Range" = Option<String>, Header, description = "ETag the range is wanted of"),
         ("If-None-Match" = Option<String>, Header, description = "ETags the client has"),
@@ -42,9 +43,10 @@ const FILE_GRANT_MS: i64 = 15 * 60 * 1000;
     responses(
         (status = 200, description = "The bytes", content_type = "application/octet-stream", body = Vec<u8>),
         (status = 206, description = "A range of the bytes", content_type = "application/octet-stream", body = Vec<u8>),
-        (status = 302, description = "The address where HTML or SVG opens"),
+        (status = 302, description = "The address where HTML or SVG, or a trace in the viewer, opens"),
+        (status = 400, description = "`invalid_query`: not a trace"),
         (status = 304, description = "The client has the bytes"),
-        (status = 404, description = "`file_not_found`"),
+        (status = 404, description = "`file_not_found`, `viewer_not_available`"),
         (status = 416, description = "`range_not_satisfiable`"),
     ))]
 pub(crate) async fn file(
@@ -59,6 +61,9 @@ pub(crate) async fn file(
         Some(id) => files::by_id(&context, caller.scope(), id).await?,
         None => files::by_path(&context, caller.scope(), &name).await?,
     };
+    if request.viewer {
+        return to_viewer(&state, &caller, &site, &served).await;
+    }
     match on_dashboard(&served.content_type, request.download) {
         Some(presentation) => {
             let mut response = answer(&state, &served, presentation, &request).await?;
@@ -80,10 +85,39 @@ async fn to_sandbox(
         GrantTarget::File(_) => FILE_GRANT_MS,
         GrantTarget::Prefix(_) => MAX_LIFETIME_MS,
     };
+    let address = granted(state, caller, site, served, lifetime_ms).await?;
+    Ok((StatusCode::FOUND, [(LOCATION, address)]).into_response())
+}
+
+/// Sends the browser to the viewer with a stored trace. People look at a trace
+/// for long, and the viewer may fetch it again.
+async fn to_viewer(
+    state: &AppState,
+    caller: &Caller,
+    site: &Site,
+    served: &Served,
+) -> Result<Response, ApiError> {
+    if let Some(advice) = state.viewer().advice() {
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "viewer_not_available", advice));
+    }
+    if served.content_type != "application/zip" {
+        return Err(ApiError::invalid_query("viewer", "Only a trace opens in the viewer."));
+    }
+    let trace = granted(state, caller, site, served, MAX_LIFETIME_MS).await?;
+    Ok((StatusCode::FOUND, [(LOCATION, state.sandbox().viewer_url(site, &trace))]).into_response())
+}
+
+/// The address of a file below a grant for whoever asks.
+async fn granted(
+    state: &AppState,
+    caller: &Caller,
+    site: &Site,
+    served: &Served,
+    lifetime_ms: i64,
+) -> Result<String, ApiError> {
     let grants = state.grants().await?;
     let grant = grants
         .seal(served.project, &served.grant_target, caller.link_holder(), state.now(), lifetime_ms)
         .map_err(ApiError::internal)?;
-    let address = state.sandbox().file_url(site, &grant, &served.granted_path);
-    Ok((StatusCode::FOUND, [(LOCATION, address)]).into_response())
+    Ok(state.sandbox().file_url(site, &grant, &served.granted_path))
 }

@@ -8,7 +8,6 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_http::{ApiError, AppState};
-use callboard_store::StoreError;
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -53,7 +52,8 @@ pub(crate) struct HealthAnswer {
     /// `ok`, or `error` with status 503.
     #[schema(example = "ok")]
     status: &'static str,
-    /// `ok`, `unreachable` or `migration_pending`; absent for a live probe.
+    /// `ok`, `unreachable`, `migration_pending`, or `auth_mode_differs` when the last deployment was told
+    /// otherwise about signing in than this process; absent for a live probe.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "ok")]
     database: Option<&'static str>,
@@ -76,7 +76,11 @@ pub(crate) async fn health(State(state): State<AppState>, Query(asked): Query<As
     let database = async {
         match in_time(state.store().check_database()).await {
             Ok(()) => match in_time(state.schema_is_current()).await {
-                Ok(true) => "ok",
+                Ok(true) => match in_time(state.auth_mode_differs()).await {
+                    Ok(false) => "ok",
+                    Ok(true) => "auth_mode_differs",
+                    Err(Unreachable) => "unreachable",
+                },
                 Ok(false) => "migration_pending",
                 Err(Unreachable) => "unreachable",
             },
@@ -93,7 +97,7 @@ pub(crate) async fn health(State(state): State<AppState>, Query(asked): Query<As
 
 struct Unreachable;
 
-async fn in_time<T>(check: impl Future<Output = Result<T, StoreError>>) -> Result<T, Unreachable> {
+async fn in_time<T, E>(check: impl Future<Output = Result<T, E>>) -> Result<T, Unreachable> {
     match tokio::time::timeout(PATIENCE, check).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(_)) | Err(_) => Err(Unreachable),

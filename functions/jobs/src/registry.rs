@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::job::{JobContext, JobError, Outcome};
-use crate::{account_mails, runs, sweeps};
+use crate::{account_mails, deletions, runs, sweeps};
 
 /// Every kind.
 pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
@@ -23,10 +23,14 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::every(MINUTE * 15, sweeps::purge_short_lived),
         Kind::every(MINUTE * 5, sweeps::sweep_objects),
         Kind::every(HOUR, sweeps::sweep_staging),
+        Kind::new(deletions::delete_target),
+        Kind::every(HOUR, deletions::resume_deletions),
         Kind::new(runs::completion),
         Kind::new(runs::recompute),
+        Kind::new(runs::pool_traces),
         Kind::every(MINUTE / 2, runs::sweep_stale_runs),
         Kind::every(MINUTE, runs::purge_feeds),
+        Kind::every(MINUTE, runs::end_quarantines),
     ])
 });
 

@@ -2,10 +2,10 @@
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
-use callboard_query::ingest::{self, Checked, Completion, Recompute};
-use callboard_store::feed;
+use callboard_query::ingest::{self, Checked, Completion, PoolTraces, Recompute};
 use callboard_store::jobs::Payload;
 use callboard_store::runs::tokens;
+use callboard_store::{feed, quarantine};
 use serde::{Deserialize, Serialize};
 
 use crate::job::{JobContext, JobError, Outcome};
@@ -32,7 +32,20 @@ async fn check(ctx: &JobContext, project: ProjectId, run: RunId) -> Result<(), J
         Checked::Repaired => tracing::error!(%run, "the numbers of a run were wrong and are repaired"),
         Checked::Right | Checked::Gone => {}
     }
+    ingest::judge_run(&ctx.state().background(), project, run).await?;
+    ingest::queue_trace_pool(&ctx.state().background(), project, run, ctx.now()).await?;
     Ok(())
+}
+
+/// The traces of a run share their common parts.
+pub(crate) async fn pool_traces(ctx: JobContext, mut job: PoolTraces) -> Result<Outcome<PoolTraces>, JobError> {
+    while ctx.has_time() {
+        match ingest::pool_traces(&ctx.state().background(), job, ctx.now()).await? {
+            None => return Ok(Outcome::Done),
+            Some(rest) => job = rest,
+        }
+    }
+    Ok(Outcome::GoOn(job))
 }
 
 /// Runs that nobody feeds any more are ended.
@@ -78,4 +91,23 @@ pub(crate) async fn purge_feeds(ctx: JobContext, job: PurgeFeeds) -> Result<Outc
         }
     }
     Ok(Outcome::GoOn(job))
+}
+
+/// Quarantines whose time is over are ended.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct EndQuarantines {}
+
+impl Payload for EndQuarantines {
+    const KIND: &'static str = "end_quarantines";
+}
+
+/// Releases the tests that were set aside until now at most.
+pub(crate) async fn end_quarantines(
+    ctx: JobContext,
+    _: EndQuarantines,
+) -> Result<Outcome<EndQuarantines>, JobError> {
+    let mut session = ctx.store().db().begin().await?;
+    quarantine::expire(&mut session, ctx.now()).await?;
+    session.commit().await?;
+    Ok(Outcome::Done)
 }

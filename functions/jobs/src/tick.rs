@@ -11,6 +11,7 @@ use callboard_http::extract::JsonBytes;
 use callboard_http::{ApiError, AppState};
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::job::Budget;
@@ -67,7 +68,11 @@ impl From<Summary> for Ticked {
     tag = "jobs",
     params(("X-Tick-Signature" = String, Header, description = "`t=<unix seconds>,v1=<hex>`")),
     request_body(content = TickRequest),
-    responses((status = 200, body = Ticked))
+    responses(
+        (status = 200, body = Ticked),
+        (status = 401, description = "`invalid_tick_signature`"),
+        (status = 503, description = "`not_configured`: SERVICE_AUTH_SECRET is not set")
+    )
 )]
 pub(crate) async fn tick(
     State(state): State<AppState>,
@@ -75,6 +80,11 @@ pub(crate) async fn tick(
     headers: HeaderMap,
     JsonBytes(body): JsonBytes,
 ) -> Result<Json<Ticked>, ApiError> {
+    if !keys.is_configured() {
+        let message = "Calls of the schedule are signed with SERVICE_AUTH_SECRET, which is not set.";
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_configured", message)
+            .with_data(json!({ "setting": "SERVICE_AUTH_SECRET" })));
+    }
     let signature = headers.get(tick::HEADER).and_then(|value| value.to_str().ok()).unwrap_or_default();
     keys.check(signature, state.now()).map_err(|refused| {
         let message = "The signature is missing, not of this installation, or more than five minutes old.";

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use callboard_domain::ingest::{Need, RunFields};
-use callboard_http::extract::{Caller, JsonBytes};
+use callboard_http::extract::{Caller, JsonBytes, Visit};
 use callboard_http::{ApiError, AppState, Site, TellsSecret};
 use callboard_query::ingest;
 
@@ -27,6 +27,7 @@ pub(crate) async fn setup_run(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
+    visit: Visit,
     JsonBytes(bytes): JsonBytes,
 ) -> Result<Response, ApiError> {
     let now = state.now();
@@ -34,8 +35,8 @@ pub(crate) async fn setup_run(
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();
-    let project = ingest::open_project(&ctx, caller.scope(), &name, description, now).await?;
-    let ticket = ingest::setup(&ctx, project, &fields, ingest::minter(&caller), now).await?;
+    let project = ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
+    let ticket = ingest::setup(&ctx, project, &fields, visit.actor(), now).await?;
     Ok(TellsSecret.mark(Json(SetupAnswer::of(ticket, state.config()))))
 }
 
@@ -57,6 +58,7 @@ pub(crate) async fn start_run(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
+    visit: Visit,
     JsonBytes(bytes): JsonBytes,
 ) -> Result<Response, ApiError> {
     let now = state.now();
@@ -64,7 +66,7 @@ pub(crate) async fn start_run(
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();
-    let project = ingest::open_project(&ctx, caller.scope(), &name, description, now).await?;
-    let ticket = ingest::start(&ctx, project, &fields, ingest::minter(&caller), now).await?;
+    let project = ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
+    let ticket = ingest::start(&ctx, project, &fields, visit.actor(), now).await?;
     Ok(TellsSecret.mark(Json(StartAnswer::of(ticket, state.config()))))
 }

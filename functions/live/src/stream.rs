@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use callboard_auth::RouteId;
 use callboard_auth::scope::Denied;
 use callboard_domain::ids::RunId;
+use callboard_domain::time::Timestamp;
 use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::feeds::{CatchUp, GlobalFeed, Message, RunFeed, RunReader};
@@ -22,8 +23,8 @@ use tokio::time::{Instant, sleep};
 const POLL: Duration = Duration::from_millis(500);
 /// How long nothing may be sent.
 const QUIET: Duration = Duration::from_secs(10);
-/// How long a decision about access holds.
-const TRUST: Duration = Duration::from_secs(45);
+/// How long a decision about access holds, ms.
+const TRUST_MS: i64 = 45_000;
 /// How long a browser waits before it connects again, ms.
 const RETRY: &str = "retry: 2000\n\n";
 const HEARTBEAT: &str = ": heartbeat\n\n";
@@ -143,7 +144,7 @@ struct Reading {
     headers: HeaderMap,
     source: Source,
     ends_at: Instant,
-    trusted_until: Instant,
+    trusted_until: Timestamp,
     sent_at: Instant,
     is_over: bool,
 }
@@ -152,7 +153,7 @@ fn answer(state: AppState, ctx: Context, headers: HeaderMap, source: Source) -> 
     let now = Instant::now();
     let reading = Reading {
         ends_at: now + Duration::from_secs(state.config().sse_max_seconds),
-        trusted_until: now + TRUST,
+        trusted_until: trusted_from(state.now()),
         sent_at: now,
         is_over: false,
         state,
@@ -175,6 +176,10 @@ fn answer(state: AppState, ctx: Context, headers: HeaderMap, source: Source) -> 
     response
 }
 
+const fn trusted_from(now: Timestamp) -> Timestamp {
+    Timestamp(now.millis() + TRUST_MS)
+}
+
 impl Reading {
     /// The next piece to send; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
@@ -182,9 +187,10 @@ impl Reading {
             if self.is_over || Instant::now() >= self.ends_at {
                 return None;
             }
-            if Instant::now() >= self.trusted_until {
+            let now = self.state.now();
+            if now >= self.trusted_until {
                 self.check_again().await.ok()?;
-                self.trusted_until = Instant::now() + TRUST;
+                self.trusted_until = trusted_from(now);
             }
             let messages = match self.poll().await {
                 Ok(messages) => messages,

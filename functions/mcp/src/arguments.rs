@@ -7,6 +7,7 @@
 
 use serde_json::{Map, Number, Value};
 
+use crate::budget::RESULT_CHARS;
 use crate::clean::quoted;
 use crate::parameter::{BRANCH_CHARS, Kind, Need, Parameter};
 
@@ -16,9 +17,11 @@ const UNKNOWN_NAMES: usize = 5;
 const CURSOR_CHARS: usize = 4_096;
 
 /// Further names of parameters wherever they occur.
-const SYNONYMS: [(&str, &[&str]); 3] = [
+const SYNONYMS: [(&str, &[&str]); 5] = [
     ("query", &["q"]),
     ("pageSize", &["limit"]),
+    ("limit", &["pageSize"]),
+    ("note", &["triageNote", "feedbackNote"]),
     ("executionId", &["testRunsCaseId", "testRunCaseId", "caseId"]),
 ];
 
@@ -78,9 +81,10 @@ impl Arguments {
             let value = names(parameter).find_map(|name| given.get(&name).filter(|value| !value.is_null()));
             let value = match value {
                 Some(value) => coerce(parameter, value)?,
-                None => None,
+                None => null_word(parameter, &given),
             };
-            if let Some(value) = value.or_else(|| default(parameter.kind)) {
+            let is_optional = parameter.need == Need::Optional;
+            if let Some(value) = value.or_else(|| default(parameter.kind).filter(|_| is_optional)) {
                 read.insert(parameter.name.to_owned(), value);
             }
         }
@@ -109,12 +113,25 @@ impl Arguments {
         self.0.get("pageSize").and_then(Value::as_i64)
     }
 
+    /// The bound on the result, where one can ask for more than all results
+    /// have.
+    pub(crate) fn max_chars(&self) -> Option<usize> {
+        let asked = self.0.get("maxChars").and_then(Value::as_u64)?;
+        Some(usize::try_from(asked).unwrap_or(RESULT_CHARS).max(RESULT_CHARS))
+    }
+
     /// The same question with another page size.
     pub(crate) fn with_page_size(&self, rows: i64) -> Self {
         let mut same = self.clone();
         same.0.insert("pageSize".to_owned(), rows.into());
         same
     }
+}
+
+/// The word that a null of this parameter stands for.
+fn null_word(parameter: &Parameter, given: &Map<String, Value>) -> Option<Value> {
+    let word = parameter.null_is?;
+    names(parameter).any(|name| given.get(&name).is_some_and(Value::is_null)).then(|| word.into())
 }
 
 /// The names a parameter is accepted under, the advertised one first.
@@ -144,8 +161,9 @@ fn default(kind: Kind) -> Option<Value> {
     match kind {
         Kind::Count { default, .. } => default.map(Value::from),
         Kind::Choice { default, .. } => default.map(Value::from),
-        Kind::Choices(_) | Kind::Texts => Some(Value::Array(Vec::new())),
-        Kind::Id { .. } | Kind::Text(_) | Kind::Branch | Kind::Cursor => None,
+        Kind::Choices(_) | Kind::Texts(_) => Some(Value::Array(Vec::new())),
+        Kind::Flag => Some(Value::Bool(false)),
+        Kind::Id { .. } | Kind::Text(_) | Kind::Branch | Kind::Commit | Kind::Cursor => None,
     }
 }
 
@@ -154,8 +172,9 @@ fn missing(parameter: &Parameter, given: &Map<String, Value>, parameters: &[Para
         Kind::Id { from } => ("integer", format!(" Get it from {from}.")),
         Kind::Count { .. } => ("integer", String::new()),
         Kind::Choice { words, .. } => ("string", format!(" One of {}.", words.join(", "))),
-        Kind::Text(_) | Kind::Branch | Kind::Cursor => ("string", String::new()),
-        Kind::Choices(_) | Kind::Texts => ("array", String::new()),
+        Kind::Text(_) | Kind::Branch | Kind::Commit | Kind::Cursor => ("string", String::new()),
+        Kind::Flag => ("boolean", String::new()),
+        Kind::Choices(_) | Kind::Texts(_) => ("array", String::new()),
     };
     let is_known =
         |name: &String| parameters.iter().any(|parameter| names(parameter).any(|known| known == *name));
@@ -175,7 +194,7 @@ fn missing(parameter: &Parameter, given: &Map<String, Value>, parameters: &[Para
 
 /// The value as the tool reads it; `None` when it counts as not given.
 fn coerce(parameter: &Parameter, value: &Value) -> Result<Option<Value>, ArgumentError> {
-    let is_required = parameter.need == Need::Required;
+    let is_required = parameter.need == Need::Required || parameter.keeps_blank;
     let wrong = |expected: String| ArgumentError::Wrong { name: parameter.name, expected, got: shown(value) };
     let blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     match parameter.kind {
@@ -200,6 +219,14 @@ fn coerce(parameter: &Parameter, value: &Value) -> Result<Option<Value>, Argumen
             _ => Err(wrong(format!(
                 "a branch name of at most {BRANCH_CHARS} characters that does not begin with -"
             ))),
+        },
+        Kind::Commit => match value.as_str().map(str::trim) {
+            Some("") if parameter.keeps_blank => Ok(Some("".into())),
+            Some("") if parameter.need != Need::Required => Ok(None),
+            Some(text) if (7..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit()) => {
+                Ok(Some(text.to_ascii_lowercase().into()))
+            }
+            _ => Err(wrong("7 to 64 hexadecimal digits of a commit".to_owned())),
         },
         Kind::Cursor => match value.as_str() {
             Some(_) if blank => Ok(None),
@@ -227,9 +254,16 @@ fn coerce(parameter: &Parameter, value: &Value) -> Result<Option<Value>, Argumen
             });
             Ok(Some(chosen.into()))
         }
-        Kind::Texts => {
-            texts(value).map(|texts| Some(texts.into())).ok_or_else(|| wrong("a list of strings".to_owned()))
-        }
+        Kind::Texts(max) => match texts(value) {
+            Some(texts) if texts.len() <= max => Ok(Some(texts.into())),
+            Some(_) => Err(wrong(format!("a list of at most {max} strings"))),
+            None => Err(wrong("a list of strings".to_owned())),
+        },
+        Kind::Flag if blank => Ok(None),
+        Kind::Flag => match flag(value) {
+            Some(flag) => Ok(Some(flag.into())),
+            None => Err(wrong("true or false".to_owned())),
+        },
     }
 }
 
@@ -292,6 +326,15 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     };
     let texts = list.iter().map(|text| text.as_str().map(|text| text.trim().to_owned()));
     texts.filter(|text| text.as_deref() != Some("")).collect()
+}
+
+fn flag(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(flag) => Some(*flag),
+        Value::String(text) if text.trim().eq_ignore_ascii_case("true") => Some(true),
+        Value::String(text) if text.trim().eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    }
 }
 
 /// What came, cut to what a message can repeat.

@@ -12,7 +12,8 @@ pub(crate) const RESULT_CHARS: usize = 40_000;
 /// What the mark itself may take.
 const MARK_CHARS: usize = 400;
 /// Lengths that strings are cut to, one after the other.
-const STRING_CHARS: [usize; 8] = [10_000, 5_000, 2_000, 1_000, 500, 200, 100, 40];
+const STRING_CHARS: [usize; 13] =
+    [80_000, 60_000, 40_000, 30_000, 20_000, 10_000, 5_000, 2_000, 1_000, 500, 200, 100, 40];
 
 /// What may go first when a result is too long.
 #[derive(Debug, Clone, Copy)]
@@ -34,8 +35,9 @@ pub(crate) fn fits(text: &str, limit: usize) -> bool {
     text.len() <= limit || text.chars().count() <= limit
 }
 
-/// Shrinks an answer of `tool` until its JSON fits.
-pub(crate) fn shrink(mut answer: Value, tool: &str, sections: Sections, limit: usize) -> Value {
+/// Shrinks an answer until its JSON fits. `tool` is the one that gives the
+/// optional sections by `include`.
+pub(crate) fn shrink(mut answer: Value, tool: Option<&str>, sections: Sections, limit: usize) -> Value {
     let room = limit.saturating_sub(MARK_CHARS);
     let too_long = |answer: &Value| !fits(&answer.to_string(), room);
     let mut omitted: Vec<String> = Vec::new();
@@ -70,7 +72,8 @@ pub(crate) fn shrink(mut answer: Value, tool: &str, sections: Sections, limit: u
         cut_strings(&mut answer, max_chars);
         note(&mut omitted, "part of long texts".to_owned());
     }
-    let hint = (!hint.is_empty()).then(|| format!("call {tool} with include={}", json!(hint)));
+    let hint =
+        tool.filter(|_| !hint.is_empty()).map(|tool| format!("call {tool} with include={}", json!(hint)));
     mark(answer, limit, &omitted, hint)
 }
 
@@ -151,7 +154,7 @@ mod tests {
     fn sections_go_before_lists_and_lists_before_text() {
         let steps: Vec<String> = (0..300).map(|step| format!("step {step}")).collect();
         let answer = json!({"error": "x".repeat(500), "console": ["y".repeat(2000)], "steps": steps});
-        let shrunk = shrink(answer, "get_test_run_case", SECTIONS, 3000);
+        let shrunk = shrink(answer, Some("get_test_run_case"), SECTIONS, 3000);
         assert!(shrunk.get("console").is_none());
         assert_eq!(shrunk["error"].as_str().unwrap().len(), 500);
         let kept = shrunk["steps"].as_array().unwrap();
@@ -168,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_only_section_asked_for_is_kept_in_part() {
-        let shrunk = shrink(json!({"console": vec!["y".repeat(100); 200]}), "t", SECTIONS, 3000);
+        let shrunk = shrink(json!({"console": vec!["y".repeat(100); 200]}), Some("t"), SECTIONS, 3000);
         assert!(!shrunk["console"].as_array().unwrap().is_empty());
         assert_eq!(shrunk["truncated"]["omitted"], json!(["part of console"]));
     }
@@ -187,7 +190,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn whatever_the_answer_the_result_fits(items in prop::collection::vec(tree(), 0..16), text in "\\PC{0,3000}") {
-            let shrunk = shrink(json!({"items": items, "text": text}), "t", Sections::NONE, 4000);
+            let shrunk = shrink(json!({"items": items, "text": text}), Some("t"), Sections::NONE, 4000);
             prop_assert!(fits(&shrunk.to_string(), 4000), "{} characters", shrunk.to_string().chars().count());
         }
     }

@@ -14,7 +14,7 @@ const MASK: &str = "***";
 /// Characters of a caller's own words that an error message repeats.
 const QUOTED_CHARS: usize = 80;
 /// Lists that are shown even when they are empty.
-const KEPT_LISTS: [&str; 3] = ["items", "runs", "cases"];
+const KEPT_LISTS: [&str; 4] = ["items", "runs", "cases", "projects"];
 /// Flags that are shown even when they are false.
 const KEPT_FLAGS: [&str; 4] = ["hasBaseline", "ok", "authRequired", "truncated"];
 

@@ -1,14 +1,17 @@
 //! What one HTTP request to the endpoint is answered with: who asks, the
 //! store, and how the connection was narrowed.
 
+use callboard_auth::client_address::ClientAddress;
 use callboard_auth::scope::Authorized;
 use callboard_auth::{Identity, LinkHolder, Role, Scope};
-use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_http::{AppState, Site};
+use callboard_query::accounts::acting::Acting;
+use callboard_query::audit::{self, ToolWrite};
 use callboard_query::{Entity, resolve};
 
 use crate::error::ToolError;
-use crate::tool::{Group, Tool};
+use crate::tool::{Group, Tool, Written};
 
 /// Everything a method or tool can reach.
 #[derive(Debug, Clone)]
@@ -21,13 +24,25 @@ pub(crate) struct Context {
     pub site: Site,
     /// How this connection was narrowed.
     pub narrowing: Narrowing,
+    /// Where the request came from, when that is known.
+    pub address: Option<ClientAddress>,
     identity: Identity,
 }
 
 impl Context {
     /// The context of one request.
     pub(crate) fn new(state: AppState, site: Site, identity: Identity, narrowing: Narrowing) -> Self {
-        Self { query: state.context(&site), state, site, narrowing, identity }
+        Self { query: state.context(&site), state, site, narrowing, address: None, identity }
+    }
+
+    /// The same, from an address.
+    pub(crate) fn from_address(self, address: Option<ClientAddress>) -> Self {
+        Self { address, ..self }
+    }
+
+    /// Who asks.
+    pub(crate) const fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// The projects the caller sees.
@@ -43,6 +58,57 @@ impl Context {
     /// The caller's role.
     pub(crate) fn role(&self) -> Option<Role> {
         self.identity.role()
+    }
+
+    /// Checks what every write needs besides a role: a key that may write,
+    /// and a database that is not waiting for a migration.
+    ///
+    /// # Errors
+    /// [`ToolError::KeyReads`], [`ToolError::Refused`].
+    pub(crate) async fn may_write(&self) -> Result<(), ToolError> {
+        if !self.identity.may_triage() {
+            return Err(ToolError::KeyReads);
+        }
+        if !self.state.schema_is_current().await.map_err(ToolError::fault)? {
+            let waits = "The database waits for a migration; nothing can be written until then.";
+            return Err(ToolError::Refused(waits.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Who does something, for commands that note it in the audit log.
+    ///
+    /// # Errors
+    /// [`ToolError::Fault`].
+    pub(crate) async fn acting(&self) -> Result<Acting<'_>, ToolError> {
+        let address_hash = match &self.address {
+            Some(address) => {
+                let names = self.state.counter_names().await.map_err(ToolError::fault)?;
+                Some(names.address(address))
+            }
+            None => None,
+        };
+        Ok(Acting { caller: &self.identity, address_hash, now: self.state.now() })
+    }
+
+    /// Notes in the audit log what a tool has changed.
+    ///
+    /// # Errors
+    /// [`ToolError::Fault`].
+    pub(crate) async fn note(&self, tool: &'static str, written: Written) -> Result<(), ToolError> {
+        let acting = self.acting().await?;
+        let Written { target, id, project, before, after } = written;
+        let write = ToolWrite { tool, target, id, project, before, after };
+        Ok(audit::note_tool_write(&self.query, &acting, write).await?)
+    }
+
+    /// What is answered where a repository would have to be asked: none is
+    /// configured for the project.
+    pub(crate) fn no_source_control(&self, project: ProjectId) -> ToolError {
+        ToolError::NotConfigured {
+            what: format!("Source control is not configured for project {project}."),
+            page: self.query.links.settings(),
+        }
     }
 
     /// Proof that a project exists and is in scope.
@@ -72,6 +138,15 @@ impl Context {
         project.map_err(|error| ToolError::about(Entity::TestCase, id, error))
     }
 
+    /// The project of a failure cluster.
+    ///
+    /// # Errors
+    /// [`ToolError::NotFound`], then [`ToolError::NoAccess`].
+    pub(crate) async fn cluster(&self, id: ClusterId) -> Result<Authorized<ProjectId>, ToolError> {
+        let project = resolve::cluster(&self.query, self.scope(), id).await;
+        project.map_err(|error| ToolError::about(Entity::Cluster, id, error))
+    }
+
     /// The project of an execution's run.
     ///
     /// # Errors
@@ -82,17 +157,19 @@ impl Context {
     }
 }
 
-/// How a connection was narrowed by the query string of its address.
+/// How a connection was changed by the query string of its address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Narrowing {
     /// Toolsets that are listed; none named means all.
     pub groups: Vec<Group>,
     /// Only tools that read.
     pub is_read_only: bool,
+    /// Results also as structured content, and their schemas in the list.
+    pub is_structured: bool,
 }
 
 impl Narrowing {
-    /// Reads `?toolsets=projects,runs&readonly=1`; what it does not know is
+    /// Reads `?toolsets=projects,runs&readonly=1&structured=1`; what it does not know is
     /// ignored.
     pub(crate) fn parse(query: &str) -> Self {
         let mut narrowing = Self::default();
@@ -105,6 +182,7 @@ impl Narrowing {
                         .filter_map(|word| Group::ALL.into_iter().find(|group| group.word() == word)),
                 ),
                 "readonly" => narrowing.is_read_only = matches!(value.as_str(), "1" | "true"),
+                "structured" => narrowing.is_structured = matches!(value.as_str(), "1" | "true"),
                 _ => {}
             }
         }

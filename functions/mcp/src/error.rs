@@ -6,6 +6,7 @@ use std::error::Error;
 
 use callboard_auth::Role;
 use callboard_auth::routes::Roles;
+use callboard_query::limits::LimitError;
 use callboard_query::{Entity, QueryError};
 
 use crate::arguments::ArgumentError;
@@ -45,6 +46,29 @@ pub(crate) enum ToolError {
         /// Id asked for.
         id: String,
     },
+    /// The key may not write.
+    #[error("This API key only reads; its permission was narrowed when it was created.")]
+    KeyReads,
+    /// Refused for a reason of its own, which is a whole sentence for the
+    /// caller.
+    #[error("{0}")]
+    Refused(String),
+    /// Something has to be configured first.
+    #[error("{what} Configure it at {page}")]
+    NotConfigured {
+        /// What is missing, as a sentence.
+        what: String,
+        /// Address of the settings page.
+        page: String,
+    },
+    /// Come back later.
+    #[error("{what} Try again in {seconds} seconds.")]
+    Busy {
+        /// Why, as a sentence.
+        what: String,
+        /// Whole seconds to wait.
+        seconds: i64,
+    },
     /// Our fault; the text for the caller is made where the reference is known.
     #[error(transparent)]
     Fault(Box<dyn Error + Send + Sync>),
@@ -65,11 +89,25 @@ impl ToolError {
     }
 }
 
+impl From<LimitError> for ToolError {
+    fn from(error: LimitError) -> Self {
+        match error {
+            LimitError::Limited { retry_after_seconds } => Self::Busy {
+                what: "There were too many of these calls.".to_owned(),
+                seconds: retry_after_seconds,
+            },
+            LimitError::Store(store) => Self::fault(store),
+        }
+    }
+}
+
 impl From<QueryError> for ToolError {
     fn from(error: QueryError) -> Self {
         match error {
             QueryError::NotFound { entity, id } => Self::NotFound { entity, id },
-            other => Self::fault(other),
+            QueryError::Store(_) | QueryError::Sealing(_) => Self::fault(error),
+            // These are written for callers.
+            refusal => Self::Refused(refusal.to_string()),
         }
     }
 }
@@ -89,7 +127,8 @@ const fn next_step(entity: Entity) -> &'static str {
         Entity::Run => " list_runs finds one.",
         Entity::TestCase => " search_test_cases finds one.",
         Entity::Execution | Entity::File => " get_run finds one.",
-        Entity::User | Entity::ApiKey | Entity::Session | Entity::Invitation => "",
+        Entity::Cluster => " list_clusters finds one.",
+        _ => "",
     }
 }
 

@@ -3,23 +3,26 @@
 //! let pages of allowed origins read the answers.
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, RawQuery, Request, State};
+use axum::extract::{Extension, FromRequest, RawQuery, Request, State};
 use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
-use callboard_auth::Origin;
+use callboard_auth::client_address::ClientAddress;
+use callboard_auth::routes::BodyLimit;
+use callboard_auth::{Denied, Origin, RouteId};
 use callboard_domain::text::repair_json_text;
 use callboard_http::extract::{Caller, JsonBytes};
 use callboard_http::{ApiError, AppState, Site};
 use http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY,
+    ACCESS_CONTROL_MAX_AGE, ALLOW, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderMap,
+    HeaderName, HeaderValue, VARY, WWW_AUTHENTICATE,
 };
 use http::{Method, StatusCode};
 
 use crate::context::{Context, Narrowing};
-use crate::methods::{self, Answer};
+use crate::methods;
 use crate::page::SetupPage;
-use crate::rpc::{Reply, RpcError};
+use crate::rpc::{self, RpcError};
 use crate::version;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -29,6 +32,9 @@ const STREAM_HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("last-event-id"),
     HeaderName::from_static(version::HEADER),
 ];
+const NO_KEY: &str = "Bearer realm=\"callboard-mcp\"";
+const INVALID_KEY: &str = "Bearer realm=\"callboard-mcp\", error=\"invalid_token\", \
+    error_description=\"The API key is malformed, unknown, revoked or expired\"";
 const SHARED_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 const SHARED_HEADERS: HeaderValue = HeaderValue::from_static(
     "Content-Type, Accept, Authorization, X-API-Key, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, \
@@ -62,19 +68,24 @@ pub(crate) async fn messages(
     caller: Caller,
     site: Site,
     RawQuery(query): RawQuery,
+    address: Option<Extension<ClientAddress>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    check_content_type(request.headers())?;
     let headers = request.headers().clone();
     let JsonBytes(bytes) = JsonBytes::from_request(request, &state).await?;
-    let narrowing = Narrowing::parse(query.as_deref().unwrap_or_default());
-    let context = Context::new(state, site, (*caller).clone(), narrowing);
+    let mut narrowing = Narrowing::parse(query.as_deref().unwrap_or_default());
+    narrowing.is_structured |= state.config().mcp_structured;
+    let context =
+        Context::new(state, site, (*caller).clone(), narrowing).from_address(address.map(|Extension(it)| it));
     let answer = match repair_json_text(bytes) {
-        Ok(text) => methods::answer(&context, &text, &headers).await,
-        Err(_) => {
-            let reply = Reply::refusal(RpcError::parse("Parse error: the body is not UTF-8."));
-            Answer { status: reply.status(), body: serde_json::to_vec(&reply).ok() }
-        }
+        Ok(text) => match rpc::read(&text) {
+            Ok(body) => {
+                admit_further(&context, body.messages().len()).await?;
+                methods::answer(&context, body, &headers).await
+            }
+            Err(error) => methods::refused(error),
+        },
+        Err(_) => methods::refused(RpcError::parse("Parse error: the body is not UTF-8.")),
     };
     Ok(match answer.body {
         Some(body) => (answer.status, [(CONTENT_TYPE, JSON)], Bytes::from(body)).into_response(),
@@ -82,15 +93,20 @@ pub(crate) async fn messages(
     })
 }
 
-/// `application/json` with any parameters, or no type at all.
-fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
-    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
-    let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    if essence.is_empty() || essence.eq_ignore_ascii_case(b"application/json") {
-        Ok(())
-    } else {
-        Err(ApiError::unsupported_media_type("application/json"))
+/// Counts the messages of a batch besides the first, which was counted with
+/// its request.
+async fn admit_further(context: &Context, messages: usize) -> Result<(), ApiError> {
+    match i64::try_from(messages).unwrap_or(i64::MAX) - 1 {
+        ..=0 => Ok(()),
+        more => context.state.admit_messages(context.identity(), context.address.as_ref(), more).await,
     }
+}
+
+/// `application/json` with any parameters, or no type at all.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return true };
+    let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    essence.is_empty() || essence.eq_ignore_ascii_case(b"application/json")
 }
 
 /// How to connect, for people. A client that looks for a stream is told that
@@ -148,20 +164,75 @@ fn not_allowed(methods: &'static str) -> Response {
     response
 }
 
-/// Lets the page of an allowed origin read the answer, refusals included.
+/// What is around the checks of the route table: the content type is judged
+/// before the caller is, a refused caller is told how to come back, and the
+/// page of an allowed origin may read the answer, refusals included.
 /// Credentials of the browser are never shared.
-pub(crate) async fn share_with_origin(
-    State(state): State<AppState>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let allowed = state.gate().check_mcp_origin(request.headers()).ok().flatten();
-    let mut response = next.run(request).await;
+pub(crate) async fn around(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let gate = state.gate();
+    let origin = gate.check_mcp_origin(request.headers());
+    let allowed = origin.as_ref().ok().cloned().flatten();
+    let is_ours =
+        origin.is_ok() && gate.check_host(gate.effective_origin(request.headers()).as_ref()).is_ok();
+    let is_refused_by_type = request.method() == Method::POST
+        && is_ours
+        && !is_json(request.headers())
+        && !declares_too_much(request.headers());
+    let presented = Presented::of(request.headers());
+    let mut response = if is_refused_by_type {
+        ApiError::unsupported_media_type("application/json").into_response()
+    } else {
+        next.run(request).await
+    };
+    if response.status() == StatusCode::UNAUTHORIZED {
+        response = presented.challenge(response);
+    }
     if let Some(value) = allowed.as_ref().and_then(header_value) {
         response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, value);
         response.headers_mut().append(VARY, HeaderValue::from_static("origin"));
     }
     response
+}
+
+fn declares_too_much(headers: &HeaderMap) -> bool {
+    let BodyLimit::Fixed(limit) = RouteId::McpMessages.route().body_limit else { return false };
+    let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    declared.is_some_and(|length| length > limit)
+}
+
+/// What a request presents to be recognised by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presented {
+    Key,
+    Cookies,
+    Nothing,
+}
+
+impl Presented {
+    fn of(headers: &HeaderMap) -> Self {
+        let has_key = headers.contains_key(AUTHORIZATION) || headers.contains_key("x-api-key");
+        match (has_key, headers.contains_key(COOKIE)) {
+            (true, _) => Self::Key,
+            (false, true) => Self::Cookies,
+            (false, false) => Self::Nothing,
+        }
+    }
+
+    /// The refusal of this caller, with the challenge of this endpoint.
+    fn challenge(self, refused: Response) -> Response {
+        let (mut response, challenge) = match self {
+            Self::Key => (refused, INVALID_KEY),
+            Self::Nothing => (refused, NO_KEY),
+            Self::Cookies => {
+                let message = "The session of a browser is not accepted here. Send an API key, which the account \
+                               page makes, as `Authorization: Bearer pd_…`.";
+                let code = Denied::AuthenticationRequired.code();
+                (ApiError::new(StatusCode::UNAUTHORIZED, code, message).into_response(), NO_KEY)
+            }
+        };
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        response
+    }
 }
 
 fn header_value(origin: &Origin) -> Option<HeaderValue> {

@@ -15,10 +15,14 @@ mod clean;
 mod completion;
 mod context;
 mod cursor;
+mod era;
 mod error;
+mod evidence_text;
 mod http;
+mod images;
 mod instructions;
 mod methods;
+mod outputs;
 mod page;
 mod parameter;
 mod prompt;
@@ -39,9 +43,10 @@ pub fn router(state: AppState) -> Router {
     Routes::new(state.clone())
         .on(RouteId::McpMessages, http::messages)
         .on(RouteId::McpPage, http::page)
+        .on(RouteId::McpAsset, page::asset)
         .otherwise(RouteId::McpPage, http::other_methods)
         .into_router()
-        .layer(from_fn_with_state(state, http::share_with_origin))
+        .layer(from_fn_with_state(state, http::around))
 }
 
 /// Its part of the OpenAPI document.

@@ -15,10 +15,12 @@ use serde_json::{Map, Value, json};
 use crate::clean::quoted;
 use crate::context::Context;
 use crate::error::ToolError;
+use crate::images::Image;
 use crate::instructions::INSTRUCTIONS;
-use crate::rpc::{self, Body, Message, Reply, Request, RpcError};
+use crate::rpc::{Body, Message, Reply, Request, RpcError};
+use crate::tool::Tool;
 use crate::tools::{self, TOOLS};
-use crate::{completion, prompt, version};
+use crate::{completion, era, prompt, version};
 
 /// Messages of a batch that are worked on at a time.
 const PARALLEL: usize = 4;
@@ -30,7 +32,8 @@ const ALIKE: f64 = 0.6;
 const LOG_LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-type Outcome = Result<Box<RawValue>, RpcError>;
+/// A result, or why there is none.
+pub(crate) type Outcome = Result<Box<RawValue>, RpcError>;
 
 /// What goes over HTTP: a status, and a body unless there is nothing to say.
 #[derive(Debug)]
@@ -42,17 +45,17 @@ pub(crate) struct Answer {
 }
 
 /// Answers the body of a POST.
-pub(crate) async fn answer(context: &Context, text: &str, headers: &HeaderMap) -> Answer {
-    let body = match rpc::read(text) {
-        Ok(body) => body,
-        Err(error) => return single(&Reply::refusal(error)),
+pub(crate) async fn answer(context: &Context, body: Body<'_>, headers: &HeaderMap) -> Answer {
+    let is_own_way = |message: &Message<'_>| match message {
+        // A client that begins anew may still send the header of its last session.
+        Message::Request(Request { method, params, .. }) => {
+            method == "initialize" || era::is_chosen(method, params, headers)
+        }
+        _ => false,
     };
-    // A client that begins anew may still send the header of its last session.
-    let begins = body
-        .messages()
-        .iter()
-        .any(|message| matches!(message, Message::Request(r) if r.method == "initialize"));
-    if !begins && let Err(error) = version::check_header(headers) {
+    if !body.messages().iter().any(is_own_way)
+        && let Err(error) = version::check_header(headers)
+    {
         let id = match &body {
             Body::One(Message::Request(request)) => Some(request.id),
             _ => None,
@@ -60,14 +63,14 @@ pub(crate) async fn answer(context: &Context, text: &str, headers: &HeaderMap) -
         return single(&Reply { id, outcome: Err(error) });
     }
     match body {
-        Body::One(message) => match reply(context, message).await {
-            Some(reply) => single(&reply),
+        Body::One(message) => match reply(context, message, headers).await {
             None => Answer { status: StatusCode::ACCEPTED, body: None },
+            Some(reply) => single(&reply),
         },
         Body::Batch(messages) => {
             let mut work = Vec::with_capacity(messages.len());
             for message in messages {
-                work.push(reply(context, message));
+                work.push(reply(context, message, headers));
             }
             let replies: Vec<_> = futures::stream::iter(work).buffered(PARALLEL).collect().await;
             let replies: Vec<Reply<'_>> = replies.into_iter().flatten().collect();
@@ -77,6 +80,11 @@ pub(crate) async fn answer(context: &Context, text: &str, headers: &HeaderMap) -
             Answer { status: StatusCode::OK, body: written(&replies) }
         }
     }
+}
+
+/// What is answered to a body that holds no message.
+pub(crate) fn refused(error: RpcError) -> Answer {
+    single(&Reply::refusal(error))
 }
 
 fn single(reply: &Reply<'_>) -> Answer {
@@ -89,13 +97,37 @@ fn written(replies: &impl Serialize) -> Option<Vec<u8>> {
     serde_json::to_vec(replies).ok()
 }
 
-async fn reply<'a>(context: &Context, message: Message<'a>) -> Option<Reply<'a>> {
+async fn reply<'a>(context: &Context, message: Message<'a>, headers: &HeaderMap) -> Option<Reply<'a>> {
     match message {
         Message::Silent => None,
         Message::Refused { id, error } => Some(Reply { id, outcome: Err(error) }),
         Message::Request(Request { id, method, params }) => {
-            Some(Reply { id: Some(id), outcome: call(context, &method, params).await })
+            let outcome = if era::is_chosen(&method, &params, headers) {
+                call_stateless(context, &method, params, headers).await
+            } else {
+                call(context, &method, params).await
+            };
+            Some(Reply { id: Some(id), outcome })
         }
+    }
+}
+
+async fn call_stateless(
+    context: &Context,
+    method: &str,
+    params: Map<String, Value>,
+    headers: &HeaderMap,
+) -> Outcome {
+    era::check(method, &params, headers)?;
+    let outcome = match method {
+        "server/discover" => era::discover(),
+        method if era::is_gone(method) => Err(RpcError::method_not_found(method)),
+        method => call(context, method, params).await,
+    };
+    match outcome {
+        Ok(result) => era::completed(method, &result),
+        Err(error) if error.is_unknown_method() => Err(error.with_status(StatusCode::NOT_FOUND)),
+        Err(error) => Err(error),
     }
 }
 
@@ -117,7 +149,8 @@ async fn call(context: &Context, method: &str, mut params: Map<String, Value>) -
     }
 }
 
-fn raw(value: &impl Serialize) -> Outcome {
+/// A result as it is written.
+pub(crate) fn raw(value: &(impl Serialize + ?Sized)) -> Outcome {
     to_raw_value(value).map_err(|error| fault("result", &error))
 }
 
@@ -132,15 +165,25 @@ fn initialize(params: &Map<String, Value>) -> Outcome {
     let asked = params.get("protocolVersion").and_then(Value::as_str);
     raw(&json!({
         "protocolVersion": version::negotiate(asked),
-        "capabilities": {
-            "tools": {"listChanged": false},
-            "prompts": {"listChanged": false},
-            "resources": {},
-            "completions": {},
-        },
-        "serverInfo": {"name": "callboard", "title": "Callboard", "version": env!("CARGO_PKG_VERSION")},
-        "instructions": INSTRUCTIONS,
+        "capabilities": capabilities(),
+        "serverInfo": server_info(),
+        "instructions": *INSTRUCTIONS,
     }))
+}
+
+/// What this server can do.
+pub(crate) fn capabilities() -> Value {
+    json!({
+        "tools": {"listChanged": false},
+        "prompts": {"listChanged": false},
+        "resources": {},
+        "completions": {},
+    })
+}
+
+/// What this server is.
+pub(crate) fn server_info() -> Value {
+    json!({"name": "callboard", "title": "Callboard", "version": env!("CARGO_PKG_VERSION")})
 }
 
 /// Nothing is ever logged to a client, so a known level is all there is to it.
@@ -159,11 +202,14 @@ fn list_tools(context: &Context, params: &Map<String, Value>) -> Outcome {
     if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
         return Err(RpcError::invalid_params("Invalid cursor: the list of tools is one page."));
     }
-    if context.narrowing.is_whole() {
+    let narrowing = &context.narrowing;
+    if narrowing.is_whole() && !narrowing.is_structured {
         return WHOLE_LIST.clone();
     }
-    let listed = TOOLS.iter().filter(|tool| context.narrowing.lists(tool)).map(|tool| tool.listed());
-    raw(&json!({"tools": listed.collect::<Vec<_>>()}))
+    let entry = if narrowing.is_structured { Tool::listed_with_output } else { Tool::listed };
+    let listed: Vec<Value> =
+        TOOLS.iter().filter(|tool| narrowing.lists(tool)).map(|tool| entry(tool)).collect();
+    raw(&json!({"tools": listed}))
 }
 
 async fn call_tool(context: &Context, params: &mut Map<String, Value>) -> Outcome {
@@ -177,7 +223,15 @@ async fn call_tool(context: &Context, params: &mut Map<String, Value>) -> Outcom
         return Err(unknown.with_data(json!({"suggestions": suggestions(name)})));
     };
     let result = match tool.run(context, params.remove("arguments")).await {
-        Ok(text) => json!({"content": [{"type": "text", "text": text}]}),
+        Ok(answered) => {
+            let mut content = vec![json!({"type": "text", "text": answered.text})];
+            content.extend(answered.images.iter().map(Image::block));
+            let mut result = json!({"content": content});
+            if context.narrowing.is_structured {
+                result["structuredContent"] = answered.json;
+            }
+            result
+        }
         Err(error) => {
             let text = format!("Error: {}", sentence(tool.name, &error));
             json!({"content": [{"type": "text", "text": text}], "isError": true})

@@ -12,6 +12,8 @@ pub(crate) const QUERY_CHARS: usize = 500;
 pub(crate) const BRANCH_CHARS: usize = 255;
 /// Longest text where nothing else is said, characters.
 pub(crate) const TEXT_CHARS: usize = 2_000;
+/// Most texts of a list where nothing else is said.
+const MAX_TEXTS: usize = 100;
 
 /// One parameter of a tool.
 #[derive(Debug)]
@@ -26,6 +28,10 @@ pub(crate) struct Parameter {
     pub also: &'static [&'static str],
     /// Whether it is advertised; others work for clients that know them.
     pub is_advertised: bool,
+    /// Whether a blank text is a value of its own, and not the same as none.
+    pub keeps_blank: bool,
+    /// What null stands for; mostly for nothing at all.
+    pub null_is: Option<&'static str>,
 }
 
 /// What the values of a parameter are.
@@ -49,6 +55,8 @@ pub(crate) enum Kind {
     Text(usize),
     /// Name of a branch.
     Branch,
+    /// Digits of a commit, 7 to 64 of them.
+    Commit,
     /// Where to read on.
     Cursor,
     /// One of some words; case does not matter.
@@ -62,8 +70,10 @@ pub(crate) enum Kind {
     },
     /// Any of some words.
     Choices(&'static [&'static str]),
-    /// Texts.
-    Texts,
+    /// So many texts at most.
+    Texts(usize),
+    /// Yes or no; not given means no.
+    Flag,
 }
 
 /// Whether a parameter has to be given.
@@ -79,7 +89,15 @@ pub(crate) enum Need {
 
 impl Parameter {
     const fn of(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, need: Need::Optional, also: &[], is_advertised: true }
+        Self {
+            name,
+            kind,
+            need: Need::Optional,
+            also: &[],
+            is_advertised: true,
+            keeps_blank: false,
+            null_is: None,
+        }
     }
 
     /// An id that has to be given.
@@ -112,6 +130,16 @@ impl Parameter {
         Self::of(name, Kind::Text(TEXT_CHARS))
     }
 
+    /// A remark that is kept when it is not given and cleared when it is blank.
+    pub(crate) const fn note() -> Self {
+        Self { keeps_blank: true, ..Self::text("note") }
+    }
+
+    /// Yes or no.
+    pub(crate) const fn flag(name: &'static str) -> Self {
+        Self::of(name, Kind::Flag)
+    }
+
     /// A search text.
     pub(crate) const fn query() -> Self {
         Self::of("query", Kind::Text(QUERY_CHARS))
@@ -120,6 +148,16 @@ impl Parameter {
     /// The name of a branch.
     pub(crate) const fn branch() -> Self {
         Self::of("branch", Kind::Branch)
+    }
+
+    /// A commit. A blank one counts where `keeping_blank` says so.
+    pub(crate) const fn commit(name: &'static str) -> Self {
+        Self::of(name, Kind::Commit)
+    }
+
+    /// The same, with blank as a value of its own.
+    pub(crate) const fn keeping_blank(self) -> Self {
+        Self { keeps_blank: true, ..self }
     }
 
     /// One of some words.
@@ -138,7 +176,12 @@ impl Parameter {
 
     /// A list of texts.
     pub(crate) const fn texts(name: &'static str) -> Self {
-        Self::of(name, Kind::Texts)
+        Self::texts_within(name, MAX_TEXTS)
+    }
+
+    /// A list of so many texts at most.
+    pub(crate) const fn texts_within(name: &'static str, max: usize) -> Self {
+        Self::of(name, Kind::Texts(max))
     }
 
     /// The same, with further names.
@@ -154,6 +197,11 @@ impl Parameter {
             }
             _ => self,
         }
+    }
+
+    /// The same, with a word that null stands for.
+    pub(crate) const fn null_is(self, word: &'static str) -> Self {
+        Self { null_is: Some(word), ..self }
     }
 
     /// The same, required.
@@ -179,13 +227,14 @@ impl Parameter {
             }
             Kind::Text(max) => json!({"type": "string", "maxLength": max}),
             Kind::Branch => json!({"type": "string", "maxLength": BRANCH_CHARS}),
-            Kind::Cursor => json!({"type": "string"}),
+            Kind::Commit | Kind::Cursor => json!({"type": "string"}),
             Kind::Choice { words, default: Some(default), .. } => {
                 json!({"type": "string", "enum": words, "default": default})
             }
             Kind::Choice { words, .. } => json!({"type": "string", "enum": words}),
             Kind::Choices(words) => json!({"type": "array", "items": {"type": "string", "enum": words}}),
-            Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
+            Kind::Texts(_) => json!({"type": "array", "items": {"type": "string"}}),
+            Kind::Flag => json!({"type": "boolean"}),
         }
     }
 }

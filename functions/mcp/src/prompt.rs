@@ -89,7 +89,17 @@ impl Setup<'_> {
                     .to_owned(),
             );
         }
-        steps.push("Run one spec: `npx playwright test <one spec file>`. The reporter prints the address of the run in one line; open it.".to_owned());
+        steps.push(
+            "Import `callboardTest as test` from `callboard-reporter` in the specs instead of `test` from \
+             `@playwright/test`; where the suite has fixtures of its own, wrap them once with \
+             `extendCallboard(base)`."
+                .to_owned(),
+        );
+        steps.push(
+            "Run one spec: `npx playwright test <one spec file>`. The reporter prints the address of the run in one \
+             line; open it."
+                .to_owned(),
+        );
         steps.push("Report what you changed, and that address.".to_owned());
         let steps: Vec<String> =
             steps.iter().enumerate().map(|(number, step)| format!("{}. {step}", number + 1)).collect();
@@ -118,23 +128,32 @@ impl Setup<'_> {
     }
 
     fn install(&self) -> String {
-        let name =
-            self.project.map_or_else(|| "\"<project name>\"".to_owned(), |name| json!(name).to_string());
+        let name = self.project.map_or_else(|| "<name>".to_owned(), shell_quoted);
         let choice = match self.project {
             Some(_) => "",
             None => {
-                "\n\n   Choose the project name: the one above that is this repository's, else the name of its \
+                "\n\n   Choose the name: the one above that is this repository's, else the name of its \
                  package.json, else of its folder."
             }
         };
         format!(
-            "Install the reporter with `npm install --save-dev callboard-reporter` and add it to the Playwright \
-             configuration beside the reporters that are there:\n\n   ```ts\n   reporter: [['html'], \
-             ['callboard-reporter', {{ serverUrl: {}, projectName: {name} }}]],\n   use: {{ trace: \
-             'retain-on-failure', screenshot: 'only-on-failure' }},\n   ```{choice}",
-            json!(self.base_url)
+            "Install the reporter with `npm install --save-dev callboard-reporter` and let it add itself to the \
+             Playwright configuration, in the folder of that file:\n\n   ```sh\n   npx callboard-reporter init \
+             --server-url {} --project {name}\n   ```{choice}\n\n   Where it says that it changed nothing, add the \
+             line it prints by hand. `trace: 'retain-on-failure'` and `screenshot: 'only-on-failure'` under `use` \
+             keep what explains a failure.",
+            self.base_url
         )
     }
+}
+
+/// The name as one word of a shell, whatever is in it.
+fn shell_quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/@-".contains(c);
+    if !name.starts_with('-') && name.chars().all(is_plain) {
+        return name.to_owned();
+    }
+    format!("'{}'", name.replace('\'', "'\\''"))
 }
 
 fn one_line(name: &str) -> String {
@@ -155,13 +174,17 @@ mod tests {
         let open = text(false, Some("shop"), &[], Some(0));
         assert!(open.contains("Base URL: https://tests.example.org\nAuthentication: not required\n"));
         assert!(open.contains("none yet, this will be the first project"));
-        assert!(open.contains(r#"projectName: "shop""#));
-        assert!(!open.contains('<') || !open.contains("<project name>"));
+        assert!(
+            open.contains(
+                "npx callboard-reporter init --server-url https://tests.example.org --project shop\n"
+            )
+        );
+        assert!(!open.contains("<name>"));
         assert!(!open.contains("SERVICE_API_KEY"));
         let closed = text(true, None, &["a", "b\nc\u{1b}[1m"], Some(25));
         assert!(closed.contains("Authentication: required"));
         assert!(closed.contains("Projects that already exist: a, b c ... (25 total)"));
-        assert!(closed.contains("SERVICE_API_KEY") && closed.contains("Choose the project name"));
+        assert!(closed.contains("SERVICE_API_KEY") && closed.contains("Choose the name"));
     }
 
     #[test]
@@ -172,7 +195,15 @@ mod tests {
         for refused in ["a\nb", "a\u{0}", "a\u{1b}[1m", &"x".repeat(101)] {
             assert!(name(refused).is_err(), "{refused:?}");
         }
-        let text = text(false, Some("x\"}]]; `rm`"), &[], None);
-        assert!(text.contains(r#"projectName: "x\"}]]; `rm`""#));
+        for (name, word) in [
+            ("my-org/shop@2", "my-org/shop@2"),
+            ("--help", "'--help'"),
+            ("my shop", "'my shop'"),
+            ("a'; rm -rf ~ #", "'a'\\''; rm -rf ~ #'"),
+            ("$(id)`id`", "'$(id)`id`'"),
+        ] {
+            let text = text(false, Some(name), &[], None);
+            assert!(text.contains(&format!("--project {word}\n")), "{name}: {text}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use callboard_domain::text::is_nested_deeper;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::clean::quoted;
 
@@ -18,8 +18,6 @@ use crate::clean::quoted;
 pub(crate) const MAX_BATCH: usize = 50;
 /// Lists and objects inside each other; the parser's own bound is 128.
 const MAX_DEPTH: usize = 100;
-/// Where a request of the stateless protocol era names its version.
-const ERA_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// An error answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +56,40 @@ impl RpcError {
     /// The method cannot work with these parameters.
     pub(crate) fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(-32602, StatusCode::OK, message)
+    }
+
+    /// The parameters lack what every request of the stateless era has.
+    pub(crate) fn bad_params(message: impl Into<String>) -> Self {
+        Self::new(-32602, StatusCode::BAD_REQUEST, message)
+    }
+
+    /// A header does not say what the body says.
+    pub(crate) fn header_mismatch(message: impl Into<String>) -> Self {
+        Self::new(-32020, StatusCode::BAD_REQUEST, message)
+    }
+
+    /// A version of the stateless era that this server does not speak.
+    pub(crate) fn unsupported_version(requested: &str, supported: &[&str]) -> Self {
+        let requested = quoted(requested);
+        Self::new(-32022, StatusCode::BAD_REQUEST, format!("Unsupported protocol version: {requested}"))
+            .with_data(json!({"supported": supported, "requested": requested}))
+    }
+
+    /// Whether it says that there is no such method.
+    pub(crate) const fn is_unknown_method(&self) -> bool {
+        self.code == -32601
+    }
+
+    /// The same, answered with another status.
+    pub(crate) const fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The code on the wire.
+    #[cfg(test)]
+    pub(crate) const fn code(&self) -> i32 {
+        self.code
     }
 
     /// There is no such resource.
@@ -191,17 +223,12 @@ fn is_usable_id(raw: &str) -> bool {
 
 fn params(raw: Option<&RawValue>) -> Result<Map<String, Value>, RpcError> {
     let raw = raw.map_or("null", RawValue::get);
-    let params = match serde_json::from_str(raw) {
-        Ok(Value::Null) => return Ok(Map::new()),
-        Ok(Value::Object(params)) => params,
-        Ok(_) => return Err(RpcError::invalid_params("`params` must be an object.")),
-        Err(error) => return Err(RpcError::invalid_params(format!("`params` cannot be read: {error}."))),
-    };
-    if params.get("_meta").is_some_and(|meta| meta.get(ERA_KEY).is_some()) {
-        let message = "This server works with the protocol versions that begin with `initialize`.";
-        return Err(RpcError::invalid_request(message));
+    match serde_json::from_str(raw) {
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(Value::Object(params)) => Ok(params),
+        Ok(_) => Err(RpcError::invalid_params("`params` must be an object.")),
+        Err(error) => Err(RpcError::invalid_params(format!("`params` cannot be read: {error}."))),
     }
-    Ok(params)
 }
 
 /// What is answered to one message.
@@ -328,7 +355,7 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":1e999}}"#, "refused 200 1 -32602"),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
-                "refused 400 1 -32600",
+                "request 1 x 1",
             ),
             ("[]", "body -32600"),
             (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},[],7]"#, "batch of 3"),

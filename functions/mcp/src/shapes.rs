@@ -3,7 +3,7 @@
 
 use callboard_domain::status::{RunStatus, TestStatus};
 use callboard_domain::time::Timestamp;
-use callboard_query::shapes::{ExecutionItem, RunItem, browser_label};
+use callboard_query::shapes::{ClusterItem, ExecutionItem, RunItem, browser_label};
 use serde::Serialize;
 
 use crate::clean::shortened;
@@ -86,6 +86,7 @@ pub(crate) struct ExecutionLine {
     duration: i64,
     retries: i64,
     error: Option<String>,
+    cluster_id: Option<i64>,
     browser: Option<String>,
 }
 
@@ -102,6 +103,51 @@ impl From<ExecutionItem> for ExecutionLine {
             duration: item.duration,
             retries: item.retries,
             error: short_error(item.error),
+            cluster_id: item.cluster_id,
+        }
+    }
+}
+
+/// A failure cluster in a list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ClusterLine {
+    cluster_id: i64,
+    id: i64,
+    signature: String,
+    title: Option<String>,
+    error_type: &'static str,
+    selector: Option<String>,
+    status: &'static str,
+    occurrences: i64,
+    affected_tests: i64,
+    first_seen_run_id: i64,
+    last_seen_run_id: i64,
+    last_seen_status: String,
+    last_seen_at: Timestamp,
+    sample_error: Option<String>,
+    url: String,
+}
+
+impl From<ClusterItem> for ClusterLine {
+    fn from(cluster: ClusterItem) -> Self {
+        let brief = cluster.brief;
+        Self {
+            cluster_id: brief.id,
+            id: brief.id,
+            signature: brief.signature,
+            title: brief.title,
+            error_type: brief.error_type,
+            selector: cluster.selector,
+            status: brief.status,
+            occurrences: brief.occurrences,
+            affected_tests: brief.affected_tests,
+            first_seen_run_id: cluster.first_seen_run_id,
+            last_seen_run_id: cluster.last_seen_run_id,
+            last_seen_status: cluster.last_seen_status,
+            last_seen_at: cluster.last_seen_at,
+            sample_error: short_error(cluster.sample_error),
+            url: cluster.url,
         }
     }
 }

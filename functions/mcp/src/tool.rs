@@ -6,6 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use callboard_auth::routes::Roles;
+use callboard_domain::ids::ProjectId;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -18,6 +19,8 @@ use crate::clean::tidy;
 use crate::context::Context;
 use crate::cursor::Pages;
 use crate::error::ToolError;
+use crate::images::Image;
+use crate::outputs;
 use crate::parameter::{Parameter, schema};
 
 /// How long a call may take.
@@ -47,7 +50,7 @@ pub(crate) struct Tool {
 }
 
 /// The function behind a tool.
-pub(crate) type Call = for<'a> fn(Asked<'a>) -> BoxFuture<'a, Result<Value, ToolError>>;
+pub(crate) type Call = for<'a> fn(Asked<'a>) -> BoxFuture<'a, Result<Answer, ToolError>>;
 
 /// Toolsets a client can narrow its list to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,17 +59,26 @@ pub(crate) enum Group {
     Projects,
     /// Runs, executions and test cases.
     Runs,
+    /// Failure clusters.
+    Clusters,
+    /// Source control.
+    Scm,
+    /// What writes.
+    Triage,
 }
 
 impl Group {
     /// All toolsets.
-    pub(crate) const ALL: [Self; 2] = [Self::Projects, Self::Runs];
+    pub(crate) const ALL: [Self; 5] = [Self::Projects, Self::Runs, Self::Clusters, Self::Scm, Self::Triage];
 
     /// The word in `?toolsets=`.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Projects => "projects",
             Self::Runs => "runs",
+            Self::Clusters => "clusters",
+            Self::Scm => "scm",
+            Self::Triage => "triage",
         }
     }
 }
@@ -92,6 +104,14 @@ impl Hints {
     /// Reads what is stored here.
     pub(crate) const READ: Self =
         Self { read_only: true, destructive: false, idempotent: true, open_world: false };
+    /// Reads, and asks other systems.
+    pub(crate) const READ_ELSEWHERE: Self = Self { open_world: true, ..Self::READ };
+    /// Writes; repeating the call changes nothing more.
+    pub(crate) const WRITE_ONCE: Self = Self { read_only: false, ..Self::READ };
+    /// Writes; repeating the call does more.
+    pub(crate) const WRITE: Self = Self { idempotent: false, ..Self::WRITE_ONCE };
+    /// Writes, and asks other systems.
+    pub(crate) const WRITE_ELSEWHERE: Self = Self { open_world: true, ..Self::WRITE };
 }
 
 /// One call: the caller's context and arguments.
@@ -118,12 +138,68 @@ impl Asked<'_> {
     }
 }
 
-/// An answer as JSON.
+/// What a tool answers.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    /// The JSON, as it is before it is tidied and bounded.
+    pub json: Value,
+    /// Images that follow it.
+    pub images: Vec<Image>,
+    /// What a tool that writes has changed.
+    pub written: Option<Written>,
+    /// A bound of its own on the length of the text.
+    pub max_chars: Option<usize>,
+    /// A key that is shown although its value is null.
+    pub null: Option<&'static str>,
+}
+
+/// What a tool has changed, for the audit log.
+#[derive(Debug, Clone)]
+pub(crate) struct Written {
+    /// Kind of what was changed: `cluster`, `diagnosis`, `test_function`.
+    pub target: &'static str,
+    /// Its id.
+    pub id: i64,
+    /// Its project.
+    pub project: ProjectId,
+    /// The changed fields as they were; null when it did not exist.
+    pub before: Value,
+    /// The changed fields as they are.
+    pub after: Value,
+}
+
+/// An answer of JSON alone; [`Answer::with_images`] and [`Answer::written`]
+/// say more.
 ///
 /// # Errors
-/// For a value that has none.
-pub(crate) fn answer(value: &impl Serialize) -> Result<Value, ToolError> {
-    serde_json::to_value(value).map_err(ToolError::fault)
+/// For a value that has no JSON.
+pub(crate) fn answer(value: &impl Serialize) -> Result<Answer, ToolError> {
+    let json = serde_json::to_value(value).map_err(ToolError::fault)?;
+    Ok(Answer { json, images: Vec::new(), written: None, max_chars: None, null: None })
+}
+
+impl Answer {
+    /// The same, followed by images. They are not counted into the length of
+    /// the text; `images.rs` bounds them.
+    pub(crate) fn with_images(self, images: Vec<Image>) -> Self {
+        Self { images, ..self }
+    }
+
+    /// The same, with a key that says by null that there is nothing.
+    pub(crate) fn with_null(self, key: &'static str) -> Self {
+        Self { null: Some(key), ..self }
+    }
+
+    /// The same, within a bound of its own instead of that of all tools.
+    pub(crate) fn within(self, max_chars: usize) -> Self {
+        Self { max_chars: Some(max_chars), ..self }
+    }
+
+    /// The same, of a tool that has changed something. A repeated call that
+    /// changed nothing says so by leaving this out.
+    pub(crate) fn written(self, written: Written) -> Self {
+        Self { written: Some(written), ..self }
+    }
 }
 
 impl Tool {
@@ -138,7 +214,14 @@ impl Tool {
         })
     }
 
-    /// Calls the tool. What comes back is the text of the result.
+    /// The entry of `tools/list` for clients that want schemas of results.
+    pub(crate) fn listed_with_output(&self) -> Value {
+        let mut listed = self.listed();
+        listed["outputSchema"] = outputs::schema(self.name);
+        listed
+    }
+
+    /// Calls the tool.
     ///
     /// # Errors
     /// [`ToolError`]; a panic and a call that takes too long are faults.
@@ -146,13 +229,16 @@ impl Tool {
         &'static self,
         context: &Context,
         given: Option<Value>,
-    ) -> Result<String, ToolError> {
+    ) -> Result<Answered, ToolError> {
         let yours = context.role();
         if !yours.is_some_and(|role| self.roles.contains(role)) {
             return Err(ToolError::Role { needed: self.roles, yours });
         }
         if context.narrowing.is_read_only && !self.hints.read_only {
             return Err(ToolError::ReadOnly);
+        }
+        if !self.hints.read_only {
+            context.may_write().await?;
         }
         let arguments = Arguments::read(given, self.parameters)?;
         let work = AssertUnwindSafe(self.answer(context, arguments)).catch_unwind();
@@ -163,31 +249,61 @@ impl Tool {
         }
     }
 
-    async fn answer(&self, context: &Context, mut arguments: Arguments) -> Result<String, ToolError> {
+    /// The tool that gives the parts of an execution one by one, for whoever
+    /// misses one in an answer of this tool.
+    fn evidence_tool(&self) -> Option<&'static str> {
+        let has = |name: &str| self.parameters.iter().any(|parameter| parameter.name == name);
+        match (has("include"), has("executionId")) {
+            (true, _) => Some(self.name),
+            (false, true) => Some("get_test_run_case"),
+            (false, false) => None,
+        }
+    }
+
+    async fn answer(&self, context: &Context, mut arguments: Arguments) -> Result<Answered, ToolError> {
+        let asked_for = arguments.max_chars();
         let mut shortened = false;
         loop {
             let asked = Asked { context, tool: self.name, arguments: arguments.clone() };
-            let mut answer = tidy((self.call)(asked).await?);
+            let Answer { json, images, written, max_chars, null } = (self.call)(asked).await?;
+            if let Some(written) = written {
+                context.note(self.name, written).await?;
+            }
+            let limit = max_chars.or(asked_for).unwrap_or(RESULT_CHARS);
+            let mut answer = tidy(json);
+            if let Some(key) = null {
+                answer[key] = Value::Null;
+            }
             if shortened {
-                answer = budget::mark(
-                    answer,
-                    RESULT_CHARS,
-                    &["rows".to_owned()],
-                    Some("pass nextCursor as cursor".to_owned()),
-                );
+                let next = "pass nextCursor as cursor".to_owned();
+                answer = budget::mark(answer, limit, &["rows".to_owned()], Some(next));
             }
             let text = answer.to_string();
-            if budget::fits(&text, RESULT_CHARS) {
-                return Ok(text);
+            if budget::fits(&text, limit) {
+                return Ok(Answered { json: answer, text, images });
             }
             match arguments.page_size() {
                 // Fewer rows come with the cursor that belongs behind them.
                 Some(rows) if rows > 1 => arguments = arguments.with_page_size(rows / 2),
-                _ => return Ok(budget::shrink(answer, self.name, self.sections, RESULT_CHARS).to_string()),
+                _ => {
+                    let json = budget::shrink(answer, self.evidence_tool(), self.sections, limit);
+                    return Ok(Answered { text: json.to_string(), json, images });
+                }
             }
             shortened = true;
         }
     }
+}
+
+/// What goes out: bounded, and written once.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    /// The JSON.
+    pub json: Value,
+    /// The same as text.
+    pub text: String,
+    /// Images that follow it.
+    pub images: Vec<Image>,
 }
 
 fn said(panic: &(dyn std::any::Any + Send)) -> &str {

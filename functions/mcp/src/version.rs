@@ -4,6 +4,7 @@
 use http::HeaderMap;
 
 use crate::clean::quoted;
+use crate::era;
 use crate::rpc::RpcError;
 
 /// The header clients name the negotiated version in.
@@ -11,7 +12,7 @@ pub(crate) const HEADER: &str = "mcp-protocol-version";
 /// Answered to clients that ask for a version this server does not speak.
 const LATEST: &str = "2025-06-18";
 /// The versions this server speaks, newest first.
-const SPOKEN: [&str; 3] = [LATEST, "2025-03-26", "2024-11-05"];
+pub(crate) const SPOKEN: [&str; 3] = [LATEST, "2025-03-26", "2024-11-05"];
 /// Versions the header may name: newer clients keep theirs in it although
 /// [`LATEST`] was negotiated.
 const ACCEPTED: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -28,13 +29,13 @@ pub(crate) fn negotiate(asked: Option<&str>) -> &'static str {
 pub(crate) fn check_header(headers: &HeaderMap) -> Result<(), RpcError> {
     let Some(value) = headers.get(HEADER) else { return Ok(()) };
     let named = String::from_utf8_lossy(value.as_bytes());
-    if ACCEPTED.contains(&&*named) {
+    if ACCEPTED.contains(&&*named) || named == era::VERSION {
         return Ok(());
     }
     Err(RpcError::invalid_request(format!(
         "Unsupported MCP-Protocol-Version: {} (supported: {})",
         quoted(&named),
-        ACCEPTED.join(", ")
+        std::iter::once(era::VERSION).chain(ACCEPTED).collect::<Vec<_>>().join(", ")
     )))
 }
 
@@ -63,7 +64,8 @@ mod tests {
         for version in ACCEPTED {
             assert_eq!(check(version), Ok(()), "{version}");
         }
-        for version in ["1999-01-01", "2026-07-28", "", "2025-06-18,2025-03-26"] {
+        assert_eq!(check("2026-07-28"), Ok(()));
+        for version in ["1999-01-01", "2026-07-29", "", "2025-06-18,2025-03-26"] {
             assert!(check(version).is_err(), "{version}");
         }
     }

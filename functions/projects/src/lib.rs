@@ -3,10 +3,13 @@
 //! Lives here: `/api/projects` and below, apart from the test catalogue, which
 //! the function `cases` serves. Must not live here: SQL, or what a filter means.
 
+mod body;
+mod editing;
 mod facets;
 mod lists;
 mod project;
 mod runs;
+mod search;
 
 use axum::Router;
 use callboard_auth::RouteId;
@@ -19,6 +22,11 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ListProjects, lists::projects)
         .on(RouteId::ProjectMenu, lists::menu)
         .on(RouteId::ProjectOverview, lists::overview)
+        .on(RouteId::Search, search::everything)
+        .on(RouteId::CreateProject, editing::create)
+        .on(RouteId::EditProject, editing::edit)
+        .on(RouteId::PutProject, editing::edit)
+        .on(RouteId::DeleteProject, editing::delete)
         .on(RouteId::GetProject, project::project)
         .on(RouteId::ProjectRuns, runs::test_runs)
         .on(RouteId::ProjectLatestRun, runs::latest_run)
@@ -35,6 +43,10 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             lists::projects,
             lists::menu,
             lists::overview,
+            search::everything,
+            editing::create,
+            editing::edit,
+            editing::delete,
             project::project,
             runs::test_runs,
             runs::latest_run,

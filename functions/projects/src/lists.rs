@@ -3,11 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use callboard_auth::RouteId;
+use callboard_domain::ids::TagId;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{Caller, FromQuery, Query, QueryReader};
 use callboard_http::page::{Page, PageRequest, PageSize};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::projects::{self, MenuEntry, Sort};
+use callboard_query::projects::{self, MenuEntry, ProjectFilters, Sort};
 use callboard_query::shapes::{Project, ProjectOverview};
 use serde::Serialize;
 use utoipa::IntoParams;
@@ -16,8 +17,11 @@ use utoipa::IntoParams;
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListFilters {
-    /// Only names that contain this, in upper or lower case.
+    /// Only names and labels that contain this, in upper or lower case.
     q: Option<String>,
+    /// Only projects with this tag, by its id.
+    #[param(value_type = Option<i64>)]
+    tag: Option<TagId>,
     /// `updatedAt` (most recently active first, the default) or `name` (in order of characters).
     #[param(value_type = Option<String>, example = "updatedAt")]
     sort: Sort,
@@ -30,7 +34,7 @@ impl FromQuery for ListFilters {
             "name" => Some(Sort::Name),
             _ => None,
         })?;
-        Ok(Self { q: query.text("q")?, sort: sort.unwrap_or_default() })
+        Ok(Self { q: query.text("q")?, tag: query.id("tag")?, sort: sort.unwrap_or_default() })
     }
 }
 
@@ -47,8 +51,8 @@ pub(crate) async fn projects(
     let cursors = CursorScope::new(RouteId::ListProjects, &filters)?;
     let after = cursors.decode(page.cursor.as_deref())?;
     let ctx = state.context(&site);
-    let name = filters.q.as_deref();
-    let found = projects::list(&ctx, caller.scope(), name, filters.sort, after, page.rows()).await?;
+    let wanted = ProjectFilters { contains: filters.q, tag: filters.tag };
+    let found = projects::list(&ctx, caller.scope(), &wanted, filters.sort, after, page.rows()).await?;
     Ok(Json(cursors.page(found)?))
 }
 

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use callboard_domain::ids::RunId;
-use callboard_http::extract::{Caller, Path};
+use callboard_http::extract::{Caller, Path, Visit};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::shapes::RunItem;
 use callboard_query::{ingest, resolve, runs};
@@ -31,10 +31,11 @@ pub(crate) async fn cancel(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
+    visit: Visit,
     Path(id): Path<RunId>,
 ) -> Result<Json<CancelAnswer>, ApiError> {
     let ctx = state.context(&site);
     let project = resolve::run(&ctx, caller.scope(), id).await?;
-    ingest::cancel(&ctx, project, id, state.now()).await?;
+    ingest::cancel(&ctx, visit.acting(&caller, state.now()), project, id).await?;
     Ok(Json(CancelAnswer { success: true, run: runs::get(&ctx, project, id).await? }))
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use callboard_auth::RouteId;
-use callboard_domain::ids::RunId;
+use callboard_domain::ids::{ClusterId, RunId};
 use callboard_domain::ingest::Priority;
 use callboard_domain::status::TestStatus;
 use callboard_http::cursor::CursorScope;
@@ -47,12 +47,16 @@ pub(crate) struct ExecutionFilters {
     shard: Option<i64>,
     /// Worker of the deciding attempt.
     worker: Option<i64>,
+    /// Failure cluster.
+    cluster_id: Option<i64>,
     /// Whether the test passed last time and fails now.
     is_new_regression: Option<bool>,
     /// Whether the test was stable last time and is flaky now.
     is_new_flaky: Option<bool>,
     /// Whether the test failed last time and passes now.
     is_fixed: Option<bool>,
+    /// Whether the test was in quarantine.
+    quarantined: Option<bool>,
     /// `trouble` (failing, flaky, interrupted, didnotrun, skipped, passed; the default), `id`, `duration` (longest
     /// first), `startedAt` (earliest first) or `file`.
     #[param(value_type = Option<String>, example = "trouble")]
@@ -75,9 +79,11 @@ impl FromQuery for ExecutionFilters {
             browser: query.single("browser")?.map(str::to_owned),
             shard: query.number("shard", 0..=MAX_INDEX)?,
             worker: query.number("worker", 0..=MAX_INDEX)?,
+            cluster_id: query.number("clusterId", 1..=i64::MAX)?,
             is_new_regression: query.flag("isNewRegression")?,
             is_new_flaky: query.flag("isNewFlaky")?,
             is_fixed: query.flag("isFixed")?,
+            quarantined: query.flag("quarantined")?,
             sort: query.word("sort", &sorts, sort)?.unwrap_or_default(),
         })
     }
@@ -113,9 +119,11 @@ impl ExecutionFilters {
             browser: self.browser.clone(),
             shard: self.shard,
             worker: self.worker,
+            cluster: self.cluster_id.map(ClusterId),
             new_regression: self.is_new_regression,
             new_flaky: self.is_new_flaky,
             fixed: self.is_fixed,
+            quarantined: self.quarantined,
             sort: self.sort,
             after,
         }

@@ -4,11 +4,20 @@
 //! SQL, what a filter means, or how runs come into being (functions `submit` and `live`).
 
 mod cancel;
+mod deletion;
+mod compare;
+mod edit;
 mod executions;
+mod export;
+mod failure_groups;
+mod gate;
+mod insights;
 mod lists;
+mod policies;
 mod reports;
 mod run;
 mod summary;
+mod views;
 
 use axum::Router;
 use callboard_auth::RouteId;
@@ -21,7 +30,26 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ListRuns, lists::test_runs)
         .on(RouteId::RecentRuns, lists::recent)
         .on(RouteId::GetRun, run::test_run)
+        .on(RouteId::DeleteRun, deletion::delete)
+        .on(RouteId::BulkDeleteRuns, deletion::bulk_delete)
         .on(RouteId::CancelRun, cancel::cancel)
+        .on(RouteId::EditRun, edit::edit)
+        .on(RouteId::PinRun, edit::pin)
+        .on(RouteId::UnpinRun, edit::unpin)
+        .on(RouteId::RunInsights, insights::of_run)
+        .on(RouteId::FailureGroups, failure_groups::of_run)
+        .on(RouteId::CompareRun, compare::compare)
+        .on(RouteId::RegressionContext, views::regression_context)
+        .on(RouteId::GateRun, gate::judge)
+        .on(RouteId::GateResults, gate::results)
+        .on(RouteId::ListGatePolicies, policies::list)
+        .on(RouteId::CreateGatePolicy, policies::create)
+        .on(RouteId::EditGatePolicy, policies::change)
+        .on(RouteId::DeleteGatePolicy, policies::remove)
+        .on(RouteId::ExportRun, export::export)
+        .on(RouteId::RunSpecs, views::specs)
+        .on(RouteId::RunTimeline, views::timeline)
+        .on(RouteId::RunRerun, views::rerun)
         .on(RouteId::RunExecutions, executions::executions)
         .on(RouteId::RunSummary, summary::summary)
         .on(RouteId::RunReports, reports::reports)
@@ -38,6 +66,25 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             lists::recent,
             run::test_run,
             cancel::cancel,
+            deletion::delete,
+            deletion::bulk_delete,
+            edit::edit,
+            edit::pin,
+            edit::unpin,
+            insights::of_run,
+            failure_groups::of_run,
+            compare::compare,
+            views::regression_context,
+            gate::judge,
+            gate::results,
+            policies::list,
+            policies::create,
+            policies::change,
+            policies::remove,
+            export::export,
+            views::specs,
+            views::timeline,
+            views::rerun,
             executions::executions,
             summary::summary,
             reports::reports

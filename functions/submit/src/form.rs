@@ -11,6 +11,7 @@ use callboard_http::extract::{Multipart, Part};
 use callboard_query::Context;
 use callboard_query::ingest::{self, IncomingReport};
 use callboard_store::StoreError;
+use callboard_store::audit::Actor;
 use callboard_store::blobs::{self, IN_MEMORY_BYTES, StagedBlob};
 use futures::StreamExt as _;
 use serde::Deserialize;
@@ -104,6 +105,7 @@ fn is_report_type(word: &str) -> bool {
 pub(crate) struct Receiver<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) scope: &'a Scope,
+    pub(crate) actor: Actor,
     pub(crate) max_test_cases_bytes: u64,
     pub(crate) now: Timestamp,
 }

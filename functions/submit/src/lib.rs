@@ -7,6 +7,7 @@ mod answer;
 mod form;
 mod room;
 mod submit;
+mod traces;
 mod upload;
 
 use axum::Router;
@@ -18,6 +19,7 @@ pub fn router(state: AppState) -> Router {
     Routes::new(state)
         .on(RouteId::SubmitRun, submit::submit_run)
         .on(RouteId::UploadRun, upload::upload_run)
+        .on(RouteId::CheckTraces, traces::check_traces)
         .into_router()
 }
 
@@ -27,7 +29,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     use utoipa::OpenApi as _;
 
     #[derive(utoipa::OpenApi)]
-    #[openapi(paths(submit::submit_run, upload::upload_run))]
+    #[openapi(paths(submit::submit_run, upload::upload_run, traces::check_traces))]
     struct Document;
     Document::openapi()
 }

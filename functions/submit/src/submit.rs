@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use callboard_domain::ingest::{BodyError, Caps, Need, RunFields, SubmitBody, Warnings};
-use callboard_http::extract::{Caller, JsonBytes};
+use callboard_http::extract::{Caller, JsonBytes, Visit};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::ingest::{self, Submission};
 
@@ -41,6 +41,7 @@ pub(crate) async fn submit_run(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
+    visit: Visit,
     JsonBytes(body): JsonBytes,
 ) -> Result<Json<SubmitAnswer>, ApiError> {
     let _room = room_for(body.len()).await;
@@ -48,8 +49,9 @@ pub(crate) async fn submit_run(
     let (fields, cases, warnings) = read(body, state.config().caps.clone()).await?;
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
+    let description = fields.project_description.as_deref();
     let project =
-        ingest::open_project(&ctx, caller.scope(), &name, fields.project_description.as_deref(), now).await?;
+        ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
     let submission = Submission { fields, entries: cases, files: Vec::new() };
     let submitted = ingest::submit(&ctx, project, submission, now).await?;
     Ok(Json(SubmitAnswer::of(&submitted, &warnings)))

@@ -11,7 +11,7 @@ use callboard_domain::ingest::{
 };
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
-use callboard_http::extract::{Caller, Multipart};
+use callboard_http::extract::{Caller, Multipart, Visit};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::Context;
 use callboard_query::ingest::{self, FileKindHint, IncomingFile, ReportOutcome, Submission};
@@ -49,12 +49,14 @@ pub(crate) async fn upload_run(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
+    visit: Visit,
     multipart: Multipart,
 ) -> Result<Json<UploadAnswer>, ApiError> {
     let ctx = state.context(&site);
     let receiver = Receiver {
         ctx: &ctx,
         scope: caller.scope(),
+        actor: visit.actor(),
         max_test_cases_bytes: state.config().max_submit_bytes,
         now: state.now(),
     };
@@ -161,8 +163,8 @@ async fn judge(receiver: &Receiver<'_>, form: &mut Form, caps: &Caps) -> Result<
     }
     verify_hashes(form)?;
     let description = fields.project_description.as_deref();
-    let project =
-        ingest::open_project(receiver.ctx, receiver.scope, &name, description, receiver.now).await?;
+    let Receiver { ctx, scope, actor, now, .. } = *receiver;
+    let project = ingest::open_project(ctx, scope, &name, description, actor, now).await?;
     Ok(Upload::NewRun { project, fields: Box::new(fields), entries, found })
 }
 

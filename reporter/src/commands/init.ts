@@ -11,6 +11,7 @@ import { addReporter, REPORTER_NAME } from './config-edit';
 export interface InitOptions {
   dir: string;
   url: string | undefined;
+  project: string | undefined;
   print(line: string): void;
 }
 
@@ -18,8 +19,12 @@ const CONFIG_FILES = ['ts', 'js', 'mts', 'mjs', 'cts', 'cjs'].map((extension) =>
 const LIST_TIMEOUT_MS = 120_000;
 
 /** The exit code: 0 when the configuration has the reporter in the end. */
-export async function initCommand({ dir, url, print }: InitOptions): Promise<number> {
-  const entry = url === undefined ? `['${REPORTER_NAME}']` : `['${REPORTER_NAME}', { serverUrl: ${quoted(url)} }]`;
+export async function initCommand({ dir, url, project, print }: InitOptions): Promise<number> {
+  const options = [
+    ...(url === undefined ? [] : [`serverUrl: ${quoted(url)}`]),
+    ...(project === undefined ? [] : [`projectName: ${quoted(project)}`]),
+  ];
+  const entry = options.length === 0 ? `['${REPORTER_NAME}']` : `['${REPORTER_NAME}', { ${options.join(', ')} }]`;
   const file = CONFIG_FILES.map((name) => path.join(dir, name)).find((each) => read(each) !== undefined);
   if (file === undefined) {
     print(`no playwright.config file in ${dir}; run this in the folder of the configuration`);

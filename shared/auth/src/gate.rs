@@ -24,6 +24,12 @@ pub struct Gate {
     pub allowed_origins: Vec<Origin>,
     /// Further origins whose pages may call the MCP endpoint.
     pub mcp_origins: Vec<Origin>,
+    /// Whether pages of every origin may call it. Only where callers have to
+    /// present a key, which no page does by itself.
+    pub mcp_any_origin: bool,
+    /// Whether pages of the origin a request was sent to may call it. Where
+    /// callers present nothing, the Host header proves nothing.
+    pub mcp_own_origin: bool,
     /// Whether only this machine reaches the listener.
     pub bound_to_loopback: bool,
     /// Whether a proxy in front sets the forwarded headers. Where only some
@@ -132,8 +138,9 @@ impl Gate {
     }
 
     /// The MCP endpoint's list: no Origin, the site, loopback pages of any
-    /// port and the configured ones. Gives back the origin to name in CORS
-    /// headers. The Host header is never used to infer an allowed origin.
+    /// port and the configured ones; where callers have to present a key, also
+    /// the origin the request was sent to. Gives back the origin to name in
+    /// CORS headers.
     ///
     /// # Errors
     /// [`GateRefusal::Origin`].
@@ -141,8 +148,11 @@ impl Gate {
         let Some(origin) = presented_origin(headers)? else {
             return Ok(None);
         };
-        let allowed =
-            self.site.as_ref() == Some(&origin) || origin.is_loopback() || self.mcp_origins.contains(&origin);
+        let allowed = self.site.as_ref() == Some(&origin)
+            || origin.is_loopback()
+            || self.mcp_origins.contains(&origin)
+            || self.mcp_any_origin
+            || (self.mcp_own_origin && self.effective_origin(headers).as_ref() == Some(&origin));
         if allowed && !self.sandbox.contains(&origin) { Ok(Some(origin)) } else { Err(GateRefusal::Origin) }
     }
 

@@ -81,6 +81,11 @@ pub const LOGIN_DEVICE: Guesses = Guesses { name: "login-device", ..LOGIN_ACCOUN
 /// Entries of the audit log about refused sign-ins, by address and account:
 /// refusals cost nothing, so they must not fill it.
 pub const NOTED_REFUSAL: Window = Window { name: "noted-refusal", calls: 1, window_ms: QUARTER_MS };
+/// Entries of the audit log about refused access, by caller, route and reason.
+pub const NOTED_ACCESS: Window = Window { name: "noted-access", calls: 1, window_ms: HOUR_MS };
+/// The same, by caller alone: whoever tries everything fills nothing.
+pub const NOTED_ACCESS_OF_CALLER: Window =
+    Window { name: "noted-access-caller", calls: 50, window_ms: HOUR_MS };
 /// Changes of a password, by user.
 pub const CHANGE_PASSWORD: Guesses = Guesses { name: "change-password", ..LOGIN_ACCOUNT };
 

@@ -56,6 +56,14 @@ impl StoredSecrets {
         self.0.as_ref().ok_or(SecretUnusable::NotConfigured)
     }
 
+    /// Fails when there is no key to seal with.
+    ///
+    /// # Errors
+    /// [`SecretUnusable::NotConfigured`].
+    pub fn require_key(&self) -> Result<(), SecretUnusable> {
+        self.ring().map(|_| ())
+    }
+
     /// Seals a secret for a place.
     ///
     /// # Errors

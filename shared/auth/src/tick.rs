@@ -32,6 +32,12 @@ impl TickKeys {
         Self(MacKey::derive_all(secrets, Purpose::TICK))
     }
 
+    /// Whether there is a secret to sign with at all.
+    #[must_use]
+    pub const fn is_configured(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// Checks the value of the header.
     ///
     /// # Errors

@@ -39,6 +39,8 @@ actions! {
     SessionsRevoked = "sessions.revoked",
     /// A password was changed by its owner.
     PasswordChanged = "password.changed",
+    /// Somebody gave a wrong password where theirs was to be changed.
+    PasswordChangeFailed = "password.change_failed",
     /// A password was set with a mailed link.
     PasswordReset = "password.reset",
     /// A link for a new password was asked for.
@@ -85,10 +87,40 @@ actions! {
     ProjectChanged = "project.changed",
     /// A project was deleted.
     ProjectDeleted = "project.deleted",
+    /// A tag was made.
+    TagCreated = "tag.created",
+    /// A tag was changed.
+    TagChanged = "tag.changed",
+    /// A tag was deleted.
+    TagDeleted = "tag.deleted",
+    /// A link was made.
+    LinkCreated = "link.created",
+    /// A link was changed.
+    LinkChanged = "link.changed",
+    /// A link was deleted.
+    LinkDeleted = "link.deleted",
+    /// A marker was set.
+    MarkerCreated = "marker.created",
+    /// A marker was changed.
+    MarkerChanged = "marker.changed",
+    /// A marker was removed.
+    MarkerDeleted = "marker.deleted",
+    /// A locator was chosen instead of one that was lost.
+    LocatorPicked = "locator.picked",
     /// A run was changed by hand.
     RunChanged = "run.changed",
     /// A run was deleted.
     RunDeleted = "run.deleted",
+    /// A policy of gates was made.
+    PolicyCreated = "policy.created",
+    /// A policy of gates was changed.
+    PolicyChanged = "policy.changed",
+    /// A policy of gates was deleted.
+    PolicyDeleted = "policy.deleted",
+    /// A test was put into quarantine.
+    QuarantineEntered = "quarantine.entered",
+    /// A test was released from quarantine.
+    QuarantineLeft = "quarantine.left",
     /// Settings were changed; their names are in the detail, their values are
     /// not.
     SettingsChanged = "settings.changed",
@@ -106,6 +138,12 @@ actions! {
     TokenRevoked = "token.revoked",
     /// A caller was refused what it asked for.
     AccessRefused = "access.refused",
+    /// A failure cluster was changed by hand.
+    ClusterChanged = "cluster.changed",
+    /// A failure cluster was made part of another one.
+    ClusterMerged = "cluster.merged",
+    /// Tests were taken out of a failure cluster.
+    ClusterExtracted = "cluster.extracted",
     /// Something was written through the MCP endpoint.
     McpWrite = "mcp.write",
     /// Old data was cleaned up by hand.

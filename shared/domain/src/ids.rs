@@ -63,8 +63,20 @@ ids! {
     UserId,
     /// An API key of a user.
     ApiKeyId,
+    /// A policy by which runs are judged.
+    GatePolicyId,
     /// An invitation to an account.
     InvitationId,
+    /// A tag of projects.
+    TagId,
+    /// A link of a run, an execution, a test case or a cluster.
+    LinkId,
+    /// A marker of a project.
+    MarkerId,
+    /// A receipt of a deletion.
+    DeletionId,
+    /// A failure cluster.
+    ClusterId,
 }
 
 fn parse_id(text: &str) -> Option<i64> {

@@ -7,18 +7,33 @@
 //! HTML. The store and the query layer build on these types.
 
 pub mod account;
+pub mod annotations;
 pub mod attempts;
 pub mod audit;
+pub mod comparison;
+pub mod durations;
+pub mod environment;
 pub mod evidence;
+pub mod explain;
+pub mod failure;
+pub mod flakiness;
+pub mod gate;
+pub mod healing;
 pub mod ids;
 pub mod ingest;
+pub mod insights;
 pub mod lane;
+pub mod locator;
+pub mod repair;
 pub mod report_archive;
+pub mod rerun;
 pub mod run_life;
+pub mod search;
 pub mod sketch;
 pub mod status;
 pub mod test_state;
 pub mod text;
 pub mod time;
 pub mod totals;
+pub mod trace;
 mod varint;

@@ -61,3 +61,32 @@ pub fn rate(part: i64, whole: i64) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
     (whole != 0).then(|| (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0)
 }
+
+/// The interval in which a share lies with 95 % confidence after `part` of
+/// `whole` (Wilson, 1927); `None` when the whole is empty.
+#[must_use]
+pub fn wilson(part: i64, whole: i64) -> Option<(f64, f64)> {
+    if whole <= 0 {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+    let (n, share) = (whole as f64, part as f64 / whole as f64);
+    let z = 1.959_963_984_540_054_f64;
+    let middle = (share + z * z / (2.0 * n)) / (1.0 + z * z / n);
+    let reach = z / (1.0 + z * z / n) * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
+    Some(((middle - reach).max(0.0), (middle + reach).min(1.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_of_three_are_less_convincing_than_thirty_of_thirty() {
+        assert_eq!(wilson(0, 0), None);
+        let (few, _) = wilson(3, 3).unwrap();
+        let (many, upper) = wilson(30, 30).unwrap();
+        assert!((few - 0.4385).abs() < 1e-4 && (many - 0.8865).abs() < 1e-4, "{few} {many}");
+        assert!((upper - 1.0).abs() < 1e-9);
+    }
+}

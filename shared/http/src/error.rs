@@ -298,10 +298,15 @@ impl std::fmt::Display for Chain<'_> {
     }
 }
 
+/// The code of an error, for what looks at answers on their way out.
+#[derive(Debug, Clone)]
+pub(crate) struct RefusedWith(pub(crate) Cow<'static, str>);
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         self.log();
         let mut response = (self.0.status, axum::Json(self.body())).into_response();
+        response.extensions_mut().insert(RefusedWith(self.0.code.clone()));
         for (name, value) in self.0.headers {
             response.headers_mut().append(name, value);
         }

@@ -4,9 +4,11 @@
 use callboard_auth::Denied;
 use callboard_auth::gate::GateRefusal;
 use callboard_auth::keys::SealingFailed;
+use callboard_auth::sealed::SecretUnusable;
 use callboard_domain::ingest::{BodyError, FieldError};
 use callboard_query::accounts::refusal::AccountRefusal;
 use callboard_query::accounts::rule::AccountRule;
+use callboard_query::administration::AdministrationRule;
 use callboard_query::limits::LimitError;
 use callboard_query::{QueryError, TokenRefusal};
 use callboard_store::StoreError;
@@ -23,6 +25,12 @@ impl From<StoreError> for ApiError {
                 "The run",
                 callboard_domain::ids::MAX_EXECUTIONS_PER_RUN.unsigned_abs(),
             );
+        }
+        if matches!(error, StoreError::ProjectGone) {
+            return Self::not_found("project").caused_by(error);
+        }
+        if matches!(error, StoreError::RunGone) {
+            return Self::not_found("run").caused_by(error);
         }
         let answer = match (error.is_unavailable(), error.is_storage()) {
             (true, true) => Self::storage_unavailable(),
@@ -62,6 +70,8 @@ impl From<QueryError> for ApiError {
             QueryError::TooMany { what, limit } => Self::too_many_items(what, limit as u64),
             QueryError::Account(refusal) => refusal.into(),
             QueryError::Rule(rule) => rule.into(),
+            QueryError::Administration(rule) => rule.into(),
+            QueryError::Secret(unusable) => unusable.into(),
             QueryError::Sealing(failed) => Self::internal(failed),
             QueryError::Store(store) => store.into(),
         }
@@ -75,12 +85,11 @@ impl From<AccountRefusal> for ApiError {
                 StatusCode::UNAUTHORIZED
             }
             AccountRefusal::ReauthenticationRequired => StatusCode::FORBIDDEN,
-            AccountRefusal::EmailTaken => StatusCode::CONFLICT,
+            AccountRefusal::NoAddress => StatusCode::CONFLICT,
             AccountRefusal::SmtpNotConfigured => StatusCode::SERVICE_UNAVAILABLE,
             AccountRefusal::AuthDisabled
             | AccountRefusal::SetupUnavailable
             | AccountRefusal::InvalidOrExpiredToken
-            | AccountRefusal::NoAddress
             | AccountRefusal::Field { .. } => StatusCode::BAD_REQUEST,
         };
         let answer = Self::new(status, refusal.code(), refusal.to_string());
@@ -96,6 +105,31 @@ impl From<AccountRule> for ApiError {
     fn from(rule: AccountRule) -> Self {
         let status = if rule.is_conflict() { StatusCode::CONFLICT } else { StatusCode::BAD_REQUEST };
         Self::new(status, rule.code(), rule.to_string())
+    }
+}
+
+impl From<AdministrationRule> for ApiError {
+    fn from(rule: AdministrationRule) -> Self {
+        let status = if rule.is_conflict() { StatusCode::CONFLICT } else { StatusCode::BAD_REQUEST };
+        let answer = Self::new(status, rule.code(), rule.to_string());
+        match rule {
+            AdministrationRule::NotConfirmed => answer.with_data(json!({ "field": "confirm" })),
+            _ => answer,
+        }
+    }
+}
+
+impl From<SecretUnusable> for ApiError {
+    fn from(unusable: SecretUnusable) -> Self {
+        match unusable {
+            SecretUnusable::NotConfigured => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "secret_key_not_configured", unusable.to_string())
+                    .with_data(json!({ "setting": "SERVICE_SECRET_KEY" }))
+            }
+            SecretUnusable::UnknownForm | SecretUnusable::DoesNotOpen | SecretUnusable::Sealing(_) => {
+                Self::internal(unusable)
+            }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! every handler has a row in the route table, and it puts the checks of that
 //! row in front of the handler, in the order of the security design.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use axum::Router;
@@ -10,14 +11,18 @@ use axum::handler::Handler;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, any};
+use callboard_auth::client_address::ClientAddress;
 use callboard_auth::limits;
 use callboard_auth::routes::{BodyLimit, Method, OriginRule, RateClass};
 use callboard_auth::{Identity, Route, RouteId};
-use http::Extensions;
+use callboard_domain::ids::ApiKeyId;
+use callboard_query::accounts::refused_access::{self, RefusedAccess};
+use callboard_store::audit::Actor;
+use http::{Extensions, StatusCode};
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap, HeaderValue, SET_COOKIE};
 
-use crate::error::ApiError;
-use crate::extract::{Caller, MaxBodyBytes, discard};
+use crate::error::{ApiError, RefusedWith};
+use crate::extract::{Caller, MaxBodyBytes, check_content_type, discard};
 use crate::front::asks_for_page;
 use crate::idempotency;
 use crate::recognise::{self, Recognised};
@@ -123,6 +128,7 @@ async fn guard(
     mut request: Request,
     next: Next,
 ) -> Response {
+    let address = request.extensions().get::<ClientAddress>().copied();
     let limit = match route.body_limit {
         BodyLimit::Fixed(bytes) => bytes,
         BodyLimit::Submit => state.config().max_submit_bytes,
@@ -132,10 +138,22 @@ async fn guard(
     let Recognised { identity, renewed } =
         match recognised(&state, route, request.headers(), request.extensions(), limit).await {
             Ok(recognised) => recognised,
-            Err(error) => return refuse(request, error),
+            Err(error) => {
+                let response = refuse(request, error);
+                note_refusal(&state, route, &Identity::anonymous(), address, refusal_of(&response)).await;
+                return response;
+            }
         };
     let caller = Caller::new(identity.clone());
-    let mut response = match admitted(&state, route, &identity).await {
+    let address = request.extensions().get::<ClientAddress>().copied();
+    let takes_type = takes_type(route, request.headers());
+    let admitted = async {
+        admitted(&state, route, &identity, address.as_ref()).await?;
+        takes_type?;
+        writable(&state, route).await
+    };
+    let admitted = admitted.await;
+    let mut response = match admitted {
         Ok(()) => {
             request.extensions_mut().insert(caller.clone());
             request.extensions_mut().insert(MaxBodyBytes(limit));
@@ -150,9 +168,46 @@ async fn guard(
     if let Some(cookie) = renewed {
         renew(response.headers_mut(), cookie);
     }
+    note_refusal(&state, route, &identity, address, refusal_of(&response)).await;
     // For layers around the guard: a refused page still shows who is signed in.
     response.extensions_mut().insert(caller);
     response
+}
+
+/// The code of an answer that refuses access.
+fn refusal_of(response: &Response) -> Option<Cow<'static, str>> {
+    let RefusedWith(code) = response.extensions().get::<RefusedWith>()?;
+    let is_refusal = response.status() == StatusCode::FORBIDDEN || code == "invalid_api_key";
+    is_refusal.then(|| code.clone())
+}
+
+/// Leaves a refusal of somebody who is known, or of a key that opens nothing,
+/// in the audit log. That nobody was signed in is no attempt at anything.
+async fn note_refusal(
+    state: &AppState,
+    route: &Route,
+    identity: &Identity,
+    address: Option<ClientAddress>,
+    code: Option<Cow<'static, str>>,
+) {
+    let Some((code, address)) = code.zip(address).filter(|_| state.auth_enabled()) else { return };
+    let noted = async {
+        if !state.schema_is_current().await? {
+            return Ok(());
+        }
+        let address_hash = Some(state.counter_names().await?.address(&address));
+        let (user, key) = (identity.user_id(), identity.key_id().map(ApiKeyId::get));
+        let subject = match user {
+            Some(_) => identity.credential().into_bytes(),
+            None => address.subject().to_vec(),
+        };
+        let actor = Actor { user, key, address_hash };
+        let refused = RefusedAccess { subject: &subject, actor, route: route.id.name(), code: &code };
+        refused_access::note(state.store(), &state.limits().await?, refused, state.now()).await
+    };
+    if let Err(error) = noted.await {
+        tracing::warn!(%error, "a refusal was not noted in the audit log");
+    }
 }
 
 /// Gives the browser its session sealed anew, unless the answer sets a
@@ -194,12 +249,15 @@ async fn recognised(
     recognise::caller(state, route, headers, named.as_ref(), extensions.get()).await
 }
 
-async fn admitted(state: &AppState, route: &Route, identity: &Identity) -> Result<(), ApiError> {
+async fn admitted(
+    state: &AppState,
+    route: &Route,
+    identity: &Identity,
+    address: Option<&ClientAddress>,
+) -> Result<(), ApiError> {
     identity.admit(route)?;
-    // Without accounts all callers are one, and one of them would stop the others.
-    if route.rate == Some(RateClass::Mcp) && state.auth_enabled() {
-        let limits = state.limits().await?;
-        limits.check_steady(limits::MCP, identity.credential().as_bytes(), state.now()).await?;
+    if route.rate == Some(RateClass::Mcp) {
+        state.admit_messages(identity, address, 1).await?;
     }
     let ingest_per_minute = state.config().ingest_rate_per_minute;
     if route.ingest && ingest_per_minute > 0 {
@@ -207,6 +265,20 @@ async fn admitted(state: &AppState, route: &Route, identity: &Identity) -> Resul
         let rate = limits::ingest(ingest_per_minute);
         limits.check_steady(rate, identity.credential().as_bytes(), state.now()).await?;
     }
+    Ok(())
+}
+
+/// Whether a body of this type is one the route reads: also where there is
+/// nothing in it, so that no form of another page is taken for a command.
+fn takes_type(route: &Route, headers: &HeaderMap) -> Result<(), ApiError> {
+    let is_read = route.method == Method::Get || matches!(route.body_limit, BodyLimit::Upload);
+    if is_read || !route.pattern.starts_with("/api/") {
+        return Ok(());
+    }
+    check_content_type(headers)
+}
+
+async fn writable(state: &AppState, route: &Route) -> Result<(), ApiError> {
     if route.mutates && !state.schema_is_current().await? {
         return Err(ApiError::migration_pending());
     }

@@ -45,6 +45,8 @@ pub struct RunFilters {
     pub has_failures: Option<bool>,
     /// Whether it is a full run that passed.
     pub green: Option<bool>,
+    /// Whether it is pinned.
+    pub pinned: Option<bool>,
     /// `desc` (newest first, the default) or `asc`.
     #[param(value_type = Option<String>, example = "desc")]
     pub order: Order,
@@ -84,6 +86,7 @@ impl FromQuery for RunFilters {
             label: query.text("label")?,
             has_failures: query.flag("hasFailures")?,
             green: query.flag("green")?,
+            pinned: query.flag("pinned")?,
             order: order.unwrap_or_default(),
             projects: Vec::new(),
         })
@@ -108,6 +111,7 @@ impl RunFilters {
             label_prefix: self.label.clone(),
             has_failures: self.has_failures,
             green: self.green,
+            pinned: self.pinned,
             finished: false,
             ascending: self.order == Order::Asc,
             after,

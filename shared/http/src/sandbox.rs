@@ -142,7 +142,7 @@ impl Sandbox {
 
 impl Sandbox {
     /// The pages that may frame untrusted content, as a CSP source list.
-    fn dashboard(&self, site: Option<&Origin>) -> String {
+    pub(crate) fn dashboard(&self, site: Option<&Origin>) -> String {
         match (site, self) {
             (Some(site), _) => site.to_string(),
             (None, Self::Loopback { main_port, .. }) => source_list(&loopback_origins(*main_port)),

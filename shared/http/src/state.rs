@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use callboard_auth::client_address::ClientAddress;
 use callboard_auth::cookies::{CookieForm, SealedCookies};
 use callboard_auth::gate::Gate;
 use callboard_auth::keys::{MacKey, Purpose, Secrets};
-use callboard_auth::limits::CounterNames;
+use callboard_auth::limits::{self, CounterNames};
 use callboard_auth::sealed::StoredSecrets;
-use callboard_auth::{FileGrants, Origin, RouteId, Scheme};
+use callboard_auth::{FileGrants, Identity, Origin, RouteId, Scheme};
 use callboard_domain::time::Timestamp;
 use callboard_query::accounts::enabling;
 use callboard_query::limits::Limits;
@@ -21,6 +22,7 @@ use http::HeaderMap;
 use tokio::sync::{OnceCell, watch};
 
 use crate::config::{Config, Platform};
+use crate::error::ApiError;
 use crate::password_work::PasswordWork;
 use crate::sandbox::{Sandbox, Site};
 
@@ -150,7 +152,7 @@ impl AppState {
     pub fn context(&self, site: &Site) -> Context {
         Context {
             store: self.store.clone(),
-            links: Links::new(&site.origin().to_string()),
+            links: Links::new(&site.origin().to_string()).with_viewer(self.viewer().is_ready()),
             patience: self.config.patience,
         }
     }
@@ -235,6 +237,26 @@ impl AppState {
         Ok(Limits::new(self.store.clone(), self.counter_names().await?.clone()))
     }
 
+    /// Counts messages to the MCP endpoint: by credential, and by address
+    /// where callers do not sign in.
+    ///
+    /// # Errors
+    /// 429 when they come too early.
+    pub async fn admit_messages(
+        &self,
+        identity: &Identity,
+        address: Option<&ClientAddress>,
+        messages: i64,
+    ) -> Result<(), ApiError> {
+        let subject = match address {
+            _ if self.auth_enabled() => identity.credential().into_bytes(),
+            Some(address) => address.subject(),
+            None => return Ok(()),
+        };
+        let limits = self.limits().await?;
+        Ok(limits.check_steady_calls(limits::MCP, &subject, messages, self.now()).await?)
+    }
+
     /// The sealer of secrets in the database.
     #[must_use]
     pub fn stored_secrets(&self) -> &StoredSecrets {
@@ -271,6 +293,11 @@ impl AppState {
             return Ok(true);
         }
         let is_current = self.store.schema_is_current().await?;
+        if is_current && enabling::mode_differs(&self.store, self.auth_enabled()).await? {
+            tracing::warn!(
+                "SERVICE_AUTH_ENABLED differs from what the last deployment (`callboard migrate`) was told"
+            );
+        }
         self.process.schema_is_current.store(is_current, Ordering::Relaxed);
         Ok(is_current)
     }
@@ -296,6 +323,14 @@ impl AppState {
         }
         has_begun.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether the last deployment was told something else about signing in.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn auth_mode_differs(&self) -> Result<bool, StoreError> {
+        enabling::mode_differs(&self.store, self.auth_enabled()).await
     }
 
     /// Asks answers that last to come to their end.
@@ -329,6 +364,8 @@ fn gate(config: &Config, sandbox: &Sandbox) -> Gate {
         allowed_hosts: config.allowed_hosts.clone(),
         allowed_origins: config.allowed_origins.clone(),
         mcp_origins: config.mcp_allowed_origins.clone(),
+        mcp_any_origin: config.mcp_allows_any_origin && config.auth_enabled,
+        mcp_own_origin: config.auth_enabled,
         bound_to_loopback: config.is_bound_to_loopback(),
         trust_proxy: config.trust_proxy.is_some(),
         behind_tls: config.platform == Platform::Lambda,

@@ -18,13 +18,20 @@ pub struct Context {
 #[derive(Debug, Clone)]
 pub struct Links {
     origin: String,
+    has_viewer: bool,
 }
 
 impl Links {
     /// `origin` is `https://host` of the dashboard as this caller knows it.
     #[must_use]
     pub fn new(origin: &str) -> Self {
-        Self { origin: origin.trim_end_matches('/').to_owned() }
+        Self { origin: origin.trim_end_matches('/').to_owned(), has_viewer: false }
+    }
+
+    /// The same links, where traces open in the browser or do not.
+    #[must_use]
+    pub fn with_viewer(self, has_viewer: bool) -> Self {
+        Self { has_viewer, ..self }
     }
 
     /// The origin the links begin with.
@@ -38,6 +45,12 @@ impl Links {
     #[must_use]
     pub fn set_password(&self, token: &str) -> String {
         format!("{}/reset#token={token}", self.origin)
+    }
+
+    /// Page of the settings.
+    #[must_use]
+    pub fn settings(&self) -> String {
+        format!("{}/settings", self.origin)
     }
 
     /// Page of a project.
@@ -58,6 +71,12 @@ impl Links {
         format!("{}/test-run-cases/{id}", self.origin)
     }
 
+    /// Page of a failure cluster.
+    #[must_use]
+    pub fn cluster(&self, id: i64) -> String {
+        format!("{}/failure-clusters/{id}", self.origin)
+    }
+
     /// Page of a test case.
     #[must_use]
     pub fn test_case(&self, id: i64) -> String {
@@ -68,5 +87,11 @@ impl Links {
     #[must_use]
     pub fn file(&self, path: &str) -> String {
         format!("{}/api/files/{path}", self.origin)
+    }
+
+    /// Where a browser opens a stored trace; nowhere without a viewer.
+    #[must_use]
+    pub fn trace_in_viewer(&self, file: i64) -> Option<String> {
+        self.has_viewer.then(|| format!("{}/api/files/{file}?viewer=1", self.origin))
     }
 }

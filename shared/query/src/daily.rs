@@ -8,7 +8,10 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::lane::LaneKey;
 use callboard_domain::time::Day;
 use callboard_domain::totals::Totals as StoredTotals;
-use callboard_store::{lanes, rollups};
+use callboard_store::db::Session;
+use callboard_store::lanes;
+pub use callboard_store::rollups::DaySpan;
+use callboard_store::rollups::{self, RunContribution};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -27,9 +30,19 @@ pub struct DayCounts {
     pub runs: i64,
     /// Those that passed.
     pub passed_runs: i64,
-    /// Totals over these runs; timed out is not told apart.
+    /// Totals over these runs.
     #[serde(flatten)]
     pub totals: Totals,
+    /// Passed / (passed + failed) tests.
+    pub pass_rate: Option<f64>,
+    /// Sum over all attempts of all tests, ms.
+    pub tests_duration: i64,
+    /// Sum of fixed waits, ms.
+    pub wasted_time_ms: i64,
+    /// Tests that passed before and failed.
+    pub new_regressions: i64,
+    /// Tests that passed at once before and were flaky.
+    pub new_flaky: i64,
 }
 
 /// Days of some projects together, oldest first; days without runs are left
@@ -41,41 +54,67 @@ pub async fn counts(
     ctx: &Context,
     projects: &[Authorized<ProjectId>],
     lane: &LaneQuery,
-    since: Day,
+    span: impl Into<DaySpan>,
 ) -> Result<Vec<DayCounts>> {
+    let span = span.into();
     let mut session = ctx.store.db().read().await?;
-    let key = LaneKey::asked(lane.branch.as_deref(), lane.environment.as_deref());
-    let mut days: BTreeMap<Day, (i64, i64, StoredTotals)> = BTreeMap::new();
+    let mut days: BTreeMap<Day, RunContribution> = BTreeMap::new();
     for project in projects {
-        let project = project.get();
-        let Some(lane) = lanes::find_lane(&mut session, project, &key).await? else { continue };
-        for day in rollups::project_days(&mut session, project, lane, since).await? {
-            let (runs, passed, totals) = days.entry(day.day).or_default();
-            *runs += day.runs;
-            *passed += day.runs_passed;
-            *totals = sum(totals, &day.totals);
+        for (day, sums) in of_project(&mut session, project.get(), lane, span).await? {
+            let all = days.entry(day).or_default();
+            *all = sum(all, &sums);
         }
     }
-    let shown = days.into_iter().filter(|(_, (runs, ..))| *runs > 0);
+    let shown = days.into_iter().filter(|(_, sums)| sums.runs > 0);
     Ok(shown
-        .map(|(date, (runs, passed_runs, totals))| DayCounts {
+        .map(|(date, sums)| DayCounts {
             date,
-            runs,
-            passed_runs,
-            totals: totals.into(),
+            runs: sums.runs,
+            passed_runs: sums.runs_passed,
+            totals: sums.totals.into(),
+            pass_rate: sums.totals.pass_rate(),
+            tests_duration: sums.tests_ms,
+            wasted_time_ms: sums.wasted_ms,
+            new_regressions: sums.new_regressions,
+            new_flaky: sums.new_flaky,
         })
         .collect())
 }
 
-fn sum(left: &StoredTotals, right: &StoredTotals) -> StoredTotals {
-    StoredTotals {
-        total_tests: left.total_tests + right.total_tests,
-        passed_tests: left.passed_tests + right.passed_tests,
-        failed_tests: left.failed_tests + right.failed_tests,
-        timed_out_tests: left.timed_out_tests + right.timed_out_tests,
-        interrupted_tests: left.interrupted_tests + right.interrupted_tests,
-        skipped_tests: left.skipped_tests + right.skipped_tests,
-        did_not_run_tests: left.did_not_run_tests + right.did_not_run_tests,
-        flaky_tests: left.flaky_tests + right.flaky_tests,
+/// Days of one project, oldest first.
+pub(crate) async fn of_project(
+    session: &mut Session,
+    project: ProjectId,
+    lane: &LaneQuery,
+    span: DaySpan,
+) -> Result<Vec<(Day, RunContribution)>> {
+    let key = LaneKey::asked(lane.branch.as_deref(), lane.environment.as_deref());
+    let Some(lane) = lanes::find_lane(session, project, &key).await? else { return Ok(Vec::new()) };
+    let days = rollups::project_days(session, project, lane, span).await?;
+    Ok(days.into_iter().map(|day| (day.day, day.sums)).collect())
+}
+
+/// What two sets of runs contribute together.
+pub(crate) fn sum(left: &RunContribution, right: &RunContribution) -> RunContribution {
+    let (l, r) = (&left.totals, &right.totals);
+    RunContribution {
+        runs: left.runs + right.runs,
+        runs_passed: left.runs_passed + right.runs_passed,
+        totals: StoredTotals {
+            total_tests: l.total_tests + r.total_tests,
+            passed_tests: l.passed_tests + r.passed_tests,
+            failed_tests: l.failed_tests + r.failed_tests,
+            timed_out_tests: l.timed_out_tests + r.timed_out_tests,
+            interrupted_tests: l.interrupted_tests + r.interrupted_tests,
+            skipped_tests: l.skipped_tests + r.skipped_tests,
+            did_not_run_tests: l.did_not_run_tests + r.did_not_run_tests,
+            flaky_tests: l.flaky_tests + r.flaky_tests,
+        },
+        run_ms: left.run_ms + right.run_ms,
+        tests_ms: left.tests_ms + right.tests_ms,
+        wasted_ms: left.wasted_ms + right.wasted_ms,
+        lost_ms: left.lost_ms + right.lost_ms,
+        new_regressions: left.new_regressions + right.new_regressions,
+        new_flaky: left.new_flaky + right.new_flaky,
     }
 }

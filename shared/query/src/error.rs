@@ -2,11 +2,13 @@
 
 use callboard_auth::keys::SealingFailed;
 use callboard_auth::scope::Denied;
+use callboard_auth::sealed::SecretUnusable;
 use callboard_domain::ingest::FieldError;
 use callboard_store::StoreError;
 
 use crate::accounts::refusal::AccountRefusal;
 use crate::accounts::rule::AccountRule;
+use crate::administration::AdministrationRule;
 
 /// Result of a question or command.
 pub type Result<T, E = QueryError> = std::result::Result<T, E>;
@@ -32,6 +34,18 @@ pub enum Entity {
     Session,
     /// An invitation.
     Invitation,
+    /// A policy of a gate.
+    GatePolicy,
+    /// A tag.
+    Tag,
+    /// A link.
+    Link,
+    /// A marker.
+    Marker,
+    /// A deletion.
+    Deletion,
+    /// A failure cluster.
+    Cluster,
 }
 
 impl Entity {
@@ -48,6 +62,12 @@ impl Entity {
             Self::ApiKey => "api_key",
             Self::Session => "session",
             Self::Invitation => "invitation",
+            Self::GatePolicy => "policy",
+            Self::Tag => "tag",
+            Self::Link => "link",
+            Self::Marker => "marker",
+            Self::Deletion => "deletion",
+            Self::Cluster => "cluster",
         }
     }
 
@@ -64,6 +84,12 @@ impl Entity {
             Self::ApiKey => "API key",
             Self::Session => "session",
             Self::Invitation => "invitation",
+            Self::GatePolicy => "policy",
+            Self::Tag => "tag",
+            Self::Link => "link",
+            Self::Marker => "marker",
+            Self::Deletion => "deletion",
+            Self::Cluster => "failure cluster",
         }
     }
 }
@@ -107,6 +133,9 @@ pub enum LifeRefusal {
     /// A person cancelled it.
     #[error("This run was cancelled.")]
     Cancelled,
+    /// It goes on, so it cannot be judged.
+    #[error("This run has not finished yet.")]
+    NotFinished,
     /// It is over, so it cannot be cancelled.
     #[error("This run is already over.")]
     AlreadyFinished,
@@ -122,6 +151,7 @@ impl LifeRefusal {
         match self {
             Self::Finished => "run_finished",
             Self::Cancelled => "run_cancelled",
+            Self::NotFinished => "run_not_finished",
             Self::AlreadyFinished => "run_already_finished",
             Self::CannotBegin => "begin_not_possible",
         }
@@ -174,6 +204,12 @@ pub enum QueryError {
     /// A rule about accounts stands in the way.
     #[error(transparent)]
     Rule(#[from] AccountRule),
+    /// A rule about projects and what is attached to them stands in the way.
+    #[error(transparent)]
+    Administration(#[from] AdministrationRule),
+    /// A secret cannot be kept or used.
+    #[error(transparent)]
+    Secret(#[from] SecretUnusable),
     /// It concerns an account and is refused.
     #[error(transparent)]
     Account(#[from] AccountRefusal),

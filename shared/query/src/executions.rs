@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::test_state::ExecutionFlags as Flags;
 use callboard_domain::time::Timestamp;
@@ -13,6 +13,7 @@ use callboard_store::lanes::BrowserProject;
 use callboard_store::{StoreError, evidence, files, lanes, test_cases};
 use serde_json::{Map, Value};
 
+use crate::clusters;
 pub use crate::evidence::{Part, Parts};
 use crate::ingest::stored_attempts;
 use crate::page::{Slice, fetch};
@@ -125,12 +126,16 @@ pub struct ExecutionQuery {
     pub shard: Option<i64>,
     /// Only this worker.
     pub worker: Option<i64>,
+    /// Only failures of this cluster.
+    pub cluster: Option<ClusterId>,
     /// Only tests that passed before and fail now, or only the others.
     pub new_regression: Option<bool>,
     /// Only tests that were stable before and are flaky now, or only the others.
     pub new_flaky: Option<bool>,
     /// Only tests that failed before and pass now, or only the others.
     pub fixed: Option<bool>,
+    /// Only tests that were in quarantine, or only the others.
+    pub quarantined: Option<bool>,
     /// Sort.
     pub sort: Sort,
     /// Key of the last row of the page before.
@@ -185,6 +190,7 @@ fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFi
         (query.new_regression, Flags::NEW_REGRESSION),
         (query.new_flaky, Flags::NEW_FLAKY),
         (query.fixed, Flags::FIXED),
+        (query.quarantined, Flags::QUARANTINED),
     ] {
         asked = asked.set(flag, choice.is_some());
         wanted = wanted.set(flag, choice == Some(true));
@@ -201,6 +207,7 @@ fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFi
         }),
         shard: query.shard,
         worker: query.worker,
+        cluster: query.cluster.map(|cluster| cluster.get()),
         flags: (asked != Flags::default()).then_some(FlagMask { asked: asked.bits(), wanted: wanted.bits() }),
     }
 }
@@ -313,6 +320,7 @@ pub async fn detail(
     let item = show(&mut session, project, std::slice::from_ref(&row), &browsers).await?;
     let mut item = item.into_iter().next().ok_or(StoreError::Damaged("an execution without a test case"))?;
     let files = files::of_execution(&mut session, project, id, None, None, FILES_SHOWN).await?;
+    let cluster = clusters::of_execution(&mut session, project, id, row.cluster).await?;
     drop(session);
 
     let decision =
@@ -339,6 +347,7 @@ pub async fn detail(
     let (traces, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.kind == FileKind::Trace);
     Ok(ExecutionDetail {
         error_plain: item.error.as_deref().map(|text| callboard_domain::text::strip_ansi(text).into_owned()),
+        cluster,
         project: ProjectRef::of(&owner),
         run: RunBrief::of(&run),
         attempts: decision.attempts.iter().map(attempt_view).collect(),
@@ -352,7 +361,7 @@ pub async fn detail(
     })
 }
 
-async fn required_execution(
+pub(crate) async fn required_execution(
     session: &mut Session,
     project: ProjectId,
     id: ExecutionId,
@@ -361,7 +370,7 @@ async fn required_execution(
     row.ok_or_else(|| QueryError::not_found(Entity::Execution, id))
 }
 
-fn attempt_view(view: &callboard_domain::attempts::AttemptView) -> AttemptView {
+pub(crate) fn attempt_view(view: &callboard_domain::attempts::AttemptView) -> AttemptView {
     AttemptView {
         retry: view.attempt.retry,
         repetition: view.repetition,

@@ -173,6 +173,19 @@ impl RunFeed {
     }
 }
 
+/// How many of the newest events tell what a run is at right now.
+const JUST_NOW: i64 = 300;
+
+/// The number after which a reader learns what a run is at right now: a
+/// little before its newest event.
+///
+/// # Errors
+/// [`crate::QueryError::NotFound`].
+pub async fn just_before_now(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<i64> {
+    let row = required_run(&mut ctx.store.db().read().await?, project.get(), run).await?;
+    Ok((row.feed_seq - JUST_NOW).max(0))
+}
+
 /// A stored result as the feed tells it again.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

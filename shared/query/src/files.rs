@@ -5,7 +5,8 @@ use callboard_auth::{Grant, GrantTarget};
 use callboard_domain::ids::{FileId, ProjectId, ReportId};
 use callboard_store::accounts::principal;
 use callboard_store::files::FileRow;
-use callboard_store::{blobs, files, projects, reports};
+use callboard_store::blobs::content::Content;
+use callboard_store::{files, projects, reports};
 use sha2::{Digest as _, Sha256};
 
 use crate::accounts::recognise::facts;
@@ -16,8 +17,8 @@ use crate::{Context, Entity, QueryError, Result};
 pub struct Served {
     /// Project they belong to.
     pub project: Authorized<ProjectId>,
-    /// Key of the object.
-    pub key: String,
+    /// Where its bytes lie.
+    pub content: Content,
     /// Size in bytes.
     pub size: u64,
     /// Type as recognised by the server.
@@ -47,12 +48,12 @@ pub async fn by_id(ctx: &Context, scope: &Scope, id: FileId) -> Result<Served> {
 }
 
 async fn served_file(ctx: &Context, project: Authorized<ProjectId>, row: FileRow) -> Result<Served> {
-    let blob = blobs::get(&mut ctx.store.db().read().await?, project.get(), row.blob).await?;
+    let content = Content::of(&mut ctx.store.db().read().await?, project.get(), row.blob).await?;
     let granted_path = row.path.rsplit('/').next().unwrap_or(&row.path).to_owned();
     Ok(Served {
         project,
-        key: blob.key,
-        size: blob.size,
+        size: content.size(),
+        content,
         content_type: row.content_type,
         file_name: row.original_name.unwrap_or(row.name),
         etag: hex::encode(row.sha256),
@@ -138,7 +139,7 @@ async fn report_entry(ctx: &Context, project: Authorized<ProjectId>, path: &str)
     let file_name = entry.rsplit('/').next().unwrap_or(entry).to_owned();
     Ok(Some(Served {
         project,
-        key: path.to_owned(),
+        content: Content::whole(path.to_owned(), size),
         size,
         content_type: type_of_entry(&file_name).to_owned(),
         file_name,

@@ -8,23 +8,45 @@
 //! HTML, the environment.
 
 pub mod accounts;
+pub mod administration;
+pub mod analytics;
 pub mod audit;
+pub mod baseline;
 mod change;
+pub mod clusters;
+pub mod comparison;
 mod context;
 pub mod daily;
+pub mod deletions;
 mod error;
 mod evidence;
 pub mod executions;
+pub mod exports;
+pub mod failures;
 pub mod feeds;
 pub mod files;
+pub mod flakiness;
+pub mod gates;
+pub mod grid;
 pub mod ingest;
+pub mod insights;
 pub mod limits;
+pub mod links;
+pub mod markers;
 pub mod page;
+pub mod performance;
+pub mod project_editing;
 pub mod project_names;
 pub mod projects;
+pub mod quarantine;
 pub mod resolve;
+pub mod run_editing;
+pub mod run_views;
 pub mod runs;
+pub mod search;
 pub mod shapes;
+pub mod storage;
+pub mod tags;
 pub mod test_cases;
 
 pub use change::Change;

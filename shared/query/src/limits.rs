@@ -88,16 +88,31 @@ impl Limits {
         subject: &[u8],
         now: Timestamp,
     ) -> Result<(), LimitError> {
+        self.check_steady_calls(class, subject, 1, now).await
+    }
+
+    /// Admits so many calls at once, at most the burst of their class, at a
+    /// steady rate; all of them or none.
+    ///
+    /// # Errors
+    /// [`LimitError::Limited`] when they come too early.
+    pub async fn check_steady_calls(
+        &self,
+        class: Steady,
+        subject: &[u8],
+        calls: i64,
+        now: Timestamp,
+    ) -> Result<(), LimitError> {
         let Some(names) = &self.names else { return Ok(()) };
         let name = names.steady(class, subject);
         let mut session = self.store.db().begin().await?;
         let (interval, burst) = (class.interval_ms, class.burst);
-        if rate_limits::admit_steady(&mut session, name, interval, burst, now).await? {
+        if rate_limits::admit_steady(&mut session, name, (interval, burst), calls, now).await? {
             session.commit().await?;
             return Ok(());
         }
         let busy_until = rate_limits::read(&mut session, name).await?.map_or(now, |found| found.window_end);
-        Err(LimitError::after(busy_until.millis() - interval * (burst - 1) - now.millis()))
+        Err(LimitError::after(busy_until.millis() - interval * (burst - calls) - now.millis()))
     }
 
     /// Admits a sign-in before anything is hashed for it.

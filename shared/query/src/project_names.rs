@@ -47,7 +47,7 @@ pub async fn matching(ctx: &Context, scope: &Scope, text: &str) -> Result<Names>
 
 async fn names(ctx: &Context, scope: &Scope, order: &ProjectOrder) -> Result<Names> {
     let mut session = ctx.store.db().read().await?;
-    let rows = projects::list(&mut session, &visible(scope), order, fetch(LOOKED_AT)).await?;
+    let rows = projects::list(&mut session, &visible(scope), None, order, fetch(LOOKED_AT)).await?;
     let total = (rows.len() <= LOOKED_AT).then_some(rows.len());
     Ok(Names { names: rows.into_iter().take(LOOKED_AT).map(|row| row.name).collect(), total })
 }

@@ -3,16 +3,17 @@
 use std::collections::HashMap;
 
 use callboard_auth::scope::{Authorized, Scope};
-use callboard_domain::ids::ProjectId;
+use callboard_domain::ids::{ProjectId, TagId};
 use callboard_domain::status::RunStatus;
 use callboard_store::db::Session;
 use callboard_store::projects::{self, ProjectOrder, ProjectRow, Visible};
 use callboard_store::runs::{self, Newest, RunRow};
+use callboard_store::tags::{self, TagRow};
 use callboard_store::{lanes, test_cases};
 
 use crate::page::{Slice, fetch};
 use crate::shapes::{
-    BranchFacet, Facets, Project, ProjectOverview, ProjectRef, RunBrief, Tendency, non_empty,
+    BranchFacet, Facets, Project, ProjectOverview, ProjectRef, RunBrief, Tag, Tendency, non_empty,
 };
 use crate::{Context, Entity, QueryError, Result};
 
@@ -61,7 +62,16 @@ impl ProjectKey {
     }
 }
 
-/// Projects with their latest run; `name_contains` looks at a bounded number
+/// Which projects a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct ProjectFilters {
+    /// Only those whose name or label contains this, in any case.
+    pub contains: Option<String>,
+    /// Only those with this tag.
+    pub tag: Option<TagId>,
+}
+
+/// Projects with their latest run; `contains` looks at a bounded number
 /// of projects, the page may then be short while there is a next one.
 ///
 /// # Errors
@@ -69,16 +79,17 @@ impl ProjectKey {
 pub async fn list(
     ctx: &Context,
     scope: &Scope,
-    name_contains: Option<&str>,
+    filters: &ProjectFilters,
     sort: Sort,
     after: Option<ProjectKey>,
     limit: usize,
 ) -> Result<Slice<Project, ProjectKey>> {
     let mut session = ctx.store.db().read().await?;
-    let rows = match name_contains {
-        Some(text) => matching(&mut session, scope, text, sort, after, limit).await?,
-        None => page(&mut session, scope, sort, after, limit).await?,
+    let rows = match &filters.contains {
+        Some(text) => matching(&mut session, scope, filters.tag, text, sort, after, limit).await?,
+        None => page(&mut session, scope, filters.tag, sort, after, limit).await?,
     };
+    let mut tags = tags::of_projects(&mut session, ids(&rows.items)).await?;
     let latest = runs::latest_of(&mut session, ids(&rows.items)).await?;
     let latest: HashMap<ProjectId, RunBrief> =
         latest.iter().map(|run| (run.project, RunBrief::of(run))).collect();
@@ -86,9 +97,14 @@ pub async fn list(
     let full = recent_full(&mut session, ids(&rows.items), None).await?;
     for row in &rows.items {
         let tendency = tendency(of(&full, row));
-        items.push(Project::of(row, latest.get(&row.id).cloned(), tendency, &ctx.links));
+        let tags = shown(tags.remove(&row.id));
+        items.push(Project::of(row, tags, latest.get(&row.id).cloned(), tendency, &ctx.links));
     }
     Ok(Slice { items, next: rows.next })
+}
+
+fn shown(tags: Option<Vec<TagRow>>) -> Vec<Tag> {
+    tags.unwrap_or_default().iter().map(Tag::of).collect()
 }
 
 fn ids(rows: &[ProjectRow]) -> Vec<i64> {
@@ -98,6 +114,7 @@ fn ids(rows: &[ProjectRow]) -> Vec<i64> {
 async fn page(
     session: &mut Session,
     scope: &Scope,
+    tag: Option<TagId>,
     sort: Sort,
     after: Option<ProjectKey>,
     limit: usize,
@@ -106,7 +123,7 @@ async fn page(
         Sort::Updated => ProjectOrder::Updated(after.map(|key| (key.updated_at, key.id))),
         Sort::Name => ProjectOrder::Name(after.map(|key| (key.name, key.id))),
     };
-    let rows = projects::list(session, &visible(scope), &order, fetch(limit)).await?;
+    let rows = projects::list(session, &visible(scope), tag.map(TagId::get), &order, fetch(limit)).await?;
     Ok(Slice::cut(rows, limit, ProjectKey::of))
 }
 
@@ -115,6 +132,7 @@ async fn page(
 async fn matching(
     session: &mut Session,
     scope: &Scope,
+    tag: Option<TagId>,
     text: &str,
     sort: Sort,
     mut after: Option<ProjectKey>,
@@ -123,8 +141,13 @@ async fn matching(
     let wanted = text.to_lowercase();
     let mut found = Vec::new();
     for _ in 0..RESIDUAL_STEPS {
-        let step = page(session, scope, sort, after, RESIDUAL_STEP).await?;
-        found.extend(step.items.into_iter().filter(|row| row.name.to_lowercase().contains(&wanted)));
+        let step = page(session, scope, tag, sort, after, RESIDUAL_STEP).await?;
+        let contains = |text: &String| text.to_lowercase().contains(&wanted);
+        found.extend(
+            step.items
+                .into_iter()
+                .filter(|row| contains(&row.name) || row.label.as_ref().is_some_and(contains)),
+        );
         if found.len() > limit {
             return Ok(Slice::cut(found, limit, ProjectKey::of));
         }
@@ -145,7 +168,9 @@ pub async fn get(ctx: &Context, project: Authorized<ProjectId>) -> Result<Projec
     let row = required(&mut session, project.get()).await?;
     let latest = runs::latest_of(&mut session, vec![row.id.get()]).await?;
     let full = recent_full(&mut session, vec![row.id.get()], None).await?;
-    Ok(Project::of(&row, latest.first().map(RunBrief::of), tendency(of(&full, &row)), &ctx.links))
+    let tags = shown(tags::of_projects(&mut session, vec![row.id.get()]).await?.remove(&row.id));
+    let tendency = tendency(of(&full, &row));
+    Ok(Project::of(&row, tags, latest.first().map(RunBrief::of), tendency, &ctx.links))
 }
 
 /// How many tests a project has, from its stored counter.
@@ -183,7 +208,7 @@ pub async fn menu(
     limit: usize,
 ) -> Result<Slice<MenuEntry, ProjectKey>> {
     let mut session = ctx.store.db().read().await?;
-    let rows = page(&mut session, scope, Sort::Updated, after, limit).await?;
+    let rows = page(&mut session, scope, None, Sort::Updated, after, limit).await?;
     let mut items = Vec::with_capacity(rows.items.len());
     let full = recent_full(&mut session, ids(&rows.items), None).await?;
     for row in &rows.items {
@@ -197,7 +222,7 @@ pub async fn menu(
 /// # Errors
 /// [`QueryError::Store`].
 pub async fn names(ctx: &Context, scope: &Scope, limit: usize) -> Result<Vec<ProjectRef>> {
-    let rows = page(&mut ctx.store.db().read().await?, scope, Sort::Name, None, limit).await?;
+    let rows = page(&mut ctx.store.db().read().await?, scope, None, Sort::Name, None, limit).await?;
     Ok(rows.items.iter().map(ProjectRef::of).collect())
 }
 
@@ -237,7 +262,8 @@ pub async fn overview(
     limit: usize,
 ) -> Result<Slice<ProjectOverview, ProjectKey>> {
     let mut session = ctx.store.db().read().await?;
-    let rows = page(&mut session, scope, Sort::Updated, after, limit).await?;
+    let rows = page(&mut session, scope, None, Sort::Updated, after, limit).await?;
+    let mut tags = tags::of_projects(&mut session, ids(&rows.items)).await?;
     let full_runs = projects::full_runs(&mut session, ids(&rows.items)).await?;
     // One more than is shown tells whether there are older ones.
     let mut newest =
@@ -261,6 +287,7 @@ pub async fn overview(
         let full = of(&full, row);
         items.push(ProjectOverview {
             reference: ProjectRef::of(row),
+            tags: shown(tags.remove(&row.id)),
             total_full_runs: full_runs.get(&row.id).copied().unwrap_or_default(),
             latest_full_run: full.first().map(RunBrief::of),
             recent_runs: recent.iter().map(RunBrief::of).collect(),

@@ -2,7 +2,7 @@
 //! checked against the caller's scope. Missing is told before forbidden.
 
 use callboard_auth::scope::{Authorized, Scope};
-use callboard_domain::ids::{ExecutionId, FileId, ProjectId, RunId, TestCaseId};
+use callboard_domain::ids::{ClusterId, ExecutionId, FileId, GatePolicyId, ProjectId, RunId, TestCaseId};
 use callboard_store::ids::{self, Listed};
 
 use crate::{Context, Entity, QueryError, Result};
@@ -45,6 +45,14 @@ pub async fn test_case(ctx: &Context, scope: &Scope, id: TestCaseId) -> Result<A
     listed(ctx, scope, Listed::TestCase, id.get(), Entity::TestCase, id.get()).await
 }
 
+/// The project of a failure cluster.
+///
+/// # Errors
+/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+pub async fn cluster(ctx: &Context, scope: &Scope, id: ClusterId) -> Result<Authorized<ProjectId>> {
+    listed(ctx, scope, Listed::Cluster, id.get(), Entity::Cluster, id.get()).await
+}
+
 /// The project of a file.
 ///
 /// # Errors
@@ -53,7 +61,16 @@ pub async fn file(ctx: &Context, scope: &Scope, id: FileId) -> Result<Authorized
     listed(ctx, scope, Listed::File, id.get(), Entity::File, id.get()).await
 }
 
-async fn listed(
+/// The project of a policy of gates.
+///
+/// # Errors
+/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+pub async fn gate_policy(ctx: &Context, scope: &Scope, id: GatePolicyId) -> Result<Authorized<ProjectId>> {
+    listed(ctx, scope, Listed::GatePolicy, id.get(), Entity::GatePolicy, id.get()).await
+}
+
+/// The project of anything the directory lists.
+pub(crate) async fn listed(
     ctx: &Context,
     scope: &Scope,
     kind: Listed,

@@ -11,6 +11,8 @@ use callboard_store::runs::{self, RunFilter, RunRow};
 use callboard_store::{evidence, files, projects, reports};
 use serde_json::Value;
 
+use crate::baseline::{self, BaselineRun};
+use crate::gates;
 use crate::page::Slice;
 use crate::projects::required;
 use crate::shapes::{ProjectRef, Report, RunBrief, RunDetail, RunItem, RunStorage, ShardItem, StorageByKind};
@@ -55,6 +57,8 @@ pub struct RunQuery {
     pub has_failures: Option<bool>,
     /// Only green, or only other runs.
     pub green: Option<bool>,
+    /// Only pinned, or only other runs.
+    pub pinned: Option<bool>,
     /// Only runs that are final.
     pub finished: bool,
     /// Oldest first.
@@ -101,6 +105,7 @@ impl RunQuery {
             || self.label_prefix.is_some()
             || self.has_failures.is_some()
             || self.green.is_some()
+            || self.pinned.is_some()
             || self.finished
     }
 
@@ -121,7 +126,8 @@ impl RunQuery {
                 .as_ref()
                 .is_none_or(|prefix| run.label.as_ref().is_some_and(|label| label.starts_with(prefix)))
             && self.has_failures.is_none_or(|wanted| wanted == (run.totals.failed_tests > 0))
-            && self.green.is_none_or(|wanted| wanted == RunBrief::of(run).is_green)
+            && self.green.is_none_or(|wanted| wanted == run.is_green)
+            && self.pinned.is_none_or(|wanted| wanted == run.pin.is_some())
             && (!self.finished || run.status.is_final())
     }
 }
@@ -218,8 +224,9 @@ async fn show(ctx: &Context, session: &mut Session, rows: &[RunRow]) -> Result<V
         .into_iter()
         .map(|project| (project.id, project.name))
         .collect();
-    let name = |id: &ProjectId| names.get(id).map(String::as_str).unwrap_or_default();
-    Ok(rows.iter().map(|run| RunItem::of(run, name(&run.project), &ctx.links)).collect())
+    // Runs of a project that was deleted are on their way out.
+    let named = rows.iter().filter_map(|run| Some((run, names.get(&run.project)?)));
+    Ok(named.map(|(run, name)| RunItem::of(run, name, &ctx.links)).collect())
 }
 
 /// Unfinished runs of the caller's projects, newest first.
@@ -284,6 +291,9 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     let reports = reports::of_run(&mut session, project.get(), run).await?;
     let by_kind = files::sizes_of_run(&mut session, project.get(), run).await?;
     let evidence_bytes = evidence::size_of_run(&mut session, project.get(), run).await?;
+    let baseline = baseline::of_run(&mut session, &row).await?;
+    let pin = gates::pin(&mut session, &row).await?;
+    let gate = gates::newest(&mut session, &row).await?;
     let json = |text: Option<&String>| text.and_then(|text| serde_json::from_str(text).ok());
     Ok(RunDetail {
         item: RunItem::of(&row, &owner.name, &ctx.links),
@@ -291,9 +301,11 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
         filter_details: json(details.filter_details.as_ref()),
         metadata: json(Some(&details.metadata)).unwrap_or_else(|| Value::Object(serde_json::Map::new())),
         setup_steps: json(details.setup_steps.as_ref()).unwrap_or_else(|| Value::Array(Vec::new())),
-        planned_tests: row.planned_tests,
         shards: slots.iter().map(ShardItem::of).collect(),
         reports: reports.iter().map(|report| Report::of(report, &ctx.links)).collect(),
+        baseline: baseline.as_ref().map(BaselineRun::shown),
+        pin,
+        gate,
         storage: RunStorage {
             files: by_kind.iter().map(|kind| kind.count).sum(),
             bytes: by_kind.iter().map(|kind| kind.bytes).sum(),

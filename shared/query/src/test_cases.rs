@@ -13,6 +13,7 @@ use callboard_store::executions::{self, ExecutionRow, History, HistoryFilter};
 use callboard_store::lanes;
 use callboard_store::rollups::{self, CatalogueFilter, CatalogueOrder, CatalogueRow};
 
+use crate::clusters;
 use crate::executions::{show, with_runs};
 use crate::page::{Slice, fetch};
 use crate::projects::required;
@@ -32,9 +33,12 @@ pub struct LaneQuery {
 }
 
 impl LaneQuery {
-    async fn find(&self, session: &mut Session, project: ProjectId) -> Result<Option<i64>> {
-        let key = LaneKey::asked(self.branch.as_deref(), self.environment.as_deref());
-        Ok(lanes::find_lane(session, project, &key).await?)
+    pub(crate) fn key(&self) -> LaneKey {
+        LaneKey::asked(self.branch.as_deref(), self.environment.as_deref())
+    }
+
+    pub(crate) async fn find(&self, session: &mut Session, project: ProjectId) -> Result<Option<i64>> {
+        Ok(lanes::find_lane(session, project, &self.key()).await?)
     }
 }
 
@@ -52,6 +56,12 @@ pub enum Sort {
     TotalRuns,
     /// Newest test first: a page stays where it is while tests run.
     Newest,
+    /// Most probably flaky first.
+    Flaky,
+    /// Least steady first.
+    PassRate,
+    /// Slowest first.
+    Slowest,
 }
 
 /// The last row of a page of the catalogue: what it is sorted by, when that is
@@ -79,6 +89,8 @@ pub struct CatalogueQuery {
     pub file_prefix: Option<String>,
     /// Only tests that ran at this moment's day or later.
     pub since: Option<Timestamp>,
+    /// Only tests in quarantine, or only the others.
+    pub quarantined: Option<bool>,
     /// Sort.
     pub sort: Sort,
     /// Key of the last row of the page before.
@@ -115,6 +127,7 @@ pub async fn list(
         feature: query.feature.clone(),
         file_prefix: query.file_prefix.clone(),
         since: query.since.map(Timestamp::day),
+        quarantined: query.quarantined,
     };
     let id = query.after.map(|(_, id)| id);
     let order = match query.sort {
@@ -123,6 +136,9 @@ pub async fn list(
         Sort::Title => CatalogueOrder::Title(id),
         Sort::File => CatalogueOrder::File(id),
         Sort::Newest => CatalogueOrder::Newest(id),
+        Sort::Flaky => CatalogueOrder::Flaky(query.after),
+        Sort::PassRate => CatalogueOrder::PassRate(query.after),
+        Sort::Slowest => CatalogueOrder::Slowest(query.after),
     };
     let rows = rollups::catalogue(&mut session, project, lane, &filter, &order, fetch(limit)).await?;
     Ok(Slice::cut(rows, limit, |row| key_of(query.sort, row)).map(|row| TestCaseItem::of(&row)))
@@ -133,6 +149,9 @@ fn key_of(sort: Sort, row: &CatalogueRow) -> CatalogueKey {
     let number = match sort {
         Sort::LastRun => number(|state| state.last_order_at().millis()),
         Sort::TotalRuns => number(|state| state.counts().total_tests),
+        Sort::Flaky => row.flaky_score,
+        Sort::PassRate => number(rollups::pass_rate_key),
+        Sort::Slowest => number(|state| state.avg_duration_ms().unwrap_or(0)),
         Sort::Title | Sort::File | Sort::Newest => 0,
     };
     (number, row.case.id.get())
@@ -155,7 +174,8 @@ pub async fn detail(
     let lane = lane.find(&mut session, project).await?.unwrap_or(-1);
     let rows = rollups::with_states(&mut session, project, lane, vec![id.get()]).await?;
     let row = rows.into_iter().next().ok_or_else(|| QueryError::not_found(Entity::TestCase, id))?;
-    Ok(TestCaseDetail { item: TestCaseItem::of(&row), project: ProjectRef::of(&owner) })
+    let clusters = clusters::of_test(&mut session, project, id).await?;
+    Ok(TestCaseDetail { item: TestCaseItem::of(&row), project: ProjectRef::of(&owner), clusters })
 }
 
 /// The conditions of a test's history.
@@ -306,7 +326,7 @@ fn bucket_of(rows: &[(Timestamp, ExecutionRow)]) -> Option<StabilityBucket> {
     let flaky = count(|outcome| outcome == Outcome::Flaky);
     let ran: Vec<i64> = rows
         .iter()
-        .filter(|(_, row)| !matches!(row.outcome, Outcome::Skipped | Outcome::DidNotRun))
+        .filter(|(_, row)| row.outcome.status() == TestStatus::Passed)
         .map(|(_, row)| row.duration_ms)
         .collect();
     let mean = (!ran.is_empty()).then(|| ran.iter().sum::<i64>() / i64::try_from(ran.len()).unwrap_or(1));

@@ -9,6 +9,9 @@
 //! that names it, and [`collect`] removes what no row refers to.
 
 pub mod collect;
+pub mod content;
+pub mod freeing;
+pub mod pool;
 
 use bytes::{Bytes, BytesMut};
 use callboard_domain::ids::{BlobId, ProjectId};
@@ -26,21 +29,23 @@ statements! {
     /// Staged bytes are gone.
     DELETE_TICKET = "DELETE FROM upload_tickets WHERE ticket_hash = $1";
     /// Content that the project has. ix: blobs_content
-    BY_HASH = "SELECT id, key, size, state FROM blobs WHERE project_id = $1 AND sha256 = $2 AND state <> 'deleting'";
+    BY_HASH = "SELECT id, key, size, own_size, state FROM blobs WHERE project_id = $1 AND kind = $3 AND sha256 = $2 AND state <> 'deleting'";
+    /// Which of these contents rows of the project refer to. ix: blobs_content
+    STORED = "SELECT sha256 FROM blobs WHERE project_id = $1 AND kind = 'blob' AND sha256 in_bytes($2) AND state = 'live' AND state <> 'deleting'";
     /// Content that is about to be stored.
-    INSERT_PENDING = "INSERT INTO blobs (id, project_id, sha256, size, key, content_type, state, refs, condemned_at, created_at) \
-        VALUES ($1, $2, $3, $4, $5, $6, 'pending', 0, $7, $8) ON CONFLICT (project_id, sha256) WHERE state <> 'deleting' DO NOTHING";
+    INSERT_PENDING = "INSERT INTO blobs (id, project_id, sha256, size, key, content_type, state, refs, condemned_at, created_at, kind) \
+        VALUES ($1, $2, $3, $4, $5, $6, 'pending', 0, $7, $8, $9) ON CONFLICT (project_id, kind, sha256) WHERE state <> 'deleting' DO NOTHING";
     /// Content that is stored again before it was collected. ix: blobs_content
     PENDING_AGAIN = "UPDATE blobs SET state = 'pending', condemned_at = $3 \
-        WHERE project_id = $1 AND sha256 = $2 AND state <> 'deleting' AND state IN ('pending', 'condemned')";
+        WHERE project_id = $1 AND kind = $4 AND sha256 = $2 AND state <> 'deleting' AND state IN ('pending', 'condemned')";
     /// A row begins to refer to content.
-    REFER = "UPDATE blobs SET state = 'live', refs = refs + 1, condemned_at = NULL \
+    REFER = "UPDATE blobs SET state = 'live', refs = refs + 1, condemned_at = NULL, receipt_id = NULL \
         WHERE project_id = $1 AND id = $2 AND state <> 'deleting'";
     /// A row no longer refers to content; the last one condemns it.
     RELEASE = "UPDATE blobs SET refs = refs - 1, state = CASE WHEN refs = 1 THEN 'condemned' ELSE state END, \
         condemned_at = CASE WHEN refs = 1 THEN $3 ELSE condemned_at END WHERE project_id = $1 AND id = $2 AND refs > 0";
     /// Where content lies.
-    BY_ID = "SELECT id, key, size, state FROM blobs WHERE project_id = $1 AND id = $2";
+    BY_ID = "SELECT id, key, size, own_size, state FROM blobs WHERE project_id = $1 AND id = $2";
 }
 
 /// Most bytes of one file that are worth keeping in memory.
@@ -152,15 +157,35 @@ async fn forget_ticket(store: &Store, ticket: &[u8; 32]) -> Result<()> {
     session.commit().await
 }
 
-/// Content stored under its final key.
+/// What content is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BlobKind {
+    /// A file.
+    File,
+    /// A part that traces share.
+    Pool,
+}
+
+impl BlobKind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "blob",
+            Self::Pool => "pool",
+        }
+    }
+}
+
+/// Content that is stored. Its bytes are read with [`content::Content`].
 #[derive(Debug, Clone)]
 pub struct BlobRow {
     /// Id.
     pub id: BlobId,
-    /// Key of its object.
-    pub key: String,
     /// Size in bytes.
     pub size: u64,
+    /// Key of its own object.
+    pub key: String,
+    /// Whether parts of it lie in objects of their own.
+    is_apart: bool,
 }
 
 impl StagedBlob {
@@ -212,13 +237,25 @@ impl StagedBlob {
         content_type: &str,
         now: Timestamp,
     ) -> Result<BlobRow> {
+        self.publish_as(BlobKind::File, store, project, content_type, now).await
+    }
+
+    async fn publish_as(
+        self,
+        kind: BlobKind,
+        store: &Store,
+        project: ProjectId,
+        content_type: &str,
+        now: Timestamp,
+    ) -> Result<BlobRow> {
         let sha256 = self.sha256;
-        let found = by_hash(&mut store.db().read().await?, project, &sha256).await?;
+        let found = by_hash(&mut store.db().read().await?, project, kind, &sha256).await?;
         let (blob, is_live) = match found {
             Some((blob, true)) => (blob, true),
-            _ => pending(store, project, &sha256, self.size, content_type, now).await?,
+            _ => pending(store, project, kind, &sha256, self.size, content_type, now).await?,
         };
-        if is_live {
+        // What lies apart is complete as long as its row is there, and its object is not the whole.
+        if is_live || blob.is_apart {
             self.discard(store).await?;
             return Ok(blob);
         }
@@ -238,6 +275,7 @@ impl StagedBlob {
 async fn pending(
     store: &Store,
     project: ProjectId,
+    kind: BlobKind,
     sha256: &[u8; 32],
     size: u64,
     content_type: &str,
@@ -248,15 +286,20 @@ async fn pending(
     let waits_until = now.millis() + PENDING_LIFE_MS;
     let mut session = store.db().begin().await?;
     // Collecting it begins anew, or it would be deleted while its bytes arrive.
-    if session.execute(&PENDING_AGAIN, args![project, *sha256, waits_until]).await? == 0 {
+    let again = args![project, *sha256, waits_until, kind.as_str()];
+    if session.execute(&PENDING_AGAIN, again).await? == 0 {
         let id = ids::allocate_one(&mut session, Kind::Blob).await?;
         // No key is used twice: a late delete never hits fresh bytes.
-        let key = format!("project-{project}/blobs/{}/{hash}.{id}", &hash[..2]);
-        session
-            .execute(&INSERT_PENDING, args![id, project, *sha256, size, &key, content_type, waits_until, now])
-            .await?;
+        let folder = match kind {
+            BlobKind::File => "blobs",
+            BlobKind::Pool => "pool",
+        };
+        let key = format!("project-{project}/{folder}/{}/{hash}.{id}", &hash[..2]);
+        let kind = kind.as_str();
+        let new = args![id, project, *sha256, size, &key, content_type, waits_until, now, kind];
+        session.execute(&INSERT_PENDING, new).await?;
     }
-    let stored = by_hash(&mut session, project, sha256).await?;
+    let stored = by_hash(&mut session, project, kind, sha256).await?;
     session.commit().await?;
     stored.ok_or(StoreError::Damaged("content was not stored"))
 }
@@ -266,16 +309,36 @@ async fn pending(
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn stored(session: &mut Session, project: ProjectId, sha256: &[u8; 32]) -> Result<Option<BlobRow>> {
-    Ok(by_hash(session, project, sha256).await?.filter(|(_, is_live)| *is_live).map(|(blob, _)| blob))
+    let found = by_hash(session, project, BlobKind::File, sha256).await?;
+    Ok(found.filter(|(_, is_live)| *is_live).map(|(blob, _)| blob))
+}
+
+/// Which of these hashes are of content that rows of the project refer to.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn stored_of(
+    session: &mut Session,
+    project: ProjectId,
+    hashes: &[[u8; 32]],
+) -> Result<Vec<[u8; 32]>> {
+    let hashes: Vec<Vec<u8>> = hashes.iter().map(|hash| hash.to_vec()).collect();
+    session.all(&STORED, args![project, hashes]).await?.iter().map(read_hash).collect()
+}
+
+/// A row that is one hash.
+fn read_hash(row: &crate::db::Row) -> Result<[u8; 32]> {
+    row.reader().bytes()?.try_into().map_err(|_| StoreError::Damaged("a content hash"))
 }
 
 /// Content of a project by its hash, and whether rows refer to it.
 async fn by_hash(
     session: &mut Session,
     project: ProjectId,
+    kind: BlobKind,
     sha256: &[u8; 32],
 ) -> Result<Option<(BlobRow, bool)>> {
-    let row = session.first(&BY_HASH, args![project, *sha256]).await?;
+    let row = session.first(&BY_HASH, args![project, *sha256, kind.as_str()]).await?;
     row.map(|row| read(&row)).transpose()
 }
 
@@ -284,15 +347,8 @@ fn read(row: &crate::db::Row) -> Result<(BlobRow, bool)> {
     let id = BlobId(r.int()?);
     let key = r.text()?;
     let size = u64::try_from(r.int()?).map_err(|_| StoreError::Damaged("a negative size"))?;
-    Ok((BlobRow { id, key, size }, r.text()? == "live"))
-}
-
-/// Content by id.
-///
-/// # Errors
-/// [`StoreError::Damaged`] when there is none.
-pub async fn get(session: &mut Session, project: ProjectId, id: BlobId) -> Result<BlobRow> {
-    Ok(read(&session.one(&BY_ID, args![project, id]).await?)?.0)
+    let is_apart = r.opt_int()?.is_some();
+    Ok((BlobRow { id, size, key, is_apart }, r.text()? == "live"))
 }
 
 /// Counts a reference from a row of the same transaction. Condemned content

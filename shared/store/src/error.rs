@@ -24,6 +24,15 @@ pub enum StoreError {
     /// Stored content was collected between finding it and referring to it.
     #[error("the content was deleted meanwhile; send it again")]
     ContentGone,
+    /// The project was deleted since it was found.
+    #[error("the project was deleted meanwhile")]
+    ProjectGone,
+    /// The run was deleted since it was found.
+    #[error("the run was deleted meanwhile")]
+    RunGone,
+    /// Something has to end first that goes on elsewhere.
+    #[error("waits for {0}")]
+    Busy(&'static str),
     /// A run is full: the executions of one run are numbered with 20 bits.
     #[error("a run holds at most 1,048,575 executions")]
     RunFull,

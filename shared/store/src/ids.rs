@@ -38,6 +38,24 @@ pub enum Kind {
     AuditEvent,
     /// Jobs of the queue.
     Job,
+    /// Policies of gates.
+    GatePolicy,
+    /// Results of gates.
+    GateResult,
+    /// Tags of projects.
+    Tag,
+    /// Links of entities.
+    Link,
+    /// Markers.
+    Marker,
+    /// Receipts of deletions.
+    Deletion,
+    /// Quarantines of tests.
+    Quarantine,
+    /// Failure clusters.
+    Cluster,
+    /// Templates of free text.
+    Template,
 }
 
 impl Kind {
@@ -57,6 +75,15 @@ impl Kind {
             Self::Invitation => "invitation",
             Self::AuditEvent => "audit_event",
             Self::Job => "job",
+            Self::GatePolicy => "gate_policy",
+            Self::GateResult => "gate_result",
+            Self::Tag => "tag",
+            Self::Link => "link",
+            Self::Marker => "marker",
+            Self::Deletion => "deletion",
+            Self::Quarantine => "quarantine",
+            Self::Cluster => "cluster",
+            Self::Template => "template",
         }
     }
 
@@ -76,6 +103,15 @@ impl Kind {
             Self::Invitation => &NEXT_INVITATION,
             Self::AuditEvent => &NEXT_AUDIT_EVENT,
             Self::Job => &NEXT_JOB,
+            Self::GatePolicy => &NEXT_GATE_POLICY,
+            Self::GateResult => &NEXT_GATE_RESULT,
+            Self::Tag => &NEXT_TAG,
+            Self::Link => &NEXT_LINK,
+            Self::Marker => &NEXT_MARKER,
+            Self::Deletion => &NEXT_DELETION,
+            Self::Quarantine => &NEXT_QUARANTINE,
+            Self::Cluster => &NEXT_CLUSTER,
+            Self::Template => &NEXT_TEMPLATE,
         }
     }
 }
@@ -89,6 +125,14 @@ pub enum Listed {
     TestCase = 2,
     /// Files.
     File = 3,
+    /// Failure clusters.
+    Cluster = 5,
+    /// Policies of gates.
+    GatePolicy = 18,
+    /// Links of entities.
+    Link = 12,
+    /// Markers.
+    Marker = 13,
 }
 
 // Counters and sequences belong to one engine each, so they are not part of
@@ -106,7 +150,10 @@ sequences! {
     NEXT_SLOT "ids_slot", NEXT_PACK "ids_pack", NEXT_BLOB "ids_blob", NEXT_FILE "ids_file",
     NEXT_REPORT "ids_report", NEXT_USER "ids_user", NEXT_ASSIGNMENT "ids_assignment",
     NEXT_API_KEY "ids_api_key", NEXT_INVITATION "ids_invitation", NEXT_AUDIT_EVENT "ids_audit_event",
-    NEXT_JOB "ids_job"
+    NEXT_GATE_POLICY "ids_gate_policy", NEXT_GATE_RESULT "ids_gate_result",
+    NEXT_JOB "ids_job", NEXT_TAG "ids_tag", NEXT_LINK "ids_link", NEXT_MARKER "ids_marker",
+    NEXT_DELETION "ids_deletion", NEXT_QUARANTINE "ids_quarantine",
+    NEXT_CLUSTER "ids_cluster", NEXT_TEMPLATE "ids_template"
 }
 static ADVANCE_COUNTER: Statement = Statement::new(
     "ids::ADVANCE_COUNTER",
@@ -115,8 +162,10 @@ static ADVANCE_COUNTER: Statement = Statement::new(
 );
 
 statements! {
-    /// The project of an entity.
-    PROJECT_OF = "SELECT project_id FROM id_directory WHERE kind = $1 AND id = $2";
+    /// The project of an entity; a project that was deleted has none any more.
+    PROJECT_OF = "SELECT d.project_id FROM id_directory d JOIN projects p ON p.id = d.project_id WHERE d.kind = $1 AND d.id = $2";
+    /// An entity that is gone.
+    UNLIST = "DELETE FROM id_directory WHERE kind = $1 AND id = $2";
 }
 
 static LIST_IDS: Bulk = Bulk::new(
@@ -170,6 +219,15 @@ pub async fn list(session: &mut Session, kind: Listed, project: ProjectId, ids: 
         rows.push([(*id).into()]);
     }
     session.execute_bulk(&LIST_IDS, args![kind as i64, project], rows).await?;
+    Ok(())
+}
+
+/// Takes an entity that goes out of the directory.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn unlist(session: &mut Session, kind: Listed, id: i64) -> Result<()> {
+    session.execute(&UNLIST, args![kind as i64, id]).await?;
     Ok(())
 }
 

@@ -13,6 +13,10 @@ statements! {
     /// Sets a value once; the first writer wins.
     CLAIM_VALUE = "INSERT INTO instance_state (key, value, updated_at) VALUES ($1, $2, $3) \
                    ON CONFLICT (key) DO NOTHING";
+    /// Sets a value unless it is set so; no row when nothing changed.
+    SET_VALUE = "INSERT INTO instance_state AS s (key, value, updated_at) VALUES ($1, $2, $3) \
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at \
+                 WHERE s.value <> excluded.value";
 }
 
 pub(crate) async fn check(db: &Db) -> Result<()> {
@@ -35,6 +39,22 @@ pub async fn has(db: &Db, key: &str) -> Result<bool> {
 /// [`StoreError::Database`] when the database refuses.
 pub async fn claim(session: &mut Session, key: &str, now: Timestamp) -> Result<bool> {
     Ok(session.execute(&CLAIM_VALUE, args![key, now.to_iso(), now.millis()]).await? == 1)
+}
+
+/// What was noted under a key.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn value(db: &Db, key: &str) -> Result<Option<String>> {
+    db.read().await?.first(&VALUE_OF, args![key]).await?.map(|row| row.reader().text()).transpose()
+}
+
+/// Notes a value; `false` when it was noted already.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn set(session: &mut Session, key: &str, value: &str, now: Timestamp) -> Result<bool> {
+    Ok(session.execute(&SET_VALUE, args![key, value, now]).await? == 1)
 }
 
 pub(crate) async fn secret(db: &Db, key: &str) -> Result<[u8; 32]> {

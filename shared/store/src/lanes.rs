@@ -16,6 +16,12 @@ statements! {
     INSERT_LANE = "INSERT INTO lanes (project_id, id, kind, branch, environment, first_run_at, last_run_at) \
         SELECT $1, (SELECT COALESCE(MAX(id), -1) + 1 FROM lanes WHERE project_id = $1), $2, $3, $4, $5, $5 \
         WHERE true ON CONFLICT DO NOTHING";
+    /// Those of some lanes that are restricted to a branch.
+    OF_ONE_BRANCH = "SELECT id FROM lanes WHERE project_id = $1 AND id in_ints($2) AND kind IN (1, 3)";
+    /// The environments of some lanes.
+    ENVIRONMENTS_OF = "SELECT id, environment FROM lanes WHERE project_id = $1 AND id in_ints($2)";
+    /// Up to two lanes of branches in all environments. ix: lanes_key
+    BRANCHES = "SELECT id, branch FROM lanes WHERE project_id = $1 AND kind = 1 ORDER BY branch LIMIT 2";
     /// Moves a lane's last run forward.
     TOUCH_LANE = "UPDATE lanes SET last_run_at = $3 WHERE project_id = $1 AND id = $2 AND last_run_at < $3";
     /// Branches or environments by last run, newest first. ix: lanes_by_last_run
@@ -73,6 +79,45 @@ pub async fn touch(
         session.execute(&TOUCH_LANE, args![project, *lane, run_at]).await?;
     }
     Ok(())
+}
+
+/// Those of some lanes that are restricted to one branch.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn of_one_branch(session: &mut Session, project: ProjectId, lanes: Vec<i64>) -> Result<Vec<i64>> {
+    let rows = session.all(&OF_ONE_BRANCH, args![project, lanes]).await?;
+    rows.iter().map(|row| row.reader().int()).collect()
+}
+
+/// The environments of some lanes; empty where none was told.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn environments_of(
+    session: &mut Session,
+    project: ProjectId,
+    lanes: Vec<i64>,
+) -> Result<Vec<(i64, String)>> {
+    let rows = session.all(&ENVIRONMENTS_OF, args![project, lanes]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((r.int()?, r.text()?))
+        })
+        .collect()
+}
+
+/// The branch of a project that has runs on one branch only.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn only_branch(session: &mut Session, project: ProjectId) -> Result<Option<String>> {
+    let rows = session.all(&BRANCHES, args![project]).await?;
+    let [row] = rows.as_slice() else { return Ok(None) };
+    let mut r = row.reader();
+    let _lane = r.int()?;
+    Ok(Some(r.text()?))
 }
 
 /// The id of an existing lane.

@@ -135,6 +135,43 @@ impl Objects {
         Ok(())
     }
 
+    /// Deletes every object below a prefix that ends in `/`, and answers how
+    /// many there were and their bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the store refuses; some may be left then.
+    pub async fn clear_below(&self, prefix: &str) -> Result<Cleared> {
+        let prefix = path(prefix.trim_end_matches('/'))?;
+        let mut cleared = Cleared::default();
+        let found: Vec<_> = self.store.list(Some(&prefix)).try_collect().await?;
+        for object in &found {
+            cleared.objects += 1;
+            cleared.bytes += i64::try_from(object.size).unwrap_or(i64::MAX);
+        }
+        let found = found.into_iter().map(|object| Ok(object.location));
+        let mut deleted = self.store.delete_stream(futures::stream::iter(found).boxed());
+        while let Some(deleted) = deleted.next().await {
+            match deleted {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(cleared)
+    }
+
+    /// Whether nothing lies below a prefix that ends in `/`.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the store does not answer.
+    pub async fn is_empty_below(&self, prefix: &str) -> Result<bool> {
+        let prefix = path(prefix.trim_end_matches('/'))?;
+        match self.store.list(Some(&prefix)).next().await {
+            Some(Err(error)) => Err(error.into()),
+            Some(Ok(_)) => Ok(false),
+            None => Ok(true),
+        }
+    }
+
     /// The bytes of a range, whole in memory: for evidence, which is small.
     ///
     /// # Errors
@@ -168,6 +205,15 @@ impl Objects {
         let found = self.store.get_opts(&path(key)?, options).await?;
         Ok(found.into_stream().map(|chunk| chunk.map_err(StoreError::from)).boxed())
     }
+}
+
+/// Objects that were deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cleared {
+    /// How many.
+    pub objects: i64,
+    /// Their bytes.
+    pub bytes: i64,
 }
 
 /// Size of the parts of a large object; the least that buckets accept.

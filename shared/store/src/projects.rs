@@ -1,13 +1,17 @@
 //! Projects and their counters. A project appears with its first submission;
 //! its name is unique and matched exactly.
 
+pub mod edit;
+
 use std::collections::HashMap;
 
 use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::search::words;
 use callboard_domain::time::Timestamp;
 
 use crate::db::{Args, Backend, Filter, Row, Session, args, statements};
 use crate::ids::{self, Kind};
+use crate::search::{self, SearchKind};
 use crate::{Result, StoreError};
 
 /// Which projects a list may show: the caller's scope, applied before any
@@ -38,10 +42,22 @@ pub struct ProjectRow {
     pub id: ProjectId,
     /// Unique name.
     pub name: String,
-    /// Free text given at its creation.
+    /// Name to show instead of the unique one.
+    pub label: Option<String>,
+    /// Free text.
     pub description: Option<String>,
     /// Default branch, when known.
     pub default_branch: Option<String>,
+    /// Patterns of branches that are followed like the default one.
+    pub tracked_branches: Vec<String>,
+    /// Address of the repository.
+    pub repository_url: Option<String>,
+    /// What kind of code host the repository is at.
+    pub repository_provider: Option<String>,
+    /// Whether a token for the code host is stored.
+    pub has_scm_token: bool,
+    /// What a diagnosis should know about the project.
+    pub diagnosis_instructions: Option<String>,
     /// When it was created.
     pub created_at: Timestamp,
     /// Last edit or start of the newest run.
@@ -56,13 +72,17 @@ pub struct ProjectRow {
     pub latest_full_run: Option<RunId>,
     /// Start of the latest run.
     pub last_run_at: Option<Timestamp>,
+    /// Clusters of failures that wait for a repair.
+    pub open_clusters: i64,
 }
 
 macro_rules! select_project {
     ($tail:literal) => {
         concat!(
             "SELECT p.id, p.name, p.description, p.default_branch, p.created_at, p.updated_at, \
-             COALESCE(s.runs, 0), COALESCE(s.test_cases, 0), s.latest_run_id, s.latest_full_run_id, s.last_run_at \
+             COALESCE(s.runs, 0), COALESCE(s.test_cases, 0), s.latest_run_id, s.latest_full_run_id, s.last_run_at, \
+             p.label, p.tracked_branches, p.repository_url, p.repository_provider, p.scm_token IS NOT NULL, p.diagnosis_instructions, \
+             COALESCE(s.open_clusters, 0) \
              FROM projects p LEFT JOIN project_stats s ON s.project_id = p.id ",
             $tail
         )
@@ -84,8 +104,8 @@ statements! {
     /// Counts what one ingest added and remembers the latest run.
     COUNT = "UPDATE project_stats SET runs = runs + $2, test_cases = test_cases + $3, executions = executions + $4, \
              latest_run_id = CASE WHEN CAST($5 AS BIGINT) IS NOT NULL AND (last_run_at IS NULL OR last_run_at <= $6) THEN $5 ELSE latest_run_id END, \
-             last_run_at = CASE WHEN CAST($5 AS BIGINT) IS NOT NULL AND (last_run_at IS NULL OR last_run_at <= $6) THEN $6 ELSE last_run_at END \
-             WHERE project_id = $1";
+             last_run_at = CASE WHEN CAST($5 AS BIGINT) IS NOT NULL AND (last_run_at IS NULL OR last_run_at <= $6) THEN $6 ELSE last_run_at END, \
+             open_clusters = open_clusters + $7 WHERE project_id = $1";
     /// Remembers the latest full run.
     SET_LATEST_FULL = "UPDATE project_stats SET latest_full_run_id = $2 WHERE project_id = $1 AND \
              (latest_full_run_id IS NULL OR $3 >= (SELECT r.order_at FROM test_runs r \
@@ -116,7 +136,18 @@ fn read(row: &Row) -> Result<ProjectRow> {
         latest_run: r.opt_int()?.map(RunId),
         latest_full_run: r.opt_int()?.map(RunId),
         last_run_at: r.opt_time()?,
+        label: r.opt_text()?,
+        tracked_branches: branches(&r.text()?)?,
+        repository_url: r.opt_text()?,
+        repository_provider: r.opt_text()?,
+        has_scm_token: r.flag()?,
+        diagnosis_instructions: r.opt_text()?,
+        open_clusters: r.int()?,
     })
+}
+
+fn branches(json: &str) -> Result<Vec<String>> {
+    serde_json::from_str(json).map_err(|_| StoreError::Damaged("the tracked branches of a project"))
 }
 
 /// One project.
@@ -143,6 +174,15 @@ pub async fn find(session: &mut Session, name: &str) -> Result<Option<ProjectRow
     session.first(&BY_NAME, args![name]).await?.as_ref().map(read).transpose()
 }
 
+/// A project that a submission names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// The project.
+    pub id: ProjectId,
+    /// Whether this call made it.
+    pub is_new: bool,
+}
+
 /// The project of this name, created when it does not exist. However many
 /// callers come at once, one project is made.
 ///
@@ -153,18 +193,35 @@ pub async fn get_or_create(
     name: &str,
     description: Option<&str>,
     now: Timestamp,
-) -> Result<ProjectId> {
+) -> Result<Named> {
     if let Some(found) = find(session, name).await? {
-        return Ok(found.id);
+        return Ok(Named { id: found.id, is_new: false });
     }
-    let id = ids::allocate_one(session, Kind::Project).await?;
-    let created = session.execute(&INSERT, args![id, name, description, now]).await?;
-    if created == 1 {
-        session.execute(&INSERT_STATS, args![id]).await?;
-        return Ok(ProjectId(id));
+    if let Some(id) = create(session, name, description, now).await? {
+        return Ok(Named { id, is_new: true });
     }
     let winner = find(session, name).await?;
-    winner.map(|project| project.id).ok_or(StoreError::Damaged("a project name is taken by no project"))
+    let winner = winner.ok_or(StoreError::Damaged("a project name is taken by no project"))?;
+    Ok(Named { id: winner.id, is_new: false })
+}
+
+/// Creates a project; `None` when another one has the name.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn create(
+    session: &mut Session,
+    name: &str,
+    description: Option<&str>,
+    now: Timestamp,
+) -> Result<Option<ProjectId>> {
+    let id = ids::allocate_one(session, Kind::Project).await?;
+    if session.execute(&INSERT, args![id, name, description, now]).await? == 0 {
+        return Ok(None);
+    }
+    session.execute(&INSERT_STATS, args![id]).await?;
+    search::add(session, ProjectId(id), SearchKind::Project, words([name]).into_iter().map(|word| (word, id))).await?;
+    Ok(Some(ProjectId(id)))
 }
 
 /// How a list of projects is sorted, with the key of the last row of the page
@@ -177,22 +234,31 @@ pub enum ProjectOrder {
     Name(Option<(String, i64)>),
 }
 
-/// A page of projects.
+/// A page of projects, of those with a tag when one is given.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn list(
     session: &mut Session,
     visible: &Visible,
+    tag: Option<i64>,
     order: &ProjectOrder,
     limit: i64,
 ) -> Result<Vec<ProjectRow>> {
-    session.list(page(session.backend(), visible, order, limit)).await?.iter().map(read).collect()
+    session.list(page(session.backend(), visible, tag, order, limit)).await?.iter().map(read).collect()
 }
 
-fn page(backend: Backend, visible: &Visible, order: &ProjectOrder, limit: i64) -> Filter {
+fn page(
+    backend: Backend,
+    visible: &Visible,
+    tag: Option<i64>,
+    order: &ProjectOrder,
+    limit: i64,
+) -> Filter {
     let filter = Filter::new(backend, select_project!("WHERE 1 = 1"), Args::new())
-        .and_if("p.id in_ints(?)", visible.ids());
+        .and_if("p.id in_ints(?)", visible.ids())
+        // ix: project_tags_of_tag
+        .and_if("p.id IN (SELECT t.project_id FROM project_tags t WHERE t.tag_id = ?)", tag);
     match order {
         ProjectOrder::Updated(after) => {
             let filter = match after {
@@ -220,8 +286,8 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         ProjectOrder::Name(Some((String::new(), 0))),
     ];
     let visible = [Visible::All, Visible::Only(Vec::new())];
-    let shape = |visible, order| page(backend, visible, order, 1);
-    visible.iter().flat_map(|visible| orders.iter().map(move |order| shape(visible, order))).collect()
+    let shape = |visible, order| [None, Some(1)].map(|tag| page(backend, visible, tag, order, 1));
+    visible.iter().flat_map(|visible| orders.iter().flat_map(move |order| shape(visible, order))).collect()
 }
 
 /// The number of full runs of some projects; projects without one are left
@@ -268,6 +334,8 @@ pub struct Growth {
     pub test_cases: i64,
     /// New executions.
     pub executions: i64,
+    /// Clusters of failures that became open, less those that ceased to be.
+    pub open_clusters: i64,
     /// The new run and its start, when there is one.
     pub new_run: Option<(RunId, Timestamp)>,
 }
@@ -275,13 +343,17 @@ pub struct Growth {
 /// Counts what an ingest added.
 ///
 /// # Errors
+/// [`StoreError::ProjectGone`] when the project was deleted meanwhile;
 /// [`StoreError::Database`] when the database refuses.
 pub async fn count(session: &mut Session, project: ProjectId, growth: Growth) -> Result<()> {
     let run = growth.new_run.map(|(run, _)| run.get());
     let at = growth.new_run.map(|(_, at)| at.millis());
-    session
-        .execute(&COUNT, args![project, growth.runs, growth.test_cases, growth.executions, run, at])
+    let counted = session
+        .execute(&COUNT, args![project, growth.runs, growth.test_cases, growth.executions, run, at, growth.open_clusters])
         .await?;
+    if counted == 0 {
+        return Err(StoreError::ProjectGone);
+    }
     if let Some((_, at)) = growth.new_run {
         session.execute(&TOUCH, args![project, at]).await?;
     }

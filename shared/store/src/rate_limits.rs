@@ -142,21 +142,21 @@ pub async fn settle_try(
     Ok(())
 }
 
-/// Admits a call at a steady rate of one per `interval_ms` with bursts of
-/// `burst`; `false` when it comes too early.
+/// Admits so many calls at a steady rate, given as the milliseconds between two
+/// calls and the calls of a burst; `false` when they come too early.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn admit_steady(
     session: &mut Session,
     name: CounterName,
-    interval_ms: i64,
-    burst: i64,
+    (interval_ms, burst): (i64, i64),
+    calls: i64,
     now: Timestamp,
 ) -> Result<bool> {
     let now = now.millis();
-    let latest = now + interval_ms * (burst - 1);
-    let args = args![name, now, now + interval_ms, interval_ms, latest];
+    let latest = now + interval_ms * (burst - calls);
+    let args = args![name, now, now + interval_ms * calls, interval_ms * calls, latest];
     Ok(session.first(&ADMIT_STEADY, args).await?.is_some())
 }
 

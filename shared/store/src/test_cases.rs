@@ -5,10 +5,12 @@ use std::collections::HashMap;
 
 use callboard_domain::ids::{ProjectId, TestCaseId};
 use callboard_domain::ingest::IdentityHash;
+use callboard_domain::search::words;
 use callboard_domain::time::Timestamp;
 
 use crate::db::{Bulk, Column, Row, Session, args, statements};
 use crate::ids::{self, Kind, Listed};
+use crate::search::{self, SearchKind};
 use crate::{Result, StoreError};
 
 /// Between the describe titles of a stored suite path.
@@ -86,6 +88,10 @@ statements! {
     /// Mirrors attributes of a newer run.
     SET_META = "UPDATE test_cases SET tags = $3, owner = $4, priority = $5, feature = $6, link = $7, meta_at = $8 \
         WHERE project_id = $1 AND id = $2 AND meta_at <= $8";
+    /// Notes why a test is flaky.
+    SET_ROOT_CAUSE = "UPDATE test_cases SET root_cause = $3 WHERE project_id = $1 AND id = $2";
+    /// Why some tests are flaky.
+    ROOT_CAUSES = "SELECT id, root_cause FROM test_cases WHERE project_id = $1 AND id in_ints($2) AND root_cause IS NOT NULL";
     /// Forgets the tags of a test.
     CLEAR_TAGS = "DELETE FROM test_case_tags WHERE project_id = $1 AND test_case_id = $2";
     /// The tags, owners and features in use, most used first.
@@ -273,20 +279,57 @@ async fn create(
     let hashes = missing.iter().map(|identity| identity.hash.to_vec()).collect();
     let stored = read_stored(session, project, hashes).await?;
     let mut created = Vec::new();
+    let mut found_by = Vec::new();
     let mut tags = INSERT_TAGS.rows();
     for (id, identity) in fresh.iter().zip(missing) {
         let known = stored.get(&identity.hash).ok_or(StoreError::Damaged("a test case was not stored"))?;
         ids.insert(identity.hash, known.id);
         if known.id.get() == *id {
             created.push(*id);
+            let suites = identity.suite_path.iter().map(String::as_str);
+            let texts = [identity.title.as_str(), &identity.file_path].into_iter().chain(suites);
+            found_by.extend(words(texts).into_iter().map(|word| (word, *id)));
             for tag in &identity.meta.tags {
                 tags.push([tag.into(), (*id).into()]);
             }
         }
     }
     session.execute_bulk(&INSERT_TAGS, args![project], tags).await?;
+    search::add(session, project, SearchKind::TestCase, found_by).await?;
     ids::list(session, Listed::TestCase, project, &created).await?;
     Ok(created.len())
+}
+
+/// Notes why a test is flaky.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn set_root_cause(
+    session: &mut Session,
+    project: ProjectId,
+    id: TestCaseId,
+    cause: &str,
+) -> Result<()> {
+    session.execute(&SET_ROOT_CAUSE, args![project, id, cause]).await?;
+    Ok(())
+}
+
+/// Why some tests are flaky, as far as it is known.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn root_causes(
+    session: &mut Session,
+    project: ProjectId,
+    ids: Vec<i64>,
+) -> Result<HashMap<TestCaseId, String>> {
+    let rows = session.all(&ROOT_CAUSES, args![project, ids]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((TestCaseId(r.int()?), r.text()?))
+        })
+        .collect()
 }
 
 async fn set_meta(

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub type MakeRouter = fn(AppState) -> Router;
 
 /// The functions by the name of their folder.
-pub const FUNCTIONS: [(&str, MakeRouter); 13] = [
+pub const FUNCTIONS: [(&str, MakeRouter); 15] = [
     ("health", callboard_fn_health::router),
     ("auth", callboard_fn_auth::router),
     ("submit", callboard_fn_submit::router),
@@ -25,10 +25,12 @@ pub const FUNCTIONS: [(&str, MakeRouter); 13] = [
     ("projects", callboard_fn_projects::router),
     ("runs", callboard_fn_runs::router),
     ("cases", callboard_fn_cases::router),
+    ("analytics", callboard_fn_analytics::router),
     ("files", callboard_fn_files::router),
     ("mcp", callboard_fn_mcp::router),
     ("dashboard", callboard_fn_dashboard::router),
     ("users", callboard_fn_users::router),
+    ("clusters", callboard_fn_clusters::router),
     ("settings", callboard_fn_settings::router),
     ("jobs", callboard_fn_jobs::router),
 ];

@@ -8,7 +8,7 @@ use callboard_store::{Store, rate_limits};
 use callboard_test_functions::both::{Both, get, settings};
 use callboard_test_functions::deployment::Deployment;
 use callboard_test_support::access::{AUTH_SECRET, Cast, Holding};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const HOST: &str = "tests.example.org";
 /// Wrong keys come by the hundred, and in functions the limits cannot be
@@ -25,13 +25,22 @@ async fn hold(both: &Both, name: &str) -> Result<Holding> {
     let failed = cases.iter().find(|case| case["status"] == "failed").context("the failed one")?;
     let execution = number(&failed["id"])?;
     let files = client.json(&format!("/api/test-run-cases/{execution}/files")).await?;
+    let found = client.json(&format!("/api/test-run-cases/{execution}")).await?;
+    let project = number(&stored["projectId"])?;
+    let link = json!({ "entityType": "test_run", "entityId": run, "url": "https://tracker.test/7" });
+    let link = client.post_json("/api/links", &link).await?;
+    let marker = json!({ "label": "Release", "occurredAt": "2026-01-01", "category": "release" });
+    let marker = client.post_json(&format!("/api/projects/{project}/markers"), &marker).await?;
     Ok(Holding {
-        project: number(&stored["projectId"])?,
+        project,
         name: name.to_owned(),
         run,
         test_case: number(&failed["testCaseId"])?,
         execution,
         file: number(&files["items"][0]["id"])?,
+        link: number(&link["link"]["id"])?,
+        marker: number(&marker["marker"]["id"])?,
+        cluster: number(&found["cluster"]["id"])?,
     })
 }
 

@@ -5,11 +5,14 @@ use callboard_test_support::accounts::PASSWORD;
 use callboard_test_support::{Answer, Client, for_each_secured_service, for_each_service};
 use serde_json::{Value, json};
 
-use crate::builders::run;
+use crate::builders::{attempt, run, with};
 
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 12] = [
     "/",
+    "/analytics",
     "/projects",
+    "/failure-clusters/999",
+    "/settings/tags",
     "/projects/999",
     "/test-runs/999",
     "/test-cases/999",
@@ -93,6 +96,8 @@ async fn a_reader_sees_their_project_and_is_told_about_others() {
         let refused = [
             (format!("/projects/{other}"), "not assigned to you"),
             (format!("/projects/{own}?tab=members"), "for another role"),
+            (format!("/projects/{own}?tab=settings"), "for another role"),
+            ("/settings/tags".to_owned(), "for another role"),
             ("/settings/users".to_owned(), "for another role"),
             ("/settings/audit".to_owned(), "for another role"),
         ];
@@ -139,6 +144,86 @@ async fn without_authentication_there_is_nobody_to_sign_in() {
             assert!(!answer.text().contains("Sign out"), "{path}");
         }
         assert!(page(client, "/setup").await.text().contains("Nothing to set up"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cell_of_the_grid_shows_the_worst_browser_and_leads_to_it() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let in_browser = |status: &str, browser: &str| {
+            with(attempt("pays", status, 0), json!({ "browser": { "projectName": browser } }))
+        };
+        let cases = vec![in_browser("passed", "chromium"), in_browser("failed", "firefox")];
+        let stored = client.post_json("/api/test-runs/submit", &run("shop", "failed", cases)).await.expect("stored");
+        let (project, run) = (&stored["projectId"], &stored["runId"]);
+        let executions: Value =
+            client.json(&format!("/api/test-runs/{run}/executions?outcome=failing")).await.expect("executions");
+        let failed = &executions["items"][0]["id"];
+        let grid = page(client, &format!("/projects/{project}?tab=grid")).await.text();
+        let cell = format!("<a class=\"failed\" href=\"/test-run-cases/{failed}\"");
+        assert_eq!(grid.matches(&cell).count(), 1, "{grid}");
+        assert_eq!(grid.matches("href=\"/test-run-cases/").count(), 1, "{grid}");
+        let none = page(client, &format!("/projects/{project}?tab=grid&q=nothing")).await.text();
+        assert!(none.contains("No test fits these filters"), "{none}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_ticked_runs_are_compared_the_newer_with_the_older() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let mut runs = Vec::new();
+        for hour in 10..13 {
+            let body = with(
+                run("shop", "passed", vec![attempt("pays", "passed", 0)]),
+                json!({ "startTime": format!("2026-01-01T{hour}:00:00.000Z") }),
+            );
+            let stored = client.post_json("/api/test-runs/submit", &body).await.expect("stored");
+            runs.push((stored["projectId"].as_i64().expect("an id"), stored["runId"].as_i64().expect("an id")));
+        }
+        let [(project, first), (_, second), (_, third)] = runs[..] else { panic!("three runs") };
+        let compare = format!("/projects/{project}?tab=compare");
+        let client = client.with_header("accept", "text/html").expect("a header");
+        let answer = client.get(&format!("{compare}&run={third}&run={first}")).await.expect("an answer");
+        assert_eq!(answer.header("location"), format!("/test-runs/{third}?tab=compare&with={first}"));
+        let one = page(&client, &format!("{compare}&run={second}")).await;
+        assert!(one.text().contains(&format!("<option value=\"{second}\" selected")), "{}", one.text());
+        let many = page(&client, &format!("{compare}&run={first}&run={second}&run={third}")).await;
+        assert!(many.text().contains("Two runs can be compared at a time"));
+        assert_eq!(page(&client, &format!("{compare}&run=x")).await.status, 400);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_only_reads_finds_no_form_that_changes_something() {
+    for_each_secured_service(async |service| {
+        let (administrator, own, _) = furnished(service.client()).await;
+        let body = run("first", "failed", vec![attempt("pays", "failed", 0)]);
+        let stored = administrator.post_json("/api/test-runs/submit", &body).await.expect("stored");
+        let run = &stored["runId"];
+        let executions: Value =
+            administrator.json(&format!("/api/test-runs/{run}/executions")).await.expect("executions");
+        let case = &executions["items"][0]["testCaseId"];
+        let reader = signed_in(service.client(), "rosa").await;
+        let pages = [
+            format!("/test-runs/{run}"),
+            format!("/test-cases/{case}"),
+            format!("/projects/{own}?tab=quarantine"),
+        ];
+        for path in pages {
+            let calls = async |client: &Client| {
+                let text = page(client, &path).await.text();
+                text.matches("data-api=\"").count() - text.matches("/api/auth/logout").count()
+            };
+            assert_eq!(calls(&reader).await, 0, "{path}");
+            if !path.contains("quarantine") {
+                assert!(calls(&administrator).await > 0, "{path}");
+            }
+        }
     })
     .await;
 }

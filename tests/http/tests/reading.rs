@@ -309,7 +309,7 @@ async fn whatever_cannot_be_used_is_refused_by_name() {
             "/api/test-runs/1/executions?priority=urgent",
             "/api/test-runs/1/executions?worker=-1",
             "/api/projects?sort=size",
-            "/api/projects/1/test-cases?sort=flakyScore",
+            "/api/projects/1/test-cases?sort=colour",
             "/api/projects/1/test-cases?sort=title&dir=desc",
             "/api/projects/1/test-cases?category=red",
             "/api/projects/1/test-cases?branch=a&branch=b",

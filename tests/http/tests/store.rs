@@ -46,7 +46,7 @@ async fn contents(service: &Service) -> BTreeMap<&'static str, Vec<String>> {
         (
             "test_state",
             "SELECT l.kind || '|' || c.title || '|' || s.total || '|' || s.passed || '|' || s.failed || '|' || s.timedout || '|' || \
-             s.flaky || '|' || s.skipped || '|' || s.category || '|' || s.speed_class \
+             s.flaky || '|' || s.skipped || '|' || s.category || '|' || s.speed_class || '|' || s.flaky_score \
              FROM test_state s JOIN test_cases c ON c.id = s.test_case_id \
              JOIN lanes l ON l.project_id = s.project_id AND l.id = s.lane_id ORDER BY 1",
         ),
@@ -59,16 +59,43 @@ async fn contents(service: &Service) -> BTreeMap<&'static str, Vec<String>> {
         (
             "project_daily",
             "SELECT l.kind || '|' || d.day || '|' || d.runs || '|' || d.runs_passed || '|' || d.total || '|' || d.passed || '|' || d.failed || '|' || \
-             d.flaky || '|' || d.skipped FROM project_daily d JOIN lanes l ON l.project_id = d.project_id AND l.id = d.lane_id ORDER BY 1",
+             d.flaky || '|' || d.skipped || '|' || d.timedout || '|' || d.tests_ms || '|' || d.wasted_ms || '|' || d.lost_ms FROM project_daily d JOIN lanes l ON l.project_id = d.project_id AND l.id = d.lane_id ORDER BY 1",
         ),
         (
             "test_runs",
             "SELECT start_time || '|' || status || '|' || total || '|' || passed || '|' || failed || '|' || flaky || '|' || skipped || '|' || \
-             tests_ms || '|' || avg_ms || '|' || p90_ms FROM test_runs ORDER BY 1",
+             tests_ms || '|' || lost_ms || '|' || avg_ms || '|' || p90_ms FROM test_runs ORDER BY 1",
+        ),
+        (
+            "spec_daily",
+            "SELECT l.kind || '|' || d.prefix || '|' || d.day || '|' || d.executions || '|' || d.passed || '|' || d.failed || '|' || d.flaky || '|' || \
+             d.dur_sum || '|' || d.dur_n FROM spec_daily d \
+             JOIN lanes l ON l.project_id = d.project_id AND l.id = d.lane_id WHERE d.executions <> 0 ORDER BY 1",
         ),
         (
             "project_stats",
             "SELECT runs || '|' || test_cases || '|' || executions FROM project_stats ORDER BY 1",
+        ),
+        // A failure that no execution counts for any more leaves nothing but its cluster.
+        (
+            "failure_clusters",
+            "SELECT k.signature || '|' || k.occurrences || '|' || k.affected_tests || '|' || k.first_seen_at || '|' || k.last_seen_at || '|' || \
+             k.last_status || '|' || s.open_clusters FROM failure_clusters k JOIN project_stats s ON s.project_id = k.project_id \
+             WHERE k.occurrences <> 0 ORDER BY 1",
+        ),
+        (
+            "cluster_tests",
+            "SELECT k.signature || '|' || c.title || '|' || t.n || '|' || t.first_at || '|' || t.last_at FROM cluster_tests t \
+             JOIN failure_clusters k ON k.id = t.cluster_id JOIN test_cases c ON c.id = t.test_case_id ORDER BY 1",
+        ),
+        (
+            "cluster_runs",
+            "SELECT k.signature || '|' || r.start_time || '|' || t.n || '|' || t.flaky_n FROM cluster_runs t \
+             JOIN failure_clusters k ON k.id = t.cluster_id JOIN test_runs r ON r.id = t.run_id ORDER BY 1",
+        ),
+        (
+            "cluster_daily",
+            "SELECT k.signature || '|' || t.day || '|' || t.n FROM cluster_daily t JOIN failure_clusters k ON k.id = t.cluster_id ORDER BY 1",
         ),
     ];
     let mut found = BTreeMap::new();
@@ -88,8 +115,8 @@ async fn contents(service: &Service) -> BTreeMap<&'static str, Vec<String>> {
     found
 }
 
-/// Three runs on two days, with retries, two browsers and a test that is not
-/// in every run.
+/// Three runs on two days, with retries, two browsers, a test that is not in
+/// every run, and one that fails for another reason when it is retried.
 fn history() -> Vec<Value> {
     let browser = |case: Value, name: &str| with(case, json!({ "browser": { "projectName": name } }));
     let day = |run: Value, start: &str, id: &str| {
@@ -119,7 +146,10 @@ fn history() -> Vec<Value> {
                 "failed",
                 vec![
                     browser(attempt("pays", "failed", 0), "desktop"),
-                    browser(attempt("pays", "failed", 1), "desktop"),
+                    browser(
+                        with(attempt("pays", "failed", 1), json!({ "error": "Error: the card was refused" })),
+                        "desktop",
+                    ),
                     browser(attempt("pays", "passed", 0), "mobile"),
                 ],
             ),

@@ -38,6 +38,9 @@ struct Arguments {
     /// Determines the runs that are sent.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Executions of the long history that `history` and `read` work on.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(10_000..=10_000_000))]
+    executions: u32,
     /// A tenth of the requests: to see that it works, not to compare.
     #[arg(long)]
     quick: bool,
@@ -47,9 +50,11 @@ struct Arguments {
 enum Part {
     /// Latency and executions per second of submits, beside the raw limit.
     Submit,
+    /// Live runs in small batches, beside their targets.
+    Stream,
     /// Cost of a submit as history grows.
     History,
-    /// Latency of lists, details, pages and tools at 100 thousand executions.
+    /// Latency of lists, details, pages and tools on a long history.
     Read,
     /// Speed and memory of a 50 MB trace upload.
     Upload,
@@ -114,8 +119,11 @@ async fn measure(arguments: &Arguments, setting: Setting, report: &mut Report) {
         if wanted(Part::Submit) {
             add(report, "submit", parts::submit::measure(setting, backend).await);
         }
+        if wanted(Part::Stream) {
+            add(report, "stream", parts::stream::measure(setting, backend).await);
+        }
         if wanted(Part::History) || wanted(Part::Read) {
-            match History::fill(setting, backend).await {
+            match History::fill(setting, backend, arguments.executions).await {
                 Ok(history) => {
                     if wanted(Part::History) {
                         add(report, "history", Ok(history.table(backend)));

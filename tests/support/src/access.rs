@@ -89,6 +89,12 @@ pub struct Holding {
     pub execution: i64,
     /// A file.
     pub file: i64,
+    /// A link of the run.
+    pub link: i64,
+    /// A marker.
+    pub marker: i64,
+    /// A failure cluster.
+    pub cluster: i64,
 }
 
 impl Holding {
@@ -103,6 +109,9 @@ impl Holding {
             test_case: none,
             execution: none << 20 | 1,
             file: none,
+            link: none,
+            marker: none,
+            cluster: none,
         }
     }
 }
@@ -341,6 +350,10 @@ fn in_project(route: &Route, sees: Sees, subject: Subject) -> Expected {
             callboard_auth::routes::Entity::TestCase => "test_case_not_found",
             callboard_auth::routes::Entity::Execution => "execution_not_found",
             callboard_auth::routes::Entity::File => "file_not_found",
+            callboard_auth::routes::Entity::GatePolicy => "policy_not_found",
+            callboard_auth::routes::Entity::Link => "link_not_found",
+            callboard_auth::routes::Entity::Cluster => "cluster_not_found",
+            callboard_auth::routes::Entity::Marker => "marker_not_found",
         },
     };
     match (subject, reaches) {
@@ -360,28 +373,61 @@ fn path(route: &Route, holding: &Holding, account: i64) -> String {
         holding.run
     } else if pattern.contains("/test-cases/{id}") {
         holding.test_case
+    } else if pattern.contains("/failure-clusters/{id}") {
+        holding.cluster
+    } else if pattern.contains("/links/{id}") {
+        holding.link
+    } else if pattern.contains("/markers/{id}") {
+        holding.marker
     } else if pattern.contains("/projects/{id}") {
         holding.project
     } else {
         Holding::MISSING
     };
     let rest = if route.id == RouteId::GetFile { holding.file.to_string() } else { "index.html".to_owned() };
+    let query = match route.id {
+        RouteId::ExportRun => "?format=ndjson",
+        RouteId::TraceNetworkBody => "?sha1=0",
+        _ => "",
+    };
     pattern
         .replace("{id}", &id.to_string())
         .replace("{keyId}", "1")
+        .replace("{testCaseId}", &holding.test_case.to_string())
         .replace("{sessionId}", &"0".repeat(32))
         .replace("{provider}", "idp")
         .replace("{grant}", "AAAA")
         .replace("{*path}", &rest)
+        + query
 }
 
 /// A body that the handler accepts, so that nothing but access decides.
 fn fields(route: &Route, holding: &Holding) -> Value {
     match route.id {
+        RouteId::GateRun => json!({ "maxFailed": 0 }),
+        RouteId::EditRun => json!({ "label": "a label" }),
+        RouteId::CreateGatePolicy => json!({ "name": "a policy", "policy": { "maxFailed": 0 } }),
+        RouteId::EditGatePolicy => json!({ "isDefault": true }),
         RouteId::EditUser => json!({ "name": "Another" }),
         RouteId::SetProjectMembers => json!({ "userIds": [] }),
         RouteId::SetUserProjects => json!({ "isGlobal": false, "projectIds": [] }),
         RouteId::CreateApiKey => json!({ "name": "a key" }),
+        RouteId::SetAside | RouteId::ClassifyFlaky => json!({ "testCaseId": holding.test_case }),
+        RouteId::CreateMarker | RouteId::EditMarker | RouteId::PutMarker => {
+            json!({ "label": "Release", "occurredAt": "2026-01-01T10:00:00.000Z", "category": "release" })
+        }
+        RouteId::DeleteProject => json!({ "confirm": "not its name" }),
+        RouteId::LocatorPick => {
+            json!({ "pickedLocator": { "locator": "getByText('x')", "method": "getByText", "args": ["x"], "score": 90 } })
+        }
+        RouteId::BulkClusters => json!({ "ids": [], "note": "known" }),
+        RouteId::EditCluster | RouteId::PutCluster => json!({ "title": "Another" }),
+        RouteId::SetClusterStatus => json!({ "status": "ignored" }),
+        RouteId::SetClusterBaseCommit => json!({ "commit": null }),
+        RouteId::MergeCluster => json!({ "intoId": holding.cluster }),
+        RouteId::ExtractCases => json!({ "testCaseIds": [holding.test_case] }),
+        RouteId::EditLink => json!({ "title": "Another" }),
+        RouteId::EditProject | RouteId::PutProject => json!({ "label": "Another" }),
         _ => json!({
             "projectName": holding.name, "status": "passed", "startTime": "2026-01-01T10:00:00.000Z",
             "duration": 1, "testCases": [],

@@ -192,7 +192,7 @@ impl Answer {
     /// # Errors
     /// When the status is another one; the body is in the message.
     pub fn success(&self) -> Result<Value> {
-        anyhow::ensure!(self.status == StatusCode::OK, "answered {}: {}", self.status, self.text());
+        anyhow::ensure!(self.status.is_success(), "answered {}: {}", self.status, self.text());
         self.json()
     }
 }

@@ -168,7 +168,10 @@ where
 
 /// Runs a test for each engine, one after the other, and says on which one
 /// it failed.
-pub(crate) async fn for_each_backend<F>(test: F)
+///
+/// # Panics
+/// When the test does.
+pub async fn for_each_backend<F>(test: F)
 where
     F: AsyncFn(Backend),
 {

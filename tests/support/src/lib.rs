@@ -25,7 +25,7 @@ mod smtp;
 
 pub use accounts::for_each_secured_service;
 pub use client::{Answer, Client};
-pub use databases::{TestDatabase, for_each_database};
+pub use databases::{TestDatabase, for_each_backend, for_each_database};
 pub use form::{Form, report_archive};
 pub use lambda::Function;
 pub use process::{Process, Runner};

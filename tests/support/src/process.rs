@@ -91,8 +91,20 @@ impl Process {
     /// # Errors
     /// On a system without `/proc`, or after the process ended.
     pub fn resident_bytes(&self) -> Result<u64> {
+        self.memory("VmRSS:")
+    }
+
+    /// The most resident memory it ever had, in bytes.
+    ///
+    /// # Errors
+    /// As [`Process::resident_bytes`].
+    pub fn peak_bytes(&self) -> Result<u64> {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, name: &'static str) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).context(name)?;
         let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
         Ok(kib * 1024)
     }

@@ -12,7 +12,9 @@ function valueOf(field) {
   if (field.type === 'radio' && !field.checked) return undefined;
   const { json } = field.dataset;
   if (json === 'none') return undefined;
+  if (json === 'lines') return field.value.split('\n').map((line) => line.trim()).filter(Boolean);
   if (field.value === '') return json === 'null' ? null : undefined;
+  if (json === 'number') return Number(field.value);
   if (json === 'boolean') return field.value === 'true';
   if (json === 'days') return new Date(Date.now() + Number(field.value) * 86_400_000).toISOString();
   return field.value;
@@ -135,11 +137,12 @@ function leave(form, answer) {
 
 async function send(form) {
   const [method, path] = form.dataset.api.split(' ');
-  const hasBody = method !== 'GET' && method !== 'DELETE';
+  const asked = bodyOf(form);
+  const hasBody = method !== 'GET' && (method !== 'DELETE' || Object.keys(asked).length > 0);
   const response = await fetch(path, {
     method,
     headers: { accept: 'application/json', ...(hasBody ? { 'content-type': 'application/json' } : {}) },
-    body: hasBody ? JSON.stringify(bodyOf(form)) : undefined,
+    body: hasBody ? JSON.stringify(asked) : undefined,
   });
   return [response, await response.json().catch(() => ({}))];
 }

@@ -62,8 +62,26 @@ function setUpFilters(form) {
   form.classList.add('applies-at-once');
 }
 
+// Search: its script is fetched when it is first asked for.
+const searchButton = document.querySelector('[data-palette][data-script]');
+
+async function openPalette(kinds = '') {
+  if (document.querySelector('dialog[open]')) return;
+  const palette = await import(searchButton.dataset.script);
+  palette.open(kinds);
+}
+
+function copyLink(button) {
+  const said = document.getElementById('said');
+  navigator.clipboard?.writeText(location.href).then(() => {
+    said.textContent = 'The link to this view is copied.';
+    said.hidden = false;
+    button.dataset.state = 'copied';
+  });
+}
+
 // Keys: two after one another for places, one for everything else.
-const PLACES = { h: '/', p: '/projects', d: '/docs', m: '/mcp', s: '/settings' };
+const PLACES = { h: '/', p: '/projects', a: '/analytics', d: '/docs', m: '/mcp', s: '/settings' };
 let goingUntil = 0;
 
 function rowLinks() {
@@ -84,6 +102,11 @@ function isTyping(target) {
 }
 
 function onKey(event) {
+  if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key === 'k' && searchButton) {
+    event.preventDefault();
+    openPalette();
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (isTyping(event.target)) {
     if (event.key === 'Escape') event.target.blur();
@@ -101,7 +124,7 @@ function onKey(event) {
     t: nextTheme,
     j: () => moveRow(1),
     k: () => moveRow(-1),
-    '/': () => document.querySelector('[data-search]')?.focus(),
+    '/': () => (document.querySelector('[data-search]') ? document.querySelector('[data-search]').focus() : openPalette()),
     '?': () => (help?.open ? help.close() : help?.showModal()),
   };
   if (!actions[event.key]) return;
@@ -109,6 +132,29 @@ function onKey(event) {
   actions[event.key]();
 }
 
+// What turned red since this browser looked at the same page before. A visit
+// lasts half an hour: going back and forth does not hide anything.
+function markNews() {
+  const rows = document.querySelectorAll('[data-red-since]');
+  if (rows.length === 0) return;
+  const HALF_HOUR_MS = 1_800_000;
+  try {
+    const seen = JSON.parse(localStorage.getItem('callboard-visit') ?? 'null') ?? { before: Date.now(), last: Date.now() };
+    const before = Date.now() - seen.last > HALF_HOUR_MS ? seen.last : seen.before;
+    localStorage.setItem('callboard-visit', JSON.stringify({ before, last: Date.now() }));
+    for (const row of rows) row.querySelector('[data-new]').hidden = Number(row.dataset.redSince) <= before;
+  } catch {
+    // Without storage nothing is known about earlier visits.
+  }
+}
+
+markNews();
+// On a narrow screen the tabs scroll: the one that is shown is in view.
+const tabs = document.querySelector('.tabs:has([aria-current])');
+if (tabs && tabs.scrollWidth > tabs.clientWidth) {
+  const current = tabs.querySelector('[aria-current]');
+  tabs.scrollLeft = current.offsetLeft - (tabs.clientWidth - current.offsetWidth) / 2;
+}
 for (const button of document.querySelectorAll('[data-theme-switch]')) {
   button.hidden = false;
   nameTheme(button);
@@ -122,5 +168,25 @@ for (const button of document.querySelectorAll('[data-shortcuts]')) {
   button.hidden = false;
   button.addEventListener('click', () => document.getElementById('shortcuts')?.showModal());
 }
+for (const button of document.querySelectorAll('[data-palette]')) {
+  button.hidden = false;
+  button.addEventListener('click', () => openPalette(button.dataset.palette));
+}
+for (const button of document.querySelectorAll('[data-copy-link]')) {
+  // Without https browsers do not let pages copy.
+  button.hidden = !navigator.clipboard;
+  button.addEventListener('click', () => copyLink(button));
+}
 for (const form of document.querySelectorAll('[data-filters]')) setUpFilters(form);
 document.addEventListener('keydown', onKey);
+// Menus close when one looks elsewhere.
+function closeMenus(event) {
+  for (const menu of document.querySelectorAll('details.menu[open]')) {
+    const isElsewhere = event.type === 'click' ? !menu.contains(event.target) : event.key === 'Escape';
+    if (!isElsewhere) continue;
+    menu.open = false;
+    if (event.type === 'keydown') menu.querySelector('summary').focus();
+  }
+}
+document.addEventListener('click', closeMenus);
+document.addEventListener('keydown', closeMenus);

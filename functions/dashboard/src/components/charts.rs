@@ -138,7 +138,16 @@ pub(crate) struct HistoryChart {
     columns: Vec<Column>,
     step: Hundredths,
     top: Ceiling,
+    levels: Vec<Level>,
     count: usize,
+}
+
+/// A percentile as a line across the chart.
+struct Level {
+    name: &'static str,
+    class: &'static str,
+    duration: i64,
+    y: i64,
 }
 
 impl HtmlSafe for HistoryChart {}
@@ -149,6 +158,9 @@ impl HistoryChart {
         /// Columns keep their width until there are more than these.
         const SLOTS: usize = 60;
         let slots = executions.len().max(SLOTS);
+        let mut ran: Vec<i64> =
+            executions.iter().map(|each| each.execution.duration).filter(|ms| *ms > 0).collect();
+        ran.sort_unstable();
         let top = ceiling(executions.iter().map(|each| each.execution.duration).collect());
         let columns = executions.iter().enumerate().map(|(index, each)| {
             let tone = each.execution.tone();
@@ -168,10 +180,20 @@ impl HistoryChart {
         Self {
             columns: columns.collect(),
             step: Hundredths(10_000 / i64::try_from(slots).unwrap_or(1)),
+            levels: levels(&ran, top.duration),
             top,
             count: executions.len(),
         }
     }
+}
+
+/// Median and 95th percentile (nearest rank) of sorted durations.
+fn levels(sorted: &[i64], top: i64) -> Vec<Level> {
+    let at = |name, class, percent: usize| {
+        let duration = *sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1)?;
+        Some(Level { name, class, duration, y: (HEIGHT - duration * HEIGHT / top.max(1)).max(0) })
+    };
+    [at("median", "level-median", 50), at("95 % within", "level-high", 95)].into_iter().flatten().collect()
 }
 
 /// What the top of a chart of durations stands for.
@@ -207,6 +229,14 @@ mod tests {
         assert!(blocks.iter().all(|block| block.height >= LEAST && block.y >= 0));
         assert_eq!(blocks.last().unwrap().y, 0);
         assert_eq!(blocks[0].y + blocks[0].height, HEIGHT);
+    }
+
+    #[test]
+    fn percentiles_are_durations_that_occurred() {
+        let of = |sorted: &[i64]| levels(sorted, 100).iter().map(|level| level.duration).collect::<Vec<_>>();
+        assert_eq!(of(&(1..=100).collect::<Vec<_>>()), [50, 95]);
+        assert_eq!(of(&[7]), [7, 7]);
+        assert!(of(&[]).is_empty());
     }
 
     #[test]

@@ -123,10 +123,21 @@ impl FilterBar {
     }
 
     /// A choice that is not a filter: the order of the list. No chip.
-    pub(crate) fn order(mut self, choices: impl IntoIterator<Item = Choice>, chosen: &str) -> Self {
+    pub(crate) fn order(self, choices: impl IntoIterator<Item = Choice>, chosen: &str) -> Self {
+        self.choice("sort", "Order", choices, chosen)
+    }
+
+    /// A choice that is not a filter and always has a value. No chip.
+    pub(crate) fn choice(
+        mut self,
+        name: &'static str,
+        label: &'static str,
+        choices: impl IntoIterator<Item = Choice>,
+        chosen: &str,
+    ) -> Self {
         self.fields.push(Field::Select {
-            name: "sort",
-            label: "Order",
+            name,
+            label,
             any: "",
             choices: choices.into_iter().collect(),
             chosen: Some(chosen.to_owned()),

@@ -4,26 +4,36 @@
 
 mod charts;
 mod chooser;
+mod cluster_table;
 mod filter_bar;
 mod key_panel;
+mod live;
 mod outcome_bar;
 mod pager;
+mod patch;
 mod path;
 mod result;
 mod run_table;
+mod series;
 mod session_panel;
 mod settings_tabs;
 mod strip;
+mod treemap;
 
 pub(crate) use charts::{HistoryChart, TREND_DAYS, Trend};
 pub(crate) use chooser::ChoiceRow;
+pub(crate) use cluster_table::{ClusterTable, error_type_word, status_class};
 pub(crate) use filter_bar::{Choice, FilterBar};
 pub(crate) use key_panel::{KeyPanel, KeyRow};
+pub(crate) use live::{LiveRun, Progress};
 pub(crate) use outcome_bar::{OutcomeBar, OutcomeCount, outcome_counts};
 pub(crate) use pager::Pager;
+pub(crate) use patch::{PatchLine, patch_lines};
 pub(crate) use path::PathText;
 pub(crate) use result::{Badge, Mark};
 pub(crate) use run_table::{RunTable, name_of};
+pub(crate) use series::{LineOf, Point, Series};
 pub(crate) use session_panel::{SessionPanel, SessionRow};
 pub(crate) use settings_tabs::{SettingsTab, SettingsTabs};
 pub(crate) use strip::Strip;
+pub(crate) use treemap::{Area, squarified};

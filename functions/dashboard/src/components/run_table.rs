@@ -5,8 +5,8 @@ use askama::filters::HtmlSafe;
 use callboard_domain::time::Timestamp;
 use callboard_query::shapes::RunItem;
 
-use crate::components::OutcomeBar;
 use crate::components::outcome_bar::counts;
+use crate::components::{OutcomeBar, Progress};
 use crate::filters;
 use crate::outcome::Tone;
 
@@ -14,6 +14,7 @@ use crate::outcome::Tone;
 pub(crate) struct Row {
     run: RunItem,
     bar: OutcomeBar,
+    progress: Option<Progress>,
     troubles: Vec<(Tone, i64)>,
 }
 
@@ -23,6 +24,8 @@ pub(crate) struct Row {
 pub(crate) struct RunTable {
     rows: Vec<Row>,
     with_project: bool,
+    /// Whether two runs can be ticked to be compared; the form has the id `compare`.
+    with_ticks: bool,
     now: Timestamp,
 }
 
@@ -33,13 +36,20 @@ impl RunTable {
     pub(crate) fn new(runs: Vec<RunItem>, with_project: bool, now: Timestamp) -> Self {
         let rows = runs.into_iter().map(|run| Row {
             bar: OutcomeBar::of(&run.brief.totals),
+            progress: Progress::of(&run),
             troubles: counts(&run.brief.totals)
                 .into_iter()
                 .filter(|(tone, _)| !matches!(tone, Tone::Passed | Tone::Skipped))
                 .collect(),
             run,
         });
-        Self { rows: rows.collect(), with_project, now }
+        Self { rows: rows.collect(), with_project, with_ticks: false, now }
+    }
+
+    /// The same with a tick in front of every run.
+    #[must_use]
+    pub(crate) fn with_ticks(self) -> Self {
+        Self { with_ticks: true, ..self }
     }
 
     /// Whether there is nothing to show.

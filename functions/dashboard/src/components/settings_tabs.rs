@@ -14,6 +14,8 @@ pub(crate) enum SettingsTab {
     Account,
     /// All accounts.
     Users,
+    /// Tags of projects.
+    Tags,
     /// The audit log.
     Audit,
 }
@@ -41,6 +43,7 @@ impl SettingsTabs {
             (SettingsTab::Instance, "Instance", "/settings", true),
             (SettingsTab::Account, "Account", "/settings/account", visit.caller.account().is_some()),
             (SettingsTab::Users, "Users", "/settings/users", visit.caller.is_administrator()),
+            (SettingsTab::Tags, "Tags", "/settings/tags", visit.caller.is_administrator()),
             (SettingsTab::Audit, "Audit log", "/settings/audit", visit.caller.is_administrator()),
         ];
         let shown = all.into_iter().filter(|(.., is_shown)| *is_shown);

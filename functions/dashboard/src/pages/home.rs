@@ -6,7 +6,10 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Day;
 use callboard_http::ApiError;
+use callboard_query::analytics::{self, LeaderboardItem, WidgetQuery};
+use callboard_query::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
 use callboard_query::runs::{self, RunQuery};
+use callboard_query::shapes::ClusterWithProject;
 use callboard_query::test_cases::LaneQuery;
 use callboard_query::{daily, projects};
 
@@ -19,6 +22,10 @@ use crate::visit::{Visit, answer};
 
 /// Projects the page looks at, most recently active first.
 const PROJECTS: usize = 12;
+/// Flaky tests it names.
+const COSTLY: usize = 5;
+/// Open clusters it names.
+const CLUSTERS: usize = 5;
 /// Runs it lists.
 const RECENT_RUNS: usize = 10;
 
@@ -34,6 +41,8 @@ struct HomePage {
     active: RunTable,
     recent: RunTable,
     trend: Trend,
+    costly: Vec<LeaderboardItem>,
+    clusters: Vec<ClusterWithProject>,
 }
 
 /// Inputs of `pages/welcome.html`: nothing has arrived yet.
@@ -59,6 +68,20 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
     let seen: Vec<Authorized<ProjectId>> = seen.collect::<Result<_, _>>()?;
     let today = visit.now.day();
     let days = daily::counts(&visit.ctx, &seen, &LaneQuery::default(), Day(today.0 - TREND_DAYS + 1)).await?;
+    let costly = WidgetQuery {
+        days: TREND_DAYS,
+        projects: seen.iter().map(|project| project.get()).collect(),
+        limit: COSTLY,
+        ..WidgetQuery::default()
+    };
+    let costly = analytics::flaky_leaderboard(&visit.ctx, visit.scope(), &costly, today).await?;
+    let open = ClusterQuery {
+        statuses: vec![ClusterStatus::Open],
+        snoozed: Some(false),
+        sort: ClusterSort::Occurrences,
+        ..ClusterQuery::default()
+    };
+    let open = clusters::list(&visit.ctx, visit.scope(), &open, visit.now, CLUSTERS).await?.items;
     let active = runs::active(&visit.ctx, visit.scope()).await?;
     let recent = runs::list(&visit.ctx, visit.scope(), &RunQuery::default(), RECENT_RUNS).await?;
     let mut rows: Vec<Row> =
@@ -74,6 +97,8 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
         active: RunTable::new(active, true, visit.now),
         recent: RunTable::new(recent.items, true, visit.now),
         trend: Trend::new(days, today, |_| None),
+        costly,
+        clusters: open,
         shell,
     })
 }

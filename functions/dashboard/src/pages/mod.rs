@@ -2,6 +2,8 @@
 //! inputs of its template.
 
 mod accounts;
+mod analytics;
+mod cluster;
 mod entrance;
 mod execution;
 mod home;
@@ -10,10 +12,13 @@ mod project_table;
 mod projects;
 mod run;
 mod settings;
+mod tags;
 mod test_case;
 mod unknown;
 
 pub(crate) use accounts::{account, audit, user, users};
+pub(crate) use analytics::analytics;
+pub(crate) use cluster::cluster;
 pub(crate) use entrance::{in_place, login, reset, setup, verify};
 pub(crate) use execution::execution;
 pub(crate) use home::home;
@@ -21,5 +26,10 @@ pub(crate) use project::project;
 pub(crate) use projects::projects;
 pub(crate) use run::run;
 pub(crate) use settings::settings;
+pub(crate) use tags::tags;
 pub(crate) use test_case::test_case;
 pub(crate) use unknown::unknown;
+
+/// Formats a run can be exported in, with their names.
+pub(crate) const EXPORT_FORMATS: [(&str, &str); 4] =
+    [("junit", "JUnit (XML)"), ("ctrf", "CTRF (JSON)"), ("csv", "CSV"), ("ndjson", "NDJSON")];

@@ -3,7 +3,7 @@
 use askama::Template;
 use askama::filters::HtmlSafe;
 use callboard_domain::time::Timestamp;
-use callboard_query::shapes::{Project, ProjectOverview, ProjectRef, RunBrief};
+use callboard_query::shapes::{Project, ProjectOverview, ProjectRef, RunBrief, Tag};
 
 use crate::components::{OutcomeBar, Strip};
 use crate::filters;
@@ -13,11 +13,38 @@ use crate::outcome::{Tone, Toned};
 pub(crate) struct Row {
     reference: ProjectRef,
     description: Option<String>,
+    tags: Vec<Tag>,
     tone: Tone,
     latest: Option<Latest>,
+    /// Since when nothing passed any more.
+    red: Option<Red>,
     strip: Strip,
     /// Runs and tests ever seen.
     totals: Option<(i64, i64)>,
+}
+
+/// The runs since the last one that passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Red {
+    since: Timestamp,
+    runs: i64,
+    /// Whether there were more than were looked at.
+    is_cut: bool,
+}
+
+impl Red {
+    /// The red end of the runs of the latest one's branch, oldest first; partial
+    /// and unfinished ones say nothing.
+    fn of(oldest_first: &[RunBrief], latest: Option<&RunBrief>) -> Option<Self> {
+        let branch = latest?.branch.as_ref();
+        let tells =
+            |run: &&RunBrief| run.is_full_run && run.status.is_final() && run.branch.as_ref() == branch;
+        let telling: Vec<&RunBrief> = oldest_first.iter().filter(tells).collect();
+        let green = telling.iter().rposition(|run| run.status.tone() == Tone::Passed);
+        let red = green.map_or(telling.as_slice(), |at| &telling[at + 1..]);
+        let since = red.first()?.start_time;
+        Some(Self { since, runs: i64::try_from(red.len()).unwrap_or(i64::MAX), is_cut: green.is_none() })
+    }
 }
 
 struct Latest {
@@ -29,13 +56,17 @@ impl Row {
     /// A row of the home page.
     pub(crate) fn of_overview(overview: ProjectOverview, now: Timestamp) -> Self {
         let strip = Strip::of_runs(&overview.recent_runs, now);
-        let newest = overview.recent_runs.into_iter().next_back();
+        let recent = overview.recent_runs;
+        let newest = recent.last().cloned();
         let latest = overview.latest_full_run.or(newest);
+        let red = Red::of(&recent, latest.as_ref());
         Self {
             tone: standing(overview.tendency.tone(), latest.as_ref()),
             reference: overview.reference,
             description: None,
+            tags: overview.tags,
             latest: latest.map(Latest::of),
+            red,
             strip,
             totals: None,
         }
@@ -48,6 +79,8 @@ impl Row {
             tone: standing(project.tendency.tone(), project.latest_run.as_ref()),
             reference: project.reference,
             description: project.description,
+            tags: project.tags,
+            red: Red::of(&oldest_first, project.latest_run.as_ref()),
             latest: project.latest_run.map(Latest::of),
             strip: Strip::of_runs(&oldest_first, now),
             totals: Some((project.total_runs, project.total_test_cases)),

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::RouteId;
-use callboard_domain::ids::ProjectId;
+use callboard_domain::ids::{ProjectId, TagId};
 use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
@@ -11,6 +11,7 @@ use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::projects::{self, Sort};
 use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::RunBrief;
+use callboard_query::tags;
 use serde::Serialize;
 
 use super::project_table::{ProjectTable, Row};
@@ -21,6 +22,8 @@ use crate::visit::{Visit, answer};
 
 /// Projects per page.
 const SIZE: PageSize = PageSize { min: 1, default: 25, max: 50 };
+/// Tags one can choose from.
+const TAGS: usize = 200;
 /// Runs each strip shows.
 const RECENT_RUNS: usize = 20;
 
@@ -28,6 +31,7 @@ const RECENT_RUNS: usize = 20;
 #[derive(Debug, Serialize)]
 pub(crate) struct Asked {
     text: Option<String>,
+    tag: Option<TagId>,
     sort: Sort,
     #[serde(skip)]
     page: PageRequest,
@@ -40,7 +44,8 @@ impl FromQuery for Asked {
             "name" => Some(Sort::Name),
             _ => None,
         })?;
-        Ok(Self { text: query.text("q")?, sort: sort.unwrap_or_default(), page: query.page(SIZE)? })
+        let tag = query.id("tag")?;
+        Ok(Self { text: query.text("q")?, tag, sort: sort.unwrap_or_default(), page: query.page(SIZE)? })
     }
 }
 
@@ -62,23 +67,27 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
     let cursors = CursorScope::new(RouteId::ProjectsPage, &asked)?;
     let after = cursors.decode(asked.page.cursor.as_deref())?;
     let limit = asked.page.limit as usize;
-    let found =
-        projects::list(&visit.ctx, visit.scope(), asked.text.as_deref(), asked.sort, after, limit).await?;
+    let filters = projects::ProjectFilters { contains: asked.text.clone(), tag: asked.tag };
+    let found = projects::list(&visit.ctx, visit.scope(), &filters, asked.sort, after, limit).await?;
     let found = cursors.page(found)?;
     let mut rows = Vec::with_capacity(found.items.len());
     for project in found.items {
         let recent = recent_runs(&visit, ProjectId(project.reference.id)).await?;
         rows.push(Row::of_project(project, recent, visit.now));
     }
+    let known = tags::list(&visit.ctx, None, None, TAGS).await?.items;
+    let offered = known.into_iter().map(|tag| Choice::new(tag.id.to_string(), tag.text));
+    let chosen: Vec<String> = asked.tag.iter().map(|tag| tag.get().to_string()).collect();
     let orders = [Choice::new("updated", "Most recently active"), Choice::new("name", "By name")];
     answer(&ProjectsPage {
         shell: Shell::new(&visit, Section::Projects, "Projects").await?.under("Home", "/").here("Projects"),
         filters: FilterBar::new(&visit.address, &["sort"])
             .search("q", "Search projects", asked.text.as_ref())
+            .select("tag", "Tag", "Any tag", offered, &chosen)
             .order(orders, if asked.sort == Sort::Name { "name" } else { "updated" }),
         projects: ProjectTable::new(rows, visit.now),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
-        is_filtered: asked.text.is_some(),
+        is_filtered: asked.text.is_some() || asked.tag.is_some(),
         needs_assignment: !visit.scope().may_create_projects(),
     })
 }

@@ -111,7 +111,7 @@ mod tests {
             (Kind::Origin, _) => {
                 format!("https://{}.example.org", variable.name.to_lowercase().replace('_', "-"))
             }
-            (Kind::Origins, _) => "https://a.example.org".to_owned(),
+            (Kind::Origins | Kind::OriginsOrAny, _) => "https://a.example.org".to_owned(),
             (Kind::Hosts, _) => "a.example.org".to_owned(),
             (Kind::Secrets, _) => "0123456789abcdef-not-a-known-word".to_owned(),
             (Kind::SecretAddress, _) if variable.name == "SERVICE_DATABASE_URL" => {

@@ -98,6 +98,8 @@ struct TestCasePage {
     filters: FilterBar,
     history: Vec<ExecutionWithRun>,
     pager: Pager,
+    /// Whether the reader may set the test aside.
+    may_triage: bool,
 }
 
 /// One test across runs.
@@ -130,6 +132,7 @@ pub(crate) async fn test_case(
         filters: asked.bar(&visit, facets),
         pager: Pager::new(&visit.address, history.next_cursor.as_ref()),
         history: history.items,
+        may_triage: visit.caller.may_triage(),
         case,
     })
 }

@@ -13,6 +13,6 @@ pub(crate) use ansi::AnsiHtml;
 pub(crate) use devices::device;
 pub(crate) use inline_code::InlineCode;
 pub(crate) use moments::{date_and_time, date_of, day_of, relative};
-pub(crate) use numbers::{duration, grouped, percent, size};
+pub(crate) use numbers::{duration, grouped, long_duration, percent, size};
 pub(crate) use paths::split_for_truncation;
 pub(crate) use roles::{permission, role, role_means};

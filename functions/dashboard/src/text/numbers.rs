@@ -15,6 +15,16 @@ pub(crate) fn duration(ms: i64) -> String {
     }
 }
 
+/// `42 min`, `7 h`, `3 d 4 h`: for what lasts days.
+pub(crate) fn long_duration(ms: i64) -> String {
+    let minutes = ms.max(0) / 60_000;
+    match minutes {
+        0..60 => format!("{minutes}\u{a0}min"),
+        60..1_440 => format!("{}\u{a0}h", minutes / 60),
+        _ => format!("{}\u{a0}d\u{a0}{}\u{a0}h", minutes / 1_440, minutes % 1_440 / 60),
+    }
+}
+
 /// `512 B`, `12.4 kB`, `3.1 MB`: decimal units, one decimal below 100.
 pub(crate) fn size(bytes: i64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
@@ -81,6 +91,13 @@ mod tests {
             (3_780_000, "1 h 03 m"),
         ] {
             assert_eq!(plain(&duration(ms)), text);
+        }
+    }
+
+    #[test]
+    fn what_lasts_days_is_told_in_days() {
+        for (ms, text) in [(90_000, "1 min"), (7 * 3_600_000, "7 h"), (100 * 3_600_000, "4 d 4 h")] {
+            assert_eq!(plain(&long_duration(ms)), text);
         }
     }
 

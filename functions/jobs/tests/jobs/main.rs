@@ -5,3 +5,4 @@ mod post;
 mod queue;
 mod support;
 mod tick;
+mod trace_pool;

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 
 const WORDS: &[&str] = &["failed", "timedout", "all"];
-static PARAMETERS: [Parameter; 8] = [
+static PARAMETERS: [Parameter; 12] = [
     Parameter::id("runId", "list_runs").also(&["id"]),
     Parameter::choice("statusFilter", WORDS, Some("failed")).spelled(&[("expired", "timedout")]),
     Parameter::choices("include", &["steps", "webVitals"]),
@@ -13,6 +13,10 @@ static PARAMETERS: [Parameter; 8] = [
     Parameter::branch(),
     Parameter::page_size(50, 10),
     Parameter::cursor(),
+    Parameter::flag("force"),
+    Parameter::commit("sha"),
+    Parameter::note(),
+    Parameter::choice("feedback", &["up", "none"], None).spelled(&[("", "none")]).null_is("none"),
 ];
 
 fn read(given: Value) -> Result<Value, String> {
@@ -29,6 +33,7 @@ fn read_one(name: &str, value: Value) -> Result<Value, String> {
         "status_filter" => "statusFilter",
         "limit" | "page_size" => "pageSize",
         "q" => "query",
+        "triageNote" | "feedback_note" => "note",
         other => other,
     };
     read(given).map(|read| read.get(name).cloned().unwrap_or(Value::Null))
@@ -63,6 +68,17 @@ fn what_can_only_mean_one_thing_is_accepted() {
         ("limit", json!(3), json!(3)),
         ("page_size", json!(3), json!(3)),
         ("cursor", json!(""), Value::Null),
+        ("force", json!("TRUE"), json!(true)),
+        ("force", json!(false), json!(false)),
+        ("force", Value::Null, json!(false)),
+        ("sha", json!(" ABCDEF1 "), json!("abcdef1")),
+        ("sha", json!(""), Value::Null),
+        ("note", json!(""), json!("")),
+        ("note", Value::Null, Value::Null),
+        ("triageNote", json!("x"), json!("x")),
+        ("feedback_note", json!("x"), json!("x")),
+        ("feedback", Value::Null, json!("none")),
+        ("feedback", json!("UP"), json!("up")),
     ];
     for (name, value, expected) in table {
         assert_eq!(read_one(name, value.clone()), Ok(expected), "{name} = {value}");
@@ -104,6 +120,8 @@ fn what_is_wrong_is_told_with_what_was_expected() {
             "`branch` must be a branch name of at most 255 characters that does not begin with -, got \"--upload-pack=x\".",
         ),
         ("cursor", json!(7), "Invalid cursor. Omit `cursor` to start from the first page."),
+        ("force", json!(1), "`force` must be true or false, got 1."),
+        ("sha", json!("abc"), "`sha` must be 7 to 64 hexadecimal digits of a commit, got \"abc\"."),
     ];
     for (name, value, expected) in table {
         assert_eq!(read_one(name, value.clone()), Err(expected.to_owned()), "{name} = {value}");

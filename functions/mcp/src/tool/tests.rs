@@ -14,7 +14,7 @@ const PLAIN: Tool = Tool {
     hints: Hints::READ,
     parameters: &[],
     sections: Sections::NONE,
-    call: |_| Box::pin(async { Ok(json!({"ok": true})) }),
+    call: |_| Box::pin(async { answer(&json!({"ok": true})) }),
 };
 static PANICS: Tool = Tool { call: |_| panic!("SELECT secret"), ..PLAIN };
 static FAILS: Tool = Tool { call: |_| Box::pin(async { Err(ToolError::fault("SELECT secret")) }), ..PLAIN };
@@ -29,10 +29,11 @@ async fn run(tool: &'static Tool, query: &str) -> Result<String, String> {
     let folder = tempfile::tempdir().unwrap();
     let data = [("SERVICE_DATA_DIR".to_owned(), folder.path().to_str().unwrap().to_owned())];
     let state = AppState::connect(Config::from_env(data).unwrap()).await.unwrap();
+    state.store().migrate().await.unwrap();
     let site = Site(Origin::parse("http://localhost:3000").unwrap());
     let identity = Identity::auth_off();
     let context = Context::new(state, site, identity, Narrowing::parse(query));
-    tool.run(&context, None).await.map_err(|error| error.to_string())
+    tool.run(&context, None).await.map(|answered| answered.text).map_err(|error| error.to_string())
 }
 
 #[tokio::test]

@@ -2,13 +2,12 @@
 
 use callboard_auth::Role;
 use callboard_auth::routes::Roles;
-use callboard_query::projects;
+use callboard_query::storage;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
-use crate::tool::{Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_instance_stats",
@@ -29,14 +28,18 @@ struct Output {
     total_runs: i64,
     total_test_cases: i64,
     total_executions: i64,
+    total_files: i64,
+    total_file_size: i64,
 }
 
-async fn get(asked: Asked<'_>) -> Result<Value, ToolError> {
-    let totals = projects::instance_totals(&asked.context.query).await?;
+async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+    let stats = storage::instance_stats(&asked.context.query).await?;
     answer(&Output {
-        total_projects: totals.projects,
-        total_runs: totals.runs,
-        total_test_cases: totals.test_cases,
-        total_executions: totals.executions,
+        total_projects: stats.total_projects,
+        total_runs: stats.total_runs,
+        total_test_cases: stats.total_test_cases,
+        total_executions: stats.total_executions,
+        total_files: stats.total_files,
+        total_file_size: stats.total_file_size,
     })
 }

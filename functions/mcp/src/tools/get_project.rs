@@ -5,13 +5,12 @@ use callboard_domain::ids::ProjectId;
 use callboard_query::projects;
 use callboard_query::runs::{self, RunKey, RunQuery};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::parameter::Parameter;
 use crate::shapes::RunLine;
-use crate::tool::{Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_project",
@@ -43,14 +42,34 @@ struct Output {
     project_id: i64,
     id: i64,
     name: String,
+    label: Option<String>,
     description: Option<String>,
     default_branch: Option<String>,
+    repository: Option<Repository>,
+    has_source_control: bool,
+    tags: Vec<String>,
     url: String,
     runs: Vec<RunLine>,
     next_cursor: Option<String>,
 }
 
-async fn get(asked: Asked<'_>) -> Result<Value, ToolError> {
+/// The repository an administrator named. Its token never leaves the service.
+#[derive(Serialize)]
+struct Repository {
+    provider: Option<String>,
+    name: String,
+}
+
+impl Repository {
+    /// What an address such as `https://github.com/acme/shop.git` names.
+    fn of(url: &str, provider: Option<String>) -> Self {
+        let path = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let path = path.split_once('/').map_or(path, |(_, path)| path);
+        Self { provider, name: path.trim_end_matches('/').trim_end_matches(".git").to_owned() }
+    }
+}
+
+async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let pages = asked.pages();
     let after: Option<RunKey> = pages.after(input.cursor.as_deref())?;
@@ -64,8 +83,15 @@ async fn get(asked: Asked<'_>) -> Result<Value, ToolError> {
         project_id: project.reference.id,
         id: project.reference.id,
         name: project.reference.name,
+        label: project.reference.label,
         description: project.description,
         default_branch: project.default_branch,
+        repository: project
+            .repository_url
+            .as_deref()
+            .map(|url| Repository::of(url, project.repository_provider)),
+        has_source_control: project.has_scm_token,
+        tags: project.tags.into_iter().map(|tag| tag.text).collect(),
         url: project.url,
         runs,
         next_cursor,

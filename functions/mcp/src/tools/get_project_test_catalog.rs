@@ -10,12 +10,11 @@ use callboard_query::shapes::TestCaseItem;
 use callboard_query::test_cases::{self, CatalogueKey, CatalogueQuery};
 use callboard_query::{Context, projects};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::parameter::Parameter;
-use crate::tool::{Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_project_test_catalog",
@@ -81,7 +80,7 @@ struct Row {
     avg_duration: Option<i64>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Value, ToolError> {
+async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let pages = asked.pages();
     let after = pages.after(input.cursor.as_deref())?;

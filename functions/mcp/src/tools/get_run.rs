@@ -6,13 +6,12 @@ use callboard_query::executions::{self, ExecutionKey, ExecutionQuery, OutcomeGro
 use callboard_query::runs;
 use callboard_query::shapes::ExecutionItem;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::parameter::Parameter;
 use crate::shapes::{ExecutionLine, RunLine};
-use crate::tool::{Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_run",
@@ -71,7 +70,7 @@ struct Case {
     line: Option<i64>,
 }
 
-async fn get(asked: Asked<'_>) -> Result<Value, ToolError> {
+async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let pages = asked.pages();
     let after: Option<ExecutionKey> = pages.after(input.cursor.as_deref())?;

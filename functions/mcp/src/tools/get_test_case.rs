@@ -4,16 +4,15 @@ use callboard_auth::routes::Roles;
 use callboard_domain::ids::TestCaseId;
 use callboard_domain::status::TestStatus;
 use callboard_domain::time::Timestamp;
-use callboard_query::shapes::{ExecutionWithRun, TestCaseItem};
+use callboard_query::shapes::{ClusterBrief, ExecutionWithRun, TestCaseItem};
 use callboard_query::test_cases::{self, HistoryQuery, LaneQuery};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::parameter::Parameter;
 use crate::shapes::{Page, short_error};
-use crate::tool::{Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_test_case",
@@ -53,6 +52,7 @@ struct Output {
     owner: Option<String>,
     priority: Option<String>,
     stats: Stats,
+    clusters: Vec<Cluster>,
     recent_executions: Page<Row>,
     url: String,
 }
@@ -91,7 +91,7 @@ struct Row {
     branch: Option<String>,
 }
 
-async fn get(asked: Asked<'_>) -> Result<Value, ToolError> {
+async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let pages = asked.pages();
     let after: Option<(i64, i64)> = pages.after(input.cursor.as_deref())?;
@@ -115,9 +115,31 @@ async fn get(asked: Asked<'_>) -> Result<Value, ToolError> {
         tags: item.tags,
         owner: item.owner,
         priority: item.priority,
+        clusters: detail.clusters.into_iter().map(Cluster::of).collect(),
         recent_executions: Page { items, next_cursor },
         url: context.query.links.test_case(item.id),
     })
+}
+
+/// A failure cluster the test failed for.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Cluster {
+    cluster_id: i64,
+    error_type: &'static str,
+    status: &'static str,
+    occurrences: i64,
+}
+
+impl Cluster {
+    fn of(brief: ClusterBrief) -> Self {
+        Self {
+            cluster_id: brief.id,
+            error_type: brief.error_type,
+            status: brief.status,
+            occurrences: brief.occurrences,
+        }
+    }
 }
 
 impl Stats {

@@ -14,7 +14,7 @@ use crate::budget::Sections;
 use crate::clean::shortened;
 use crate::error::ToolError;
 use crate::parameter::Parameter;
-use crate::tool::{Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 /// Characters of the complete error.
 const ERROR_CHARS: usize = 20_000;
@@ -88,6 +88,7 @@ struct Output {
     retries: i64,
     attempts: Vec<Attempt>,
     error: Option<String>,
+    cluster_id: Option<i64>,
     worker_index: Option<i64>,
     browser: Option<String>,
     annotations: Value,
@@ -111,7 +112,7 @@ struct Attempt {
     started_at: Option<Timestamp>,
 }
 
-async fn get(asked: Asked<'_>) -> Result<Value, ToolError> {
+async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let context = asked.context;
     let project = context.execution(input.execution_id).await?;
@@ -143,6 +144,7 @@ impl Output {
             retries: item.retries,
             attempts: detail.attempts.into_iter().map(Attempt::from).collect(),
             error: error.map(|error| shortened(&error, ERROR_CHARS).into_owned()),
+            cluster_id: item.cluster_id,
             worker_index: item.worker_index,
             annotations: detail.annotations,
             started_at: item.started_at,

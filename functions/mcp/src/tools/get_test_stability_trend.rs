@@ -5,12 +5,11 @@ use callboard_domain::ids::TestCaseId;
 use callboard_domain::time::Day;
 use callboard_query::test_cases::{self, LaneQuery};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::parameter::Parameter;
-use crate::tool::{Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_test_stability_trend",
@@ -53,7 +52,7 @@ struct Bucket {
     total_runs: i64,
 }
 
-async fn trend(asked: Asked<'_>) -> Result<Value, ToolError> {
+async fn trend(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let Input { test_case_id, buckets } = asked.input()?;
     let context = asked.context;
     let project = context.test_case(test_case_id).await?;

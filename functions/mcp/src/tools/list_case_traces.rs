@@ -5,13 +5,12 @@ use callboard_auth::routes::Roles;
 use callboard_domain::ids::{ExecutionId, FileId};
 use callboard_query::{executions, files};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::parameter::Parameter;
 use crate::shapes::Page;
-use crate::tool::{Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 /// How long a download address works.
 const LIFETIME_SECONDS: i64 = 900;
@@ -20,7 +19,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "list_case_traces",
     title: "List traces",
     description: "Playwright traces of one execution: a download URL that works without headers for 15 minutes, \
-                  and the command that opens it.",
+                  the command that opens it, and a page on which a person looks at it for as long.",
     group: Group::Runs,
     roles: Roles::ALL,
     hints: Hints::READ,
@@ -46,13 +45,16 @@ struct Row {
     expires_in_seconds: i64,
     auth_required: bool,
     command: String,
+    viewer_url: Option<String>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Value, ToolError> {
+async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let Input { execution_id } = asked.input()?;
     let context = asked.context;
     let project = context.execution(execution_id).await?;
     let traces = executions::traces(&context.query, project, execution_id).await?;
+    let sandbox = context.state.sandbox();
+    let has_viewer = context.state.viewer().is_ready();
     let grants = context.state.grants().await.map_err(ToolError::fault)?;
     let mut items = Vec::with_capacity(traces.len());
     for trace in traces {
@@ -67,13 +69,14 @@ async fn list(asked: Asked<'_>) -> Result<Value, ToolError> {
                 LIFETIME_SECONDS * 1000,
             )
             .map_err(ToolError::fault)?;
-        let download_url = context.state.sandbox().file_url(&context.site, &grant, &served.granted_path);
+        let download_url = sandbox.file_url(&context.site, &grant, &served.granted_path);
         items.push(Row {
             file_id: file.id,
             name: file.name,
             attempt: file.attempt.retry,
             size: file.size,
             command: format!("npx playwright show-trace \"{download_url}\""),
+            viewer_url: has_viewer.then(|| sandbox.viewer_url(&context.site, &download_url)),
             download_url,
             expires_in_seconds: LIFETIME_SECONDS,
             auth_required: false,

@@ -8,14 +8,17 @@ use callboard_query::executions::{self, ExecutionKey, ExecutionQuery, OutcomeGro
 use callboard_query::runs;
 use callboard_query::shapes::{ExecutionItem, RunBrief};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::arguments::ArgumentError;
 use crate::budget::Sections;
+use crate::clean::{plain, shortened};
 use crate::error::ToolError;
 use crate::parameter::Parameter;
 use crate::shapes::{ExecutionLine, Page};
-use crate::tool::{Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+
+/// Characters of the line that stands for an error.
+const HEADLINE_CHARS: usize = 160;
 
 pub(super) static TOOL: Tool = Tool {
     name: "list_failed_cases",
@@ -52,9 +55,10 @@ struct Row {
     run_id: i64,
     run_status: RunStatus,
     started_at: Timestamp,
+    headline: Option<String>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Value, ToolError> {
+async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let page = match (input.run_id, input.project_id) {
         (Some(run), _) => of_run(&asked, &input, run).await?,
@@ -93,9 +97,17 @@ async fn of_run(asked: &Asked<'_>, input: &Input, run: RunId) -> Result<Page<Row
     Ok(Page { items, next_cursor })
 }
 
+/// The first line that says something of an error.
+fn headline(error: &str) -> Option<String> {
+    let error = plain(error);
+    let line = error.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(shortened(line, HEADLINE_CHARS).into_owned())
+}
+
 impl Row {
     fn of(execution: ExecutionItem, run: &RunBrief) -> Self {
         Self {
+            headline: execution.error.as_deref().and_then(headline),
             execution: execution.into(),
             run_id: run.id,
             run_status: run.status,

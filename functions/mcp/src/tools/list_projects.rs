@@ -6,13 +6,12 @@ use callboard_domain::time::Timestamp;
 use callboard_query::projects::{self, ProjectKey, Sort};
 use callboard_query::shapes::{Project, RunBrief};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::parameter::Parameter;
 use crate::shapes::{Page, short_commit};
-use crate::tool::{Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "list_projects",
@@ -39,8 +38,10 @@ struct Row {
     project_id: i64,
     id: i64,
     name: String,
+    label: Option<String>,
     total_runs: i64,
     total_test_cases: i64,
+    tags: Vec<String>,
     latest_run: Option<LatestRun>,
     url: String,
 }
@@ -58,13 +59,14 @@ struct LatestRun {
     commit: Option<String>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Value, ToolError> {
+async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let pages = asked.pages();
     let after: Option<ProjectKey> = pages.after(input.cursor.as_deref())?;
     let context = asked.context;
+    let all = projects::ProjectFilters::default();
     let found =
-        projects::list(&context.query, context.scope(), None, Sort::Updated, after, input.page_size).await?;
+        projects::list(&context.query, context.scope(), &all, Sort::Updated, after, input.page_size).await?;
     let (items, next_cursor) = pages.split(found.map(Row::from))?;
     answer(&Page { items, next_cursor })
 }
@@ -75,6 +77,8 @@ impl From<Project> for Row {
             project_id: project.reference.id,
             id: project.reference.id,
             name: project.reference.name,
+            label: project.reference.label,
+            tags: project.tags.into_iter().map(|tag| tag.text).collect(),
             total_runs: project.total_runs,
             total_test_cases: project.total_test_cases,
             latest_run: project.latest_run.map(LatestRun::from),

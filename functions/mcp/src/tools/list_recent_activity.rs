@@ -4,13 +4,12 @@ use callboard_auth::routes::Roles;
 use callboard_query::runs::{self, RunKey, RunQuery};
 use callboard_query::shapes::RunItem;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::parameter::Parameter;
 use crate::shapes::{Page, RunLine};
-use crate::tool::{Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "list_recent_activity",
@@ -39,7 +38,7 @@ struct Row {
     project_name: String,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Value, ToolError> {
+async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let pages = asked.pages();
     let after: Option<RunKey> = pages.after(input.cursor.as_deref())?;

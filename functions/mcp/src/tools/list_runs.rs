@@ -5,13 +5,12 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_query::runs::{self, RunKey, RunQuery};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::parameter::Parameter;
 use crate::shapes::{Page, RunLine};
-use crate::tool::{Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 const STATUSES: [&str; 8] = {
     let mut words = [""; 8];
@@ -53,7 +52,7 @@ struct Input {
     cursor: Option<String>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Value, ToolError> {
+async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let pages = asked.pages();
     let after: Option<RunKey> = pages.after(input.cursor.as_deref())?;

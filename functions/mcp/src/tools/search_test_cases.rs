@@ -8,13 +8,12 @@ use callboard_query::page::Slice;
 use callboard_query::shapes::TestCaseItem;
 use callboard_query::test_cases::{self, CatalogueKey, CatalogueQuery, Sort};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::parameter::Parameter;
 use crate::shapes::Page;
-use crate::tool::{Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "search_test_cases",
@@ -55,7 +54,7 @@ struct Row {
     total_runs: i64,
 }
 
-async fn search(asked: Asked<'_>) -> Result<Value, ToolError> {
+async fn search(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let pages = asked.pages();
     let after: Option<CatalogueKey> = pages.after(input.cursor.as_deref())?;

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::*;
 use crate::parameter::Need;
+use crate::tool::Group;
 
-/// The order of the contract; later versions fill the gaps.
+/// The order of the contract.
 const CONTRACT: [&str; 40] = [
     "list_projects",
     "get_project",
@@ -49,26 +50,31 @@ const CONTRACT: [&str; 40] = [
     "create_test_function",
 ];
 
+/// Those that do not exist yet. A tool that lands leaves this list.
+const TO_COME: &[&str] = &[
+    "get_test_case_context",
+    "get_network_requests",
+    "create_test_function",
+];
+
 fn tokens(value: &Value) -> usize {
     value.to_string().chars().count().div_ceil(4)
 }
 
 #[test]
-fn tools_stand_in_the_order_of_the_contract() {
-    let places: Vec<usize> = TOOLS
-        .iter()
-        .map(|tool| {
-            CONTRACT.iter().position(|name| *name == tool.name).unwrap_or_else(|| panic!("{}", tool.name))
-        })
-        .collect();
-    assert!(places.is_sorted_by(|a, b| a < b), "{places:?}");
+fn every_tool_of_the_contract_stands_in_its_place_or_is_said_to_come() {
+    let expected: Vec<&str> = CONTRACT.into_iter().filter(|name| !TO_COME.contains(name)).collect();
+    let here: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+    assert_eq!(here, expected);
+    assert!(TO_COME.iter().all(|name| CONTRACT.contains(name)));
 }
 
 #[test]
 fn the_list_stays_within_its_budget() {
     let listed: Vec<Value> = TOOLS.iter().map(|tool| tool.listed()).collect();
     for (tool, listed) in TOOLS.iter().zip(&listed) {
-        assert!(tokens(listed) <= 300, "{}: {}", tool.name, tokens(listed));
+        let most = if tool.name == "create_test_function" { 500 } else { 300 };
+        assert!(tokens(listed) <= most, "{}: {}", tool.name, tokens(listed));
         assert!(tool.description.chars().count() <= 300, "{}", tool.name);
         assert!(!tool.title.is_empty() && !tool.description.contains("  "), "{}", tool.name);
     }
@@ -86,6 +92,7 @@ fn lint(schema: &Value, path: &str) {
         "object" => &["type", "properties", "required"],
         "integer" => &["type", "minimum", "maximum", "default"],
         "string" => &["type", "enum", "maxLength", "default"],
+        "boolean" => &["type"],
         "array" => &["type", "items"],
         other => panic!("{path} is a {other}"),
     };
@@ -133,7 +140,8 @@ fn every_tool_says_all_four_hints() {
         let mut sorted = names.clone();
         sorted.sort();
         assert_eq!(sorted, expected.iter().collect::<Vec<_>>(), "{}", tool.name);
-        assert!(!tool.hints.destructive && tool.hints.read_only, "{}", tool.name);
+        assert!(!tool.hints.destructive, "{}", tool.name);
+        assert_eq!(tool.hints.read_only, tool.group != Group::Triage, "{}", tool.name);
     }
 }
 

@@ -2,7 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod annotations;
+mod clusters;
 mod paging;
+mod scores;
+mod stateless;
+mod structured;
 mod support;
 mod tools;
 mod transport;

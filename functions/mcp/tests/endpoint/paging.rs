@@ -154,6 +154,83 @@ async fn a_page_that_is_too_long_is_shortened_and_read_on() {
 }
 
 #[tokio::test]
+async fn no_tool_says_more_than_its_bound_however_much_there_is() {
+    let service = Service::start().await;
+    let fat = |number: usize| {
+        let mut fat = test(&format!("{number} {}", "word ".repeat(100)), "failed");
+        fat["location"] = json!(format!("{}/{}.spec.ts:1:1", "folder/".repeat(30), number % 40));
+        fat["error"] = json!(format!("Error: {number}\u{1b}[31m {}", "e \"quoted\" ".repeat(400)));
+        if number < 4 {
+            fat["steps"] = (0..500)
+                .map(|n| json!({"title": format!("step {n} {}", "s".repeat(100)), "duration": 1}))
+                .collect();
+            fat["consoleLogs"] = (0..200)
+                .map(|n| json!({"type": "error", "text": format!("{n} {}", "c".repeat(1900))}))
+                .collect();
+            fat["networkRequests"] = (0..300)
+                .map(|n| {
+                    let url = format!("https://shop.example/{}/{n}", "n".repeat(200));
+                    json!({"method": "GET", "url": url, "status": 500, "duration": 5})
+                })
+                .collect();
+            fat["ariaSnapshot"] = json!("- button \"Pay\"\n".repeat(5_000));
+            fat["testSource"] = json!("line\n".repeat(8_000));
+        }
+        fat
+    };
+    let tests: Vec<Value> = (0..400).map(fat).collect();
+    let mut stored = None;
+    for second in [1, 2] {
+        let mut red = run("fat", second, &tests);
+        red["branch"] = json!("b".repeat(200));
+        stored = Some(service.submit(red).await);
+    }
+    let stored = stored.unwrap();
+    let (run, execution) = (stored.run.get(), stored.executions[0].1.get());
+    let case = service.call("get_test_run_case", json!({"executionId": execution})).await.unwrap();
+    let listed = service.result("tools/list", json!({})).await;
+    for tool in listed["tools"].as_array().unwrap() {
+        if tool["annotations"]["readOnlyHint"] == json!(false) {
+            continue;
+        }
+        let name = tool["name"].as_str().unwrap();
+        let value = |parameter: &str| match parameter {
+            "projectId" => json!(stored.project.get()),
+            "runId" | "entityId" => json!(run),
+            "executionId" => json!(execution),
+            "testCaseId" => case["testCaseId"].clone(),
+            "clusterId" => case["clusterId"].clone(),
+            "entityType" => json!("test_run"),
+            "query" => json!("word"),
+            _ => json!("abcdef1"),
+        };
+        let required = tool["inputSchema"]["required"].as_array().into_iter().flatten();
+        let mut arguments: serde_json::Map<String, Value> =
+            required.filter_map(Value::as_str).map(|name| (name.to_owned(), value(name))).collect();
+        for (most, with) in [("pageSize", json!(100)), ("limit", json!(100)), ("maxChars", json!(100_000))] {
+            if tool["inputSchema"]["properties"].get(most).is_some() {
+                arguments.insert(most.to_owned(), with);
+            }
+        }
+        let bound = if arguments.contains_key("maxChars") { 100_000 } else { 40_000 };
+        let result = service.result("tools/call", json!({"name": name, "arguments": arguments})).await;
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.chars().count() <= bound, "{name}: {} characters", text.chars().count());
+        assert!(!text.contains("Internal error"), "{name}: {text}");
+        if result.get("isError").is_none() {
+            let answer: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!text.contains("\u{1b}") && !text.contains("[31m"), "{name}");
+            if let Some(truncated) = answer.get("truncated") {
+                assert!(
+                    truncated["omitted"].as_array().is_some_and(|parts| !parts.is_empty()),
+                    "{name}: {truncated}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn fat_evidence_is_cut_by_sections_and_says_so() {
     let service = Service::start().await;
     let mut fat = test("fat", "failed");

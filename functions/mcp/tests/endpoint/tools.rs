@@ -10,6 +10,7 @@ struct History {
     red: i64,
     green: i64,
     failed: i64,
+    cluster: i64,
 }
 
 async fn history() -> History {
@@ -37,7 +38,16 @@ async fn history() -> History {
     red["playwrightVersion"] = json!("1.50.0");
     let red = service.submit(red).await;
     let failed = red.executions[0].1.get();
-    History { project: red.project.get(), red: red.run.get(), green: green.run.get(), failed, service }
+    let shown = service.call("get_run", json!({"runId": red.run.get()})).await.unwrap();
+    let cluster = shown["cases"][0]["clusterId"].as_i64().unwrap();
+    History {
+        project: red.project.get(),
+        red: red.run.get(),
+        green: green.run.get(),
+        failed,
+        cluster,
+        service,
+    }
 }
 
 impl History {
@@ -93,7 +103,10 @@ async fn projects_and_their_runs_are_told_newest_first() {
 
     assert_eq!(
         history.call("get_instance_stats", json!({})).await,
-        json!({"totalProjects": 2, "totalRuns": 3, "totalTestCases": 4, "totalExecutions": 6})
+        json!({
+            "totalProjects": 2, "totalRuns": 3, "totalTestCases": 4, "totalExecutions": 6, "totalFiles": 0,
+            "totalFileSize": 0,
+        })
     );
 }
 
@@ -107,7 +120,7 @@ async fn a_run_shows_its_failures_unless_asked_for_more() {
         json!([{
             "executionId": history.failed, "testCaseId": run["cases"][0]["testCaseId"], "title": "pays",
             "filePath": "tests/shop.spec.ts", "status": "failed", "duration": 1200, "retries": 0,
-            "error": "Error: expected 200", "line": 7,
+            "error": "Error: expected 200", "line": 7, "clusterId": history.cluster,
         }])
     );
     for (key, value) in history.red_run().as_object().unwrap() {
@@ -156,9 +169,8 @@ async fn an_execution_tells_its_whole_error_and_the_parts_asked_for() {
         bare["available"]["steps"].as_i64().unwrap() > 20
             && bare["available"]["console"].as_i64().unwrap() > 20
     );
-    for part in
-        ["steps", "console", "network", "webVitals", "ariaSnapshot", "testSource", "truncated", "clusterId"]
-    {
+    assert_eq!(bare["clusterId"], history.cluster);
+    for part in ["steps", "console", "network", "webVitals", "ariaSnapshot", "testSource", "truncated"] {
         assert!(bare.get(part).is_none(), "{part}");
     }
     let parts = history
@@ -207,14 +219,14 @@ async fn a_test_is_found_by_its_words_and_told_across_runs() {
         (executions.len(), executions[0]["runId"].clone(), executions[0]["branch"].clone()),
         (2, json!(history.red), json!("pay-later"))
     );
-    assert!(case.get("clusters").is_none());
+    assert_eq!(case["clusters"][0]["clusterId"], history.cluster);
 
     let trend =
         history.call("get_test_stability_trend", json!({"testCaseId": row["id"], "buckets": 5})).await;
     assert_eq!(trend["items"].as_array().unwrap().len(), 2);
     assert_eq!(
         trend["items"][1],
-        json!({"date": "2026-01-01", "passRate": 0.0, "flakyRate": 0.0, "avgDuration": 1200, "totalRuns": 1})
+        json!({"date": "2026-01-01", "passRate": 0.0, "flakyRate": 0.0, "totalRuns": 1})
     );
 
     let catalog = history.call("get_project_test_catalog", json!({"projectId": history.project})).await;
@@ -237,7 +249,17 @@ fn valid(history: &History, parameter: &str) -> Value {
         "runId" => json!(history.red),
         "executionId" => json!(history.failed),
         "testCaseId" => json!(1),
+        "clusterId" => json!(history.cluster),
+        "entityId" => json!(history.red),
+        "entityType" => json!("test_run"),
         "query" => json!("pay"),
+        "sha" | "commit" => json!("abcdef1"),
+        "status" => json!("ignored"),
+        "feedback" => json!("up"),
+        "name" => json!("pay"),
+        "kind" => json!("helper"),
+        "module" => json!("./pages/checkout"),
+        "steps" => json!([{"action": "goto", "value": "/"}]),
         other => panic!("what is a valid {other}?"),
     }
 }
@@ -261,7 +283,20 @@ async fn every_wrong_call_is_a_text_that_says_what_to_do() {
             .map(|p| ((*p).to_owned(), valid(&history, p)))
             .collect::<serde_json::Map<_, _>>()
             .into();
-        assert!(history.service.call(name, complete.clone()).await.is_ok(), "{name} {complete}");
+        match history.service.call(name, complete.clone()).await {
+            Ok(_) => {}
+            Err(text) => {
+                let lacks = [
+                    "get_repo_commits",
+                    "get_repo_diff",
+                    "run_cluster_diagnosis",
+                    "submit_diagnosis_feedback",
+                ];
+                let is_told =
+                    text.contains("is not configured") || text.starts_with("`diagnosisId` is required");
+                assert!(lacks.contains(&name) && is_told, "{name} {complete}: {text}");
+            }
+        }
         let mut wrong = Vec::new();
         for parameter in &required {
             let mut missing = complete.clone();
@@ -336,4 +371,40 @@ async fn the_prompt_and_its_completion_know_the_projects() {
         complete(json!({"type": "ref/prompt", "name": "x"}), json!({})).await["error"]["code"],
         -32602
     );
+}
+
+#[tokio::test]
+async fn a_run_tells_what_is_remarkable_and_a_first_one_compares_nothing() {
+    let history = history().await;
+    let insights = history.call("get_run_insights", json!({"runId": history.red})).await;
+    assert_eq!(insights["newRegressions"][0]["executionId"], history.failed);
+    assert_eq!(insights["newFlaky"][0]["title"], "ships");
+    assert_eq!(
+        (&insights["hasBaseline"], &insights["totalTests"], &insights["flakyTests"]),
+        (&json!(true), &json!(3), &json!(1))
+    );
+    assert_eq!(insights["url"], format!("http://localhost:3000/test-runs/{}", history.red));
+    let first = history.call("get_run_insights", json!({"id": history.green})).await;
+    assert_eq!(first["hasBaseline"], false);
+    for absent in ["baseline", "newRegressions", "recovered", "recurrences", "newFlaky", "passRateDelta"] {
+        assert!(first.get(absent).is_none(), "{absent}");
+    }
+}
+
+#[tokio::test]
+async fn anything_is_found_by_its_words() {
+    let history = history().await;
+    let found = history.call("search", json!({"q": "pay"})).await;
+    assert_eq!(found["projects"], json!([]));
+    let runs: Vec<_> = found["runs"].as_array().unwrap().iter().map(|run| run["runId"].clone()).collect();
+    assert_eq!(runs, [json!(history.red), json!(history.green)]);
+    assert_eq!(
+        (&found["cases"][0]["title"], &found["cases"][0]["projectName"]),
+        (&json!("pays"), &json!("shop"))
+    );
+    let by_commit = history.call("search", json!({"query": "01234567"})).await;
+    assert_eq!(by_commit["runs"][0]["runId"], history.red);
+    let none = history.call("search", json!({"query": "x"})).await;
+    assert_eq!((&none["projects"], &none["runs"], &none["cases"]), (&json!([]), &json!([]), &json!([])));
+    assert!(none["hint"].is_string());
 }

@@ -197,7 +197,7 @@ async fn versions_are_negotiated_and_the_header_is_checked() {
     for version in ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] {
         assert_eq!(post(&service, &[("mcp-protocol-version", version)], PING).await.status, 200, "{version}");
     }
-    for version in ["1999-01-01", "2026-07-28", ""] {
+    for version in ["1999-01-01", "2026-07-29", ""] {
         let answer = post(&service, &[("mcp-protocol-version", version)], PING).await;
         assert_eq!(
             (answer.status.as_u16(), answer.json()["error"]["code"].clone()),
@@ -333,9 +333,15 @@ async fn a_connection_can_be_narrowed() {
     };
     let projects = listed("toolsets=projects").await;
     assert!(projects.contains(&"list_projects".to_owned()) && !projects.contains(&"get_run".to_owned()));
-    for whole in ["toolsets=nonsense", "toolsets=projects,runs", "readonly=1", "toolsets="] {
+    for whole in ["toolsets=nonsense", "toolsets=projects,runs,clusters,scm,triage", "toolsets="] {
         assert_eq!(listed(whole).await, all, "{whole}");
     }
+    let reading = listed("readonly=1").await;
+    assert_eq!(
+        reading,
+        listed("toolsets=projects,runs,clusters,scm").await,
+        "the tools that write are those of triage"
+    );
     let body =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_projects"}});
     let hidden =

@@ -143,6 +143,14 @@ pub enum Entity {
     Execution,
     /// A stored file.
     File,
+    /// A failure cluster.
+    Cluster,
+    /// A policy of gates.
+    GatePolicy,
+    /// A link.
+    Link,
+    /// A marker.
+    Marker,
 }
 
 /// Which credentials a route looks at.

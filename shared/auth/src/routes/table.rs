@@ -130,6 +130,10 @@ routes! {
     UploadRun => post("/api/test-runs/upload").reporting().ingest().body(BodyLimit::Upload)
         .project(ProjectSource::FromBody(&["testRunId", "projectName"]));
 
+    /// Which traces of a project are stored.
+    CheckTraces => post("/api/traces/check").reporting().ingest().body(BodyLimit::Fixed(16 * 1024 * KIB))
+        .listed().changes_nothing();
+
     /// Registers a run before its global set-up.
     SetupRun => post("/api/test-runs/setup").reporting().ingest().body(BodyLimit::Fixed(16 * 1024 * KIB))
         .project(ProjectSource::FromBody(&["projectName"]));
@@ -155,8 +159,18 @@ routes! {
     ListProjects => get("/api/projects").listed();
     /// Projects as the sidebar shows them.
     ProjectMenu => get("/api/projects/menu").listed();
+    /// Anything, by its words.
+    Search => get("/api/search").listed();
     /// Projects with their recent runs.
     ProjectOverview => get("/api/projects/overview").listed();
+    /// Creates a project.
+    CreateProject => post("/api/projects").administrator();
+    /// Changes a project.
+    EditProject => patch("/api/projects/{id}").administrator().in_project();
+    /// Changes a project, as `PATCH` does.
+    PutProject => put("/api/projects/{id}").administrator().in_project();
+    /// Deletes a project.
+    DeleteProject => delete("/api/projects/{id}").administrator().in_project();
     /// One project.
     GetProject => get("/api/projects/{id}").in_project();
     /// Runs of a project.
@@ -168,18 +182,118 @@ routes! {
     /// The test catalogue of a project.
     ProjectTestCases => get("/api/projects/{id}/test-cases").in_project();
 
+    /// Tests that fail by chance.
+    FlakyTests => get("/api/projects/{id}/flaky-tests").in_project();
+    /// Finds out why a test is flaky.
+    ClassifyFlaky => post("/api/projects/{id}/flaky-classify").reporting().in_project();
+    /// The slowest tests.
+    SlowTests => get("/api/projects/{id}/slow-tests").in_project();
+    /// How long runs took.
+    Performance => get("/api/projects/{id}/performance").in_project();
+    /// Folders of tests.
+    SpecHealth => get("/api/projects/{id}/spec-health").in_project();
+    /// Timeouts that could be shorter.
+    TimeoutOpportunities => get("/api/projects/{id}/timeout-opportunities").in_project();
+    /// What ran on each day.
+    ProjectDaily => get("/api/projects/{id}/daily").in_project();
+    /// Projects side by side.
+    PortfolioWidget => get("/api/analytics/portfolio").listed();
+    /// Pass rates by project and day.
+    PassRateWidget => get("/api/analytics/pass-rate-heatmap").listed();
+    /// Flaky tests across projects.
+    FlakyWidget => get("/api/analytics/flaky-leaderboard").listed();
+    /// Wasted time across projects.
+    WasteWidget => get("/api/analytics/wasted-time").listed();
+    /// Time of runs across projects.
+    CiTimeWidget => get("/api/analytics/ci-time-trend").listed();
+    /// Regressions across projects.
+    RegressionsWidget => get("/api/analytics/regression-velocity").listed();
+    /// Tests that are set aside.
+    ListQuarantine => get("/api/projects/{id}/quarantine").in_project();
+    /// Sets a test aside.
+    SetAside => post("/api/projects/{id}/quarantine").reporting().in_project();
+    /// Lets a test go that was set aside.
+    ReleaseAside => delete("/api/projects/{id}/quarantine/{testCaseId}").reporting().in_project();
+    /// The tests reporters need not fail for.
+    QuarantinePlan => get("/api/projects/{id}/quarantine-plan").ingest().in_project();
+
     /// Runs across projects.
     ListRuns => get("/api/test-runs").listed();
     /// Active and recently finished runs.
     RecentRuns => get("/api/test-runs/recent").listed();
     /// One run.
     GetRun => get("/api/test-runs/{id}").of(Entity::Run);
+    /// Deletes several runs.
+    BulkDeleteRuns => post("/api/test-runs/bulk-delete").administrator().listed();
+    /// Deletes a run.
+    DeleteRun => delete("/api/test-runs/{id}").administrator().of(Entity::Run);
     /// Ends a run by hand.
     CancelRun => post("/api/test-runs/{id}/cancel").reporting().of(Entity::Run);
+    /// Changes a run.
+    EditRun => patch("/api/test-runs/{id}").reporting().of(Entity::Run);
+    /// Keeps a run.
+    PinRun => put("/api/test-runs/{id}/pin").reporting().of(Entity::Run);
+    /// Leaves a run to retention again.
+    UnpinRun => delete("/api/test-runs/{id}/pin").reporting().of(Entity::Run);
+    /// What is remarkable about a run.
+    RunInsights => get("/api/test-runs/{id}/insights").of(Entity::Run);
+    /// A run beside another one.
+    CompareRun => get("/api/test-runs/{id}/compare").of(Entity::Run);
+    /// What changed since a run was green.
+    RegressionContext => get("/api/test-runs/{id}/regression-context").of(Entity::Run);
+    /// Judges a run.
+    GateRun => post("/api/test-runs/{id}/gate").ingest().of(Entity::Run);
+    /// What was said about a run.
+    GateResults => get("/api/test-runs/{id}/gate-results").of(Entity::Run);
+    /// Policies by which the runs of a project are judged.
+    ListGatePolicies => get("/api/projects/{id}/gate-policies").in_project();
+    /// Stores a policy.
+    CreateGatePolicy => post("/api/projects/{id}/gate-policies").administrator().in_project();
+    /// Changes a policy.
+    EditGatePolicy => patch("/api/gate-policies/{id}").administrator().of(Entity::GatePolicy);
+    /// Removes a policy.
+    DeleteGatePolicy => delete("/api/gate-policies/{id}").administrator().of(Entity::GatePolicy);
+    /// The tests of a run as a file.
+    ExportRun => get("/api/test-runs/{id}/export").of(Entity::Run);
+    /// The files of a run.
+    RunSpecs => get("/api/test-runs/{id}/specs").of(Entity::Run);
+    /// What ran when.
+    RunTimeline => get("/api/test-runs/{id}/timeline").of(Entity::Run);
+    /// What is to run again.
+    RunRerun => get("/api/test-runs/{id}/rerun").of(Entity::Run);
     /// Executions of a run.
     RunExecutions => get("/api/test-runs/{id}/executions").of(Entity::Run);
     /// A run in the light form for scripts.
     RunSummary => get("/api/test-runs/{id}/summary").of(Entity::Run);
+    /// Failure clusters of a project.
+    ProjectClusters => get("/api/projects/{id}/failure-clusters").in_project();
+    /// Failure clusters.
+    ListClusters => get("/api/failure-clusters").listed();
+    /// Changes several failure clusters.
+    BulkClusters => post("/api/failure-clusters/bulk").reporting().listed();
+    /// One failure cluster.
+    GetCluster => get("/api/failure-clusters/{id}").of(Entity::Cluster);
+    /// Changes a failure cluster.
+    EditCluster => patch("/api/failure-clusters/{id}").reporting().of(Entity::Cluster);
+    /// Changes a failure cluster, as `PATCH` does.
+    PutCluster => put("/api/failure-clusters/{id}").reporting().of(Entity::Cluster);
+    /// Executions that count for a failure cluster.
+    ClusterOccurrences => get("/api/failure-clusters/{id}/occurrences").of(Entity::Cluster);
+    /// Tests that failed for a failure cluster.
+    ClusterTestCases => get("/api/failure-clusters/{id}/test-cases").of(Entity::Cluster);
+    /// What people say of a failure cluster.
+    SetClusterStatus => patch("/api/failure-clusters/{id}/status").reporting().of(Entity::Cluster);
+    /// The commit that changes are compared with.
+    SetClusterBaseCommit => patch("/api/failure-clusters/{id}/base-commit").reporting().of(Entity::Cluster);
+    /// What to do about a cluster.
+    FixPlan => get("/api/failure-clusters/{id}/fix-plan").of(Entity::Cluster);
+    /// Makes a failure cluster part of another one.
+    MergeCluster => post("/api/failure-clusters/{id}/merge").reporting().of(Entity::Cluster);
+    /// Takes tests out of a failure cluster.
+    ExtractCases => post("/api/failure-clusters/{id}/extract-cases").reporting().of(Entity::Cluster);
+    /// Failures of a run by cause.
+    FailureGroups => get("/api/test-runs/{id}/failure-groups").of(Entity::Run);
+
     /// Reports of a run.
     RunReports => get("/api/test-runs/{id}/reports").of(Entity::Run);
 
@@ -195,16 +309,79 @@ routes! {
     ExecutionTraces => get("/api/test-run-cases/{id}/traces").of(Entity::Execution);
     /// Files of an execution.
     ExecutionFiles => get("/api/test-run-cases/{id}/files").of(Entity::Execution);
+    /// Why an execution failed.
+    ExplainExecution => get("/api/test-run-cases/{id}/explain").of(Entity::Execution);
+    /// A locator that works instead of one that does not.
+    LocatorHealing => get("/api/test-run-cases/{id}/locator-healing").of(Entity::Execution);
+    /// Notes which locator a person chose.
+    LocatorPick => post("/api/test-run-cases/{id}/locator-pick").reporting().of(Entity::Execution);
+    /// Where a test failed, by its trace.
+    TraceStacks => get("/api/test-run-cases/{id}/trace-stacks").of(Entity::Execution);
+    /// Requests and console around a failure, by its trace.
+    TraceNetwork => get("/api/test-run-cases/{id}/trace-network").of(Entity::Execution);
+    /// The content of a request in a trace.
+    TraceNetworkBody => get("/api/test-run-cases/{id}/trace-network-body").of(Entity::Execution);
+    /// The page a test failed on, by its trace.
+    DomSnapshot => get("/api/test-run-cases/{id}/dom-snapshot").of(Entity::Execution);
+    /// How the environment differs from that of the last pass.
+    EnvironmentDiff => get("/api/test-run-cases/{id}/environment-diff").of(Entity::Execution);
+
+    /// Tags of projects.
+    ListTags => get("/api/tags");
+    /// Creates a tag.
+    CreateTag => post("/api/tags").administrator();
+    /// Changes a tag.
+    EditTag => patch("/api/tags/{id}").administrator();
+    /// Changes a tag, as `PATCH` does.
+    PutTag => put("/api/tags/{id}").administrator();
+    /// Deletes a tag.
+    DeleteTag => delete("/api/tags/{id}").administrator();
+    /// Links of something.
+    ListLinks => get("/api/links").listed();
+    /// Hangs a link on something.
+    CreateLink => post("/api/links").reporting().listed();
+    /// Changes a link.
+    EditLink => patch("/api/links/{id}").reporting().of(Entity::Link);
+    /// Takes a link off.
+    DeleteLink => delete("/api/links/{id}").reporting().of(Entity::Link);
+    /// Receipts of deletions.
+    ListDeletions => get("/api/deletions").administrator();
+    /// One receipt of a deletion.
+    GetDeletion => get("/api/deletions/{id}").administrator();
+    /// Deletes runs that began long ago.
+    CleanUp => post("/api/admin/cleanup").administrator();
+    /// Deletes runs that began long ago, for scripts that send no body.
+    CleanUpByQuery => delete("/api/admin/cleanup").administrator();
+    /// Counts over the whole installation.
+    InstanceStats => get("/api/admin/stats").administrator();
+    /// What the installation keeps.
+    InstanceStorage => get("/api/admin/storage").administrator();
+    /// What a project keeps.
+    ProjectStorage => get("/api/projects/{id}/storage").in_project();
+    /// Markers of a project.
+    ListMarkers => get("/api/projects/{id}/markers").in_project();
+    /// Sets a marker.
+    CreateMarker => post("/api/projects/{id}/markers").reporting().in_project();
+    /// Changes a marker.
+    EditMarker => patch("/api/markers/{id}").reporting().of(Entity::Marker);
+    /// Changes a marker, as `PATCH` does.
+    PutMarker => put("/api/markers/{id}").reporting().of(Entity::Marker);
+    /// Removes a marker.
+    DeleteMarker => delete("/api/markers/{id}").reporting().of(Entity::Marker);
 
     /// Bytes of a stored file, by id or by stored name.
     GetFile => get("/api/files/{*path}").of(Entity::File);
     /// Bytes below a file grant.
     GrantedFile => get("/f/{grant}/{*path}").grant();
+    /// The trace viewer, on the origin of untrusted content.
+    ViewerAsset => get("/viewer/{*path}").public();
 
     /// One or more JSON-RPC messages.
     McpMessages => post("/mcp").listed().changes_nothing().rate(RateClass::Mcp).mcp();
     /// How to connect an agent.
     McpPage => get("/mcp").public().mcp();
+    /// Style and script of that page.
+    McpAsset => get("/mcp/{*path}").public().mcp();
 
     /// What is red, what is running.
     HomePage => get("/").listed();
@@ -212,10 +389,14 @@ routes! {
     ProjectsPage => get("/projects").listed();
     /// One project.
     ProjectPage => get("/projects/{id}").in_project();
+    /// All projects together.
+    AnalyticsPage => get("/analytics").listed();
     /// One run.
     RunPage => get("/test-runs/{id}").of(Entity::Run);
     /// One test case.
     TestCasePage => get("/test-cases/{id}").of(Entity::TestCase);
+    /// One cause of failures.
+    ClusterPage => get("/failure-clusters/{id}").of(Entity::Cluster);
     /// One execution.
     ExecutionPage => get("/test-run-cases/{id}").of(Entity::Execution);
     /// What is configured.
@@ -228,6 +409,8 @@ routes! {
     UserPage => get("/settings/users/{id}").administrator();
     /// The audit log.
     AuditPage => get("/settings/audit").administrator();
+    /// Tags of projects.
+    TagsPage => get("/settings/tags").administrator();
     /// Signing in.
     LoginPage => get("/login").public();
     /// Creating the first administrator.
@@ -296,6 +479,7 @@ mod tests {
                 "GET /api/auth/verify-email",
                 "GET /api/auth/oauth/{provider}/login",
                 "GET /api/auth/oauth/{provider}/callback",
+                "GET /viewer/{*path}",
                 "GET /mcp",
                 "GET /login",
                 "GET /setup",

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use super::resolve::Resolved;
 use super::{Attempt, AttemptSet};
+use crate::failure::Fingerprint;
 use crate::status::{Outcome, TestStatus};
 use crate::time::Timestamp;
 
@@ -34,6 +35,9 @@ pub struct Decision {
     pub attempts: Vec<AttemptView>,
     /// Attempts that count or were superseded but are not listed.
     pub dropped: u32,
+    /// What the attempt that failed last tells its failure from; of an
+    /// execution that neither failed nor was flaky, nothing.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// A listed attempt with its place in the execution.
@@ -91,7 +95,9 @@ impl AttemptSet {
         let flaky = status == TestStatus::Passed
             && (counting.iter().any(|attempt| attempt.flaky_claimed)
                 || chains.iter().any(|chain| had_trouble(chain, &resolved)));
+        let fingerprint = told_failure(deciding, flaky, &chains, &resolved);
         Some(Decision {
+            fingerprint,
             status,
             flaky,
             duration_ms: resolved[deciding].attempt.duration_ms,
@@ -105,6 +111,31 @@ impl AttemptSet {
             deciding: resolved[deciding].attempt.clone(),
         })
     }
+}
+
+/// The fingerprint of the last failed attempt: of the deciding repetition when
+/// that failed, of any when the test was flaky. A client that sends only the
+/// result of a flaky test says with it what failed.
+fn told_failure(
+    deciding: usize,
+    flaky: bool,
+    chains: &[&Chain],
+    resolved: &[Resolved],
+) -> Option<Fingerprint> {
+    let has_failed = resolved[deciding].attempt.status.is_failing();
+    if !has_failed && !flaky {
+        return None;
+    }
+    let told = |only_failing: bool| {
+        let of_interest = chains.iter().filter(|chain| !has_failed || chain.last() == Some(&deciding));
+        of_interest
+            .flat_map(|chain| chain.iter())
+            .map(|&position| &resolved[position].attempt)
+            .filter(|attempt| !only_failing || attempt.status.is_failing())
+            .filter_map(|attempt| attempt.facts.fingerprint)
+            .next_back()
+    };
+    told(true).or_else(|| told(false))
 }
 
 /// A passed chain that failed on the way, or whose beginning is unknown.

@@ -22,6 +22,7 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
+use crate::failure::Fingerprint;
 use crate::ids::PackId;
 use crate::status::TestStatus;
 use crate::time::Timestamp;
@@ -93,6 +94,13 @@ pub struct AttemptFacts {
     /// The test was expected to fail and did, hence it passed.
     #[serde(rename = "xf", default, skip_serializing_if = "is_false")]
     pub expected_failure: bool,
+    /// The test is marked as slow.
+    #[serde(rename = "sl", default, skip_serializing_if = "is_false")]
+    pub marked_slow: bool,
+    /// What its failure is told from; of an execution, that of the attempt that
+    /// failed last.
+    #[serde(rename = "fp", default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -181,6 +189,7 @@ impl AttemptFacts {
     /// that only make sense together are taken together. Whether the failure
     /// was expected goes with the status, see [`Attempt::join`].
     fn join(&mut self, other: &Self) {
+        self.marked_slow |= other.marked_slow;
         (self.line, self.column) = (self.line, self.column).max((other.line, other.column));
         if (other.slowest_ms, &other.slowest_step) > (self.slowest_ms, &self.slowest_step) {
             self.slowest_ms = other.slowest_ms;
@@ -208,6 +217,7 @@ impl AttemptFacts {
                 mine.clone_from(theirs);
             }
         }
+        self.fingerprint = self.fingerprint.max(other.fingerprint);
         for (mine, theirs) in [
             (&mut self.wasted_ms, other.wasted_ms),
             (&mut self.steps, other.steps),

@@ -102,7 +102,9 @@ pub(super) fn bounded_snapshots(snapshots: Vec<LocatorSnapshot>) -> Vec<LocatorS
 }
 
 impl LocatorSnapshot {
-    fn bounded(mut self) -> Self {
+    /// The snapshot within bounds and without the values of form fields.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
         self.location = cut(Location::parse(&self.location).to_string(), MAX_LOCATION_CHARS);
         self.used.method = cut(self.used.method, MAX_WORD_CHARS);
         self.used.raw = cut(self.used.raw, MAX_LOCATOR_CHARS);

@@ -17,6 +17,7 @@ use super::locators::{LocatorSnapshot, bounded_snapshots};
 use super::meta::{SuiteConfig, TestMeta, tidy, tidy_tags};
 use super::test_case_input::TestCaseInput;
 use super::warnings::{Warning, Warnings};
+use crate::failure::{ErrorText, QuotedSource, Signature, signature};
 use crate::evidence::{Annotation, Browser, Evidence};
 use crate::status::TestStatus;
 use crate::text::{cut, cut_str, first_line_summary, truncate_error};
@@ -58,6 +59,8 @@ pub struct TestCaseEntry {
     pub flaky_claimed: bool,
     /// The test failed as it was expected to, and therefore passed.
     pub expected_failure: bool,
+    /// An annotation marks the test as slow.
+    pub marked_slow: bool,
     /// The client's word for the result when it is none of ours, ≤ 60
     /// characters.
     pub raw_status: Option<String>,
@@ -69,6 +72,8 @@ pub struct TestCaseEntry {
     /// (cut at the sample's cap). Evidence holds its own, shorter copy. None
     /// for an expected failure, whose error is evidence only.
     pub error: Option<String>,
+    /// What the error says of its cause; None when nothing failed.
+    pub failure: Option<Box<Signature>>,
     /// First line of the error, plain, ≤ 300 characters.
     pub error_summary: Option<String>,
     /// Index of this attempt, 0 for the first.
@@ -181,6 +186,8 @@ impl TestCaseEntry {
         let web_vitals = read.value("webVitals", input.web_vitals);
         let vitals = web_vitals.as_ref().map(VitalsSummary::of).unwrap_or_default();
         let meta = TestMeta::new(read.value("testMeta", input.test_meta).unwrap_or_default(), &annotations);
+        let marked_slow =
+            annotations.iter().any(|annotation| annotation.kind.trim().eq_ignore_ascii_case("slow"));
         let said_error = error.clone().filter(|_| !expected_failure);
 
         let evidence = Evidence {
@@ -218,6 +225,7 @@ impl TestCaseEntry {
             status,
             flaky_claimed: claim.flaky,
             expected_failure,
+            marked_slow,
             raw_status: claim.raw,
             duration_ms: read.number("duration", &input.duration).map_or(0, as_duration),
             timeout_ms: read.number("timeout", &input.timeout).map(as_duration),
@@ -262,11 +270,28 @@ impl TestCaseEntry {
             counts: EvidenceCounts::of(&evidence, caps),
             locator_snapshots: read.value("locatorSnapshots", input.locator_snapshots).map(bounded_snapshots),
             evidence: (!evidence.is_empty()).then(|| Box::new(evidence)),
+            failure: None,
             full_names: None,
         };
+        entry.read_failure();
         entry.bound_names();
         entry.set_identity();
         Ok(entry)
+    }
+
+    /// Reads what failed. The error of a test that passed in the end is what
+    /// made it flaky, when the client knows only the result.
+    fn read_failure(&mut self) {
+        let can_have_failed =
+            matches!(self.status, TestStatus::Failed | TestStatus::TimedOut | TestStatus::Passed);
+        let Some(error) = self.error.as_deref().filter(|_| can_have_failed) else { return };
+        let evidence = self.evidence.as_deref();
+        let frames = evidence.map_or(&[][..], |evidence| &evidence.test_source_frames);
+        let whole = evidence.and_then(|evidence| evidence.test_source.as_deref());
+        let quoted: Vec<QuotedSource> =
+            frames.iter().map(|frame| frame.snippet.as_str()).chain(whole).map(QuotedSource::read).collect();
+        let source: Vec<_> = quoted.iter().map(QuotedSource::as_source).collect();
+        self.failure = signature(&ErrorText::split(error), &source).map(Box::new);
     }
 
     /// Annotations of this attempt, suggestions for locators included.

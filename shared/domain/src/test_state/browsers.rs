@@ -60,6 +60,20 @@ impl Browsers {
         is_complete
     }
 
+    /// Forgets one observation.
+    pub(super) fn forget(&mut self, browser: i64, key: Key) {
+        let Some(series) = self.series.get_mut(&browser) else { return };
+        series.decided.retain(|seen| seen.key != key);
+        if series.last.key == key {
+            match series.decided.first() {
+                Some(&newest) => series.last = newest,
+                None => {
+                    self.series.remove(&browser);
+                }
+            }
+        }
+    }
+
     /// Forgets everything from that observation on.
     pub(super) fn forget_from(&mut self, key: Key) {
         self.series.retain(|_, series| {

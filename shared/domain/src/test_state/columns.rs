@@ -25,7 +25,8 @@ pub struct StateColumns {
     pub last_execution_id: i64,
     /// Outcome code of the newest execution.
     pub last_outcome: i64,
-    /// Packed: identities of the newest outcomes, outcomes by browser project.
+    /// Packed: identities of the newest outcomes, outcomes by browser project,
+    /// time lost by those that did not pass at once.
     pub by_browser: Vec<u8>,
     /// Start of the run of the newest pass, epoch milliseconds.
     pub last_passed_at: Option<i64>,
@@ -113,9 +114,10 @@ impl TestState {
     /// When a packed column is damaged: rebuild the state from executions.
     pub fn from_columns(columns: &StateColumns) -> Result<Self, UnreadableState> {
         let last = (Timestamp(columns.last_order_at), ExecutionId(columns.last_execution_id));
-        let outcomes = unpack_recent(&columns.recent, &columns.recent_ms)?;
-        let (keys, browsers) =
+        let mut outcomes = unpack_recent(&columns.recent, &columns.recent_ms)?;
+        let (keys, browsers, lost) =
             unpack_browsers(&columns.by_browser, last).ok_or(UnreadableState("by_browser"))?;
+        give_back_lost(&mut outcomes, &lost).ok_or(UnreadableState("by_browser"))?;
         Ok(Self {
             last,
             last_passed: columns
@@ -138,6 +140,7 @@ impl TestState {
             browsers,
             recent: Recent::from_parts(outcomes, keys).ok_or(UnreadableState("recent"))?,
             unplaced: 0,
+            retracted: 0,
         })
     }
 }
@@ -170,9 +173,51 @@ fn unpack_recent(recent: &[u8], mut recent_ms: &[u8]) -> Result<Vec<RecentOutcom
     Ok(outcomes)
 }
 
+/// The durations of some of the newest executions of a test.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewestDurations {
+    /// Of the newest passed ones, ms, oldest first.
+    pub passed_ms: Vec<i64>,
+    /// Failed ones since the oldest of these.
+    pub failed: i64,
+    /// Timed out ones among the failed.
+    pub timed_out: i64,
+}
+
+/// Reads the durations of the newest `runs` passed executions from two columns
+/// of a state, without the rest of it.
+///
+/// # Errors
+/// When a packed column is damaged.
+pub fn passed_durations(
+    recent: &[u8],
+    recent_ms: &[u8],
+    runs: usize,
+) -> Result<NewestDurations, UnreadableState> {
+    let mut newest = NewestDurations::default();
+    for recent in unpack_recent(recent, recent_ms)?.into_iter().rev() {
+        if newest.passed_ms.len() == runs {
+            break;
+        }
+        match (recent.outcome, recent.duration_ms) {
+            (_, None) => break,
+            (Outcome::Passed | Outcome::Flaky, Some(duration)) => newest.passed_ms.push(duration),
+            (Outcome::Failed | Outcome::TimedOut, _) => {
+                newest.failed += 1;
+                newest.timed_out += i64::from(recent.outcome == Outcome::TimedOut);
+            }
+            _ => {}
+        }
+    }
+    newest.passed_ms.reverse();
+    Ok(newest)
+}
+
 /// Number of identities, each as the distance to the next newer one, starting
 /// at the last observation; then number of browser projects, each with its id,
-/// its last outcome and its decided ones, newest first.
+/// its last outcome and its decided ones, newest first; then, unless there is
+/// none, the time lost by each outcome that can have lost any, newest first and
+/// one more than it is, so that 0 is "unknown".
 fn pack_browsers(state: &TestState) -> Vec<u8> {
     let mut bytes = Vec::new();
     write(&mut bytes, state.recent.keys().len() as u64);
@@ -192,10 +237,25 @@ fn pack_browsers(state: &TestState) -> Vec<u8> {
             newer = seen.key;
         }
     }
+    let costly = state.recent.iter().rev().filter(|outcome| RecentOutcome::is_costly(outcome.outcome));
+    let mut lost: Vec<u64> =
+        costly.map(|outcome| outcome.lost_ms.map_or(0, |ms| ms.unsigned_abs().saturating_add(1))).collect();
+    lost.truncate(lost.iter().rposition(|&known| known > 0).map_or(0, |oldest| oldest + 1));
+    lost.into_iter().for_each(|ms| write(&mut bytes, ms));
     bytes
 }
 
-fn unpack_browsers(mut bytes: &[u8], last: Key) -> Option<(Vec<Key>, Browsers)> {
+/// Puts the time lost, newest first, to the outcomes it belongs to.
+fn give_back_lost(outcomes: &mut [RecentOutcome], lost: &[u64]) -> Option<()> {
+    let mut lost = lost.iter();
+    for outcome in outcomes.iter_mut().rev().filter(|outcome| RecentOutcome::is_costly(outcome.outcome)) {
+        let Some(&ms) = lost.next() else { break };
+        outcome.lost_ms = ms.checked_sub(1).map(i64::try_from).transpose().ok()?;
+    }
+    lost.next().is_none().then_some(())
+}
+
+fn unpack_browsers(mut bytes: &[u8], last: Key) -> Option<(Vec<Key>, Browsers, Vec<u64>)> {
     let bytes = &mut bytes;
     let mut keys = Vec::new();
     let mut newer = last;
@@ -218,7 +278,11 @@ fn unpack_browsers(mut bytes: &[u8], last: Key) -> Option<(Vec<Key>, Browsers)> 
         let decided = seen.split_off(1);
         all.insert(browser, Series { last: seen.pop()?, decided });
     }
-    bytes.is_empty().then(|| (keys, Browsers::from_series(all)))
+    let mut lost = Vec::new();
+    while !bytes.is_empty() {
+        lost.push(read(bytes)?);
+    }
+    Some((keys, Browsers::from_series(all), lost))
 }
 
 fn read_count(bytes: &mut &[u8], most: usize) -> Option<usize> {

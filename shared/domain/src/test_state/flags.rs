@@ -25,6 +25,8 @@ impl ExecutionFlags {
     pub const ATTEMPTS_DROPPED: Self = Self(32);
     /// A predecessor was known; without this bit the comparison says nothing.
     pub const BASELINE_KNOWN: Self = Self(64);
+    /// The test is marked as slow.
+    pub const MARKED_SLOW: Self = Self(128);
     /// The bits [`flags_for`] decides.
     pub const COMPARISON: Self =
         Self(Self::NEW_REGRESSION.0 | Self::NEW_FLAKY.0 | Self::FIXED.0 | Self::BASELINE_KNOWN.0);

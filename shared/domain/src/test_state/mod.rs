@@ -16,7 +16,7 @@ mod recent;
 mod tests;
 
 pub use category::TestCategory;
-pub use columns::{StateColumns, UnreadableState};
+pub use columns::{NewestDurations, StateColumns, UnreadableState, passed_durations};
 pub use flags::{ExecutionFlags, flags_for};
 pub use recent::{MAX_RECENT, MAX_RECENT_MS, RecentOutcome};
 
@@ -47,6 +47,9 @@ pub struct Observation {
     pub duration_ms: i64,
     /// Wasted time in milliseconds.
     pub wasted_ms: i64,
+    /// Time its other attempts took, in milliseconds; counts when it did not
+    /// pass at once.
+    pub lost_ms: i64,
     /// Its run is flagged as a mass failure, which says nothing about the test.
     pub mass_failure: bool,
 }
@@ -65,6 +68,11 @@ impl Observation {
             is_mass_failure: self.mass_failure,
             browser_slot: RecentOutcome::slot_of(self.browser),
             duration_ms: Some(if self.duration_ms < 0 { 0 } else { self.duration_ms }),
+            lost_ms: if RecentOutcome::is_costly(self.outcome) {
+                Some(if self.lost_ms < 0 { 0 } else { self.lost_ms })
+            } else {
+                None
+            },
         }
     }
 }
@@ -94,6 +102,9 @@ pub struct TestState {
     /// New observations that are counted but missing in `recent` until it is
     /// rebuilt; not stored, because a rebuild follows in the same transaction.
     unplaced: usize,
+    /// Observations that are taken back but stand in `recent` until it is
+    /// rebuilt; not stored, likewise.
+    retracted: usize,
 }
 
 impl TestState {
@@ -110,6 +121,7 @@ impl TestState {
             browsers: Browsers::default(),
             recent: Recent::default(),
             unplaced: 0,
+            retracted: 0,
         };
         // An empty history takes anything.
         let _done = state.apply(None, observation);
@@ -145,6 +157,21 @@ impl TestState {
         }
     }
 
+    /// Takes an execution back that was deleted. The recent history has to be
+    /// read again afterwards, see [`TestState::rebuild_recent`].
+    pub fn retract(&mut self, gone: &Observation) {
+        self.counts.count(gone.outcome, -1);
+        self.wasted_ms = self.wasted_ms.saturating_sub(gone.wasted_ms);
+        if self.last_passed == Some(gone.key()) {
+            self.last_passed = None;
+        }
+        if is_failing(gone.outcome) && self.last_failed_at == Some(gone.order_at) {
+            self.last_failed_at = None;
+        }
+        self.browsers.forget(gone.browser, gone.key());
+        self.retracted += 1;
+    }
+
     /// Keeps the newest pass; `false` when it was taken back and the one before
     /// it is out of sight.
     fn note_passed(&mut self, now: &Observation) -> bool {
@@ -178,7 +205,11 @@ impl TestState {
         newest.sort_unstable_by_key(Observation::key);
         newest.dedup_by_key(|observation| observation.key());
         newest.drain(..newest.len().saturating_sub(MAX_RECENT));
+        let retracted = std::mem::take(&mut self.retracted);
         let (Some(oldest), Some(last)) = (newest.first(), newest.last()) else {
+            if retracted > 0 {
+                self.recent.rebuild(Vec::new(), 0, retracted);
+            }
             return;
         };
 
@@ -199,7 +230,7 @@ impl TestState {
             }
         }
         let rows = newest.iter().map(|observation| (observation.key(), observation.recent())).collect();
-        self.recent.rebuild(rows, self.unplaced);
+        self.recent.rebuild(rows, self.unplaced, retracted);
         self.unplaced = 0;
     }
 
@@ -264,8 +295,20 @@ impl TestState {
     }
 
     /// The recent history, oldest first, at most [`MAX_RECENT`].
-    pub fn recent(&self) -> impl DoubleEndedIterator<Item = RecentOutcome> + ExactSizeIterator + '_ {
+    pub fn recent(&self) -> impl DoubleEndedIterator<Item = RecentOutcome> + ExactSizeIterator + Clone + '_ {
         self.recent.iter()
+    }
+
+    /// The newest executions that are known one by one, oldest first: at most
+    /// sixteen, each with the start of its run.
+    pub fn identified(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (Timestamp, ExecutionId, RecentOutcome)> + '_ {
+        let unidentified = self.recent.iter().len() - self.recent.keys().len();
+        self.recent
+            .keys()
+            .zip(self.recent.iter().skip(unidentified))
+            .map(|((at, id), recent)| (at, id, recent))
     }
 
     /// Flaky ones among the newest 30 executions.
@@ -302,6 +345,24 @@ impl TestState {
     pub fn passed_durations(&self) -> Vec<i64> {
         let passed = self.recent.iter().filter(|recent| is_passed(recent.outcome));
         passed.filter_map(|recent| recent.duration_ms).collect()
+    }
+
+    /// Durations in milliseconds of the passes of a browser project in runs
+    /// before the given one, oldest first, out of the newest
+    /// [`MAX_RECENT_MS`] executions. Empty for a run so long ago that what came
+    /// before it cannot be told from what came after.
+    #[must_use]
+    pub fn passed_durations_before(&self, browser: i64, order_at: Timestamp, run: RunId) -> Vec<i64> {
+        let unidentified = self.recent.iter().len() - self.recent.keys().len();
+        let is_before = |key: &Key| (key.0, key.1.run()) < (order_at, run);
+        let identified_before = self.recent.keys().filter(is_before).count();
+        let is_oldest_identified = self.recent.keys().next().is_some_and(|key| key.1.run() == run);
+        let known =
+            if identified_before > 0 || is_oldest_identified { unidentified + identified_before } else { 0 };
+        let slot = RecentOutcome::slot_of(browser);
+        let passes = self.recent.iter().take(known);
+        let passes = passes.filter(|recent| recent.browser_slot == slot && is_passed(recent.outcome));
+        passes.filter_map(|recent| recent.duration_ms).collect()
     }
 
     /// Mean of [`Self::passed_durations`], rounded half up.

@@ -33,6 +33,9 @@ pub struct RecentOutcome {
     pub browser_slot: u8,
     /// Duration in milliseconds; `None` once it is too old.
     pub duration_ms: Option<i64>,
+    /// Time lost on its other attempts in milliseconds; `None` when it passed
+    /// at once.
+    pub lost_ms: Option<i64>,
 }
 
 impl RecentOutcome {
@@ -40,6 +43,11 @@ impl RecentOutcome {
     #[must_use]
     pub const fn slot_of(browser: i64) -> u8 {
         (browser & 0x0f) as u8
+    }
+
+    /// Whether an outcome costs time on attempts that did not decide.
+    pub(super) const fn is_costly(outcome: Outcome) -> bool {
+        matches!(outcome, Outcome::Flaky | Outcome::Failed | Outcome::TimedOut)
     }
 
     /// Outcome in three bits, mass failure in one, slot in four.
@@ -54,6 +62,7 @@ impl RecentOutcome {
             is_mass_failure: byte & MASS_FAILURE != 0,
             browser_slot: byte >> 4,
             duration_ms: None,
+            lost_ms: None,
         })
     }
 }
@@ -82,7 +91,9 @@ impl Recent {
         fits.then(|| Self { outcomes: outcomes.into(), keys: keys.into() })
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = RecentOutcome> + ExactSizeIterator + '_ {
+    pub(super) fn iter(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = RecentOutcome> + ExactSizeIterator + Clone + '_ {
         self.outcomes.iter().copied()
     }
 
@@ -120,8 +131,9 @@ impl Recent {
     /// Starts over from the newest executions there are, sorted. `unplaced` of
     /// them were not in the history. When there are fewer than the history
     /// holds, the rest is older and its executions are gone: it stays in front.
-    pub(super) fn rebuild(&mut self, rows: Vec<(Key, RecentOutcome)>, unplaced: usize) {
-        let known = rows.len().saturating_sub(unplaced);
+    /// So do as many fewer as were `retracted`.
+    pub(super) fn rebuild(&mut self, rows: Vec<(Key, RecentOutcome)>, unplaced: usize, retracted: usize) {
+        let known = rows.len().saturating_sub(unplaced) + retracted;
         let older = self.outcomes.len().saturating_sub(known);
         self.outcomes.truncate(older);
         self.keys.clear();

@@ -18,6 +18,7 @@ fn seen(run: i64, browser: i64, outcome: Outcome) -> Observation {
         browser,
         duration_ms: 100 * run,
         wasted_ms: 1,
+        lost_ms: 10 * run,
         mass_failure: false,
     }
 }
@@ -183,6 +184,21 @@ fn a_predecessor_is_found_in_an_earlier_run_of_the_same_browser() {
     assert_eq!(before(1, 4), Some(Outcome::Failed));
     assert_eq!(before(2, 4), Some(Outcome::Failed));
     assert_eq!((before(1, 1), before(3, 4)), (None, None));
+}
+
+#[test]
+fn durations_before_a_run_leave_out_what_came_after() {
+    let mut runs: Vec<Observation> = (1..=30).map(|run| seen(run, 1, Outcome::Passed)).collect();
+    for (at, seen) in runs.iter_mut().enumerate() {
+        seen.duration_ms = i64::try_from(at).unwrap() + 1;
+    }
+    runs.push(Observation { duration_ms: 77, ..seen(30, 2, Outcome::Passed) });
+    let state = state_of(&runs);
+    let before = |run: i64| state.passed_durations_before(1, Timestamp(run * DAY_MS), RunId(run));
+    assert_eq!(before(30), (1..=29).collect::<Vec<_>>());
+    assert_eq!(before(31).len(), 30, "a run that is still to come");
+    assert_eq!(before(20), (1..=19).collect::<Vec<_>>());
+    assert_eq!(before(3), Vec::<i64>::new(), "so long ago that it cannot be told");
 }
 
 #[test]

@@ -93,6 +93,10 @@ pub struct Config {
     pub allowed_origins: Vec<Origin>,
     /// Further origins that may call the MCP endpoint.
     pub mcp_allowed_origins: Vec<Origin>,
+    /// Whether all origins may, as far as callers have to sign in.
+    pub mcp_allows_any_origin: bool,
+    /// Whether tools answer as structured content, too.
+    pub mcp_structured: bool,
     /// Whose forwarded headers are believed.
     pub trust_proxy: TrustProxy,
     /// Whether callers have to sign in.
@@ -181,6 +185,7 @@ impl Config {
 }
 
 fn read(reader: &Reader) -> Config {
+    let (mcp_allowed_origins, mcp_allows_any_origin) = reader.origins_or_any(&registry::MCP_ALLOWED_ORIGINS);
     let is_lambda = reader.is_set("AWS_LAMBDA_FUNCTION_NAME") || reader.is_set("AWS_LAMBDA_RUNTIME_API");
     let data_dir = PathBuf::from(reader.text(&registry::DATA_DIR));
     let caps = registry::variables();
@@ -201,7 +206,9 @@ fn read(reader: &Reader) -> Config {
         sandbox_origin: reader.origin(&registry::SANDBOX_ORIGIN),
         allowed_hosts: reader.hosts(&registry::ALLOWED_HOSTS),
         allowed_origins: reader.origins(&registry::ALLOWED_ORIGINS),
-        mcp_allowed_origins: reader.origins(&registry::MCP_ALLOWED_ORIGINS),
+        mcp_allowed_origins,
+        mcp_allows_any_origin,
+        mcp_structured: reader.switch(&registry::MCP_STRUCTURED),
         trust_proxy: reader.proxies(&registry::TRUST_PROXY),
         auth_enabled: reader.switch(&registry::AUTH_ENABLED),
         auth_secrets: reader.secrets(&registry::AUTH_SECRET),
@@ -260,7 +267,9 @@ fn narrow<T: TryFrom<u64> + Default>(number: u64) -> T {
 }
 
 fn refuse_what_cannot_work(reader: &Reader, config: &Config) {
-    if config.auth_enabled && config.auth_secrets.is_empty() {
+    // A secret that was refused has been told of already.
+    let is_missing = config.auth_secrets.is_empty() && !reader.is_set(registry::AUTH_SECRET.name);
+    if config.auth_enabled && is_missing {
         reader.refuse(
             &registry::AUTH_SECRET,
             "is required when SERVICE_AUTH_ENABLED is true: it seals the sessions; 32 random bytes in hex \
@@ -309,6 +318,9 @@ fn warnings(reader: &Reader, config: &Config) -> Vec<String> {
             "authentication is off and {} is reachable from the network: everyone who reaches it is administrator",
             config.host
         ));
+    }
+    if config.mcp_allows_any_origin && !config.auth_enabled {
+        warnings.push("SERVICE_MCP_ALLOWED_ORIGINS=* is ignored: callers do not sign in".to_owned());
     }
     warnings.extend(config.oauth.warnings());
     if config.mail.as_ref().is_some_and(|mail| mail.is_password_exposed) {
@@ -432,6 +444,16 @@ mod tests {
                 .unwrap();
         assert_eq!(config.auth_secrets.len(), 2);
         assert!(!format!("{config:?}").contains("f1d2d2"));
+    }
+
+    #[test]
+    fn a_refused_secret_says_why_and_is_not_called_missing() {
+        let auth = ("SERVICE_AUTH_ENABLED", "true");
+        let weak = refused(&[auth, ("SERVICE_AUTH_SECRET", "changemechangeme")]);
+        assert!(weak.contains("SERVICE_AUTH_SECRET holds a secret that can be guessed"), "{weak}");
+        let short = refused(&[auth, ("SERVICE_AUTH_SECRET", "f1d2d2f924")]);
+        assert!(short.contains("SERVICE_AUTH_SECRET holds a secret that is shorter than 16 bytes"), "{short}");
+        assert!(!weak.contains("required") && !short.contains("required"), "{weak} {short}");
     }
 
     #[test]

@@ -156,8 +156,8 @@ impl Reader {
             return false;
         };
         match raw.to_ascii_lowercase().as_str() {
-            "true" => true,
-            "false" => false,
+            "true" | "1" => true,
+            "false" | "0" => false,
             _ => self.reject(variable, raw).unwrap_or(false),
         }
     }
@@ -181,6 +181,15 @@ impl Reader {
         self.list(variable)
             .filter_map(|entry| Origin::parse(entry).or_else(|| self.reject(variable, entry)))
             .collect()
+    }
+
+    /// A list of origins, and whether `*` stands in it.
+    pub(super) fn origins_or_any(&self, variable: &Variable) -> (Vec<Origin>, bool) {
+        let any = self.list(variable).any(|entry| entry == "*");
+        let named = self.list(variable).filter(|entry| *entry != "*");
+        let origins =
+            named.filter_map(|entry| Origin::parse(entry).or_else(|| self.reject(variable, entry))).collect();
+        (origins, any)
     }
 
     /// A list of host names.
@@ -226,13 +235,23 @@ impl Reader {
     /// A list of secrets, the first of which seals.
     pub(super) fn secrets(&self, variable: &Variable) -> Vec<super::Secret> {
         const SHORTEST: usize = 16;
+        const ADVICE: &str = "32 random bytes in hex (`openssl rand -hex 32`) will do";
         self.list(variable)
             .filter_map(|entry| {
-                if entry.len() >= SHORTEST && !super::is_guessable(entry) {
-                    Some(super::Secret::new(entry))
-                } else {
-                    self.reject(variable, "")
+                if entry.len() < SHORTEST {
+                    self.refuse(
+                        variable,
+                        format!("holds a secret that is shorter than {SHORTEST} bytes; {ADVICE}"),
+                    );
+                    return None;
                 }
+                if super::is_guessable(entry) {
+                    let problem = "holds a secret that can be guessed: it is made of words that examples use, \
+                                   or repeats one character";
+                    self.refuse(variable, format!("{problem}; {ADVICE}"));
+                    return None;
+                }
+                Some(super::Secret::new(entry))
             })
             .collect()
     }

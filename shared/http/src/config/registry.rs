@@ -38,6 +38,8 @@ pub enum Kind {
     Origin,
     /// Origins, separated by commas.
     Origins,
+    /// The same, or `*` for all of them.
+    OriginsOrAny,
     /// Host names, separated by commas.
     Hosts,
     /// Secrets of at least 16 bytes, separated by commas; never shown.
@@ -83,6 +85,9 @@ impl Kind {
             Self::Switch => "`true` or `false`".to_owned(),
             Self::Origin => "an origin such as `https://tests.example.org`, without a path".to_owned(),
             Self::Origins => "origins such as `https://tests.example.org`, separated by commas".to_owned(),
+            Self::OriginsOrAny => {
+                "origins such as `https://tests.example.org`, separated by commas, or `*`".to_owned()
+            }
             Self::Hosts => "host names without scheme and port, separated by commas".to_owned(),
             Self::Secrets => "a random text of at least 16 bytes (several: `new,old`)".to_owned(),
             Self::SecretAddress => "an address".to_owned(),
@@ -180,9 +185,17 @@ pub const ALLOWED_ORIGINS: Variable =
 /// `SERVICE_MCP_ALLOWED_ORIGINS`
 pub const MCP_ALLOWED_ORIGINS: Variable = unset(
     "SERVICE_MCP_ALLOWED_ORIGINS",
-    Kind::Origins,
-    "Further origins whose pages may call the MCP endpoint.",
+    Kind::OriginsOrAny,
+    "Further origins whose pages may call the MCP endpoint; `*` counts only where callers have to sign in.",
 );
+/// `SERVICE_MCP_STRUCTURED`
+pub const MCP_STRUCTURED: Variable = Variable {
+    name: "SERVICE_MCP_STRUCTURED",
+    kind: Kind::Switch,
+    default: Value::Text("false"),
+    meaning: "Whether tools of the MCP endpoint also answer as structured content, with schemas in their list. \
+              A client asks for it alone with `?structured=1`.",
+};
 /// `SERVICE_TRUST_PROXY`
 pub const TRUST_PROXY: Variable = Variable {
     name: "SERVICE_TRUST_PROXY",
@@ -349,6 +362,7 @@ const OWN: &[Variable] = &[
     ALLOWED_HOSTS,
     ALLOWED_ORIGINS,
     MCP_ALLOWED_ORIGINS,
+    MCP_STRUCTURED,
     TRUST_PROXY,
     AUTH_ENABLED,
     AUTH_SECRET,

@@ -4,6 +4,7 @@
 //! larger bodies repair it.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use axum::extract::{FromRequest, Request};
 use callboard_domain::time::Timestamp;
@@ -15,6 +16,8 @@ use crate::error::ApiError;
 
 /// The largest whole number that survives a trip through JavaScript.
 const MAX_EXACT: u64 = (1 << 53) - 1;
+/// Longest web address.
+const MAX_ADDRESS_BYTES: usize = 2_048;
 
 /// A JSON object.
 #[derive(Debug, Clone)]
@@ -114,6 +117,108 @@ impl Fields {
                 && text.chars().count() <= max_chars
                 && !text.chars().any(char::is_control);
             is_line.then(|| text.to_owned())
+        })
+    }
+
+    /// A text of 1 to `max_chars` characters, of several lines if it must be.
+    ///
+    /// # Errors
+    /// 400 `invalid_field` for anything else.
+    pub fn prose(&self, name: &str, max_chars: usize) -> Result<Change<String>, ApiError> {
+        let expected = format!("text of 1 to {max_chars} characters");
+        self.change(name, &expected, |value| {
+            let text = value.as_str()?;
+            let is_control = |char: char| char.is_control() && !matches!(char, '\n' | '\r' | '\t');
+            let is_prose = !text.trim().is_empty()
+                && text.chars().count() <= max_chars
+                && !text.chars().any(is_control);
+            is_prose.then(|| text.to_owned())
+        })
+    }
+
+    /// A list of texts on one line each, of 1 to `max_chars` characters, in
+    /// their order and without repetition.
+    ///
+    /// # Errors
+    /// 400 `invalid_field` for anything else; 413 `too_many_items` for more
+    /// than `most`.
+    pub fn lines(&self, name: &str, most: usize, max_chars: usize) -> Result<Change<Vec<String>>, ApiError> {
+        let expected = format!("a list of texts of 1 to {max_chars} characters without control characters");
+        let lines = self.change(name, &expected, |value| {
+            let mut lines: Vec<String> = Vec::new();
+            for line in value.as_array()? {
+                let line = line.as_str()?;
+                let is_line = !line.trim().is_empty()
+                    && line.chars().count() <= max_chars
+                    && !line.chars().any(char::is_control);
+                if !is_line {
+                    return None;
+                }
+                if !lines.iter().any(|known| known == line) {
+                    lines.push(line.to_owned());
+                }
+            }
+            Some(lines)
+        })?;
+        if lines.value().is_some_and(|lines| lines.len() > most) {
+            return Err(ApiError::too_many_items(&format!("entries in {name}"), most as u64));
+        }
+        Ok(lines)
+    }
+
+    /// A web address: `http` or `https` (only the latter when `is_safe`), of
+    /// at most 2,048 characters, without a user or password in it.
+    ///
+    /// # Errors
+    /// 400 `invalid_field` for anything else.
+    pub fn address(&self, name: &str, is_safe: bool) -> Result<Change<String>, ApiError> {
+        let schemes = if is_safe { "https" } else { "http or https" };
+        let expected = format!("an address with {schemes}, without user or password");
+        self.change(name, &expected, |value| {
+            let text = value.as_str()?;
+            let address = url::Url::parse(text).ok()?;
+            let is_address = text.len() <= MAX_ADDRESS_BYTES
+                && !text.chars().any(|char| char.is_control() || char.is_whitespace())
+                && (address.scheme() == "https" || (!is_safe && address.scheme() == "http"))
+                && address.host_str().is_some_and(|host| !host.is_empty())
+                && address.username().is_empty()
+                && address.password().is_none();
+            is_address.then(|| address.to_string())
+        })
+    }
+
+    /// A whole number within bounds.
+    ///
+    /// # Errors
+    /// 400 `invalid_field` for anything else.
+    pub fn whole(&self, name: &str, bounds: RangeInclusive<i64>) -> Result<Change<i64>, ApiError> {
+        let expected = format!("a whole number from {} to {}", bounds.start(), bounds.end());
+        self.change(name, &expected, |value| value.as_i64().filter(|number| bounds.contains(number)))
+    }
+
+    /// An object that is part of the body; its fields are named by themselves
+    /// in errors.
+    ///
+    /// # Errors
+    /// 400 `invalid_field` for anything else.
+    pub fn object(&self, name: &str) -> Result<Change<Self>, ApiError> {
+        self.change(name, "an object", |value| value.as_object().cloned().map(Self))
+    }
+
+    /// A field as it was sent; `None` when it is absent or `null`.
+    #[must_use]
+    pub fn json(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    /// An id.
+    ///
+    /// # Errors
+    /// 400 `invalid_field` for anything else.
+    pub fn id<T: EntityId>(&self, name: &str) -> Result<Change<T>, ApiError> {
+        self.change(name, "an id, which is a positive whole number", |value| {
+            let id = value.as_u64().filter(|id| (1..=MAX_EXACT).contains(id))?;
+            T::parse_id(&id.to_string())
         })
     }
 

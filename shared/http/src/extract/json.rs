@@ -84,7 +84,7 @@ impl Encoding {
 }
 
 /// `application/json`, anything `+json`, or no type at all.
-fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(value) = headers.get(CONTENT_TYPE) else {
         return Ok(());
     };

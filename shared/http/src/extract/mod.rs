@@ -15,6 +15,7 @@ pub(crate) use body::discard;
 pub use body::{BodyError, CountedBody, MaxBodyBytes, limited_bytes};
 pub use caller::Caller;
 pub use fields::Fields;
+pub(crate) use json::check_content_type;
 pub use json::{JsonBody, JsonBytes};
 pub use multipart::{Multipart, Part};
 pub use path::{EntityId, Granted, Path, Tail};

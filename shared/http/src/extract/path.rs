@@ -3,7 +3,8 @@
 use axum::extract::{FromRequestParts, RawPathParams};
 use callboard_auth::Grant;
 use callboard_domain::ids::{
-    ApiKeyId, ExecutionId, FileId, InvitationId, ProjectId, ReportId, RunId, TestCaseId, UserId,
+    ApiKeyId, ClusterId, DeletionId, ExecutionId, FileId, GatePolicyId, InvitationId, LinkId, MarkerId, ProjectId, ReportId, RunId, TagId,
+    TestCaseId, UserId,
 };
 use http::request::Parts;
 
@@ -46,12 +47,18 @@ entity_ids! {
     ProjectId => "project",
     RunId => "run",
     TestCaseId => "test_case",
+    ClusterId => "cluster",
     ExecutionId => "execution",
     FileId => "file",
     ReportId => "report",
     UserId => "user",
     ApiKeyId => "api_key",
     InvitationId => "invitation",
+    GatePolicyId => "policy",
+    TagId => "tag",
+    LinkId => "link",
+    MarkerId => "marker",
+    DeletionId => "deletion",
 }
 
 /// The `{id}` of the path.

@@ -257,6 +257,14 @@ impl QueryReader {
         Ok((from, to))
     }
 
+    /// A moment, or a day, which is its first moment in UTC.
+    ///
+    /// # Errors
+    /// 400 for what is not a time.
+    pub fn since(&self, name: &str) -> Result<Option<Timestamp>, ApiError> {
+        self.moment(name, Day::start)
+    }
+
     /// A date-time, or what `of_day` makes of a date.
     fn moment(&self, name: &str, of_day: impl Fn(Day) -> Timestamp) -> Result<Option<Timestamp>, ApiError> {
         let Some(text) = self.given(name)? else { return Ok(None) };

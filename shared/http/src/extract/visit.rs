@@ -4,7 +4,10 @@
 use std::ops::Deref;
 
 use axum::extract::FromRequestParts;
+use callboard_auth::Identity;
 use callboard_auth::client_address::ClientAddress;
+use callboard_domain::time::Timestamp;
+use callboard_query::accounts::Acting;
 use callboard_query::accounts::visitor::Visitor;
 use http::header::USER_AGENT;
 use http::request::Parts;
@@ -20,6 +23,14 @@ pub struct Visit {
     pub visitor: Visitor,
     /// The address that limits count.
     pub address: ClientAddress,
+}
+
+impl Visit {
+    /// The caller of this request doing something now.
+    #[must_use]
+    pub fn acting<'r>(&self, caller: &'r Identity, now: Timestamp) -> Acting<'r> {
+        Acting { caller, address_hash: self.visitor.address_hash, now }
+    }
 }
 
 impl Deref for Visit {

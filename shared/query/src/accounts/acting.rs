@@ -45,14 +45,14 @@ impl Acting<'_> {
     ///
     /// # Errors
     /// [`Denied::KeyScopeDenied`].
-    pub(super) fn reaches_everything(&self) -> std::result::Result<(), Denied> {
+    pub(crate) fn reaches_everything(&self) -> std::result::Result<(), Denied> {
         let is_narrowed = matches!(self.caller.principal(), Principal::ApiKey { is_narrowed: true, .. });
         if is_narrowed { Err(Denied::KeyScopeDenied) } else { Ok(()) }
     }
 
     /// Writes what was done into the audit log, in the transaction of the
     /// change.
-    pub(super) async fn record(
+    pub(crate) async fn record(
         &self,
         session: &mut Session,
         action: AuditAction,

@@ -12,6 +12,7 @@ use serde_json::Map;
 
 use super::mails::VerifyMail;
 use super::refusal::AccountRefusal;
+use super::rule::AccountRule;
 use super::sign_in::by_subject;
 use super::visitor::Visitor;
 use crate::Result;
@@ -52,7 +53,7 @@ impl Unproven {
 /// still is.
 ///
 /// # Errors
-/// [`AccountRefusal::InvalidOrExpiredToken`]; [`AccountRefusal::EmailTaken`]
+/// [`AccountRefusal::InvalidOrExpiredToken`]; [`AccountRule::EmailTaken`]
 /// when another account has proven the address;
 /// [`crate::QueryError::Store`] when the database refuses.
 pub async fn prove(store: &Store, text: &str, visitor: &Visitor, now: Timestamp) -> Result<()> {
@@ -74,7 +75,7 @@ pub async fn prove(store: &Store, text: &str, visitor: &Visitor, now: Timestamp)
     }
     user.updated_at = now;
     if users::save(&mut session, &user).await? != Saved::Done {
-        return Err(AccountRefusal::EmailTaken.into());
+        return Err(AccountRule::EmailTaken.into());
     }
     let noted = by_subject(visitor, user.id)
         .note(&mut session, AuditAction::EmailVerified, Some(user.id), Map::new(), now)

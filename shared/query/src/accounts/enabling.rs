@@ -9,7 +9,7 @@ use callboard_store::accounts::tokens::TokenPurpose;
 use callboard_store::accounts::{assignments, users};
 use callboard_store::audit::{self, Actor, AuditEvent};
 use callboard_store::runs::tokens;
-use callboard_store::{Store, instance};
+use callboard_store::{Store, StoreError, instance};
 
 use super::mails;
 use super::sign_in::detail;
@@ -18,6 +18,38 @@ use crate::{Entity, QueryError, Result};
 
 /// The key under which an installation notes that this was done.
 const CLAIM: &str = "auth_backfill";
+
+/// The key under which a deployment notes whether callers have to sign in.
+const MODE: &str = "auth_mode";
+
+const fn mode(auth_enabled: bool) -> &'static str {
+    if auth_enabled { "on" } else { "off" }
+}
+
+/// Notes whether callers have to sign in from now on. Run tokens that were
+/// given out while nobody had to belong to nobody: they end with that time.
+///
+/// # Errors
+/// [`QueryError::Store`] when the database refuses.
+pub async fn deploy(store: &Store, auth_enabled: bool, now: Timestamp) -> Result<()> {
+    let mut session = store.db().begin().await?;
+    if instance::set(&mut session, MODE, mode(auth_enabled), now).await? {
+        if auth_enabled {
+            tokens::revoke_ownerless(&mut session, now).await?;
+        }
+        session.commit().await?;
+    }
+    Ok(())
+}
+
+/// Whether the last deployment noted something else about signing in than
+/// this process is told: one of them is configured wrongly.
+///
+/// # Errors
+/// [`StoreError`] when the database does not answer.
+pub async fn mode_differs(store: &Store, auth_enabled: bool) -> Result<bool, StoreError> {
+    Ok(instance::value(store.db(), MODE).await?.is_some_and(|noted| noted != mode(auth_enabled)))
+}
 
 /// Gives every account that is no administrator's access to all projects,
 /// once in the life of an installation: what people saw while nobody signed
@@ -28,6 +60,12 @@ const CLAIM: &str = "auth_backfill";
 /// [`QueryError::Store`] when the database refuses.
 pub async fn begin(store: &Store, now: Timestamp) -> Result<bool> {
     if instance::has(store.db(), CLAIM).await? {
+        if mode_differs(store, true).await? {
+            // Noted while nobody signed in, and not by this process.
+            let mut session = store.db().begin().await?;
+            tokens::revoke_ownerless(&mut session, now).await?;
+            session.commit().await?;
+        }
         return Ok(false);
     }
     let mut session = store.db().begin().await?;

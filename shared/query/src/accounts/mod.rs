@@ -15,6 +15,7 @@ pub mod passwords;
 pub mod providers;
 pub mod recognise;
 pub mod refusal;
+pub mod refused_access;
 pub mod rule;
 pub mod sessions;
 pub mod setup;

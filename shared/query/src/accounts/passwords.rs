@@ -2,7 +2,7 @@
 //! mail brought. Either ends every session of the account; who changes it
 //! goes on in a new one.
 
-use callboard_auth::SessionProof;
+use callboard_auth::{Denied, SessionProof};
 use callboard_auth::keys::SealingFailed;
 use callboard_auth::password;
 use callboard_auth::token::{self, TokenKind};
@@ -34,11 +34,11 @@ impl Changing {
     /// The caller's account.
     ///
     /// # Errors
-    /// [`AccountRefusal::InvalidCredentials`] when it is gone;
+    /// [`Denied::AuthenticationRequired`] when it is gone;
     /// [`crate::QueryError::Store`] when the database does not answer.
     pub async fn of(store: &Store, user: UserId) -> Result<Self> {
         let found = users::get(&mut store.db().read().await?, user).await?;
-        Ok(Self { user: found.ok_or(AccountRefusal::InvalidCredentials)? })
+        Ok(Self { user: found.ok_or(Denied::AuthenticationRequired)? })
     }
 
     /// The account.
@@ -79,12 +79,25 @@ impl Changing {
         password::hash(new).map(Some)
     }
 
+    /// Notes that the present password was not the account's.
+    ///
+    /// # Errors
+    /// [`crate::QueryError::Store`] when the database refuses.
+    pub async fn note_failed(&self, store: &Store, visitor: &Visitor, now: Timestamp) -> Result<()> {
+        let mut session = store.db().begin().await?;
+        let action = AuditAction::PasswordChangeFailed;
+        let noted = visitor.note(&mut session, action, Some(self.user.id), Map::new(), now).await?;
+        session.commit().await?;
+        noted.committed();
+        Ok(())
+    }
+
     /// Stores the new password. Every session ends; the one that is answered
     /// is new.
     ///
     /// # Errors
-    /// [`AccountRefusal::WrongCurrentPassword`] when the account was changed
-    /// meanwhile; [`crate::QueryError::Store`] when the database refuses.
+    /// [`Denied::AuthenticationRequired`] when the account was changed
+    /// meanwhile, which ends its sessions; [`crate::QueryError::Store`] when the database refuses.
     pub async fn store(
         self,
         store: &Store,
@@ -96,7 +109,7 @@ impl Changing {
         let locked = users::lock(&mut session, self.user.id).await?;
         let unchanged =
             |user: &UserRow| user.session_epoch == self.user.session_epoch && user.disabled_at.is_none();
-        let mut user = locked.filter(unchanged).ok_or(AccountRefusal::WrongCurrentPassword)?;
+        let mut user = locked.filter(unchanged).ok_or(Denied::AuthenticationRequired)?;
         set(&mut user, password_hash, now);
         users::save(&mut session, &user).await?;
         sessions::revoke_all(&mut session, user.id, None, now).await?;

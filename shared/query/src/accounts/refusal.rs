@@ -1,7 +1,8 @@
-//! Why signing in, or changing what one signs in with, is refused.
+//! Why signing in, or changing what one signs in with, is refused. Rules that
+//! other accounts make are in `rule.rs`.
 
-/// A refusal about credentials and accounts. None of them tells whether an
-/// account exists.
+/// A refusal about credentials and the account they belong to. What a stranger
+/// is told does not depend on whether an account exists.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccountRefusal {
     /// Name and password open nothing, for whatever reason.
@@ -13,9 +14,6 @@ pub enum AccountRefusal {
     /// The sign-in is too long ago for this.
     #[error("You signed in too long ago for this; sign in again.")]
     ReauthenticationRequired,
-    /// Another account has the address.
-    #[error("Another account has this e-mail address.")]
-    EmailTaken,
     /// Mail cannot be sent.
     #[error("This service sends no mail; an administrator has to configure it.")]
     SmtpNotConfigured,
@@ -53,7 +51,6 @@ impl AccountRefusal {
         match self {
             Self::InvalidCredentials | Self::WrongCurrentPassword => "invalid_credentials",
             Self::ReauthenticationRequired => "reauthentication_required",
-            Self::EmailTaken => "email_taken",
             Self::SmtpNotConfigured => "smtp_not_configured",
             Self::AuthDisabled => "auth_disabled",
             Self::SetupUnavailable => "setup_unavailable",

@@ -1,13 +1,16 @@
 //! Ending a run by hand.
 
 use callboard_auth::scope::Authorized;
+use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
-use callboard_domain::time::Timestamp;
 use callboard_store::runs::tokens;
 
+use serde_json::json;
+
 use super::locked::LockedRun;
+use crate::accounts::Acting;
 use crate::{Context, LifeRefusal, Result};
 
 /// Cancels an unfinished run. Its tokens are revoked, so none of its clients
@@ -15,14 +18,33 @@ use crate::{Context, LifeRefusal, Result};
 ///
 /// # Errors
 /// [`LifeRefusal::AlreadyFinished`] when it is over.
-pub async fn cancel(ctx: &Context, project: Authorized<ProjectId>, run: RunId, now: Timestamp) -> Result<()> {
+pub async fn cancel(
+    ctx: &Context,
+    acting: Acting<'_>,
+    project: Authorized<ProjectId>,
+    run: RunId,
+) -> Result<()> {
+    let now = acting.now;
     let mut session = ctx.store.db().begin().await?;
     let mut locked = LockedRun::lock(&mut session, project.get(), run).await?;
     if locked.run.status.is_final() {
         return Err(LifeRefusal::AlreadyFinished.into());
     }
     locked.give_up(RunStatus::Cancelled, EndReason::User, now);
-    tokens::revoke(&mut session, project.get(), run, now).await?;
+    let revoked = tokens::revoke(&mut session, project.get(), run, now).await?;
+    let (target, within) = (("run", run.get()), Some(project.get()));
+    let mut noted = vec![
+        acting
+            .record(&mut session, AuditAction::RunChanged, target, within, json!({ "status": "cancelled" }))
+            .await?,
+    ];
+    if revoked > 0 {
+        let detail = json!({ "tokens": revoked });
+        noted.push(acting.record(&mut session, AuditAction::TokenRevoked, target, within, detail).await?);
+    }
     locked.close(session, now).await?;
+    for entry in noted {
+        entry.committed();
+    }
     Ok(())
 }

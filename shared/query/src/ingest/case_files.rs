@@ -1,6 +1,7 @@
 //! Files of a test of a run that goes on: which attempt they belong to, and
 //! their link to it.
 
+use callboard_auth::scope::Scope;
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 use callboard_domain::ingest::CaseRef;
 use callboard_domain::time::Timestamp;
@@ -8,7 +9,7 @@ use callboard_store::blobs::{self, BlobRow, StagedBlob};
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
 use callboard_store::files::{self, FileKind};
-use callboard_store::lanes;
+use callboard_store::{lanes, projects};
 use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
 use callboard_store::test_cases;
@@ -61,6 +62,25 @@ impl CaseFiles {
 async fn discard(ctx: &Context, blob: StagedBlob) {
     if let Err(error) = blob.discard(&ctx.store).await {
         tracing::warn!(%error, "a staged file could not be removed; its ticket names it");
+    }
+}
+
+/// Which of these traces are stored in the project of a name; none when there
+/// is no such project in scope: nobody learns that one exists.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn stored_traces(
+    ctx: &Context,
+    scope: &Scope,
+    project_name: &str,
+    hashes: &[[u8; 32]],
+) -> Result<Vec<[u8; 32]>> {
+    let mut session = ctx.store.db().read().await?;
+    let project = projects::find(&mut session, project_name).await?;
+    match project.and_then(|project| scope.authorize(project.id).ok()) {
+        Some(project) => Ok(blobs::stored_of(&mut session, project.get(), hashes).await?),
+        None => Ok(Vec::new()),
     }
 }
 

@@ -16,11 +16,13 @@ use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::test_cases::{self, TestIdentity, TestMeta};
-use callboard_store::{StoreError, lanes, rollups};
+use callboard_store::{StoreError, lanes, quarantine, rollups};
 
+use super::clusters::{Counting, Failures};
 use super::files::{PublishedFile, link_all};
+use super::locators::Sites;
 use super::rollup::{self, Change};
-use crate::{Context, Result};
+use crate::{Context, Result, baseline};
 
 /// All entries of one submission about one test in one browser project.
 #[derive(Debug)]
@@ -82,6 +84,8 @@ pub(super) struct Folded {
     pub(super) new_attempts: usize,
     /// Whether rows now point at evidence of this submission.
     pub(super) uses_evidence: bool,
+    /// How many more clusters of failures are open.
+    pub(super) open_clusters: i64,
 }
 
 /// Folds some groups into the run.
@@ -92,11 +96,15 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let resolved =
         test_cases::resolve(session, project, identities(groups), target.run.order_at, target.now).await?;
     let browsers = browser_ids(session, project, groups).await?;
+    let failures = Failures::of(groups);
+    failures.begin(session, target.run, target.is_fresh).await?;
     let mut stored = stored_rows(session, target, place, resolved.ids.values()).await?;
 
+    let aside = quarantine::cases(session, project, target.now).await?;
     let mut changes = Vec::new();
     let (mut uses_evidence, mut new_attempts) = (false, 0);
     let mut rows = Vec::with_capacity(groups.len());
+    let mut sites = Sites::default();
     for group in groups {
         let Some(newest) = group.newest() else { continue };
         let case =
@@ -104,12 +112,18 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         let browser = browsers.get(newest.browser_project.as_str()).copied().unwrap_or_default();
         let before = stored.remove(&(case, browser));
         let merged = merged(place, case, browser, before.as_ref(), group, target)?;
-        let (after, attempts) = (merged.row, merged.attempts);
+        let (mut after, attempts) = (merged.row, merged.attempts);
+        // What is stored keeps the mark it was stored with, so that sending it again changes nothing.
+        if before.is_none() && aside.binary_search(&case).is_ok() {
+            after.flags = after.flags.set(ExecutionFlags::QUARANTINED, true);
+        }
         new_attempts += merged.new_attempts;
         rows.push((group, after.id));
         uses_evidence |= before.as_ref() != Some(&after) && points_at(&attempts, target.evidence);
         if before.as_ref() != Some(&after) {
-            changes.push((rows.len() - 1, newest.index, Change { before, after }));
+            group.entries.iter().for_each(|entry| sites.take(case, entry));
+            let file_path = newest.file_path.clone();
+            changes.push((rows.len() - 1, newest.index, Change { before, after, file_path }));
         }
     }
 
@@ -121,6 +135,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         changed: Vec::new(),
         new_attempts,
         uses_evidence,
+        open_clusters: 0,
     };
     if new > 0 {
         let mut ordinal = runs::take_ordinals(session, project, target.run.id, new).await?;
@@ -133,7 +148,10 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let (newest, mut changes): (Vec<usize>, Vec<Change>) =
         changes.into_iter().map(|(_, newest, change)| (newest, change)).unzip();
     if !changes.is_empty() {
-        write(session, target, place, &mut changes).await?;
+        let rows = changes.iter_mut().map(|change| &mut change.after);
+        failures.assign(session, target.run, rows, target.now).await?;
+        folded.open_clusters = write(session, target, place, &mut changes).await?;
+        sites.write(session, target.run).await?;
         note_browsers(target.run, groups);
     }
     folded.changed = newest.into_iter().zip(changes.into_iter().map(|change| change.after)).collect();
@@ -253,16 +271,21 @@ fn merged(
         outcome,
         flags: flags
             .set(ExecutionFlags::EXPECTED_FAILURE, decision.deciding.facts.expected_failure)
+            .set(ExecutionFlags::MARKED_SLOW, decision.deciding.facts.marked_slow)
             .set(ExecutionFlags::ATTEMPTS_DROPPED, decision.dropped > 0),
         retries: i64::from(decision.retries),
         duration_ms: decision.duration_ms,
         total_duration_ms: decision.total_duration_ms,
         started_at: decision.started_at,
-        facts: decision.deciding.facts,
+        facts: AttemptFacts { fingerprint: decision.fingerprint, ..decision.deciding.facts },
         traces: before.map_or(0, |row| row.traces),
         files: before.map_or(0, |row| row.files),
         attempts: attempts.to_json(),
         evidence: decision.deciding.evidence,
+        // A failure that stays the same stays where it is; others are placed together.
+        cluster: before
+            .filter(|row| row.facts.fingerprint == decision.fingerprint)
+            .and_then(|row| row.cluster),
     };
     Ok(Merged { row, attempts, new_attempts })
 }
@@ -317,6 +340,8 @@ fn reported(entry: &TestCaseEntry, generation: u32, evidence: &HashMap<usize, Ev
         did_not_run_reason: entry.did_not_run_reason.clone(),
         blocked_by: entry.blocked_by.clone(),
         expected_failure: entry.expected_failure,
+        marked_slow: entry.marked_slow,
+        fingerprint: entry.failure.as_ref().map(|failure| failure.fingerprint()),
     };
     let attempt = Attempt {
         retry: entry.retry,
@@ -343,26 +368,34 @@ fn reported(entry: &TestCaseEntry, generation: u32, evidence: &HashMap<usize, Ev
     Reported { attempt, history }
 }
 
-/// Writes changed rows and everything that summarises them.
+/// Writes changed rows and everything that summarises them. Answers how many
+/// more clusters of failures are open.
 async fn write(
     session: &mut Session,
     target: &mut Target<'_>,
     place: RunPlace,
     changes: &mut [Change],
-) -> Result<()> {
+) -> Result<i64> {
     let run = &mut *target.run;
+    let counting = Counting::lock(session, run, changes).await?;
     let cases: BTreeSet<TestCaseId> = changes.iter().map(|change| change.after.test_case).collect();
     let cases: Vec<TestCaseId> = cases.into_iter().collect();
     let states = rollups::lock_states(session, place.project, target.lanes, &cases).await?;
-    for change in changes.iter_mut() {
+    let mut unknown = Vec::new();
+    for (at, change) in changes.iter_mut().enumerate() {
         let after = &mut change.after;
         let known = states.get(&(run.lane_id, after.test_case));
         let previous = known.and_then(|state| state.decided_before(after.browser_id, run.order_at, run.id));
         after.flags = after.flags.compared(flags_for(previous, after.outcome));
+        if previous.is_none() && after.outcome.is_decided() {
+            unknown.push(at);
+        }
     }
+    compare_elsewhere(session, run, changes, unknown).await?;
     let rows: Vec<ExecutionRow> = changes.iter().map(|change| change.after.clone()).collect();
     executions::upsert(session, place, &rows).await?;
-    rollup::fold_states(session, place, run.order_at, target.lanes, states, changes).await?;
+    let open_clusters = counting.apply(session, run, target.now).await?;
+    rollup::fold_states(session, place, run, target.lanes, states, changes).await?;
 
     if !run.totals_from_rows {
         run.totals = Totals::default();
@@ -373,10 +406,37 @@ async fn write(
             run.totals.count(before.outcome, -1);
             run.tests_ms -= before.total_duration_ms;
             run.wasted_ms -= before.facts.wasted_ms;
+            run.lost_ms -= before.lost_ms();
         }
         run.totals.count(change.after.outcome, 1);
         run.tests_ms += change.after.total_duration_ms;
         run.wasted_ms += change.after.facts.wasted_ms;
+        run.lost_ms += change.after.lost_ms();
+    }
+    Ok(open_clusters)
+}
+
+/// Compares tests that never ended on this branch and in this environment with
+/// what they did on the default branch.
+async fn compare_elsewhere(
+    session: &mut Session,
+    run: &RunRow,
+    changes: &mut [Change],
+    mut unknown: Vec<usize>,
+) -> Result<()> {
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    for lane in baseline::other_lanes(session, run).await? {
+        let cases: BTreeSet<i64> = unknown.iter().map(|at| changes[*at].after.test_case.get()).collect();
+        let states = rollups::states_in(session, run.project, lane, cases.into_iter().collect()).await?;
+        unknown.retain(|at| {
+            let after = &mut changes[*at].after;
+            let known = states.get(&after.test_case);
+            let previous = known.and_then(|state| state.decided_before(after.browser_id, run.order_at, run.id));
+            after.flags = after.flags.compared(flags_for(previous, after.outcome));
+            previous.is_none()
+        });
     }
     Ok(())
 }

@@ -4,11 +4,11 @@
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::jobs::Payload;
-use callboard_store::{executions, feed};
+use callboard_store::{executions, feed, storage};
 use serde::{Deserialize, Serialize};
 
 use super::locked::LockedRun;
-use crate::{Context, Result};
+use crate::{Context, Result, baseline, clusters};
 
 /// How long the feed of a final run is kept, ms.
 const FEED_AFTER_END_MS: i64 = 60 * 60 * 1000;
@@ -64,29 +64,39 @@ pub enum Checked {
 }
 
 /// Counts a run from its rows and repairs what is stored when it differs.
-/// Once the run is final its feed is kept for one more hour.
+/// Once the run is final its feed is kept for one more hour, and the failures
+/// that its tests no longer show are judged.
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
 pub async fn check_run(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
+    let checked = recount(ctx, project, run, now).await?;
+    clusters::verify(ctx, project, run, now).await?;
+    Ok(checked)
+}
+
+async fn recount(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
     let mut session = ctx.store.db().begin().await?;
     if callboard_store::runs::get(&mut session, project, run).await?.is_none() {
         return Ok(Checked::Gone);
     }
     let mut locked = LockedRun::lock(&mut session, project, run).await?;
+    baseline::note(&mut session, &locked.run).await?;
+    locked.take_comparison(&mut session).await?;
     if locked.run.status.is_final() {
         feed::keep_until(&mut session, project, run, Timestamp(now.millis() + FEED_AFTER_END_MS)).await?;
     }
+    storage::recount_run(&mut session, project, run, now).await?;
     let sums = executions::sums(&mut session, project, run).await?;
     let is_counted = sums.totals.total_tests > 0;
-    let stored = (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms);
-    let counted = (sums.totals, sums.tests_ms, sums.wasted_ms);
+    let stored = (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms, locked.run.lost_ms);
+    let counted = (sums.totals, sums.tests_ms, sums.wasted_ms, sums.lost_ms);
     if !is_counted && !locked.run.totals_from_rows || stored == counted {
         session.commit().await?;
         return Ok(Checked::Right);
     }
     tracing::warn!(%run, ?stored, ?counted, "the numbers of a run differed from its rows and were repaired");
-    (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms) = counted;
+    (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms, locked.run.lost_ms) = counted;
     locked.run.totals_from_rows = true;
     locked.settle(now, None, &ctx.patience);
     locked.close(session, now).await?;

@@ -132,6 +132,7 @@ impl Feeding<'_> {
         }
         locked.growth.test_cases += folded.new_test_cases;
         locked.growth.executions += folded.new_executions;
+        locked.growth.open_clusters += folded.open_clusters;
         for (index, row) in &folded.changed {
             if let Some(told) = self.told.get(index) {
                 locked.note(announce::test_completed(row, told));

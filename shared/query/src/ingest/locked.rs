@@ -24,7 +24,7 @@ use callboard_store::{StoreError, executions, jobs, lanes};
 use super::announce;
 use super::completion::{Completion, Recompute};
 use super::outcome::{mean_and_p90, never_passed_with_failures, told_by};
-use crate::{LifeRefusal, Result};
+use crate::{LifeRefusal, Result, run_editing};
 
 /// How often a sign of life is written at most, ms.
 pub(super) const ACTIVITY_STEP_MS: i64 = 5_000;
@@ -316,6 +316,7 @@ impl LockedRun {
         }
         if let Some(details) = &self.described {
             runs::describe(session, &self.run).await?;
+            run_editing::refresh_words(session, &self.found, &self.run).await?;
             runs::update_details(session, self.run.project, self.run.id, details).await?;
         }
         let after = contribution(&self.run);
@@ -346,6 +347,23 @@ impl LockedRun {
             feed::publish(session, kind, run, self.run.project, Some(status), now).await?;
         }
         Ok(self.run)
+    }
+
+    /// Takes over how the run compares, which is stored beside it, and counts
+    /// it on its day.
+    pub(super) async fn take_comparison(&mut self, session: &mut Session) -> Result<()> {
+        let stored = runs::get(session, self.run.project, self.run.id).await?;
+        let before = contribution(&self.run);
+        self.run.compared = stored.and_then(|run| run.compared);
+        let after = contribution(&self.run);
+        if before != after {
+            let (day, is_full) = (self.run.order_at.day(), self.run.is_full);
+            rollups::add_project_day(session, self.run.project, &self.lanes, day, is_full, &before, &after)
+                .await?;
+            self.before.new_regressions += after.new_regressions - before.new_regressions;
+            self.before.new_flaky += after.new_flaky - before.new_flaky;
+        }
+        Ok(())
     }
 
     /// Brings the counters of the project up to date.
@@ -414,9 +432,19 @@ pub(super) async fn lanes_of_run(session: &mut Session, run: &RunRow) -> Result<
 }
 
 /// What a run contributes to its day: nothing before it is final.
-fn contribution(run: &RunRow) -> RunContribution {
+pub(super) fn contribution(run: &RunRow) -> RunContribution {
     if !run.status.is_final() {
         return RunContribution::default();
     }
-    RunContribution { runs: 1, runs_passed: i64::from(run.status == RunStatus::Passed), totals: run.totals }
+    RunContribution {
+        runs: 1,
+        runs_passed: i64::from(run.status == RunStatus::Passed),
+        totals: run.totals,
+        run_ms: run.duration_ms.unwrap_or(0),
+        tests_ms: run.tests_ms,
+        wasted_ms: run.wasted_ms,
+        lost_ms: run.lost_ms,
+        new_regressions: run.compared.map_or(0, |compared| compared.new_regressions),
+        new_flaky: run.compared.map_or(0, |compared| compared.new_flaky),
+    }
 }

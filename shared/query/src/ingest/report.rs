@@ -10,7 +10,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::blobs::StagedBlob;
 use callboard_store::objects::ObjectWriter;
 use callboard_store::reports;
-use callboard_store::{Store, StoreError};
+use callboard_store::{Store, StoreError, runs, storage};
 use flate2::write::MultiGzDecoder;
 use futures::StreamExt as _;
 use tokio::task::{JoinError, JoinSet};
@@ -109,7 +109,10 @@ pub async fn attach_report(
             let size = entries.iter().map(|entry| entry.size).sum::<u64>();
             let size = i64::try_from(size).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))?;
             let count = i64::try_from(entries.len()).unwrap_or(i64::MAX);
+            // A run that was deleted meanwhile takes nothing more.
+            runs::lock(&mut session, project, run).await?;
             let row = reports::complete(&mut session, project, id, entry, size, count).await?;
+            storage::recount_run(&mut session, project, run, now).await?;
             ReportOutcome::Stored(Report::of(&row, &ctx.links))
         }
         Err(why) => {

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_domain::ids::TestCaseId;
 use callboard_domain::test_state::{Applied, Observation, TestState};
-use callboard_domain::time::{Day, Timestamp};
+use callboard_domain::time::Day;
 use callboard_store::db::Session;
 use callboard_store::executions::{ExecutionRow, RunPlace};
-use callboard_store::rollups::{self, States, TestDays};
+use callboard_store::rollups::{self, FolderDays, States, TestDays};
+use callboard_store::runs::RunRow;
 
 use crate::Result;
 
@@ -18,17 +19,21 @@ pub(super) struct Change {
     pub(super) before: Option<ExecutionRow>,
     /// As it is now.
     pub(super) after: ExecutionRow,
+    /// File of the test.
+    pub(super) file_path: String,
 }
 
-fn observed(row: &ExecutionRow, order_at: Timestamp) -> Observation {
+/// An execution as its lanes count it.
+pub(super) fn observed(row: &ExecutionRow, run: &RunRow) -> Observation {
     Observation {
         execution: row.id,
-        order_at,
+        order_at: run.order_at,
         outcome: row.outcome,
         browser: row.browser_id,
         duration_ms: row.duration_ms,
         wasted_ms: row.facts.wasted_ms,
-        mass_failure: false,
+        lost_ms: row.lost_ms(),
+        mass_failure: run.is_mass_failure,
     }
 }
 
@@ -38,17 +43,22 @@ fn observed(row: &ExecutionRow, order_at: Timestamp) -> Observation {
 pub(super) async fn fold_states(
     session: &mut Session,
     place: RunPlace,
-    order_at: Timestamp,
+    run: &RunRow,
     lanes: &[i64],
     mut states: States,
     changes: &[Change],
 ) -> Result<()> {
     let mut rebuild = BTreeSet::new();
-    let mut days = TestDays::default();
+    let (mut days, mut folders) = (TestDays::default(), FolderDays::default());
     for change in changes {
-        let before = change.before.as_ref().map(|row| observed(row, order_at));
-        let after = observed(&change.after, order_at);
+        let before = change.before.as_ref().map(|row| observed(row, run));
+        let after = observed(&change.after, run);
         let case = change.after.test_case;
+        let folder = rollups::folder_of(&change.file_path);
+        if let Some(before) = &before {
+            folders.count(folder, before.outcome, before.duration_ms, -1);
+        }
+        folders.count(folder, after.outcome, after.duration_ms, 1);
         for lane in lanes {
             if let Some(before) = &before {
                 days.count(*lane, case, before.outcome, before.duration_ms, -1);
@@ -69,12 +79,13 @@ pub(super) async fn fold_states(
     rebuild_histories(session, place, &mut states, &rebuild).await?;
     rollups::write_states(session, place.project, &states).await?;
     rollups::add_test_days(session, place.project, place.day, days).await?;
+    rollups::add_folder_days(session, place.project, lanes, place.day, folders).await?;
     Ok(())
 }
 
 /// Reads the recent history of some tests again, those of a lane that ran last
 /// on the same day together.
-async fn rebuild_histories(
+pub(super) async fn rebuild_histories(
     session: &mut Session,
     place: RunPlace,
     states: &mut States,

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use callboard_auth::scope::{Authorized, Denied, Scope};
+use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 use callboard_domain::ingest::{RunFields, TestCaseEntry};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
+use callboard_store::audit::{self, Actor, AuditEvent, Target};
 use callboard_store::StoreError;
 use callboard_store::projects;
 use callboard_store::runs;
@@ -50,7 +52,8 @@ pub struct Submitted {
     pub url: String,
 }
 
-/// The project a submission names, made when it does not exist.
+/// The project a submission names, made when it does not exist. `actor` is
+/// who sends it, for the audit log.
 ///
 /// # Errors
 /// [`QueryError::Denied`] when the caller may not write there, or may not
@@ -60,6 +63,7 @@ pub async fn open_project(
     scope: &Scope,
     name: &str,
     description: Option<&str>,
+    actor: Actor,
     now: Timestamp,
 ) -> Result<Authorized<ProjectId>> {
     let known = projects::find(&mut ctx.store.db().read().await?, name).await?;
@@ -70,9 +74,23 @@ pub async fn open_project(
         return Err(Denied::ProjectCreationForbidden.into());
     }
     let mut session = ctx.store.db().begin().await?;
-    let id = projects::get_or_create(&mut session, name, description, now).await?;
+    let named = projects::get_or_create(&mut session, name, description, now).await?;
+    let mut noted = None;
+    if named.is_new {
+        let detail = serde_json::Map::from_iter([
+            ("name".to_owned(), name.into()),
+            ("by".to_owned(), "submission".into()),
+        ]);
+        let target = Some(Target { kind: "project", id: named.id.get() });
+        let (action, project) = (AuditAction::ProjectCreated, Some(named.id));
+        let event = AuditEvent { at: now, actor, action, target, project, detail };
+        noted = Some(audit::record(&mut session, event).await?);
+    }
     session.commit().await?;
-    Ok(scope.authorize(id)?)
+    if let Some(noted) = noted {
+        noted.committed();
+    }
+    Ok(scope.authorize(named.id)?)
 }
 
 /// The project of this name, when it exists; for what arrives before the rest

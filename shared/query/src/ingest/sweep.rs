@@ -5,10 +5,10 @@ use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::run_life::{EndReason, SlotState};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
-use callboard_store::runs;
+use callboard_store::{StoreError, runs};
 
 use super::locked::LockedRun;
-use crate::{Context, Result};
+use crate::{Context, QueryError, Result};
 
 /// Runs looked at by one statement.
 const PAGE: i64 = 100;
@@ -49,7 +49,10 @@ async fn judge(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) ->
     let patience = ctx.patience;
     let is_silent = |since: Timestamp, ms: i64| since.millis() <= now.millis() - ms;
     let mut session = ctx.store.db().begin().await?;
-    let mut locked = LockedRun::lock(&mut session, project, run).await?;
+    let mut locked = match LockedRun::lock(&mut session, project, run).await {
+        Err(QueryError::Store(StoreError::RunGone)) => return Ok(false),
+        locked => locked?,
+    };
     if locked.run.status.is_final() {
         return Ok(false);
     }

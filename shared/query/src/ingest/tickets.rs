@@ -1,13 +1,15 @@
 //! Opening a run that is fed: set-up and start answer with a token, begin
 //! turns the one into the other.
 
-use callboard_auth::Identity;
 use callboard_auth::scope::Authorized;
-use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::audit::AuditAction;
+use callboard_domain::ids::{ApiKeyId, ProjectId, RunId};
 use callboard_domain::ingest::RunFields;
 use callboard_domain::run_life::{EndReason, SlotState};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
+use callboard_store::audit::{self, Actor, AuditEvent, Recorded, Target};
+use callboard_store::db::Session;
 use callboard_store::StoreError;
 use callboard_store::runs::tokens::{self, Minter, TokenKind};
 use callboard_store::runs::{self, slots};
@@ -37,9 +39,23 @@ pub struct Ticket {
 }
 
 /// Who a token is minted for.
-#[must_use]
-pub fn minter(identity: &Identity) -> Minter {
-    Minter { user: identity.user_id(), key: identity.key_id() }
+fn minter(actor: &Actor) -> Minter {
+    Minter { user: actor.user, key: actor.key.map(ApiKeyId) }
+}
+
+/// Notes that a token was given out, in the transaction that does it.
+async fn note_minted(
+    session: &mut Session,
+    actor: Actor,
+    (project, run): (ProjectId, RunId),
+    kind: TokenKind,
+    now: Timestamp,
+) -> Result<Recorded> {
+    let detail = serde_json::Map::from_iter([("kind".to_owned(), kind.as_str().into())]);
+    let target = Some(Target { kind: "run", id: run.get() });
+    let action = AuditAction::TokenMinted;
+    let event = AuditEvent { at: now, actor, action, target, project: Some(project), detail };
+    Ok(audit::record(session, event).await?)
 }
 
 /// Registers a run before its global set-up.
@@ -50,10 +66,10 @@ pub async fn setup(
     ctx: &Context,
     project: Authorized<ProjectId>,
     fields: &RunFields,
-    minter: Minter,
+    actor: Actor,
     now: Timestamp,
 ) -> Result<Ticket> {
-    open(ctx, project, fields, Purpose::Setup, minter, now).await
+    open(ctx, project, fields, Purpose::Setup, actor, now).await
 }
 
 /// Opens a run that results are sent to while it goes on.
@@ -64,10 +80,10 @@ pub async fn start(
     ctx: &Context,
     project: Authorized<ProjectId>,
     fields: &RunFields,
-    minter: Minter,
+    actor: Actor,
     now: Timestamp,
 ) -> Result<Ticket> {
-    open(ctx, project, fields, Purpose::Start, minter, now).await
+    open(ctx, project, fields, Purpose::Start, actor, now).await
 }
 
 async fn open(
@@ -75,14 +91,14 @@ async fn open(
     project: Authorized<ProjectId>,
     fields: &RunFields,
     purpose: Purpose,
-    minter: Minter,
+    actor: Actor,
     now: Timestamp,
 ) -> Result<Ticket> {
     let start = fields.start_time.unwrap_or(now);
     let keys = if purpose == Purpose::Setup { setup_keys(fields) } else { slot_keys(fields, start) };
     let opening = Opening { ctx, project: project.get(), fields, start, keys, purpose, now };
     for _ in 0..ATTEMPTS {
-        match try_open(&opening, minter).await {
+        match try_open(&opening, actor).await {
             Ok(Some(ticket)) => return Ok(ticket),
             Ok(None) => {}
             Err(QueryError::Store(error)) if error.is_conflict() => {
@@ -94,7 +110,7 @@ async fn open(
     Err(StoreError::Damaged("a run that could not be opened").into())
 }
 
-async fn try_open(opening: &Opening<'_>, minter: Minter) -> Result<Option<Ticket>> {
+async fn try_open(opening: &Opening<'_>, actor: Actor) -> Result<Option<Ticket>> {
     let Opening { ctx, project, fields, purpose, now, .. } = *opening;
     let place = opening.look(&mut ctx.store.db().read().await?).await?;
     let lanes = opening.lanes(place).await?;
@@ -113,8 +129,10 @@ async fn try_open(opening: &Opening<'_>, minter: Minter) -> Result<Option<Ticket
     }
     let run = locked.run.id;
     let kind = if purpose == Purpose::Setup { TokenKind::Setup } else { TokenKind::Stream };
-    let token = tokens::mint(&mut session, project, run, slot, kind, minter, now).await?;
+    let token = tokens::mint(&mut session, project, run, slot, kind, minter(&actor), now).await?;
+    let noted = note_minted(&mut session, actor, (project, run), kind, now).await?;
     locked.close(session, now).await?;
+    noted.committed();
     Ok(Some(Ticket { run, project, token, url: ctx.links.run(run.get()) }))
 }
 
@@ -186,7 +204,11 @@ pub async fn begin(
     }
     describing::describe(&mut session, &mut locked, slot, fields, Plan::Another, lanes).await?;
     locked.note(announce::run_progress(&locked.run));
-    let token = tokens::mint(&mut session, project, run, slot, TokenKind::Stream, minter, now).await?;
+    let kind = TokenKind::Stream;
+    let token = tokens::mint(&mut session, project, run, slot, kind, minter, now).await?;
+    let actor = Actor { user: minter.user, key: minter.key.map(ApiKeyId::get), address_hash: None };
+    let noted = note_minted(&mut session, actor, (project, run), kind, now).await?;
     locked.close(session, now).await?;
+    noted.committed();
     Ok(Ticket { run, project, token, url: ctx.links.run(run.get()) })
 }

@@ -144,6 +144,7 @@ impl Writer<'_> {
         }
         locked.growth.test_cases += folded.new_test_cases;
         locked.growth.executions += folded.new_executions;
+        locked.growth.open_clusters += folded.open_clusters;
         let mut ended_at = None;
         if is_last {
             let duration = fields.duration_ms.or(self.span);

@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{FileItem, ProjectRef, RunBrief, non_empty, shortened};
+use super::{ClusterOfExecution, FileItem, ProjectRef, RunBrief, non_empty, shortened};
 
 /// One test case in one run in one browser project.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -71,12 +71,16 @@ pub struct ExecutionItem {
     /// First line of the error, at most 300 characters; of one execution the
     /// whole error as the client sent it, as long as its evidence is read.
     pub error: Option<String>,
+    /// The failure cluster it counts for.
+    pub cluster_id: Option<i64>,
     /// Passed last time, fails now.
     pub is_new_regression: bool,
     /// Was stable last time, flaky now.
     pub is_new_flaky: bool,
     /// Failed last time, passes now.
     pub is_fixed: bool,
+    /// The test was in quarantine when this was stored.
+    pub is_quarantined: bool,
     /// Longest step.
     pub slowest_step: Option<String>,
     /// Its duration.
@@ -160,9 +164,11 @@ impl ExecutionItem {
             browser_project: browser.map(|b| b.name.clone()).unwrap_or_default(),
             browser_name: browser.and_then(|b| b.browser_name.clone()),
             error: shortened(f.error_summary.as_ref(), 300),
+            cluster_id: row.cluster.map(|cluster| cluster.get()),
             is_new_regression: flag(ExecutionFlags::NEW_REGRESSION),
             is_new_flaky: flag(ExecutionFlags::NEW_FLAKY),
             is_fixed: flag(ExecutionFlags::FIXED),
+            is_quarantined: flag(ExecutionFlags::QUARANTINED),
             slowest_step: f.slowest_step.clone(),
             slowest_step_duration: f.slowest_ms,
             wasted_time_ms: f.wasted_ms,
@@ -296,6 +302,8 @@ pub struct ExecutionDetail {
     pub run: RunBrief,
     /// The error without terminal colours.
     pub error_plain: Option<String>,
+    /// The failure cluster it counts for.
+    pub cluster: Option<ClusterOfExecution>,
     /// Attempts, oldest first.
     pub attempts: Vec<AttemptView>,
     /// Annotations of the test.

@@ -78,6 +78,9 @@ pub struct TraceItem {
     /// Command that opens it on the reader's machine.
     #[schema(example = "npx playwright show-trace http://localhost:3000/api/files/7")]
     pub command: String,
+    /// Where a browser opens it in the trace viewer; null where there is none.
+    #[schema(example = "http://localhost:3000/api/files/7?viewer=1")]
+    pub viewer_url: Option<String>,
 }
 
 impl TraceItem {
@@ -86,7 +89,7 @@ impl TraceItem {
     pub fn of(row: &FileRow, links: &Links) -> Self {
         let file = FileItem::of(row, links);
         let command = format!("npx playwright show-trace {}", file.url);
-        Self { file, command }
+        Self { viewer_url: links.trace_in_viewer(file.id), file, command }
     }
 }
 

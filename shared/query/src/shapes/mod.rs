@@ -2,20 +2,27 @@
 //! pages. Durations are integer milliseconds, sizes bytes, rates 0..1, times
 //! ISO-8601 UTC; nulls are written, never left out.
 
+mod cluster;
 mod execution;
 mod file;
 mod project;
 mod run;
+mod tag;
 mod test_case;
 mod user;
 
+pub use cluster::{
+    AffectedTestCase, ClusterBrief, ClusterDay, ClusterDetail, ClusterItem, ClusterOfExecution, ClusterTestCase,
+    ClusterWithProject, CommonField,
+};
 pub use execution::{
     AttemptView, ExecutionCounts, ExecutionDetail, ExecutionItem, ExecutionSummary, ExecutionWithRun,
     WebVitals, browser_label,
 };
 pub use file::{FileAttempt, FileItem, Report, TraceItem};
 pub use project::{BranchFacet, Facets, Project, ProjectOverview, ProjectRef, Tendency};
-pub use run::{RunBrief, RunDetail, RunItem, RunStorage, ShardItem, StorageByKind};
+pub use run::{GateBrief, PinItem, RunBrief, RunDetail, RunItem, RunStorage, ShardItem, StorageByKind};
+pub use tag::Tag;
 pub use test_case::{StabilityBucket, TestCaseDetail, TestCaseItem};
 pub use user::{User, UserRef};
 

@@ -5,7 +5,7 @@ use callboard_store::projects::ProjectRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::RunBrief;
+use super::{RunBrief, Tag};
 use crate::Links;
 
 /// A project's id and name.
@@ -18,13 +18,16 @@ pub struct ProjectRef {
     /// Name.
     #[schema(example = "shop")]
     pub name: String,
+    /// Name to show instead.
+    #[schema(example = "Web shop")]
+    pub label: Option<String>,
 }
 
 impl ProjectRef {
     /// Shows a stored project.
     #[must_use]
     pub fn of(row: &ProjectRow) -> Self {
-        Self { id: row.id.get(), name: row.name.clone() }
+        Self { id: row.id.get(), name: row.name.clone(), label: row.label.clone() }
     }
 }
 
@@ -53,10 +56,24 @@ pub struct Project {
     pub description: Option<String>,
     /// Default branch.
     pub default_branch: Option<String>,
+    /// Patterns of branches that are followed like the default one.
+    pub tracked_branches: Vec<String>,
+    /// Address of the repository.
+    pub repository_url: Option<String>,
+    /// `github`, `gitlab`, `bitbucket` or `other`.
+    pub repository_provider: Option<String>,
+    /// Whether a token for the code host is stored; it is never shown.
+    pub has_scm_token: bool,
+    /// What a diagnosis should know about the project.
+    pub diagnosis_instructions: Option<String>,
+    /// Tags, alphabetical.
+    pub tags: Vec<Tag>,
     /// Number of runs.
     pub total_runs: i64,
     /// Number of test cases.
     pub total_test_cases: i64,
+    /// Failure clusters that wait for a repair.
+    pub open_clusters: i64,
     /// Run with the latest start.
     pub latest_run: Option<RunBrief>,
     /// How it has been doing.
@@ -77,13 +94,26 @@ pub struct Project {
 impl Project {
     /// Shows a stored project with its latest run.
     #[must_use]
-    pub fn of(row: &ProjectRow, latest_run: Option<RunBrief>, tendency: Tendency, links: &Links) -> Self {
+    pub fn of(
+        row: &ProjectRow,
+        tags: Vec<Tag>,
+        latest_run: Option<RunBrief>,
+        tendency: Tendency,
+        links: &Links,
+    ) -> Self {
         Self {
             reference: ProjectRef::of(row),
             description: row.description.clone(),
             default_branch: row.default_branch.clone(),
+            tracked_branches: row.tracked_branches.clone(),
+            repository_url: row.repository_url.clone(),
+            repository_provider: row.repository_provider.clone(),
+            has_scm_token: row.has_scm_token,
+            diagnosis_instructions: row.diagnosis_instructions.clone(),
+            tags,
             total_runs: row.runs,
             total_test_cases: row.test_cases,
+            open_clusters: row.open_clusters,
             latest_run,
             tendency,
             last_run_at: row.last_run_at,
@@ -101,6 +131,8 @@ pub struct ProjectOverview {
     /// Id and name.
     #[serde(flatten)]
     pub reference: ProjectRef,
+    /// Tags, alphabetical.
+    pub tags: Vec<Tag>,
     /// Number of full runs.
     pub total_full_runs: i64,
     /// Latest full run that is final, in the environment asked for.

@@ -10,8 +10,9 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{ProjectRef, Report, Totals, non_empty, shortened};
+use super::{ProjectRef, Report, Totals, UserRef, non_empty, shortened};
 use crate::Links;
+use crate::baseline::Baseline;
 
 /// The short form of a run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -64,7 +65,7 @@ impl RunBrief {
             environment: non_empty(&row.environment),
             label: row.label.clone(),
             is_full_run: row.is_full,
-            is_green: row.is_full && row.status == RunStatus::Passed,
+            is_green: row.is_green,
         }
     }
 }
@@ -103,12 +104,28 @@ pub struct RunItem {
     pub build_url: Option<String>,
     /// Names of the browser projects that ran.
     pub browsers: Vec<String>,
+    /// Tests the client planned to run.
+    pub planned_tests: Option<i64>,
     /// Number of shards; null for a run without.
     pub shard_total: Option<i64>,
     /// Shards that finished; 1 when a run without shards has.
     pub shards_finished: i64,
     /// The run whose shards this one repeats.
     pub rerun_of: Option<i64>,
+    /// Tests that passed before and fail now, without those in quarantine; null
+    /// until the run is final and something is known of what came before.
+    pub new_regressions: Option<i64>,
+    /// Tests that passed at the first attempt before and are flaky now; null
+    /// likewise.
+    pub new_flaky: Option<i64>,
+    /// Tests that failed before and pass now; null likewise.
+    pub fixed_tests: Option<i64>,
+    /// Failure clusters it was the first to show; null until the run is final.
+    pub new_clusters: Option<i64>,
+    /// Failed tests that are in quarantine.
+    pub quarantined_failures: i64,
+    /// Whether it is kept whatever retention says.
+    pub is_pinned: bool,
     /// Sum of fixed waits.
     pub wasted_time_ms: i64,
     /// Sum over all attempts.
@@ -148,9 +165,16 @@ impl RunItem {
             ci_provider: row.ci_provider.clone(),
             build_url: row.build_url.clone(),
             browsers: row.browsers.clone(),
+            planned_tests: row.planned_tests,
             shard_total: row.shard_total,
             shards_finished: row.shards_finished,
             rerun_of: row.rerun_of.map(RunId::get),
+            new_regressions: row.compared.map(|compared| compared.new_regressions),
+            new_flaky: row.compared.map(|compared| compared.new_flaky),
+            fixed_tests: row.compared.map(|compared| compared.fixed),
+            new_clusters: row.new_clusters,
+            quarantined_failures: row.quarantined_failed,
+            is_pinned: row.pin.is_some(),
             wasted_time_ms: row.wasted_ms,
             tests_duration: row.tests_ms,
             avg_test_duration: row.avg_ms,
@@ -182,14 +206,49 @@ pub struct RunDetail {
     /// Steps of the global setup.
     #[schema(value_type = Vec<Object>)]
     pub setup_steps: Value,
-    /// Tests the client planned to run.
-    pub planned_tests: Option<i64>,
     /// The clients that fed the run.
     pub shards: Vec<ShardItem>,
     /// Stored reports.
     pub reports: Vec<Report>,
+    /// The green run it is measured against.
+    pub baseline: Option<Baseline>,
+    /// Why it is kept, when it is pinned.
+    pub pin: Option<PinItem>,
+    /// What the newest gate said.
+    pub gate: Option<GateBrief>,
     /// What the run holds in the object store.
     pub storage: RunStorage,
+}
+
+/// That a run is kept whatever retention says.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct PinItem {
+    /// Since when.
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Timestamp,
+    /// Who pinned it, as long as the account exists.
+    pub by: Option<UserRef>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// What judging a run said, in short.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GateBrief {
+    /// Id of the result.
+    pub id: i64,
+    /// Whether nothing was violated.
+    pub passed: bool,
+    /// Name of the stored policy; null for one that came with the request.
+    pub policy_name: Option<String>,
+    /// Number of violations.
+    pub violations: i64,
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Timestamp,
+    /// For whom, as long as the account exists.
+    pub by: Option<UserRef>,
 }
 
 /// One client that fed a run.

@@ -7,7 +7,7 @@ use callboard_store::rollups::CatalogueRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::ProjectRef;
+use super::{ClusterBrief, ProjectRef};
 
 /// A test across runs, with its numbers in one lane (or in all of them).
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -27,6 +27,8 @@ pub struct TestCaseItem {
     pub tags: Vec<String>,
     /// Owner.
     pub owner: Option<String>,
+    /// Where the owner is written: annotation.
+    pub owner_source: Option<&'static str>,
     /// Priority.
     pub priority: Option<String>,
     /// Feature.
@@ -57,10 +59,13 @@ pub struct TestCaseItem {
     pub recent_flaky: i64,
     /// Passed / (passed + failed).
     pub pass_rate: Option<f64>,
-    /// Mean over the last 100 executions that ran.
+    /// Mean over the passed ones of the last 100 executions, ms.
     pub avg_duration: Option<i64>,
-    /// 95th percentile (nearest rank) over the last 100 executions that ran.
+    /// 95th percentile (nearest rank) over the passed ones of the last 100 executions, ms.
     pub p95_duration: Option<i64>,
+    /// One hundred times the probability that it fails by chance; 0 when nothing failed in the last 50 runs.
+    #[schema(minimum = 0, maximum = 100)]
+    pub flaky_score: i64,
     /// How the last execution ended.
     #[schema(value_type = Option<String>)]
     pub last_status: Option<TestStatus>,
@@ -74,6 +79,8 @@ pub struct TestCaseItem {
     pub last_passed_at: Option<Timestamp>,
     /// Failures in a row up to now.
     pub failing_streak: i64,
+    /// Whether it is in quarantine.
+    pub is_quarantined: bool,
 }
 
 impl TestCaseItem {
@@ -91,6 +98,7 @@ impl TestCaseItem {
             title: case.title.clone(),
             tags: case.meta.tags.clone(),
             owner: case.meta.owner.clone(),
+            owner_source: case.meta.owner.is_some().then_some("annotation"),
             priority: case.meta.priority.clone(),
             feature: case.meta.feature.clone(),
             link: case.meta.link.clone(),
@@ -112,6 +120,8 @@ impl TestCaseItem {
             last_execution_id: state.map(|state| state.last_execution().get()),
             last_passed_at: state.and_then(|state| Some(state.last_passed()?.0)),
             failing_streak: state.map_or(0, TestState::failing_streak),
+            flaky_score: row.flaky_score,
+            is_quarantined: row.is_quarantined,
         }
     }
 }
@@ -125,6 +135,8 @@ pub struct TestCaseDetail {
     pub item: TestCaseItem,
     /// Project.
     pub project: ProjectRef,
+    /// Failure clusters it failed for, the newest first, at most 10.
+    pub clusters: Vec<ClusterBrief>,
 }
 
 /// Stability over consecutive executions or over one UTC day.
@@ -144,7 +156,7 @@ pub struct StabilityBucket {
     pub pass_rate: Option<f64>,
     /// Flaky / (passed + failed).
     pub flaky_rate: Option<f64>,
-    /// Mean duration.
+    /// Mean duration of passed executions, ms.
     pub avg_duration: Option<i64>,
     /// Executions.
     pub total_runs: i64,

@@ -3,8 +3,10 @@
 //! `deleting`, which nothing leaves: its object goes, then its row. The same
 //! content that arrives meanwhile gets a row and a key of its own.
 
+use callboard_domain::ids::{BlobId, ProjectId};
 use callboard_domain::time::Timestamp;
 
+use super::pool;
 use crate::db::{Row, args, statements};
 use crate::unclaimed::{Swept, delete_all};
 use crate::{Result, Store};
@@ -19,12 +21,12 @@ statements! {
         (SELECT project_id, id FROM blobs WHERE state = 'pending' AND state <> 'live' AND condemned_at <= $1 ORDER BY condemned_at LIMIT $2 skip_locked())";
     /// Content whose grace is over. ix: blobs_collection
     BEGIN = "WITH due AS MATERIALIZED (SELECT project_id, id FROM blobs WHERE state = 'condemned' AND state <> 'live' AND refs = 0 \
-            AND condemned_at <= $1 ORDER BY condemned_at LIMIT $3 skip_locked()) \
-        UPDATE blobs SET state = 'deleting', lease_until = $2 WHERE (project_id, id) IN (SELECT project_id, id FROM due) RETURNING id, key";
+            AND receipt_id IS NULL AND condemned_at <= $1 ORDER BY condemned_at LIMIT $3 skip_locked()) \
+        UPDATE blobs SET state = 'deleting', lease_until = $2 WHERE (project_id, id) IN (SELECT project_id, id FROM due) RETURNING id, key, project_id, own_size";
     /// Content whose collector died. ix: blobs_collection
     TAKE_OVER = "WITH due AS MATERIALIZED (SELECT project_id, id FROM blobs WHERE state = 'deleting' AND state <> 'live' \
-            AND lease_until <= $1 LIMIT $3 skip_locked()) \
-        UPDATE blobs SET lease_until = $2 WHERE (project_id, id) IN (SELECT project_id, id FROM due) RETURNING id, key";
+            AND receipt_id IS NULL AND lease_until <= $1 LIMIT $3 skip_locked()) \
+        UPDATE blobs SET lease_until = $2 WHERE (project_id, id) IN (SELECT project_id, id FROM due) RETURNING id, key, project_id, own_size";
     /// Content whose object is gone. ix: blobs_collection
     DELETE = "DELETE FROM blobs WHERE state = 'deleting' AND state <> 'live' AND id in_ints($1)";
 }
@@ -54,18 +56,34 @@ pub async fn collect(store: &Store, grace_ms: i64, now: Timestamp, limit: i64) -
     let left = limit - i64::try_from(rows.len()).unwrap_or(limit);
     rows.extend(session.all(&BEGIN, args![now.millis() - grace_ms, lease_until, left]).await?);
     session.commit().await?;
-    let objects = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
+    let due = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
+    let objects: Vec<(i64, String)> = due.iter().map(|due| (due.id, due.key.clone())).collect();
     let (gone, refused) = delete_all(store, objects).await;
     let deleted = gone.len();
     if deleted > 0 {
         let mut session = store.db().begin().await?;
+        let apart = due.iter().filter(|due| due.is_apart && gone.contains(&due.id));
+        let traces: Vec<(ProjectId, BlobId)> = apart.map(|due| (due.project, BlobId(due.id))).collect();
+        pool::release_members(&mut session, &traces, now).await?;
         session.execute(&DELETE, args![gone]).await?;
         session.commit().await?;
     }
     Ok(Swept { deleted, refused })
 }
 
-fn read(row: &Row) -> Result<(i64, String)> {
+struct Due {
+    id: i64,
+    key: String,
+    project: ProjectId,
+    is_apart: bool,
+}
+
+fn read(row: &Row) -> Result<Due> {
     let mut r = row.reader();
-    Ok((r.int()?, r.text()?))
+    Ok(Due {
+        id: r.int()?,
+        key: r.text()?,
+        project: ProjectId(r.int()?),
+        is_apart: r.opt_int()?.is_some(),
+    })
 }

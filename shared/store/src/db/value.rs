@@ -70,6 +70,11 @@ from! {
     callboard_domain::ids::ApiKeyId => |v| Value::Int(Some(v.0));
     Option<callboard_domain::ids::ApiKeyId> => |v| Value::Int(v.map(|id| id.0));
     callboard_domain::ids::InvitationId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::TagId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::LinkId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::MarkerId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::DeletionId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::ClusterId => |v| Value::Int(Some(v.0));
     Option<callboard_domain::ids::ProjectId> => |v| Value::Int(v.map(|id| id.0));
     callboard_domain::time::Timestamp => |v| Value::Int(Some(v.0));
     Option<callboard_domain::time::Timestamp> => |v| Value::Int(v.map(|t| t.0));

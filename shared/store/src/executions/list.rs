@@ -46,6 +46,8 @@ pub struct ExecutionFilter {
     pub shard: Option<i64>,
     /// Only this worker.
     pub worker: Option<i64>,
+    /// Only this cluster.
+    pub cluster: Option<i64>,
     /// Only rows whose flags are like this.
     pub flags: Option<FlagMask>,
 }
@@ -109,7 +111,8 @@ fn of_run(
         .and_if("c.priority = ?", wanted.priority.clone())
         .and_if("e.browser_id in_ints(?)", wanted.browsers.clone())
         .and_if("e.shard_index = ?", wanted.shard)
-        .and_if("e.worker_index = ?", wanted.worker);
+        .and_if("e.worker_index = ?", wanted.worker)
+        .and_if("e.cluster_id = ?", wanted.cluster);
     let filter = match wanted.flags {
         Some(FlagMask { asked, wanted }) => filter.and("(e.flags & ?) = ?", args![asked, wanted]),
         None => filter,
@@ -182,6 +185,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         browsers: Some(vec![]),
         shard: Some(1),
         worker: Some(1),
+        cluster: Some(1),
         flags: Some(FlagMask { asked: 1, wanted: 1 }),
     };
     let without_test = ExecutionFilter { tag: text(), ..ExecutionFilter::default() };

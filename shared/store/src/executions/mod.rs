@@ -2,8 +2,11 @@
 //! inside. Rows of a run are one contiguous id range; the history of a test is
 //! read day by day.
 
+use std::collections::HashMap;
+
 use callboard_domain::attempts::{AttemptFacts, EvidenceSlice};
-use callboard_domain::ids::{ExecutionId, PackId, ProjectId, RunId, TestCaseId};
+use callboard_domain::failure::Fingerprint;
+use callboard_domain::ids::{ClusterId, ExecutionId, PackId, ProjectId, RunId, TestCaseId};
 use callboard_domain::status::Outcome;
 use callboard_domain::test_state::ExecutionFlags;
 use callboard_domain::time::{Day, Timestamp};
@@ -51,6 +54,23 @@ pub struct ExecutionRow {
     pub attempts: Option<String>,
     /// Evidence of the deciding attempt.
     pub evidence: Option<EvidenceSlice>,
+    /// The cluster its failure counts for. What leads there is the fingerprint
+    /// in `facts`, that of the attempt that failed last.
+    pub cluster: Option<ClusterId>,
+}
+
+impl ExecutionRow {
+    /// Time spent on attempts that did not decide, ms: what a flaky or failing
+    /// test costs beside itself. 0 when it passed at once.
+    #[must_use]
+    pub fn lost_ms(&self) -> i64 {
+        match self.outcome {
+            Outcome::Flaky | Outcome::Failed | Outcome::TimedOut => {
+                (self.total_duration_ms - self.duration_ms).max(0)
+            }
+            _ => 0,
+        }
+    }
 }
 
 macro_rules! columns {
@@ -59,7 +79,7 @@ macro_rules! columns {
          e.duration, e.total_duration, e.timeout_ms, e.started_at, e.worker_index, e.parallel_index, e.shard_index, \
          e.line, e.col, e.error_summary, e.slowest_step, e.slowest_ms, e.wasted_ms, e.lcp, e.inp, e.ttfb, e.cls_milli, \
          e.n_steps, e.n_console, e.n_network, e.n_traces, e.n_files, e.reason, e.blocked_by, e.raw_status, e.attempts, \
-         e.pack_id, e.pack_offset, e.pack_length"
+         e.pack_id, e.pack_offset, e.pack_length, e.fingerprint, e.cluster_id"
     };
 }
 
@@ -70,6 +90,8 @@ macro_rules! select_execution {
 }
 
 // After the macros, which they use.
+pub mod grid;
+pub mod brief;
 pub(crate) mod history;
 pub(crate) mod list;
 
@@ -79,12 +101,18 @@ pub use list::{ExecutionFilter, ExecutionOrder, FlagMask, failing_of_project, li
 statements! {
     /// One execution.
     BY_ID = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id = $3");
+    /// The first rows of a run. PK
+    FIRST_OF_RUN = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 ORDER BY e.id LIMIT $3");
     /// The rows of a batch in one run. ix: executions_history
     OF_BATCH = select_execution!("WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)");
     /// Durations of a run that count for its mean and percentile.
     DURATIONS = "SELECT duration FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 AND outcome NOT IN (5, 6)";
+    /// Timeouts of some executions.
+    TIMEOUTS = "SELECT id, timeout_ms, flags FROM executions WHERE project_id = $1 AND run_id in_ints($2) AND id in_ints($3)";
     /// Executions of a run by outcome, with their sums.
-    SUMS = "SELECT outcome, COUNT(*), CAST(SUM(total_duration) AS BIGINT), CAST(SUM(wasted_ms) AS BIGINT) FROM executions \
+    SUMS = "SELECT outcome, COUNT(*), CAST(SUM(total_duration) AS BIGINT), CAST(SUM(wasted_ms) AS BIGINT), \
+        CAST(SUM(CASE WHEN outcome IN (1, 2, 3) AND total_duration > duration THEN total_duration - duration ELSE 0 END) AS BIGINT) \
+        FROM executions \
         WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 GROUP BY outcome";
     /// Counts stored files on their execution.
     COUNT_FILES = "UPDATE executions SET n_traces = n_traces + $4, n_files = n_files + $5 \
@@ -97,12 +125,12 @@ static UPSERT: Bulk = Bulk::new(
     "INSERT INTO executions (id, project_id, run_id, test_case_id, day, lane_id, browser_id, outcome, rank, flags, retries, \
      duration, total_duration, timeout_ms, started_at, worker_index, parallel_index, shard_index, line, col, error_summary, \
      slowest_step, slowest_ms, wasted_ms, lcp, inp, ttfb, cls_milli, n_steps, n_console, n_network, n_traces, n_files, \
-     reason, blocked_by, raw_status, attempts, pack_id, pack_offset, pack_length) \
+     reason, blocked_by, raw_status, attempts, pack_id, pack_offset, pack_length, fingerprint, cluster_id) \
      SELECT r.id, $1, $2, r.test_case_id, $3, $4, r.browser_id, r.outcome, r.rank, r.flags, r.retries, r.duration, \
      r.total_duration, r.timeout_ms, r.started_at, r.worker_index, r.parallel_index, r.shard_index, r.line, r.col, \
      r.error_summary, r.slowest_step, r.slowest_ms, r.wasted_ms, r.lcp, r.inp, r.ttfb, r.cls_milli, r.n_steps, \
      r.n_console, r.n_network, 0, 0, r.reason, r.blocked_by, r.raw_status, r.attempts, r.pack_id, r.pack_offset, \
-     r.pack_length FROM",
+     r.pack_length, r.fingerprint, r.cluster_id FROM",
     &[
         Column::Int("id"),
         Column::Int("test_case_id"),
@@ -138,6 +166,8 @@ static UPSERT: Bulk = Bulk::new(
         Column::Int("pack_id"),
         Column::Int("pack_offset"),
         Column::Int("pack_length"),
+        Column::Bytes("fingerprint"),
+        Column::Int("cluster_id"),
     ],
     "WHERE true ON CONFLICT (project_id, day, test_case_id, run_id, browser_id) DO UPDATE SET \
      outcome = excluded.outcome, rank = excluded.rank, flags = excluded.flags, retries = excluded.retries, \
@@ -149,10 +179,26 @@ static UPSERT: Bulk = Bulk::new(
      n_steps = excluded.n_steps, n_console = excluded.n_console, n_network = excluded.n_network, \
      reason = excluded.reason, blocked_by = excluded.blocked_by, raw_status = excluded.raw_status, \
      attempts = excluded.attempts, pack_id = excluded.pack_id, pack_offset = excluded.pack_offset, \
-     pack_length = excluded.pack_length",
+     pack_length = excluded.pack_length, fingerprint = excluded.fingerprint, cluster_id = excluded.cluster_id",
 );
 
 pub(crate) static BULKS: &[&Bulk] = &[&UPSERT];
+
+/// Executions of a cluster with their runs, to which conditions are added. ix: executions_cluster
+pub(crate) const OCCURRENCES: &str = select_execution!(
+    "JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
+     WHERE e.project_id = $1 AND e.cluster_id = $2 AND e.cluster_id IS NOT NULL"
+);
+/// Failing executions that no cluster explains, with their runs. ix: executions_rank
+pub(crate) const UNCLUSTERED: &str = select_execution!(
+    "JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
+     WHERE e.project_id = $1 AND e.rank = 1 AND e.rank < 6 AND e.cluster_id IS NULL"
+);
+
+/// Reads a row of these.
+pub(crate) fn read_occurrence(row: &Row) -> Result<ExecutionRow> {
+    read(row)
+}
 
 fn read(row: &Row) -> Result<ExecutionRow> {
     read_from(row.reader())
@@ -183,6 +229,7 @@ fn read_from(mut r: Reader<'_>) -> Result<ExecutionRow> {
         console: r.int()?,
         network: r.int()?,
         expected_failure: flags.contains(ExecutionFlags::EXPECTED_FAILURE),
+        marked_slow: flags.contains(ExecutionFlags::MARKED_SLOW),
         ..AttemptFacts::default()
     };
     let (traces, files) = (r.int()?, r.int()?);
@@ -199,6 +246,8 @@ fn read_from(mut r: Reader<'_>) -> Result<ExecutionRow> {
         }
         _ => None,
     };
+    let fingerprint = r.opt_bytes()?.and_then(|bytes| Fingerprint::from_bytes(&bytes));
+    let facts = AttemptFacts { fingerprint, ..facts };
     Ok(ExecutionRow {
         id: ExecutionId(id),
         project: ProjectId(project),
@@ -218,6 +267,7 @@ fn read_from(mut r: Reader<'_>) -> Result<ExecutionRow> {
         files,
         attempts,
         evidence,
+        cluster: r.opt_int()?.map(ClusterId),
     })
 }
 
@@ -290,6 +340,8 @@ pub async fn upsert(session: &mut Session, place: RunPlace, executions: &[Execut
             execution.evidence.as_ref().map(|slice| slice.pack.get()).into(),
             execution.evidence.as_ref().map(|slice| slice.offset).into(),
             execution.evidence.as_ref().map(|slice| slice.length).into(),
+            f.fingerprint.map(|fingerprint| fingerprint.0.to_vec()).into(),
+            execution.cluster.map(ClusterId::get).into(),
         ]);
     }
     let scalars = args![place.project, place.run, place.day, place.lane_id];
@@ -303,6 +355,19 @@ pub async fn upsert(session: &mut Session, place: RunPlace, executions: &[Execut
 /// [`StoreError::Database`] when the database refuses.
 pub async fn get(session: &mut Session, project: ProjectId, id: ExecutionId) -> Result<Option<ExecutionRow>> {
     session.first(&BY_ID, args![project, id.run(), id]).await?.as_ref().map(read).transpose()
+}
+
+/// At most `limit` executions of a run, by id.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn first_of_run(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    limit: i64,
+) -> Result<Vec<ExecutionRow>> {
+    session.all(&FIRST_OF_RUN, args![project, run, limit]).await?.iter().map(read).collect()
 }
 
 /// Durations (ms) of a run's executions that ran.
@@ -324,6 +389,8 @@ pub struct RunSums {
     pub tests_ms: i64,
     /// Sum of fixed waits, ms.
     pub wasted_ms: i64,
+    /// Sum of [`ExecutionRow::lost_ms`].
+    pub lost_ms: i64,
 }
 
 /// Counts the executions of a run.
@@ -339,6 +406,7 @@ pub async fn sums(session: &mut Session, project: ProjectId, run: RunId) -> Resu
         sums.totals.count(outcome, r.int()?);
         sums.tests_ms += r.int()?;
         sums.wasted_ms += r.int()?;
+        sums.lost_ms += r.int()?;
     }
     Ok(sums)
 }
@@ -356,4 +424,28 @@ pub async fn count_files(
 ) -> Result<()> {
     session.execute(&COUNT_FILES, args![project, id.run(), id, traces, files]).await?;
     Ok(())
+}
+
+/// The timeouts (ms) of some executions, and whether their tests are marked as
+/// slow.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn timeouts(
+    session: &mut Session,
+    project: ProjectId,
+    ids: Vec<i64>,
+) -> Result<HashMap<ExecutionId, (Option<i64>, bool)>> {
+    let mut runs: Vec<i64> = ids.iter().map(|id| ExecutionId(*id).run().get()).collect();
+    runs.sort_unstable();
+    runs.dedup();
+    let rows = session.all(&TIMEOUTS, args![project, runs, ids]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            let (id, timeout) = (ExecutionId(r.int()?), r.opt_int()?);
+            let flags = ExecutionFlags::from_bits(r.int()?);
+            Ok((id, (timeout, flags.contains(ExecutionFlags::MARKED_SLOW))))
+        })
+        .collect()
 }

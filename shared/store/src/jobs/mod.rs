@@ -35,6 +35,9 @@ statements! {
     KNOWN_KEYS = "SELECT key FROM jobs WHERE key in_texts($1)";
     /// A job that no worker has seen. ix: jobs_key
     DELETE_UNCLAIMED = "DELETE FROM jobs WHERE key = $1 AND state = 'queued' AND attempts = 0";
+    /// Jobs of a kind that were given up. ix: jobs_by_state
+    REVIVE = "UPDATE jobs SET state = 'queued', attempts = 0, run_after = $2, finished_at = NULL, lease_id = NULL, lease_until = NULL \
+        WHERE state = 'parked' AND kind = $1";
     /// When the next job is due. ix: jobs_due
     NEXT_DUE = "SELECT run_after FROM jobs WHERE state IN ('queued', 'leased') AND kind in_texts($1) ORDER BY run_after, id LIMIT 1";
     /// Jobs by state. ix: jobs_by_state
@@ -135,6 +138,14 @@ pub async fn enqueue_periodic(store: &crate::Store, jobs: &[PeriodicJob], now: T
 /// [`StoreError::Database`] when the database refuses.
 pub async fn forget_unclaimed(session: &mut Session, key: &str) -> Result<bool> {
     Ok(session.execute(&DELETE_UNCLAIMED, args![key]).await? == 1)
+}
+
+/// Queues all jobs of a kind again that were given up; answers how many.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn revive(session: &mut Session, kind: &str, now: Timestamp) -> Result<u64> {
+    session.execute(&REVIVE, args![kind, now]).await
 }
 
 /// When the next job of these kinds is due, which may be in the past; `None`

@@ -1,9 +1,11 @@
 //! The catalogue: test cases with their state in one lane. Bounded by the
 //! tests of a project, whatever their history.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use callboard_domain::ids::{ProjectId, TestCaseId};
+use callboard_domain::sketch::bucket_of;
 use callboard_domain::test_state::TestState;
 use callboard_domain::time::{Day, Timestamp};
 
@@ -11,6 +13,7 @@ use super::states::{read_state, state_columns};
 use crate::Result;
 use crate::db::{Backend, Filter, Session, args, statements};
 use crate::projects::like_contains;
+use crate::quarantine;
 use crate::test_cases::{self, TestCaseRow};
 
 statements! {
@@ -28,6 +31,11 @@ pub struct CatalogueRow {
     pub case: TestCaseRow,
     /// Its state; `None` when it never ran in this lane.
     pub state: Option<TestState>,
+    /// One hundred times the probability that it is flaky there; 0 when
+    /// nothing failed lately.
+    pub flaky_score: i64,
+    /// Whether it is in quarantine.
+    pub is_quarantined: bool,
 }
 
 /// How the catalogue is sorted, with the key of the last row of the page
@@ -44,6 +52,29 @@ pub enum CatalogueOrder {
     TotalRuns(Option<(i64, i64)>),
     /// Newest test first; key: the id.
     Newest(Option<i64>),
+    /// Most probably flaky first; key: score and id.
+    Flaky(Option<(i64, i64)>),
+    /// Least steady first, undecided ones last; key: see [`pass_rate_key`] and
+    /// id.
+    PassRate(Option<(i64, i64)>),
+    /// Slowest first; key: mean duration (0 when there is none) and id.
+    Slowest(Option<(i64, i64)>),
+}
+
+/// Where a test stands among pass rates: parts of ten thousand, and behind all
+/// of them when nothing was decided.
+#[must_use]
+pub fn pass_rate_key(state: &TestState) -> i64 {
+    let counts = state.counts();
+    let decided = counts.passed_tests + counts.failed_tests;
+    if decided == 0 { 10_001 } else { counts.passed_tests * 10_000 / decided }
+}
+
+/// [`pass_rate_key`] in SQL.
+macro_rules! pass_rate {
+    () => {
+        "CASE WHEN s.passed + s.failed = 0 THEN 10001 ELSE s.passed * 10000 / (s.passed + s.failed) END"
+    };
 }
 
 /// The conditions of the catalogue.
@@ -65,6 +96,8 @@ pub struct CatalogueFilter {
     pub file_prefix: Option<String>,
     /// Only tests that ran on this day or later.
     pub since: Option<Day>,
+    /// Only tests in quarantine, or only the others.
+    pub quarantined: Option<bool>,
 }
 
 /// A page of the tests that ran in a lane. Bounded by the tests of the
@@ -80,10 +113,77 @@ pub async fn catalogue(
     order: &CatalogueOrder,
     limit: i64,
 ) -> Result<Vec<CatalogueRow>> {
-    let filter = in_lane(session.backend(), project, lane, wanted, order, limit);
-    let rows = session.list(filter).await?;
-    let ids = rows.iter().map(|row| row.reader().int()).collect::<Result<Vec<_>>>()?;
+    if let CatalogueOrder::Slowest(after) = order {
+        return slowest(session, project, lane, wanted, *after, limit).await;
+    }
+    let mut ids = ids(session, project, lane, wanted, order, limit).await?;
+    let missing = limit - i64::try_from(ids.len()).unwrap_or(limit);
+    if matches!(order, CatalogueOrder::Flaky(_)) && missing > 0 {
+        // What is not in the index follows by id.
+        let calm = match order {
+            CatalogueOrder::Flaky(Some((0, id))) => Some(*id),
+            _ => None,
+        };
+        let order = CatalogueOrder::Flaky(Some((0, calm.unwrap_or(0))));
+        if calm.is_none() {
+            ids.extend(self::ids(session, project, lane, wanted, &order, missing).await?);
+        }
+    }
     with_states(session, project, lane, ids).await
+}
+
+async fn ids(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    wanted: &CatalogueFilter,
+    order: &CatalogueOrder,
+    limit: i64,
+) -> Result<Vec<i64>> {
+    let filter = in_lane(session.backend(), project, lane, wanted, order, limit);
+    session.list(filter).await?.iter().map(|row| row.reader().int()).collect()
+}
+
+/// The slowest tests: whole classes of speed, slowest first, in exact order
+/// inside.
+async fn slowest(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    wanted: &CatalogueFilter,
+    after: Option<(i64, i64)>,
+    limit: i64,
+) -> Result<Vec<CatalogueRow>> {
+    let order = CatalogueOrder::Slowest(after);
+    let filter = in_lane(session.backend(), project, lane, wanted, &order, i64::MAX);
+    let mut classes: Vec<(i64, Vec<i64>)> = Vec::new();
+    for row in session.list(filter).await? {
+        let mut r = row.reader();
+        let (id, class) = (r.int()?, r.int()?);
+        match classes.last_mut() {
+            Some((last, ids)) if *last == class => ids.push(id),
+            _ => classes.push((class, vec![id])),
+        }
+    }
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let key = |row: &CatalogueRow| {
+        let mean = row.state.as_ref().and_then(TestState::avg_duration_ms).unwrap_or(0);
+        (Reverse(mean), row.case.id.get())
+    };
+    let mut found = Vec::new();
+    for (_, ids) in classes {
+        let mut rows = with_states(session, project, lane, ids).await?;
+        if let Some((mean, id)) = after {
+            rows.retain(|row| key(row) > (Reverse(mean), id));
+        }
+        rows.sort_by_key(key);
+        found.extend(rows);
+        if found.len() >= limit {
+            break;
+        }
+    }
+    found.truncate(limit);
+    Ok(found)
 }
 
 fn in_lane(
@@ -94,7 +194,7 @@ fn in_lane(
     order: &CatalogueOrder,
     limit: i64,
 ) -> Filter {
-    let base = "SELECT c.id FROM test_state s JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id \
+    let base = "SELECT c.id, s.speed_class FROM test_state s JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id \
                 WHERE s.project_id = $1 AND s.lane_id = $2 AND s.total > 0";
     let mut filter = Filter::new(backend, base, args![project, lane])
         .and_if("c.search_text LIKE ? ESCAPE '\\'", wanted.text.as_deref().map(like_contains))
@@ -103,6 +203,13 @@ fn in_lane(
         .and_if("c.priority = ?", wanted.priority.clone())
         .and_if("c.feature = ?", wanted.feature.clone())
         .and_if("s.last_day >= ?", wanted.since.map(|day| day.0));
+    const IN_QUARANTINE: &str = "EXISTS (SELECT 1 FROM quarantine q WHERE q.project_id = c.project_id AND q.test_case_id = c.id \
+        AND q.released_at IS NULL)";
+    const NOT_IN_QUARANTINE: &str = "NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.project_id = c.project_id \
+        AND q.test_case_id = c.id AND q.released_at IS NULL)";
+    if let Some(is_in) = wanted.quarantined {
+        filter = filter.and(if is_in { IN_QUARANTINE } else { NOT_IN_QUARANTINE }, args![]);
+    }
     if let Some(prefix) = &wanted.file_prefix {
         // Paths are case-sensitive; LIKE is so on one engine only.
         filter = filter.and("SUBSTR(c.file_path, 1, LENGTH(?)) = ?", args![prefix, prefix]);
@@ -129,7 +236,9 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         feature: text(),
         file_prefix: text(),
         since: Some(Day(0)),
+        quarantined: Some(true),
     };
+    let outside = CatalogueFilter { quarantined: Some(false), ..CatalogueFilter::default() };
     let orders = |key: Option<i64>| {
         let pair = key.map(|key| (key, key));
         [
@@ -138,10 +247,14 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
             CatalogueOrder::File(key),
             CatalogueOrder::TotalRuns(pair),
             CatalogueOrder::Newest(key),
+            CatalogueOrder::Flaky(pair),
+            CatalogueOrder::Flaky(pair.map(|_| (0, 0))),
+            CatalogueOrder::PassRate(pair),
+            CatalogueOrder::Slowest(pair),
         ]
     };
     let mut shapes = Vec::new();
-    for wanted in [CatalogueFilter::default(), all] {
+    for wanted in [CatalogueFilter::default(), all, outside] {
         for order in orders(None).into_iter().chain(orders(Some(1))) {
             shapes.push(in_lane(backend, ProjectId(1), 0, &wanted, &order, 1));
         }
@@ -184,6 +297,30 @@ fn ordered(filter: Filter, order: &CatalogueOrder, limit: i64) -> Filter {
         CatalogueOrder::Newest(after) => filter
             .and_if("s.test_case_id < ?", *after)
             .end("ORDER BY s.test_case_id DESC LIMIT ?", args![limit]),
+        CatalogueOrder::Flaky(Some((0, id))) => filter
+            .and("s.flaky_score = 0 AND s.test_case_id > ?", args![*id])
+            .end("ORDER BY s.test_case_id LIMIT ?", args![limit]),
+        CatalogueOrder::Flaky(after) => match after {
+            Some((score, id)) => filter.and(
+                "s.flaky_score > 0 AND s.flaky_score <= ? AND (s.flaky_score < ? OR s.test_case_id > ?)",
+                args![*score, *score, *id],
+            ),
+            None => filter.and("s.flaky_score > 0", args![]),
+        }
+        .end("ORDER BY s.flaky_score DESC, s.test_case_id LIMIT ?", args![limit]),
+        CatalogueOrder::PassRate(after) => match after {
+            Some((key, id)) => {
+                filter.and(concat!("(", pass_rate!(), ", s.test_case_id) > (?, ?)"), args![*key, *id])
+            }
+            None => filter,
+        }
+        .end(concat!("ORDER BY ", pass_rate!(), ", s.test_case_id LIMIT ?"), args![limit]),
+        CatalogueOrder::Slowest(after) => {
+            // A test without a duration is in class 0.
+            let class = after.map(|(mean, _)| if mean > 0 { i64::from(bucket_of(mean)) + 1 } else { 0 });
+            // Whole classes of the page: the caller stops when it has enough.
+            filter.and_if("s.speed_class <= ?", class).end("ORDER BY s.speed_class DESC, s.test_case_id LIMIT ?", args![limit])
+        }
     }
 }
 
@@ -201,13 +338,21 @@ pub async fn with_states(
     let mut cases = test_cases::get_many(session, project, ids.clone()).await?;
     let mut states = HashMap::new();
     for row in session.all(&STATES_OF, args![project, lane, ids.clone()]).await? {
-        let (_, case, state) = read_state(&row)?;
-        states.insert(case, state);
+        let stored = read_state(&row)?;
+        states.insert(stored.case, stored);
     }
+    let aside = quarantine::marked(session, project, ids.clone()).await?;
     let rows = ids.into_iter().filter_map(|id| {
         let id = TestCaseId(id);
         let case = cases.remove(&id)?;
-        Some(CatalogueRow { case, state: states.remove(&id).flatten() })
+        let stored = states.remove(&id);
+        let flaky_score = stored.as_ref().map_or(0, |stored| stored.flaky_score);
+        Some(CatalogueRow {
+            case,
+            state: stored.and_then(|stored| stored.state),
+            flaky_score,
+            is_quarantined: aside.contains(&id),
+        })
     });
     Ok(rows.collect())
 }

@@ -18,14 +18,21 @@ statements! {
     /// Days of a project. PK
     PROJECT_DAYS = "SELECT day, CAST(SUM(runs) AS BIGINT), CAST(SUM(runs_passed) AS BIGINT), CAST(SUM(total) AS BIGINT), \
         CAST(SUM(passed) AS BIGINT), CAST(SUM(failed) AS BIGINT), CAST(SUM(flaky) AS BIGINT), CAST(SUM(skipped) AS BIGINT), \
-        CAST(SUM(didnotrun) AS BIGINT), CAST(SUM(interrupted) AS BIGINT) FROM project_daily WHERE project_id = $1 AND lane_id = $2 AND day >= $3 GROUP BY day ORDER BY day";
+        CAST(SUM(didnotrun) AS BIGINT), CAST(SUM(interrupted) AS BIGINT), CAST(SUM(timedout) AS BIGINT), CAST(SUM(run_ms) AS BIGINT), \
+        CAST(SUM(tests_ms) AS BIGINT), CAST(SUM(wasted_ms) AS BIGINT), CAST(SUM(lost_ms) AS BIGINT), CAST(SUM(new_regressions) AS BIGINT), \
+        CAST(SUM(new_flaky) AS BIGINT) FROM project_daily WHERE project_id = $1 AND lane_id = $2 AND day BETWEEN $3 AND $4 \
+        AND is_full in_ints($5) GROUP BY day ORDER BY day";
     /// What one run adds to a day of a project.
     ADD_PROJECT_DAY = "INSERT INTO project_daily AS d (project_id, lane_id, day, is_full, runs, runs_passed, total, passed, failed, \
-        flaky, skipped, didnotrun, interrupted) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
+        flaky, skipped, didnotrun, interrupted, timedout, run_ms, tests_ms, wasted_ms, lost_ms, new_regressions, new_flaky) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) \
         ON CONFLICT (project_id, lane_id, day, is_full) DO UPDATE SET runs = d.runs + excluded.runs, \
         runs_passed = d.runs_passed + excluded.runs_passed, total = d.total + excluded.total, passed = d.passed + excluded.passed, \
         failed = d.failed + excluded.failed, flaky = d.flaky + excluded.flaky, skipped = d.skipped + excluded.skipped, \
-        didnotrun = d.didnotrun + excluded.didnotrun, interrupted = d.interrupted + excluded.interrupted";
+        didnotrun = d.didnotrun + excluded.didnotrun, interrupted = d.interrupted + excluded.interrupted, \
+        timedout = d.timedout + excluded.timedout, run_ms = d.run_ms + excluded.run_ms, tests_ms = d.tests_ms + excluded.tests_ms, \
+        wasted_ms = d.wasted_ms + excluded.wasted_ms, lost_ms = d.lost_ms + excluded.lost_ms, \
+        new_regressions = d.new_regressions + excluded.new_regressions, new_flaky = d.new_flaky + excluded.new_flaky";
 }
 
 static ADD_TEST_DAYS: Bulk = Bulk::new(
@@ -66,30 +73,34 @@ pub struct DayDelta {
     pub failed: i64,
     /// Passed after a failed attempt.
     pub flaky: i64,
-    /// Sum of durations of executions that ran, ms.
+    /// Sum of durations of passed executions, ms: failed ones end early or in
+    /// a timeout.
     pub dur_sum: i64,
-    /// Number of executions that ran.
+    /// Number of passed executions.
     pub dur_n: i64,
+}
+
+impl DayDelta {
+    /// Counts an execution (`sign` 1) or takes it back (`sign` -1).
+    pub fn count(&mut self, outcome: Outcome, duration_ms: i64, sign: i64) {
+        self.runs += sign;
+        match outcome {
+            Outcome::Passed | Outcome::Flaky => {
+                self.passed += sign;
+                self.flaky += if outcome == Outcome::Flaky { sign } else { 0 };
+                self.dur_sum += sign * duration_ms;
+                self.dur_n += sign;
+            }
+            Outcome::Failed | Outcome::TimedOut => self.failed += sign,
+            Outcome::Interrupted | Outcome::Skipped | Outcome::DidNotRun => {}
+        }
+    }
 }
 
 impl TestDays {
     /// Counts an execution (`sign` 1) or takes it back (`sign` -1).
     pub fn count(&mut self, lane: i64, test_case: TestCaseId, outcome: Outcome, duration_ms: i64, sign: i64) {
-        let day = self.0.entry((lane, test_case)).or_default();
-        day.runs += sign;
-        match outcome {
-            Outcome::Passed => day.passed += sign,
-            Outcome::Flaky => {
-                day.passed += sign;
-                day.flaky += sign;
-            }
-            Outcome::Failed | Outcome::TimedOut => day.failed += sign,
-            Outcome::Interrupted | Outcome::Skipped | Outcome::DidNotRun => {}
-        }
-        if !matches!(outcome, Outcome::Skipped | Outcome::DidNotRun) {
-            day.dur_sum += sign * duration_ms;
-            day.dur_n += sign;
-        }
+        self.0.entry((lane, test_case)).or_default().count(outcome, duration_ms, sign);
     }
 }
 
@@ -165,6 +176,18 @@ pub struct RunContribution {
     pub runs_passed: i64,
     /// Totals of the run.
     pub totals: Totals,
+    /// Wall clock, ms.
+    pub run_ms: i64,
+    /// Sum over all attempts, ms.
+    pub tests_ms: i64,
+    /// Sum of fixed waits, ms.
+    pub wasted_ms: i64,
+    /// Sum over attempts that did not decide, ms.
+    pub lost_ms: i64,
+    /// Tests that passed before and failed.
+    pub new_regressions: i64,
+    /// Tests that passed at once before and were flaky.
+    pub new_flaky: i64,
 }
 
 /// Replaces what a run contributed to a day of its project in some lanes.
@@ -198,7 +221,14 @@ pub async fn add_project_day(
                     a.flaky_tests - b.flaky_tests,
                     a.skipped_tests - b.skipped_tests,
                     a.did_not_run_tests - b.did_not_run_tests,
-                    a.interrupted_tests - b.interrupted_tests
+                    a.interrupted_tests - b.interrupted_tests,
+                    a.timed_out_tests - b.timed_out_tests,
+                    after.run_ms - before.run_ms,
+                    after.tests_ms - before.tests_ms,
+                    after.wasted_ms - before.wasted_ms,
+                    after.lost_ms - before.lost_ms,
+                    after.new_regressions - before.new_regressions,
+                    after.new_flaky - before.new_flaky
                 ],
             )
             .await?;
@@ -211,15 +241,29 @@ pub async fn add_project_day(
 pub struct ProjectDay {
     /// Day.
     pub day: Day,
-    /// Runs.
-    pub runs: i64,
-    /// Runs that passed.
-    pub runs_passed: i64,
-    /// Totals over these runs; timed out is not told apart.
-    pub totals: Totals,
+    /// What all its runs contributed.
+    pub sums: RunContribution,
 }
 
-/// Days of a project in one lane from `since` on, oldest first.
+/// Which days and runs are asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct DaySpan {
+    /// First day.
+    pub since: Day,
+    /// Last day.
+    pub until: Day,
+    /// Only full runs, only partial ones, or both.
+    pub full: Option<bool>,
+}
+
+impl From<Day> for DaySpan {
+    /// All runs from that day on.
+    fn from(since: Day) -> Self {
+        Self { since, until: Day(i64::from(i32::MAX)), full: None }
+    }
+}
+
+/// Days of a project in one lane, oldest first.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -227,27 +271,37 @@ pub async fn project_days(
     session: &mut Session,
     project: ProjectId,
     lane: i64,
-    since: Day,
+    span: DaySpan,
 ) -> Result<Vec<ProjectDay>> {
-    let rows = session.all(&PROJECT_DAYS, args![project, lane, since]).await?;
+    let full = span.full.map_or_else(|| vec![0, 1], |full| vec![i64::from(full)]);
+    let rows = session.all(&PROJECT_DAYS, args![project, lane, span.since, span.until, full]).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
-            Ok(ProjectDay {
-                day: Day(r.int()?),
-                runs: r.int()?,
-                runs_passed: r.int()?,
-                totals: Totals {
-                    total_tests: r.int()?,
-                    passed_tests: r.int()?,
-                    failed_tests: r.int()?,
-                    flaky_tests: r.int()?,
-                    skipped_tests: r.int()?,
-                    did_not_run_tests: r.int()?,
-                    interrupted_tests: r.int()?,
-                    timed_out_tests: 0,
-                },
-            })
+            let day = Day(r.int()?);
+            let (runs, runs_passed) = (r.int()?, r.int()?);
+            let totals = Totals {
+                total_tests: r.int()?,
+                passed_tests: r.int()?,
+                failed_tests: r.int()?,
+                flaky_tests: r.int()?,
+                skipped_tests: r.int()?,
+                did_not_run_tests: r.int()?,
+                interrupted_tests: r.int()?,
+                timed_out_tests: r.int()?,
+            };
+            let sums = RunContribution {
+                runs,
+                runs_passed,
+                totals,
+                run_ms: r.int()?,
+                tests_ms: r.int()?,
+                wasted_ms: r.int()?,
+                lost_ms: r.int()?,
+                new_regressions: r.int()?,
+                new_flaky: r.int()?,
+            };
+            Ok(ProjectDay { day, sums })
         })
         .collect()
 }

@@ -2,20 +2,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use callboard_domain::flakiness::score_of;
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::status::Outcome;
 use callboard_domain::test_state::{MAX_RECENT, Observation, StateColumns, TestState};
 use callboard_domain::time::Day;
 
 use crate::db::{Backend, Bulk, Column, Row, Session, args, statements};
-use crate::{Result, StoreError};
+use crate::{Result, StoreError, lanes};
 
 macro_rules! state_columns {
     () => {
         "s.lane_id, s.test_case_id, s.last_order_at, s.last_execution_id, s.last_outcome, s.by_browser, s.last_passed_at, \
          s.last_passed_execution_id, s.last_failed_at, s.first_seen_at, s.total, s.passed, s.failed, s.timedout, \
          s.interrupted, s.flaky, s.skipped, s.didnotrun, s.failing_streak, s.passing_streak, s.wasted_ms, s.category, \
-         s.last_day, s.speed_class, s.recent, s.recent_ms"
+         s.last_day, s.speed_class, s.recent, s.recent_ms, s.flaky_score"
     };
 }
 pub(super) use state_columns;
@@ -44,9 +45,13 @@ statements! {
     STATE = concat!(
         "SELECT ", state_columns!(), " FROM test_state s WHERE s.project_id = $1 AND s.lane_id = $2 AND s.test_case_id = $3"
     );
+    /// States of some tests in one lane, as they are.
+    STATES_IN = concat!(
+        "SELECT ", state_columns!(), " FROM test_state s WHERE s.project_id = $1 AND s.lane_id = $2 AND s.test_case_id in_ints($3)"
+    );
     /// The newest executions of each of some tests in some lanes, for rebuilding their states. ix: executions_history
-    NEWEST_OBSERVATIONS = "SELECT o.test_case_id, o.id, o.order_at, o.outcome, o.browser_id, o.duration, o.wasted_ms FROM \
-        (SELECT e.test_case_id, e.id, r.order_at, e.outcome, e.browser_id, e.duration, e.wasted_ms, \
+    NEWEST_OBSERVATIONS = "SELECT o.test_case_id, o.id, o.order_at, o.outcome, o.browser_id, o.duration, o.wasted_ms, o.total_duration, o.is_mass_failure FROM \
+        (SELECT e.test_case_id, e.id, r.order_at, e.outcome, e.browser_id, e.duration, e.wasted_ms, e.total_duration, r.is_mass_failure, \
         ROW_NUMBER() OVER (PARTITION BY e.test_case_id ORDER BY r.order_at DESC, e.id DESC) AS place \
         FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
         WHERE e.project_id = $1 AND e.day in_ints($2) AND e.test_case_id in_ints($3) AND e.lane_id in_ints($4)) o \
@@ -75,7 +80,8 @@ static WRITE_STATES: Bulk = Bulk::new(
     WRITE_COLUMNS,
     concat!(
         set_counts!(),
-        ", category = excluded.category, last_day = excluded.last_day, speed_class = excluded.speed_class"
+        ", category = excluded.category, last_day = excluded.last_day, speed_class = excluded.speed_class, \
+         flaky_score = excluded.flaky_score"
     ),
 );
 /// Writes states whose places in all indexes stay. SQLite writes the indexes
@@ -86,11 +92,11 @@ static WRITE_COUNTS: Bulk = Bulk::new("rollups::WRITE_COUNTS", 1, WRITE_HEAD, WR
 const WRITE_HEAD: &str = "INSERT INTO test_state (project_id, lane_id, test_case_id, last_order_at, last_execution_id, last_outcome, \
      by_browser, last_passed_at, last_passed_execution_id, last_failed_at, first_seen_at, total, passed, failed, timedout, \
      interrupted, flaky, skipped, didnotrun, failing_streak, passing_streak, wasted_ms, category, last_day, speed_class, recent, \
-     recent_ms) \
+     recent_ms, flaky_score) \
      SELECT $1, r.lane_id, r.test_case_id, r.last_order_at, r.last_execution_id, r.last_outcome, r.by_browser, r.last_passed_at, \
      r.last_passed_execution_id, r.last_failed_at, r.first_seen_at, r.total, r.passed, r.failed, r.timedout, r.interrupted, \
      r.flaky, r.skipped, r.didnotrun, r.failing_streak, r.passing_streak, r.wasted_ms, r.category, r.last_day, r.speed_class, \
-     r.recent, r.recent_ms FROM";
+     r.recent, r.recent_ms, r.flaky_score FROM";
 const WRITE_COLUMNS: &[Column] = &[
     Column::Int("lane_id"),
     Column::Int("test_case_id"),
@@ -118,6 +124,7 @@ const WRITE_COLUMNS: &[Column] = &[
     Column::Int("speed_class"),
     Column::Bytes("recent"),
     Column::Bytes("recent_ms"),
+    Column::Int("flaky_score"),
 ];
 
 /// Tests whose history is read by one statement.
@@ -144,12 +151,13 @@ struct Place {
     category: i64,
     last_day: i64,
     speed_class: i64,
+    flaky_score: i64,
 }
 
 impl Place {
-    const fn of(columns: &StateColumns) -> Self {
+    const fn of(columns: &StateColumns, flaky_score: i64) -> Self {
         let &StateColumns { category, last_day, speed_class, .. } = columns;
-        Self { category, last_day, speed_class }
+        Self { category, last_day, speed_class, flaky_score }
     }
 }
 
@@ -204,20 +212,28 @@ pub async fn lock_states(
     }
     let mut states = States::default();
     for row in &rows {
-        let (lane, case, columns) = read_columns(row)?;
+        let (lane, case, columns, flaky_score) = read_columns(row)?;
         if let Some(state) = state_of(&columns)? {
-            states.0.insert((lane, case), Held { state, place: Some(Place::of(&columns)) });
+            states.0.insert((lane, case), Held { state, place: Some(Place::of(&columns, flaky_score)) });
         }
     }
     Ok(states)
 }
 
-pub(super) fn read_state(row: &Row) -> Result<(i64, TestCaseId, Option<TestState>)> {
-    let (lane, case, columns) = read_columns(row)?;
-    Ok((lane, case, state_of(&columns)?))
+/// A stored state with its score.
+pub(super) struct StoredState {
+    pub(super) case: TestCaseId,
+    /// `None` for a reserved row.
+    pub(super) state: Option<TestState>,
+    pub(super) flaky_score: i64,
 }
 
-fn read_columns(row: &Row) -> Result<(i64, TestCaseId, StateColumns)> {
+pub(super) fn read_state(row: &Row) -> Result<StoredState> {
+    let (_, case, columns, flaky_score) = read_columns(row)?;
+    Ok(StoredState { case, state: state_of(&columns)?, flaky_score })
+}
+
+fn read_columns(row: &Row) -> Result<(i64, TestCaseId, StateColumns, i64)> {
     let mut r = row.reader();
     let (lane, case) = (r.int()?, TestCaseId(r.int()?));
     let columns = StateColumns {
@@ -246,7 +262,8 @@ fn read_columns(row: &Row) -> Result<(i64, TestCaseId, StateColumns)> {
         recent: r.bytes()?,
         recent_ms: r.bytes()?,
     };
-    Ok((lane, case, columns))
+    let flaky_score = r.int()?;
+    Ok((lane, case, columns, flaky_score))
 }
 
 fn state_of(columns: &StateColumns) -> Result<Option<TestState>> {
@@ -258,15 +275,17 @@ fn state_of(columns: &StateColumns) -> Result<Option<TestState>> {
     Ok(Some(state))
 }
 
-/// Writes the states of a batch.
+/// Writes the states of a batch with their flaky scores.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn write_states(session: &mut Session, project: ProjectId, states: &States) -> Result<()> {
+    let believing = lanes_that_believe_failures(session, project, states).await?;
     let (mut moved, mut unmoved) = (WRITE_STATES.rows(), WRITE_COUNTS.rows());
     for ((lane, case), Held { state, place }) in &states.0 {
         let c = state.to_columns();
-        let rows = if *place == Some(Place::of(&c)) { &mut unmoved } else { &mut moved };
+        let flaky_score = score_of(state, believing.contains(lane));
+        let rows = if *place == Some(Place::of(&c, flaky_score)) { &mut unmoved } else { &mut moved };
         rows.push([
             (*lane).into(),
             (*case).into(),
@@ -294,11 +313,28 @@ pub async fn write_states(session: &mut Session, project: ProjectId, states: &St
             c.speed_class.into(),
             c.recent.into(),
             c.recent_ms.into(),
+            flaky_score.into(),
         ]);
     }
     session.execute_bulk(&WRITE_STATES, args![project], moved).await?;
     session.execute_bulk(&WRITE_COUNTS, args![project], unmoved).await?;
     Ok(())
+}
+
+/// The lanes of one branch. Most batches know of no failure, and do not ask.
+async fn lanes_that_believe_failures(
+    session: &mut Session,
+    project: ProjectId,
+    states: &States,
+) -> Result<Vec<i64>> {
+    let is_clean = |outcome| !matches!(outcome, Outcome::Failed | Outcome::TimedOut | Outcome::Flaky);
+    let is_steady = |held: &Held| held.state.recent().all(|recent| is_clean(recent.outcome));
+    if states.0.values().all(is_steady) {
+        return Ok(Vec::new());
+    }
+    let mut lanes: Vec<i64> = states.0.keys().map(|(lane, _)| *lane).collect();
+    lanes.dedup();
+    lanes::of_one_branch(session, project, lanes).await
 }
 
 /// The newest executions of each of some tests in a lane, for rebuilding their
@@ -328,15 +364,21 @@ pub async fn newest_observations(
             let args = args![project, days, missing.clone(), members.clone(), MOST_OBSERVATIONS];
             for row in session.all(&NEWEST_OBSERVATIONS, args).await? {
                 let mut r = row.reader();
-                found.entry(TestCaseId(r.int()?)).or_default().push(Observation {
+                let case = TestCaseId(r.int()?);
+                let observation = Observation {
                     execution: ExecutionId(r.int()?),
                     order_at: r.time()?,
                     outcome: Outcome::from_code(r.int()?).ok_or(StoreError::Damaged("an unknown outcome"))?,
                     browser: r.int()?,
                     duration_ms: r.int()?,
                     wasted_ms: r.int()?,
+                    lost_ms: 0,
                     mass_failure: false,
-                });
+                };
+                // An observation only tells of it when the outcome can have cost time.
+                let lost_ms = r.int()? - observation.duration_ms;
+                let mass_failure = r.flag()?;
+                found.entry(case).or_default().push(Observation { lost_ms, mass_failure, ..observation });
             }
             upper = lower - 1;
             missing.retain(|case| found.get(&TestCaseId(*case)).is_none_or(|all| all.len() < MAX_RECENT));
@@ -346,6 +388,25 @@ pub async fn newest_observations(
         }
     }
     Ok(found)
+}
+
+/// States of some tests in one lane, as they are; tests without one are left
+/// out.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn states_in(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    test_cases: Vec<i64>,
+) -> Result<HashMap<TestCaseId, TestState>> {
+    let mut states = HashMap::with_capacity(test_cases.len());
+    for row in session.all(&STATES_IN, args![project, lane, test_cases]).await? {
+        let stored = read_state(&row)?;
+        states.extend(stored.state.map(|state| (stored.case, state)));
+    }
+    Ok(states)
 }
 
 /// The state of one test in one lane.
@@ -359,5 +420,5 @@ pub async fn state(
     test_case: TestCaseId,
 ) -> Result<Option<TestState>> {
     let row = session.first(&STATE, args![project, lane, test_case]).await?;
-    Ok(row.as_ref().map(read_state).transpose()?.and_then(|(_, _, state)| state))
+    Ok(row.as_ref().map(read_state).transpose()?.and_then(|stored| stored.state))
 }

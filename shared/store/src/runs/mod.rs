@@ -3,12 +3,14 @@
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::run_life::EndReason;
+use callboard_domain::search::{commit_word, words};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
 
 use crate::db::{Row, Session, args, statements};
 use crate::ids::{self, Listed};
+use crate::search::{self, SearchKind};
 use crate::{Result, StoreError};
 
 /// A run as lists show it.
@@ -36,6 +38,21 @@ pub struct RunRow {
     pub feed_seq: i64,
     /// Number of its changes.
     pub version: i64,
+    /// Whether it is a full run that passed.
+    pub is_green: bool,
+    /// How its tests compare with what they did before; `None` before the run
+    /// is final, and when nothing was known of any of them.
+    pub compared: Option<Compared>,
+    /// Failure clusters it was the first to show; `None` before it is final.
+    pub new_clusters: Option<i64>,
+    /// Failed tests that were in quarantine.
+    pub quarantined_failed: i64,
+    /// Since when it is kept whatever retention says.
+    pub pin: Option<Pin>,
+    /// Most of it failed: it says nothing about its tests.
+    pub is_mass_failure: bool,
+    /// Time spent on attempts that did not decide, ms.
+    pub lost_ms: i64,
     /// Start by the client's clock.
     pub start_time: Timestamp,
     /// Sort key of all lists.
@@ -166,19 +183,23 @@ macro_rules! select_run {
              is_full, tests_ms, wasted_ms, avg_ms, p90_ms, label, commit_sha, commit_message, author, pull_request, \
              ci_provider, build_url, browsers, planned_tests, playwright_version, reporter_version, created_at, updated_at, \
              pending_status, end_reason, last_activity_at, feed_seq, shard_total, shards_finished, rerun_of, instance_id, \
-             label_edited, version FROM test_runs ",
+             label_edited, version, is_green, new_regressions, new_flaky, fixed, quarantined_failed, pinned_at, pinned_by, \
+             pin_reason, is_mass_failure, lost_ms, new_clusters FROM test_runs ",
             $tail
         )
     };
 }
 
 // After the macro, which the list uses.
+pub mod compared;
 pub mod groups;
 pub(crate) mod list;
 pub(crate) mod newest;
 pub mod slots;
 pub mod tokens;
 
+pub use compared::{Compared, Pin};
+use compared::{compared, pin};
 pub use list::{RunFilter, list};
 pub use newest::{Newest, newest_of};
 
@@ -222,7 +243,8 @@ statements! {
     UPDATE = "UPDATE test_runs SET status = $3, finished_at = $4, duration = $5, totals_source = $6, total = $7, passed = $8, \
         failed = $9, timedout = $10, interrupted = $11, skipped = $12, didnotrun = $13, flaky = $14, tests_ms = $15, \
         wasted_ms = $16, avg_ms = $17, p90_ms = $18, browsers = $19, updated_at = $20, version = version + 1, \
-        pending_status = $21, end_reason = $22, last_activity_at = $23, feed_seq = $24, shards_finished = $25, start_time = $26 \
+        pending_status = $21, end_reason = $22, last_activity_at = $23, feed_seq = $24, shards_finished = $25, start_time = $26, \
+        is_green = CASE WHEN is_full = 1 AND $3 = 'passed' THEN 1 ELSE 0 END, lost_ms = $28, is_mass_failure = $29 \
         WHERE project_id = $1 AND id = $2 AND status = $27";
     /// Writes what a client told later about its run.
     DESCRIBE = "UPDATE test_runs SET lane_id = $3, branch = $4, environment = $5, label = $6, commit_sha = $7, commit_message = $8, \
@@ -231,6 +253,13 @@ statements! {
     /// Writes details that a client told later.
     UPDATE_DETAILS = "UPDATE run_details SET metadata = $3, filter_details = $4, setup_steps = $5, claimed_totals = $6 \
         WHERE project_id = $1 AND run_id = $2";
+    /// Whether most of a run failed.
+    SET_MASS_FAILURE = "UPDATE test_runs SET is_mass_failure = $3 WHERE project_id = $1 AND id = $2";
+    /// How many of the newest final runs on a branch there are, up to a number. ix: test_runs_by_branch
+    COUNT_DECIDED = "SELECT COUNT(*) FROM (SELECT 1 FROM test_runs WHERE project_id = $1 AND branch = $2 \
+        AND status IN ('passed', 'failed', 'timedout') ORDER BY order_at DESC, id DESC LIMIT $3) newest";
+    /// Commits of some runs.
+    COMMITS_OF = "SELECT id, commit_sha FROM test_runs WHERE project_id = $1 AND id in_ints($2) AND commit_sha IS NOT NULL";
     /// Notes a sign of life.
     TOUCH = "UPDATE test_runs SET last_activity_at = $3 WHERE project_id = $1 AND id = $2 AND last_activity_at < $3";
 }
@@ -288,6 +317,13 @@ fn read(row: &Row) -> Result<RunRow> {
         instance_id: r.opt_text()?,
         label_is_edited: r.flag()?,
         version: r.int()?,
+        is_green: r.flag()?,
+        compared: compared(r.opt_int()?, r.opt_int()?, r.opt_int()?),
+        quarantined_failed: r.int()?,
+        pin: pin(r.opt_time()?, r.opt_int()?, r.opt_text()?),
+        is_mass_failure: r.flag()?,
+        lost_ms: r.int()?,
+        new_clusters: r.opt_int()?,
     })
 }
 
@@ -302,9 +338,9 @@ pub async fn get(session: &mut Session, project: ProjectId, run: RunId) -> Resul
 /// One run, locked until the transaction ends.
 ///
 /// # Errors
-/// [`StoreError::Damaged`] when there is no such run.
+/// [`StoreError::RunGone`] when there is no such run any more.
 pub async fn lock(session: &mut Session, project: ProjectId, run: RunId) -> Result<RunRow> {
-    read(&session.one(&LOCK, args![project, run]).await?)
+    read(&session.first(&LOCK, args![project, run]).await?.ok_or(StoreError::RunGone)?)
 }
 
 /// Several runs of a project, in no particular order.
@@ -454,6 +490,11 @@ pub async fn create(
             ],
         )
         .await?;
+    let found_by = words([new.label.as_deref().unwrap_or_default(), &new.branch]);
+    let found_by = found_by.into_iter().map(|word| (word, id.get()));
+    search::add(session, project, SearchKind::Run, found_by).await?;
+    let commit = new.commit_sha.as_deref().map(commit_word);
+    search::add(session, project, SearchKind::Commit, commit.map(|word| (word, id.get()))).await?;
     ids::list(session, Listed::Run, project, &[id.get()]).await
 }
 
@@ -513,7 +554,9 @@ pub async fn update(session: &mut Session, run: &RunRow, from: RunStatus) -> Res
                 run.feed_seq,
                 run.shards_finished,
                 run.start_time,
-                from.as_str()
+                from.as_str(),
+                run.lost_ms,
+                run.is_mass_failure
             ],
         )
         .await?;
@@ -575,4 +618,49 @@ pub async fn update_details(
 pub async fn touch(session: &mut Session, project: ProjectId, run: RunId, now: Timestamp) -> Result<()> {
     session.execute(&TOUCH, args![project, run, now]).await?;
     Ok(())
+}
+
+/// Notes of a locked run whether most of it failed.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn set_mass_failure(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    is_mass_failure: bool,
+) -> Result<()> {
+    session.execute(&SET_MASS_FAILURE, args![project, run, is_mass_failure]).await?;
+    Ok(())
+}
+
+/// How many runs that came to an end there are on a branch, up to `most`.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn count_decided(
+    session: &mut Session,
+    project: ProjectId,
+    branch: &str,
+    most: i64,
+) -> Result<i64> {
+    session.one(&COUNT_DECIDED, args![project, branch, most]).await?.reader().int()
+}
+
+/// The commits of some runs, as far as they are known.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn commits_of(
+    session: &mut Session,
+    project: ProjectId,
+    runs: Vec<i64>,
+) -> Result<std::collections::HashMap<RunId, String>> {
+    let rows = session.all(&COMMITS_OF, args![project, runs]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((RunId(r.int()?), r.text()?))
+        })
+        .collect()
 }

@@ -17,7 +17,8 @@ statements! {
         COALESCE((t.minted_by_user IS NULL OR (u.disabled_at IS NULL AND (u.role = 'administrator' OR (u.role = 'reporter' \
             AND EXISTS (SELECT 1 FROM project_assignments a WHERE a.user_id = u.id \
                 AND (a.project_id IS NULL OR a.project_id = r.project_id)))))) \
-          AND (t.minted_by_key IS NULL OR (k.id IS NOT NULL AND k.revoked_at IS NULL)), FALSE) \
+          AND (t.minted_by_key IS NULL OR (k.id IS NOT NULL AND k.revoked_at IS NULL \
+            AND (k.expires_at IS NULL OR k.expires_at > $4))), FALSE) \
         FROM test_runs r \
         LEFT JOIN run_tokens t ON t.project_id = r.project_id AND t.token_hash = $3 AND t.run_id = r.id \
         LEFT JOIN users u ON u.id = t.minted_by_user \
@@ -57,7 +58,9 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    const fn as_str(self) -> &'static str {
+    /// The spelling in SQL.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Setup => "setup",
             Self::Stream => "stream",
@@ -183,13 +186,12 @@ pub async fn use_up(
     Ok(session.execute(&USE, args![project, token.0, now]).await? == 1)
 }
 
-/// Revokes all tokens of a run.
+/// Revokes all tokens of a run and answers how many still opened something.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn revoke(session: &mut Session, project: ProjectId, run: RunId, now: Timestamp) -> Result<()> {
-    session.execute(&REVOKE, args![project, run, now]).await?;
-    Ok(())
+pub async fn revoke(session: &mut Session, project: ProjectId, run: RunId, now: Timestamp) -> Result<u64> {
+    session.execute(&REVOKE, args![project, run, now]).await
 }
 
 /// Forgets at most `limit` tokens that expired before a moment; answers how

@@ -241,7 +241,7 @@ async fn without_a_mail_server_who_may_know_is_told() {
             browser.post("/api/auth/send-verify-email", &json!({})).await.expect("an answer")
         };
         assert_eq!(refusal(&send(ada).await), refused(503, "smtp_not_configured"));
-        assert_eq!(refusal(&send(bob).await), refused(400, "no_email"));
+        assert_eq!(refusal(&send(bob).await), refused(409, "no_email"));
         let body = json!({ "email": "ada@example.org" });
         let answers = join_all((0..5).map(|_| service.client().post(FORGOT, &body))).await;
         assert!(answers.into_iter().all(|answer| answer.expect("an answer").status.as_u16() == 200));

@@ -2,6 +2,7 @@
 
 mod files;
 mod life;
+mod published;
 mod shards;
 mod streams;
 mod tokens;

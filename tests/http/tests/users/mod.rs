@@ -43,7 +43,7 @@ async fn project(service: &Service, name: &str) -> ProjectId {
     let project =
         projects::get_or_create(&mut session, name, None, service.state().now()).await.expect("a project");
     session.commit().await.expect("stored");
-    project
+    project.id
 }
 
 /// A browser in which somebody signed in at another moment.

@@ -16,7 +16,8 @@ async fn rows(service: &Service) -> Vec<i64> {
         "sessions",
         "account_tokens",
         "invitations",
-        "audit_events",
+        // That somebody was refused is told, and is not what was refused.
+        "audit_events WHERE action <> 'access.refused'",
     ];
     let mut counts = Vec::new();
     for table in tables {

@@ -16,13 +16,12 @@ use crate::subject::{self, Stored, Subject};
 
 /// Tests of the project that grows.
 const TESTS: usize = 200;
-/// Its runs: 100 thousand executions.
-const RUNS: usize = 500;
 /// Small projects beside it.
 const OTHERS: usize = 50;
 /// Runs around a point of the history whose latencies are compared.
 const WINDOW: usize = 30;
-const BUDGET: Duration = Duration::from_secs(180);
+/// Most time for a million executions; less of them has less.
+const BUDGET: Duration = Duration::from_secs(900);
 
 /// A service with a long history.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ impl History {
     ///
     /// # Errors
     /// When the service does not start or refuses a run.
-    pub async fn fill(setting: Setting, backend: Backend) -> Result<Self> {
+    pub async fn fill(setting: Setting, backend: Backend, executions: u32) -> Result<Self> {
         let subject = Subject::start(backend).await?;
         let client = subject.client();
         for number in 0..OTHERS {
@@ -52,7 +51,7 @@ impl History {
                 subject::submit(&client, runs.body(run)?).await?;
             }
         }
-        let count = setting.bounded(RUNS);
+        let count = setting.bounded(executions as usize / TESTS);
         let runs = Runs::new(setting.seed, "growing", Payload::Lean, TESTS, count as u64 + 1, setting.until);
         let bodies: Vec<Bytes> = (1..=count as u64).map(|number| runs.body(number)).collect::<Result<_>>()?;
         let longest = subject::submit(&subject.client(), runs.body(0)?).await.context("the first run")?;

@@ -5,6 +5,7 @@ pub mod memory;
 pub mod read;
 pub mod size;
 pub mod start;
+pub mod stream;
 pub mod submit;
 pub mod upload;
 

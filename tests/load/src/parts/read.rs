@@ -1,5 +1,5 @@
-//! `read`: latency of every list and detail at 100 thousand executions. What a
-//! build does not serve yet is named, not measured.
+//! `read`: latency of every list, detail, page and tool on a long history.
+//! What a build does not serve is named, not measured.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,6 +121,17 @@ impl Question {
 async fn questions(history: &History) -> Result<Vec<Question>> {
     let (execution, _) = last_execution(&history.subject, history.newest).await?;
     let (_, case) = last_execution(&history.subject, history.longest).await?;
+    let client = history.subject.client();
+    let failed =
+        first_of(&client, &format!("/api/test-runs/{}/executions?outcome=failing", history.newest.run), "id")
+            .await?
+            .unwrap_or(execution);
+    let cluster = first_of(
+        &client,
+        &format!("/api/projects/{}/failure-clusters?sort=occurrences", history.newest.project),
+        "id",
+    )
+    .await?;
     let (project, run) = (history.newest.project, history.newest.run);
     let mut questions = Vec::new();
     let mut get = |name, path: String| {
@@ -130,6 +141,7 @@ async fn questions(history: &History) -> Result<Vec<Question>> {
     get("project menu", "/api/projects/menu".to_owned());
     get("overview", "/api/projects/overview".to_owned());
     get("project", format!("/api/projects/{project}"));
+    get("search", "/api/search?q=cart".to_owned());
     get("facets", format!("/api/projects/{project}/facets"));
     get("latest run", format!("/api/projects/{project}/latest-run?branch=main"));
     get("runs", "/api/test-runs".to_owned());
@@ -151,6 +163,31 @@ async fn questions(history: &History) -> Result<Vec<Question>> {
     get("executions, failing", format!("/api/test-runs/{run}/executions?outcome=failing"));
     get("executions, text", format!("/api/test-runs/{run}/executions?q=cart"));
     get("summary", format!("/api/test-runs/{run}/summary"));
+    get("insights", format!("/api/test-runs/{run}/insights"));
+    get("failure groups", format!("/api/test-runs/{run}/failure-groups"));
+    get("comparison with the baseline", format!("/api/test-runs/{run}/compare"));
+    get("comparison with the previous run", format!("/api/test-runs/{run}/compare?with=previous"));
+    get("export, CSV", format!("/api/test-runs/{run}/export?format=csv"));
+    get("timeline", format!("/api/test-runs/{run}/timeline"));
+    get("flaky tests", format!("/api/projects/{project}/flaky-tests"));
+    get("flaky tests, 30 runs", format!("/api/projects/{project}/flaky-tests?runs=30"));
+    get("slow tests", format!("/api/projects/{project}/slow-tests"));
+    get("performance", format!("/api/projects/{project}/performance"));
+    get("spec health", format!("/api/projects/{project}/spec-health"));
+    get("spec health, 90 days", format!("/api/projects/{project}/spec-health?days=90"));
+    get("timeout opportunities", format!("/api/projects/{project}/timeout-opportunities"));
+    get("quarantine", format!("/api/projects/{project}/quarantine"));
+    get("clusters", format!("/api/projects/{project}/failure-clusters"));
+    get("clusters, by occurrences", format!("/api/projects/{project}/failure-clusters?sort=occurrences"));
+    get("clusters of all projects", "/api/failure-clusters".to_owned());
+    if let Some(cluster) = cluster {
+        get("cluster", format!("/api/failure-clusters/{cluster}"));
+        get("cluster, occurrences", format!("/api/failure-clusters/{cluster}/occurrences"));
+        get("cluster, tests", format!("/api/failure-clusters/{cluster}/test-cases"));
+        get("fix plan", format!("/api/failure-clusters/{cluster}/fix-plan"));
+    }
+    get("explanation", format!("/api/test-run-cases/{failed}/explain"));
+    get("locator healing", format!("/api/test-run-cases/{failed}/locator-healing"));
     get("reports of a run", format!("/api/test-runs/{run}/reports"));
     for (name, sort) in [
         ("catalogue, last run", "lastRun"),
@@ -181,7 +218,12 @@ async fn questions(history: &History) -> Result<Vec<Question>> {
         ("page: project", format!("/projects/{project}")),
         ("page: run", format!("/test-runs/{run}")),
         ("page: test case", format!("/test-cases/{case}")),
+        ("page: project, test cases", format!("/projects/{project}?tab=cases")),
+        ("page: project, grid", format!("/projects/{project}?tab=grid")),
+        ("page: project, flaky", format!("/projects/{project}?tab=flaky")),
+        ("page: project, clusters", format!("/projects/{project}?tab=clusters")),
         ("page: execution", format!("/test-run-cases/{execution}")),
+        ("page: failed execution", format!("/test-run-cases/{failed}")),
     ] {
         questions.push(Question { name, path, message: None, target: "≤ 15" });
     }
@@ -190,6 +232,13 @@ async fn questions(history: &History) -> Result<Vec<Question>> {
         ("MCP list_runs", "list_runs", json!({"projectId": project})),
         ("MCP get_run", "get_run", json!({"runId": run})),
         ("MCP list_failed_cases", "list_failed_cases", json!({"runId": run})),
+        ("MCP list_recent_activity", "list_recent_activity", json!({})),
+        ("MCP get_failure_groups", "get_failure_groups", json!({"runId": run})),
+        ("MCP get_run_insights", "get_run_insights", json!({"runId": run})),
+        ("MCP list_flaky_tests", "list_flaky_tests", json!({"projectId": project})),
+        ("MCP list_open_clusters", "list_open_clusters", json!({})),
+        ("MCP search", "search", json!({"query": "cart"})),
+        ("MCP explain_failure", "explain_failure", json!({"executionId": failed})),
         ("MCP get_test_run_case", "get_test_run_case", json!({"executionId": execution})),
     ] {
         let message = json!({
@@ -198,6 +247,13 @@ async fn questions(history: &History) -> Result<Vec<Question>> {
         questions.push(Question { name, path: "/mcp".to_owned(), message: Some(message), target: "≤ 15" });
     }
     Ok(questions)
+}
+
+/// A field of the first item of a list; `None` when this build does not serve
+/// the list, or it is empty.
+async fn first_of(client: &Client, path: &str, field: &str) -> Result<Option<i64>> {
+    let answer = client.get(path).await?;
+    Ok(if answer.status.is_success() { answer.json()?["items"][0][field].as_i64() } else { None })
 }
 
 /// The last execution of a run, with its test case.

@@ -2,15 +2,18 @@
 
 mod evidence;
 mod steps;
+mod why;
 
 use askama::Template;
+use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::scope::Authorized;
 use callboard_domain::evidence::Evidence;
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
-use callboard_http::ApiError;
+use callboard_http::{ApiError, AppState, Viewer};
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_query::executions::{self, Parts, WantedAttempt};
+use callboard_query::failures::{self, Detail};
 use callboard_query::resolve;
 use callboard_query::shapes::{AttemptView, ExecutionDetail, ExecutionWithRun, FileItem, browser_label};
 use callboard_query::test_cases::{self, HistoryQuery};
@@ -54,6 +57,7 @@ struct ExecutionPage {
     shell: Shell,
     tone: Tone,
     verdict: Option<&'static str>,
+    why: Option<why::Why>,
     browser: Option<String>,
     /// Arguments of `playwright test`.
     command: Vec<String>,
@@ -66,6 +70,8 @@ struct ExecutionPage {
     screenshots: Vec<FileItem>,
     videos: Vec<FileItem>,
     others: Vec<FileItem>,
+    /// What would bring the trace viewer, where there is none.
+    viewer_advice: Option<&'static str>,
     history: Strip,
     history_count: usize,
     detail: ExecutionDetail,
@@ -73,6 +79,7 @@ struct ExecutionPage {
 
 /// One execution.
 pub(crate) async fn execution(
+    State(state): State<AppState>,
     visit: Visit,
     Path(id): Path<ExecutionId>,
     Query(Asked(wanted)): Query<Asked>,
@@ -83,11 +90,17 @@ pub(crate) async fn execution(
     let mut history =
         test_cases::history(&visit.ctx, project, case, &HistoryQuery::default(), HISTORY).await?;
     history.items.reverse();
+    let why = if detail.item.status.is_failing() || detail.item.flaky {
+        let explanation = failures::explain(&visit.ctx, project, id, Detail::Default).await?;
+        why::Why::of(explanation, failures::locator_healing(&visit.ctx, project, id).await?)
+    } else {
+        None
+    };
     let shell = Shell::in_project(&visit, &detail.project, &detail.item.title)
         .await?
         .under(format!("Run {}", detail.run.id), format!("/test-runs/{}", detail.run.id))
         .here(&detail.item.title);
-    answer(&ExecutionPage::new(shell, detail, shown, &history.items))
+    answer(&ExecutionPage { why, ..ExecutionPage::new(shell, detail, shown, &history.items, state.viewer()) })
 }
 
 impl ExecutionPage {
@@ -98,6 +111,7 @@ impl ExecutionPage {
         mut detail: ExecutionDetail,
         shown: Option<(u32, u32)>,
         history: &[ExecutionWithRun],
+        viewer: Viewer,
     ) -> Self {
         // Kept evidence has the shape it was written with; what cannot be read is as if it were not there.
         let evidence: Evidence =
@@ -109,6 +123,7 @@ impl ExecutionPage {
         Self {
             tone: detail.item.tone(),
             verdict: verdict(&detail),
+            why: None,
             browser: browser_label(&detail.item).map(|label| evidence::once(&label)),
             command: evidence::arguments_of(&detail.item),
             attempts: links(&detail, shown),
@@ -120,6 +135,7 @@ impl ExecutionPage {
             screenshots,
             videos,
             others,
+            viewer_advice: viewer.advice(),
             history: Strip::of_executions(history, shell.now),
             history_count: history.len(),
             shell,

@@ -36,6 +36,7 @@ pub(crate) struct Asked {
     categories: Vec<&'static str>,
     tags: Vec<String>,
     owner: Option<String>,
+    file: Option<String>,
     sort: &'static str,
     #[serde(skip)]
     page: PageRequest,
@@ -51,6 +52,17 @@ const ORDERS: [(&str, &str, Sort); 4] = [
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        Self::read(query, ORDERS[0].0, SIZE)
+    }
+}
+
+impl Asked {
+    /// What is asked for, with the order and the page size where none is named.
+    pub(super) fn read(
+        query: &QueryReader,
+        usual_order: &'static str,
+        size: PageSize,
+    ) -> Result<Self, ApiError> {
         let category =
             |text: &str| TestCategory::ALL.map(TestCategory::as_str).into_iter().find(|word| *word == text);
         let sort =
@@ -61,14 +73,19 @@ impl FromQuery for Asked {
             categories: query.any_of("result", category)?,
             tags: chosen(query, "tag"),
             owner: chosen(query, "owner").into_iter().next(),
-            sort: sort.unwrap_or(ORDERS[0].0),
-            page: query.page(SIZE)?,
+            file: chosen(query, "file").into_iter().next(),
+            sort: sort.unwrap_or(usual_order),
+            page: query.page(size)?,
         })
     }
-}
 
-impl Asked {
-    fn query(&self) -> CatalogueQuery {
+    /// The page that is asked for.
+    pub(super) fn page(&self) -> &PageRequest {
+        &self.page
+    }
+
+    /// The same as a question.
+    pub(super) fn query(&self) -> CatalogueQuery {
         let categories =
             TestCategory::ALL.into_iter().filter(|each| self.categories.contains(&each.as_str()));
         let sort = ORDERS.iter().find(|(word, ..)| *word == self.sort).map(|(.., sort)| *sort);
@@ -78,20 +95,24 @@ impl Asked {
             categories: categories.collect(),
             tags: self.tags.clone(),
             owner: self.owner.clone(),
+            file_prefix: self.file.clone(),
             sort: sort.unwrap_or_default(),
             ..CatalogueQuery::default()
         }
     }
 
-    fn is_filtered(&self) -> bool {
+    /// Whether anything narrows the list.
+    pub(super) fn is_filtered(&self) -> bool {
         self.text.is_some()
             || self.branch.is_some()
             || !self.categories.is_empty()
             || !self.tags.is_empty()
             || self.owner.is_some()
+            || self.file.is_some()
     }
 
-    fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
+    /// The filters as a form.
+    pub(super) fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
         let results = ["failed", "flaky", "interrupted", "skipped", "didnotrun", "passed"]
             .map(|word| Choice::new(word, Tone::of_category(word).word()));
         let categories: Vec<String> = self.categories.iter().map(|word| (*word).to_owned()).collect();
@@ -114,6 +135,7 @@ impl Asked {
                 facets.owners.into_iter().map(Choice::from),
                 &one(&self.owner),
             )
+            .chip_only("file", "File", self.file.as_ref())
             .order(ORDERS.map(|(word, label, _)| Choice::new(word, label)), self.sort)
     }
 }

@@ -1,18 +1,42 @@
 //! `/projects/{id}`: one project, its runs and its tests.
 
 mod cases;
+mod clusters;
+mod compare;
+mod flaky;
+mod grid;
+mod health;
 mod members;
+mod performance;
+mod quarantine;
 mod runs;
+mod settings;
 
+use axum::extract::State;
 use axum::response::Response;
 use callboard_domain::ids::ProjectId;
-use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
+use callboard_http::{ApiError, AppState};
 use callboard_query::shapes::Project;
 use callboard_query::{projects, resolve};
 
 use crate::shell::{Section, Shell};
 use crate::visit::Visit;
+
+/// The tabs by their words in the address.
+const TABS: [&str; 11] = [
+    "runs",
+    "grid",
+    "cases",
+    "clusters",
+    "flaky",
+    "performance",
+    "health",
+    "quarantine",
+    "compare",
+    "members",
+    "settings",
+];
 
 /// The tab that is asked for, with its filters.
 #[derive(Debug)]
@@ -21,17 +45,40 @@ pub(crate) enum Asked {
     Runs(runs::Asked),
     /// `?tab=cases`.
     Cases(cases::Asked),
+    /// `?tab=grid`.
+    Grid(grid::Asked),
+    /// `?tab=clusters`.
+    Clusters(clusters::Asked),
+    /// `?tab=flaky`.
+    Flaky(flaky::Asked),
+    /// `?tab=performance`.
+    Performance(performance::Asked),
+    /// `?tab=health`.
+    Health(health::Asked),
+    /// `?tab=quarantine`.
+    Quarantine(quarantine::Asked),
+    /// `?tab=compare`.
+    Compare(compare::Asked),
     /// `?tab=members`.
     Members,
+    /// `?tab=settings`.
+    Settings,
 }
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let tab =
-            query.one_of("tab", |text| ["runs", "cases", "members"].into_iter().find(|tab| *tab == text))?;
+        let tab = query.one_of("tab", |text| TABS.into_iter().find(|tab| *tab == text))?;
         Ok(match tab {
             Some("cases") => Self::Cases(cases::Asked::from_query(query)?),
+            Some("grid") => Self::Grid(grid::Asked::from_query(query)?),
+            Some("clusters") => Self::Clusters(clusters::Asked::from_query(query)?),
+            Some("flaky") => Self::Flaky(flaky::Asked::from_query(query)?),
+            Some("performance") => Self::Performance(performance::Asked::from_query(query)?),
+            Some("health") => Self::Health(health::Asked::from_query(query)?),
+            Some("quarantine") => Self::Quarantine(quarantine::Asked::from_query(query)?),
+            Some("compare") => Self::Compare(compare::Asked::from_query(query)?),
             Some("members") => Self::Members,
+            Some("settings") => Self::Settings,
             _ => Self::Runs(runs::Asked::from_query(query)?),
         })
     }
@@ -41,12 +88,13 @@ impl FromQuery for Asked {
 struct Head {
     project: Project,
     tab: &'static str,
-    /// Whether the reader may see who reaches the project.
+    /// Whether the reader may see who reaches the project, and what is set.
     shows_members: bool,
 }
 
 /// One project.
 pub(crate) async fn project(
+    State(state): State<AppState>,
     visit: Visit,
     Path(id): Path<ProjectId>,
     Query(asked): Query<Asked>,
@@ -61,6 +109,18 @@ pub(crate) async fn project(
     match asked {
         Asked::Runs(asked) => runs::tab(visit, authorized, head("runs"), shell, asked).await,
         Asked::Cases(asked) => cases::tab(visit, authorized, head("cases"), shell, asked).await,
+        Asked::Grid(asked) => grid::tab(visit, authorized, head("grid"), shell, asked).await,
+        Asked::Clusters(asked) => clusters::tab(visit, authorized, head("clusters"), shell, asked).await,
+        Asked::Flaky(asked) => flaky::tab(visit, authorized, head("flaky"), shell, asked).await,
+        Asked::Performance(asked) => {
+            performance::tab(visit, authorized, head("performance"), shell, asked).await
+        }
+        Asked::Health(asked) => health::tab(visit, authorized, head("health"), shell, asked).await,
+        Asked::Quarantine(asked) => {
+            quarantine::tab(visit, authorized, head("quarantine"), shell, asked).await
+        }
+        Asked::Compare(asked) => compare::tab(visit, authorized, head("compare"), shell, asked).await,
         Asked::Members => members::tab(visit, authorized, head("members"), shell).await,
+        Asked::Settings => settings::tab(&state, &visit, head("settings"), shell).await,
     }
 }

@@ -144,7 +144,7 @@ pub(super) async fn tab(
     answer(&RunsTab {
         trend: Trend::new(days, today, |day| Some(visit.address.with("day", &day.to_iso()))),
         filters: asked.bar(&visit, facets),
-        runs: RunTable::new(found.items, false, visit.now),
+        runs: RunTable::new(found.items, false, visit.now).with_ticks(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),
         origin: visit.site.origin().to_string(),

@@ -12,10 +12,11 @@ fn any_status() -> impl Strategy<Value = TestStatus> {
 fn any_attempt() -> impl Strategy<Value = Attempt> {
     let identity = (0..3_u32, proptest::option::of(0..2_u32), 0..2_u32, proptest::option::of(0..4_i64));
     let result = (any_status(), 0..3_i64, proptest::bool::weighted(0.1), proptest::option::of(1..9_i64));
-    let facts = (proptest::option::of("[ab]"), proptest::option::of(0..3_i64), 0..3_i64, any::<bool>());
+    let text = (proptest::option::of("[ab]"), proptest::option::of(0..3_u8));
+    let facts = (text, proptest::option::of(0..3_i64), 0..3_i64, any::<bool>());
     (identity, result, facts).prop_map(|((retry, repetition, generation, start), result, facts)| {
         let (status, duration_ms, flaky_claimed, pack) = result;
-        let (error_summary, slowest_ms, steps, expected_failure) = facts;
+        let ((error_summary, failure), slowest_ms, steps, expected_failure) = facts;
         let slowest_step = slowest_ms.map(|ms| format!("step {ms}"));
         Attempt {
             repetition,
@@ -29,6 +30,7 @@ fn any_attempt() -> impl Strategy<Value = Attempt> {
                 slowest_ms,
                 steps,
                 expected_failure,
+                fingerprint: failure.map(|byte| Fingerprint([byte; 32])),
                 ..AttemptFacts::default()
             },
             evidence: pack.map(|pack| EvidenceSlice { pack: PackId(pack), offset: pack * 7, length: 5 }),

@@ -1,0 +1,52 @@
+//! Function `clusters`: failure clusters, what they hold, and what people do
+//! with them.
+//!
+//! Lives here: reading the requests and carrying the answers. What a cluster
+//! is and how it changes is the business of `callboard_query::clusters`; the
+//! failures of one run by cluster are served by the function `runs`.
+
+mod body;
+mod cluster;
+mod edit;
+mod fix_plan;
+mod lists;
+mod reshape;
+
+use axum::Router;
+use callboard_auth::RouteId;
+use callboard_http::{AppState, Routes};
+use utoipa::OpenApi;
+
+/// The routes of this function.
+pub fn router(state: AppState) -> Router {
+    Routes::new(state)
+        .on(RouteId::ProjectClusters, lists::of_project)
+        .on(RouteId::ListClusters, lists::all)
+        .on(RouteId::BulkClusters, edit::bulk)
+        .on(RouteId::GetCluster, cluster::get)
+        .on(RouteId::EditCluster, edit::edit)
+        .on(RouteId::PutCluster, edit::edit)
+        .on(RouteId::ClusterOccurrences, cluster::occurrences)
+        .on(RouteId::ClusterTestCases, cluster::test_cases)
+        .on(RouteId::SetClusterStatus, edit::set_status)
+        .on(RouteId::SetClusterBaseCommit, edit::set_base_commit)
+        .on(RouteId::FixPlan, fix_plan::fix_plan)
+        .on(RouteId::MergeCluster, reshape::merge)
+        .on(RouteId::ExtractCases, reshape::extract)
+        .into_router()
+}
+
+/// Its part of the OpenAPI document.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    #[derive(OpenApi)]
+    #[openapi(
+        paths(
+            lists::of_project, lists::all, edit::bulk, cluster::get, edit::edit, cluster::occurrences,
+            cluster::test_cases, fix_plan::fix_plan, edit::set_status, edit::set_base_commit, reshape::merge, reshape::extract
+        ),
+        tags((name = "clusters", description = "Failures of one cause, and what became of them"))
+    )]
+    struct Document;
+    Document::openapi()
+}

@@ -1,0 +1,212 @@
+// Pages of runs that go on. A run's stream says what its workers do and how
+// far it is; rows, counters and tabs are taken from the page itself, asked for
+// again when something changed, so that filters, order and wording stay the
+// server's. A stream that breaks off goes on after the last event it told;
+// a page that nobody looks at lets go of it.
+
+const REFRESH_MS = 1000;
+const HOME_MS = 5000;
+const KINDS_THAT_CHANGE_ROWS = new Set([
+  'test-completed', 'case-files', 'run-progress', 'run-status', 'run-finalizing', 'run-finished', 'reset', 'init',
+]);
+
+const panel = document.querySelector('[data-live-run]');
+const home = document.querySelector('[data-live-home]');
+
+/** Asks for this page again, at most once at a time and not more often than `pause`. */
+function refresher(pause, after = () => {}) {
+  let isRunning = false;
+  let isWanted = false;
+  let nextAt = 0;
+  const run = async () => {
+    isRunning = true;
+    isWanted = false;
+    try {
+      const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
+      if (answer.ok) {
+        exchange(new DOMParser().parseFromString(await answer.text(), 'text/html'));
+        after();
+      }
+    } catch {
+      // The next event asks again.
+    }
+    nextAt = performance.now() + pause;
+    isRunning = false;
+    if (isWanted) request();
+  };
+  const request = () => {
+    isWanted = true;
+    if (isRunning) return;
+    isRunning = true;
+    setTimeout(run, Math.max(0, nextAt - performance.now()));
+  };
+  return request;
+}
+
+/** Puts the parts of a newer page in the place of the same parts of this one. */
+function exchange(newer) {
+  for (const part of document.querySelectorAll('[data-live-part]')) {
+    const name = part.dataset.livePart;
+    const fresh = newer.querySelector(`[data-live-part="${CSS.escape(name)}"]`);
+    if (!fresh || fresh.innerHTML === part.innerHTML || isBeingSelected(part)) continue;
+    const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
+    part.replaceChildren(...document.importNode(fresh, true).childNodes);
+    if (focused) part.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  }
+}
+
+function isBeingSelected(part) {
+  const selection = getSelection();
+  return selection && !selection.isCollapsed && part.contains(selection.anchorNode);
+}
+
+/** Reads a stream as long as somebody looks; `told` says that nothing will follow by answering true. */
+function follow(address, after, told, lost) {
+  let source;
+  let last = after;
+  let isOver = false;
+  const close = () => {
+    source?.close();
+    source = undefined;
+  };
+  const open = () => {
+    if (source || isOver || document.hidden) return;
+    const url = new URL(address, location.href);
+    if (last !== undefined) url.searchParams.set('lastEventId', last);
+    source = new EventSource(url);
+    source.onopen = () => lost(false);
+    source.onerror = () => lost(source.readyState === EventSource.CLOSED ? 'gone' : true);
+    source.onmessage = (event) => {
+      if (event.lastEventId) last = event.lastEventId;
+      if (told(JSON.parse(event.data))) {
+        isOver = true;
+        close();
+      }
+    };
+  };
+  document.addEventListener('visibilitychange', () => (document.hidden ? close() : open()));
+  addEventListener('pagehide', close);
+  addEventListener('pageshow', open);
+  open();
+}
+
+function setText(element, text) {
+  if (element && element.textContent !== text) element.textContent = text;
+}
+
+/** What each worker is at. Steps do not say their shard, so they go to whoever runs their test. */
+function workerList(list) {
+  const rows = new Map();
+  const key = ({ shardIndex, workerIndex }) => `${shardIndex ?? 0}/${workerIndex}`;
+  const rowOf = (data) => {
+    let row = rows.get(key(data));
+    if (!row) {
+      const item = document.createElement('li');
+      const parts = ['live-worker', 'live-test', 'live-step'].map((name) => {
+        const part = document.createElement('span');
+        part.className = name;
+        item.append(part);
+        return part;
+      });
+      row = { item, worker: parts[0], test: parts[1], step: parts[2], index: data.workerIndex, shard: data.shardIndex ?? 0 };
+      setText(row.worker, row.shard ? `${row.shard}·${row.index}` : `${row.index}`);
+      rows.set(key(data), row);
+      const sorted = [...rows.values()].sort((a, b) => a.shard - b.shard || a.index - b.index);
+      list.replaceChildren(...sorted.map((each) => each.item));
+    }
+    return row;
+  };
+  const isWorker = (data) => Number.isInteger(data.workerIndex) && data.workerIndex >= 0;
+  return {
+    begin(data) {
+      if (!isWorker(data)) return;
+      const row = rowOf(data);
+      row.title = data.title;
+      row.item.title = [...(data.suitePath ?? []), data.title].join(' › ');
+      setText(row.test, data.title);
+      setText(row.step, '');
+      list.hidden = false;
+    },
+    step(data) {
+      const row = [...rows.values()].find((each) => each.index === data.workerIndex && each.title === data.parentTitle);
+      if (row) setText(row.step, data.title);
+    },
+    end(data) {
+      if (!isWorker(data) || !rows.has(key(data))) return;
+      const row = rowOf(data);
+      if (row.title !== data.title) return;
+      row.title = undefined;
+      setText(row.test, '');
+      setText(row.step, '');
+    },
+    clear() {
+      rows.clear();
+      list.replaceChildren();
+      list.hidden = true;
+    },
+  };
+}
+
+function followRun() {
+  const part = (name) => panel.querySelector(`[data-live-${name}]`);
+  const workers = workerList(part('workers'));
+  const number = new Intl.NumberFormat('en');
+  let isOver = false;
+  const refresh = refresher(REFRESH_MS, () => {
+    if (isOver) panel.remove();
+  });
+  const progress = ({ totalTests, plannedTests, shardsFinished }) => {
+    if (!Number.isInteger(totalTests)) return;
+    const planned = Math.max(plannedTests ?? 0, totalTests);
+    setText(part('done'), number.format(totalTests));
+    if (plannedTests) {
+      setText(part('planned'), number.format(planned));
+      Object.assign(part('bar'), { max: planned, value: totalTests });
+    }
+    setText(part('shards'), String(shardsFinished));
+  };
+  const told = ({ type, data }) => {
+    if (type === 'test-begin') workers.begin(data);
+    else if (type === 'step-begin') workers.step(data);
+    else if (type === 'test-completed') workers.end(data);
+    else if (type === 'reset') workers.clear();
+    else if (type === 'run-progress' || type === 'init') progress(data);
+    else if (type === 'run-finalizing') setText(part('state'), 'Waiting for files');
+    isOver = type === 'run-finished';
+    if (isOver) {
+      workers.clear();
+      setText(part('state'), 'Over');
+    }
+    if (KINDS_THAT_CHANGE_ROWS.has(type)) refresh();
+    return isOver;
+  };
+  const lost = (how) => {
+    const state = part('state');
+    if (how) state.dataset.state = 'lost';
+    else delete state.dataset.state;
+    if (how === 'gone') setText(state, 'No longer live; reload the page');
+    else setText(state, how ? 'Connecting again' : 'Live');
+  };
+  follow(panel.dataset.liveRun, panel.dataset.liveAfter, told, lost);
+}
+
+/** Runs begin and end on their own; how far they are is asked for while any goes on. */
+function followHome() {
+  const isActive = () => home.querySelector('[data-row]') !== null;
+  let timer;
+  const later = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => !document.hidden && refresh(), HOME_MS);
+  };
+  const refresh = refresher(REFRESH_MS, () => isActive() && later());
+  const told = () => {
+    refresh();
+    return false;
+  };
+  follow('/api/stream', undefined, told, () => {});
+  document.addEventListener('visibilitychange', () => !document.hidden && refresh());
+  if (isActive()) later();
+}
+
+if (panel) followRun();
+if (home) followHome();

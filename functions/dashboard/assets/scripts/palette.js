@@ -1,0 +1,139 @@
+// Search from anywhere: projects, runs, tests and clusters as one types, and
+// the places of the rail before that. Loaded when it is first asked for.
+
+const dialog = document.getElementById('palette');
+const input = dialog.querySelector('input');
+const found = dialog.querySelector('.palette-found');
+const note = dialog.querySelector('.palette-note');
+const icons = document.querySelector('svg.icon use').getAttribute('href').split('#')[0];
+const DELAY_MS = 120;
+const SHORTEST = 2;
+
+let kinds = '';
+let asked;
+let timer;
+
+/** What the server's answer calls its groups, and how each entry reads. */
+const GROUPS = [
+  ['projects', 'Projects', (each) => ({ href: `/projects/${each.id}`, icon: 'projects', name: each.name, second: each.label })],
+  ['runs', 'Runs', (each) => ({ href: `/test-runs/${each.id}`, icon: each.status, name: each.label ?? `Run ${each.id}`, second: `${each.project.name} #${each.id}` })],
+  ['cases', 'Tests', (each) => ({ href: `/test-cases/${each.id}`, icon: 'file', name: each.title, second: `${each.filePath} · ${each.project.name}` })],
+  ['clusters', 'Failure clusters', (each) => ({ href: `/failure-clusters/${each.id}`, icon: 'failed', name: each.title ?? each.signature, second: `${each.status} · ${each.project.name}` })],
+];
+const GLYPHS = new Set(['passed', 'failed', 'timedout', 'interrupted', 'cancelled']);
+
+function icon(name) {
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  svg.setAttribute('class', 'icon');
+  svg.setAttribute('aria-hidden', 'true');
+  const use = document.createElementNS('http://www.w3.org/2000/svg', 'use');
+  use.setAttribute('href', `${icons}#${name}`);
+  svg.append(use);
+  if (!GLYPHS.has(name)) return svg;
+  const mark = document.createElement('span');
+  mark.className = `mark ${name}`;
+  mark.append(svg);
+  return mark;
+}
+
+function element(tag, className, text) {
+  const made = document.createElement(tag);
+  made.className = className;
+  if (text) made.textContent = text;
+  return made;
+}
+
+function show(groups) {
+  let count = 0;
+  found.replaceChildren(...groups.filter(([, entries]) => entries.length > 0).map(([title, entries]) => {
+    const group = element('div', 'palette-group');
+    group.setAttribute('role', 'group');
+    group.setAttribute('aria-label', title);
+    const heading = element('div', 'palette-heading', title);
+    heading.setAttribute('aria-hidden', 'true');
+    group.append(heading, ...entries.map((entry) => {
+      const link = element('a', 'palette-item');
+      link.id = `palette-item-${count += 1}`;
+      link.href = entry.href;
+      link.tabIndex = -1;
+      link.setAttribute('role', 'option');
+      link.setAttribute('aria-selected', 'false');
+      link.append(icon(entry.icon), element('span', 'palette-name', entry.name));
+      if (entry.second) link.append(element('span', 'palette-second', entry.second));
+      return link;
+    }));
+    return group;
+  }));
+  choose(options()[0]);
+}
+
+const options = () => [...found.querySelectorAll('[role="option"]')];
+const chosen = () => found.querySelector('[aria-selected="true"]');
+
+function choose(option) {
+  chosen()?.setAttribute('aria-selected', 'false');
+  option?.setAttribute('aria-selected', 'true');
+  option?.scrollIntoView({ block: 'nearest' });
+  if (option) input.setAttribute('aria-activedescendant', option.id);
+  else input.removeAttribute('aria-activedescendant');
+}
+
+/** The rail as a list: where one can go without typing. */
+function places() {
+  const entry = (link) => ({ href: link.getAttribute('href'), icon: link.querySelector('use')?.getAttribute('href').split('#')[1] ?? 'chevron', name: link.textContent.trim() });
+  const links = [...document.querySelectorAll('.rail-list a')].map(entry);
+  const isProject = ({ href }) => /^\/projects\/\d+$/.test(href);
+  show([['Recently active projects', links.filter(isProject)], ...(kinds === 'projects' ? [] : [['Go to', links.filter((link) => !isProject(link))]])]);
+}
+
+async function search(text) {
+  asked?.abort();
+  if (text.length < SHORTEST) {
+    places();
+    note.textContent = text.length > 0 ? `${SHORTEST} characters or more search everything.` : '';
+    return;
+  }
+  asked = new AbortController();
+  try {
+    const query = new URLSearchParams({ q: text, limit: '6', ...(kinds ? { kinds } : {}) });
+    const response = await fetch(`/api/search?${query}`, { signal: asked.signal, headers: { accept: 'application/json' } });
+    const answer = await response.json();
+    if (!response.ok) throw new Error(answer.message);
+    const groups = GROUPS.map(([name, title, entry]) => [title, (answer[name] ?? []).map(entry)]);
+    show(groups);
+    const none = groups.every(([, entries]) => entries.length === 0);
+    note.textContent = none ? `Nothing begins with “${text}”. Names, titles, paths, branches and commits are searched by the beginnings of their words.` : '';
+  } catch (error) {
+    if (error.name === 'AbortError') return;
+    show([]);
+    note.textContent = `The search did not answer: ${error.message || 'the service cannot be reached'}. Type on to try again.`;
+  }
+}
+
+input.addEventListener('input', () => {
+  clearTimeout(timer);
+  timer = setTimeout(search, DELAY_MS, input.value.trim());
+});
+
+input.addEventListener('keydown', (event) => {
+  const all = options();
+  const at = all.indexOf(chosen());
+  if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+    event.preventDefault();
+    choose(all[(at + (event.key === 'ArrowDown' ? 1 : -1) + all.length) % all.length]);
+  } else if (event.key === 'Enter' && chosen()) {
+    event.preventDefault();
+    chosen().click();
+  }
+});
+
+/** Opens the palette; `only` narrows it to one kind. */
+export function open(only) {
+  kinds = only;
+  input.placeholder = only === 'projects' ? 'Search projects' : 'Search projects, runs, tests and clusters';
+  input.value = '';
+  note.textContent = '';
+  places();
+  dialog.showModal();
+  input.focus();
+}

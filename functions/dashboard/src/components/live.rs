@@ -1,0 +1,49 @@
+//! A run that goes on: how far it is and what its workers do. The script
+//! `live.js` keeps the panel and the page around it up to date; without it
+//! the page asks for itself again every few seconds.
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+use callboard_query::shapes::RunItem;
+
+use crate::filters;
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Tests with a result.
+    pub done: i64,
+    /// Tests there will be, as far as that is known.
+    pub planned: Option<i64>,
+}
+
+impl Progress {
+    /// The progress of a run; none of one that is over.
+    pub(crate) fn of(run: &RunItem) -> Option<Self> {
+        let done = run.brief.totals.total_tests;
+        let planned = run.planned_tests.filter(|planned| *planned > 0).map(|planned| planned.max(done));
+        (!run.brief.status.is_final()).then_some(Self { done, planned })
+    }
+}
+
+/// Inputs of `components/live_run.html`.
+#[derive(Template)]
+#[template(path = "components/live_run.html")]
+pub(crate) struct LiveRun {
+    run: i64,
+    progress: Progress,
+    shards: Option<(i64, i64)>,
+    /// The event after which the stream tells what is going on.
+    after: i64,
+}
+
+impl HtmlSafe for LiveRun {}
+
+impl LiveRun {
+    /// The panel of a run that goes on; `after` is a place in its feed a
+    /// little before now.
+    pub(crate) fn of(run: &RunItem, after: i64) -> Option<Self> {
+        let shards = run.shard_total.map(|total| (run.shards_finished, total));
+        Some(Self { run: run.brief.id, progress: Progress::of(run)?, shards, after })
+    }
+}

@@ -1,0 +1,172 @@
+//! Values over time as lines, drawn on the server. Lines differ by their
+//! strokes as well as by colour, every point can be hovered, followed and read
+//! in the table behind the chart.
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+
+/// Size of the drawing; it is stretched to the width of the page, strokes are
+/// not.
+const WIDTH: i64 = 1_000;
+const HEIGHT: i64 = 120;
+/// Room above the highest value.
+const HEADROOM: i64 = 8;
+
+/// One line of the chart.
+pub(crate) struct LineOf<'t> {
+    /// What it shows.
+    pub name: &'t str,
+    /// Its values, one per point; `None` where there is none.
+    pub values: Vec<Option<i64>>,
+}
+
+/// A point in time.
+pub(crate) struct Point {
+    /// As the table and the tooltip name it.
+    pub label: String,
+    /// What can be said besides the values.
+    pub note: Option<String>,
+    /// Where it leads.
+    pub href: Option<String>,
+    /// Whether something changed here for good.
+    pub is_mark: bool,
+}
+
+struct Stroke {
+    name: String,
+    class: &'static str,
+    /// Pieces without gaps, as `x,y x,y …`.
+    pieces: Vec<String>,
+}
+
+struct Hit {
+    x: i64,
+    width: i64,
+    centre: i64,
+    title: String,
+    href: Option<String>,
+    is_mark: bool,
+}
+
+struct TableRow {
+    label: String,
+    note: Option<String>,
+    href: Option<String>,
+    values: Vec<Option<String>>,
+}
+
+/// Inputs of `components/series.html`.
+#[derive(Template)]
+#[template(path = "components/series.html")]
+pub(crate) struct Series {
+    title: String,
+    facts: Vec<(String, String)>,
+    strokes: Vec<Stroke>,
+    hits: Vec<Hit>,
+    top: String,
+    first: String,
+    last: String,
+    rows: Vec<TableRow>,
+}
+
+impl HtmlSafe for Series {}
+
+impl Series {
+    /// A chart of lines over points, oldest first; `show` writes a value.
+    pub(crate) fn new(
+        title: impl Into<String>,
+        points: Vec<Point>,
+        lines: &[LineOf<'_>],
+        show: impl Fn(i64) -> String,
+    ) -> Self {
+        const CLASSES: [&str; 3] = ["line-first", "line-second", "line-third"];
+        let count = i64::try_from(points.len()).unwrap_or(1).max(1);
+        let most = lines.iter().flat_map(|line| &line.values).flatten().copied().max().unwrap_or(0).max(1);
+        let centre = |at: i64| (2 * at + 1) * WIDTH / (2 * count);
+        let strokes = lines.iter().zip(CLASSES).map(|(line, class)| Stroke {
+            name: line.name.to_owned(),
+            class,
+            pieces: pieces(&line.values, centre, most),
+        });
+        let value = |line: &LineOf<'_>, at: usize| line.values.get(at).copied().flatten().map(&show);
+        let spoken = |at: usize, point: &Point| {
+            let values = lines.iter().filter_map(|line| Some(format!("{} {}", line.name, value(line, at)?)));
+            let all = std::iter::once(point.label.clone()).chain(values).chain(point.note.clone());
+            all.collect::<Vec<_>>().join(", ")
+        };
+        let hits = points.iter().enumerate().map(|(index, point)| {
+            let at = i64::try_from(index).unwrap_or(0);
+            Hit {
+                x: at * WIDTH / count,
+                width: WIDTH / count,
+                centre: centre(at),
+                title: spoken(index, point),
+                href: point.href.clone(),
+                is_mark: point.is_mark,
+            }
+        });
+        let label = |point: Option<&Point>| point.map(|point| point.label.clone()).unwrap_or_default();
+        Self {
+            title: title.into(),
+            facts: Vec::new(),
+            strokes: strokes.collect(),
+            hits: hits.collect(),
+            top: show(most),
+            first: label(points.first()),
+            last: label(points.last()),
+            rows: points
+                .iter()
+                .enumerate()
+                .map(|(at, point)| TableRow {
+                    label: point.label.clone(),
+                    note: point.note.clone(),
+                    href: point.href.clone(),
+                    values: lines.iter().map(|line| value(line, at)).collect(),
+                })
+                .collect(),
+        }
+    }
+
+    /// A number in the head of the chart.
+    #[must_use]
+    pub(crate) fn fact(mut self, value: impl Into<String>, name: impl Into<String>) -> Self {
+        self.facts.push((value.into(), name.into()));
+        self
+    }
+}
+
+/// The runs of points that have a value.
+fn pieces(values: &[Option<i64>], centre: impl Fn(i64) -> i64, most: i64) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let mut open = String::new();
+    for (index, value) in values.iter().enumerate() {
+        let at = i64::try_from(index).unwrap_or(0);
+        match value {
+            Some(value) => {
+                let height = i128::from(*value) * i128::from(HEIGHT - HEADROOM) / i128::from(most);
+                let y = HEIGHT - i64::try_from(height).unwrap_or(0);
+                if !open.is_empty() {
+                    open.push(' ');
+                }
+                open.push_str(&format!("{},{y}", centre(at)));
+            }
+            None if !open.is_empty() => pieces.push(std::mem::take(&mut open)),
+            None => {}
+        }
+    }
+    if !open.is_empty() {
+        pieces.push(open);
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_divides_a_line_and_the_highest_value_stays_inside() {
+        let values = [Some(0), Some(50), None, Some(100)];
+        assert_eq!(pieces(&values, |at| at * 10, 100), ["0,120 10,64", "30,8"]);
+    }
+}

@@ -1,0 +1,279 @@
+//! `/analytics`: all projects together over a chosen period.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_domain::ids::ProjectId;
+use callboard_domain::time::Day;
+use callboard_http::ApiError;
+use callboard_http::extract::{FromQuery, Query, QueryReader};
+use callboard_query::analytics::{
+    self, CiTimeTrend, LeaderboardItem, PassRateHeatmap, PortfolioItem, RegressionVelocity, WasteOfProject,
+    WastedTime, WidgetQuery,
+};
+use callboard_query::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
+use callboard_query::projects;
+use callboard_query::shapes::ProjectRef;
+
+use crate::components::{Choice, ClusterTable, FilterBar, LineOf, Point, Series, Strip};
+use crate::filters;
+use crate::outcome::{Tone, Toned};
+use crate::shell::{Section, Shell};
+use crate::text::{day_of, duration, grouped, percent};
+use crate::visit::{Visit, answer};
+
+/// Projects and tests each list shows.
+const ROWS: usize = 25;
+/// Open clusters the page shows.
+const CLUSTERS: usize = 15;
+/// Projects one can choose from.
+const OFFERED: usize = 200;
+/// Periods one can choose, in days.
+const PERIODS: [(&str, i64, &str); 4] = [
+    ("7", 7, "Last 7 days"),
+    ("14", 14, "Last 14 days"),
+    ("30", 30, "Last 30 days"),
+    ("90", 90, "Last 90 days"),
+];
+/// Where nothing else is asked for.
+const USUAL: usize = 2;
+
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    period: usize,
+    project: Option<ProjectId>,
+    full_runs: Option<bool>,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let period = query.one_of("days", |text| PERIODS.iter().position(|(word, ..)| *word == text))?;
+        let full_runs = query.one_of("suite", |text| match text {
+            "full" => Some(true),
+            "partial" => Some(false),
+            _ => None,
+        })?;
+        Ok(Self {
+            period: period.unwrap_or(USUAL),
+            project: query.number("project", 1..=i64::MAX)?.map(ProjectId),
+            full_runs,
+        })
+    }
+}
+
+impl Asked {
+    fn bar(&self, visit: &Visit, offered: Vec<ProjectRef>) -> FilterBar {
+        let choices = offered.into_iter().map(|project| Choice::new(project.id.to_string(), project.name));
+        let chosen: Vec<String> = self.project.iter().map(|id| id.get().to_string()).collect();
+        let suites = [Choice::new("full", "Full runs"), Choice::new("partial", "Partial runs")];
+        let suite = self.full_runs.map(|full| if full { "full" } else { "partial" }.to_owned());
+        FilterBar::new(&visit.address, &["days"])
+            .choice(
+                "days",
+                "Period",
+                PERIODS.map(|(word, _, label)| Choice::new(word, label)),
+                PERIODS[self.period].0,
+            )
+            .select("project", "Project", "All projects", choices, &chosen)
+            .select("suite", "Suite", "Full and partial runs", suites, suite.as_slice())
+    }
+}
+
+/// A project in the table of health.
+struct Health {
+    item: PortfolioItem,
+    tone: Tone,
+    strip: Strip,
+    delta: Option<String>,
+}
+
+/// A cell of the map of pass rates.
+struct HeatCell {
+    band: &'static str,
+    text: String,
+    spoken: String,
+}
+
+/// A project on the map of pass rates.
+struct HeatRow {
+    project: ProjectRef,
+    cells: Vec<HeatCell>,
+}
+
+/// A project's share of what was lost.
+struct Share {
+    waste: WasteOfProject,
+    width: i64,
+}
+
+/// Inputs of `pages/analytics.html`.
+#[derive(Template)]
+#[template(path = "pages/analytics.html")]
+struct AnalyticsPage {
+    shell: Shell,
+    filters: FilterBar,
+    health: Vec<Health>,
+    days: Vec<Day>,
+    heat: Vec<HeatRow>,
+    leaderboard: Vec<LeaderboardItem>,
+    clusters: ClusterTable,
+    velocity: Series,
+    ci_time: Series,
+    wasted: Series,
+    shares: Vec<Share>,
+}
+
+/// All projects together.
+pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
+    let shell =
+        Shell::new(&visit, Section::Analytics, "Analytics").await?.under("Home", "/").here("Analytics");
+    let query = WidgetQuery {
+        days: PERIODS[asked.period].1,
+        full_runs: asked.full_runs,
+        projects: asked.project.into_iter().collect(),
+        limit: ROWS,
+        ..WidgetQuery::default()
+    };
+    let (ctx, scope, today) = (&visit.ctx, visit.scope(), visit.now.day());
+    let portfolio = analytics::portfolio(ctx, scope, &query, today).await?;
+    let map = analytics::pass_rate_heatmap(ctx, scope, &query, today).await?;
+    let wasted = analytics::wasted_time(ctx, scope, &query, today).await?;
+    let open = ClusterQuery {
+        statuses: vec![ClusterStatus::Open],
+        projects: query.projects.clone(),
+        sort: ClusterSort::Occurrences,
+        ..ClusterQuery::default()
+    };
+    let offered = projects::names(ctx, scope, OFFERED).await?;
+    answer(&AnalyticsPage {
+        filters: asked.bar(&visit, offered),
+        health: portfolio.into_iter().map(|item| Health::of(item, &visit)).collect(),
+        days: map.buckets.clone(),
+        heat: heat(map),
+        clusters: ClusterTable::of_all(
+            clusters::list(ctx, scope, &open, visit.now, CLUSTERS).await?.items,
+            visit.now,
+        ),
+        leaderboard: analytics::flaky_leaderboard(ctx, scope, &query, today).await?,
+        velocity: velocity(analytics::regression_velocity(ctx, scope, &query, today).await?),
+        ci_time: ci_time(analytics::ci_time_trend(ctx, scope, &query, today).await?),
+        shares: shares(&wasted),
+        wasted: waste(wasted),
+        shell,
+    })
+}
+
+impl Health {
+    fn of(item: PortfolioItem, visit: &Visit) -> Self {
+        let tone = item.latest_run.as_ref().map_or(Tone::Unknown, |run| run.status.tone());
+        let strip = Strip::of_runs(&item.recent_runs, visit.now);
+        Self { tone, strip, delta: item.pass_rate_delta.map(points), item }
+    }
+}
+
+/// A difference of rates in percentage points, with its sign.
+fn points(delta: f64) -> String {
+    let sign = if delta > 0.0 {
+        "+"
+    } else if delta < 0.0 {
+        "−"
+    } else {
+        "±"
+    };
+    format!("{sign}{}", percent(delta.abs()))
+}
+
+fn heat(map: PassRateHeatmap) -> Vec<HeatRow> {
+    let cell = |project: &str, day: &Day, rate: Option<f64>| {
+        let (band, text) = match rate {
+            None => ("heat-none", String::new()),
+            // Whole percents; only everything is a hundred.
+            Some(rate) if rate >= 1.0 => ("heat-best", "100".to_owned()),
+            Some(rate) => (
+                if rate >= 0.97 {
+                    "heat-good"
+                } else if rate >= 0.9 {
+                    "heat-fair"
+                } else {
+                    "heat-poor"
+                },
+                format!("{:.0}", (rate * 100.0).floor()),
+            ),
+        };
+        let rate = rate.map_or_else(|| "nothing ran".to_owned(), |rate| format!("{} passed", percent(rate)));
+        HeatCell { band, text, spoken: format!("{project}, {}: {rate}", day_of(*day)) }
+    };
+    let rows = map.rows.into_iter().map(|row| HeatRow {
+        cells: map
+            .buckets
+            .iter()
+            .zip(row.cells)
+            .map(|(day, rate)| cell(&row.project.name, day, rate))
+            .collect(),
+        project: row.project,
+    });
+    rows.collect()
+}
+
+fn day_point(day: Day) -> Point {
+    Point { label: day_of(day), note: None, href: None, is_mark: false }
+}
+
+fn velocity(found: RegressionVelocity) -> Series {
+    let points_of = found.points.iter().map(|point| day_point(point.date)).collect();
+    let lines = [
+        LineOf {
+            name: "New failures",
+            values: found.points.iter().map(|p| Some(p.regressions.regressions)).collect(),
+        },
+        LineOf {
+            name: "Newly flaky",
+            values: found.points.iter().map(|p| Some(p.regressions.new_flaky)).collect(),
+        },
+    ];
+    let series = Series::new("Tests that broke", points_of, &lines, grouped)
+        .fact(grouped(found.totals.regressions), "new failures")
+        .fact(grouped(found.totals.new_flaky), "newly flaky");
+    with_delta(series, found.delta_rate)
+}
+
+fn ci_time(found: CiTimeTrend) -> Series {
+    let points_of = found.points.iter().map(|point| day_point(point.date)).collect();
+    let lines = [LineOf {
+        name: "Wall clock",
+        values: found.points.iter().map(|p| Some(p.time.duration_ms)).collect(),
+    }];
+    let series = Series::new("Time in CI", points_of, &lines, duration)
+        .fact(duration(found.totals.duration_ms), "in all")
+        .fact(grouped(found.totals.run_count), "runs");
+    with_delta(series, found.delta_rate)
+}
+
+fn waste(found: WastedTime) -> Series {
+    let points_of = found.points.iter().map(|point| day_point(point.date)).collect();
+    let lines = [
+        LineOf {
+            name: "Attempts that failed",
+            values: found.points.iter().map(|p| Some(p.waste.failed_ms)).collect(),
+        },
+        LineOf { name: "Fixed waits", values: found.points.iter().map(|p| Some(p.waste.wait_ms)).collect() },
+    ];
+    Series::new("Time lost", points_of, &lines, duration)
+        .fact(duration(found.totals.failed_ms), "in attempts that failed")
+        .fact(duration(found.totals.wait_ms), "in fixed waits")
+}
+
+fn with_delta(series: Series, delta: Option<f64>) -> Series {
+    match delta {
+        Some(delta) => series.fact(points(delta), "against the period before"),
+        None => series,
+    }
+}
+
+fn shares(wasted: &WastedTime) -> Vec<Share> {
+    let total = |waste: &WasteOfProject| waste.waste.failed_ms + waste.waste.wait_ms;
+    let most = wasted.by_project.iter().map(total).max().unwrap_or(0).max(1);
+    let share =
+        |waste: &WasteOfProject| Share { width: (total(waste) * 1_000 / most).max(4), waste: waste.clone() };
+    wasted.by_project.iter().map(share).collect()
+}

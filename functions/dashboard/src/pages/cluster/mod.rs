@@ -1,0 +1,148 @@
+//! `/failure-clusters/{id}`: one cause of failures, what is known of it, and
+//! what people decided about it.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::RouteId;
+use callboard_domain::ids::ClusterId;
+use callboard_domain::time::Day;
+use callboard_http::ApiError;
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
+use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::clusters::{self, ClusterStatus, OccurrenceQuery};
+use callboard_query::failures::{self, FixPlan};
+use callboard_query::resolve;
+use callboard_query::shapes::{ClusterDetail, ExecutionWithRun};
+use serde::Serialize;
+
+use crate::address::chosen;
+use crate::components::{Choice, FilterBar, LineOf, Pager, PatchLine, Point, Series, patch_lines};
+use crate::filters;
+use crate::shell::Shell;
+use crate::text::{day_of, grouped};
+use crate::visit::{Visit, answer};
+
+/// Occurrences per page.
+const SIZE: PageSize = PageSize { min: 1, default: 20, max: 100 };
+/// Days the chart shows.
+const TREND_DAYS: i64 = 30;
+
+/// What is asked for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Asked {
+    /// Whether the plan to repair it is, instead of what is known of it.
+    plans: bool,
+    branch: Option<String>,
+    #[serde(skip)]
+    page: PageRequest,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let tab = query.one_of("tab", |text| ["overview", "plan"].into_iter().find(|tab| *tab == text))?;
+        let branch = chosen(query, "branch").into_iter().next();
+        Ok(Self { plans: tab == Some("plan"), branch, page: query.page(SIZE)? })
+    }
+}
+
+/// A change of a test, line by line.
+struct Edit {
+    place: String,
+    execution: i64,
+    lost: Option<String>,
+    suggested: Option<String>,
+    score: Option<i64>,
+    patch: Vec<PatchLine>,
+}
+
+/// Inputs of `pages/cluster_plan.html`.
+#[derive(Template)]
+#[template(path = "pages/cluster_plan.html")]
+struct PlanPage {
+    shell: Shell,
+    cluster: ClusterDetail,
+    tab: &'static str,
+    plan: FixPlan,
+    edits: Vec<Edit>,
+}
+
+/// Inputs of `pages/cluster.html`.
+#[derive(Template)]
+#[template(path = "pages/cluster.html")]
+struct ClusterPage {
+    shell: Shell,
+    cluster: ClusterDetail,
+    tab: &'static str,
+    filters: FilterBar,
+    trend: Series,
+    occurrences: Vec<ExecutionWithRun>,
+    pager: Pager,
+    /// Whether the reader may decide about it.
+    may_triage: bool,
+}
+
+/// One cluster.
+pub(crate) async fn cluster(
+    visit: Visit,
+    Path(id): Path<ClusterId>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, ApiError> {
+    let project = resolve::cluster(&visit.ctx, visit.scope(), id).await?;
+    let cluster = clusters::detail(&visit.ctx, project, id).await?;
+    let brief = &cluster.item.brief;
+    let name = brief.title.clone().unwrap_or_else(|| brief.signature.clone());
+    let all = format!("/projects/{}?tab=clusters", cluster.project.id);
+    let shell = Shell::in_project(&visit, &cluster.project, &name).await?.under("Clusters", all).here(name);
+    if asked.plans {
+        let plan = failures::fix_plan(&visit.ctx, project, id).await?;
+        return answer(&PlanPage { edits: edits(&plan), tab: "plan", shell, cluster, plan });
+    }
+    let cursors = CursorScope::new(RouteId::ClusterPage, &asked)?;
+    let query = OccurrenceQuery {
+        branches: asked.branch.iter().cloned().collect(),
+        after: cursors.decode(asked.page.cursor.as_deref())?,
+        ..OccurrenceQuery::default()
+    };
+    let found = clusters::occurrences(&visit.ctx, project, id, &query, asked.page.limit as usize).await?;
+    let found = cursors.page(found)?;
+    let branches = cluster.branches.iter().cloned().map(Choice::from);
+    answer(&ClusterPage {
+        tab: "overview",
+        shell,
+        filters: FilterBar::new(&visit.address, &[]).select(
+            "branch",
+            "Branch",
+            "All branches",
+            branches,
+            asked.branch.as_slice(),
+        ),
+        trend: trend(&cluster, visit.now.day()),
+        occurrences: found.items,
+        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        may_triage: visit.caller.may_triage(),
+        cluster,
+    })
+}
+
+/// How often it occurred on each of the last days.
+fn trend(cluster: &ClusterDetail, today: Day) -> Series {
+    let days: Vec<Day> = (today.0 - TREND_DAYS + 1..=today.0).map(Day).collect();
+    let of =
+        |day: &Day| cluster.trend.iter().find(|seen| seen.day == *day).map_or(0, |seen| seen.occurrences);
+    let points = days.iter().map(|day| Point { label: day_of(*day), note: None, href: None, is_mark: false });
+    let lines = [LineOf { name: "Failures", values: days.iter().map(|day| Some(of(day))).collect() }];
+    Series::new("Failures by day", points.collect(), &lines, grouped)
+}
+
+fn edits(plan: &FixPlan) -> Vec<Edit> {
+    let edits = plan.edits.iter().map(|edit| Edit {
+        place: edit.line.map_or_else(|| edit.file_path.clone(), |line| format!("{}:{line}", edit.file_path)),
+        execution: edit.execution_id,
+        lost: edit.failing_locator.clone(),
+        suggested: edit.suggested_locator.clone(),
+        score: edit.score.map(i64::from),
+        patch: edit.unified_diff.as_deref().map(patch_lines).unwrap_or_default(),
+    });
+    edits.collect()
+}

@@ -1,0 +1,87 @@
+//! Choosing two runs of a project to compare. Once both are known the
+//! comparison is a tab of the newer one.
+
+use askama::Template;
+use axum::response::{IntoResponse, Redirect, Response};
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_http::ApiError;
+use callboard_http::extract::{EntityId, FromQuery, QueryReader};
+use callboard_query::runs::{self, RunQuery};
+use callboard_query::shapes::RunItem;
+
+use super::Head;
+use crate::address::chosen;
+use crate::components::{Choice, name_of};
+use crate::filters;
+use crate::shell::Shell;
+use crate::text::relative;
+use crate::visit::{Visit, answer};
+
+/// Runs one can choose from.
+const OFFERED: usize = 100;
+
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    runs: Vec<RunId>,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let ids = chosen(query, "run");
+        let ids: Option<Vec<RunId>> = ids.iter().map(|id| RunId::parse_id(id)).collect();
+        let mut runs = ids.ok_or_else(RunId::invalid)?;
+        runs.sort_unstable_by_key(|run| run.get());
+        runs.dedup();
+        Ok(Self { runs })
+    }
+}
+
+/// Inputs of `pages/project_compare.html`.
+#[derive(Template)]
+#[template(path = "pages/project_compare.html")]
+struct CompareTab {
+    shell: Shell,
+    head: Head,
+    runs: Vec<Choice>,
+    /// The runs that are chosen already, as the address has them.
+    first: String,
+    second: String,
+    too_many: bool,
+}
+
+/// Two runs, or what it takes to choose them.
+pub(super) async fn tab(
+    visit: Visit,
+    project: Authorized<ProjectId>,
+    head: Head,
+    shell: Shell,
+    asked: Asked,
+) -> Result<Response, ApiError> {
+    if let [older, newer] = asked.runs.as_slice() {
+        let address = format!("/test-runs/{}?tab=compare&with={}", newer.get(), older.get());
+        return Ok(Redirect::to(&address).into_response());
+    }
+    let query = RunQuery { projects: vec![project.get()], finished: true, ..RunQuery::default() };
+    let found = runs::list(&visit.ctx, visit.scope(), &query, OFFERED).await?.items;
+    let label = |run: &RunItem| {
+        let branch = run.brief.branch.as_deref().unwrap_or("no branch");
+        format!(
+            "#{} {} · {branch} · {}",
+            run.brief.id,
+            name_of(run),
+            relative(run.brief.start_time, visit.now)
+        )
+    };
+    let id = |at: usize| asked.runs.get(at).map(|run| run.get().to_string());
+    let known = |at: usize| found.get(at).map(|run| run.brief.id.to_string());
+    answer(&CompareTab {
+        first: id(0).or_else(|| known(1)).unwrap_or_default(),
+        second: id(1).or_else(|| known(0)).unwrap_or_default(),
+        runs: found.iter().map(|run| Choice::new(run.brief.id.to_string(), label(run))).collect(),
+        too_many: asked.runs.len() > 2,
+        shell,
+        head,
+    })
+}

@@ -1,0 +1,173 @@
+//! The flaky tests of a project: how sure that is, why, and what they cost.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::RouteId;
+use callboard_auth::scope::Authorized;
+use callboard_domain::flakiness::RootCause;
+use callboard_domain::ids::ProjectId;
+use callboard_http::ApiError;
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{FromQuery, QueryReader};
+use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::flakiness::{self, FlakyQuery, FlakyTest, Sort};
+use callboard_query::projects;
+use callboard_query::shapes::Facets;
+use callboard_query::test_cases::LaneQuery;
+use serde::Serialize;
+
+use super::Head;
+use crate::address::chosen;
+use crate::components::{Choice, FilterBar, Pager};
+use crate::filters;
+use crate::shell::Shell;
+use crate::visit::{Visit, answer};
+
+/// Tests per page.
+const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
+/// Values each filter offers.
+const FACETS: usize = 100;
+/// Width of the scale of a score.
+const SCALE: f64 = 1_000.0;
+
+/// What is asked for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Asked {
+    branch: Option<String>,
+    tags: Vec<String>,
+    owner: Option<String>,
+    cause: Option<&'static str>,
+    sort: Sort,
+    #[serde(skip)]
+    page: PageRequest,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let one = |name: &str| chosen(query, name).into_iter().next();
+        let sort = query.one_of("sort", |text| match text {
+            "score" => Some(Sort::Score),
+            "impact" => Some(Sort::Impact),
+            _ => None,
+        })?;
+        Ok(Self {
+            branch: one("branch"),
+            tags: chosen(query, "tag"),
+            owner: one("owner"),
+            cause: query.one_of("cause", |text| RootCause::parse(text).map(RootCause::as_str))?,
+            sort: sort.unwrap_or_default(),
+            page: query.page(SIZE)?,
+        })
+    }
+}
+
+impl Asked {
+    fn is_filtered(&self) -> bool {
+        self.branch.is_some() || !self.tags.is_empty() || self.owner.is_some() || self.cause.is_some()
+    }
+
+    fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
+        let causes = RootCause::ALL.map(|cause| Choice::new(cause.as_str(), cause_word(cause.as_str())));
+        let orders =
+            [Choice::new("score", "Most surely flaky first"), Choice::new("impact", "Most expensive first")];
+        FilterBar::new(&visit.address, &["tab", "sort"])
+            .select("cause", "Cause", "Any cause", causes, self.cause.map(str::to_owned).as_slice())
+            .select(
+                "branch",
+                "Branch",
+                "The default branch",
+                facets.branches.into_iter().map(|branch| branch.name.into()),
+                self.branch.as_slice(),
+            )
+            .select("tag", "Tag", "Any tag", facets.tags.into_iter().map(Choice::from), &self.tags)
+            .select(
+                "owner",
+                "Owner",
+                "Any owner",
+                facets.owners.into_iter().map(Choice::from),
+                self.owner.as_slice(),
+            )
+            .order(orders, if self.sort == Sort::Impact { "impact" } else { "score" })
+    }
+}
+
+/// A cause as people read it.
+fn cause_word(cause: &str) -> &'static str {
+    match cause {
+        "timing" => "Timing",
+        "network" => "Network",
+        "assertion" => "Assertion",
+        "environment" => "Environment",
+        _ => "Other",
+    }
+}
+
+/// A test with where its rate lies on the scale from never to always.
+struct Row {
+    test: FlakyTest,
+    cause: Option<&'static str>,
+    low: i64,
+    width: i64,
+    rate: i64,
+}
+
+impl Row {
+    fn of(test: FlakyTest) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "a share of a thousand")]
+        let place = |share: f64| (share.clamp(0.0, 1.0) * SCALE) as i64;
+        let (low, high) = (place(test.confidence.low), place(test.confidence.high));
+        Self {
+            cause: test.root_cause.as_deref().map(cause_word),
+            low,
+            width: (high - low).max(8),
+            rate: place(test.rate),
+            test,
+        }
+    }
+}
+
+/// Inputs of `pages/project_flaky.html`.
+#[derive(Template)]
+#[template(path = "pages/project_flaky.html")]
+struct FlakyTab {
+    shell: Shell,
+    head: Head,
+    filters: FilterBar,
+    rows: Vec<Row>,
+    wasted_ms: i64,
+    pager: Pager,
+    is_filtered: bool,
+}
+
+/// The flaky tests of a project.
+pub(super) async fn tab(
+    visit: Visit,
+    project: Authorized<ProjectId>,
+    head: Head,
+    shell: Shell,
+    asked: Asked,
+) -> Result<Response, ApiError> {
+    let cursors = CursorScope::new(RouteId::ProjectPage, &("flaky", &asked))?;
+    let query = FlakyQuery {
+        lane: LaneQuery { branch: asked.branch.clone(), environment: None },
+        tags: asked.tags.clone(),
+        owner: asked.owner.clone(),
+        root_cause: asked.cause.and_then(RootCause::parse),
+        sort: asked.sort,
+        after: cursors.decode(asked.page.cursor.as_deref())?,
+        ..FlakyQuery::default()
+    };
+    let limit = asked.page.limit as usize;
+    let found = flakiness::list(&visit.ctx, project, &query, visit.now.day(), limit).await?;
+    let found = cursors.page(found)?;
+    let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    answer(&FlakyTab {
+        filters: asked.bar(&visit, facets),
+        wasted_ms: found.items.iter().map(|test| test.wasted_duration).sum(),
+        rows: found.items.into_iter().map(Row::of).collect(),
+        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        is_filtered: asked.is_filtered(),
+        shell,
+        head,
+    })
+}

@@ -1,0 +1,165 @@
+//! How long the runs of a project take, and their tests.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::scope::Authorized;
+use callboard_domain::durations::{TimeoutKind, Trend};
+use callboard_domain::ids::ProjectId;
+use callboard_http::ApiError;
+use callboard_http::extract::{FromQuery, QueryReader};
+use callboard_query::performance::{self, SlowTest, TimeoutRow};
+use callboard_query::projects;
+use callboard_query::runs::{self, RunQuery};
+use callboard_query::shapes::{Facets, RunItem};
+use callboard_query::test_cases::LaneQuery;
+
+use super::Head;
+use crate::address::chosen;
+use crate::components::{Choice, FilterBar, LineOf, Point, Series, name_of};
+use crate::filters;
+use crate::shell::Shell;
+use crate::text::{date_and_time, duration};
+use crate::visit::{Visit, answer};
+
+/// Runs the charts show.
+const RUNS: usize = 80;
+/// Tests each list names.
+const SLOWEST: usize = 10;
+/// Passed executions the numbers of a test are about.
+const SAMPLES: usize = 50;
+/// Values each filter offers.
+const FACETS: usize = 100;
+
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    branch: Option<String>,
+    environment: Option<String>,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let one = |name: &str| chosen(query, name).into_iter().next();
+        Ok(Self { branch: one("branch"), environment: one("environment") })
+    }
+}
+
+impl Asked {
+    fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
+        FilterBar::new(&visit.address, &["tab"])
+            .select(
+                "branch",
+                "Branch",
+                "All branches",
+                facets.branches.into_iter().map(|branch| branch.name.into()),
+                self.branch.as_slice(),
+            )
+            .select(
+                "environment",
+                "Environment",
+                "All environments",
+                facets.environments.into_iter().map(Choice::from),
+                self.environment.as_slice(),
+            )
+    }
+}
+
+/// Inputs of `pages/project_performance.html`.
+#[derive(Template)]
+#[template(path = "pages/project_performance.html")]
+struct PerformanceTab {
+    shell: Shell,
+    head: Head,
+    filters: FilterBar,
+    tests: Series,
+    whole: Series,
+    slow_tests: Vec<SlowTest>,
+    timeouts: Vec<TimeoutRow>,
+    count: usize,
+}
+
+/// The durations of a project's full runs.
+pub(super) async fn tab(
+    visit: Visit,
+    project: Authorized<ProjectId>,
+    head: Head,
+    shell: Shell,
+    asked: Asked,
+) -> Result<Response, ApiError> {
+    let query = RunQuery {
+        projects: vec![project.get()],
+        branches: asked.branch.iter().cloned().collect(),
+        environments: asked.environment.iter().cloned().collect(),
+        full_runs: Some(true),
+        finished: true,
+        ..RunQuery::default()
+    };
+    let mut found = runs::list(&visit.ctx, visit.scope(), &query, RUNS).await?.items;
+    found.reverse();
+    let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    let lane = LaneQuery { branch: asked.branch.clone(), environment: asked.environment.clone() };
+    let slow_tests = performance::slow_tests(&visit.ctx, project, &lane, SAMPLES, None, SLOWEST).await?.items;
+    let timeouts =
+        performance::timeout_opportunities(&visit.ctx, project, &lane, SAMPLES, None, SLOWEST).await?.items;
+    answer(&PerformanceTab {
+        filters: asked.bar(&visit, facets),
+        tests: of_tests(&found),
+        whole: of_runs(&found),
+        slow_tests,
+        timeouts,
+        count: found.len(),
+        shell,
+        head,
+    })
+}
+
+fn points(runs: &[RunItem]) -> Vec<Point> {
+    let point = |run: &RunItem| Point {
+        label: date_and_time(run.brief.start_time),
+        note: Some(match &run.brief.branch {
+            Some(branch) => format!("{} on {branch}", name_of(run)),
+            None => name_of(run),
+        }),
+        href: Some(format!("/test-runs/{}", run.brief.id)),
+        is_mark: false,
+    };
+    runs.iter().map(point).collect()
+}
+
+/// Durations of single tests.
+fn of_tests(runs: &[RunItem]) -> Series {
+    let lines = [
+        LineOf { name: "Mean", values: runs.iter().map(|run| run.avg_test_duration).collect() },
+        LineOf { name: "90 % within", values: runs.iter().map(|run| run.p90_test_duration).collect() },
+    ];
+    Series::new("Duration of a test", points(runs), &lines, duration)
+}
+
+/// Durations of whole runs.
+fn of_runs(runs: &[RunItem]) -> Series {
+    let lines = [
+        LineOf { name: "Wall clock", values: runs.iter().map(|run| run.brief.duration).collect() },
+        LineOf {
+            name: "All tests together",
+            values: runs.iter().map(|run| Some(run.tests_duration)).collect(),
+        },
+    ];
+    Series::new("Duration of a run", points(runs), &lines, duration)
+}
+
+/// How a trend of durations reads, and its class.
+const fn trend_words(trend: &Trend) -> (&'static str, &'static str) {
+    match trend {
+        Trend::Faster => ("faster", "passed-tag"),
+        Trend::Slower => ("slower", "failed-tag"),
+        Trend::Stable => ("steady", ""),
+    }
+}
+
+/// What could be done about a timeout.
+const fn timeout_words(kind: &TimeoutKind) -> &'static str {
+    match kind {
+        TimeoutKind::Oversized => "the timeout is far longer than the test ever takes",
+        TimeoutKind::StaleSlow => "marked as slow, and is not any more",
+    }
+}

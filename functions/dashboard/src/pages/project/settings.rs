@@ -1,0 +1,55 @@
+//! What is set for a project; for administrators.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::Denied;
+use callboard_http::{ApiError, AppState};
+use callboard_query::tags;
+
+use super::Head;
+use crate::components::ChoiceRow;
+use crate::filters;
+use crate::shell::Shell;
+use crate::visit::{Visit, answer};
+
+/// Tags one can choose from.
+const TAGS: usize = 200;
+
+/// Inputs of `pages/project_settings.html`.
+#[derive(Template)]
+#[template(path = "pages/project_settings.html")]
+struct SettingsTab {
+    shell: Shell,
+    head: Head,
+    tracked_branches: String,
+    tags: Vec<ChoiceRow>,
+    /// Whether a token can be kept at all.
+    keeps_secrets: bool,
+}
+
+/// The settings of a project.
+pub(super) async fn tab(
+    state: &AppState,
+    visit: &Visit,
+    head: Head,
+    shell: Shell,
+) -> Result<Response, ApiError> {
+    if !visit.caller.is_administrator() {
+        return Err(Denied::InsufficientRole.into());
+    }
+    let carried = |id: i64| head.project.tags.iter().any(|tag| tag.id == id);
+    let known = tags::list(&visit.ctx, None, None, TAGS).await?.items;
+    let known = known.into_iter().map(|tag| ChoiceRow {
+        is_chosen: carried(tag.id),
+        id: tag.id,
+        name: tag.text,
+        second: None,
+    });
+    answer(&SettingsTab {
+        tags: known.collect(),
+        tracked_branches: head.project.tracked_branches.join("\n"),
+        keeps_secrets: !state.config().secret_keys.is_empty(),
+        shell,
+        head,
+    })
+}

@@ -1,0 +1,214 @@
+//! A run against another one, test by test.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::scope::Authorized;
+use callboard_domain::comparison::Change;
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_http::ApiError;
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{FromQuery, QueryReader};
+use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::comparison::{self, Against, ChangeCounts, ComparedSide, ComparedTest};
+use callboard_query::runs::{self, RunQuery};
+use callboard_query::shapes::{RunBrief, RunItem};
+use serde::Serialize;
+
+use super::Head;
+use crate::components::{Choice, FilterBar, OutcomeBar, Pager, name_of};
+use crate::filters;
+use crate::outcome::Tone;
+use crate::shell::Shell;
+use crate::text::{duration, relative};
+use crate::visit::{Visit, answer};
+
+/// Tests per page.
+const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
+/// Runs one can choose from.
+const OFFERED: usize = 25;
+
+/// What is asked for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Asked {
+    against: Against,
+    change: Option<&'static str>,
+    #[serde(skip)]
+    page: PageRequest,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let against = query.one_of("with", |text| match text {
+            "baseline" => Some(Against::Baseline),
+            "previous" => Some(Against::Previous),
+            id => id.parse().ok().map(|id| Against::Run(RunId(id))),
+        })?;
+        let change = query.one_of("change", |text| Change::parse(text).map(Change::as_str))?;
+        Ok(Self { against: against.unwrap_or(Against::Baseline), change, page: query.page(SIZE)? })
+    }
+}
+
+/// How a class of change reads, and the class of its tag.
+const fn words(change: Change) -> (&'static str, &'static str) {
+    match change {
+        Change::NewFailure => ("New failure", "failed-tag"),
+        Change::StillFailing => ("Still failing", "failed-tag"),
+        Change::Fixed => ("Fixed", "passed-tag"),
+        Change::NewFlaky => ("Newly flaky", "flaky-tag"),
+        Change::Added => ("Added", ""),
+        Change::Removed => ("Not run", ""),
+        Change::Slower => ("Slower", ""),
+        Change::Faster => ("Faster", ""),
+        Change::Unchanged => ("Unchanged", ""),
+    }
+}
+
+/// A class of change with its number, and the address that shows it alone.
+struct Class {
+    word: &'static str,
+    count: i64,
+    href: String,
+    is_chosen: bool,
+}
+
+/// A test in both runs.
+struct Row {
+    test: ComparedTest,
+    word: &'static str,
+    class: &'static str,
+    before: Option<Tone>,
+    now: Option<Tone>,
+    delta: Option<String>,
+}
+
+/// One of the two runs.
+struct Side {
+    run: RunBrief,
+    bar: OutcomeBar,
+}
+
+/// Inputs of `pages/run_compare.html`.
+#[derive(Template)]
+#[template(path = "pages/run_compare.html")]
+struct CompareTab {
+    shell: Shell,
+    head: Head,
+    filters: FilterBar,
+    /// Both runs, the older one first; nothing when there is nothing to compare with.
+    sides: Option<(Side, Side)>,
+    classes: Vec<Class>,
+    rows: Vec<Row>,
+    pager: Pager,
+    is_filtered: bool,
+}
+
+/// The comparison of a run.
+pub(super) async fn tab(
+    visit: Visit,
+    project: Authorized<ProjectId>,
+    run: RunId,
+    head: Head,
+    shell: Shell,
+    asked: Asked,
+    cursors: CursorScope,
+) -> Result<Response, ApiError> {
+    let after = cursors.decode(asked.page.cursor.as_deref())?;
+    // What did not change is shown when it is asked for.
+    let wanted: Vec<Change> = match asked.change.and_then(Change::parse) {
+        Some(change) => vec![change],
+        None => Change::ALL.into_iter().filter(|change| *change != Change::Unchanged).collect(),
+    };
+    let limit = asked.page.limit as usize;
+    let compared =
+        comparison::compare(&visit.ctx, project, run, asked.against, &wanted, after, limit).await?;
+    let others = RunQuery { projects: vec![project.get()], finished: true, ..RunQuery::default() };
+    let others = runs::list(&visit.ctx, visit.scope(), &others, OFFERED).await?.items;
+    let filters = asked.bar(&visit, run, &others);
+    let is_filtered = asked.change.is_some();
+    let Some(compared) = compared else {
+        let pager = Pager::new(&visit.address, None);
+        let (classes, rows) = (Vec::new(), Vec::new());
+        return answer(&CompareTab { shell, head, filters, sides: None, classes, rows, pager, is_filtered });
+    };
+    let found = cursors.page(compared.tests)?;
+    let side = |run: RunBrief| Side { bar: OutcomeBar::of(&run.totals), run };
+    answer(&CompareTab {
+        classes: compared.counts.map(|counts| classes(&visit, &counts, asked.change)).unwrap_or_default(),
+        rows: found.items.into_iter().map(Row::of).collect(),
+        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        sides: Some((side(compared.base), side(compared.head))),
+        filters,
+        is_filtered,
+        shell,
+        head,
+    })
+}
+
+impl Asked {
+    fn bar(&self, visit: &Visit, run: RunId, others: &[RunItem]) -> FilterBar {
+        let label = |other: &RunItem| {
+            let branch = other.brief.branch.as_deref().unwrap_or("no branch");
+            format!(
+                "#{} {} · {branch} · {}",
+                other.brief.id,
+                name_of(other),
+                relative(other.brief.start_time, visit.now)
+            )
+        };
+        let runs = others
+            .iter()
+            .filter(|other| other.brief.id != run.get())
+            .map(|other| Choice::new(other.brief.id.to_string(), label(other)));
+        let choices = [Choice::new("previous", "The run before on this branch")].into_iter().chain(runs);
+        let with = match self.against {
+            Against::Baseline => None,
+            Against::Previous => Some("previous".to_owned()),
+            Against::Run(id) => Some(id.get().to_string()),
+        };
+        let changes = Change::ALL.map(|change| Choice::new(change.as_str(), words(change).0));
+        FilterBar::new(&visit.address, &["tab"])
+            .select("with", "Compared with", "The last green run", choices, with.as_slice())
+            .select("change", "Change", "Any change", changes, self.change.map(str::to_owned).as_slice())
+    }
+}
+
+fn classes(visit: &Visit, counts: &ChangeCounts, chosen: Option<&str>) -> Vec<Class> {
+    let class = |(change, count): (Change, i64)| {
+        let is_chosen = chosen == Some(change.as_str());
+        let href = if is_chosen {
+            visit.address.without("change")
+        } else {
+            visit.address.with("change", change.as_str())
+        };
+        Class { word: words(change).0, count, href, is_chosen }
+    };
+    let all = [
+        (Change::NewFailure, counts.new_failure),
+        (Change::StillFailing, counts.still_failing),
+        (Change::Fixed, counts.fixed),
+        (Change::NewFlaky, counts.new_flaky),
+        (Change::Slower, counts.slower),
+        (Change::Faster, counts.faster),
+        (Change::Added, counts.added),
+        (Change::Removed, counts.removed),
+        (Change::Unchanged, counts.unchanged),
+    ];
+    all.into_iter().filter(|(_, count)| *count > 0).map(class).collect()
+}
+
+impl Row {
+    fn of(test: ComparedTest) -> Self {
+        let (word, class) = words(test.change);
+        let tone = |side: ComparedSide| Tone::of_result(side.status, side.flaky);
+        let delta = test.duration_delta.filter(|delta| *delta != 0).map(|delta| {
+            let sign = if delta > 0 { "+" } else { "−" };
+            format!("{sign}{}", duration(delta.abs()))
+        });
+        Self { before: test.base.map(tone), now: test.head.map(tone), word, class, delta, test }
+    }
+
+    /// Where a click leads: to this run's execution, else to the other's.
+    fn execution(&self) -> i64 {
+        self.test.head.or(self.test.base).map_or(0, |side| side.execution_id)
+    }
+}

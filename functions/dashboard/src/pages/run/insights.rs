@@ -1,0 +1,221 @@
+//! What is remarkable about a run.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_http::ApiError;
+use callboard_query::insights::{self, InsightTest, RunInsights};
+
+use super::Head;
+use crate::filters;
+use crate::shell::Shell;
+use crate::text::{duration, percent};
+use crate::visit::{Visit, answer};
+
+/// Tests under one heading.
+struct List {
+    id: &'static str,
+    heading: &'static str,
+    /// What it means to be in it.
+    meaning: &'static str,
+    class: &'static str,
+    tests: Vec<Line>,
+    count: i64,
+    /// Filter of the executions that shows all of them.
+    more: Option<&'static str>,
+}
+
+/// A test, and how often it is in the list: once for each browser project.
+struct Line {
+    test: InsightTest,
+    times: usize,
+}
+
+/// A worker's share of the busiest one's time.
+struct Load {
+    name: String,
+    tests: i64,
+    duration: i64,
+    width: i64,
+}
+
+/// Inputs of `pages/run_insights.html`.
+#[derive(Template)]
+#[template(path = "pages/run_insights.html")]
+struct InsightsTab {
+    shell: Shell,
+    head: Head,
+    found: RunInsights,
+    lists: Vec<List>,
+    loads: Vec<Load>,
+    pass_rate_delta: Option<String>,
+    duration_delta: Option<String>,
+}
+
+/// The insights of a run.
+pub(super) async fn tab(
+    visit: Visit,
+    project: Authorized<ProjectId>,
+    run: RunId,
+    head: Head,
+    shell: Shell,
+) -> Result<Response, ApiError> {
+    let mut found = insights::of_run(&visit.ctx, project, run).await?;
+    answer(&InsightsTab {
+        lists: lists(&mut found),
+        loads: loads(&found),
+        pass_rate_delta: found.pass_rate_delta.map(signed_points),
+        duration_delta: found.avg_duration_delta.map(signed_duration),
+        found,
+        shell,
+        head,
+    })
+}
+
+fn lists(found: &mut RunInsights) -> Vec<List> {
+    let counts = found.counts;
+    let of = |id, heading, meaning, class, tests: Option<Vec<InsightTest>>, count: Option<i64>, more| List {
+        id,
+        heading,
+        meaning,
+        class,
+        tests: lines(tests.unwrap_or_default()),
+        count: count.unwrap_or(0),
+        more,
+    };
+    let all = [
+        of(
+            "new",
+            "New failures",
+            "They passed the last time they ran.",
+            "failed-text",
+            found.new_regressions.take(),
+            counts.new_regressions,
+            Some("change=regression"),
+        ),
+        of(
+            "recurring",
+            "Still failing",
+            "They failed the last time as well.",
+            "failed-text",
+            found.recurrences.take(),
+            counts.recurrences,
+            Some("outcome=failing"),
+        ),
+        of(
+            "newly-flaky",
+            "Newly flaky",
+            "They passed at once the last time, and only on a retry now.",
+            "flaky-text",
+            found.new_flaky.take(),
+            counts.new_flaky,
+            Some("change=flaky"),
+        ),
+        of(
+            "recovered",
+            "Recovered",
+            "They failed the last time they ran.",
+            "passed-text",
+            found.recovered.take(),
+            counts.recovered,
+            Some("change=fixed"),
+        ),
+        of(
+            "slower",
+            "Slower",
+            "Against the median of their earlier passes.",
+            "",
+            found.most_regressed.take(),
+            counts.regressed,
+            None,
+        ),
+        of(
+            "faster",
+            "Faster",
+            "Against the median of their earlier passes.",
+            "",
+            found.most_improved.take(),
+            counts.improved,
+            None,
+        ),
+        of(
+            "flaky",
+            "Passed on a retry",
+            "Every retry costs time and trust.",
+            "flaky-text",
+            Some(std::mem::take(&mut found.flaky_on_retry)),
+            Some(counts.flaky_on_retry),
+            Some("outcome=flaky"),
+        ),
+        of(
+            "slowest",
+            "Slowest",
+            "Whatever their outcome.",
+            "",
+            Some(std::mem::take(&mut found.slowest_tests)),
+            None,
+            Some("sort=duration"),
+        ),
+    ];
+    all.into_iter().filter(|list| !list.tests.is_empty()).collect()
+}
+
+/// One line for each test, in the order of the list.
+fn lines(tests: Vec<InsightTest>) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::with_capacity(tests.len());
+    for test in tests {
+        match lines.iter_mut().find(|line| line.test.test_case_id == test.test_case_id) {
+            Some(line) => line.times += 1,
+            None => lines.push(Line { test, times: 1 }),
+        }
+    }
+    lines
+}
+
+fn loads(found: &RunInsights) -> Vec<Load> {
+    let most = found.workers.iter().map(|worker| worker.duration).max().unwrap_or(0).max(1);
+    let load = |worker: &insights::WorkerLoad| Load {
+        name: match worker.shard_index {
+            Some(shard) => format!("Shard {shard}, worker {}", worker.worker_index + 1),
+            None => format!("Worker {}", worker.worker_index + 1),
+        },
+        tests: worker.tests,
+        duration: worker.duration,
+        width: (worker.duration * 1_000 / most).max(4),
+    };
+    found.workers.iter().take(16).map(load).collect()
+}
+
+/// `+1.2 points`: a difference of rates is told in percentage points.
+fn signed_points(delta: f64) -> String {
+    let sign = if delta > 0.0 {
+        "+"
+    } else if delta < 0.0 {
+        "−"
+    } else {
+        "±"
+    };
+    format!("{sign}{}", percent(delta.abs()))
+}
+
+fn signed_duration(delta: i64) -> String {
+    let sign = match delta {
+        0 => "±",
+        1.. => "+",
+        _ => "−",
+    };
+    format!("{sign}{}", duration(delta.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_carry_their_sign() {
+        assert_eq!(signed_points(-0.125).replace('\u{a0}', " "), "−12.5 %");
+        assert_eq!(signed_points(0.0).replace('\u{a0}', " "), "±0 %");
+        assert_eq!(signed_duration(1_300).replace('\u{a0}', " "), "+1.3 s");
+    }
+}

@@ -1,0 +1,168 @@
+//! When each test of a run ran, a lane per worker and shard.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_http::ApiError;
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{FromQuery, QueryReader};
+use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::executions::{self, ExecutionQuery, Sort};
+use callboard_query::shapes::ExecutionItem;
+use serde::Serialize;
+
+use super::Head;
+use crate::components::Pager;
+use crate::filters;
+use crate::outcome::{Tone, Toned};
+use crate::shell::Shell;
+use crate::text::duration;
+use crate::visit::{Visit, answer};
+
+/// Executions per page, in the order of their start.
+const SIZE: PageSize = PageSize { min: 1, default: 400, max: 600 };
+/// Width of a lane in the units of the drawing.
+const WIDTH: i64 = 10_000;
+/// The least an execution gets.
+const LEAST: i64 = 12;
+/// Marks of the axis, its ends included.
+const TICKS: i64 = 5;
+
+/// What is asked for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Asked {
+    #[serde(skip)]
+    page: PageRequest,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        Ok(Self { page: query.page(SIZE)? })
+    }
+}
+
+/// One execution in its lane.
+struct Bar {
+    tone: Tone,
+    execution: i64,
+    x: i64,
+    width: i64,
+    spoken: String,
+}
+
+/// What one worker of one shard did.
+struct Lane {
+    name: String,
+    bars: Vec<Bar>,
+    tests: i64,
+    failed: i64,
+    busy_ms: i64,
+    /// Share of the shown time in which it was busy.
+    load: f64,
+}
+
+/// Inputs of `pages/run_timeline.html`.
+#[derive(Template)]
+#[template(path = "pages/run_timeline.html")]
+struct TimelineTab {
+    shell: Shell,
+    head: Head,
+    lanes: Vec<Lane>,
+    ticks: Vec<i64>,
+    /// Shown time, ms.
+    span_ms: i64,
+    busy_ms: i64,
+    shown: usize,
+    longest: Vec<ExecutionItem>,
+    pager: Pager,
+}
+
+/// The lanes of a run.
+pub(super) async fn tab(
+    visit: Visit,
+    project: Authorized<ProjectId>,
+    run: RunId,
+    head: Head,
+    shell: Shell,
+    asked: Asked,
+    cursors: CursorScope,
+) -> Result<Response, ApiError> {
+    let query = ExecutionQuery {
+        sort: Sort::StartedAt,
+        after: cursors.decode(asked.page.cursor.as_deref())?,
+        ..ExecutionQuery::default()
+    };
+    let found = executions::list(&visit.ctx, project, run, &query, asked.page.limit as usize).await?;
+    let found = cursors.page(found)?;
+    let ran: Vec<ExecutionItem> = found.items.into_iter().filter(|item| item.started_at.is_some()).collect();
+    let (lanes, span_ms) = lanes(&ran);
+    let mut longest = ran.clone();
+    longest.sort_by_key(|item| std::cmp::Reverse(item.total_duration));
+    longest.truncate(5);
+    answer(&TimelineTab {
+        ticks: (0..TICKS).map(|tick| span_ms * tick / (TICKS - 1)).collect(),
+        busy_ms: lanes.iter().map(|lane| lane.busy_ms).sum(),
+        shown: ran.len(),
+        span_ms,
+        lanes,
+        longest,
+        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        shell,
+        head,
+    })
+}
+
+/// Executions by shard and worker, and the time they span, ms. A worker that
+/// was replaced after a failure keeps its lane: its slot is what counts.
+fn lanes(ran: &[ExecutionItem]) -> (Vec<Lane>, i64) {
+    let times =
+        |item: &ExecutionItem| item.started_at.map(|at| (at.millis(), at.millis() + item.total_duration));
+    let first = ran.iter().filter_map(times).map(|(start, _)| start).min().unwrap_or(0);
+    let last = ran.iter().filter_map(times).map(|(_, end)| end).max().unwrap_or(0);
+    let span = (last - first).max(1);
+    let mut lanes: BTreeMap<(i64, i64), Lane> = BTreeMap::new();
+    for item in ran {
+        let Some((start, _)) = times(item) else { continue };
+        let shard = item.shard_index.unwrap_or(0);
+        let worker = item.parallel_index.or(item.worker_index).unwrap_or(0).max(0);
+        let lane = lanes.entry((shard, worker)).or_insert_with(|| Lane {
+            name: if shard > 0 {
+                format!("Shard {shard}, worker {}", worker + 1)
+            } else {
+                format!("Worker {}", worker + 1)
+            },
+            bars: Vec::new(),
+            tests: 0,
+            failed: 0,
+            busy_ms: 0,
+            load: 0.0,
+        });
+        let x = ((start - first) * WIDTH / span).clamp(0, WIDTH - LEAST);
+        let tone = item.tone();
+        lane.tests += 1;
+        lane.failed += i64::from(item.status.is_failing());
+        lane.busy_ms += item.total_duration;
+        lane.bars.push(Bar {
+            tone,
+            execution: item.id,
+            x,
+            width: (item.total_duration * WIDTH / span).clamp(LEAST, WIDTH - x),
+            spoken: format!(
+                "{}: {}, {}",
+                item.title,
+                tone.word().to_lowercase(),
+                duration(item.total_duration)
+            ),
+        });
+    }
+    let mut lanes: Vec<Lane> = lanes.into_values().collect();
+    for lane in &mut lanes {
+        #[expect(clippy::cast_precision_loss, reason = "durations of a run are far below 2^52 ms")]
+        let load = lane.busy_ms as f64 / span as f64;
+        lane.load = load.min(1.0);
+    }
+    (lanes, span)
+}

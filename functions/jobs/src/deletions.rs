@@ -1,0 +1,57 @@
+//! Freeing what was deleted.
+
+use callboard_domain::time::Timestamp;
+use callboard_query::deletions::{self, Advanced, DeleteTarget};
+use callboard_store::jobs::Payload;
+use serde::{Deserialize, Serialize};
+
+use crate::job::{JobContext, JobError, Outcome};
+
+/// Attempts after which the queue gives a job up.
+const LAST_ATTEMPT: i64 = 8;
+/// Receipts of one batch.
+const BATCH: i64 = 500;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Frees what a deletion names, step by step.
+pub(crate) async fn delete_target(
+    ctx: JobContext,
+    job: DeleteTarget,
+) -> Result<Outcome<DeleteTarget>, JobError> {
+    loop {
+        match deletions::advance(ctx.store(), &job, ctx.now()).await {
+            Ok(Advanced::Done) => return Ok(Outcome::Done),
+            Ok(Advanced::Further) if ctx.has_time() => {}
+            Ok(Advanced::Further) => return Ok(Outcome::GoOn(job)),
+            Err(error) => {
+                let is_last = ctx.attempt() >= LAST_ATTEMPT;
+                deletions::note_failure(ctx.store(), &job, &error.to_string(), is_last).await?;
+                return Err(error.into());
+            }
+        }
+    }
+}
+
+/// Deletions that were given up are taken up again, and old receipts go.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ResumeDeletions {}
+
+impl Payload for ResumeDeletions {
+    const KIND: &'static str = "resume_deletions";
+}
+
+/// Takes deletions up again that failed too often to be tried by themselves.
+pub(crate) async fn resume_deletions(
+    ctx: JobContext,
+    _: ResumeDeletions,
+) -> Result<Outcome<ResumeDeletions>, JobError> {
+    let resumed = deletions::resume(ctx.store(), ctx.now()).await?;
+    if resumed > 0 {
+        tracing::warn!(resumed, "deletions that failed are tried again");
+    }
+    let oldest = ctx.now().millis() - callboard_store::deletions::KEPT_DAYS * DAY_MS;
+    let mut session = ctx.store().db().begin().await?;
+    callboard_store::deletions::purge(&mut session, Timestamp(oldest), BATCH).await?;
+    session.commit().await?;
+    Ok(Outcome::Done)
+}

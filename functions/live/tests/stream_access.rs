@@ -1,0 +1,153 @@
+//! A stream asks again who reads it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use callboard_auth::api_key;
+use callboard_domain::account::{KeyPermission, Role};
+use callboard_domain::ids::ProjectId;
+use callboard_domain::time::Timestamp;
+use callboard_http::{AppState, Clock, Config, Door, front};
+use callboard_store::Store;
+use callboard_store::accounts::api_keys::{self, NewKey};
+use callboard_store::accounts::assignments;
+use callboard_store::accounts::users::{self, UserRow};
+use callboard_test_support::for_each_database;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+const START: i64 = 1_767_261_600_000;
+/// Longer than a decision about access may hold.
+const MINUTE_MS: i64 = 60_000;
+
+/// An account with a key; answers the key and what the account is in.
+async fn account(store: &Store, name: &str, role: Role, project: Option<ProjectId>) -> (String, UserRow) {
+    let now = Timestamp(START);
+    let mut session = store.db().begin().await.unwrap();
+    let id = users::new_id(&mut session).await.unwrap();
+    let user = UserRow {
+        id,
+        username: name.to_owned(),
+        username_key: name.to_owned(),
+        password: String::new(),
+        role,
+        name: None,
+        email: None,
+        avatar: None,
+        oauth: None,
+        session_epoch: 0,
+        disabled_at: None,
+        created_at: now,
+        updated_at: now,
+    };
+    users::insert(&mut session, &user).await.unwrap();
+    if let Some(project) = project {
+        assignments::add(&mut session, id, Some(project), None, now).await.unwrap();
+    }
+    let fresh = api_key::mint().unwrap();
+    let key = NewKey {
+        user: id,
+        name: "a key".to_owned(),
+        key_hash: fresh.hash,
+        key_prefix: fresh.shown.clone(),
+        permission: KeyPermission::Full,
+        projects: None,
+        parent: None,
+        created_by: id,
+        created_at: now,
+        expires_at: None,
+    };
+    api_keys::insert(&mut session, &key).await.unwrap();
+    session.commit().await.unwrap();
+    (format!("Bearer {}", fresh.text), user)
+}
+
+async fn send(router: &Router, request: http::request::Builder, body: Value) -> axum::response::Response {
+    let request = request.header("host", "localhost").header("content-type", "application/json");
+    router.clone().oneshot(request.body(Body::from(body.to_string())).unwrap()).await.unwrap()
+}
+
+type Pieces = BoxStream<'static, Result<Bytes, axum::Error>>;
+
+async fn open(router: &Router, path: &str, key: &str) -> Pieces {
+    let request = Request::get(path).header("host", "localhost").header("authorization", key);
+    let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(response.status(), 200);
+    response.into_body().into_data_stream().boxed()
+}
+
+/// Reads until something is told that holds this text; false at the end.
+async fn is_told(pieces: &mut Pieces, text: &str) -> bool {
+    while let Some(piece) = pieces.next().await {
+        if String::from_utf8_lossy(&piece.unwrap()).contains(text) {
+            return true;
+        }
+    }
+    false
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_its_reader_may_not_see_it_any_more() {
+    for_each_database(async |database| {
+        let time = Arc::new(AtomicI64::new(START));
+        let clock = Arc::clone(&time);
+        let settings =
+            [("SERVICE_AUTH_ENABLED", "true"), ("SERVICE_AUTH_SECRET", "a4b1c7d2e9f60813572469ad0c3be58f")];
+        let config = Config::from_env(settings.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let store = database.store().await.unwrap();
+        let state = AppState::new(config.unwrap(), store)
+            .with_clock(Clock::from_fn(move || Timestamp(clock.load(Ordering::SeqCst))));
+        let store = state.store().clone();
+        let router = front(callboard_fn_live::router(state.clone()), state, Door::Main);
+
+        let (admin, _) = account(&store, "admin", Role::Administrator, None).await;
+        let start = json!({ "projectName": "shop", "startTime": "2026-01-01T10:00:00.000Z" });
+        let begin_run = start;
+        let start = async || {
+            let request = Request::post("/api/test-runs/start").header("authorization", &admin);
+            let answer = send(&router, request, begin_run.clone()).await;
+            assert_eq!(answer.status(), 200);
+            let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+            serde_json::from_slice::<Value>(&body).unwrap()
+        };
+        let run = start().await;
+        let project = ProjectId(run["projectId"].as_i64().unwrap());
+        let (key, reader) = account(&store, "reader", Role::User, Some(project)).await;
+        let begin = async |title: &str| {
+            let event = json!({ "type": "begin", "title": title, "location": "tests/a.spec.ts:1:1" });
+            let body = json!({ "streamToken": run["streamToken"], "testCases": [event] });
+            let path = format!("/api/test-runs/{}/events", run["runId"]);
+            assert_eq!(send(&router, Request::post(path), body).await.status(), 200);
+        };
+
+        let mut of_run = open(&router, &format!("/api/test-runs/{}/stream", run["runId"]), &key).await;
+        let mut of_all = open(&router, "/api/stream?lastEventId=0", &key).await;
+        let told = |run: &Value| format!("\"runId\":{}", run["runId"]);
+        assert!(is_told(&mut of_all, &told(&run)).await);
+        assert!(is_told(&mut of_run, "\"init\"").await);
+        begin("before").await;
+        assert!(is_told(&mut of_run, "before").await);
+        // A minute later its reader is asked again, and stays.
+        time.fetch_add(MINUTE_MS, Ordering::SeqCst);
+        begin("later").await;
+        assert!(is_told(&mut of_run, "later").await);
+
+        let mut session = store.db().begin().await.unwrap();
+        assignments::remove(&mut session, reader.id, project).await.unwrap();
+        users::save(&mut session, &UserRow { disabled_at: Some(Timestamp(START)), ..reader }).await.unwrap();
+        session.commit().await.unwrap();
+        time.fetch_add(MINUTE_MS, Ordering::SeqCst);
+        begin("afterwards").await;
+        let other = start().await;
+        assert!(!is_told(&mut of_run, "afterwards").await, "the stream of the run ends before");
+        assert!(!is_told(&mut of_all, &told(&other)).await, "the stream of all runs ends before");
+    })
+    .await;
+}

@@ -1,0 +1,180 @@
+//! `explain_failure`: why an execution failed, from what is stored.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::ids::ExecutionId;
+use callboard_domain::status::TestStatus;
+use callboard_query::executions::{self, Part, Parts, WantedAttempt};
+use callboard_query::failures::{self, ChangeSince, Detail, ExplainedStep};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::budget::Sections;
+use crate::clean::shortened;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+
+const ERROR_CHARS: usize = 1_500;
+const ARIA_CHARS: usize = 3_000;
+/// Console entries and requests shown, the last of each.
+const ENTRIES: usize = 10;
+
+pub(super) static TOOL: Tool = Tool {
+    name: "explain_failure",
+    title: "Explain failure",
+    description: "Why an execution failed, without a model: headline, verdict, what changed since the last pass, \
+                  failing step and line, cluster, a locator that works, evidence. Start here.",
+    group: Group::Runs,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[
+        Parameter::id("executionId", "get_run or list_failed_cases").also(&["id"]),
+        Parameter::choice("detail", Detail::WORDS, Some("default")),
+    ],
+    sections: Sections {
+        optional: &[("ariaExcerpt", "aria"), ("network", "network"), ("console", "console")],
+        chronological: &["console", "network"],
+    },
+    call: |asked| Box::pin(explain(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    execution_id: ExecutionId,
+    detail: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    execution_id: i64,
+    test_case_id: i64,
+    run_id: i64,
+    title: String,
+    file_path: String,
+    status: TestStatus,
+    headline: Option<String>,
+    verdict: &'static str,
+    confidence: f64,
+    error: Option<String>,
+    failing_step: Option<ExplainedStep>,
+    source_line: Option<String>,
+    locator_fix: Option<LocatorFix>,
+    changed: Vec<ChangeSince>,
+    is_new_regression: bool,
+    is_new_flaky: bool,
+    last_passed: Option<LastPassed>,
+    cluster: Option<Cluster>,
+    next: Vec<String>,
+    screenshot_count: usize,
+    trace_count: usize,
+    url: String,
+    console: Vec<Value>,
+    network: Vec<Value>,
+    aria_excerpt: Option<String>,
+}
+
+#[derive(Serialize)]
+struct LocatorFix {
+    locator: String,
+    method: String,
+    score: u8,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LastPassed {
+    run_id: i64,
+    commit: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Cluster {
+    cluster_id: i64,
+    signature: String,
+    status: &'static str,
+    occurrences: i64,
+}
+
+async fn explain(asked: Asked<'_>) -> Result<Answer, ToolError> {
+    let input: Input = asked.input()?;
+    let detail = Detail::parse(&input.detail).unwrap_or_default();
+    let context = asked.context;
+    let project = context.execution(input.execution_id).await?;
+    let parts = match detail {
+        Detail::Summary => Parts::Only(Vec::new()),
+        Detail::Default | Detail::Full => Parts::Only(vec![Part::Console, Part::Network, Part::Aria]),
+    };
+    let id = input.execution_id;
+    let shown = executions::detail(&context.query, project, id, &parts, WantedAttempt::default()).await?;
+    let found = failures::explain(&context.query, project, id, detail).await?;
+    let item = shown.item;
+    let evidence = shown.evidence.unwrap_or_default();
+    let text = |key: &str| evidence.get(key).and_then(Value::as_str);
+    let error = shown.error_plain.as_deref().or(item.error.as_deref());
+    let is_failure = matches!(item.status, TestStatus::Failed | TestStatus::TimedOut) || item.flaky;
+    let output = Output {
+        execution_id: item.id,
+        test_case_id: item.test_case_id,
+        run_id: item.run_id,
+        file_path: item.file_path.clone(),
+        status: item.status,
+        headline: found.headline,
+        verdict: found.verdict,
+        confidence: found.confidence,
+        error: error.map(|error| shortened(error, ERROR_CHARS).into_owned()),
+        failing_step: found.failing_step,
+        source_line: found
+            .source_line
+            .map(|line| format!("{}:{}  {}", line.file_path, line.line, line.text.trim())),
+        locator_fix: found.healing.map(|healing| LocatorFix {
+            locator: healing.locator,
+            method: healing.method,
+            score: healing.score,
+        }),
+        changed: found.changed,
+        is_new_regression: item.is_new_regression,
+        is_new_flaky: item.is_new_flaky,
+        last_passed: found.last_passed.map(|last| LastPassed {
+            run_id: last.run_id,
+            commit: last.commit.map(|commit| commit.chars().take(8).collect()),
+        }),
+        cluster: found.cluster.map(|cluster| Cluster {
+            cluster_id: cluster.id,
+            signature: cluster.signature,
+            status: cluster.status,
+            occurrences: cluster.occurrences,
+        }),
+        next: found.next,
+        screenshot_count: shown
+            .attachments
+            .iter()
+            .filter(|file| file.kind == executions::FileKind::Screenshot.as_str())
+            .count(),
+        trace_count: shown.traces.len(),
+        url: shown.url,
+        console: if is_failure { last_entries(&evidence, "consoleLogs", |_| true) } else { Vec::new() },
+        network: if is_failure { last_entries(&evidence, "networkRequests", has_failed) } else { Vec::new() },
+        aria_excerpt: text("ariaSnapshot").map(|aria| shortened(aria, ARIA_CHARS).into_owned()),
+        title: item.title,
+    };
+    let limit = match detail {
+        Detail::Summary => 4_000,
+        Detail::Default => 16_000,
+        Detail::Full => 40_000,
+    };
+    Ok(answer(&output)?.within(limit))
+}
+
+/// The last entries of a part that matter.
+fn last_entries(evidence: &Value, key: &str, matters: impl Fn(&Value) -> bool) -> Vec<Value> {
+    let entries = evidence.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let kept: Vec<Value> = entries.iter().filter(|entry| matters(entry)).cloned().collect();
+    kept[kept.len().saturating_sub(ENTRIES)..].to_vec()
+}
+
+fn has_failed(request: &Value) -> bool {
+    request.get("status").and_then(Value::as_i64).is_none_or(|status| status == 0 || status >= 400)
+}

@@ -1,0 +1,212 @@
+//! `get_cluster_context`: everything stored about a failure cluster as one text
+//! to reason about.
+
+use callboard_auth::routes::Roles;
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId};
+use callboard_query::baseline::Baseline;
+use callboard_query::executions::{self, Part, Parts, WantedAttempt};
+use callboard_query::shapes::ClusterDetail;
+use callboard_query::{QueryError, clusters, runs};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::budget::{RESULT_CHARS, Sections};
+use crate::clean::shortened;
+use crate::error::ToolError;
+use crate::evidence_text::{Outline, Section, compose};
+use crate::parameter::Parameter;
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+
+/// Entries of a list of evidence, the newest.
+const ENTRIES: usize = 40;
+/// Characters of one entry.
+const ENTRY_CHARS: usize = 300;
+
+pub(super) static TOOL: Tool = Tool {
+    name: "get_cluster_context",
+    title: "Get cluster evidence",
+    description: "What is stored about a failure cluster as one text: error, what its failures share, tests, steps and \
+                  console of the newest failure, days, last green run.",
+    group: Group::Clusters,
+    roles: Roles::ALL,
+    hints: Hints::READ_ELSEWHERE,
+    parameters: &[
+        Parameter::id("clusterId", "list_clusters or get_failure_groups").also(&["id"]),
+        Parameter::commit("baseCommit"),
+        Parameter::texts_within("selectedCommitShas", 10),
+        Parameter::count("maxChars", 2_000, 100_000, 24_000),
+    ],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(get(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    cluster_id: ClusterId,
+    base_commit: Option<String>,
+    max_chars: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    cluster_id: i64,
+    text: String,
+    sections: Vec<Outline>,
+    token_estimate: usize,
+    coverage: Coverage,
+    url: String,
+}
+
+/// What the text rests on.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Coverage {
+    has_last_green: bool,
+    has_commit_range: bool,
+    base_commit_used: Option<String>,
+    already_green: bool,
+    source_control_error: String,
+}
+
+async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+    let input: Input = asked.input()?;
+    let context = asked.context;
+    let project = context.cluster(input.cluster_id).await?;
+    let cluster = clusters::detail(&context.query, project, input.cluster_id).await?;
+    let last_run = match runs::detail(&context.query, project, RunId(cluster.item.last_seen_run_id)).await {
+        Ok(run) => Some(run),
+        // Old runs are cleaned up; their clusters stay.
+        Err(QueryError::NotFound { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let newest = cluster.affected_test_cases.iter().map(|test| test.execution_id).max();
+    let evidence = match newest {
+        Some(execution) => newest_failure(&asked, project, ExecutionId(execution)).await?,
+        None => Vec::new(),
+    };
+    let baseline = last_run.as_ref().and_then(|run| run.baseline.as_ref());
+    let coverage = Coverage {
+        has_last_green: baseline.is_some(),
+        has_commit_range: false,
+        base_commit_used: input
+            .base_commit
+            .or_else(|| cluster.base_commit.clone())
+            .or_else(|| baseline.and_then(|baseline| baseline.commit.clone())),
+        already_green: cluster.item.fix_landed_run_id.is_some(),
+        source_control_error: context.no_source_control(project.get()).to_string(),
+    };
+    let sections = sections(&cluster, baseline, evidence);
+    // Quotes and line breaks take a second character each in JSON.
+    let room = if input.max_chars > RESULT_CHARS / 2 { input.max_chars * 4 / 5 } else { input.max_chars };
+    let composed = compose(sections, room);
+    answer(&Output {
+        cluster_id: cluster.item.brief.id,
+        text: composed.text,
+        sections: composed.sections,
+        token_estimate: composed.token_estimate,
+        coverage,
+        url: cluster.item.url,
+    })
+}
+
+fn sections(cluster: &ClusterDetail, baseline: Option<&Baseline>, evidence: Vec<Section>) -> Vec<Section> {
+    let list = |id, title, lines: Vec<String>| Section {
+        id,
+        title,
+        items: Some(lines.len()),
+        body: lines.join("\n"),
+    };
+    let item = &cluster.item;
+    let mut facts = vec![
+        format!("title: {}", item.brief.title.as_deref().unwrap_or(&item.brief.signature)),
+        format!("signature: {}", item.brief.signature),
+        format!("error type: {}", item.brief.error_type),
+        format!("status: {}", item.brief.status),
+        format!("occurrences: {} in {} tests", item.brief.occurrences, item.brief.affected_tests),
+        format!("first seen: run {} at {}", item.first_seen_run_id, item.first_seen_at.to_iso()),
+        format!(
+            "last seen: run {} at {}, {}",
+            item.last_seen_run_id,
+            item.last_seen_at.to_iso(),
+            item.last_seen_status
+        ),
+    ];
+    facts.extend(item.selector.iter().map(|selector| format!("element: {selector}")));
+    facts.extend(item.fix_verification.iter().map(|word| format!("repair: {word}")));
+    if !cluster.branches.is_empty() {
+        facts.push(format!("branches: {}", cluster.branches.join(", ")));
+    }
+    let shared =
+        cluster.grouped_by.iter().map(|common| format!("{}: {}", common.field, common.value)).collect();
+    let tests = cluster.affected_test_cases.iter().map(|test| {
+        format!(
+            "{} × {} › {} (testCaseId {}, last executionId {})",
+            test.run_count, test.file_path, test.title, test.test_case_id, test.execution_id
+        )
+    });
+    let green = baseline.into_iter().map(|baseline| {
+        let commit = baseline.commit.as_deref().unwrap_or("unknown commit");
+        format!("run {} at {}, {commit}", baseline.run_id, baseline.start_time.to_iso())
+    });
+    let days = cluster.trend.iter().map(|day| format!("{}: {}", day.day.to_iso(), day.occurrences));
+    let mut sections = vec![
+        list("cluster", "Cluster", facts),
+        Section {
+            id: "sampleError",
+            title: "Sample error",
+            items: None,
+            body: item.sample_error.clone().unwrap_or_default(),
+        },
+        list("common", "What its failures share", shared),
+        list("tests", "Affected tests", tests.collect()),
+    ];
+    sections.extend(evidence);
+    sections.push(list("lastGreen", "Last green run before the newest failure", green.collect()));
+    sections.push(list("trend", "Failures by day", days.collect()));
+    sections
+}
+
+/// Steps and console of one failure: the end says most.
+async fn newest_failure(
+    asked: &Asked<'_>,
+    project: Authorized<ProjectId>,
+    execution: ExecutionId,
+) -> Result<Vec<Section>, ToolError> {
+    let parts = Parts::Only([Part::Steps, Part::Console].into_iter().collect());
+    let deciding = WantedAttempt::default();
+    let detail = executions::detail(&asked.context.query, project, execution, &parts, deciding).await?;
+    let Some(evidence) = detail.evidence else { return Ok(Vec::new()) };
+    let steps = entries(&evidence["steps"], |step| {
+        let title = step["title"].as_str()?;
+        let error = step["error"].as_str().map(|error| format!(" FAILED: {error}")).unwrap_or_default();
+        let duration = step["duration"].as_i64().unwrap_or_default();
+        Some(format!("{title} ({duration} ms){error}"))
+    });
+    let console = entries(&evidence["consoleLogs"], |line| {
+        let kind = line["type"].as_str().unwrap_or("log");
+        Some(format!("{kind}: {}", line["text"].as_str()?))
+    });
+    let section = |id, title, lines: Vec<String>| Section {
+        id,
+        title,
+        items: Some(lines.len()),
+        body: lines.join("\n"),
+    };
+    Ok(vec![
+        section("steps", "Steps of the newest failure", steps),
+        section("console", "Console of the newest failure", console),
+    ])
+}
+
+fn entries(list: &Value, line: impl Fn(&Value) -> Option<String>) -> Vec<String> {
+    let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
+    let newest = list.len().saturating_sub(ENTRIES);
+    list[newest..]
+        .iter()
+        .filter_map(line)
+        .map(|line| shortened(&line.replace('\n', " "), ENTRY_CHARS).into_owned())
+        .collect()
+}

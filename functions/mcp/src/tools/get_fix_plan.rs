@@ -1,0 +1,128 @@
+//! `get_fix_plan`: what to change, and how to see that it helped.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::ids::ClusterId;
+use callboard_query::failures::{self, FixPlan, Ownership, Verify};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "get_fix_plan",
+    title: "Get fix plan",
+    description: "What to do about a failure cluster: edits that heal its locators as unified diffs, the failing \
+                  tests, their owner, and the command that shows whether the repair holds.",
+    group: Group::Clusters,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[Parameter::id("clusterId", "list_clusters or get_failure_groups").also(&["id"])],
+    sections: Sections { optional: &[], chronological: &[] },
+    call: |asked| Box::pin(plan(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    cluster_id: ClusterId,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    cluster: Cluster,
+    diagnosis: Option<Value>,
+    edits: Vec<Edit>,
+    failing_tests: Vec<Test>,
+    ownership: Ownership,
+    verify: Verify,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Cluster {
+    cluster_id: i64,
+    title: Option<String>,
+    signature: String,
+    error_type: &'static str,
+    status: &'static str,
+    occurrences: i64,
+    fix_verification: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Edit {
+    target: String,
+    current_line: Option<String>,
+    failing_locator: Option<String>,
+    suggested_locator: Option<String>,
+    score: Option<u8>,
+    unified_diff: Option<String>,
+    execution_id: i64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Test {
+    test_case_id: i64,
+    title: String,
+    target: String,
+    execution_id: i64,
+}
+
+async fn plan(asked: Asked<'_>) -> Result<Answer, ToolError> {
+    let Input { cluster_id } = asked.input()?;
+    let context = asked.context;
+    let project = context.cluster(cluster_id).await?;
+    answer(&Output::of(failures::fix_plan(&context.query, project, cluster_id).await?))
+}
+
+fn target(file: &str, line: Option<i64>) -> String {
+    line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"))
+}
+
+impl Output {
+    fn of(plan: FixPlan) -> Self {
+        Self {
+            cluster: Cluster {
+                cluster_id: plan.cluster.id,
+                title: plan.cluster.title,
+                signature: plan.cluster.signature,
+                error_type: plan.cluster.error_type,
+                status: plan.cluster.status,
+                occurrences: plan.cluster.occurrences,
+                fix_verification: plan.cluster.fix_verification,
+            },
+            diagnosis: plan.diagnosis,
+            edits: plan
+                .edits
+                .into_iter()
+                .map(|edit| Edit {
+                    target: target(&edit.file_path, edit.line.map(i64::from)),
+                    current_line: edit.current_line,
+                    failing_locator: edit.failing_locator,
+                    suggested_locator: edit.suggested_locator,
+                    score: edit.score,
+                    unified_diff: edit.unified_diff,
+                    execution_id: edit.execution_id,
+                })
+                .collect(),
+            failing_tests: plan
+                .failing_tests
+                .into_iter()
+                .map(|test| Test {
+                    test_case_id: test.test_case_id,
+                    target: target(&test.file_path, test.line),
+                    title: test.title,
+                    execution_id: test.execution_id,
+                })
+                .collect(),
+            ownership: plan.ownership,
+            verify: plan.verify,
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! `get_repo_diff`: what a commit changed. What is no commit is refused before
+//! anything is asked elsewhere.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::ids::ProjectId;
+use serde::Deserialize;
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "get_repo_diff",
+    title: "Get commit diff",
+    description: "Files a commit changed, with their patches; file narrows it to one with its whole patch.",
+    group: Group::Scm,
+    roles: Roles::ALL,
+    hints: Hints::READ_ELSEWHERE,
+    parameters: &[
+        Parameter::id("projectId", "list_projects").also(&["id", "project"]),
+        Parameter::commit("sha").also(&["commit"]).required(),
+        Parameter::text("file"),
+    ],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(get(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    project_id: ProjectId,
+}
+
+async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+    let Input { project_id } = asked.input()?;
+    asked.context.project(project_id).await?;
+    Err(asked.context.no_source_control(project_id))
+}

@@ -1,0 +1,148 @@
+//! `get_run_insights`: what is remarkable about a run.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::ids::RunId;
+use callboard_domain::time::Timestamp;
+use callboard_query::insights::{self, InsightTest, NewCluster, RunInsights, WorkerLoad};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::shapes::short_commit;
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+
+/// Most tests in a list.
+const LISTED: usize = 15;
+/// Most workers that are listed.
+const WORKERS: usize = 15;
+/// From how much more than the mean on a worker is told of.
+const IMBALANCE: f64 = 0.5;
+
+pub(super) static TOOL: Tool = Tool {
+    name: "get_run_insights",
+    title: "Run insights",
+    description: "What is remarkable about a run: new regressions, recurrences, recovered, newly flaky, slow and \
+                  changed tests, worker imbalance, new failure clusters. Without a baseline comparing fields are absent.",
+    group: Group::Runs,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[Parameter::id("runId", "list_runs or list_recent_activity").also(&["id"])],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(get(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    run_id: RunId,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    run_id: RunId,
+    has_baseline: bool,
+    baseline: Option<Green>,
+    total_tests: i64,
+    passed_tests: i64,
+    failed_tests: i64,
+    flaky_tests: i64,
+    pass_rate: Option<f64>,
+    baseline_pass_rate: Option<f64>,
+    pass_rate_delta: Option<f64>,
+    avg_duration_delta: Option<i64>,
+    #[serde(flatten)]
+    lists: Map<String, Value>,
+    slowest_tests: Vec<InsightTest>,
+    most_improved: Option<Vec<InsightTest>>,
+    most_regressed: Option<Vec<InsightTest>>,
+    worker_imbalance: Vec<Worker>,
+    worker_imbalance_warning: Option<String>,
+    cluster_new: Vec<NewCluster>,
+    url: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Green {
+    run_id: i64,
+    branch: Option<String>,
+    commit: Option<String>,
+    started_at: Timestamp,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Worker {
+    worker_index: i64,
+    count: i64,
+}
+
+impl From<WorkerLoad> for Worker {
+    fn from(load: WorkerLoad) -> Self {
+        Self { worker_index: load.worker_index, count: load.tests }
+    }
+}
+
+async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+    let Input { run_id } = asked.input()?;
+    let context = asked.context;
+    let project = context.run(run_id).await?;
+    let found = insights::of_run(&context.query, project, run_id).await?;
+    let lists = lists(&found);
+    answer(&Output {
+        run_id,
+        has_baseline: found.has_baseline,
+        baseline: found.baseline.map(|green| Green {
+            run_id: green.run_id,
+            branch: green.branch,
+            commit: short_commit(green.commit),
+            started_at: green.start_time,
+        }),
+        total_tests: found.totals.total_tests,
+        passed_tests: found.totals.passed_tests,
+        failed_tests: found.totals.failed_tests,
+        flaky_tests: found.totals.flaky_tests,
+        pass_rate: found.pass_rate,
+        baseline_pass_rate: found.baseline_pass_rate,
+        pass_rate_delta: found.pass_rate_delta,
+        avg_duration_delta: found.avg_duration_delta,
+        lists,
+        slowest_tests: found.slowest_tests,
+        most_improved: found.most_improved,
+        most_regressed: found.most_regressed,
+        worker_imbalance_warning: warning(found.worker_imbalance),
+        worker_imbalance: found.workers.into_iter().take(WORKERS).map(Worker::from).collect(),
+        cluster_new: found.new_clusters,
+        url: context.query.links.run(run_id.get()),
+    })
+}
+
+/// The lists that are cut, each with its whole length when it is.
+fn lists(found: &RunInsights) -> Map<String, Value> {
+    let counts = &found.counts;
+    let mut lists = Map::new();
+    for (name, list, count) in [
+        ("newRegressions", found.new_regressions.as_ref(), counts.new_regressions),
+        ("recurrences", found.recurrences.as_ref(), counts.recurrences),
+        ("recovered", found.recovered.as_ref(), counts.recovered),
+        ("newFlaky", found.new_flaky.as_ref(), counts.new_flaky),
+        ("flakyOnRetry", Some(&found.flaky_on_retry), Some(counts.flaky_on_retry)),
+    ] {
+        let (Some(list), Some(count)) = (list, count) else { continue };
+        let shown = &list[..list.len().min(LISTED)];
+        // Plain structs of texts and numbers always have a JSON form.
+        lists.insert(name.to_owned(), serde_json::to_value(shown).unwrap_or_default());
+        if count > i64::try_from(shown.len()).unwrap_or(i64::MAX) {
+            lists.insert(format!("{name}Count"), count.into());
+        }
+    }
+    lists
+}
+
+fn warning(imbalance: Option<f64>) -> Option<String> {
+    let more = imbalance.filter(|imbalance| *imbalance >= IMBALANCE)?;
+    Some(format!("The busiest worker took {:.0} % longer than the mean of all.", more * 100.0))
+}

@@ -1,0 +1,57 @@
+//! `get_spec_health`: how steady the folders of a project's tests are.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::ids::ProjectId;
+use callboard_domain::time::Day;
+use callboard_query::performance::{self, SpecSort};
+use callboard_query::test_cases::LaneQuery;
+use serde::Deserialize;
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::shapes::Page;
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "get_spec_health",
+    title: "Spec health",
+    description: "Pass rate, flaky rate and duration of each folder of tests (first two path segments) over \
+                  the last days, by name.",
+    group: Group::Runs,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[
+        Parameter::id("projectId", "list_projects").also(&["id", "project"]),
+        Parameter::count("days", 1, 90, 30),
+        Parameter::page_size(100, 50),
+        Parameter::cursor(),
+    ],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(list(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    project_id: ProjectId,
+    days: i64,
+    page_size: usize,
+    cursor: Option<String>,
+}
+
+async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+    let input: Input = asked.input()?;
+    let pages = asked.pages();
+    let after: Option<(i64, String)> = pages.after(input.cursor.as_deref())?;
+    let context = asked.context;
+    let project = context.project(input.project_id).await?;
+    let today = context.state.now().day();
+    let span = (Day(today.0 - input.days + 1), today);
+    let (everywhere, sort) = (LaneQuery::default(), SpecSort::Prefix);
+    let found =
+        performance::spec_health(&context.query, project, &everywhere, span, sort, after, input.page_size)
+            .await?;
+    let (items, next_cursor) = pages.split(found)?;
+    answer(&Page { items, next_cursor })
+}

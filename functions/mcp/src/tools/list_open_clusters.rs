@@ -1,0 +1,98 @@
+//! `list_open_clusters`: the clusters that fail most, across projects.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::time::Timestamp;
+use callboard_query::clusters::{self, ClusterKey, ClusterQuery, ClusterSort, ClusterStatus};
+use callboard_query::shapes::ClusterWithProject;
+use serde::{Deserialize, Serialize};
+
+use crate::budget::Sections;
+use crate::clean::shortened;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::shapes::Page;
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+
+/// Characters of a sample error.
+const SAMPLE_CHARS: usize = 300;
+
+pub(super) static TOOL: Tool = Tool {
+    name: "list_open_clusters",
+    title: "Top open clusters",
+    description: "Failure clusters of all projects you see, those that occurred most often first. Without status the \
+                  open ones.",
+    group: Group::Clusters,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[
+        Parameter::choice("status", &["open", "resolved", "ignored"], Some("open")),
+        Parameter::page_size(50, 10),
+        Parameter::cursor(),
+    ],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(list(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    status: String,
+    page_size: usize,
+    cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    cluster_id: i64,
+    id: i64,
+    project_id: i64,
+    project_name: String,
+    signature: String,
+    title: Option<String>,
+    error_type: &'static str,
+    status: &'static str,
+    occurrences: i64,
+    last_seen_run_id: i64,
+    last_seen_at: Timestamp,
+    sample_error: Option<String>,
+    url: String,
+}
+
+async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+    let input: Input = asked.input()?;
+    let pages = asked.pages();
+    let after: Option<ClusterKey> = pages.after(input.cursor.as_deref())?;
+    let context = asked.context;
+    let query = ClusterQuery {
+        statuses: ClusterStatus::parse(&input.status).into_iter().collect(),
+        sort: ClusterSort::Occurrences,
+        after,
+        ..ClusterQuery::default()
+    };
+    let now = context.state.now();
+    let found = clusters::list(&context.query, context.scope(), &query, now, input.page_size).await?;
+    let (items, next_cursor) = pages.split(found.map(Row::from))?;
+    answer(&Page { items, next_cursor })
+}
+
+impl From<ClusterWithProject> for Row {
+    fn from(ClusterWithProject { cluster, project }: ClusterWithProject) -> Self {
+        let brief = cluster.brief;
+        Self {
+            cluster_id: brief.id,
+            id: brief.id,
+            project_id: project.id,
+            project_name: project.name,
+            signature: brief.signature,
+            title: brief.title,
+            error_type: brief.error_type,
+            status: brief.status,
+            occurrences: brief.occurrences,
+            last_seen_run_id: cluster.last_seen_run_id,
+            last_seen_at: cluster.last_seen_at,
+            sample_error: cluster.sample_error.map(|sample| shortened(&sample, SAMPLE_CHARS).into_owned()),
+            url: cluster.url,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `list_tags`: the words projects are grouped by.
+
+use callboard_auth::routes::Roles;
+use callboard_query::shapes::Tag;
+use callboard_query::tags;
+use serde::Serialize;
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::shapes::Page;
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+
+/// Tags of one answer.
+const MOST: usize = 200;
+
+pub(super) static TOOL: Tool = Tool {
+    name: "list_tags",
+    title: "List tags",
+    description: "Tags that group projects, alphabetical. They belong to the whole installation and name no project.",
+    group: Group::Projects,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(list(asked)),
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    tag_id: i64,
+    text: String,
+    color: &'static str,
+}
+
+async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+    let found = tags::list(&asked.context.query, None, None, MOST).await?;
+    let items = found.items.into_iter().map(|Tag { id, text, color, .. }| Row { tag_id: id, text, color });
+    answer(&Page { items: items.collect(), next_cursor: None })
+}

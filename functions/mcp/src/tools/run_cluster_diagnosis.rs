@@ -1,0 +1,42 @@
+//! `run_cluster_diagnosis`: asks a model why the tests of a cluster fail.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::ids::ClusterId;
+use serde::Deserialize;
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "run_cluster_diagnosis",
+    title: "Run diagnosis",
+    description: "Asks the configured model why the tests of a cluster fail. Needs the reporter role. \
+                  A diagnosis that is there is answered as it is unless force.",
+    group: Group::Triage,
+    roles: Roles::REPORTING,
+    hints: Hints::WRITE_ELSEWHERE,
+    parameters: &[
+        Parameter::id("clusterId", "list_clusters or get_failure_groups").also(&["id"]),
+        Parameter::flag("force"),
+        Parameter::commit("baseCommit"),
+    ],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(run(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    cluster_id: ClusterId,
+}
+
+async fn run(asked: Asked<'_>) -> Result<Answer, ToolError> {
+    let Input { cluster_id } = asked.input()?;
+    asked.context.cluster(cluster_id).await?;
+    Err(ToolError::NotConfigured {
+        what: "A model for diagnoses is not configured.".to_owned(),
+        page: asked.context.query.links.settings(),
+    })
+}

@@ -1,0 +1,66 @@
+//! `set_cluster_base_commit`: the commit that changes are compared with.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::ids::ClusterId;
+use callboard_query::clusters;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::tool::{Answer, Asked, Group, Hints, Tool, Written, answer};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "set_cluster_base_commit",
+    title: "Set base commit",
+    description: "Sets the last commit known to be good for a failure cluster, 7 to 64 hexadecimal digits; an empty \
+                  text clears it. Needs the reporter role.",
+    group: Group::Triage,
+    roles: Roles::REPORTING,
+    hints: Hints::WRITE_ONCE,
+    parameters: &[
+        Parameter::id("clusterId", "list_clusters or get_failure_groups").also(&["id"]),
+        Parameter::commit("commit").also(&["sha", "baseCommit"]).required().keeping_blank(),
+    ],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(set(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    cluster_id: ClusterId,
+    commit: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    ok: bool,
+    cluster_id: i64,
+    id: i64,
+    base_commit: Option<String>,
+}
+
+async fn set(asked: Asked<'_>) -> Result<Answer, ToolError> {
+    let input: Input = asked.input()?;
+    let context = asked.context;
+    let access = context.cluster(input.cluster_id).await?;
+    let project = access.get();
+    let commit = Some(input.commit.to_ascii_lowercase()).filter(|commit| !commit.trim().is_empty());
+    let before = clusters::detail(&context.query, access, input.cluster_id).await?.base_commit;
+    let access = context.cluster(input.cluster_id).await?;
+    let acting = context.acting().await?;
+    let changed =
+        clusters::set_base_commit(&context.query, acting, access, input.cluster_id, commit.clone()).await?;
+    let id = changed.brief.id;
+    let is_new = before != commit;
+    let answer = answer(&Output { ok: true, cluster_id: id, id, base_commit: commit.clone() })?;
+    let (before, after) = (json!({ "baseCommit": before }), json!({ "baseCommit": commit }));
+    Ok(if is_new {
+        answer.written(Written { target: "cluster", id, project, before, after })
+    } else {
+        answer
+    })
+}

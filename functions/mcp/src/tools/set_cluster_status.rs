@@ -1,0 +1,83 @@
+//! `set_cluster_status`: what a person, or an agent for one, says of a cluster.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::ids::ClusterId;
+use callboard_query::Change;
+use callboard_query::clusters::{self, ClusterStatus};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::budget::Sections;
+use crate::error::ToolError;
+use crate::parameter::Parameter;
+use crate::tool::{Answer, Asked, Group, Hints, Tool, Written, answer};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "set_cluster_status",
+    title: "Set cluster status",
+    description: "Marks a failure cluster as open, resolved or ignored, with a note of at most 2,000 characters. A note \
+                  that is not given is kept, an empty one is cleared. Needs the reporter role.",
+    group: Group::Triage,
+    roles: Roles::REPORTING,
+    hints: Hints::WRITE_ONCE,
+    parameters: &[
+        Parameter::id("clusterId", "list_clusters or get_failure_groups").also(&["id"]),
+        Parameter::choice("status", &["open", "resolved", "ignored"], None).required(),
+        Parameter::note().also(&["triageNote"]),
+    ],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(set(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    cluster_id: ClusterId,
+    status: String,
+    note: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    ok: bool,
+    cluster_id: i64,
+    id: i64,
+    status: &'static str,
+    note: Option<String>,
+    previous_status: &'static str,
+}
+
+async fn set(asked: Asked<'_>) -> Result<Answer, ToolError> {
+    let input: Input = asked.input()?;
+    let context = asked.context;
+    let access = context.cluster(input.cluster_id).await?;
+    let project = access.get();
+    let status = ClusterStatus::parse(&input.status).ok_or_else(|| ToolError::fault("an unknown status"))?;
+    let note = match input.note {
+        None => Change::Keep,
+        Some(note) if note.trim().is_empty() => Change::Clear,
+        Some(note) => Change::Set(note),
+    };
+    let acting = context.acting().await?;
+    let changed =
+        clusters::set_status(&context.query, acting, access, input.cluster_id, status, note).await?;
+    let brief = changed.cluster.brief;
+    let written = Written {
+        target: "cluster",
+        id: brief.id,
+        project,
+        before: json!({ "status": changed.previous.as_str(), "note": changed.previous_note }),
+        after: json!({ "status": brief.status, "note": brief.note }),
+    };
+    let is_new = written.before != written.after;
+    let answer = answer(&Output {
+        ok: true,
+        cluster_id: brief.id,
+        id: brief.id,
+        status: brief.status,
+        note: brief.note,
+        previous_status: changed.previous.as_str(),
+    })?;
+    Ok(if is_new { answer.written(written) } else { answer })
+}

@@ -1,0 +1,123 @@
+//! The bodies of this function. They are read field by field, so that absent
+//! and null are two things and every error names its field.
+
+use std::collections::BTreeSet;
+
+use callboard_domain::ids::TagId;
+use callboard_domain::ingest::project_name;
+use callboard_http::ApiError;
+use callboard_http::extract::Fields;
+use callboard_query::Change;
+use callboard_query::project_editing::{NewProject, ProjectEdit};
+use utoipa::ToSchema;
+
+const MAX_LABEL_CHARS: usize = 200;
+const MAX_DESCRIPTION_CHARS: usize = 2_000;
+const MAX_INSTRUCTIONS_CHARS: usize = 20_000;
+const MAX_BRANCH_CHARS: usize = 255;
+const MAX_TOKEN_CHARS: usize = 4_096;
+const MOST_PATTERNS: usize = 50;
+const MOST_TAGS: usize = 100;
+
+/// A new project.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes the body; its fields are read one by one")]
+pub(crate) struct NewProjectBody {
+    /// Unique name: 1 to 255 characters.
+    #[schema(example = "shop")]
+    name: String,
+    /// Name to show instead, at most 200 characters.
+    label: Option<String>,
+    /// Free text, at most 2,000 characters.
+    description: Option<String>,
+    /// Default branch.
+    default_branch: Option<String>,
+    /// Tags, by id.
+    tag_ids: Option<Vec<i64>>,
+}
+
+/// What changes of a project: an absent field stays, null clears it.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes the body; its fields are read one by one")]
+pub(crate) struct ProjectBody {
+    /// Unique name; it cannot be cleared. Submissions name the project by it.
+    #[schema(example = "shop")]
+    name: Option<String>,
+    /// Name to show instead, at most 200 characters.
+    label: Option<String>,
+    /// Free text, at most 2,000 characters.
+    description: Option<String>,
+    /// What a diagnosis should know about the project, at most 20,000 characters.
+    diagnosis_instructions: Option<String>,
+    /// Default branch.
+    default_branch: Option<String>,
+    /// Branches that are followed like the default one: names, in which `*` stands for anything.
+    tracked_branches: Option<Vec<String>>,
+    /// Address of the repository, with https.
+    repository_url: Option<String>,
+    /// Token for the code host. It is sealed and never shown again.
+    #[schema(format = Password)]
+    scm_token: Option<String>,
+    /// Exactly these tags, by id.
+    tag_ids: Option<Vec<i64>>,
+}
+
+const EDITABLE: [&str; 9] = [
+    "name",
+    "label",
+    "description",
+    "diagnosisInstructions",
+    "defaultBranch",
+    "trackedBranches",
+    "repositoryUrl",
+    "scmToken",
+    "tagIds",
+];
+
+/// A name as submissions may spell it.
+fn name(fields: &Fields) -> Result<Option<String>, ApiError> {
+    match fields.text("name")? {
+        Change::Keep => Ok(None),
+        Change::Clear => Err(ApiError::invalid_field("name", "name cannot be cleared.")),
+        Change::Set(text) => project_name(&text).map(Some).map_err(|_| {
+            ApiError::invalid_field(
+                "name",
+                "name must be text of 1 to 255 characters without control characters.",
+            )
+        }),
+    }
+}
+
+fn tags(fields: &Fields) -> Result<Change<BTreeSet<TagId>>, ApiError> {
+    fields.ids("tagIds", MOST_TAGS)
+}
+
+pub(crate) fn new_project(fields: &Fields) -> Result<NewProject, ApiError> {
+    fields.require(&["name"])?;
+    let name = name(fields)?.ok_or_else(|| ApiError::missing_fields(&["name"]))?;
+    let edit = ProjectEdit {
+        label: fields.line("label", MAX_LABEL_CHARS)?,
+        description: fields.prose("description", MAX_DESCRIPTION_CHARS)?,
+        default_branch: fields.line("defaultBranch", MAX_BRANCH_CHARS)?,
+        tags: tags(fields)?,
+        ..ProjectEdit::default()
+    };
+    Ok(NewProject { name, edit })
+}
+
+pub(crate) fn project_edit(fields: &Fields) -> Result<ProjectEdit, ApiError> {
+    fields.require_any(&EDITABLE)?;
+    Ok(ProjectEdit {
+        name: name(fields)?,
+        label: fields.line("label", MAX_LABEL_CHARS)?,
+        description: fields.prose("description", MAX_DESCRIPTION_CHARS)?,
+        diagnosis_instructions: fields.prose("diagnosisInstructions", MAX_INSTRUCTIONS_CHARS)?,
+        default_branch: fields.line("defaultBranch", MAX_BRANCH_CHARS)?,
+        tracked_branches: fields.lines("trackedBranches", MOST_PATTERNS, MAX_BRANCH_CHARS)?,
+        repository_url: fields.address("repositoryUrl", true)?,
+        scm_token: fields.line("scmToken", MAX_TOKEN_CHARS)?,
+        tags: tags(fields)?,
+    })
+}

@@ -1,0 +1,169 @@
+//! One line that says what happened, made of facts.
+
+use crate::failure::{Kind, Signature};
+use crate::text::{clean, cut_str};
+use crate::trace::mask::masked;
+
+/// Characters of a part that comes from the test or the page.
+const MAX_PART_CHARS: usize = 160;
+
+/// What lay over an element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Covered {
+    /// Its tag and id, such as `div#overlay`.
+    pub by: String,
+}
+
+/// The element an error says lies over another.
+#[must_use]
+pub fn covered_by(error: &str) -> Option<Covered> {
+    let line = error.lines().find(|line| line.contains("intercepts pointer events"))?;
+    let element = line[line.find('<')? + 1..].split('>').next()?;
+    let (tag, attributes) = element.split_once(char::is_whitespace).unwrap_or((element, ""));
+    let id = attributes
+        .split_once("id=\"")
+        .and_then(|(_, rest)| rest.split('"').next())
+        .filter(|id| !id.is_empty());
+    let by = id.map_or_else(|| tag.to_owned(), |id| format!("{tag}#{id}"));
+    Some(Covered { by: quoted(&by) })
+}
+
+/// What an assertion expected and what it got, as the error says.
+#[must_use]
+pub fn received(error: &str) -> Option<(Option<String>, String)> {
+    let value = |word: &str| {
+        error.lines().find_map(|line| {
+            let rest = line.trim().strip_prefix(word)?;
+            let (label, value) = rest.split_once(':')?;
+            let is_label = label.chars().all(|char| char.is_ascii_alphabetic() || char == ' ');
+            is_label.then(|| quoted(value.trim()))
+        })
+    };
+    Some((value("Expected"), value("Received")?))
+}
+
+/// The facts of a headline.
+#[derive(Debug, Clone, Copy)]
+pub struct Headline<'a> {
+    /// Kind and fields of the failure.
+    pub signature: &'a Signature,
+    /// The error.
+    pub error: &'a str,
+    /// The locator, as written.
+    pub locator: Option<&'a str>,
+    /// The run in which the test passed last.
+    pub last_passed_run: Option<i64>,
+    /// The first request that failed, `METHOD path` and its status; `None`
+    /// inside when none did, outside when requests were not recorded.
+    pub failed_request: Option<Option<(&'a str, i64)>>,
+}
+
+/// Writes the line.
+#[must_use]
+pub fn headline(facts: &Headline<'_>) -> String {
+    let mut parts = vec![what_happened(facts)];
+    parts.push(match facts.last_passed_run {
+        Some(run) => format!("it last passed in run {run}"),
+        None => "no earlier pass is known".to_owned(),
+    });
+    match facts.failed_request {
+        Some(None) => parts.push("no request failed".to_owned()),
+        Some(Some((request, 0))) => parts.push(format!("`{}` was not answered", quoted(request))),
+        Some(Some((request, status))) => parts.push(format!("`{}` answered {status}", quoted(request))),
+        None => {}
+    }
+    format!("{}.", parts.join("; "))
+}
+
+fn what_happened(facts: &Headline<'_>) -> String {
+    let signature = facts.signature;
+    let element = match facts.locator {
+        Some(locator) => format!("`{}`", quoted(locator)),
+        None => "The element".to_owned(),
+    };
+    match (signature.kind, signature.reason) {
+        (Kind::Strict, _) => format!("{element} found several elements"),
+        (Kind::Closed, _) => "The page or the browser was closed".to_owned(),
+        (Kind::Navigation, _) => match signature.codes.first() {
+            Some(code) => format!("An address could not be loaded (`{}`)", quoted(code)),
+            None => "An address could not be loaded".to_owned(),
+        },
+        (_, "intercepted") => match covered_by(facts.error) {
+            Some(covered) => format!("{element} was covered by `{}`", covered.by),
+            None => format!("{element} was covered by another element"),
+        },
+        (_, "disabled") => format!("{element} was disabled"),
+        (_, "unstable") => format!("{element} did not stand still"),
+        (_, "not-visible") => format!("{element} was not visible"),
+        (_, "outside") => format!("{element} was outside of the viewport"),
+        (_, "detached") => format!("{element} was taken out of the page"),
+        (_, "readonly") => format!("{element} could not be edited"),
+        (_, "not-found") => format!("{element} was not found"),
+        (Kind::Assert, _) => {
+            let subject = if facts.locator.is_some() { format!(" of {element}") } else { String::new() };
+            let matcher = quoted(&signature.api);
+            match received(facts.error) {
+                Some((Some(expected), received)) => {
+                    format!("`{matcher}`{subject} expected `{expected}` and got `{received}`")
+                }
+                Some((None, received)) => format!("`{matcher}`{subject} got `{received}`"),
+                None => format!("`{matcher}`{subject} was not met"),
+            }
+        }
+        (Kind::Timeout, _) => format!("`{}` of {element} took too long", quoted(&signature.api)),
+        (Kind::TestTimeout, _) => "The test took longer than it may".to_owned(),
+        (Kind::Script | Kind::App, _) => {
+            let first =
+                facts.error.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("an error");
+            format!("It threw `{}`", quoted(first))
+        }
+    }
+}
+
+/// A part that comes from outside: one line, bounded, without secrets and the
+/// mark that ends it.
+fn quoted(text: &str) -> String {
+    let text = masked(&clean(text)).into_owned();
+    let line: String = text
+        .chars()
+        .map(|char| if char.is_control() { ' ' } else { char })
+        .filter(|char| *char != '`')
+        .collect();
+    let kept = cut_str(line.trim(), MAX_PART_CHARS);
+    if kept.len() < line.trim().len() { format!("{kept}…") } else { kept.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::{ErrorText, signature};
+
+    fn told(error: &str, locator: Option<&str>, failed_request: Option<Option<(&str, i64)>>) -> String {
+        let signature = signature(&[ErrorText { message: error, stack: None }], &[]).expect("is read");
+        headline(&Headline {
+            signature: &signature,
+            error,
+            locator,
+            last_passed_run: Some(41),
+            failed_request,
+        })
+    }
+
+    #[test]
+    fn headlines_say_what_the_evidence_says() {
+        let covered = "TimeoutError: locator.click: Timeout 900ms exceeded.\nCall log:\n  - waiting for getByRole('button', { name: 'Pay' })\n    - locator resolved to <button>Pay</button>\n      - <div id=\"overlay\"></div> intercepts pointer events\n";
+        assert_eq!(
+            told(covered, Some("getByRole('button', { name: 'Pay' })"), Some(None)),
+            "`getByRole('button', { name: 'Pay' })` was covered by `div#overlay`; it last passed in run 41; no request failed."
+        );
+        let wrong = "Error: expect(locator).toHaveText(expected) failed\n\nLocator:  getByTestId('total')\nExpected: \"Total: 13.00\"\nReceived: \"Total: 12.50\"\nTimeout:  600ms\n\nCall log:\n  - Expect \"toHaveText\" getByTestId('total') with timeout 600ms\n    3 × locator resolved to <p data-testid=\"total\">Total: 12.50</p>\n";
+        assert_eq!(
+            told(wrong, Some("getByTestId('total')"), None),
+            "`toHaveText` of `getByTestId('total')` expected `\"Total: 13.00\"` and got `\"Total: 12.50\"`; it last passed in run 41."
+        );
+        assert_eq!(
+            told("Error: boom `x`\n    at a.ts:1:2", None, Some(Some(("POST /api/cart", 503)))),
+            "It threw `Error: boom x`; it last passed in run 41; `POST /api/cart` answered 503."
+        );
+    }
+}

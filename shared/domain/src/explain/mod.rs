@@ -1,0 +1,11 @@
+//! Says why a test failed from what is stored of the failure and of the last
+//! time it passed. Every sentence rests on a field of the evidence; what is
+//! not known is not said.
+
+mod headline;
+mod steps;
+mod verdict;
+
+pub use headline::{Covered, Headline, covered_by, headline, received};
+pub use steps::{Divergence, first_divergence};
+pub use verdict::{Facts, Judgement, Verdict, judge};

@@ -1,0 +1,341 @@
+//! Reads the fields of a failure from the parts of its text.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::segment::{Segments, pattern, site};
+use super::source::{Source, SourceText};
+use super::{Kind, Signature, mask, target};
+use crate::locator;
+use crate::text::cut_str;
+
+/// Lines and characters of free text that count.
+const TEMPLATE_LINES: usize = 3;
+const MAX_RAW_CHARS: usize = 4_000;
+const MAX_TEMPLATE_CHARS: usize = 400;
+
+static TEST_TIMEOUT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?:Error: )?(?:Test timeout of|Worker teardown timeout of|Tearing down .*exceeded the test timeout)",
+    )
+});
+static ANY_TEST_TIMEOUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"Test timeout of \d+\s?ms exceeded"));
+static HOOK: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r#""(?:before|after)(?:Each|All)" hook|^(?:Error: )?(?:Tearing down |Fixture "|Worker teardown )"#,
+    )
+});
+static MATCHER: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"\bexpect(?:\.\w+)?\((?:[^()]|\([^()]*\))*\)((?:\.(?:not|resolves|rejects))*)\.(to[A-Z]\w*)")
+});
+static NAMED_MATCHER: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r#"(?i)\bexpect(?:\.(?:soft|poll))?(?:\.| ")(?:soft )?(not )?(?-i:(to[A-Z]\w*))"#)
+});
+static ACTION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^(?:(?:\w*Error|Error): )*([a-z]\w*)\.([a-z_$]\w*): "));
+static CLASS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^((?:[A-Z]\w*\.)*[A-Z]\w*(?:Error|Exception))(?: \[\w+\])?(?:: |$)"));
+static CLOSED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:target|page|context|browser)(?:, (?:page|context)[^.\n]*)? (?:has been |was |is )?(?:closed|crashed)\b",
+    )
+});
+static NETWORK: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bnet::ERR_\w+|\bNS_ERROR_\w+"));
+static ERRNO: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"\b(?:E(?:ACCES|ADDRINUSE|AGAIN|BUSY|CONNABORTED|CONNREFUSED|CONNRESET|EXIST|HOSTUNREACH|INVAL|ISDIR|MFILE|NETUNREACH|NOENT|NOMEM|NOSPC|NOTDIR|NOTEMPTY|NOTFOUND|PERM|PIPE|PROTO|TIMEDOUT)|EAI_AGAIN)\b",
+    )
+});
+static TIMEOUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\btimeout:? (?:of )?\d+\s?ms exceeded"));
+static SCRIPT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:Type|Reference|Range|Syntax)Error$"));
+static SELECTOR: LazyLock<Regex> = LazyLock::new(|| pattern(r#"selector "([^"\n]+)""#));
+
+/// Which of the errors says most about the cause. A test timeout says
+/// nothing when something else failed, and what hooks and teardowns complain
+/// of follows from the test.
+pub(super) fn primary(parts: &[Segments<'_>]) -> Option<usize> {
+    let rank = |part: &Segments<'_>| {
+        let is_bare =
+            part.said().next().is_none_or(|line| TEST_TIMEOUT.is_match(line)) && part.log.is_empty();
+        (is_bare, is_hook(part))
+    };
+    (0..parts.len()).min_by_key(|&at| (rank(&parts[at]), at))
+}
+
+fn is_hook(part: &Segments<'_>) -> bool {
+    part.said().next().is_some_and(|line| HOOK.is_match(line))
+}
+
+/// Reads the fields of one error; `all` are the errors of the attempt.
+pub(super) fn read(part: &Segments<'_>, all: &[Segments<'_>], source: &[SourceText<'_>]) -> Signature {
+    let source = Source::of(source);
+    let head = part.head.join("\n");
+    let first = part.said().next().unwrap_or_default();
+    let matcher = Matcher::of(&head, part);
+    let action = ACTION.captures(first).map(|found| found[2].to_owned());
+    let class = class(first);
+    let kind = kind(&head, first, &matcher, action.is_some(), &class);
+    let timed_out_in_hook = ANY_TEST_TIMEOUT.is_match(&head) && all.iter().any(is_hook);
+    let (api, negated) = match (&matcher, action) {
+        (Some(matcher), _) if kind == Kind::Assert => (matcher.name.clone(), matcher.negated),
+        (_, Some(action)) if action != "to" => (action, false),
+        (Some(matcher), None) if kind != Kind::App => (matcher.name.clone(), matcher.negated),
+        _ => (String::new(), false),
+    };
+    let target = match kind {
+        Kind::Script | Kind::App | Kind::TestTimeout | Kind::Navigation => String::new(),
+        _ => target(&head, part, &api, &source),
+    };
+    let (template, is_free_text) = template(kind, part, &target, matcher.as_ref(), &source);
+    Signature {
+        kind,
+        in_hook: is_hook(part) || timed_out_in_hook,
+        reason: if target.is_empty() { "" } else { reason(kind, &head, part) },
+        codes: codes(kind, &head, part, &target),
+        site: site(part),
+        api,
+        negated,
+        target,
+        class,
+        template,
+        is_free_text,
+    }
+}
+
+struct Matcher {
+    name: String,
+    negated: bool,
+    /// Where it stands in the head.
+    line: Option<usize>,
+}
+
+impl Matcher {
+    /// The matcher the error is about. Playwright names it in the head, older
+    /// versions only in the log.
+    fn of(head: &str, part: &Segments<'_>) -> Option<Self> {
+        if let Some(found) = MATCHER.captures(head) {
+            let at = found.get(0).map_or(0, |all| all.start());
+            return Some(Self {
+                name: found[2].to_owned(),
+                negated: found[1].contains("not"),
+                line: Some(head[..at].matches('\n').count()),
+            });
+        }
+        let log = part.log.first().copied().unwrap_or_default();
+        [head, log].iter().find_map(|text| NAMED_MATCHER.captures(text)).map(|found| Self {
+            name: found[2].to_owned(),
+            negated: found.get(1).is_some(),
+            line: None,
+        })
+    }
+}
+
+fn kind(head: &str, first: &str, matcher: &Option<Matcher>, has_action: bool, class: &str) -> Kind {
+    if head.contains("strict mode violation") {
+        Kind::Strict
+    } else if CLOSED.is_match(head)
+        && (has_action || !SCRIPT.is_match(class))
+        && is_of_playwright(head, has_action)
+    {
+        Kind::Closed
+    } else if matcher.is_some() {
+        Kind::Assert
+    } else if NETWORK.is_match(head) {
+        Kind::Navigation
+    } else if has_action && (TIMEOUT.is_match(head) || ANY_TEST_TIMEOUT.is_match(head)) {
+        Kind::Timeout
+    } else if TEST_TIMEOUT.is_match(first) || HOOK.is_match(first) && head.contains("timeout") {
+        Kind::TestTimeout
+    } else if TIMEOUT.is_match(first) && class == "TimeoutError" {
+        Kind::Timeout
+    } else if SCRIPT.is_match(class) {
+        Kind::Script
+    } else {
+        Kind::App
+    }
+}
+
+/// A person's own words may also say that something was closed; Playwright's
+/// name the call, or say nothing else.
+fn is_of_playwright(head: &str, has_action: bool) -> bool {
+    has_action
+        || head.contains("Target ")
+        || head.contains("Page crashed")
+        || head.contains("has been closed")
+}
+
+/// The class of the error: the innermost one that the first line names.
+fn class(first: &str) -> String {
+    let mut rest = first;
+    let mut class = "";
+    loop {
+        if let Some(found) = CLASS.captures(rest) {
+            class = found.get(1).map_or("", |name| name.as_str());
+            rest = &rest[found[0].len()..];
+        } else if let Some(found) = ACTION.captures(rest) {
+            rest = &rest[found[0].len()..];
+        } else if let Some(after) = rest.strip_prefix("Error: ") {
+            rest = after;
+        } else {
+            break;
+        }
+    }
+    // A wait that ran into its time has this class in some versions only when
+    // it is Playwright's own; the kind says it already.
+    if class == "Error" { String::new() } else { class.to_owned() }
+}
+
+fn target(head: &str, part: &Segments<'_>, api: &str, source: &Source<'_>) -> String {
+    let chain_in = |text: &str| {
+        let chain = locator::first_chain(text)?;
+        Some(target::canonical(&chain, source)).filter(|target| !target.is_empty())
+    };
+    let named = part.said().find_map(|line| chain_in(line.strip_prefix("Locator:")?));
+    let awaited = || part.log.iter().find_map(|line| chain_in(line.split_once("waiting for ")?.1));
+    let selected = || {
+        let text = part.log.iter().copied().chain([head]).find_map(|text| SELECTOR.captures(text))?;
+        Some(target::selector(&text[1]))
+    };
+    let found = named.or_else(awaited).or_else(selected).or_else(|| chain_in(head)).unwrap_or_default();
+    // Some versions write what the page itself is asked as a locator.
+    let is_of_page = matches!(api, "toHaveURL" | "toHaveTitle");
+    if is_of_page && found == "css=:root" { String::new() } else { found }
+}
+
+fn reason(kind: Kind, head: &str, part: &Segments<'_>) -> &'static str {
+    const OBSTACLES: [(&str, &str); 8] = [
+        ("intercepts pointer events", "intercepted"),
+        ("not enabled", "disabled"),
+        ("not stable", "unstable"),
+        ("not visible", "not-visible"),
+        ("outside of the viewport", "outside"),
+        ("detached from the DOM", "detached"),
+        ("not attached", "detached"),
+        ("not editable", "readonly"),
+    ];
+    let logged = |words: &str| part.log.iter().any(|line| line.contains(words));
+    match kind {
+        Kind::Timeout => match OBSTACLES.iter().find(|(words, _)| logged(words)) {
+            Some((_, reason)) => reason,
+            None if !part.log.is_empty() && !logged("resolved to") => "not-found",
+            None => "",
+        },
+        Kind::Assert => {
+            let received = part.said().find_map(|line| line.strip_prefix("Received")?.split_once(':'));
+            // Old versions call what is not there hidden.
+            let is_empty = received.is_none_or(|(_, value)| matches!(value.trim(), "\"\"" | "hidden"));
+            let is_missing = head.contains("element(s) not found")
+                || (is_empty && !part.log.is_empty() && !logged("resolved to"));
+            if is_missing { "not-found" } else { "" }
+        }
+        _ => "",
+    }
+}
+
+/// What was expected or received, as written behind the word.
+fn value<'a>(part: &Segments<'a>, word: &str) -> Option<&'a str> {
+    part.said().find_map(|line| {
+        let (before, value) = line.strip_prefix(word)?.split_once(':')?;
+        let is_label = before.chars().all(|one| one.is_ascii_alphabetic() || one == ' ');
+        is_label.then_some(value.trim())
+    })
+}
+
+fn codes(kind: Kind, head: &str, part: &Segments<'_>, target: &str) -> Vec<String> {
+    let mut codes = BTreeSet::new();
+    codes.extend(NETWORK.find_iter(head).map(|code| code.as_str().to_owned()));
+    codes.extend(ERRNO.find_iter(head).map(|code| code.as_str().to_owned()));
+    if matches!(kind, Kind::App | Kind::Script | Kind::Assert) {
+        codes.extend(mask::statuses(head).map(|status| format!("http{status}")));
+    }
+    if kind == Kind::Assert && target.is_empty() {
+        let (expected, received) = (value(part, "Expected"), value(part, "Received"));
+        if let (Some(expected), Some(got)) = (expected.and_then(http_status), received.and_then(http_status))
+        {
+            codes.insert(format!("exp{expected}"));
+            codes.insert(format!("got{got}"));
+        }
+        if let Some(nothing @ ("undefined" | "null" | "NaN" | "[]" | "{}" | "\"\"")) = received {
+            codes.insert(format!("got:{nothing}"));
+        }
+    }
+    codes.into_iter().collect()
+}
+
+/// A number that is a status servers answer with; other numbers of three
+/// digits are data.
+fn http_status(text: &str) -> Option<u16> {
+    let is_plain = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let status = text.parse().ok().filter(|_| is_plain)?;
+    matches!(
+        status,
+        200..=208 | 226 | 300..=308 | 400..=418 | 421..=426 | 428 | 429 | 431 | 451 | 500..=508 | 510 | 511
+    )
+    .then_some(status)
+}
+
+/// The text that tells causes apart, and whether a person wrote it.
+fn template(
+    kind: Kind,
+    part: &Segments<'_>,
+    target: &str,
+    matcher: Option<&Matcher>,
+    source: &Source<'_>,
+) -> (String, bool) {
+    match kind {
+        Kind::App => (said(part.said(), Kind::App), true),
+        Kind::Script => (said(part.said(), Kind::Script), true),
+        Kind::Assert => {
+            let own = custom_message(part, matcher);
+            if !own.is_empty() {
+                return (own, true);
+            }
+            let expectation = if target.is_empty() { source.expectation() } else { None };
+            (expectation.map(|code| format!("src:{code}")).unwrap_or_default(), false)
+        }
+        Kind::Timeout if target.is_empty() => {
+            let awaited =
+                part.log.iter().find_map(|line| line.split_once("waiting for ")).map(|(_, what)| what);
+            (awaited.map(|what| bounded(mask::text(cut_str(what, MAX_RAW_CHARS)))).unwrap_or_default(), false)
+        }
+        _ => (String::new(), false),
+    }
+}
+
+/// What a person wrote before the expectation's own words.
+fn custom_message(part: &Segments<'_>, matcher: Option<&Matcher>) -> String {
+    let Some(line) = matcher.and_then(|matcher| matcher.line) else { return String::new() };
+    let mut lines: Vec<&str> = Vec::new();
+    for said in part.head[..line.min(part.head.len())].iter().map(|said| said.trim()) {
+        let said = said.strip_prefix("Error: ").unwrap_or(said);
+        let is_new = !said.is_empty() && !lines.contains(&said) && lines.len() < TEMPLATE_LINES;
+        if is_new && !CLASS.is_match(said) {
+            lines.push(said);
+        }
+    }
+    said(lines.into_iter(), Kind::Assert)
+}
+
+fn said<'a>(lines: impl Iterator<Item = &'a str>, kind: Kind) -> String {
+    let text: Vec<&str> = lines.take(TEMPLATE_LINES).collect();
+    let text = text.join("\n");
+    let mut rest = cut_str(&text, MAX_RAW_CHARS);
+    while let Some(after) = CLASS
+        .find(rest)
+        .or_else(|| ACTION.find(rest))
+        .map(|prefix| prefix.end())
+        .or_else(|| rest.starts_with("Error: ").then_some("Error: ".len()))
+        .filter(|end| *end > 0 && *end < rest.len())
+    {
+        rest = &rest[after..];
+    }
+    let plain = if kind == Kind::Script { mask::json_excerpt(rest) } else { rest.into() };
+    bounded(mask::text(&plain))
+}
+
+fn bounded(text: String) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    cut_str(&words.join(" "), MAX_TEMPLATE_CHARS).to_owned()
+}

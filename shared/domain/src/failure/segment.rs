@@ -1,0 +1,108 @@
+//! Cleans the text of an error and cuts it into its parts: what is said, what
+//! was logged, where it happened.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use unicode_normalization::UnicodeNormalization;
+
+use crate::text::{cut_str, strip_ansi};
+
+/// Bytes kept of the beginning and of the end of a text.
+const HEAD_BYTES: usize = 48 * 1024;
+const TAIL_BYTES: usize = 16 * 1024;
+/// Characters of a site.
+const MAX_SITE_CHARS: usize = 200;
+
+/// Normalises a text: bounded, without control sequences, with one kind of
+/// line end and one form of every character.
+pub(super) fn clean(text: &str) -> String {
+    let mut kept = String::new();
+    let text = if text.len() > HEAD_BYTES + TAIL_BYTES {
+        kept.push_str(&text[..text.floor_char_boundary(HEAD_BYTES)]);
+        kept.push('\n');
+        kept.push_str(&text[text.ceil_char_boundary(text.len() - TAIL_BYTES)..]);
+        kept.as_str()
+    } else {
+        text
+    };
+    strip_ansi(text).replace("\r\n", "\n").nfc().collect()
+}
+
+/// The parts of one error; lines are in their order.
+#[derive(Debug, Default)]
+pub(super) struct Segments<'a> {
+    /// What is said.
+    pub(super) head: Vec<&'a str>,
+    /// Playwright's log of the call.
+    pub(super) log: Vec<&'a str>,
+    /// Stack frames.
+    pub(super) frames: Vec<&'a str>,
+}
+
+static FRAME: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\s*(?:at\s.*(?::\d+:\d+\)?|\))|\S*@\S+:\d+:\d+)$"));
+static CODE_FRAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?:>?\s*\d+\s*\||\|\s*\^+\s*$)"));
+static LOG_BANNER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^=+ logs =+$"));
+
+/// Patterns are constants, tested by being used.
+pub(super) fn pattern(text: &str) -> Regex {
+    #[expect(clippy::expect_used, reason = "the pattern is a constant")]
+    Regex::new(text).expect("the pattern is valid")
+}
+
+impl<'a> Segments<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        let mut parts = Self::default();
+        let mut is_log = false;
+        for line in text.lines() {
+            let said = line.trim();
+            if FRAME.is_match(line) {
+                parts.frames.push(said);
+                is_log = false;
+            } else if CODE_FRAME.is_match(line) {
+                is_log = false;
+            } else if said.eq_ignore_ascii_case("call log:") || LOG_BANNER.is_match(said) {
+                is_log = true;
+            } else if said.len() >= 20 && said.bytes().all(|byte| byte == b'=') {
+                is_log = false;
+            } else if is_log && !ends_log(line) {
+                if !said.is_empty() {
+                    parts.log.push(said);
+                }
+            } else {
+                is_log = false;
+                parts.head.push(line.trim_end());
+            }
+        }
+        parts
+    }
+
+    /// The lines of the head that say something.
+    pub(super) fn said(&self) -> impl Iterator<Item = &'a str> {
+        self.head.iter().map(|line| line.trim()).filter(|line| !line.is_empty())
+    }
+}
+
+/// A line at the margin that is none of a log's own.
+fn ends_log(line: &str) -> bool {
+    let is_at_margin = line.starts_with(|first: char| !first.is_whitespace());
+    is_at_margin && !["-", "waiting", "navigat"].iter().any(|start| line.starts_with(start))
+}
+
+/// File and function of the first frame that is not of a library.
+pub(super) fn site(parts: &Segments<'_>) -> Option<String> {
+    let is_ours = |frame: &&&str| {
+        !["node_modules", "node:", "<anonymous>"].iter().any(|foreign| frame.contains(foreign))
+    };
+    let frame = parts.frames.iter().find(is_ours)?.trim_start_matches("at ").trim_start_matches("async ");
+    let (function, place) = match frame.rsplit_once('(') {
+        Some((function, place)) => (function.trim(), place.trim_end_matches(')')),
+        None => frame.split_once('@').unwrap_or(("", frame)),
+    };
+    // Without line and column.
+    let file = place.rsplitn(3, ':').nth(2)?;
+    let function = function.trim_start_matches("async ");
+    let site = if function.is_empty() { file.to_owned() } else { format!("{file}#{function}") };
+    Some(cut_str(&site, MAX_SITE_CHARS).to_owned())
+}

@@ -1,0 +1,261 @@
+use proptest::prelude::*;
+
+use super::template::Wording;
+use super::*;
+
+fn read(messages: &[&str]) -> Signature {
+    read_with(messages, &[])
+}
+
+fn read_with(messages: &[&str], source: &[SourceText<'_>]) -> Signature {
+    let errors: Vec<ErrorText<'_>> =
+        messages.iter().map(|message| ErrorText { message, stack: None }).collect();
+    signature(&errors, source).expect("there is an error")
+}
+
+const CLICK: &str = "TimeoutError: locator.click: Timeout 600ms exceeded.\nCall log:\n  - waiting for ";
+
+fn fields(signature: &Signature) -> (Kind, &str, &str, &str, &str) {
+    (signature.kind, &signature.api, &signature.target, signature.reason, &signature.class)
+}
+
+#[test]
+fn an_action_is_known_by_its_locator_without_the_data_in_it() {
+    let row = "getByRole('row', { name: 'Order 5069 Umbrella' }).getByRole('button', { name: 'Remove' })\n\n    at /home/ci/shop/tests/a.spec.ts:5:9";
+    let read = read(&[&format!("{CLICK}{row}")]);
+    let expected =
+        (Kind::Timeout, "click", "role=row[<*>] >> role=button[Remove]", "not-found", "TimeoutError");
+    assert_eq!(fields(&read), expected);
+    assert_eq!(read.site.as_deref(), Some("/home/ci/shop/tests/a.spec.ts"));
+    assert_eq!(read.summary(), "click role=row[<*>] >> role=button[Remove] — not found");
+}
+
+#[test]
+fn an_expectation_on_an_element_is_known_by_matcher_and_element_in_every_version() {
+    let old = "Error: Timed out 400ms waiting for expect(locator).toHaveText(expected)\n\nLocator: getByTestId('total')\nExpected string: \"Total: $6.18\"\nReceived string: \"Total: $134.03\"\nCall log:\n  - expect.toHaveText with timeout 400ms\n  - waiting for getByTestId('total')\n  -   locator resolved to <p>Total: $134.03</p>";
+    let new = "Error: expect(locator).toHaveText(expected) failed\n\nLocator:  getByTestId('total')\nExpected: \"Total: $1.00\"\nReceived: \"Total: $2\"\nTimeout:  700ms\n\nCall log:\n  - Expect \"toHaveText\" getByTestId('total') with timeout 700ms\n  - waiting for getByTestId('total')\n    4 × locator resolved to <p>Total: $2</p>";
+    let (old, new) = (read(&[old]), read(&[new]));
+    assert_eq!(fields(&old), (Kind::Assert, "toHaveText", "testid=total", "", ""));
+    assert_eq!(old.fingerprint(), new.fingerprint());
+    let other = read(&[
+        "Error: expect(locator).not.toHaveText(expected) failed\n\nLocator: getByTestId('total')\nExpected: \"x\"\nReceived: \"x\"",
+    ]);
+    assert!(other.negated && other.fingerprint() != new.fingerprint());
+}
+
+#[test]
+fn obstacles_of_one_button_are_different_causes() {
+    let log = |line: &str| {
+        read(&[&format!(
+            "{CLICK}getByTestId('pay')\n    - locator resolved to <button>\n  - attempting click action\n      - {line}"
+        )])
+    };
+    let reasons: Vec<Signature> = [
+        "<div class=\"modal\">Cookie</div> intercepts pointer events",
+        "element is not enabled",
+        "element is not visible",
+        "element is not stable",
+        "scrolling into view if needed",
+    ]
+    .map(log)
+    .into();
+    let words: Vec<&str> = reasons.iter().map(|one| one.reason).collect();
+    assert_eq!(words, ["intercepted", "disabled", "not-visible", "unstable", ""]);
+    assert_eq!(reasons[0].summary(), "click testid=pay — covered by another element");
+    let families: std::collections::BTreeSet<_> = reasons.iter().map(Signature::fingerprint).collect();
+    assert_eq!(families.len(), 5);
+}
+
+#[test]
+fn a_test_timeout_says_less_than_the_call_it_hit() {
+    let call = "Error: locator.click: Test timeout of 1268ms exceeded.\nCall log:\n  - waiting for getByTestId('spinner-done')";
+    let both = read(&["Test timeout of 1268ms exceeded.", call]);
+    assert_eq!(fields(&both), (Kind::Timeout, "click", "testid=spinner-done", "not-found", ""));
+    let alone = read(&["\u{1b}[31mTest timeout of 871ms exceeded.\u{1b}[39m"]);
+    assert_eq!((alone.kind, alone.summary().as_str()), (Kind::TestTimeout, "test timeout"));
+    let hook = read(&["Test timeout of 30000ms exceeded while running \"beforeEach\" hook.", call]);
+    assert!(hook.in_hook && hook.fingerprint() != both.fingerprint());
+    let after = read(&["\"afterEach\" hook timeout of 30ms exceeded.", "Error: no stock"]);
+    assert_eq!((after.kind, after.template.as_str()), (Kind::App, "no stock"));
+}
+
+#[test]
+fn codes_tell_apart_what_texts_do_not() {
+    let goto = read(&[
+        "Error: page.goto: net::ERR_CONNECTION_REFUSED at http://127.0.0.1:313/p/b3053463?t=867310\nCall log:\n  - navigating to \"http://127.0.0.1:313/p\", waiting until \"load\"",
+    ]);
+    assert_eq!(fields(&goto), (Kind::Navigation, "goto", "", "", ""));
+    assert_eq!(
+        (goto.codes.clone(), goto.template.as_str()),
+        (vec!["net::ERR_CONNECTION_REFUSED".to_owned()], "")
+    );
+    let status = |got: u16| {
+        read(&[&format!(
+            "Error: expect(received).toBe(expected) // Object.is equality\n\nExpected: 200\nReceived: {got}"
+        )])
+    };
+    assert_eq!(status(401).codes, ["exp200", "got401"]);
+    assert!(status(401).fingerprint() != status(500).fingerprint());
+    assert!(status(140).codes.is_empty(), "a number is no status");
+    let post = read(&[
+        "Error: POST https://api.example.com/v1/orders/55028 failed with 503 Service Unavailable (req 43ca755349329a82)",
+    ]);
+    assert_eq!(
+        (post.kind, post.codes.clone(), post.template.as_str()),
+        (
+            Kind::App,
+            vec!["http503".to_owned()],
+            "POST <URL>/<*>/orders/<*> failed with 503 Service Unavailable (req <HEX>)"
+        )
+    );
+    let file = read(&["Error: ENOENT: no such file or directory, open '/tmp/run-1/fixtures/14.json'"]);
+    assert_eq!(file.codes, ["ENOENT"]);
+}
+
+#[test]
+fn errors_of_the_language_keep_the_name_they_are_about() {
+    let read_price = read(&["TypeError: Cannot read properties of undefined (reading 'price')"]);
+    assert_eq!(fields(&read_price), (Kind::Script, "", "", "", "TypeError"));
+    assert_eq!(read_price.template, "Cannot read properties of undefined (reading 'price')");
+    let in_page = read(&[
+        "Error: page.evaluate: TypeError: Cannot read properties of undefined (reading 'dispatch')\n    at eval (eval at evaluate (:234:30), <anonymous>:1:20)",
+    ]);
+    assert_eq!(fields(&in_page), (Kind::Script, "evaluate", "", "", "TypeError"));
+    let wordings = [&read_price, &in_page].map(|one| Wording::of(one).expect("has words").bucket);
+    assert_ne!(wordings[0], wordings[1]);
+}
+
+#[test]
+fn several_elements_a_closed_page_and_waits_have_kinds_of_their_own() {
+    let strict = "Error: locator.click: Error: strict mode violation: getByRole('button', { name: 'Edit' }) resolved to 10 elements:\n    1) <button>Edit</button> aka getByRole('row', { name: 'Order 2901' }).getByRole('button')";
+    assert_eq!(fields(&read(&[strict])), (Kind::Strict, "click", "role=button[Edit]", "", ""));
+    let closed = read(&["Error: locator.click: Target page, context or browser has been closed"]);
+    assert_eq!((closed.kind, closed.error_type()), (Kind::Closed, ErrorType::Crash));
+    let wait = "TimeoutError: page.waitForURL: Timeout 400ms exceeded.\n=========================== logs ===========================\nwaiting for navigation to \"**/done/269\" until \"load\"\n============================================================";
+    let wait = read(&[wait]);
+    assert_eq!((wait.kind, wait.api.as_str()), (Kind::Timeout, "waitForURL"));
+    assert_eq!(wait.template, "navigation to \"**/done/<NUM>\" until \"load\"");
+}
+
+#[test]
+fn an_expectation_on_a_value_is_known_by_its_line_and_its_own_words() {
+    let error = "Error: expect(received).toBe(expected) // Object.is equality\n\nExpected: 4\nReceived: 5";
+    let frame = |text: &'static str| [SourceText { text, first_line: 10, line: Some(11) }];
+    let one = read_with(&[error], &frame("const n = 1;\n  expect(cart.count, 'x').toBe(4);"));
+    let other = read_with(&[error], &frame("\n  expect( cart.count, \"y\" ).toBe(17);"));
+    assert_eq!(one.template, "src:expect(cart.count,S).toBe(N);");
+    assert_eq!(one.fingerprint(), other.fingerprint());
+    let named =
+        read(&[&format!("Error: job 1b156d91-008d-4b52-a964-1be57d813a5f to finish\n\n{}", &error[7..])]);
+    assert_eq!((named.kind, named.template.as_str()), (Kind::Assert, "job <UUID> to finish"));
+}
+
+#[test]
+fn texts_of_a_locator_are_data_only_where_the_source_computes_them() {
+    let error = format!("{CLICK}getByText('Invoice for Globex')");
+    let target = |text: &'static str| {
+        read_with(&[&error], &[SourceText { text, first_line: 1, line: Some(1) }]).target
+    };
+    assert_eq!(target("await page.getByText(`Invoice for ${name}`).click();"), "text=<*>");
+    assert_eq!(target("await page.getByText('Invoice for Globex').click();"), "text=Invoice for Globex");
+    assert_eq!(target("await this.invoice.click(); page.getByRole(role)"), "text=Invoice for Globex");
+}
+
+#[test]
+fn wordings_that_differ_in_a_few_words_share_a_template() {
+    let words = |text: &str| Wording::of(&read(&[text])).expect("has words");
+    let (one, other) = (
+        words("Error: user ada is already in group admins"),
+        words("Error: user bob is already in group admins"),
+    );
+    assert_eq!(one.bucket, words("Error: user ada was put into group admins").bucket);
+    assert_ne!(one.bucket, other.bucket, "the first two words stay as they are");
+    let (one, other) =
+        (words("Error: cannot lock order of ada today"), words("Error: cannot lock order of bob today"));
+    assert_eq!(one.bucket, other.bucket);
+    let found = other.find(std::slice::from_ref(&one.tokens)).expect("resembles");
+    assert_eq!(Wording::joined(&found.generalised.expect("differs")), "cannot lock order of <*> today");
+    let far = words("Error: cannot lock all the rows now");
+    assert_eq!(far.find(std::slice::from_ref(&one.tokens)), None);
+}
+
+fn error_text() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "Error: ",
+        "TimeoutError: ",
+        "locator.click: ",
+        "Timeout 600ms exceeded.",
+        "Test timeout of 5ms exceeded.",
+        "expect(locator)",
+        ".not",
+        ".toBe(",
+        "expected)",
+        "Call log:",
+        "  - waiting for ",
+        "getByText('",
+        "ab",
+        "')",
+        "\n",
+        "\r\n",
+        "    at f (/a/b.ts:1:2)",
+        "=",
+        "====================",
+        "Locator: ",
+        "Received: ",
+        "12",
+        "3.5 s",
+        "http://a.b/c",
+        "\u{e000}",
+        "e\u{301}",
+        "🦀",
+        "<*>",
+        "'",
+        "\"",
+        "/x/y/1.ts",
+        "[cause]: ",
+        "\n---\n",
+    ]);
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_without_panic(text in prop_oneof![error_text(), any::<String>()], code in any::<String>()) {
+        let source = [SourceText { text: &code, first_line: 1, line: Some(1) }];
+        if let Some(read) = signature(&ErrorText::split(&text), &source) {
+            prop_assert!(read.summary().chars().count() <= 200);
+            let _ = Wording::of(&read);
+        }
+    }
+
+    #[test]
+    fn colours_and_line_ends_change_nothing(text in error_text(), places in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+        // Separators between errors stay whole, as clients write them.
+        let plain = text.replace("\r\n", "\n").replace("\n---\n", "\n");
+        let mut coloured: Vec<char> = plain.chars().collect();
+        for place in places {
+            let at = place.index(coloured.len() + 1);
+            // A combining mark stays with its letter.
+            if coloured.get(at) != Some(&'\u{301}') && (at == 0 || coloured[at - 1] != '\u{1b}') {
+                coloured.splice(at..at, "\u{1b}[2m".chars());
+            }
+        }
+        let coloured: String = coloured.into_iter().collect::<String>().replace('\n', "\r\n");
+        prop_assume!(crate::text::strip_ansi(&coloured).replace("\r\n", "\n") == plain);
+        prop_assert_eq!(signature(&ErrorText::split(&plain), &[]), signature(&ErrorText::split(&coloured), &[]));
+    }
+}
+
+/// Twice the text may not take more than a few times as long; a rule that went
+/// back and forth would take four times as long again and again. Counted in
+/// what is kept, not in time: text beyond the bound changes nothing.
+#[test]
+fn text_beyond_the_bound_is_not_read() {
+    let start = format!("Error: no stock\n{}", "x".repeat(50_000));
+    let long = format!("{start}{}end", "getByText(".repeat(200_000));
+    let read = read(&[&long]);
+    assert_eq!(
+        read.fingerprint(),
+        self::read(&[&format!("{start}{}end", "getByText(".repeat(100_000))]).fingerprint()
+    );
+}

@@ -1,0 +1,183 @@
+//! From the recent history of a test to what it says about its flakiness.
+//!
+//! Invariant: browser projects are series of their own, a test is as bad as
+//! its worst series, and undecided executions are no runs of a series.
+
+use std::collections::BTreeMap;
+
+use super::filter::{Code, Filter, Posterior};
+use crate::status::Outcome;
+use crate::test_state::RecentOutcome;
+
+/// Runs a score looks at when nobody says otherwise.
+pub const DEFAULT_WINDOW: usize = 50;
+
+/// What of the recent history counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Newest decided runs of each series.
+    pub runs: usize,
+    /// Whether executions that failed in the end are believed. Across branches
+    /// they are not: a feature branch on which a test fails says nothing about
+    /// chance. They are counted either way.
+    pub failures: bool,
+}
+
+impl Window {
+    /// The window of the stored score.
+    #[must_use]
+    pub const fn standard(failures: bool) -> Self {
+        Self { runs: DEFAULT_WINDOW, failures }
+    }
+}
+
+/// The counts behind a score. They explain it and are never mixed into it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// Decided executions of the window, mass failures left out.
+    pub runs: i64,
+    /// Those that failed or timed out in the end.
+    pub failed: i64,
+    /// Those that passed on a retry.
+    pub retry_passes: i64,
+    /// Changes between passing and failing in the end, within one series.
+    pub alternations: i64,
+    /// Mean time lost by an execution that failed or passed on a retry, ms.
+    pub mean_lost_ms: Option<i64>,
+}
+
+impl Evidence {
+    /// Failed / decided; `None` without decided ones.
+    #[must_use]
+    pub fn failure_rate(&self) -> Option<f64> {
+        crate::totals::rate(self.failed, self.runs)
+    }
+
+    /// Time that attempts before a passing one took, ms.
+    #[must_use]
+    pub fn wasted_ms(&self) -> i64 {
+        self.mean_lost_ms.unwrap_or(0).saturating_mul(self.retry_passes)
+    }
+
+    /// What the test costs, for ordering: wasted minutes at 0.7, an
+    /// interrupted person at 9 for each pass on a retry.
+    #[must_use]
+    pub fn impact(&self) -> i64 {
+        #[expect(clippy::cast_precision_loss, reason = "durations stay far below 2^52")]
+        let minutes = self.wasted_ms() as f64 / 60_000.0;
+        #[expect(clippy::cast_possible_truncation, reason = "saturates")]
+        let wasted = (minutes * 0.7 + 0.5).floor() as i64;
+        wasted.saturating_add(self.retry_passes.saturating_mul(9))
+    }
+}
+
+/// What the recent history of a test says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Assessment {
+    /// Of the series that is most probably flaky.
+    pub posterior: Posterior,
+    /// Highest probability of any series that the test is broken.
+    pub broken: f64,
+    /// Counts over all series.
+    pub evidence: Evidence,
+}
+
+/// Whether anything in the history calls for a score at all.
+fn is_remarkable(outcome: &RecentOutcome, window: Window) -> bool {
+    match outcome.outcome {
+        Outcome::Flaky => true,
+        Outcome::Failed | Outcome::TimedOut => window.failures,
+        _ => false,
+    }
+}
+
+/// Judges the recent history of a test, oldest first; `None` when nothing
+/// failed within the window, not even on a first attempt.
+#[must_use]
+pub fn assess(recent: impl Iterator<Item = RecentOutcome> + Clone, window: Window) -> Option<Assessment> {
+    if !recent.clone().any(|outcome| is_remarkable(&outcome, window)) {
+        return None;
+    }
+    let all = series(recent, window);
+    let is_needed = all.values().flatten().any(|run| is_remarkable(run, window) && !run.is_mass_failure);
+    if !is_needed {
+        return None;
+    }
+    let mut worst: Option<Posterior> = None;
+    let (mut broken, mut lost, mut lost_n) = (0.0_f64, 0_i128, 0_i128);
+    let mut evidence = Evidence::default();
+    for runs in all.values() {
+        let posterior = judge(runs, window.failures);
+        broken = broken.max(posterior.broken);
+        if worst.is_none_or(|worst| posterior.probability > worst.probability) {
+            worst = Some(posterior);
+        }
+        let mut failed_before = None;
+        for run in runs.iter().filter(|run| !run.is_mass_failure) {
+            let failed = run.outcome != Outcome::Flaky && run.outcome.status().is_failing();
+            evidence.runs += 1;
+            evidence.failed += i64::from(failed);
+            evidence.retry_passes += i64::from(run.outcome == Outcome::Flaky);
+            evidence.alternations += i64::from(failed_before.is_some_and(|before| before != failed));
+            failed_before = Some(failed);
+            if let Some(ms) = run.lost_ms.filter(|_| run.outcome != Outcome::Passed) {
+                lost += i128::from(ms);
+                lost_n += 1;
+            }
+        }
+    }
+    evidence.mean_lost_ms =
+        (lost_n > 0).then(|| i64::try_from((2 * lost + lost_n) / (2 * lost_n)).unwrap_or(i64::MAX));
+    Some(Assessment { posterior: worst?, broken, evidence })
+}
+
+/// The probability that the newest failure of one series is a regression; what
+/// is left is the probability that it is a flake.
+#[must_use]
+pub fn regression_probability(
+    recent: impl Iterator<Item = RecentOutcome> + Clone,
+    browser: i64,
+    window: Window,
+) -> Option<f64> {
+    let slot = RecentOutcome::slot_of(browser);
+    let runs = series(recent, window).remove(&slot).filter(|runs| !runs.is_empty())?;
+    Some(judge(&runs, window.failures).broken)
+}
+
+/// Decided outcomes by series, the newest of each.
+fn series(recent: impl Iterator<Item = RecentOutcome>, window: Window) -> BTreeMap<u8, Vec<RecentOutcome>> {
+    let mut all: BTreeMap<u8, Vec<RecentOutcome>> = BTreeMap::new();
+    for outcome in recent {
+        if outcome.outcome.is_decided() {
+            all.entry(outcome.browser_slot).or_default().push(outcome);
+        }
+    }
+    for runs in all.values_mut() {
+        let decided = runs.iter().filter(|run| !run.is_mass_failure).count();
+        let mut surplus = decided.saturating_sub(window.runs);
+        let keep = runs.iter().position(|run| {
+            if surplus == 0 {
+                return true;
+            }
+            surplus -= usize::from(!run.is_mass_failure);
+            false
+        });
+        runs.drain(..keep.unwrap_or(runs.len()));
+    }
+    all
+}
+
+/// What is known from outcomes alone: every run may have tested new code.
+fn judge(runs: &[RecentOutcome], failures: bool) -> Posterior {
+    let mut filter = Filter::default();
+    for run in runs {
+        match run.outcome {
+            _ if run.is_mass_failure => filter.skip(Code::New),
+            Outcome::Flaky => filter.run(Code::New, [true, false]),
+            Outcome::Passed => filter.run(Code::New, [false]),
+            _ if failures => filter.run(Code::New, [true]),
+            _ => {}
+        }
+    }
+    filter.posterior()
+}

@@ -1,0 +1,28 @@
+//! Finds the element a test lost, and a locator that finds it again.
+//!
+//! [`heal`] compares what is known of the lost element with the elements of
+//! the failing page; [`locators`] writes calls that find one of them, with
+//! their costs; [`rewrite`] puts such a call into the source line. All of it
+//! is arithmetic on values: pages come in as [`Element`]s, read from what the
+//! reporter stored ([`element`]), an accessibility snapshot ([`aria`]) or the
+//! document of a trace ([`inventory`]).
+
+pub mod aria;
+pub mod candidates;
+pub mod element;
+pub mod inventory;
+mod matcher;
+pub mod ratio;
+mod resolve;
+pub mod rewrite;
+pub mod used;
+pub mod verify;
+
+#[cfg(test)]
+mod tests;
+
+pub use candidates::{Call, Locator, Priced, Recommendation, locators, recommend};
+pub use element::Element;
+pub use matcher::{Answer, Ranked, Verdict, heal};
+pub use resolve::found_by;
+pub use used::{Finder, chain_in_error};

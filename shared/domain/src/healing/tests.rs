@@ -1,0 +1,276 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::rewrite::{Lines, rewrite, unified_diff};
+use super::*;
+use crate::trace::dom::Node;
+
+fn named(role: &str, name: &str) -> Element {
+    Element { role: role.into(), name: name.into(), text: name.into(), ..Element::default() }
+}
+
+fn role(role: &'static str, name: &str) -> Locator {
+    Locator(vec![Call { method: "getByRole", args: vec![json!(role), json!({ "name": name })] }])
+}
+
+const ACCOUNT: &str = r#"- generic [ref=e1]:
+  - banner [ref=e2]:
+    - heading "Account" [level=1] [ref=e3]
+    - navigation "Main" [ref=e4]:
+      - link "Home" [ref=e5] [cursor=pointer]:
+        - /url: /
+      - 'link "Cart: 2" [ref=e6]'
+  - main [ref=e8]:
+    - form "Sign in" [ref=e9]:
+      - text: Email
+      - textbox "Email" [active] [ref=e11]: ada@example.com
+      - button "Sign in" [ref=e14]
+"#;
+
+#[test]
+fn an_accessibility_snapshot_gives_its_elements_without_what_was_typed() {
+    let found = aria::elements(ACCOUNT);
+    let listed: Vec<String> = found.iter().map(|each| format!("{} {}", each.role, each.name)).collect();
+    assert_eq!(
+        listed,
+        [
+            "banner ",
+            "heading Account",
+            "navigation Main",
+            "link Home",
+            "link Cart: 2",
+            "main ",
+            "form Sign in",
+            "textbox Email",
+            "button Sign in"
+        ]
+    );
+    assert_eq!(found[3].href, "/");
+    assert_eq!(found[7].text, "");
+    assert_eq!(found[8].landmarks, ["form:Sign in", "main"]);
+    assert_eq!(found[3].landmarks, ["navigation:Main", "banner"]);
+}
+
+#[test]
+fn a_renamed_button_is_found_and_a_removed_one_is_not() {
+    let page = aria::elements(ACCOUNT);
+    let answer =
+        heal(&Element { role: "button".into(), name: "Log in".into(), ..Element::default() }, &[], &page);
+    let Verdict::Answer(best) = answer.verdict else { panic!("{answer:?}") };
+    assert_eq!(page[best.index].name, "Sign in");
+    let best = &locators(&page, best.index)[0];
+    assert_eq!(best.locator.written('\''), "getByRole('button', { name: 'Sign in' })");
+
+    let without: Vec<Element> = page.into_iter().filter(|each| each.role != "button").collect();
+    let target = Element { landmarks: vec!["main".into()], ..named("button", "Log in") };
+    assert_eq!(heal(&target, &[], &without).verdict, Verdict::Abstain);
+    assert_eq!(heal(&target, &[], &[]).confidence(), 25);
+}
+
+#[test]
+fn what_was_there_before_is_not_the_lost_element() {
+    let target = named("button", "Save");
+    let before = [target.clone(), named("button", "Send")];
+    let page = [named("button", "Send"), named("link", "Home")];
+    assert_eq!(heal(&target, &before, &page).verdict, Verdict::Abstain);
+    let alone = heal(&target, &before[..1], &page);
+    assert_eq!(alone.best.map(|best| best.index), Some(0));
+    assert_ne!(alone.verdict, Verdict::Abstain);
+}
+
+#[test]
+fn the_kind_of_locator_a_test_uses_is_kept_when_it_is_good_enough() {
+    let page = [
+        Element { test_id: "pay".into(), ..named("button", "Pay") },
+        named("button", "Pay later"),
+        Element { id: "x".into(), tag: "div".into(), ..Element::default() },
+    ];
+    let priced = locators(&page, 0);
+    let written: Vec<String> = priced.iter().map(|each| each.locator.written('\'')).collect();
+    assert_eq!(
+        written,
+        [
+            "getByTestId('pay')",
+            "getByRole('button', { name: 'Pay', exact: true })",
+            "getByText('Pay', { exact: true })"
+        ]
+    );
+    let kept = recommend(&priced, "getByRole").expect("is recommended");
+    assert_eq!(kept.recommended.locator.method(), "getByRole");
+    assert!(kept.preserves_convention && kept.has_durable_alternative && !kept.suggest_add_test_id);
+    assert_eq!(kept.durable.locator.written('"'), "getByTestId(\"pay\")");
+    let poor = recommend(&locators(&page, 2), "getByRole").expect("is recommended");
+    assert_eq!(poor.recommended.locator.written('\''), "locator('#x')");
+    assert!(!poor.preserves_convention && !poor.suggest_add_test_id && !poor.has_durable_alternative);
+}
+
+#[test]
+fn equal_elements_are_told_apart_by_their_landmark_or_their_place() {
+    let inside = |landmark: &str| Element { landmarks: vec![landmark.into()], ..named("button", "Edit") };
+    let page = [inside("region:Orders"), inside("region:Teams")];
+    let first = &locators(&page, 1)[0].locator;
+    assert_eq!(
+        first.written('\''),
+        "getByRole('region', { name: 'Teams' }).getByRole('button', { name: 'Edit' })"
+    );
+    let page = [named("button", "Edit"), named("button", "Edit")];
+    let last = locators(&page, 1).pop().expect("has a place");
+    assert_eq!(last.locator.written('\''), "getByRole('button', { name: 'Edit', exact: true }).nth(1)");
+    assert!(recommend(&locators(&page, 1), "getByRole").is_some_and(|best| best.suggest_add_test_id));
+}
+
+#[test]
+fn an_edit_replaces_the_failing_chain_and_nothing_else() {
+    let line = r#"    await page.getByRole("button", { name: "Log in" }).click({ timeout: 700 }); // getByText('x')"#;
+    let edited = rewrite(line, "getByRole('button', { name: 'Log in' })", &role("button", "Sign \"in\""));
+    assert_eq!(
+        edited.as_deref(),
+        Some(
+            r#"    await page.getByRole("button", { name: "Sign \"in\"" }).click({ timeout: 700 }); // getByText('x')"#
+        )
+    );
+    let exact = rewrite(
+        "x.getByText(`a`, {exact:true}).click()",
+        "getByText('a', { exact: true })",
+        &role("button", "b"),
+    );
+    assert_eq!(exact.as_deref(), Some("x.getByRole(`button`, { name: `b` }).click()"));
+    for ambiguous in [
+        "await expect(page.getByText('a')).toHaveText(await page.getByText('a').innerText())",
+        "await button.click()",
+        "await page.getByText(`a${b}`).click()",
+        "await page.getByTestId('list').getByText('a').click()",
+        "await page.getByText(label).click()",
+    ] {
+        assert_eq!(rewrite(ambiguous, "getByText('a')", &role("button", "b")), None, "{ambiguous}");
+    }
+}
+
+#[test]
+fn a_diff_holds_the_lines_that_are_known() {
+    let place = Lines { path: "tests/a.spec.ts", line: 3, before: &["one", "two"], after: &["four"] };
+    assert_eq!(
+        unified_diff(place, "old", "new").as_deref(),
+        Some(
+            "--- a/tests/a.spec.ts\n+++ b/tests/a.spec.ts\n@@ -1,4 +1,4 @@\n one\n two\n-old\n+new\n four\n"
+        )
+    );
+    assert_eq!(unified_diff(Lines { path: "a\nb", ..place }, "old", "new"), None);
+    assert_eq!(unified_diff(Lines { line: 2, ..place }, "old", "new"), None);
+}
+
+#[test]
+fn stored_source_gives_its_lines_back() {
+    let source =
+        "*   23 | test('x', async () => {\n>   26 |     a | b;\n    27 | \n    28 |\nnothing | here\n";
+    let lines = rewrite::numbered_lines(source);
+    assert_eq!(lines, [(23, "test('x', async () => {"), (26, "    a | b;"), (27, ""), (28, "")]);
+}
+
+#[test]
+fn a_document_gives_roles_names_labels_and_hides_what_is_hidden() {
+    let element = |tag: &str, attributes: &[(&str, &str)], children: Vec<Node>| Node::Element {
+        tag: tag.into(),
+        attributes: attributes
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        children,
+    };
+    let text = |text: &str| Node::Text(text.into());
+    let root = element(
+        "html",
+        &[],
+        vec![
+            element("head", &[], vec![element("title", &[], vec![text("No")])]),
+            element(
+                "body",
+                &[],
+                vec![element(
+                    "form",
+                    &[("aria-label", "Sign in")],
+                    vec![
+                        element(
+                            "label",
+                            &[],
+                            vec![text("Email "), element("input", &[("name", "email")], vec![])],
+                        ),
+                        element("label", &[("for", "pw")], vec![text("Password")]),
+                        element("input", &[("id", "pw"), ("type", "password")], vec![]),
+                        element(
+                            "button",
+                            &[("data-testid", "go"), ("class", "btn wide")],
+                            vec![text(" Sign\n in ")],
+                        ),
+                        element("button", &[("style", "color: red; display : none")], vec![text("Hidden")]),
+                    ],
+                )],
+            ),
+        ],
+    );
+    let found = inventory::elements(&root, "data-testid");
+    let button = found.iter().find(|each| each.role == "button").expect("is listed");
+    assert_eq!(
+        (button.name.as_str(), button.test_id.as_str(), button.landmarks.as_slice()),
+        ("Sign in", "go", &["form:Sign in".to_owned()][..])
+    );
+    assert_eq!(button.path, "html/body/form/button");
+    let fields: Vec<(&str, &str)> = found
+        .iter()
+        .filter(|each| each.tag == "input")
+        .map(|each| (each.role.as_str(), each.label.as_str()))
+        .collect();
+    assert_eq!(fields, [("textbox", "Email"), ("", "Password")][..1]);
+    assert_eq!(found.iter().filter(|each| each.role == "button").count(), 1);
+}
+
+fn element() -> impl Strategy<Value = Element> {
+    let word = || prop::sample::select(vec!["", "Save", "Save all", "Log in", "a'b\"`${c}\\", "\u{2028}"]);
+    (word(), word(), prop::sample::select(vec!["", "button", "link", "tab"]), word()).prop_map(
+        |(name, test_id, role, id)| Element {
+            role: role.into(),
+            name: name.into(),
+            text: name.into(),
+            test_id: test_id.into(),
+            id: id.into(),
+            tag: "button".into(),
+            ..Element::default()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn every_locator_reads_as_written_and_is_one_chain(page in prop::collection::vec(element(), 1..8), at in 0..8_usize, quote in prop::sample::select(vec!['\'', '"', '`'])) {
+        for priced in locators(&page, at % page.len()) {
+            let written = priced.locator.written(quote);
+            let chain = crate::locator::parse(&written).expect("is a chain");
+            prop_assert_eq!(chain.range, 0..written.len());
+            prop_assert_eq!(chain.calls.len(), priced.locator.0.len());
+            prop_assert!(chain.calls.iter().all(crate::locator::Call::is_locator));
+        }
+    }
+
+    #[test]
+    fn an_edited_line_holds_the_replacement_once(before in "[a-z ]{0,8}", after in "[a-z ();]{0,8}", name in any::<String>()) {
+        let line = format!("{before};page.getByText('lost').click(){after}");
+        if let Some(edited) = rewrite(&line, "getByText(\"lost\")", &role("button", &name)) {
+            prop_assert!(!edited.contains("lost"));
+            let chain = crate::locator::first_chain(&edited).expect("is a chain");
+            let kept: String = name.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\r' | '\t')).collect();
+            prop_assert_eq!(chain.calls[0].option("name").and_then(|name| name.value.as_text()), Some(kept.as_str()));
+        }
+    }
+
+    #[test]
+    fn ratios_are_symmetric_enough_and_bounded(one in "[a-d]{0,12}", other in "[a-d]{0,12}") {
+        let ratio = ratio::text_ratio(&one, &other);
+        prop_assert!((0.0..=1.0).contains(&ratio));
+        prop_assert_eq!(ratio == 1.0, one == other);
+    }
+
+    #[test]
+    fn any_text_is_read_as_a_snapshot_without_panic(text in "(\\PC|[-'\": \n])*") {
+        let _ = heal(&Element::default(), &[], &aria::elements(&text));
+    }
+}

@@ -1,0 +1,146 @@
+//! The command that runs some tests again.
+//!
+//! Playwright takes what stands before `:line` as a regular expression over
+//! the path of the file, so signs of a path that mean something there are
+//! escaped; and a shell takes the line apart, so what it would change is
+//! quoted.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// A test to run again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    /// File of the test.
+    pub file_path: String,
+    /// Line of the test; the whole file without one.
+    pub line: Option<i64>,
+    /// Name of its browser project; empty when it has none.
+    pub browser_project: String,
+}
+
+impl Target {
+    /// `file:line`, for people.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        self.located(&self.file_path)
+    }
+
+    fn located(&self, path: &str) -> String {
+        self.line.map_or_else(|| path.to_owned(), |line| format!("{path}:{line}"))
+    }
+}
+
+/// The arguments of `npx playwright test` that select these tests, quoted for
+/// a shell. Tests of several browser projects are selected in all of them.
+#[must_use]
+pub fn arguments(targets: &[Target]) -> String {
+    let places: BTreeSet<String> =
+        targets.iter().map(|target| target.located(&regex_escaped(&target.file_path))).collect();
+    let projects: BTreeSet<&str> = targets.iter().map(|target| target.browser_project.as_str()).collect();
+    let mut text = String::new();
+    for place in places {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{}{}", if text.is_empty() { "" } else { " " }, shell_quoted(&place));
+    }
+    // A test without a project runs in a configuration that has none.
+    if !projects.contains("") {
+        for project in projects {
+            let _ = write!(text, " {}", shell_quoted(&format!("--project={project}")));
+        }
+    }
+    text
+}
+
+/// The command for [`arguments`]; empty when there is nothing to run, because
+/// without arguments everything would.
+#[must_use]
+pub fn command(targets: &[Target]) -> String {
+    if targets.is_empty() { String::new() } else { format!("npx playwright test {}", arguments(targets)) }
+}
+
+/// A text that stands for itself in a regular expression of JavaScript.
+#[must_use]
+pub fn regex_escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        if matches!(
+            letter,
+            '.' | '*' | '+' | '?' | '^' | '$' | '{' | '}' | '(' | ')' | '|' | '[' | ']' | '\\'
+        ) {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
+}
+
+/// A text as one word of a POSIX shell.
+#[must_use]
+pub fn shell_quoted(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/_-.:=@%+,".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn target(file_path: &str, line: Option<i64>, browser_project: &str) -> Target {
+        Target { file_path: file_path.to_owned(), line, browser_project: browser_project.to_owned() }
+    }
+
+    #[test]
+    fn paths_are_escaped_for_the_expression_and_quoted_for_the_shell() {
+        let targets = [
+            target("tests/pay (new)/[id]+.spec.ts", Some(7), ""),
+            target("tests/plain_spec", Some(3), ""),
+            target("tests/it's.spec.ts", None, ""),
+        ];
+        assert_eq!(
+            command(&targets),
+            r"npx playwright test 'tests/it'\''s\.spec\.ts' 'tests/pay \(new\)/\[id\]\+\.spec\.ts:7' tests/plain_spec:3"
+        );
+        assert_eq!(targets[0].shown(), "tests/pay (new)/[id]+.spec.ts:7");
+    }
+
+    #[test]
+    fn projects_are_named_once_and_only_when_every_test_has_one() {
+        let one = target("a", Some(1), "Mobile Safari");
+        let two = target("a", Some(1), "chromium");
+        assert_eq!(
+            arguments(&[two.clone(), one.clone(), one]),
+            "a:1 '--project=Mobile Safari' --project=chromium"
+        );
+        assert_eq!(arguments(&[two, target("b", None, "")]), "a:1 b");
+        assert_eq!(command(&[]), "");
+    }
+
+    proptest! {
+        #[test]
+        fn a_quoted_word_holds_no_bare_quote(text in "[a-z' $\"\\\\;&|<>*?(){}\\n-]{0,30}") {
+            let quoted = shell_quoted(&text);
+            // Undo it the way a shell would.
+            let mut read = String::new();
+            let mut inside = false;
+            let mut letters = quoted.chars();
+            while let Some(letter) = letters.next() {
+                match letter {
+                    '\'' => inside = !inside,
+                    '\\' if !inside => read.extend(letters.next()),
+                    other => {
+                        prop_assert!(inside || other.is_ascii_alphanumeric() || "/_-.:=@%+,".contains(other));
+                        read.push(other);
+                    }
+                }
+            }
+            prop_assert!(!inside);
+            prop_assert_eq!(read, text);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The lines of a trace as they are written, of all formats at once: fields of
+//! other formats are missing, fields of a surprising type too.
+
+use std::io::{BufRead, BufReader, Read};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::archive::read_error;
+use super::{Limits, ParseError, TraceError};
+use crate::text::is_nested_deeper;
+
+/// A place in the sources.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Frame {
+    /// File as the test runner named it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1.
+    pub column: u32,
+    /// Function; empty at the top level.
+    pub function: String,
+}
+
+/// Only the type: most lines are not read any further.
+#[derive(Deserialize)]
+#[serde(default)]
+pub(super) struct Kind<'a> {
+    #[serde(rename = "type", borrow)]
+    pub kind: std::borrow::Cow<'a, str>,
+}
+
+impl Default for Kind<'_> {
+    fn default() -> Self {
+        Self { kind: std::borrow::Cow::Borrowed("") }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ContextOptions {
+    pub version: u32,
+    pub origin: String,
+    pub browser_name: String,
+    pub wall_time: f64,
+    pub monotonic_time: Option<f64>,
+    pub test_id_attribute_name: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Before {
+    pub call_id: String,
+    pub step_id: Option<String>,
+    pub parent_id: Option<String>,
+    pub api_name: Option<String>,
+    pub title: Option<String>,
+    pub subtitle: Option<String>,
+    pub class: Option<String>,
+    pub method: Option<String>,
+    pub params: Value,
+    pub start_time: f64,
+    pub wall_time: Option<f64>,
+    pub stack: Vec<Frame>,
+    pub page_id: Option<String>,
+    pub before_snapshot: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct After {
+    pub call_id: String,
+    pub end_time: f64,
+    pub error: Option<ErrorFields>,
+    pub attachments: Vec<AttachmentFields>,
+    pub after_snapshot: Option<String>,
+}
+
+/// `action` lines of formats up to 4: both halves in one, inside of metadata
+/// for the oldest.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct WholeAction {
+    pub metadata: Option<OldMetadata>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct OldMetadata {
+    pub id: String,
+    pub api_name: Option<String>,
+    pub r#type: Option<String>,
+    pub method: Option<String>,
+    pub params: Value,
+    pub start_time: f64,
+    pub end_time: f64,
+    pub wall_time: Option<f64>,
+    pub stack: Vec<Frame>,
+    pub log: Vec<String>,
+    pub error: Option<OldError>,
+    pub page_id: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct OldError {
+    pub error: ErrorFields,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ErrorFields {
+    pub name: String,
+    pub message: String,
+    pub stack: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct AttachmentFields {
+    pub name: String,
+    pub content_type: String,
+    pub sha1: Option<String>,
+    pub file: Option<String>,
+    pub base64: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Log {
+    pub call_id: String,
+    pub message: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Console {
+    pub message_type: String,
+    pub text: String,
+    pub time: f64,
+    pub location: ConsoleLocation,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ConsoleLocation {
+    pub url: String,
+    pub line_number: i64,
+}
+
+/// `event` lines; the one that is read is an uncaught error of a page.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Event {
+    pub method: String,
+    pub params: Value,
+    pub time: f64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ErrorLine {
+    pub message: String,
+    pub stack: Vec<Frame>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Screencast {
+    pub sha1: Option<String>,
+    pub file: Option<String>,
+    pub timestamp: f64,
+}
+
+/// An accessibility snapshot taken by the runner.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct AriaSnapshot {
+    pub snapshot: Option<String>,
+    pub text: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Stacks {
+    pub files: Vec<String>,
+    pub stacks: Vec<(Value, Vec<PackedFrame>)>,
+}
+
+/// A frame: place of its file in the list, line, column and function.
+pub(super) type PackedFrame = (usize, u32, u32, String);
+
+/// Calls `take` with each line. Bytes that are no text, lines that are no
+/// JSON and JSON that is nested too deep are judged by `take`, not here.
+pub(super) fn for_each_line(
+    content: impl Read,
+    limits: Limits,
+    budget: &mut u64,
+    mut take: impl FnMut(&str) -> Result<(), ParseError>,
+) -> Result<(), ParseError> {
+    let mut lines = BufReader::new(content);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = (&mut lines)
+            .take(limits.line_bytes as u64 + 1)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| read_error(&error))?;
+        if read == 0 {
+            return Ok(());
+        }
+        if read > limits.line_bytes {
+            return Err(TraceError::TooLarge("a line is too long"));
+        }
+        *budget = budget.checked_sub(read as u64).ok_or(TraceError::TooLarge("it inflates to too much"))?;
+        if let Ok(text) = std::str::from_utf8(line.trim_ascii())
+            && !text.is_empty()
+        {
+            take(text)?;
+        }
+    }
+}
+
+/// A line as its type; `None` when it is something else.
+pub(super) fn read<'a, T: Deserialize<'a>>(line: &'a str, max_depth: usize) -> Result<Option<T>, ParseError> {
+    if is_nested_deeper(line, max_depth) {
+        return Err(TraceError::TooLarge("a line is nested too deep"));
+    }
+    Ok(serde_json::from_str(line).ok())
+}

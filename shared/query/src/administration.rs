@@ -1,0 +1,52 @@
+//! Why something is not done with a project or what is attached to it,
+//! although the request is well formed and the caller may.
+
+/// A rule stands in the way; nothing was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AdministrationRule {
+    /// Another project has the name.
+    #[error("Another project has this name; choose another one.")]
+    ProjectNameTaken,
+    /// Another tag has the word.
+    #[error("Another tag has this text; choose another one.")]
+    TagTaken,
+    /// Another policy of the project has the name.
+    #[error("Another policy of this project has this name; choose another one.")]
+    PolicyNameTaken,
+    /// A gate was asked nothing.
+    #[error(
+        "There is nothing to judge by: send rules, or the name of a policy; the project has no default one."
+    )]
+    NoPolicy,
+    /// A run counts where it ran.
+    #[error(
+        "The environment of a run cannot be changed once its results are counted there; send the run again with the right one."
+    )]
+    EnvironmentIsFixed,
+    /// The run is pinned.
+    #[error("This run is pinned; unpin it first, or delete it with force=true.")]
+    Pinned,
+    /// What was given to confirm a deletion is not the name.
+    #[error("Confirm with the exact name of the project; nothing was deleted.")]
+    NotConfirmed,
+}
+
+impl AdministrationRule {
+    /// The error code on the wire.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::ProjectNameTaken | Self::TagTaken | Self::PolicyNameTaken => "name_taken",
+            Self::NoPolicy => "invalid_body",
+            Self::EnvironmentIsFixed => "invalid_field",
+            Self::Pinned => "in_use",
+            Self::NotConfirmed => "invalid_field",
+        }
+    }
+
+    /// Whether what is stored is in the way, and not the request.
+    #[must_use]
+    pub const fn is_conflict(self) -> bool {
+        !matches!(self, Self::NotConfirmed | Self::NoPolicy | Self::EnvironmentIsFixed)
+    }
+}

@@ -1,0 +1,452 @@
+//! Widgets over several projects, from daily counts and stored states. The
+//! projects of a widget are bounded; days are those of UTC.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::ids::ProjectId;
+use callboard_domain::time::Day;
+use callboard_domain::totals::rate;
+use callboard_store::db::Session;
+use callboard_store::rollups::scores;
+use callboard_store::rollups::{DaySpan, RunContribution};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::daily::{of_project, sum};
+use crate::flakiness::{self, FlakyQuery, FlakyTest, judged_lane};
+use crate::projects::{self, ProjectFilters, Sort};
+use crate::shapes::{ProjectRef, RunBrief};
+use crate::test_cases::LaneQuery;
+use crate::{Context, Result};
+
+/// Projects a widget looks at, the most recently active ones.
+const MOST_PROJECTS: usize = 100;
+/// Least score a test counted as flaky has.
+const FLAKY_SCORE: i64 = 90;
+/// Flaky tests that are counted at most.
+const MOST_FLAKY: i64 = 1_000;
+/// Projects of which a share of the waste is told.
+const WASTEFUL: usize = 8;
+
+/// What a widget is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct WidgetQuery {
+    /// Branch and environment.
+    pub lane: LaneQuery,
+    /// Days up to today.
+    pub days: i64,
+    /// Only full, or only partial runs.
+    pub full_runs: Option<bool>,
+    /// Only these projects.
+    pub projects: Vec<ProjectId>,
+    /// Rows of a list.
+    pub limit: usize,
+}
+
+impl WidgetQuery {
+    fn span(&self, today: Day) -> DaySpan {
+        DaySpan { since: Day(today.0 - self.days + 1), until: today, full: self.full_runs }
+    }
+
+    /// The equal window before.
+    fn before(&self, today: Day) -> DaySpan {
+        let until = Day(today.0 - self.days);
+        DaySpan { since: Day(until.0 - self.days + 1), until, full: self.full_runs }
+    }
+
+    fn scope(&self, scope: &Scope) -> Scope {
+        if self.projects.is_empty() {
+            scope.clone()
+        } else {
+            scope.narrowed_to(self.projects.iter().copied())
+        }
+    }
+}
+
+/// A project of the portfolio.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PortfolioItem {
+    /// The project.
+    pub project: ProjectRef,
+    /// Finished runs of the window.
+    pub run_count: i64,
+    /// Passed / (passed + failed) tests.
+    pub pass_rate: Option<f64>,
+    /// How much more than in the equal window before.
+    pub pass_rate_delta: Option<f64>,
+    /// Tests that are flaky with a probability of nine in ten; a thousand at most.
+    pub flaky_tests: i64,
+    /// Mean wall clock of its runs, ms.
+    pub avg_run_duration: Option<i64>,
+    /// Newest runs in a row that did not pass, among the recent ones.
+    pub failing_streak: i64,
+    /// The newest of the recent runs.
+    pub latest_run: Option<RunBrief>,
+    /// Newest runs, oldest first, 20 at most.
+    pub recent_runs: Vec<RunBrief>,
+}
+
+/// Projects side by side, the most recently active first.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn portfolio(
+    ctx: &Context,
+    scope: &Scope,
+    query: &WidgetQuery,
+    today: Day,
+) -> Result<Vec<PortfolioItem>> {
+    let environment = query.lane.environment.as_deref();
+    let found = projects::overview(ctx, &query.scope(scope), environment, None, query.limit).await?;
+    let mut session = ctx.store.db().read().await?;
+    let mut items = Vec::with_capacity(found.items.len());
+    for overview in found.items {
+        let project = ProjectId(overview.reference.id);
+        let now = total(&mut session, project, &query.lane, query.span(today)).await?;
+        let before = total(&mut session, project, &query.lane, query.before(today)).await?;
+        let (pass_rate, earlier) = (now.totals.pass_rate(), before.totals.pass_rate());
+        let delta = pass_rate.zip(earlier).map(|(now, before)| (now - before) * 10_000.0);
+        let flaky_tests = match judged_lane(&mut session, project, &query.lane).await? {
+            Some(lane) => {
+                scores::count_flaky(&mut session, project, lane.id, FLAKY_SCORE, MOST_FLAKY).await?
+            }
+            None => 0,
+        };
+        let is_red = |run: &&RunBrief| run.status != callboard_domain::status::RunStatus::Passed;
+        let finished = overview.recent_runs.iter().rev().filter(|run| run.status.is_final());
+        let failing = finished.take_while(is_red).count();
+        items.push(PortfolioItem {
+            run_count: now.runs,
+            pass_rate,
+            pass_rate_delta: delta.map(|delta| delta.round() / 10_000.0),
+            flaky_tests,
+            avg_run_duration: (now.runs > 0).then(|| now.run_ms / now.runs),
+            failing_streak: i64::try_from(failing).unwrap_or(i64::MAX),
+            latest_run: overview.recent_runs.last().cloned(),
+            recent_runs: overview.recent_runs,
+            project: overview.reference,
+        });
+    }
+    Ok(items)
+}
+
+async fn total(
+    session: &mut Session,
+    project: ProjectId,
+    lane: &LaneQuery,
+    span: DaySpan,
+) -> Result<RunContribution> {
+    let days = of_project(session, project, lane, span).await?;
+    Ok(days.iter().fold(RunContribution::default(), |all, (_, day)| sum(&all, day)))
+}
+
+/// The days of each project of a widget.
+async fn by_project(
+    ctx: &Context,
+    scope: &Scope,
+    query: &WidgetQuery,
+    span: DaySpan,
+) -> Result<Vec<(ProjectRef, Vec<(Day, RunContribution)>)>> {
+    let filters = ProjectFilters::default();
+    let found =
+        projects::list(ctx, &query.scope(scope), &filters, Sort::default(), None, MOST_PROJECTS).await?;
+    let mut session = ctx.store.db().read().await?;
+    let mut all = Vec::with_capacity(found.items.len());
+    for project in found.items {
+        let reference = project.reference;
+        let days = of_project(&mut session, ProjectId(reference.id), &query.lane, span).await?;
+        all.push((reference, days));
+    }
+    Ok(all)
+}
+
+/// The days of all projects together.
+fn together(all: &[(ProjectRef, Vec<(Day, RunContribution)>)]) -> BTreeMap<Day, RunContribution> {
+    let mut days: BTreeMap<Day, RunContribution> = BTreeMap::new();
+    for (day, sums) in all.iter().flat_map(|(_, days)| days) {
+        let known = days.entry(*day).or_default();
+        *known = sum(known, sums);
+    }
+    days
+}
+
+/// Relative change between two sums; `None` from nothing.
+fn delta_rate(now: i64, before: i64) -> Option<f64> {
+    rate(now - before, before)
+}
+
+/// Pass rates of projects by day.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct PassRateHeatmap {
+    /// Days, oldest first.
+    #[schema(value_type = Vec<String>)]
+    pub buckets: Vec<Day>,
+    /// Projects.
+    pub rows: Vec<HeatmapRow>,
+}
+
+/// A project of the heatmap.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct HeatmapRow {
+    /// The project.
+    pub project: ProjectRef,
+    /// Passed / (passed + failed) tests on each day; null without any.
+    pub cells: Vec<Option<f64>>,
+}
+
+/// Pass rates of projects by day.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn pass_rate_heatmap(
+    ctx: &Context,
+    scope: &Scope,
+    query: &WidgetQuery,
+    today: Day,
+) -> Result<PassRateHeatmap> {
+    let span = query.span(today);
+    let buckets: Vec<Day> = (span.since.0..=span.until.0).map(Day).collect();
+    let rows = by_project(ctx, scope, query, span).await?.into_iter().map(|(project, days)| {
+        let days: BTreeMap<Day, RunContribution> = days.into_iter().collect();
+        let cells = buckets.iter().map(|day| days.get(day).and_then(|sums| sums.totals.pass_rate()));
+        HeatmapRow { project, cells: cells.collect() }
+    });
+    let rows = rows.filter(|row| row.cells.iter().any(Option::is_some)).collect();
+    Ok(PassRateHeatmap { buckets, rows })
+}
+
+/// A flaky test with its project.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct LeaderboardItem {
+    /// The test.
+    #[serde(flatten)]
+    pub test: FlakyTest,
+    /// Its project.
+    pub project: ProjectRef,
+}
+
+/// The most probably flaky tests of several projects.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn flaky_leaderboard(
+    ctx: &Context,
+    scope: &Scope,
+    query: &WidgetQuery,
+    today: Day,
+) -> Result<Vec<LeaderboardItem>> {
+    let filters = ProjectFilters::default();
+    let found =
+        projects::list(ctx, &query.scope(scope), &filters, Sort::default(), None, MOST_PROJECTS).await?;
+    let flaky = FlakyQuery { lane: query.lane.clone(), ..FlakyQuery::default() };
+    let mut items = Vec::new();
+    for project in found.items {
+        let access: Authorized<ProjectId> = scope.authorize(ProjectId(project.reference.id))?;
+        let tests = flakiness::list(ctx, access, &flaky, today, query.limit).await?;
+        let project = project.reference;
+        items.extend(tests.items.into_iter().map(|test| LeaderboardItem { test, project: project.clone() }));
+    }
+    items.sort_by_key(|item| (Reverse(item.test.flaky_score), item.test.test_case_id));
+    items.truncate(query.limit);
+    Ok(items)
+}
+
+/// Wasted time by day.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WastedTime {
+    /// Days with runs, oldest first.
+    pub points: Vec<WastePoint>,
+    /// All days together.
+    pub totals: Waste,
+    /// The most wasteful projects, eight at most.
+    pub by_project: Vec<WasteOfProject>,
+}
+
+/// Time that was wasted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Waste {
+    /// Fixed waits, ms.
+    pub wait_ms: i64,
+    /// Attempts that did not decide, ms.
+    pub failed_ms: i64,
+}
+
+/// Time that was wasted on a day.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct WastePoint {
+    /// Day.
+    #[schema(value_type = String, format = Date)]
+    pub date: Day,
+    /// What was wasted.
+    #[serde(flatten)]
+    pub waste: Waste,
+}
+
+/// Time that was wasted in a project.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct WasteOfProject {
+    /// The project.
+    pub project: ProjectRef,
+    /// What was wasted.
+    #[serde(flatten)]
+    pub waste: Waste,
+}
+
+fn waste(sums: &RunContribution) -> Waste {
+    Waste { wait_ms: sums.wasted_ms, failed_ms: sums.lost_ms }
+}
+
+/// Time spent on fixed waits and on attempts that did not decide.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn wasted_time(
+    ctx: &Context,
+    scope: &Scope,
+    query: &WidgetQuery,
+    today: Day,
+) -> Result<WastedTime> {
+    let all = by_project(ctx, scope, query, query.span(today)).await?;
+    let days = together(&all);
+    let totals = days.values().fold(RunContribution::default(), |all, day| sum(&all, day));
+    let mut by_project: Vec<WasteOfProject> = all
+        .into_iter()
+        .map(|(project, days)| {
+            let sums = days.iter().fold(RunContribution::default(), |all, (_, day)| sum(&all, day));
+            WasteOfProject { project, waste: waste(&sums) }
+        })
+        .filter(|row| row.waste != Waste::default())
+        .collect();
+    by_project.sort_by_key(|row| (Reverse(row.waste.wait_ms + row.waste.failed_ms), row.project.id));
+    by_project.truncate(WASTEFUL);
+    let points = days.into_iter().map(|(date, sums)| WastePoint { date, waste: waste(&sums) });
+    Ok(WastedTime { points: points.collect(), totals: waste(&totals), by_project })
+}
+
+/// Time that runs took, by day.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CiTimeTrend {
+    /// Days with runs, oldest first.
+    pub points: Vec<CiTimePoint>,
+    /// All days together.
+    pub totals: CiTime,
+    /// Change of the time against the equal window before, as a share of that.
+    pub delta_rate: Option<f64>,
+}
+
+/// Time that runs took.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CiTime {
+    /// Wall clock of all runs, ms.
+    pub duration_ms: i64,
+    /// Runs.
+    pub run_count: i64,
+}
+
+/// Time that the runs of a day took.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct CiTimePoint {
+    /// Day.
+    #[schema(value_type = String, format = Date)]
+    pub date: Day,
+    /// What its runs took.
+    #[serde(flatten)]
+    pub time: CiTime,
+}
+
+fn ci_time(sums: &RunContribution) -> CiTime {
+    CiTime { duration_ms: sums.run_ms, run_count: sums.runs }
+}
+
+/// Time that runs took, by day.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn ci_time_trend(
+    ctx: &Context,
+    scope: &Scope,
+    query: &WidgetQuery,
+    today: Day,
+) -> Result<CiTimeTrend> {
+    let days = together(&by_project(ctx, scope, query, query.span(today)).await?);
+    let before = together(&by_project(ctx, scope, query, query.before(today)).await?);
+    let fold = |days: &BTreeMap<Day, RunContribution>| {
+        days.values().fold(RunContribution::default(), |all, day| sum(&all, day))
+    };
+    let (totals, before) = (fold(&days), fold(&before));
+    let points = days.iter().map(|(date, sums)| CiTimePoint { date: *date, time: ci_time(sums) });
+    Ok(CiTimeTrend {
+        points: points.collect(),
+        totals: ci_time(&totals),
+        delta_rate: delta_rate(totals.run_ms, before.run_ms),
+    })
+}
+
+/// Tests that broke or became flaky, by day.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RegressionVelocity {
+    /// Days with runs, oldest first.
+    pub points: Vec<RegressionPoint>,
+    /// All days together.
+    pub totals: Regressions,
+    /// Change of the regressions against the equal window before, as a share of that.
+    pub delta_rate: Option<f64>,
+}
+
+/// Tests that broke or became flaky.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Regressions {
+    /// Passed before, failed then.
+    pub regressions: i64,
+    /// Passed at once before, on a retry then.
+    pub new_flaky: i64,
+}
+
+/// Tests that broke or became flaky on a day.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct RegressionPoint {
+    /// Day.
+    #[schema(value_type = String, format = Date)]
+    pub date: Day,
+    /// How many.
+    #[serde(flatten)]
+    pub regressions: Regressions,
+}
+
+fn regressions(sums: &RunContribution) -> Regressions {
+    Regressions { regressions: sums.new_regressions, new_flaky: sums.new_flaky }
+}
+
+/// Tests that broke or became flaky, by day.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn regression_velocity(
+    ctx: &Context,
+    scope: &Scope,
+    query: &WidgetQuery,
+    today: Day,
+) -> Result<RegressionVelocity> {
+    let days = together(&by_project(ctx, scope, query, query.span(today)).await?);
+    let before = together(&by_project(ctx, scope, query, query.before(today)).await?);
+    let fold = |days: &BTreeMap<Day, RunContribution>| {
+        days.values().fold(RunContribution::default(), |all, day| sum(&all, day))
+    };
+    let (totals, before) = (fold(&days), fold(&before));
+    let points =
+        days.iter().map(|(date, sums)| RegressionPoint { date: *date, regressions: regressions(sums) });
+    Ok(RegressionVelocity {
+        points: points.collect(),
+        totals: regressions(&totals),
+        delta_rate: delta_rate(totals.new_regressions, before.new_regressions),
+    })
+}

@@ -1,0 +1,167 @@
+//! What a run is measured against: the one definition that insights,
+//! comparison, gate and regression context share.
+//!
+//! Two baselines, for two questions. The *run's* baseline is the newest green
+//! run before it: of its own branch and environment; else of the default
+//! branch in that environment; else of the default branch anywhere. The
+//! baseline of a *series* (one test in one browser project) is its last
+//! decided outcome, which the flags of each execution remember; it needs no
+//! green run, so a project with a test that is always red still learns of the
+//! next one that breaks.
+
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::lane::LaneKey;
+use callboard_domain::status::Outcome;
+use callboard_domain::test_state::ExecutionFlags as Flags;
+use callboard_domain::time::Timestamp;
+use callboard_store::db::Session;
+use callboard_store::executions::brief;
+use callboard_store::runs::RunRow;
+use callboard_store::runs::compared::{self, Compared};
+use callboard_store::{lanes, projects};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::Result;
+use crate::shapes::non_empty;
+
+/// Where a baseline was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fallback {
+    /// On the run's own branch, in its own environment.
+    SameBranch,
+    /// On the default branch.
+    DefaultBranch,
+}
+
+/// The green run another run is measured against.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Baseline {
+    /// The green run.
+    #[schema(example = 40)]
+    pub run_id: i64,
+    /// When it started.
+    #[schema(value_type = String, format = DateTime)]
+    pub start_time: Timestamp,
+    /// Its branch.
+    pub branch: Option<String>,
+    /// Its commit.
+    pub commit: Option<String>,
+    /// `same-branch`, or `default-branch` when the run's own branch and
+    /// environment have no green run before it.
+    pub fallback: Fallback,
+}
+
+/// A baseline with its row.
+#[derive(Debug, Clone)]
+pub(crate) struct BaselineRun {
+    pub(crate) row: RunRow,
+    pub(crate) fallback: Fallback,
+}
+
+impl BaselineRun {
+    pub(crate) fn shown(&self) -> Baseline {
+        Baseline {
+            run_id: self.row.id.get(),
+            start_time: self.row.start_time,
+            branch: non_empty(&self.row.branch),
+            commit: self.row.commit_sha.clone(),
+            fallback: self.fallback,
+        }
+    }
+}
+
+/// The green run that `run` is measured against.
+pub(crate) async fn of_run(session: &mut Session, run: &RunRow) -> Result<Option<BaselineRun>> {
+    if let Some(row) = compared::green_before(session, run, run.lane_id).await? {
+        return Ok(Some(BaselineRun { row, fallback: Fallback::SameBranch }));
+    }
+    let Some(branch) = default_branch(session, run.project).await? else { return Ok(None) };
+    let branches = [branch];
+    for environments in [vec![run.environment.clone()], Vec::new()] {
+        let mut newest: Option<RunRow> = None;
+        for lane in lanes::specific(session, run.project, &branches, &environments).await? {
+            let found = compared::green_before(session, run, lane).await?;
+            let key = |run: &RunRow| (run.order_at, run.id);
+            if found.as_ref().map(key) > newest.as_ref().map(key) {
+                newest = found;
+            }
+        }
+        if let Some(row) = newest {
+            return Ok(Some(BaselineRun { row, fallback: Fallback::DefaultBranch }));
+        }
+    }
+    Ok(None)
+}
+
+async fn default_branch(session: &mut Session, project: ProjectId) -> Result<Option<String>> {
+    let project = projects::get(session, project).await?;
+    Ok(project.and_then(|project| project.default_branch).filter(|branch| !branch.is_empty()))
+}
+
+/// The lanes besides its own in which the last outcome of a run's tests is
+/// looked for, nearest first: the default branch in the run's environment,
+/// then the default branch anywhere.
+pub(crate) async fn other_lanes(session: &mut Session, run: &RunRow) -> Result<Vec<i64>> {
+    let Some(branch) = default_branch(session, run.project).await? else { return Ok(Vec::new()) };
+    let environment = Some(run.environment.as_str()).filter(|environment| !environment.is_empty());
+    let mut found = Vec::with_capacity(2);
+    let mut keys = vec![LaneKey::asked(Some(&branch), environment)];
+    if environment.is_some() {
+        keys.push(LaneKey::asked(Some(&branch), None));
+    }
+    for key in keys {
+        let lane = lanes::find_lane(session, run.project, &key).await?;
+        found.extend(lane.filter(|lane| *lane != run.lane_id));
+    }
+    Ok(found)
+}
+
+/// How the tests of a run compare with what each of them did before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// Whether anything was known of any of them.
+    pub(crate) is_known: bool,
+    /// Without tests in quarantine.
+    pub(crate) compared: Compared,
+    /// Failing tests in quarantine.
+    pub(crate) quarantined_failed: i64,
+    /// Tests in quarantine.
+    pub(crate) quarantined: i64,
+}
+
+/// Reads how the tests of a run compare from their flags.
+pub(crate) async fn facts(session: &mut Session, project: ProjectId, run: RunId) -> Result<Facts> {
+    let mut facts = Facts::default();
+    for group in brief::by_flags(session, project, run).await? {
+        let has = |flag: Flags| if group.flags.contains(flag) { group.count } else { 0 };
+        facts.is_known |= group.flags.contains(Flags::BASELINE_KNOWN);
+        facts.quarantined += has(Flags::QUARANTINED);
+        if group.flags.contains(Flags::QUARANTINED) {
+            if matches!(group.outcome, Outcome::Failed | Outcome::TimedOut) {
+                facts.quarantined_failed += group.count;
+            }
+            continue;
+        }
+        facts.compared.new_regressions += has(Flags::NEW_REGRESSION);
+        facts.compared.new_flaky += has(Flags::NEW_FLAKY);
+        facts.compared.fixed += has(Flags::FIXED);
+    }
+    Ok(facts)
+}
+
+/// Writes onto the row of a locked run how its tests compare; nothing as long
+/// as it is not final, or when there is nothing to compare with.
+pub(crate) async fn note(session: &mut Session, run: &RunRow) -> Result<()> {
+    if !run.status.is_final() {
+        compared::set_compared(session, run.project, run.id, None, 0).await?;
+        return Ok(());
+    }
+    let facts = facts(session, run.project, run.id).await?;
+    let is_comparable = facts.is_known || of_run(session, run).await?.is_some();
+    let compared = is_comparable.then_some(facts.compared);
+    compared::set_compared(session, run.project, run.id, compared, facts.quarantined_failed).await?;
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! Failure clusters: what is asked about them, what people do with them, what
+//! a run shows of them, and whether they are repaired.
+
+mod editing;
+mod groups;
+mod reading;
+mod verification;
+
+pub use editing::{ClusterEdit, Extracted, StatusChange, bulk, edit, extract, merge, set_base_commit, set_status};
+pub use groups::{FailureGroup, FailureGroups, GroupCase, GroupKey, failure_groups};
+pub use reading::{
+    Assignee, ClusterCounts, ClusterKey, ClusterQuery, ClusterSort, OccurrenceKey, OccurrenceQuery, counts, detail,
+    list, occurrences, of_project, test_cases,
+};
+pub(crate) use reading::{of_execution, of_test};
+pub(crate) use verification::verify;
+
+pub use callboard_store::clusters::ClusterStatus;

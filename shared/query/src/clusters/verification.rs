@@ -1,0 +1,115 @@
+//! Whether what a cluster is about has been repaired: judged after every run
+//! that had some of its tests.
+//!
+//! One clean run is no proof. A test that failed with probability r stays clean
+//! for m runs by luck with probability (1 − r)^m; over all tests of a cluster
+//! the logarithms add up to Λ. At [`QUIET`] the failure has fallen quiet, at
+//! [`STOPPED`] it has stopped, and every time it fell quiet and came back
+//! more proof is asked for.
+
+use std::collections::BTreeMap;
+
+use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
+use callboard_domain::repair::{Series, evidence};
+use callboard_domain::time::Timestamp;
+use callboard_store::clusters::{self, ClusterRow, ClusterStatus, counts, reads, routes, verify as store};
+use callboard_store::db::Session;
+use callboard_store::rollups;
+use callboard_store::runs::{self, RunRow};
+
+use crate::{Context, Result};
+
+/// Clusters judged after one run.
+const MOST_CLUSTERS: i64 = 500;
+/// Tests of a cluster that are looked at; one that affects more is judged by these.
+const MOST_TESTS: i64 = 500;
+/// Λ from which a failure has fallen quiet.
+const QUIET: f64 = 1.0;
+/// Λ from which it has stopped.
+const STOPPED: f64 = 3.0;
+/// What is asked for in addition for every time it fell quiet and came back.
+const MORE_PROOF: f64 = 0.7;
+
+/// Judges the open clusters whose tests a final run had, and counts those the
+/// run was the first to show. Everything is a function of stored rows, so
+/// doing it again changes nothing.
+pub(crate) async fn verify(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<()> {
+    let mut session = ctx.store.db().read().await?;
+    let Some(run) = runs::get(&mut session, project, run).await? else { return Ok(()) };
+    if !run.status.is_final() {
+        return Ok(());
+    }
+    let open = store::open_of_run(&mut session, project, run.id, run.order_at, MOST_CLUSTERS).await?;
+    let mut judged = BTreeMap::new();
+    for cluster in &open {
+        if let Some(verdict) = judge(&mut session, &run, cluster).await? {
+            judged.insert(cluster.id, verdict);
+        }
+    }
+    drop(session);
+
+    let mut session = ctx.store.db().begin().await?;
+    reads::note_new(&mut session, project, run.id).await?;
+    if judged.is_empty() {
+        session.commit().await?;
+        return Ok(());
+    }
+    routes::keep_shape(&mut session, project).await?;
+    let ids = judged.keys().map(|id: &ClusterId| id.get()).collect();
+    let mut changed = Vec::new();
+    for mut row in clusters::lock(&mut session, project, ids).await? {
+        let verdict = judged[&row.id];
+        let before = row.clone();
+        // It may have been seen again meanwhile, or a person was faster.
+        if row.status == ClusterStatus::Open && row.last_seen_at < run.order_at {
+            note_clean(&mut row, &run, verdict);
+        }
+        if row != before {
+            changed.push(row);
+        }
+    }
+    counts::write(&mut session, project, &changed, now).await?;
+    session.commit().await?;
+    Ok(())
+}
+
+/// What the clean runs since the last occurrence prove.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Verdict {
+    lambda: f64,
+    /// Every test of the cluster ran at least once.
+    is_complete: bool,
+}
+
+async fn judge(session: &mut Session, run: &RunRow, cluster: &ClusterRow) -> Result<Option<Verdict>> {
+    let tests = store::tests(session, run.project, cluster.id, MOST_TESTS).await?;
+    let cases: Vec<i64> = tests.iter().map(|(case, _)| case.get()).collect();
+    let states = rollups::states_in(session, run.project, run.lane_id, cases).await?;
+    let mut lambda = 0.0;
+    let mut is_complete = true;
+    for (case, _) in &tests {
+        let case: &TestCaseId = case;
+        // What never ran on this lane says nothing about it.
+        let Some(state) = states.get(case) else { continue };
+        let all: Vec<Series> = Series::of(state.recent());
+        is_complete &= all.iter().all(|series| series.clean > 0 || series.failures == 0);
+        lambda += all.iter().map(evidence).sum::<f64>();
+    }
+    Ok((lambda > 0.0).then_some(Verdict { lambda, is_complete }))
+}
+
+/// Notes the first clean run, and the proof once there is enough of it.
+fn note_clean(row: &mut ClusterRow, run: &RunRow, verdict: Verdict) {
+    if row.fix_at.is_none_or(|at| run.order_at < at) {
+        row.fix_run = Some(run.id);
+        row.fix_at = Some(run.order_at);
+        row.fix_commit.clone_from(&run.commit_sha);
+    }
+    row.is_quiet = verdict.lambda >= QUIET;
+    #[expect(clippy::cast_precision_loss, reason = "a small count")]
+    let needed = STOPPED + MORE_PROOF * row.false_quiets as f64;
+    if verdict.is_complete && verdict.lambda >= needed {
+        row.fix_verification = Some("stopped-failing".to_owned());
+        row.ttr_ms = row.fix_at.map(|at| (at.millis() - row.first_seen_at.millis()).max(0));
+    }
+}

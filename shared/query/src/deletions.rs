@@ -1,0 +1,493 @@
+//! Deleting runs and projects. A request hides what it names and leaves a
+//! receipt; a job frees the rest in bounded steps ([`freeing`]) and tells the
+//! receipt how far it has come.
+
+mod freeing;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::audit::AuditAction;
+use callboard_domain::ids::{DeletionId, ProjectId, RunId};
+use callboard_domain::time::Timestamp;
+use callboard_store::deletions::runs as doomed;
+use callboard_store::deletions::{
+    self, NewReceipt, ObjectCount, ReceiptFilter, ReceiptRow, project as doomed_project,
+};
+use callboard_store::ids::{self, Listed};
+use callboard_store::jobs::{self, Payload};
+use callboard_store::projects::edit;
+use callboard_store::{Session, feed, runs};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::accounts::Acting;
+use crate::administration::AdministrationRule;
+use crate::ingest::hide_runs;
+use crate::page::{Slice, fetch};
+use crate::shapes::UserRef;
+use crate::{Context, Entity, QueryError, Result};
+
+pub use callboard_store::deletions::DeletionState;
+pub use callboard_store::deletions::runs::RunsToDelete;
+pub use freeing::{Advanced, advance, note_failure, resume};
+
+/// Runs that a request hides itself; the job hides the rest.
+pub const HIDDEN_AT_ONCE: usize = 200;
+/// Matching runs are counted up to this number.
+const COUNTED: i64 = 100_000;
+
+/// The work that follows a deletion.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DeleteTarget {
+    /// The receipt.
+    pub receipt: i64,
+    /// Further runs that go with it.
+    #[serde(default)]
+    pub further: Option<FurtherRuns>,
+}
+
+impl Payload for DeleteTarget {
+    const KIND: &'static str = "delete_target";
+}
+
+impl DeleteTarget {
+    /// The key of its job.
+    fn key(receipt: DeletionId) -> String {
+        format!("deletion:{receipt}")
+    }
+}
+
+/// Runs by what they have in common, as a job keeps it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FurtherRuns {
+    project: Option<i64>,
+    branch: Option<String>,
+    environment: Option<String>,
+    statuses: Option<Vec<String>>,
+    before: i64,
+}
+
+impl From<&RunsToDelete> for FurtherRuns {
+    fn from(wanted: &RunsToDelete) -> Self {
+        Self {
+            project: wanted.project.map(ProjectId::get),
+            branch: wanted.branch.clone(),
+            environment: wanted.environment.clone(),
+            statuses: wanted.statuses.clone(),
+            before: wanted.before.millis(),
+        }
+    }
+}
+
+impl From<&FurtherRuns> for RunsToDelete {
+    fn from(kept: &FurtherRuns) -> Self {
+        Self {
+            project: kept.project.map(ProjectId),
+            branch: kept.branch.clone(),
+            environment: kept.environment.clone(),
+            statuses: kept.statuses.clone(),
+            before: Timestamp(kept.before),
+        }
+    }
+}
+
+/// What was deleted.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletionTarget {
+    /// `run`, `runs` or `project`.
+    #[schema(example = "run")]
+    pub kind: String,
+    /// Id of the run or project; of the project for several runs, 0 for runs of all projects.
+    pub id: i64,
+    /// What it was called.
+    pub label: String,
+}
+
+/// Rows that are gone.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct ReceiptRows {
+    /// Runs.
+    pub runs: i64,
+    /// Executions.
+    pub executions: i64,
+    /// Files and reports.
+    pub files: i64,
+    /// All others.
+    pub other: i64,
+}
+
+/// Objects and their bytes.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct Objects {
+    /// How many.
+    pub count: i64,
+    /// Bytes.
+    pub bytes: i64,
+}
+
+impl From<ObjectCount> for Objects {
+    fn from(count: ObjectCount) -> Self {
+        Self { count: count.count, bytes: count.bytes }
+    }
+}
+
+/// A receipt of a deletion.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    /// Receipt id.
+    pub id: i64,
+    /// What was deleted.
+    pub target: DeletionTarget,
+    /// `user`, `retention` or `purge`.
+    #[schema(example = "user")]
+    pub reason: String,
+    /// Who asked for it.
+    pub requested_by: Option<UserRef>,
+    /// `pending`, `freeing`, `complete` or `failed`.
+    #[schema(example = "complete")]
+    pub state: &'static str,
+    /// Rows that are gone.
+    pub rows: ReceiptRows,
+    /// Objects that go with it.
+    pub objects: Objects,
+    /// Objects that are gone, confirmed by the object store.
+    pub freed: Objects,
+    /// Objects that something else refers to, and that stay.
+    pub kept_shared: Objects,
+    /// Runs and objects that are still to go.
+    pub remaining: i64,
+    /// When it was asked for.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When nothing was left.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub completed_at: Option<Timestamp>,
+    /// When the object store confirmed that nothing is left.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub verified_at: Option<Timestamp>,
+    /// What went wrong last; it is tried again.
+    pub error: Option<String>,
+}
+
+impl Receipt {
+    fn of(row: ReceiptRow) -> Self {
+        let requested_by =
+            row.requested_by.map(|(id, username, name)| UserRef { id: id.get(), username, name });
+        Self {
+            id: row.id.get(),
+            target: DeletionTarget { kind: row.target_kind, id: row.target_id, label: row.label },
+            reason: row.reason,
+            requested_by,
+            state: row.state.as_str(),
+            rows: ReceiptRows {
+                runs: row.rows.runs,
+                executions: row.rows.executions,
+                files: row.rows.files,
+                other: row.rows.other,
+            },
+            objects: row.objects.into(),
+            freed: row.freed.into(),
+            kept_shared: row.kept_shared.into(),
+            remaining: row.remaining,
+            created_at: row.created_at,
+            completed_at: row.completed_at,
+            verified_at: row.verified_at,
+            error: row.error,
+        }
+    }
+}
+
+/// Which receipts a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct DeletionFilters {
+    /// Only in this state.
+    pub state: Option<DeletionState>,
+    /// Only in this project.
+    pub project: Option<ProjectId>,
+    /// Asked for at this moment or later.
+    pub from: Option<Timestamp>,
+    /// Asked for at this moment or earlier.
+    pub to: Option<Timestamp>,
+}
+
+/// Key of a page: when the last deletion was asked for, and its id.
+pub type DeletionKey = (i64, i64);
+
+/// Receipts, newest first.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn list(
+    ctx: &Context,
+    filters: DeletionFilters,
+    after: Option<DeletionKey>,
+    limit: usize,
+) -> Result<Slice<Receipt, DeletionKey>> {
+    let mut session = ctx.store.db().read().await?;
+    let DeletionFilters { state, project, from, to } = filters;
+    let wanted = ReceiptFilter { state, project, from, to, after };
+    let rows = deletions::list(&mut session, &wanted, fetch(limit)).await?;
+    Ok(Slice::cut(rows, limit, |row: &ReceiptRow| (row.created_at.millis(), row.id.get())).map(Receipt::of))
+}
+
+/// One receipt.
+///
+/// # Errors
+/// [`QueryError::NotFound`].
+pub async fn get(ctx: &Context, id: DeletionId) -> Result<Receipt> {
+    Ok(Receipt::of(required(&mut ctx.store.db().read().await?, id).await?))
+}
+
+async fn required(session: &mut Session, id: DeletionId) -> Result<ReceiptRow> {
+    deletions::get(session, id).await?.ok_or_else(|| QueryError::not_found(Entity::Deletion, id))
+}
+
+/// Deletes a run. One that is going on ends with it.
+///
+/// # Errors
+/// [`AdministrationRule::Pinned`] unless `force`; [`QueryError::NotFound`].
+pub async fn delete_run(
+    ctx: &Context,
+    acting: Acting<'_>,
+    project: Authorized<ProjectId>,
+    id: RunId,
+    force: bool,
+) -> Result<Receipt> {
+    let project = project.get();
+    let run = runs::get(&mut ctx.store.db().read().await?, project, id).await?;
+    let run = run.ok_or_else(|| QueryError::not_found(Entity::Run, id))?;
+    if run.pin.is_some() && !force {
+        return Err(AdministrationRule::Pinned.into());
+    }
+    let mut session = ctx.store.db().begin().await?;
+    let label = run.label.unwrap_or_else(|| format!("#{id}"));
+    let new = NewReceipt {
+        project: Some(project),
+        target_kind: "run",
+        target_id: id.get(),
+        label: &label,
+        reason: "user",
+        requested_by: acting.caller.user_id(),
+        runs: 1,
+    };
+    let receipt = deletions::create(&mut session, &new, acting.now).await?;
+    if hide_runs(&mut session, project, &BTreeSet::from([id]), receipt, true).await? == 0 {
+        return Err(QueryError::not_found(Entity::Run, id));
+    }
+    enqueue(&mut session, receipt, Some(project), None, acting.now).await?;
+    let detail = json!({ "label": label, "receipt": receipt.get() });
+    let target = ("run", id.get());
+    let recorded =
+        acting.record(&mut session, AuditAction::RunDeleted, target, Some(project), detail).await?;
+    feed::publish(&mut session, "run-deleted", id, project, None, acting.now).await?;
+    let row = required(&mut session, receipt).await?;
+    session.commit().await?;
+    recorded.committed();
+    Ok(Receipt::of(row))
+}
+
+async fn enqueue(
+    session: &mut Session,
+    receipt: DeletionId,
+    project: Option<ProjectId>,
+    further: Option<FurtherRuns>,
+    now: Timestamp,
+) -> Result<()> {
+    let job = DeleteTarget { receipt: receipt.get(), further };
+    jobs::enqueue(session, &DeleteTarget::key(receipt), project, &job, now).await?;
+    Ok(())
+}
+
+/// Which runs a request names.
+#[derive(Debug, Clone)]
+pub enum NamedRuns {
+    /// These.
+    Ids(BTreeSet<RunId>),
+    /// Those that match.
+    Matching(RunsToDelete),
+}
+
+/// What a deletion of several runs did, or would do.
+#[derive(Debug, Clone)]
+pub struct DeletedRuns {
+    /// The receipt; none when nothing matched, or nothing was to be done.
+    pub receipt: Option<Receipt>,
+    /// Runs that go, or would go.
+    pub matched: i64,
+    /// Runs that were named and stay because they are pinned.
+    pub skipped: Vec<i64>,
+}
+
+/// Why several runs go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// A person wants them gone: what they counted for goes too.
+    User,
+    /// They are old: what they counted for stays.
+    Purge,
+}
+
+impl Reason {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Purge => "purge",
+        }
+    }
+}
+
+/// Deletes several runs, or with `dry_run` only says how many. Pinned ones
+/// stay.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Denied`] for a run or project.
+pub async fn delete_runs(
+    ctx: &Context,
+    acting: Acting<'_>,
+    scope: &Scope,
+    named: NamedRuns,
+    reason: Reason,
+    dry_run: bool,
+) -> Result<DeletedRuns> {
+    let mut session = ctx.store.db().read().await?;
+    let (first, matched, skipped, wanted) = match named {
+        NamedRuns::Ids(ids) => {
+            let (go, stay) = unpinned(&mut session, scope, ids).await?;
+            let matched = i64::try_from(go.len()).unwrap_or(i64::MAX);
+            (go, matched, stay, None)
+        }
+        NamedRuns::Matching(wanted) => {
+            match wanted.project {
+                Some(project) => {
+                    scope.authorize(project)?;
+                }
+                None => acting.reaches_everything()?,
+            }
+            let mut found = doomed::matching(&mut session, &wanted, COUNTED).await?;
+            let matched = i64::try_from(found.len()).unwrap_or(i64::MAX);
+            found.truncate(HIDDEN_AT_ONCE);
+            (found, matched, Vec::new(), Some(wanted))
+        }
+    };
+    drop(session);
+    if dry_run || matched == 0 {
+        return Ok(DeletedRuns { receipt: None, matched, skipped });
+    }
+    let receipt = hide_several(ctx, acting, &first, matched, wanted.as_ref(), reason).await?;
+    Ok(DeletedRuns { receipt: Some(receipt), matched, skipped })
+}
+
+type Run = (ProjectId, RunId);
+
+/// Parts named runs into those that go and those that are pinned.
+async fn unpinned(
+    session: &mut Session,
+    scope: &Scope,
+    named: BTreeSet<RunId>,
+) -> Result<(Vec<Run>, Vec<i64>)> {
+    let mut of_project: BTreeMap<ProjectId, Vec<i64>> = BTreeMap::new();
+    for id in named {
+        let project = ids::project_of(session, Listed::Run, id.get()).await?;
+        let project = project.ok_or_else(|| QueryError::not_found(Entity::Run, id))?;
+        scope.authorize(project)?;
+        of_project.entry(project).or_default().push(id.get());
+    }
+    let (mut go, mut stay) = (Vec::new(), Vec::new());
+    for (project, ids) in of_project {
+        let mut rows = runs::get_many(session, project, ids).await?;
+        rows.sort_unstable_by_key(|row| row.id);
+        for row in rows {
+            if row.pin.is_some() { stay.push(row.id.get()) } else { go.push((project, row.id)) }
+        }
+    }
+    Ok((go, stay))
+}
+
+async fn hide_several(
+    ctx: &Context,
+    acting: Acting<'_>,
+    first: &[Run],
+    matched: i64,
+    wanted: Option<&RunsToDelete>,
+    reason: Reason,
+) -> Result<Receipt> {
+    let projects: BTreeSet<ProjectId> = first.iter().map(|(project, _)| *project).collect();
+    let only = if projects.len() == 1 { projects.first().copied() } else { None };
+    let within = wanted.map_or(only, |wanted| wanted.project);
+    let label = format!("{matched} runs");
+    let mut session = ctx.store.db().begin().await?;
+    let new = NewReceipt {
+        project: within,
+        target_kind: "runs",
+        target_id: within.map_or(0, ProjectId::get),
+        label: &label,
+        reason: reason.as_str(),
+        requested_by: acting.caller.user_id(),
+        runs: matched,
+    };
+    let receipt = deletions::create(&mut session, &new, acting.now).await?;
+    for project in projects {
+        let of_project = first.iter().filter(|(of, _)| *of == project).map(|(_, run)| *run);
+        hide_runs(&mut session, project, &of_project.collect(), receipt, reason == Reason::User).await?;
+    }
+    let further = wanted.map(FurtherRuns::from);
+    enqueue(&mut session, receipt, within, further, acting.now).await?;
+    let action = match reason {
+        Reason::User => AuditAction::RunDeleted,
+        Reason::Purge => AuditAction::CleanedUp,
+    };
+    let named: Vec<i64> = first.iter().map(|(_, run)| run.get()).collect();
+    let detail = json!({ "runs": matched, "first": named });
+    let recorded = acting.record(&mut session, action, ("deletion", receipt.get()), within, detail).await?;
+    for (project, run) in first {
+        feed::publish(&mut session, "run-deleted", *run, *project, None, acting.now).await?;
+    }
+    let row = required(&mut session, receipt).await?;
+    session.commit().await?;
+    recorded.committed();
+    Ok(Receipt::of(row))
+}
+
+/// Deletes a project. Its name is free again at once.
+///
+/// # Errors
+/// [`AdministrationRule::NotConfirmed`] unless `confirm` is its name;
+/// [`QueryError::NotFound`].
+pub async fn delete_project(
+    ctx: &Context,
+    acting: Acting<'_>,
+    project: Authorized<ProjectId>,
+    confirm: &str,
+) -> Result<Receipt> {
+    let id = project.get();
+    let mut session = ctx.store.db().begin().await?;
+    let found = edit::lock(&mut session, id).await?;
+    let found = found.ok_or_else(|| QueryError::not_found(Entity::Project, id))?;
+    if found.name != confirm {
+        return Err(AdministrationRule::NotConfirmed.into());
+    }
+    let runs = doomed_project::count_runs(&mut session, id).await?;
+    let new = NewReceipt {
+        project: Some(id),
+        target_kind: "project",
+        target_id: id.get(),
+        label: &found.name,
+        reason: "user",
+        requested_by: acting.caller.user_id(),
+        runs,
+    };
+    let receipt = deletions::create(&mut session, &new, acting.now).await?;
+    doomed_project::hide(&mut session, id).await?;
+    enqueue(&mut session, receipt, Some(id), None, acting.now).await?;
+    let detail = json!({ "name": found.name, "receipt": receipt.get() });
+    let target = ("project", id.get());
+    let recorded = acting.record(&mut session, AuditAction::ProjectDeleted, target, Some(id), detail).await?;
+    let row = required(&mut session, receipt).await?;
+    session.commit().await?;
+    recorded.committed();
+    Ok(Receipt::of(row))
+}

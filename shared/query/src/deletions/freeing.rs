@@ -1,0 +1,294 @@
+//! The job of a deletion, one bounded step at a time. Each step is a
+//! transaction, or a call of the object store followed by one; each may be
+//! done again after a crash.
+//!
+//! In this order: further runs are hidden; then, run by run, files and their
+//! references, reports and evidence, executions with what they count for, all
+//! other rows, and the objects under the run's own prefixes; then content that
+//! only the deletion still held; then, for a project, its tables and all that
+//! lies under its prefix. Complete is a deletion when listings come back empty.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use callboard_domain::ids::{BlobId, DeletionId, ProjectId, RunId};
+use callboard_domain::time::Timestamp;
+use callboard_store::blobs::freeing;
+use callboard_store::db::Session;
+use callboard_store::deletions::runs::{self as doomed, DoomedRun, RunsToDelete};
+use callboard_store::deletions::{self, DeletionState, ObjectCount, ReceiptRow, project as doomed_project};
+use callboard_store::objects::Cleared;
+use callboard_store::{Store, StoreError, jobs, storage};
+
+use super::DeleteTarget;
+use crate::Result;
+use crate::ingest::{hide_runs, uncount};
+
+/// Rows of one step.
+const BATCH: i64 = 500;
+/// Runs hidden in one step.
+const HIDDEN: i64 = 50;
+/// Objects of one step.
+const OBJECTS: i64 = 200;
+
+/// How far a step brought a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advanced {
+    /// There is more to do.
+    Further,
+    /// Nothing is left.
+    Done,
+}
+
+/// Does the next step of a deletion.
+///
+/// # Errors
+/// [`crate::QueryError::Store`] when the database or the object store refuses;
+/// the same step is done again then.
+pub async fn advance(store: &Store, job: &DeleteTarget, now: Timestamp) -> Result<Advanced> {
+    let id = DeletionId(job.receipt);
+    let receipt = deletions::get(&mut store.db().read().await?, id).await?;
+    let Some(mut receipt) = receipt.filter(|receipt| receipt.state != DeletionState::Complete) else {
+        return Ok(Advanced::Done);
+    };
+    receipt.state = DeletionState::Freeing;
+    receipt.error = None;
+    let work = Work { store, now, takes_back: receipt.reason == "user" && receipt.target_kind != "project" };
+    if let Some(further) = &job.further
+        && work.hide_further(&mut receipt, &further.into()).await?
+    {
+        return Ok(Advanced::Further);
+    }
+    let whole = (receipt.target_kind == "project").then(|| ProjectId(receipt.target_id));
+    if let Some(project) = whole
+        && work.hide_all(&mut receipt, project).await?
+    {
+        return Ok(Advanced::Further);
+    }
+    let next = doomed::next(&mut store.db().read().await?, id).await?;
+    if let Some(run) = next {
+        work.free_run(&mut receipt, &run).await?;
+        return Ok(Advanced::Further);
+    }
+    if work.free_content(&mut receipt).await? {
+        return Ok(Advanced::Further);
+    }
+    if let Some(project) = whole
+        && work.free_project(&mut receipt, project).await?
+    {
+        return Ok(Advanced::Further);
+    }
+    let mut session = store.db().begin().await?;
+    if freeing::left_of(&mut session, id).await? > 0 {
+        return Err(StoreError::Busy("objects that another process is deleting").into());
+    }
+    receipt.state = DeletionState::Complete;
+    // What the rows said and what the listings said is the same, unless a crash came between.
+    receipt.objects.count = receipt.objects.count.max(receipt.freed.count);
+    receipt.objects.bytes = receipt.objects.bytes.max(receipt.freed.bytes);
+    receipt.freed = receipt.objects;
+    receipt.remaining = 0;
+    (receipt.completed_at, receipt.verified_at) = (Some(now), Some(now));
+    deletions::save(&mut session, &receipt).await?;
+    session.commit().await?;
+    Ok(Advanced::Done)
+}
+
+/// Notes on the receipt that a step failed. It is tried again; after the last
+/// attempt of the queue, when [`resume`] says so.
+///
+/// # Errors
+/// [`crate::QueryError::Store`] when the database refuses.
+pub async fn note_failure(store: &Store, job: &DeleteTarget, message: &str, is_last: bool) -> Result<()> {
+    let mut session = store.db().begin().await?;
+    let receipt = deletions::get(&mut session, DeletionId(job.receipt)).await?;
+    if let Some(mut receipt) = receipt.filter(|receipt| receipt.state != DeletionState::Complete) {
+        receipt.state = if is_last { DeletionState::Failed } else { DeletionState::Freeing };
+        receipt.error = Some(message.to_owned());
+        deletions::save(&mut session, &receipt).await?;
+        session.commit().await?;
+    }
+    Ok(())
+}
+
+/// Takes deletions up again whose job was given up: an object store that was
+/// away for long must not leave anything behind. Answers how many.
+///
+/// # Errors
+/// [`crate::QueryError::Store`] when the database refuses.
+pub async fn resume(store: &Store, now: Timestamp) -> Result<u64> {
+    let mut session = store.db().begin().await?;
+    let resumed = jobs::revive(&mut session, <DeleteTarget as jobs::Payload>::KIND, now).await?;
+    session.commit().await?;
+    Ok(resumed)
+}
+
+struct Work<'s> {
+    store: &'s Store,
+    now: Timestamp,
+    /// Whether what the rows counted for goes with them.
+    takes_back: bool,
+}
+
+impl Work<'_> {
+    /// Writes how far it has come, with what is left.
+    async fn save(&self, session: &mut Session, receipt: &mut ReceiptRow) -> Result<()> {
+        let runs = doomed::left(session, receipt.id).await?;
+        receipt.remaining = runs + (receipt.objects.count - receipt.freed.count).max(0);
+        Ok(deletions::save(session, receipt).await?)
+    }
+
+    /// Hides further runs that match; `false` when there are none.
+    async fn hide_further(&self, receipt: &mut ReceiptRow, wanted: &RunsToDelete) -> Result<bool> {
+        let mut session = self.store.db().begin().await?;
+        let mut of_project: BTreeMap<ProjectId, BTreeSet<RunId>> = BTreeMap::new();
+        for (project, run) in doomed::matching(&mut session, wanted, HIDDEN).await? {
+            of_project.entry(project).or_default().insert(run);
+        }
+        if of_project.is_empty() {
+            return Ok(false);
+        }
+        for (project, runs) in of_project {
+            hide_runs(&mut session, project, &runs, receipt.id, self.takes_back).await?;
+        }
+        self.save(&mut session, receipt).await?;
+        session.commit().await?;
+        Ok(true)
+    }
+
+    /// Hides runs of a project that goes; `false` when there are none.
+    async fn hide_all(&self, receipt: &mut ReceiptRow, project: ProjectId) -> Result<bool> {
+        let mut session = self.store.db().begin().await?;
+        let runs = doomed_project::runs(&mut session, project, HIDDEN).await?;
+        if runs.is_empty() {
+            return Ok(false);
+        }
+        hide_runs(&mut session, project, &runs.into_iter().collect(), receipt.id, false).await?;
+        self.save(&mut session, receipt).await?;
+        session.commit().await?;
+        Ok(true)
+    }
+
+    /// The next step of freeing one run.
+    async fn free_run(&self, receipt: &mut ReceiptRow, run: &DoomedRun) -> Result<()> {
+        let mut session = self.store.db().begin().await?;
+        let blobs = doomed::delete_files(&mut session, run, BATCH).await?;
+        if !blobs.is_empty() {
+            receipt.rows.files += i64::try_from(blobs.len()).unwrap_or(i64::MAX);
+            self.release(&mut session, receipt, run.project, blobs).await?;
+            self.save(&mut session, receipt).await?;
+            return Ok(session.commit().await?);
+        }
+        let own = doomed::delete_own(&mut session, run).await?;
+        if own.reports + own.packs > 0 {
+            receipt.objects.add(own.objects, own.bytes);
+            receipt.rows.files += own.reports;
+            receipt.rows.other += own.packs;
+            self.save(&mut session, receipt).await?;
+            return Ok(session.commit().await?);
+        }
+        let rows = doomed::executions(&mut session, run, BATCH).await?;
+        if !rows.is_empty() {
+            let ids = rows.iter().map(|row| row.id.get()).collect();
+            receipt.rows.executions += doomed::delete_executions(&mut session, run, ids).await?;
+            if self.takes_back {
+                uncount(&mut session, run, &rows, self.now).await?;
+            } else {
+                let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+                doomed::uncount_executions(&mut session, run.project, count).await?;
+            }
+            self.save(&mut session, receipt).await?;
+            return Ok(session.commit().await?);
+        }
+        receipt.rows.other += doomed::delete_rest(&mut session, run).await?;
+        storage::forget_run(&mut session, run.project, run.run, self.now).await?;
+        deletions::save(&mut session, receipt).await?;
+        session.commit().await?;
+        self.clear_run(receipt, run).await
+    }
+
+    /// The last step of a run: what lies under its prefixes goes, then its
+    /// mark.
+    async fn clear_run(&self, receipt: &mut ReceiptRow, run: &DoomedRun) -> Result<()> {
+        for folder in ["packs", "reports"] {
+            let prefix = format!("project-{}/{folder}/{}/", run.project, run.run);
+            self.clear(&mut receipt.freed, &prefix).await?;
+        }
+        receipt.rows.runs += 1;
+        let mut session = self.store.db().begin().await?;
+        doomed::forget(&mut session, run).await?;
+        self.save(&mut session, receipt).await?;
+        Ok(session.commit().await?)
+    }
+
+    /// Deletes what lies below a prefix, and asks again whether nothing is
+    /// left.
+    async fn clear(&self, freed: &mut ObjectCount, prefix: &str) -> Result<()> {
+        let cleared = self.store.objects().clear_below(prefix).await?;
+        freed.add(cleared.objects, cleared.bytes);
+        if cleared != Cleared::default() && !self.store.objects().is_empty_below(prefix).await? {
+            return Err(StoreError::Busy("objects that came while they were deleted").into());
+        }
+        Ok(())
+    }
+
+    /// Lets go of content of deleted files.
+    async fn release(
+        &self,
+        session: &mut Session,
+        receipt: &mut ReceiptRow,
+        project: ProjectId,
+        blobs: Vec<BlobId>,
+    ) -> Result<()> {
+        // In the order of their ids: two deletions that share content wait for each other in turn.
+        let mut counts: BTreeMap<BlobId, i64> = BTreeMap::new();
+        for blob in blobs {
+            *counts.entry(blob).or_default() += 1;
+        }
+        for (blob, count) in counts {
+            let released = freeing::release_for(session, project, blob, count, receipt.id, self.now).await?;
+            let count = if released.is_shared { &mut receipt.kept_shared } else { &mut receipt.objects };
+            count.add(1, released.bytes);
+        }
+        Ok(())
+    }
+
+    /// Deletes content that only the deletion still held; `false` when there
+    /// is none.
+    async fn free_content(&self, receipt: &mut ReceiptRow) -> Result<bool> {
+        let Some(freed) = freeing::free(self.store, receipt.id, self.now, OBJECTS).await? else {
+            return Ok(false);
+        };
+        receipt.freed.add(freed.objects, freed.bytes);
+        receipt.objects.add(freed.found.count, freed.found.bytes);
+        let mut session = self.store.db().begin().await?;
+        self.save(&mut session, receipt).await?;
+        session.commit().await?;
+        if freed.refused > 0 {
+            return Err(StoreError::Busy("objects that the object store did not delete").into());
+        }
+        Ok(true)
+    }
+
+    /// The next step of freeing what is left of a project; `false` when
+    /// nothing is.
+    async fn free_project(&self, receipt: &mut ReceiptRow, project: ProjectId) -> Result<bool> {
+        let mut session = self.store.db().begin().await?;
+        if let Some(deleted) = doomed_project::delete_rows(&mut session, project, BATCH).await? {
+            receipt.rows.other += deleted;
+            deletions::save(&mut session, receipt).await?;
+            session.commit().await?;
+            return Ok(true);
+        }
+        let adopted = doomed_project::adopt_content(&mut session, project, receipt.id).await?;
+        if adopted.count > 0 {
+            receipt.objects.add(adopted.count, adopted.bytes);
+            deletions::save(&mut session, receipt).await?;
+        }
+        session.commit().await?;
+        if adopted.count > 0 {
+            return Ok(true);
+        }
+        self.clear(&mut receipt.freed, &format!("project-{project}/")).await?;
+        Ok(false)
+    }
+}

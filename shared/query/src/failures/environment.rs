@@ -1,0 +1,161 @@
+//! How the surroundings of a failure differ from those of the last pass.
+
+use callboard_auth::scope::Authorized;
+use callboard_domain::environment::{Difference, Surroundings, add, differences};
+use callboard_domain::evidence::Evidence;
+use callboard_domain::ids::{ExecutionId, ProjectId};
+use callboard_domain::time::Timestamp;
+use callboard_store::executions::ExecutionRow;
+use callboard_store::runs::{self, RunRow};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::subject::{Subject, evidence_of};
+use crate::{Context, Result};
+
+/// Whether there was something to compare with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EnvironmentStatus {
+    /// There was.
+    Ok,
+    /// The test did not pass before.
+    NoBaseline,
+}
+
+/// A pass that a failure is compared with.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PassedBefore {
+    /// The execution.
+    pub execution_id: i64,
+    /// Its run.
+    pub run_id: i64,
+    /// When that run started.
+    #[schema(value_type = String, format = DateTime)]
+    pub start_time: Timestamp,
+}
+
+/// A property that differs.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct EnvironmentEntry {
+    /// Dotted name.
+    #[schema(example = "browser.viewport.width")]
+    pub key: String,
+    /// Name for people.
+    #[schema(example = "Browser viewport width")]
+    pub label: String,
+    /// Value when it failed.
+    pub failing: Option<String>,
+    /// Value when it passed.
+    pub baseline: Option<String>,
+    /// Whether it differs from run to run anyway.
+    pub informational: bool,
+}
+
+/// How the surroundings of an execution differ from those of the last pass.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct EnvironmentDiff {
+    /// Whether there was something to compare with.
+    pub status: EnvironmentStatus,
+    /// The pass.
+    pub baseline: Option<PassedBefore>,
+    /// What differs, what may explain the failure first; at most 100.
+    pub entries: Vec<EnvironmentEntry>,
+}
+
+/// Compares an execution with the last pass of its test that precedes it.
+///
+/// # Errors
+/// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+pub async fn environment_diff(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    id: ExecutionId,
+) -> Result<EnvironmentDiff> {
+    let subject = Subject::read(ctx, project, id).await?;
+    let Some((row, run)) = subject.last_passed(ctx).await? else {
+        return Ok(EnvironmentDiff {
+            status: EnvironmentStatus::NoBaseline,
+            baseline: None,
+            entries: Vec::new(),
+        });
+    };
+    let evidence = evidence_of(ctx, &row).await?;
+    let found = compare(ctx, &subject, (&row, &run, &evidence)).await?;
+    Ok(EnvironmentDiff {
+        status: EnvironmentStatus::Ok,
+        baseline: Some(PassedBefore {
+            execution_id: row.id.get(),
+            run_id: run.id.get(),
+            start_time: run.start_time,
+        }),
+        entries: found
+            .into_iter()
+            .map(|found| EnvironmentEntry {
+                label: label(&found.key),
+                key: found.key,
+                failing: found.failing,
+                baseline: found.baseline,
+                informational: found.informational,
+            })
+            .collect(),
+    })
+}
+
+/// What differs between a failure and a pass.
+pub(super) async fn compare(
+    ctx: &Context,
+    subject: &Subject,
+    (row, run, evidence): (&ExecutionRow, &RunRow, &Evidence),
+) -> Result<Vec<Difference>> {
+    let failing = surroundings(ctx, &subject.row, &subject.run, &subject.evidence).await?;
+    Ok(differences(&failing, &surroundings(ctx, row, run, evidence).await?))
+}
+
+async fn surroundings(
+    ctx: &Context,
+    row: &ExecutionRow,
+    run: &RunRow,
+    evidence: &Evidence,
+) -> Result<Surroundings> {
+    let details = runs::details(&mut ctx.store.db().read().await?, run.project, run.id).await?;
+    let mut found = Surroundings::new();
+    // What the columns say wins over what metadata says.
+    add(&mut found, "", &serde_json::from_str::<Value>(&details.metadata).unwrap_or_default());
+    let browser = serde_json::to_value(&evidence.browser).unwrap_or_default();
+    add(&mut found, "browser", &browser);
+    let columns = json!({
+        "branch": run.branch,
+        "environment": run.environment,
+        "playwrightVersion": run.playwright_version,
+        "reporterVersion": run.reporter_version,
+        "commit": run.commit_sha,
+        "label": run.label,
+        "buildUrl": run.build_url,
+        "worker": row.facts.worker_index,
+        "parallel": row.facts.parallel_index,
+        "shard": row.facts.shard_index,
+        "timeoutMs": row.facts.timeout_ms,
+    });
+    add(&mut found, "", &columns);
+    Ok(found)
+}
+
+/// `browser.viewport.width` as `Browser viewport width`.
+pub(super) fn label(key: &str) -> String {
+    let mut label = String::with_capacity(key.len() + 8);
+    for (index, char) in key.chars().enumerate() {
+        match char {
+            '.' | '_' => label.push(' '),
+            char if index == 0 => label.extend(char.to_uppercase()),
+            char if char.is_uppercase() => {
+                label.push(' ');
+                label.extend(char.to_lowercase());
+            }
+            char => label.push(char),
+        }
+    }
+    label
+}

@@ -1,0 +1,25 @@
+//! What explains one failure: its trace, what changed since the test passed,
+//! and a locator that works instead of one that does not.
+//!
+//! Everything is read from what is stored, for one execution at a time; no
+//! answer is kept, and nothing outside of this installation is asked.
+
+mod environment;
+mod explain;
+mod fix_plan;
+mod healing;
+mod pick;
+mod screenshots;
+mod subject;
+mod trace;
+
+pub use environment::{EnvironmentDiff, environment_diff};
+pub use explain::{ChangeSince, Detail, ExplainedStep, Explanation, explain};
+pub use fix_plan::{FixPlan, Ownership, Verify, fix_plan};
+pub use healing::{HealingEdit, HealingSource, LocatorHealing, LostLocator, RankedLocator, locator_healing};
+pub use pick::{AssociatedBy, LocatorPick, locator_pick};
+pub use screenshots::{screenshot_bytes, screenshots};
+pub use trace::{
+    DomSnapshot, Dom, NetworkBody, TraceNetwork, TraceStacks, TraceStatus, dom_snapshot, network_body, trace_network,
+    trace_stacks, trace_tag,
+};

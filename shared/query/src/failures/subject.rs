@@ -1,0 +1,148 @@
+//! The execution a question is about, with the evidence of the attempt that
+//! failed, and the last time its test passed before.
+
+use callboard_auth::scope::Authorized;
+use callboard_domain::attempts::AttemptView;
+use callboard_domain::evidence::Evidence;
+use callboard_domain::failure::{ErrorText, Signature, SourceText, signature};
+use callboard_domain::ids::{ExecutionId, ProjectId};
+use callboard_domain::status::{Outcome, TestStatus};
+use callboard_domain::time::{Day, Timestamp};
+use callboard_store::executions::{self, ExecutionRow, HistoryFilter};
+use callboard_store::runs::RunRow;
+use callboard_store::test_cases::{self, TestCaseRow};
+use callboard_store::{StoreError, evidence, lanes, projects};
+
+use crate::ingest::stored_attempts;
+use crate::runs::required_run;
+use crate::{Context, Entity, QueryError, Result};
+
+/// How far back a pass is looked for, days.
+const MAX_DAYS: i64 = 595;
+
+/// An execution and what is known of it.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) row: ExecutionRow,
+    pub(super) run: RunRow,
+    pub(super) case: TestCaseRow,
+    /// Retry and repetition of the attempt that is spoken of.
+    pub(super) attempt: (u32, u32),
+    pub(super) status: TestStatus,
+    /// Of that attempt; empty when it brought none.
+    pub(super) evidence: Evidence,
+}
+
+/// Whether an outcome is a pass.
+const PASSES: [Outcome; 2] = [Outcome::Passed, Outcome::Flaky];
+
+impl Subject {
+    /// Reads an execution: one ranged read of one object.
+    pub(super) async fn read(ctx: &Context, project: Authorized<ProjectId>, id: ExecutionId) -> Result<Self> {
+        let project = project.get();
+        let mut session = ctx.store.db().read().await?;
+        let row = executions::get(&mut session, project, id).await?;
+        let row = row.ok_or_else(|| QueryError::not_found(Entity::Execution, id))?;
+        let run = required_run(&mut session, project, row.run).await?;
+        let case = test_cases::get(&mut session, project, row.test_case).await?;
+        let case = case.ok_or(StoreError::Damaged("an execution without a test case"))?;
+        drop(session);
+        let decision =
+            stored_attempts(&row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
+        // Of a flaky test, what failed is of interest, not what passed in the end.
+        let failed = |view: &&AttemptView| {
+            matches!(view.attempt.status, TestStatus::Failed | TestStatus::TimedOut) && !view.superseded
+        };
+        let told = decision.attempts.iter().rev().filter(failed);
+        let spoken_of = told
+            .clone()
+            .find(|view| view.attempt.evidence.is_some())
+            .or_else(|| decision.attempts.iter().find(|view| view.deciding));
+        let view = spoken_of
+            .or(decision.attempts.last())
+            .ok_or(StoreError::Damaged("an execution without attempts"))?;
+        let evidence = match view.attempt.evidence {
+            Some(slice) => evidence::read(&ctx.store, project, &slice).await?,
+            None => Evidence::default(),
+        };
+        Ok(Self {
+            attempt: (view.attempt.retry, view.repetition),
+            status: view.attempt.status,
+            evidence,
+            row,
+            run,
+            case,
+        })
+    }
+
+    /// Whether the attempt that is spoken of failed.
+    pub(super) const fn has_failed(&self) -> bool {
+        matches!(self.status, TestStatus::Failed | TestStatus::TimedOut)
+    }
+
+    /// The whole error as text, without colours.
+    pub(super) fn error(&self) -> Option<String> {
+        let error = self.evidence.error.as_deref().or(self.row.facts.error_summary.as_deref())?;
+        Some(callboard_domain::text::strip_ansi(error).into_owned())
+    }
+
+    /// What kind of failure it is.
+    pub(super) fn signature(&self) -> Option<Signature> {
+        let error = self.error()?;
+        let source = self.evidence.test_source_frames.first().map(|frame| SourceText {
+            text: &frame.snippet,
+            first_line: 1,
+            line: None,
+        });
+        signature(&ErrorText::split(&error), source.as_slice())
+    }
+
+    /// The last time the test passed in this browser project, in a run before
+    /// this one: on the same branch and environment, else on the default
+    /// branch; anywhere, as long as no default branch is known.
+    pub(super) async fn last_passed(&self, ctx: &Context) -> Result<Option<(ExecutionRow, RunRow)>> {
+        let project = self.row.project;
+        let mut session = ctx.store.db().read().await?;
+        let default = projects::get(&mut session, project).await?.and_then(|project| project.default_branch);
+        let mut ladder = vec![Some(vec![self.row.lane_id])];
+        match default.filter(|branch| !branch.is_empty()) {
+            Some(branch) if branch == self.run.branch => {}
+            Some(branch) => ladder.push(Some(lanes::specific(&mut session, project, &[branch], &[]).await?)),
+            None => ladder.push(None),
+        }
+        for lanes in ladder {
+            let wanted = HistoryFilter {
+                lanes,
+                browser: Some(self.row.browser_id),
+                outcomes: Some(PASSES.map(Outcome::code).to_vec()),
+                to: Some(Timestamp(self.run.order_at.millis() - 1)),
+                ..HistoryFilter::default()
+            };
+            let newest = self.run.order_at.day();
+            let first_seen = Day(newest.0 - MAX_DAYS);
+            let found = executions::history(
+                &mut session,
+                project,
+                self.row.test_case,
+                &wanted,
+                newest,
+                first_seen,
+                1,
+            )
+            .await?;
+            if let Some((_, row)) = found.rows.into_iter().next() {
+                let run = required_run(&mut session, project, row.run).await?;
+                return Ok(Some((row, run)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Evidence of the deciding attempt of an execution; empty when it has none.
+pub(super) async fn evidence_of(ctx: &Context, row: &ExecutionRow) -> Result<Evidence> {
+    match row.evidence {
+        Some(slice) => Ok(evidence::read(&ctx.store, row.project, &slice).await?),
+        None => Ok(Evidence::default()),
+    }
+}

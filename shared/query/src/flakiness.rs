@@ -1,0 +1,363 @@
+//! Questions about flaky tests: which there are, and what they cost.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use callboard_auth::scope::Authorized;
+use callboard_domain::flakiness::{Assessment, DEFAULT_WINDOW, FlakyClass, RootCause, Window, assess};
+use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
+use callboard_domain::lane::LaneKey;
+use callboard_domain::status::Outcome;
+use callboard_domain::test_state::{TestCategory, TestState};
+use callboard_domain::time::{Day, Timestamp};
+use callboard_store::db::Session;
+use callboard_store::rollups::scores::{self, FlakyFilter};
+use callboard_store::{lanes, runs, test_cases};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::page::Slice;
+use crate::projects::required;
+use crate::test_cases::{LaneQuery, bare_tag};
+use crate::{Context, Result};
+
+/// Runs that a default branch needs, so that it speaks for the project.
+const ENOUGH_RUNS: i64 = 20;
+/// Least score a listed test can have: below it a test is not called flaky.
+const LEAST_LISTED: i64 = 30;
+/// Days that are looked through for the last flake of a test.
+const LAST_FLAKE_DAYS: i64 = 90;
+
+/// The lane tests are judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JudgedLane {
+    /// The lane.
+    pub(crate) id: i64,
+    /// Whether executions that failed in the end speak about chance: not across
+    /// branches, where a test fails because of what is being developed.
+    pub(crate) believes_failures: bool,
+}
+
+impl JudgedLane {
+    /// The window of the stored score.
+    pub(crate) const fn window(self, runs: usize) -> Window {
+        Window { runs, failures: self.believes_failures }
+    }
+}
+
+/// The lane that speaks for what is asked: that of the branch; without one,
+/// that of the default branch when it has enough runs, or of the only branch
+/// there is; else all runs together. `None` when nothing ran there.
+pub(crate) async fn judged_lane(
+    session: &mut Session,
+    project: ProjectId,
+    lane: &LaneQuery,
+) -> Result<Option<JudgedLane>> {
+    let environment = lane.environment.as_deref();
+    let branch = match &lane.branch {
+        Some(branch) => Some(branch.clone()),
+        None => speaking_branch(session, project).await?,
+    };
+    if let Some(branch) = branch {
+        let key = LaneKey::asked(Some(&branch), environment);
+        if let Some(id) = lanes::find_lane(session, project, &key).await? {
+            return Ok(Some(JudgedLane { id, believes_failures: true }));
+        }
+        if lane.branch.is_some() {
+            return Ok(None);
+        }
+    }
+    let all = lanes::find_lane(session, project, &LaneKey::asked(None, environment)).await?;
+    Ok(all.map(|id| JudgedLane { id, believes_failures: false }))
+}
+
+/// The branch that speaks for a project.
+async fn speaking_branch(session: &mut Session, project: ProjectId) -> Result<Option<String>> {
+    if let Some(only) = lanes::only_branch(session, project).await? {
+        return Ok(Some(only));
+    }
+    let Some(default) = required(session, project).await?.default_branch else { return Ok(None) };
+    let decided = runs::count_decided(session, project, &default, ENOUGH_RUNS).await?;
+    Ok((decided >= ENOUGH_RUNS).then_some(default))
+}
+
+/// How flaky tests are sorted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum Sort {
+    /// Most probably flaky first.
+    #[default]
+    Score,
+    /// Most expensive first.
+    Impact,
+}
+
+/// The conditions of a list of flaky tests.
+#[derive(Debug, Clone, Default)]
+pub struct FlakyQuery {
+    /// Branch and environment.
+    pub lane: LaneQuery,
+    /// Newest decided runs to look at; `None` is the usual number.
+    pub runs: Option<usize>,
+    /// Least score.
+    pub min_score: Option<i64>,
+    /// All of these tags, with or without `@`.
+    pub tags: Vec<String>,
+    /// Only this owner.
+    pub owner: Option<String>,
+    /// Only this priority.
+    pub priority: Option<String>,
+    /// Only this cause.
+    pub root_cause: Option<RootCause>,
+    /// Sort.
+    pub sort: Sort,
+    /// Key of the last row of the page before: what it is sorted by, and id.
+    pub after: Option<(i64, i64)>,
+}
+
+/// How sure a rate is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+pub struct Confidence {
+    /// 5 % quantile of the share of attempts that fail by chance.
+    pub low: f64,
+    /// 95 % quantile.
+    pub high: f64,
+}
+
+/// A flaky test.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FlakyTest {
+    /// Test case id.
+    pub test_case_id: i64,
+    /// Its newest execution.
+    pub latest_execution_id: i64,
+    /// Title.
+    pub title: String,
+    /// File of the test.
+    pub file_path: String,
+    /// Describe titles, outermost first.
+    pub suite_path: Vec<String>,
+    /// One hundred times the probability that it fails by chance.
+    #[schema(minimum = 0, maximum = 100)]
+    pub flaky_score: i64,
+    /// flaky or suspected.
+    #[schema(value_type = String, example = "flaky")]
+    pub class: FlakyClass,
+    /// Between which rates it fails by chance.
+    pub confidence: Confidence,
+    /// Expected share of attempts that fail by chance.
+    pub rate: f64,
+    /// Probability that the next twenty runs see it fail by chance at least once.
+    pub next_twenty_risk: f64,
+    /// When it fails just now: the probability that this is a regression and not chance.
+    pub regression_probability: Option<f64>,
+    /// Failed / decided executions.
+    pub failure_rate: f64,
+    /// Decided executions, runs in which nearly everything failed left out.
+    pub run_count: i64,
+    /// Those that failed or timed out in the end.
+    pub fail_count: i64,
+    /// Those that passed on a retry.
+    pub retry_pass_count: i64,
+    /// Changes between passing and failing within one browser project.
+    pub alternation_count: i64,
+    /// Those of the changes among the newest sixteen executions that happened on one commit.
+    pub same_commit_flips: i64,
+    /// timing, network, assertion, environment or other.
+    pub root_cause: Option<String>,
+    /// Tags.
+    pub tags: Vec<String>,
+    /// Owner.
+    pub owner: Option<String>,
+    /// Where the owner is written: annotation.
+    pub owner_source: Option<&'static str>,
+    /// Priority.
+    pub priority: Option<String>,
+    /// What it costs, for ordering.
+    pub impact: i64,
+    /// Time lost on attempts before a passing one, ms.
+    pub wasted_duration: i64,
+    /// Mean time lost by an execution that did not pass at once, ms.
+    pub avg_failed_duration: i64,
+    /// When it last failed or passed on a retry; the start of the day when that was more than sixteen executions ago.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_flake_at: Option<Timestamp>,
+}
+
+struct Judged {
+    case: TestCaseId,
+    state: TestState,
+    found: Assessment,
+}
+
+impl Judged {
+    fn key(&self, sort: Sort) -> (i64, i64) {
+        let value = match sort {
+            Sort::Score => self.found.posterior.score(),
+            Sort::Impact => self.found.evidence.impact(),
+        };
+        (value, self.case.get())
+    }
+}
+
+/// A page of the flaky tests of a project. Bounded by the tests of the project
+/// that failed at all, whatever their history.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn list(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    query: &FlakyQuery,
+    today: Day,
+    limit: usize,
+) -> Result<Slice<FlakyTest, (i64, i64)>> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let Some(lane) = judged_lane(&mut session, project, &query.lane).await? else {
+        return Ok(Slice { items: Vec::new(), next: None });
+    };
+    let mut judged = judge(&mut session, project, lane, query).await?;
+    judged.sort_by_key(|test| {
+        let (value, id) = test.key(query.sort);
+        (Reverse(value), id)
+    });
+    if let Some((value, id)) = query.after {
+        judged.retain(|test| {
+            let (own, own_id) = test.key(query.sort);
+            (Reverse(own), own_id) > (Reverse(value), id)
+        });
+    }
+    judged.truncate(limit + 1);
+    let page = Slice::cut(judged, limit, |test| test.key(query.sort));
+    let items = show(&mut session, project, lane, page.items, today).await?;
+    Ok(Slice { items, next: page.next })
+}
+
+async fn judge(
+    session: &mut Session,
+    project: ProjectId,
+    lane: JudgedLane,
+    query: &FlakyQuery,
+) -> Result<Vec<Judged>> {
+    let runs = query.runs.unwrap_or(DEFAULT_WINDOW);
+    let least = query.min_score.unwrap_or(0).max(LEAST_LISTED);
+    let filter = FlakyFilter {
+        min_score: (runs == DEFAULT_WINDOW).then_some(least),
+        tags: query.tags.iter().map(|tag| bare_tag(tag)).collect(),
+        owner: query.owner.clone(),
+        priority: query.priority.clone(),
+        root_cause: query.root_cause.map(|cause| cause.as_str().to_owned()),
+    };
+    let rows = scores::maybe_flaky(session, project, lane.id, &filter).await?;
+    let judged = rows.into_iter().filter_map(|row| {
+        let found = assess(row.state.recent(), lane.window(runs))?;
+        let is_listed = found.posterior.class.is_listed() && found.posterior.score() >= least;
+        is_listed.then_some(Judged { case: row.case, state: row.state, found })
+    });
+    Ok(judged.collect())
+}
+
+async fn show(
+    session: &mut Session,
+    project: ProjectId,
+    lane: JudgedLane,
+    judged: Vec<Judged>,
+    today: Day,
+) -> Result<Vec<FlakyTest>> {
+    let ids: Vec<i64> = judged.iter().map(|test| test.case.get()).collect();
+    let mut cases = test_cases::get_many(session, project, ids.clone()).await?;
+    let mut causes = test_cases::root_causes(session, project, ids.clone()).await?;
+    let commits = commits(session, project, &judged).await?;
+    let last_flakes = last_flakes(session, project, lane, &judged, today).await?;
+    let shown = judged.into_iter().filter_map(|test| {
+        let case = cases.remove(&test.case)?;
+        let Judged { state, found: Assessment { posterior, broken, evidence }, .. } = &test;
+        Some(FlakyTest {
+            test_case_id: case.id.get(),
+            latest_execution_id: state.last_execution().get(),
+            title: case.title,
+            file_path: case.file_path,
+            suite_path: case.suite_path,
+            flaky_score: posterior.score(),
+            class: posterior.class,
+            confidence: Confidence { low: rounded(posterior.low), high: rounded(posterior.high) },
+            rate: rounded(posterior.rate),
+            next_twenty_risk: rounded(posterior.next_twenty_risk()),
+            regression_probability: (state.category() == TestCategory::Failed).then(|| rounded(*broken)),
+            failure_rate: evidence.failure_rate().unwrap_or(0.0),
+            run_count: evidence.runs,
+            fail_count: evidence.failed,
+            retry_pass_count: evidence.retry_passes,
+            alternation_count: evidence.alternations,
+            same_commit_flips: same_commit_flips(state, &commits),
+            root_cause: causes.remove(&test.case),
+            tags: case.meta.tags,
+            owner_source: case.meta.owner.is_some().then_some("annotation"),
+            owner: case.meta.owner,
+            priority: case.meta.priority,
+            impact: evidence.impact(),
+            wasted_duration: evidence.wasted_ms(),
+            avg_failed_duration: evidence.mean_lost_ms.unwrap_or(0),
+            last_flake_at: last_flakes.get(&test.case).copied(),
+        })
+    });
+    Ok(shown.collect())
+}
+
+/// Probabilities and shares are shown with four decimals.
+fn rounded(share: f64) -> f64 {
+    (share * 10_000.0).round() / 10_000.0
+}
+
+/// Commits of the runs of the newest executions.
+async fn commits(
+    session: &mut Session,
+    project: ProjectId,
+    judged: &[Judged],
+) -> Result<HashMap<RunId, String>> {
+    let newest = judged.iter().flat_map(|test| test.state.identified());
+    let ids: BTreeSet<i64> = newest.map(|(_, execution, _)| execution.run().get()).collect();
+    Ok(runs::commits_of(session, project, ids.into_iter().collect()).await?)
+}
+
+fn same_commit_flips(state: &TestState, commits: &HashMap<RunId, String>) -> i64 {
+    let mut before: HashMap<u8, (Option<&String>, bool)> = HashMap::new();
+    let mut flips = 0;
+    for (_, execution, recent) in state.identified() {
+        if !recent.outcome.is_decided() || recent.is_mass_failure {
+            continue;
+        }
+        let commit = commits.get(&execution.run());
+        let now = (commit, recent.outcome.status().is_failing());
+        if let Some((last_commit, has_failed)) = before.insert(recent.browser_slot, now) {
+            flips += i64::from(commit.is_some() && last_commit == commit && has_failed != now.1);
+        }
+    }
+    flips
+}
+
+async fn last_flakes(
+    session: &mut Session,
+    project: ProjectId,
+    lane: JudgedLane,
+    judged: &[Judged],
+    today: Day,
+) -> Result<HashMap<TestCaseId, Timestamp>> {
+    let mut found = HashMap::new();
+    let mut unknown = Vec::new();
+    for test in judged {
+        let is_clean = |outcome| !matches!(outcome, Outcome::Flaky | Outcome::Failed | Outcome::TimedOut);
+        match test.state.identified().rfind(|(.., recent)| !is_clean(recent.outcome)) {
+            Some((at, ..)) => {
+                found.insert(test.case, at);
+            }
+            None => unknown.push(test.case.get()),
+        }
+    }
+    if !unknown.is_empty() {
+        let since = Day(today.0 - LAST_FLAKE_DAYS);
+        found.extend(scores::last_failing_days(session, project, lane.id, unknown, since, today).await?);
+    }
+    Ok(found)
+}

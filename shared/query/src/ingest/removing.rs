@@ -1,0 +1,205 @@
+//! The way back: a run is hidden, and what its rows counted for is taken out
+//! of everything that summarises them. Each table that a submission counts
+//! into has one step here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use callboard_domain::ids::{DeletionId, ProjectId, RunId, TestCaseId};
+use callboard_domain::test_state::Observation;
+use callboard_domain::time::Timestamp;
+use callboard_store::clusters::counts::{self, CountedRun, Occurrence};
+use callboard_store::clusters::{self, edit};
+use callboard_store::db::Session;
+use callboard_store::deletions::runs::{self as doomed, DoomedRun, Group};
+use callboard_store::executions::{ExecutionRow, RunPlace};
+use callboard_store::rollups::{self, FolderDays, RunContribution, TestDays};
+use callboard_store::runs::{self, RunRow};
+use callboard_store::search::{self, SearchKind};
+use callboard_store::{StoreError, test_cases};
+
+use super::locked::{contribution, lanes_of_run};
+use super::rollup::rebuild_histories;
+use crate::Result;
+
+/// Hides runs of a project for a deletion: from now on nobody finds them and
+/// nothing can be sent to them. With `takes_back` their own share of the
+/// project's days goes at once, that of their rows with them ([`uncount`]).
+/// Runs that are gone already are left out; answers how many were hidden.
+pub(crate) async fn hide_runs(
+    session: &mut Session,
+    project: ProjectId,
+    ids: &BTreeSet<RunId>,
+    receipt: DeletionId,
+    takes_back: bool,
+) -> Result<i64> {
+    let known = runs::get_many(session, project, ids.iter().map(|id| id.get()).collect()).await?;
+    let group_of = |run: &RunRow| {
+        let group = run.instance_id.clone().zip(run.shard_total);
+        group.map(|(instance_id, shard_total)| Group { instance_id, shard_total })
+    };
+    let groups: BTreeSet<(Group, RunId)> =
+        known.iter().filter_map(|run| group_of(run).map(|group| (group, run.id))).collect();
+    // Groups before runs, runs before counters, each in order: as submissions lock them.
+    for (group, run) in &groups {
+        doomed::leave_group(session, project, group, *run).await?;
+    }
+    let mut locked = Vec::with_capacity(known.len());
+    for id in ids {
+        match runs::lock(session, project, *id).await {
+            Err(StoreError::RunGone) => {}
+            run => locked.push(run?),
+        }
+    }
+    let mut gone = Vec::with_capacity(locked.len());
+    for run in &locked {
+        let lanes = lanes_of_run(session, run).await?;
+        gone.push(DoomedRun {
+            project,
+            run: run.id,
+            lane_id: run.lane_id,
+            lanes,
+            order_at: run.order_at,
+            is_mass_failure: run.is_mass_failure,
+        });
+    }
+    for run in &gone {
+        doomed::doom(session, receipt, run).await?;
+    }
+    if takes_back {
+        for (run, gone) in locked.iter().zip(&gone) {
+            let (before, nothing) = (contribution(run), RunContribution::default());
+            let day = run.order_at.day();
+            if before != nothing {
+                rollups::add_project_day(session, project, &gone.lanes, day, run.is_full, &before, &nothing)
+                    .await?;
+            }
+        }
+    }
+    for kind in [SearchKind::Run, SearchKind::Commit] {
+        search::forget(session, project, kind, gone.iter().map(|run| run.run.get()).collect()).await?;
+    }
+    let count = i64::try_from(gone.len()).unwrap_or(i64::MAX);
+    if count > 0 {
+        doomed::uncount_runs(session, project, count).await?;
+    }
+    Ok(count)
+}
+
+/// Takes executions that were deleted in this transaction out of clusters,
+/// states and days, in the order in which submissions lock them.
+pub(crate) async fn uncount(
+    session: &mut Session,
+    run: &DoomedRun,
+    rows: &[ExecutionRow],
+    now: Timestamp,
+) -> Result<()> {
+    let cases: BTreeSet<TestCaseId> = rows.iter().map(|row| row.test_case).collect();
+    let cases: Vec<TestCaseId> = cases.into_iter().collect();
+    let opened = uncount_clusters(session, run, rows, now).await?;
+    uncount_states(session, run, rows, &cases).await?;
+    uncount_days(session, run, rows, &cases).await?;
+    if opened != 0 {
+        edit::count_open(session, run.project, opened).await?;
+    }
+    let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+    Ok(doomed::uncount_executions(session, run.project, count).await?)
+}
+
+/// `failure_clusters`, `cluster_tests`, `cluster_runs`, `cluster_daily`.
+async fn uncount_clusters(
+    session: &mut Session,
+    run: &DoomedRun,
+    rows: &[ExecutionRow],
+    now: Timestamp,
+) -> Result<i64> {
+    let less = rows.iter().filter_map(|row| {
+        row.cluster.map(|cluster| Occurrence {
+            cluster,
+            test_case: row.test_case,
+            execution: row.id,
+            outcome: row.outcome,
+            sign: -1,
+        })
+    });
+    let less: Vec<Occurrence> = less.collect();
+    if less.is_empty() {
+        return Ok(0);
+    }
+    let ids: BTreeSet<i64> = less.iter().map(|one| one.cluster.get()).collect();
+    let locked = clusters::lock(session, run.project, ids.into_iter().collect()).await?;
+    // What began when, and where, only matters for occurrences that are added.
+    let counted = CountedRun {
+        project: run.project,
+        run: run.run,
+        order_at: run.order_at,
+        start: run.order_at,
+        is_default_branch: false,
+    };
+    Ok(counts::apply(session, counted, locked, &less, now).await?.open)
+}
+
+fn observed(row: &ExecutionRow, run: &DoomedRun) -> Observation {
+    Observation {
+        execution: row.id,
+        order_at: run.order_at,
+        outcome: row.outcome,
+        browser: row.browser_id,
+        duration_ms: row.duration_ms,
+        wasted_ms: row.facts.wasted_ms,
+        lost_ms: row.lost_ms(),
+        mass_failure: run.is_mass_failure,
+    }
+}
+
+/// `test_state`.
+async fn uncount_states(
+    session: &mut Session,
+    run: &DoomedRun,
+    rows: &[ExecutionRow],
+    cases: &[TestCaseId],
+) -> Result<()> {
+    let mut states = rollups::lock_states(session, run.project, &run.lanes, cases).await?;
+    let mut rebuild = BTreeSet::new();
+    for row in rows {
+        let gone = observed(row, run);
+        for lane in &run.lanes {
+            let key = (*lane, row.test_case);
+            if let Some(state) = states.get_mut(&key) {
+                state.retract(&gone);
+                rebuild.insert(key);
+            }
+        }
+    }
+    let place =
+        RunPlace { project: run.project, run: run.run, day: run.order_at.day(), lane_id: run.lane_id };
+    rebuild_histories(session, place, &mut states, &rebuild).await?;
+    rollups::write_states(session, run.project, &states).await?;
+    let cases = cases.iter().map(|case| case.get()).collect();
+    Ok(doomed::delete_empty_states(session, run.project, &run.lanes, cases).await?)
+}
+
+/// `test_daily` and `spec_daily`.
+async fn uncount_days(
+    session: &mut Session,
+    run: &DoomedRun,
+    rows: &[ExecutionRow],
+    cases: &[TestCaseId],
+) -> Result<()> {
+    let ids = cases.iter().map(|case| case.get()).collect();
+    let known = test_cases::get_many(session, run.project, ids).await?;
+    let paths: BTreeMap<TestCaseId, String> =
+        known.into_iter().map(|(id, case)| (id, case.file_path)).collect();
+    let (mut days, mut folders) = (TestDays::default(), FolderDays::default());
+    for row in rows {
+        for lane in &run.lanes {
+            days.count(*lane, row.test_case, row.outcome, row.duration_ms, -1);
+        }
+        if let Some(path) = paths.get(&row.test_case) {
+            folders.count(rollups::folder_of(path), row.outcome, row.duration_ms, -1);
+        }
+    }
+    let day = run.order_at.day();
+    rollups::add_test_days(session, run.project, day, days).await?;
+    rollups::add_folder_days(session, run.project, &run.lanes, day, folders).await?;
+    Ok(())
+}

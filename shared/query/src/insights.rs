@@ -1,0 +1,379 @@
+//! What is remarkable about a run: what broke, what recovered, what became
+//! slow, and who had most to do.
+
+use std::collections::{BTreeMap, HashMap};
+
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
+use callboard_domain::insights::{self, Shift};
+use callboard_domain::status::Outcome;
+use callboard_domain::test_state::ExecutionFlags as Flags;
+use callboard_store::db::Session;
+use callboard_store::executions::brief::BriefRow;
+use callboard_store::runs::RunRow;
+use callboard_store::test_cases::TestCaseRow;
+use callboard_store::{clusters, rollups, test_cases};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::baseline::{self, Baseline, BaselineRun};
+use crate::comparison::each_step;
+use crate::runs::required_run;
+use crate::shapes::Totals;
+use crate::{Context, Result};
+
+/// Most tests in a list.
+const LISTED: usize = 20;
+/// Most tests among the slowest and the most changed ones.
+const TOP: usize = 5;
+/// Most workers that are listed, the busiest first.
+const WORKERS: usize = 200;
+/// Tests whose earlier durations are read at a time.
+const STEP: usize = 500;
+
+/// What is remarkable about a run. Without anything to compare with, every
+/// comparing field is null.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunInsights {
+    /// Whether there is something to compare with: an earlier green run, or earlier outcomes of the tests.
+    pub has_baseline: bool,
+    /// The green run it is measured against.
+    pub baseline: Option<Baseline>,
+    /// Totals.
+    #[serde(flatten)]
+    pub totals: Totals,
+    /// Passed / (passed + failed).
+    pub pass_rate: Option<f64>,
+    /// That of the green run.
+    pub baseline_pass_rate: Option<f64>,
+    /// How much of the pass rate was won.
+    pub pass_rate_delta: Option<f64>,
+    /// How much longer a test takes on average than in the green run.
+    pub avg_duration_delta: Option<i64>,
+    /// Tests that passed before and fail now.
+    pub new_regressions: Option<Vec<InsightTest>>,
+    /// Tests that failed before and still do.
+    pub recurrences: Option<Vec<InsightTest>>,
+    /// Tests that failed before and pass now.
+    pub recovered: Option<Vec<InsightTest>>,
+    /// Tests that passed at the first attempt before and are flaky now.
+    pub new_flaky: Option<Vec<InsightTest>>,
+    /// Tests that passed after a failed attempt.
+    pub flaky_on_retry: Vec<InsightTest>,
+    /// The five tests that took longest.
+    pub slowest_tests: Vec<InsightTest>,
+    /// Passed tests that became faster than their median of late, most first; null when none of them ran before.
+    pub most_improved: Option<Vec<InsightTest>>,
+    /// Passed tests that became slower than their median of late, most first; null likewise.
+    pub most_regressed: Option<Vec<InsightTest>>,
+    /// Who ran how much, the busiest first.
+    pub workers: Vec<WorkerLoad>,
+    /// How much longer the busiest worker took than the mean: 0 when all took the same.
+    pub worker_imbalance: Option<f64>,
+    /// Failures nobody had seen before.
+    pub new_clusters: Vec<NewCluster>,
+    /// Lengths of the whole lists.
+    pub counts: InsightCounts,
+}
+
+/// A failure nobody had seen before.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NewCluster {
+    /// Cluster.
+    pub cluster_id: i64,
+    /// What it is about.
+    pub signature: String,
+}
+
+/// A remarkable test.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InsightTest {
+    /// Execution.
+    pub execution_id: i64,
+    /// Test case.
+    pub test_case_id: i64,
+    /// Title of the test.
+    pub title: String,
+    /// File of the test.
+    pub file_path: String,
+    /// Duration of the deciding attempt.
+    pub duration: Option<i64>,
+    /// Median of up to 20 earlier passes, where it matters.
+    pub previous_duration: Option<i64>,
+    /// Highest retry.
+    pub retries: Option<i64>,
+}
+
+/// What one worker did.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerLoad {
+    /// Worker.
+    pub worker_index: i64,
+    /// Its shard; null outside shards.
+    pub shard_index: Option<i64>,
+    /// Tests it ended.
+    pub tests: i64,
+    /// Sum over all their attempts.
+    pub duration: i64,
+}
+
+/// Lengths of the lists of insights; null where the list is.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InsightCounts {
+    /// Passed before and fail now.
+    pub new_regressions: Option<i64>,
+    /// Failed before and still do.
+    pub recurrences: Option<i64>,
+    /// Failed before and pass now.
+    pub recovered: Option<i64>,
+    /// Stable before and flaky now.
+    pub new_flaky: Option<i64>,
+    /// Passed after a failed attempt.
+    pub flaky_on_retry: i64,
+    /// Became faster.
+    pub improved: Option<i64>,
+    /// Became slower.
+    pub regressed: Option<i64>,
+    /// Workers.
+    pub workers: i64,
+    /// Failures nobody had seen before.
+    pub new_clusters: i64,
+}
+
+/// A list that is cut, and how long it is.
+#[derive(Default)]
+struct Listed {
+    rows: Vec<BriefRow>,
+    count: i64,
+}
+
+impl Listed {
+    fn push(&mut self, row: BriefRow) {
+        self.count += 1;
+        if self.rows.len() < LISTED {
+            self.rows.push(row);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Read {
+    is_known: bool,
+    new_regressions: Listed,
+    recurrences: Listed,
+    recovered: Listed,
+    new_flaky: Listed,
+    flaky: Listed,
+    slowest: Vec<BriefRow>,
+    passed: Vec<BriefRow>,
+    workers: BTreeMap<(i64, i64), WorkerLoad>,
+}
+
+impl Read {
+    fn take(&mut self, row: BriefRow) {
+        let has = |flag: Flags| row.flags.contains(flag);
+        let is_failing = row.outcome.status().is_failing();
+        self.is_known |= has(Flags::BASELINE_KNOWN);
+        if !has(Flags::QUARANTINED) {
+            if has(Flags::NEW_REGRESSION) {
+                self.new_regressions.push(row);
+            } else if is_failing && has(Flags::BASELINE_KNOWN) {
+                self.recurrences.push(row);
+            }
+            if has(Flags::FIXED) {
+                self.recovered.push(row);
+            }
+            if has(Flags::NEW_FLAKY) {
+                self.new_flaky.push(row);
+            }
+        }
+        if row.outcome == Outcome::Flaky {
+            self.flaky.push(row);
+        }
+        if matches!(row.outcome, Outcome::Passed | Outcome::Flaky) {
+            self.passed.push(row);
+        }
+        if !matches!(row.outcome, Outcome::Skipped | Outcome::DidNotRun) {
+            let place = self.slowest.partition_point(|slow| slow.duration_ms >= row.duration_ms);
+            if place < TOP {
+                self.slowest.insert(place, row);
+                self.slowest.truncate(TOP);
+            }
+            if let Some(worker) = row.worker_index {
+                let key = (row.shard_index.unwrap_or_default(), worker);
+                let load = self.workers.entry(key).or_insert(WorkerLoad {
+                    worker_index: worker,
+                    shard_index: row.shard_index,
+                    tests: 0,
+                    duration: 0,
+                });
+                load.tests += 1;
+                load.duration += row.total_duration_ms;
+            }
+        }
+    }
+}
+
+/// What is remarkable about a run: bounded by the rows of the run.
+///
+/// # Errors
+/// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<RunInsights> {
+    let mut session = ctx.store.db().read().await?;
+    let row = required_run(&mut session, project.get(), run).await?;
+    let green = baseline::of_run(&mut session, &row).await?;
+    let mut read = Read::default();
+    each_step(&mut session, &row, |row| read.take(row)).await?;
+    let shifts = shifts(&mut session, &row, &read.passed).await?;
+    let titles = titles(&mut session, &row, &read, &shifts).await?;
+
+    let has_baseline = read.is_known || green.is_some();
+    let list = |listed: &Listed| listed.rows.iter().filter_map(|row| shown(row, None, &titles)).collect();
+    let compared = |listed: &Listed| has_baseline.then(|| list(listed));
+    let counted = |listed: &Listed| has_baseline.then_some(listed.count);
+    let top = |shifts: &[(BriefRow, Shift)]| {
+        shifts
+            .iter()
+            .take(TOP)
+            .filter_map(|(row, shift)| shown(row, Some(shift.before_ms), &titles))
+            .collect()
+    };
+    let mut workers: Vec<WorkerLoad> = read.workers.values().copied().collect();
+    let loads: Vec<i64> = workers.iter().map(|worker| worker.duration).collect();
+    workers.sort_by_key(|worker| std::cmp::Reverse(worker.duration));
+    let worker_count = count(workers.len());
+    workers.truncate(WORKERS);
+    let rates = Rates::of(&row, green.as_ref());
+    let counts = InsightCounts {
+        new_regressions: counted(&read.new_regressions),
+        recurrences: counted(&read.recurrences),
+        recovered: counted(&read.recovered),
+        new_flaky: counted(&read.new_flaky),
+        flaky_on_retry: read.flaky.count,
+        improved: shifts.as_ref().map(|shifts| count(shifts.faster.len())),
+        regressed: shifts.as_ref().map(|shifts| count(shifts.slower.len())),
+        workers: worker_count,
+        new_clusters: 0,
+    };
+    let new_clusters = clusters::reads::new_of_run(&mut session, project.get(), run, i64::MAX).await?;
+    let listed_clusters = named(&mut session, project.get(), &new_clusters).await?;
+    Ok(RunInsights {
+        has_baseline,
+        baseline: green.as_ref().map(BaselineRun::shown),
+        totals: row.totals.into(),
+        pass_rate: row.totals.pass_rate(),
+        baseline_pass_rate: rates.before,
+        pass_rate_delta: rates.delta,
+        avg_duration_delta: green.as_ref().and_then(|green| Some(row.avg_ms? - green.row.avg_ms?)),
+        new_regressions: compared(&read.new_regressions),
+        recurrences: compared(&read.recurrences),
+        recovered: compared(&read.recovered),
+        new_flaky: compared(&read.new_flaky),
+        flaky_on_retry: list(&read.flaky),
+        slowest_tests: read.slowest.iter().filter_map(|row| shown(row, None, &titles)).collect(),
+        most_improved: shifts.as_ref().map(|shifts| top(&shifts.faster)),
+        most_regressed: shifts.as_ref().map(|shifts| top(&shifts.slower)),
+        workers,
+        worker_imbalance: insights::imbalance(&loads),
+        counts: InsightCounts { new_clusters: count(new_clusters.len()), ..counts },
+        new_clusters: listed_clusters,
+    })
+}
+
+/// The first of some clusters, with what they are about.
+async fn named(session: &mut Session, project: ProjectId, all: &[ClusterId]) -> Result<Vec<NewCluster>> {
+    let listed = &all[..all.len().min(LISTED)];
+    let rows = clusters::get_many(session, project, listed.iter().map(|id| id.get()).collect()).await?;
+    let shown = listed.iter().filter_map(|id| rows.iter().find(|row| row.id == *id));
+    Ok(shown.map(|row| NewCluster { cluster_id: row.id.get(), signature: row.signature.clone() }).collect())
+}
+
+fn count(len: usize) -> i64 {
+    i64::try_from(len).unwrap_or(i64::MAX)
+}
+
+struct Rates {
+    before: Option<f64>,
+    delta: Option<f64>,
+}
+
+impl Rates {
+    fn of(run: &RunRow, green: Option<&BaselineRun>) -> Self {
+        let before = green.and_then(|green| green.row.totals.pass_rate());
+        let delta = run.totals.pass_rate().zip(before).map(|(now, before)| now - before);
+        Self { before, delta: delta.map(|delta| (delta * 10_000.0).round() / 10_000.0) }
+    }
+}
+
+/// Tests whose duration changed notably, most first.
+struct Shifts {
+    faster: Vec<(BriefRow, Shift)>,
+    slower: Vec<(BriefRow, Shift)>,
+}
+
+/// Measures passed tests against their earlier passes in the lane of the run;
+/// `None` when none of them has any.
+async fn shifts(session: &mut Session, run: &RunRow, passed: &[BriefRow]) -> Result<Option<Shifts>> {
+    let mut found = Shifts { faster: Vec::new(), slower: Vec::new() };
+    let mut is_known = false;
+    for part in passed.chunks(STEP) {
+        let tests = part.iter().map(|row| row.test_case.get()).collect();
+        let states = rollups::states_in(session, run.project, run.lane_id, tests).await?;
+        for row in part {
+            let Some(state) = states.get(&row.test_case) else { continue };
+            let earlier = state.passed_durations_before(row.browser_id, run.order_at, run.id);
+            is_known |= !earlier.is_empty();
+            let Some(shift) = insights::shift(row.duration_ms, &earlier) else { continue };
+            if shift.delta_ms() > 0 {
+                found.slower.push((*row, shift))
+            } else {
+                found.faster.push((*row, shift))
+            }
+        }
+    }
+    for list in [&mut found.faster, &mut found.slower] {
+        list.sort_by_key(|(row, shift)| (std::cmp::Reverse(shift.delta_ms().abs()), row.id));
+    }
+    Ok(is_known.then_some(found))
+}
+
+async fn titles(
+    session: &mut Session,
+    run: &RunRow,
+    read: &Read,
+    shifts: &Option<Shifts>,
+) -> Result<HashMap<TestCaseId, TestCaseRow>> {
+    let lists = [&read.new_regressions, &read.recurrences, &read.recovered, &read.new_flaky, &read.flaky];
+    let mut ids: Vec<i64> = lists
+        .iter()
+        .flat_map(|list| &list.rows)
+        .chain(&read.slowest)
+        .map(|row| row.test_case.get())
+        .collect();
+    for shifts in shifts.iter().flat_map(|shifts| [&shifts.faster, &shifts.slower]) {
+        ids.extend(shifts.iter().take(TOP).map(|(row, _)| row.test_case.get()));
+    }
+    Ok(test_cases::get_many(session, run.project, ids).await?)
+}
+
+fn shown(
+    row: &BriefRow,
+    previous_duration: Option<i64>,
+    titles: &HashMap<TestCaseId, TestCaseRow>,
+) -> Option<InsightTest> {
+    let case = titles.get(&row.test_case)?;
+    Some(InsightTest {
+        execution_id: row.id.get(),
+        test_case_id: row.test_case.get(),
+        title: case.title.clone(),
+        file_path: case.file_path.clone(),
+        duration: Some(row.duration_ms),
+        previous_duration,
+        retries: Some(row.retries),
+    })
+}

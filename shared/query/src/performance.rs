@@ -1,0 +1,360 @@
+//! Questions about durations: of runs over time, of the slowest tests, of
+//! folders, and of timeouts that could be shorter.
+
+use std::cmp::Reverse;
+
+use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::durations::{Spread, TimeoutKind, TimeoutRules, Trend, timeout_opportunity};
+use callboard_domain::ids::ProjectId;
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::{Day, Timestamp};
+use callboard_domain::totals::rate;
+use callboard_store::rollups::scores::{self, Durations};
+use callboard_store::rollups::{self, Folder};
+use callboard_store::{executions, test_cases};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::page::Slice;
+use crate::runs::{RunKey, RunQuery};
+use crate::test_cases::LaneQuery;
+use crate::{Context, Result, runs};
+
+/// A run as a point of a chart.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunDuration {
+    /// Run id.
+    pub run_id: i64,
+    /// Start of the run.
+    #[schema(value_type = String, format = DateTime)]
+    pub start_time: Timestamp,
+    /// Wall clock, ms.
+    pub duration: Option<i64>,
+    /// Mean duration of its tests, ms.
+    pub avg_test_duration: Option<i64>,
+    /// 90th percentile of the durations of its tests, ms.
+    pub p90_test_duration: Option<i64>,
+    /// Status.
+    #[schema(value_type = String)]
+    pub status: RunStatus,
+    /// Tests.
+    pub total_tests: i64,
+    /// Commit.
+    pub commit: Option<String>,
+    /// Branch.
+    pub branch: Option<String>,
+    /// Whether the whole suite was asked for.
+    pub is_full_run: bool,
+}
+
+/// Which runs a chart of durations shows.
+#[derive(Debug, Clone, Default)]
+pub struct DurationsQuery {
+    /// Branch and environment.
+    pub lane: LaneQuery,
+    /// Started at this moment or later.
+    pub from: Option<Timestamp>,
+    /// Started before this moment.
+    pub before: Option<Timestamp>,
+    /// Only full, or only partial runs.
+    pub full_runs: Option<bool>,
+    /// Key of the oldest row of the page before.
+    pub after: Option<RunKey>,
+}
+
+/// The newest finished runs, the oldest of the page first.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn of_runs(
+    ctx: &Context,
+    scope: &Scope,
+    project: Authorized<ProjectId>,
+    query: &DurationsQuery,
+    limit: usize,
+) -> Result<Slice<RunDuration, RunKey>> {
+    let query = RunQuery {
+        projects: vec![project.get()],
+        branches: query.lane.branch.iter().cloned().collect(),
+        environments: query.lane.environment.iter().cloned().collect(),
+        from: query.from,
+        before: query.before,
+        full_runs: query.full_runs,
+        finished: true,
+        after: query.after,
+        ..RunQuery::default()
+    };
+    let mut found = runs::list(ctx, scope, &query, limit).await?;
+    found.items.reverse();
+    Ok(found.map(|run| RunDuration {
+        run_id: run.brief.id,
+        start_time: run.brief.start_time,
+        duration: run.brief.duration,
+        avg_test_duration: run.avg_test_duration,
+        p90_test_duration: run.p90_test_duration,
+        status: run.brief.status,
+        total_tests: run.brief.totals.total_tests,
+        commit: run.brief.commit,
+        branch: run.brief.branch,
+        is_full_run: run.brief.is_full_run,
+    }))
+}
+
+/// A test by how long it takes.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SlowTest {
+    /// Test case id.
+    pub test_case_id: i64,
+    /// Title.
+    pub title: String,
+    /// File of the test.
+    pub file_path: String,
+    /// Mean duration of its passed executions, ms.
+    pub avg_duration: i64,
+    /// The shortest, ms.
+    pub min_duration: i64,
+    /// The longest, ms.
+    pub max_duration: i64,
+    /// 95th percentile (nearest rank), ms.
+    pub p95_duration: i64,
+    /// Passed executions these numbers are about.
+    pub run_count: i64,
+    /// Duration of the newest of them, ms.
+    pub latest_duration: i64,
+    /// faster, slower or stable: the newer half against the older one.
+    #[schema(value_type = String, example = "stable")]
+    pub trend: Trend,
+}
+
+/// The slowest tests of a lane by the mean of their newest `runs` passed
+/// executions. Bounded by the tests of the project, whatever their history.
+/// The key is the mean and the id of the last test seen.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn slow_tests(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    lane: &LaneQuery,
+    runs: usize,
+    after: Option<(i64, i64)>,
+    limit: usize,
+) -> Result<Slice<SlowTest, (i64, i64)>> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let Some(lane) = lane.find(&mut session, project).await? else {
+        return Ok(Slice { items: Vec::new(), next: None });
+    };
+    let found = scores::durations(&mut session, project, lane, runs).await?;
+    let mut tests: Vec<(Spread, Durations)> =
+        found.into_iter().filter_map(|test| Some((Spread::of(&test.passed_ms)?, test))).collect();
+    let key = |(spread, test): &(Spread, Durations)| (Reverse(spread.mean), test.case.get());
+    if let Some((mean, id)) = after {
+        tests.retain(|test| key(test) > (Reverse(mean), id));
+    }
+    tests.sort_unstable_by_key(key);
+    tests.truncate(limit + 1);
+    let page = Slice::cut(tests, limit, |(spread, test)| (spread.mean, test.case.get()));
+    let ids = page.items.iter().map(|(_, test)| test.case.get()).collect();
+    let mut cases = test_cases::get_many(&mut session, project, ids).await?;
+    let items = page.items.into_iter().filter_map(|(spread, test)| {
+        let case = cases.remove(&test.case)?;
+        Some(SlowTest {
+            test_case_id: case.id.get(),
+            title: case.title,
+            file_path: case.file_path,
+            avg_duration: spread.mean,
+            min_duration: spread.min,
+            max_duration: spread.max,
+            p95_duration: spread.p95,
+            run_count: spread.count,
+            latest_duration: *test.passed_ms.last()?,
+            trend: Trend::of(&test.passed_ms),
+        })
+    });
+    Ok(Slice { items: items.collect(), next: page.next })
+}
+
+/// A folder of tests.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SpecHealth {
+    /// The first two segments of the paths of its tests; a test that lies less deep counts in its folder.
+    #[schema(example = "tests/checkout")]
+    pub prefix: String,
+    /// Passed / (passed + failed).
+    pub pass_rate: Option<f64>,
+    /// Passed on a retry / (passed + failed).
+    pub flaky_rate: Option<f64>,
+    /// Failed or timed out executions.
+    pub failure_count: i64,
+    /// Tests that ran.
+    pub test_count: i64,
+    /// Executions.
+    pub execution_count: i64,
+    /// Mean duration of passed executions, ms.
+    pub avg_duration: Option<i64>,
+}
+
+/// How folders are sorted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum SpecSort {
+    /// By name.
+    #[default]
+    Prefix,
+    /// Least steady first.
+    PassRate,
+    /// Most flaky first.
+    FlakyRate,
+}
+
+impl SpecSort {
+    /// Rates are compared in parts of ten thousand, as they are shown; folders
+    /// without a rate come last.
+    fn key(self, folder: &Folder) -> i64 {
+        let decided = folder.counts.passed + folder.counts.failed;
+        let parts = |part: i64| if decided > 0 { part * 10_000 / decided } else { -1 };
+        match self {
+            Self::Prefix => 0,
+            Self::PassRate if decided == 0 => i64::MAX,
+            Self::PassRate => parts(folder.counts.passed),
+            Self::FlakyRate => -parts(folder.counts.flaky),
+        }
+    }
+}
+
+/// Folders over the days up to today. Bounded by the days and by the files of
+/// the project. The key is what the list is sorted by, and the name.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn spec_health(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    lane: &LaneQuery,
+    (since, today): (Day, Day),
+    sort: SpecSort,
+    after: Option<(i64, String)>,
+    limit: usize,
+) -> Result<Slice<SpecHealth, (i64, String)>> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let Some(lane) = lane.find(&mut session, project).await? else {
+        return Ok(Slice { items: Vec::new(), next: None });
+    };
+    let folders = rollups::folders(&mut session, project, lane, since, today).await?;
+    let mut keyed: Vec<((i64, String), Folder)> =
+        folders.into_iter().map(|folder| ((sort.key(&folder), folder.prefix.clone()), folder)).collect();
+    if let Some(after) = &after {
+        keyed.retain(|(key, _)| key > after);
+    }
+    keyed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    keyed.truncate(limit + 1);
+    let page = Slice::cut(keyed, limit, |(key, _)| key.clone());
+    Ok(page.map(|(_, Folder { prefix, counts, tests })| SpecHealth {
+        prefix,
+        pass_rate: rate(counts.passed, counts.passed + counts.failed),
+        flaky_rate: rate(counts.flaky, counts.passed + counts.failed),
+        failure_count: counts.failed,
+        test_count: tests,
+        execution_count: counts.runs,
+        avg_duration: (counts.dur_n > 0).then(|| (2 * counts.dur_sum + counts.dur_n) / (2 * counts.dur_n)),
+    }))
+}
+
+/// A timeout that could be shorter.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TimeoutRow {
+    /// Test case id.
+    pub test_case_id: i64,
+    /// Title.
+    pub title: String,
+    /// File of the test.
+    pub file_path: String,
+    /// oversized-timeout or stale-slow.
+    #[schema(value_type = String, example = "oversized-timeout")]
+    pub kind: TimeoutKind,
+    /// The timeout of its newest execution, ms.
+    pub timeout: Option<i64>,
+    /// Median duration of its passed executions, ms.
+    pub p50_duration: i64,
+    /// 95th percentile, ms.
+    pub p95_duration: i64,
+    /// The longest, ms.
+    pub max_duration: i64,
+    /// Passed executions these numbers are about.
+    pub run_count: i64,
+    /// Failed executions meanwhile.
+    pub fail_count: i64,
+    /// Whether the test is marked as slow.
+    pub has_slow_annotation: bool,
+    /// What to set instead, ms.
+    pub recommended_timeout: i64,
+    /// What the timeouts meanwhile would have cost less, ms.
+    pub estimated_saving_ms: i64,
+    /// For ordering, the greater the more it is worth.
+    pub impact: i64,
+}
+
+/// Timeouts that could be shorter, most worthwhile first. Bounded by the tests
+/// of the project. The key is the impact and the id of the last test seen.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn timeout_opportunities(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    lane: &LaneQuery,
+    runs: usize,
+    after: Option<(i64, i64)>,
+    limit: usize,
+) -> Result<Slice<TimeoutRow, (i64, i64)>> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let Some(lane) = lane.find(&mut session, project).await? else {
+        return Ok(Slice { items: Vec::new(), next: None });
+    };
+    let rules = TimeoutRules::default();
+    let found = scores::durations(&mut session, project, lane, runs).await?;
+    let newest = found.iter().map(|test| test.last_execution.get()).collect();
+    let limits = executions::timeouts(&mut session, project, newest).await?;
+    let mut rows = Vec::new();
+    for test in found {
+        let Some(spread) = Spread::of(&test.passed_ms) else { continue };
+        let (timeout, is_slow) = limits.get(&test.last_execution).copied().unwrap_or_default();
+        if let Some(found) = timeout_opportunity(&spread, timeout, test.timed_out, is_slow, &rules) {
+            rows.push((found, spread, timeout, is_slow, test));
+        }
+    }
+    if let Some((impact, id)) = after {
+        rows.retain(|(found, .., test)| (Reverse(found.impact), test.case.get()) > (Reverse(impact), id));
+    }
+    rows.sort_unstable_by_key(|(found, .., test)| (Reverse(found.impact), test.case.get()));
+    rows.truncate(limit + 1);
+    let page = Slice::cut(rows, limit, |(found, .., test)| (found.impact, test.case.get()));
+    let ids = page.items.iter().map(|(.., test)| test.case.get()).collect();
+    let mut cases = test_cases::get_many(&mut session, project, ids).await?;
+    let items = page.items.into_iter().filter_map(|(found, spread, timeout, is_slow, test)| {
+        let case = cases.remove(&test.case)?;
+        Some(TimeoutRow {
+            test_case_id: case.id.get(),
+            title: case.title,
+            file_path: case.file_path,
+            kind: found.kind,
+            timeout,
+            p50_duration: spread.p50,
+            p95_duration: spread.p95,
+            max_duration: spread.max,
+            run_count: spread.count,
+            fail_count: test.failed,
+            has_slow_annotation: is_slow,
+            recommended_timeout: found.recommended_ms,
+            estimated_saving_ms: found.saving_ms,
+            impact: found.impact,
+        })
+    });
+    Ok(Slice { items: items.collect(), next: page.next })
+}

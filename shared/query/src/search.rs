@@ -1,0 +1,336 @@
+//! Finding projects, runs and tests by their words, ids and commits. What the
+//! caller may not see is left out in the database, before anything is counted.
+
+use std::collections::{BTreeSet, HashMap};
+
+use callboard_auth::scope::Scope;
+use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
+use callboard_domain::search::{self as words, Question, commit_word};
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+use callboard_store::clusters::{self, ClusterStatus};
+use callboard_store::db::Session;
+use callboard_store::ids::{self, Listed};
+use callboard_store::search::{self, AskedWord, Found, SearchKind};
+use callboard_store::{projects, runs, test_cases};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::shapes::ProjectRef;
+use crate::{Context, Result};
+
+/// Index rows looked at for each kind of thing; all kinds together stay below
+/// 5,000.
+const CANDIDATES: i64 = 1_200;
+/// Fewest characters of a question.
+pub const LEAST_CHARS: usize = 2;
+/// Fewest digits of a commit.
+const LEAST_COMMIT_CHARS: usize = 7;
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum Group {
+    /// Projects.
+    Projects,
+    /// Runs.
+    Runs,
+    /// Test cases.
+    Cases,
+    /// Failure clusters.
+    Clusters,
+}
+
+impl Group {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Projects, Self::Runs, Self::Cases, Self::Clusters];
+
+    /// The spelling in filters and answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Projects => "projects",
+            Self::Runs => "runs",
+            Self::Cases => "cases",
+            Self::Clusters => "clusters",
+        }
+    }
+
+    /// Reads a filter value.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|group| group.as_str() == text)
+    }
+}
+
+/// What was found, the best of each kind first.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct SearchAnswer {
+    /// Projects.
+    pub projects: Vec<ProjectRef>,
+    /// Runs.
+    pub runs: Vec<FoundRun>,
+    /// Test cases.
+    pub cases: Vec<FoundCase>,
+    /// Failure clusters.
+    pub clusters: Vec<FoundCluster>,
+    /// What to do when the question is too short to find anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<&'static str>,
+}
+
+/// A run that was found.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundRun {
+    /// Run.
+    pub id: i64,
+    /// Display label.
+    pub label: Option<String>,
+    /// Where it stands.
+    #[schema(value_type = String, example = "failed")]
+    pub status: RunStatus,
+    /// When it started.
+    #[schema(value_type = String, format = DateTime)]
+    pub start_time: Timestamp,
+    /// Its project.
+    pub project: ProjectRef,
+}
+
+/// A test case that was found.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundCase {
+    /// Test case.
+    pub id: i64,
+    /// Title of the test.
+    pub title: String,
+    /// File of the test.
+    pub file_path: String,
+    /// Its project.
+    pub project: ProjectRef,
+}
+
+/// A failure cluster that was found.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct FoundCluster {
+    /// Cluster.
+    pub id: i64,
+    /// What it is about.
+    pub signature: String,
+    /// Title a person gave it.
+    pub title: Option<String>,
+    /// open, resolved or ignored.
+    pub status: String,
+    /// Its project.
+    pub project: ProjectRef,
+}
+
+/// Looks for a question among the caller's projects.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn search(
+    ctx: &Context,
+    scope: &Scope,
+    question: &str,
+    groups: &[Group],
+    limit: usize,
+    now: Timestamp,
+) -> Result<SearchAnswer> {
+    let question = question.trim();
+    if question.chars().count() < LEAST_CHARS {
+        let hint = Some(
+            "Type at least two characters: words of a name, title, path, label or branch, an id, or a commit.",
+        );
+        return Ok(SearchAnswer { hint, ..SearchAnswer::default() });
+    }
+    let mut session = ctx.store.db().read().await?;
+    let asked = Asked::of(question, scope, now);
+    let wants = |group: Group| groups.is_empty() || groups.contains(&group);
+    let mut found = Findings::default();
+    if wants(Group::Projects) {
+        found.projects = asked.projects(&mut session, limit).await?;
+    }
+    if wants(Group::Runs) {
+        found.runs = asked.runs(&mut session, limit).await?;
+    }
+    if wants(Group::Cases) {
+        found.cases = asked.cases(&mut session, limit).await?;
+    }
+    if wants(Group::Clusters) {
+        found.clusters = asked.clusters(&mut session, limit).await?;
+    }
+    show(&mut session, found).await
+}
+
+/// A question of a caller.
+struct Asked<'s> {
+    words: Vec<AskedWord>,
+    number: Option<i64>,
+    commit: Option<String>,
+    scope: &'s Scope,
+    projects: Option<Vec<ProjectId>>,
+    now: Timestamp,
+}
+
+type Place = (ProjectId, i64);
+
+#[derive(Default)]
+struct Findings {
+    projects: Vec<Place>,
+    runs: Vec<Place>,
+    cases: Vec<Place>,
+    clusters: Vec<Place>,
+}
+
+impl<'s> Asked<'s> {
+    fn of(question: &str, scope: &'s Scope, now: Timestamp) -> Self {
+        let words = Question::of(question).words;
+        let is_commit = question.len() >= LEAST_COMMIT_CHARS
+            && question.len() <= 64
+            && question.bytes().all(|byte| byte.is_ascii_hexdigit());
+        Self {
+            words: words.into_iter().map(|(text, is_prefix)| AskedWord { text, is_prefix }).collect(),
+            number: RunId::parse(question.trim_start_matches('#')).map(RunId::get),
+            commit: is_commit.then(|| commit_word(question)),
+            scope,
+            projects: scope.projects(),
+            now,
+        }
+    }
+
+    async fn by_words(&self, session: &mut Session, kind: SearchKind) -> Result<Vec<Found>> {
+        Ok(search::find(session, self.projects.as_deref(), kind, &self.words, CANDIDATES).await?)
+    }
+
+    /// The best of what was found by words, behind what was found by its id.
+    fn best(
+        &self,
+        first: Vec<Place>,
+        found: Vec<Found>,
+        ages: &HashMap<i64, i64>,
+        limit: usize,
+    ) -> Vec<Place> {
+        let others = self.words.len().saturating_sub(1);
+        // Of several words the last one may have been found by its beginning.
+        let others_exact = self.words.iter().skip(1).filter(|word| !word.is_prefix).count();
+        let rank = |found: &Found| {
+            let exact = others_exact + usize::from(found.is_exact);
+            let prefix = others - others_exact + usize::from(!found.is_exact);
+            let age = ages.get(&found.entity).map_or(i64::MAX, |at| self.now.millis() - at);
+            words::rank(exact, prefix, age)
+        };
+        let mut ranked: Vec<(f64, Place)> =
+            found.iter().map(|found| (rank(found), (found.project, found.entity))).collect();
+        ranked.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(b.1.cmp(&a.1)));
+        let mut seen = BTreeSet::new();
+        let all = first.into_iter().chain(ranked.into_iter().map(|(_, place)| place));
+        all.filter(|place| seen.insert(place.1)).take(limit).collect()
+    }
+
+    /// The entity with the number that was asked for, when the caller sees it.
+    async fn by_number(&self, session: &mut Session, kind: Listed) -> Result<Vec<Place>> {
+        let Some(number) = self.number else { return Ok(Vec::new()) };
+        let project = ids::project_of(session, kind, number).await?;
+        Ok(project
+            .filter(|project| self.scope.contains(*project))
+            .map(|project| (project, number))
+            .into_iter()
+            .collect())
+    }
+
+    async fn projects(&self, session: &mut Session, limit: usize) -> Result<Vec<Place>> {
+        let mut first = Vec::new();
+        if let Some(number) = self.number.map(ProjectId).filter(|project| self.scope.contains(*project))
+            && projects::get(session, number).await?.is_some()
+        {
+            first.push((number, number.get()));
+        }
+        let found = self.by_words(session, SearchKind::Project).await?;
+        let rows = projects::get_many(session, found.iter().map(|found| found.entity).collect()).await?;
+        let ages = rows.iter().map(|project| (project.id.get(), project.updated_at.millis())).collect();
+        Ok(self.best(first, found, &ages, limit))
+    }
+
+    async fn runs(&self, session: &mut Session, limit: usize) -> Result<Vec<Place>> {
+        let mut first = self.by_number(session, Listed::Run).await?;
+        if let Some(commit) = &self.commit {
+            let word = [AskedWord { text: commit.clone(), is_prefix: true }];
+            let most = i64::try_from(limit).unwrap_or(CANDIDATES);
+            let found =
+                search::find(session, self.projects.as_deref(), SearchKind::Commit, &word, most).await?;
+            let mut found: Vec<Place> = found.iter().map(|found| (found.project, found.entity)).collect();
+            found.sort_by_key(|place| std::cmp::Reverse(place.1));
+            first.extend(found);
+        }
+        let found = self.by_words(session, SearchKind::Run).await?;
+        let ages = search::run_times(session, places(&found)).await?;
+        Ok(self.best(first, found, &ages, limit))
+    }
+
+    async fn cases(&self, session: &mut Session, limit: usize) -> Result<Vec<Place>> {
+        let first = self.by_number(session, Listed::TestCase).await?;
+        let found = self.by_words(session, SearchKind::TestCase).await?;
+        let ages = search::test_times(session, places(&found)).await?;
+        Ok(self.best(first, found, &ages, limit))
+    }
+
+    async fn clusters(&self, session: &mut Session, limit: usize) -> Result<Vec<Place>> {
+        let first = self.by_number(session, Listed::Cluster).await?;
+        let found = self.by_words(session, SearchKind::Cluster).await?;
+        let ages = search::cluster_times(session, places(&found)).await?;
+        Ok(self.best(first, found, &ages, limit))
+    }
+}
+
+fn places(found: &[Found]) -> (Vec<i64>, Vec<i64>) {
+    let projects: BTreeSet<i64> = found.iter().map(|found| found.project.get()).collect();
+    (projects.into_iter().collect(), found.iter().map(|found| found.entity).collect())
+}
+
+/// Loads what is shown of the findings: at most twenty of each kind.
+async fn show(session: &mut Session, found: Findings) -> Result<SearchAnswer> {
+    let all = found.projects.iter().chain(&found.runs).chain(&found.cases).chain(&found.clusters);
+    let owners: BTreeSet<i64> = all.map(|(project, _)| project.get()).collect();
+    let owners = projects::get_many(session, owners.into_iter().collect()).await?;
+    let owners: HashMap<ProjectId, ProjectRef> =
+        owners.iter().map(|project| (project.id, ProjectRef::of(project))).collect();
+    let mut answer = SearchAnswer::default();
+    answer.projects.extend(found.projects.iter().filter_map(|(project, _)| owners.get(project).cloned()));
+    for (project, run) in found.runs {
+        let Some(owner) = owners.get(&project) else { continue };
+        let Some(run) = runs::get(session, project, RunId(run)).await? else { continue };
+        answer.runs.push(FoundRun {
+            id: run.id.get(),
+            label: run.label,
+            status: run.status,
+            start_time: run.start_time,
+            project: owner.clone(),
+        });
+    }
+    for (project, case) in found.cases {
+        let Some(owner) = owners.get(&project) else { continue };
+        let Some(case) = test_cases::get(session, project, TestCaseId(case)).await? else { continue };
+        answer.cases.push(FoundCase {
+            id: case.id.get(),
+            title: case.title,
+            file_path: case.file_path,
+            project: owner.clone(),
+        });
+    }
+    for (project, cluster) in found.clusters {
+        let Some(owner) = owners.get(&project) else { continue };
+        let Some(cluster) = clusters::get(session, project, ClusterId(cluster)).await? else { continue };
+        if cluster.status == ClusterStatus::Merged {
+            continue;
+        }
+        answer.clusters.push(FoundCluster {
+            id: cluster.id.get(),
+            signature: cluster.signature,
+            title: cluster.title,
+            status: cluster.status.as_str().to_owned(),
+            project: owner.clone(),
+        });
+    }
+    Ok(answer)
+}

@@ -1,0 +1,333 @@
+//! How much is kept: of the whole installation for administrators, of one
+//! project for everybody who sees it. All of it from stored counters.
+
+use std::collections::BTreeMap;
+
+use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::ids::ProjectId;
+use callboard_domain::time::{Day, Timestamp};
+use callboard_store::storage::{self, KeptOf, StorageDay};
+use callboard_store::{Backend, projects};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::page::Slice;
+use crate::projects::{ProjectFilters, ProjectKey, Sort, list};
+use crate::shapes::ProjectRef;
+use crate::{Context, Result};
+
+/// Days that growth is judged by.
+const GROWTH_DAYS: i64 = 30;
+/// Kinds that files of tests have.
+const FILE_KINDS: [&str; 4] = ["trace", "screenshot", "video", "attachment"];
+
+/// Objects and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, ToSchema)]
+pub struct Amount {
+    /// Files, entries of reports, packs of evidence. One that several runs share counts in each.
+    pub objects: i64,
+    /// Bytes.
+    pub bytes: i64,
+}
+
+impl Amount {
+    fn of<'k>(kept: impl Iterator<Item = &'k KeptOf>) -> Self {
+        kept.fold(Self::default(), |sum, of| Self {
+            objects: sum.objects + of.kept.objects,
+            bytes: sum.bytes + of.kept.bytes,
+        })
+    }
+}
+
+/// What is kept of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct AmountOfKind {
+    /// `trace`, `screenshot`, `video`, `attachment`, `report` or `evidence`.
+    #[schema(example = "trace")]
+    pub kind: String,
+    /// How much.
+    #[serde(flatten)]
+    pub amount: Amount,
+}
+
+fn by_kind(kept: &[KeptOf]) -> Vec<AmountOfKind> {
+    let mut kinds: BTreeMap<&str, Vec<&KeptOf>> = BTreeMap::new();
+    for of in kept {
+        kinds.entry(&of.kind).or_default().push(of);
+    }
+    let amounts = kinds
+        .into_iter()
+        .map(|(kind, of)| AmountOfKind { kind: kind.to_owned(), amount: Amount::of(of.into_iter()) });
+    amounts.collect()
+}
+
+/// What the object store holds.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StoreSize {
+    /// Files, entries of reports, packs of evidence.
+    pub objects: i64,
+    /// Their bytes.
+    pub bytes: i64,
+    /// Bytes that nothing refers to any more and that wait to be deleted.
+    pub condemned_bytes: i64,
+}
+
+/// The database.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct DatabaseSize {
+    /// `sqlite` or `postgresql`.
+    #[schema(example = "sqlite")]
+    pub backend: &'static str,
+    /// Its size; null, because engines only know it by looking.
+    pub bytes: Option<i64>,
+}
+
+/// Counts over the whole installation.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceStats {
+    /// Projects.
+    pub total_projects: i64,
+    /// Runs.
+    pub total_runs: i64,
+    /// Test cases.
+    pub total_test_cases: i64,
+    /// Executions.
+    pub total_executions: i64,
+    /// Traces, screenshots, videos and other attachments.
+    pub total_files: i64,
+    /// Their bytes.
+    pub total_file_size: i64,
+    /// The object store.
+    pub storage: StoreSize,
+    /// The database.
+    pub database: DatabaseSize,
+}
+
+/// Counts over the whole installation.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn instance_stats(ctx: &Context) -> Result<InstanceStats> {
+    let mut session = ctx.store.db().read().await?;
+    let totals = projects::instance_totals(&mut session).await?;
+    let kept = storage::totals(&mut session).await?;
+    let files = Amount::of(kept.iter().filter(|of| FILE_KINDS.contains(&of.kind.as_str())));
+    let all = Amount::of(kept.iter());
+    let condemned = storage::condemned(&mut session).await?;
+    Ok(InstanceStats {
+        total_projects: totals.projects,
+        total_runs: totals.runs,
+        total_test_cases: totals.test_cases,
+        total_executions: totals.executions,
+        total_files: files.objects,
+        total_file_size: files.bytes,
+        storage: StoreSize { objects: all.objects, bytes: all.bytes, condemned_bytes: condemned.bytes },
+        database: DatabaseSize {
+            backend: match ctx.store.backend() {
+                Backend::Sqlite => "sqlite",
+                Backend::Postgres => "postgresql",
+            },
+            bytes: None,
+        },
+    })
+}
+
+/// A project and what it keeps.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ProjectAmount {
+    /// The project.
+    pub project: ProjectRef,
+    /// How much.
+    #[serde(flatten)]
+    pub amount: Amount,
+    /// Number of its runs.
+    pub runs: i64,
+}
+
+/// Content that waits to be deleted.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct PendingAmount {
+    /// Objects.
+    pub condemned: i64,
+    /// Their bytes.
+    pub bytes: i64,
+}
+
+/// How fast it grew lately.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Growth {
+    /// Bytes a day.
+    pub bytes_per_day: f64,
+    /// Over so many days.
+    pub days: i64,
+}
+
+/// How much it will be if that goes on, bytes.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct Forecast {
+    /// In 30 days.
+    pub days30: i64,
+    /// In 90 days.
+    pub days90: i64,
+}
+
+/// What the installation keeps, and of which projects.
+#[derive(Debug, Clone)]
+pub struct InstanceStorage {
+    /// In all.
+    pub totals: Amount,
+    /// By kind.
+    pub by_kind: Vec<AmountOfKind>,
+    /// By project, most recently active first.
+    pub projects: Slice<ProjectAmount, ProjectKey>,
+    /// What waits to be deleted.
+    pub pending: PendingAmount,
+    /// How fast it grew.
+    pub growth: Growth,
+    /// How much it will be.
+    pub forecast: Forecast,
+}
+
+fn first_day(now: Timestamp, days: i64) -> Day {
+    Day(now.day().0 - days + 1)
+}
+
+/// What the installation keeps.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a forecast of bytes")]
+pub async fn instance_storage(
+    ctx: &Context,
+    scope: &Scope,
+    after: Option<ProjectKey>,
+    limit: usize,
+    now: Timestamp,
+) -> Result<InstanceStorage> {
+    let found = list(ctx, scope, &ProjectFilters::default(), Sort::Updated, after, limit).await?;
+    let mut session = ctx.store.db().read().await?;
+    let ids = found.items.iter().map(|project| project.reference.id).collect();
+    let amounts = storage::of_projects(&mut session, ids).await?;
+    let projects = found.map(|project| {
+        let kept = amounts.get(&ProjectId(project.reference.id)).copied().unwrap_or_default();
+        ProjectAmount {
+            amount: Amount { objects: kept.objects, bytes: kept.bytes },
+            runs: project.total_runs,
+            project: project.reference,
+        }
+    });
+    let kept = storage::totals(&mut session).await?;
+    let totals = Amount::of(kept.iter());
+    let condemned = storage::condemned(&mut session).await?;
+    let days = storage::days(&mut session, None, first_day(now, GROWTH_DAYS)).await?;
+    let grown: i64 = days.iter().map(|day| day.added - day.freed).sum();
+    let bytes_per_day = grown as f64 / GROWTH_DAYS as f64;
+    let after_days = |days: f64| (totals.bytes as f64 + bytes_per_day * days).max(0.0) as i64;
+    Ok(InstanceStorage {
+        totals,
+        by_kind: by_kind(&kept),
+        projects,
+        pending: PendingAmount { condemned: condemned.objects, bytes: condemned.bytes },
+        growth: Growth { bytes_per_day: (bytes_per_day * 10.0).round() / 10.0, days: GROWTH_DAYS },
+        forecast: Forecast { days30: after_days(30.0), days90: after_days(90.0) },
+    })
+}
+
+/// Bytes of tests that ended in one way.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct OutcomeAmount {
+    /// `passed`, `flaky`, `failed` (with timed out) or `other`, to which reports belong.
+    #[schema(example = "failed")]
+    pub outcome: String,
+    /// Bytes.
+    pub bytes: i64,
+}
+
+/// A day of a project.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct StorageOfDay {
+    /// UTC day.
+    #[schema(example = "2026-01-01")]
+    pub date: String,
+    /// Bytes at its end.
+    pub bytes: i64,
+    /// Bytes that came.
+    pub added: i64,
+    /// Bytes that went.
+    pub freed: i64,
+}
+
+/// What a project keeps.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectStorage {
+    /// In all.
+    pub totals: Amount,
+    /// By kind.
+    pub by_kind: Vec<AmountOfKind>,
+    /// By how the tests ended.
+    pub by_outcome: Vec<OutcomeAmount>,
+    /// Day by day, oldest first; the last is today.
+    pub daily: Vec<StorageOfDay>,
+}
+
+/// What a project keeps, with its last `days` days.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn of_project(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    days: i64,
+    now: Timestamp,
+) -> Result<ProjectStorage> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let kept = storage::of_project(&mut session, project).await?;
+    let totals = Amount::of(kept.iter());
+    let mut outcomes: BTreeMap<&str, i64> = BTreeMap::new();
+    for of in &kept {
+        *outcomes.entry(&of.outcome_class).or_default() += of.kept.bytes;
+    }
+    let since = first_day(now, days);
+    let changed = storage::days(&mut session, Some(project), since).await?;
+    let by_outcome =
+        outcomes.into_iter().map(|(outcome, bytes)| OutcomeAmount { outcome: outcome.to_owned(), bytes });
+    Ok(ProjectStorage {
+        totals,
+        by_kind: by_kind(&kept),
+        by_outcome: by_outcome.collect(),
+        daily: daily(&changed, since, now.day(), totals.bytes),
+    })
+}
+
+/// Every day of a span, with what was kept at its end: back from what is kept
+/// now.
+fn daily(changed: &[StorageDay], first: Day, last: Day, now_bytes: i64) -> Vec<StorageOfDay> {
+    let changes: BTreeMap<i64, &StorageDay> = changed.iter().map(|day| (day.day.0, day)).collect();
+    let mut bytes = now_bytes;
+    let mut days = Vec::new();
+    for number in (first.0..=last.0).rev() {
+        let (added, freed) = changes.get(&number).map_or((0, 0), |day| (day.added, day.freed));
+        days.push(StorageOfDay { date: Day(number).to_iso(), bytes, added, freed });
+        bytes -= added - freed;
+    }
+    days.reverse();
+    days
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_lead_back_from_what_is_kept_now() {
+        let day = |number, added, freed| StorageDay { day: Day(number), added, freed };
+        let days = daily(&[day(11, 100, 0), day(13, 50, 30)], Day(10), Day(13), 120);
+        let bytes: Vec<i64> = days.iter().map(|day| day.bytes).collect();
+        assert_eq!(bytes, [0, 100, 100, 120]);
+    }
+}

@@ -1,0 +1,144 @@
+//! Content that goes with a deletion: it is not kept for a grace period, and
+//! what it frees is told to the deletion's receipt. Content that something
+//! else still refers to stays.
+
+use callboard_domain::ids::{BlobId, DeletionId, ProjectId};
+use callboard_domain::time::Timestamp;
+
+use super::pool;
+use crate::db::{Session, args, statements};
+use crate::deletions::ObjectCount;
+use crate::unclaimed::delete_all;
+use crate::{Result, Store};
+
+/// How long the objects of a batch may take to delete before the deletion
+/// takes it up again.
+const LEASE_MS: i64 = 60 * 1000;
+
+statements! {
+    /// Rows that are deleted no longer refer to content; the last of them condemns it for the deletion.
+    RELEASE_FOR = "UPDATE blobs SET refs = refs - $3, state = CASE WHEN refs = $3 THEN 'condemned' ELSE state END, \
+        condemned_at = CASE WHEN refs = $3 THEN $4 ELSE condemned_at END, receipt_id = CASE WHEN refs = $3 THEN $5 ELSE receipt_id END \
+        WHERE project_id = $1 AND id = $2 AND refs >= $3 RETURNING refs, COALESCE(own_size, size)";
+    /// Content of a deletion that can go. ix: blobs_of_receipt
+    BEGIN_OF = "WITH due AS MATERIALIZED (SELECT project_id, id FROM blobs WHERE receipt_id = $1 AND receipt_id IS NOT NULL AND refs = 0 \
+            AND (state = 'condemned' OR (state = 'deleting' AND lease_until <= $2)) ORDER BY id LIMIT $4 skip_locked()) \
+        UPDATE blobs SET state = 'deleting', lease_until = $3 WHERE (project_id, id) IN (SELECT project_id, id FROM due) \
+        RETURNING id, key, project_id, COALESCE(own_size, size), own_size";
+    /// Content of a deletion whose object is gone.
+    DELETE_OF = "DELETE FROM blobs WHERE receipt_id = $1 AND receipt_id IS NOT NULL AND state = 'deleting' AND id in_ints($2)";
+    /// Content of a deletion that is left. ix: blobs_of_receipt
+    LEFT_OF = "SELECT COUNT(*) FROM blobs WHERE receipt_id = $1 AND receipt_id IS NOT NULL AND state <> 'live'";
+    /// Parts of a trace. PK
+    PARTS = "SELECT DISTINCT pool_blob_id FROM trace_members WHERE project_id = $1 AND trace_blob_id = $2";
+    /// Parts that went with the last trace they were in.
+    ADOPT = "UPDATE blobs SET receipt_id = $3 WHERE project_id = $1 AND id in_ints($2) AND state = 'condemned' AND refs = 0 \
+        RETURNING COALESCE(own_size, size)";
+}
+
+/// What became of content that rows let go of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Released {
+    /// Whether something else refers to it.
+    pub is_shared: bool,
+    /// Bytes of its own object.
+    pub bytes: i64,
+}
+
+/// Takes `count` references back whose rows go in the same transaction.
+///
+/// # Errors
+/// [`crate::StoreError::Damaged`] when fewer referred to it.
+pub async fn release_for(
+    session: &mut Session,
+    project: ProjectId,
+    id: BlobId,
+    count: i64,
+    receipt: DeletionId,
+    now: Timestamp,
+) -> Result<Released> {
+    let row = session.one(&RELEASE_FOR, args![project, id, count, now, receipt]).await?;
+    let mut r = row.reader();
+    Ok(Released { is_shared: r.int()? > 0, bytes: r.int()? })
+}
+
+/// What freeing a batch did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Freed {
+    /// Objects that are gone.
+    pub objects: i64,
+    /// Their bytes.
+    pub bytes: i64,
+    /// Further objects that have to go since: parts that only these held.
+    pub found: ObjectCount,
+    /// Objects the store refused to delete.
+    pub refused: usize,
+}
+
+/// Deletes at most `limit` objects of a deletion, then their rows. `None` when
+/// there was nothing to do.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn free(store: &Store, receipt: DeletionId, now: Timestamp, limit: i64) -> Result<Option<Freed>> {
+    let mut session = store.db().begin().await?;
+    let rows = session.all(&BEGIN_OF, args![receipt, now, now.millis() + LEASE_MS, limit]).await?;
+    session.commit().await?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let mut due = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let mut r = row.reader();
+        let (id, key, project, bytes) = (r.int()?, r.text()?, ProjectId(r.int()?), r.int()?);
+        due.push(Due { id, key, project, bytes, is_apart: r.opt_int()?.is_some() });
+    }
+    let objects: Vec<(i64, String)> = due.iter().map(|due| (due.id, due.key.clone())).collect();
+    let (gone, refused) = delete_all(store, objects).await;
+    let mut freed = Freed { refused, ..Freed::default() };
+    let mut session = store.db().begin().await?;
+    for due in due.iter().filter(|due| gone.contains(&due.id)) {
+        freed.objects += 1;
+        freed.bytes += due.bytes;
+        if due.is_apart {
+            release_parts(&mut session, due, receipt, now, &mut freed.found).await?;
+        }
+    }
+    session.execute(&DELETE_OF, args![receipt, gone]).await?;
+    session.commit().await?;
+    Ok(Some(freed))
+}
+
+struct Due {
+    id: i64,
+    key: String,
+    project: ProjectId,
+    bytes: i64,
+    is_apart: bool,
+}
+
+/// Lets go of the parts of a trace; those that nothing else holds go with the
+/// deletion too and are added to `found`.
+async fn release_parts(
+    session: &mut Session,
+    trace: &Due,
+    receipt: DeletionId,
+    now: Timestamp,
+    found: &mut ObjectCount,
+) -> Result<()> {
+    let parts = session.all(&PARTS, args![trace.project, trace.id]).await?;
+    let parts = parts.iter().map(|row| row.reader().int()).collect::<Result<Vec<_>>>()?;
+    pool::release_members(session, &[(trace.project, BlobId(trace.id))], now).await?;
+    for row in session.all(&ADOPT, args![trace.project, parts, receipt]).await? {
+        found.add(1, row.reader().int()?);
+    }
+    Ok(())
+}
+
+/// How many objects of a deletion are left.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn left_of(session: &mut Session, receipt: DeletionId) -> Result<i64> {
+    session.one(&LEFT_OF, args![receipt]).await?.reader().int()
+}

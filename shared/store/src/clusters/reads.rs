@@ -1,0 +1,375 @@
+//! What is asked about one cluster, about one test and about one run.
+
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId, TestCaseId};
+use callboard_domain::time::{Day, Timestamp};
+
+use crate::Result;
+use crate::db::{Backend, Filter, Session, args, statements};
+use crate::executions::{ExecutionRow, read_occurrence};
+
+statements! {
+    /// The newest days of a cluster. PK
+    DAYS = "SELECT day, n FROM cluster_daily WHERE project_id = $1 AND cluster_id = $2 ORDER BY day DESC LIMIT $3";
+    /// Tests of a cluster by id. PK
+    TESTS = "SELECT t.test_case_id, c.title, c.file_path, t.n, t.first_at, t.last_at, t.last_execution_id FROM cluster_tests t \
+        JOIN test_cases c ON c.project_id = t.project_id AND c.id = t.test_case_id \
+        WHERE t.project_id = $1 AND t.cluster_id = $2 AND t.test_case_id > $3 ORDER BY t.test_case_id LIMIT $4";
+    /// Tests of a cluster that fail most. PK, bounded by the tests of the cluster
+    MOST_AFFECTED = "SELECT t.test_case_id, c.title, c.file_path, t.n, t.first_at, t.last_at, t.last_execution_id FROM cluster_tests t \
+        JOIN test_cases c ON c.project_id = t.project_id AND c.id = t.test_case_id \
+        WHERE t.project_id = $1 AND t.cluster_id = $2 ORDER BY t.n DESC, t.test_case_id LIMIT $3";
+    /// Whether a test failed for a cluster. PK
+    HAS_TEST = "SELECT n FROM cluster_tests WHERE project_id = $1 AND cluster_id = $2 AND test_case_id = $3";
+    /// Clusters of a test, the newest first. ix: cluster_tests_of_test
+    OF_TEST = "SELECT cluster_id FROM cluster_tests WHERE project_id = $1 AND test_case_id = $2 ORDER BY last_at DESC, cluster_id DESC LIMIT $3";
+    /// Branches of the newest runs that show a cluster. ix: cluster_runs_of_cluster
+    BRANCHES = "SELECT branch FROM (SELECT r.branch, r.id FROM cluster_runs k JOIN test_runs r ON r.project_id = k.project_id \
+        AND r.id = k.run_id WHERE k.project_id = $1 AND k.cluster_id = $2 ORDER BY k.run_id DESC LIMIT 200) newest \
+        WHERE branch <> '' GROUP BY branch ORDER BY MAX(id) DESC LIMIT $3";
+    /// Clusters of a run that fail most. PK, bounded by the clusters of the run
+    OF_RUN = "SELECT cluster_id, n, flaky_n FROM cluster_runs WHERE project_id = $1 AND run_id = $2 AND (n < $3 OR (n = $3 AND cluster_id > $4)) \
+        ORDER BY n DESC, cluster_id LIMIT $5";
+    /// How often a cluster is seen in a run. PK
+    IN_RUN = "SELECT n FROM cluster_runs WHERE project_id = $1 AND run_id = $2 AND cluster_id = $3";
+    /// Clusters that a run is the first to show. PK, bounded by the clusters of the run
+    NEW_OF_RUN = "SELECT k.cluster_id FROM cluster_runs k JOIN failure_clusters c ON c.project_id = k.project_id AND c.id = k.cluster_id \
+        WHERE k.project_id = $1 AND k.run_id = $2 AND c.first_run_id = $2 ORDER BY k.n DESC, k.cluster_id LIMIT $3";
+    /// How many clusters a run is the first to show. PK, bounded by the clusters of the run
+    COUNT_NEW = "SELECT COUNT(*) FROM cluster_runs k JOIN failure_clusters c ON c.project_id = k.project_id AND c.id = k.cluster_id \
+        WHERE k.project_id = $1 AND k.run_id = $2 AND c.first_run_id = $2";
+    /// Remembers how many clusters a run was the first to show.
+    SET_NEW = "UPDATE test_runs SET new_clusters = $3 WHERE project_id = $1 AND id = $2 AND (new_clusters IS NULL OR new_clusters <> $3)";
+    /// Failing and flaky executions of a run without a cluster. ix: executions_rank
+    COUNT_UNCLUSTERED = "SELECT COUNT(*) FROM executions WHERE project_id = $1 AND rank in_ints($2) AND rank < 6 AND id > $3 AND id <= $4 \
+        AND cluster_id IS NULL";
+    /// The workers on which the executions of some clusters of a run failed. ix: executions_cluster
+    WORKERS_OF_CLUSTERS = "SELECT cluster_id, worker_index, COUNT(*) FROM executions WHERE project_id = $1 AND cluster_id in_ints($2) \
+        AND day = $3 AND id > $4 AND id <= $5 AND cluster_id IS NOT NULL GROUP BY cluster_id, worker_index";
+    /// How many tests each worker of a run had. Bounded by the run
+    WORKERS_OF_RUN = "SELECT worker_index, COUNT(*) FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 \
+        AND worker_index >= 0 GROUP BY worker_index";
+}
+
+/// The days on which a cluster was seen, oldest first, at most `limit`.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn days(
+    session: &mut Session,
+    project: ProjectId,
+    cluster: ClusterId,
+    limit: i64,
+) -> Result<Vec<(Day, i64)>> {
+    let rows = session.all(&DAYS, args![project, cluster, limit]).await?;
+    let days = rows.iter().rev().map(|row| {
+        let mut r = row.reader();
+        Ok((Day(r.int()?), r.int()?))
+    });
+    days.collect()
+}
+
+/// A test that fails for a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AffectedTest {
+    /// Test.
+    pub test_case: TestCaseId,
+    /// Title.
+    pub title: String,
+    /// Its file.
+    pub file_path: String,
+    /// How often it failed so.
+    pub occurrences: i64,
+    /// Start of the first run in which it did.
+    pub first_at: Timestamp,
+    /// Start of the last one.
+    pub last_at: Timestamp,
+    /// The execution there.
+    pub last_execution: ExecutionId,
+}
+
+/// In which order the tests of a cluster are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TestsOrder {
+    /// By id, behind this one.
+    IdAfter(i64),
+    /// Those that failed most first.
+    MostAffected,
+}
+
+/// Tests that fail for a cluster.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn tests(
+    session: &mut Session,
+    project: ProjectId,
+    cluster: ClusterId,
+    order: TestsOrder,
+    limit: i64,
+) -> Result<Vec<AffectedTest>> {
+    let rows = match order {
+        TestsOrder::IdAfter(id) => session.all(&TESTS, args![project, cluster, id, limit]).await?,
+        TestsOrder::MostAffected => session.all(&MOST_AFFECTED, args![project, cluster, limit]).await?,
+    };
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok(AffectedTest {
+                test_case: TestCaseId(r.int()?),
+                title: r.text()?,
+                file_path: r.text()?,
+                occurrences: r.int()?,
+                first_at: r.time()?,
+                last_at: r.time()?,
+                last_execution: ExecutionId(r.int()?),
+            })
+        })
+        .collect()
+}
+
+/// Whether a test failed for a cluster.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn of_cluster(
+    session: &mut Session,
+    project: ProjectId,
+    cluster: ClusterId,
+    test_case: TestCaseId,
+) -> Result<bool> {
+    Ok(session.first(&HAS_TEST, args![project, cluster, test_case]).await?.is_some())
+}
+
+/// Clusters a test failed for, the newest first.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn of_test(
+    session: &mut Session,
+    project: ProjectId,
+    test_case: TestCaseId,
+    limit: i64,
+) -> Result<Vec<ClusterId>> {
+    let rows = session.all(&OF_TEST, args![project, test_case, limit]).await?;
+    rows.iter().map(|row| row.reader().int().map(ClusterId)).collect()
+}
+
+/// Branches on which a cluster was seen of late, newest first.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn branches(
+    session: &mut Session,
+    project: ProjectId,
+    cluster: ClusterId,
+    limit: i64,
+) -> Result<Vec<String>> {
+    let rows = session.all(&BRANCHES, args![project, cluster, limit]).await?;
+    rows.iter().map(|row| row.reader().text()).collect()
+}
+
+/// A cluster in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClusterInRun {
+    /// Cluster.
+    pub cluster: ClusterId,
+    /// Executions of the run that count for it.
+    pub n: i64,
+    /// Those of them that passed in the end.
+    pub flaky: i64,
+}
+
+/// Clusters of a run, the largest first. `after` is size and id of the last
+/// one of the page before.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn of_run(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    after: Option<(i64, i64)>,
+    limit: i64,
+) -> Result<Vec<ClusterInRun>> {
+    let (n, id) = after.unwrap_or((i64::from(i32::MAX), 0));
+    let rows = session.all(&OF_RUN, args![project, run, n, id, limit]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok(ClusterInRun { cluster: ClusterId(r.int()?), n: r.int()?, flaky: r.int()? })
+        })
+        .collect()
+}
+
+/// How many executions of a run count for a cluster.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn in_run(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    cluster: ClusterId,
+) -> Result<i64> {
+    let row = session.first(&IN_RUN, args![project, run, cluster]).await?;
+    row.map_or(Ok(0), |row| row.reader().int())
+}
+
+/// Clusters that a run was the first to show, the largest first.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn new_of_run(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    limit: i64,
+) -> Result<Vec<ClusterId>> {
+    let rows = session.all(&NEW_OF_RUN, args![project, run, limit]).await?;
+    rows.iter().map(|row| row.reader().int().map(ClusterId)).collect()
+}
+
+/// Counts the clusters that a run was the first to show, and remembers the
+/// number with the run.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn note_new(session: &mut Session, project: ProjectId, run: RunId) -> Result<i64> {
+    let count = session.one(&COUNT_NEW, args![project, run]).await?.reader().int()?;
+    session.execute(&SET_NEW, args![project, run, count]).await?;
+    Ok(count)
+}
+
+/// How many failing executions of a run have no cluster.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn unclustered(session: &mut Session, project: ProjectId, run: RunId) -> Result<i64> {
+    let (low, high) = ExecutionId::range_of(run);
+    session.one(&COUNT_UNCLUSTERED, args![project, vec![1_i64], low, high]).await?.reader().int()
+}
+
+/// On which workers the executions of some clusters of a run failed, and how
+/// often: cluster, worker, count.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn workers_of_clusters(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    day: Day,
+    clusters: Vec<i64>,
+) -> Result<Vec<(ClusterId, Option<i64>, i64)>> {
+    let (low, high) = ExecutionId::range_of(run);
+    let rows = session.all(&WORKERS_OF_CLUSTERS, args![project, clusters, day, low, high]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((ClusterId(r.int()?), r.opt_int()?, r.int()?))
+        })
+        .collect()
+}
+
+/// How many executions each worker of a run had.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn workers_of_run(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+) -> Result<Vec<(i64, i64)>> {
+    let (low, high) = ExecutionId::range_of(run);
+    let rows = session.all(&WORKERS_OF_RUN, args![project, run, low, high]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((r.int()?, r.int()?))
+        })
+        .collect()
+}
+
+/// Which occurrences of a cluster are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct OccurrenceFilter {
+    /// Only runs of these branches.
+    pub branches: Option<Vec<String>>,
+    /// Only runs of these environments.
+    pub environments: Option<Vec<String>>,
+    /// Only runs that started at this moment or later.
+    pub from: Option<Timestamp>,
+    /// Only runs that started at this moment or earlier.
+    pub to: Option<Timestamp>,
+    /// Only this run, with the day it counts on.
+    pub run: Option<(RunId, Day)>,
+    /// Key of the last row of the page before: day and id.
+    pub after: Option<(i64, i64)>,
+}
+
+/// Executions that count for a cluster, the newest first.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn occurrences(
+    session: &mut Session,
+    project: ProjectId,
+    cluster: Option<ClusterId>,
+    wanted: &OccurrenceFilter,
+    limit: i64,
+) -> Result<Vec<ExecutionRow>> {
+    let filter = occurrence_filter(session.backend(), project, cluster, wanted, limit);
+    session.list(filter).await?.iter().map(read_occurrence).collect()
+}
+
+fn occurrence_filter(
+    backend: Backend,
+    project: ProjectId,
+    cluster: Option<ClusterId>,
+    wanted: &OccurrenceFilter,
+    limit: i64,
+) -> Filter {
+    let filter = match cluster {
+        Some(cluster) => Filter::new(backend, crate::executions::OCCURRENCES, args![project, cluster]),
+        // ix: executions_rank
+        None => Filter::new(backend, crate::executions::UNCLUSTERED, args![project]),
+    };
+    let filter = filter
+        .and_if("r.branch in_texts(?)", wanted.branches.clone())
+        .and_if("r.environment in_texts(?)", wanted.environments.clone())
+        .and_if("e.day >= ?", wanted.from.map(|from| from.day().0))
+        .and_if("e.day <= ?", wanted.to.map(|to| to.day().0))
+        .and_if("r.order_at >= ?", wanted.from)
+        .and_if("r.order_at <= ?", wanted.to);
+    let filter = match wanted.run {
+        Some((run, day)) => {
+            let (low, high) = ExecutionId::range_of(run);
+            filter.and("e.day = ? AND e.id > ? AND e.id <= ?", args![day, low, high])
+        }
+        None => filter,
+    };
+    let filter = match wanted.after {
+        Some((day, id)) => filter.and("(e.day, e.id) < (?, ?)", args![day, id]),
+        None => filter,
+    };
+    filter.end("ORDER BY e.day DESC, e.id DESC LIMIT ?", args![limit])
+}
+
+/// What the list can look like, for the test that prepares every statement.
+pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
+    let all = OccurrenceFilter {
+        branches: Some(Vec::new()),
+        environments: Some(Vec::new()),
+        from: Some(Timestamp(0)),
+        to: Some(Timestamp(0)),
+        run: Some((RunId(1), Day(0))),
+        after: Some((0, 0)),
+    };
+    let mut shapes = Vec::new();
+    for wanted in [OccurrenceFilter::default(), all] {
+        for cluster in [Some(ClusterId(1)), None] {
+            shapes.push(occurrence_filter(backend, ProjectId(1), cluster, &wanted, 1));
+        }
+    }
+    shapes
+}

@@ -1,0 +1,161 @@
+//! A project on its way out, after its runs: its tables, one bounded step
+//! after the other, by key range. Listed here is every table with rows of a
+//! project; a new one is a new row of [`TABLES`].
+
+use callboard_domain::ids::{DeletionId, ProjectId, RunId};
+
+use super::ObjectCount;
+use crate::Result;
+use crate::db::{Session, Statement, args, statements};
+
+macro_rules! table {
+    ($name:literal, $key:literal) => {
+        concat!(
+            "DELETE FROM ",
+            $name,
+            " WHERE project_id = $1 AND (",
+            $key,
+            ") IN (SELECT ",
+            $key,
+            " FROM ",
+            $name,
+            " WHERE project_id = $1 LIMIT $2)"
+        )
+    };
+}
+
+statements! {
+    /// The project itself, which frees its name.
+    DELETE_PROJECT = "DELETE FROM projects WHERE id = $1";
+    /// Its counters: no ingest counts into them any more.
+    DELETE_STATS = "DELETE FROM project_stats WHERE project_id = $1";
+    /// Who reached it. ix: project_assignments_of_project
+    DELETE_ASSIGNMENTS = "DELETE FROM project_assignments WHERE project_id = $1";
+    /// What fed its runs. PK
+    DELETE_TOKENS = "DELETE FROM run_tokens WHERE project_id = $1";
+    /// Its tags. PK
+    DELETE_TAGS = "DELETE FROM project_tags WHERE project_id = $1";
+    /// Runs of a project, a batch. ix: test_runs_by_time
+    RUNS = "SELECT id FROM test_runs WHERE project_id = $1 ORDER BY order_at, id LIMIT $2";
+    /// How many runs a project has, from its counter.
+    COUNT_RUNS = "SELECT runs FROM project_stats WHERE project_id = $1";
+    /// Its places in the directory.
+    UNLIST = "DELETE FROM id_directory WHERE project_id = $1";
+    /// Content that nothing refers to goes with the project.
+    ADOPT_CONTENT = "UPDATE blobs SET receipt_id = $2, state = 'condemned' \
+        WHERE project_id = $1 AND refs = 0 AND state IN ('pending', 'condemned') AND receipt_id IS NULL \
+        RETURNING COALESCE(own_size, size)";
+    TEST_STATE = table!("test_state", "lane_id, test_case_id");
+    TEST_DAILY = table!("test_daily", "lane_id, day, test_case_id");
+    PROJECT_DAILY = table!("project_daily", "lane_id, day, is_full");
+    SPEC_DAILY = table!("spec_daily", "lane_id, day, prefix");
+    LANES = table!("lanes", "id");
+    BROWSER_PROJECTS = table!("browser_projects", "id");
+    TEST_CASE_TAGS = table!("test_case_tags", "tag, test_case_id");
+    TEST_CASES = table!("test_cases", "id");
+    QUARANTINE = table!("quarantine", "id");
+    RUN_GROUPS = table!("run_groups", "instance_id, shard_total");
+    GATE_POLICIES = table!("gate_policies", "id");
+    SEARCH_TERMS = table!("search_terms", "term, kind, entity_id");
+    CLUSTERS = table!("failure_clusters", "id");
+    CLUSTER_ROUTES = table!("cluster_routes", "fingerprint, test_case_id");
+    TEMPLATES = table!("fingerprint_templates", "id");
+    CLUSTER_TESTS = table!("cluster_tests", "cluster_id, test_case_id");
+    CLUSTER_DAILY = table!("cluster_daily", "cluster_id, day");
+    LOCATORS = table!("locator_snapshots", "test_case_id, location");
+    RUN_STORAGE = table!("run_storage", "run_id, kind, outcome_class");
+    STORAGE_TOTALS = table!("storage_totals", "kind, outcome_class");
+    STORAGE_DAILY = table!("storage_daily", "day");
+    LINKS = table!("entity_links", "id");
+    MARKERS = table!("markers", "id");
+}
+
+/// The tables of a project besides its runs, in the order they are emptied.
+static TABLES: &[&Statement] = &[
+    &TEST_STATE,
+    &TEST_DAILY,
+    &PROJECT_DAILY,
+    &SPEC_DAILY,
+    &QUARANTINE,
+    &GATE_POLICIES,
+    &SEARCH_TERMS,
+    &CLUSTER_TESTS,
+    &CLUSTER_DAILY,
+    &CLUSTER_ROUTES,
+    &TEMPLATES,
+    &CLUSTERS,
+    &LOCATORS,
+    &RUN_STORAGE,
+    &STORAGE_TOTALS,
+    &STORAGE_DAILY,
+    &LINKS,
+    &MARKERS,
+    &TEST_CASE_TAGS,
+    &TEST_CASES,
+    &RUN_GROUPS,
+    &BROWSER_PROJECTS,
+    &LANES,
+];
+
+/// Hides a project: nobody finds it, nothing is sent to it, and its name is
+/// free again.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn hide(session: &mut Session, project: ProjectId) -> Result<()> {
+    for statement in [&DELETE_STATS, &DELETE_ASSIGNMENTS, &DELETE_TOKENS, &DELETE_TAGS, &DELETE_PROJECT] {
+        session.execute(statement, args![project]).await?;
+    }
+    Ok(())
+}
+
+/// How many runs a project has.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn count_runs(session: &mut Session, project: ProjectId) -> Result<i64> {
+    let row = session.first(&COUNT_RUNS, args![project]).await?;
+    row.map_or(Ok(0), |row| row.reader().int())
+}
+
+/// At most `limit` runs of a project, oldest first.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn runs(session: &mut Session, project: ProjectId, limit: i64) -> Result<Vec<RunId>> {
+    let rows = session.all(&RUNS, args![project, limit]).await?;
+    rows.iter().map(|row| row.reader().int().map(RunId)).collect()
+}
+
+/// Deletes a batch of at most `limit` rows of the first table that has some;
+/// `None` when all are empty.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn delete_rows(session: &mut Session, project: ProjectId, limit: i64) -> Result<Option<i64>> {
+    for table in TABLES {
+        let deleted = session.execute(table, args![project, limit]).await?;
+        if deleted > 0 {
+            return Ok(Some(i64::try_from(deleted).unwrap_or(i64::MAX)));
+        }
+    }
+    session.execute(&UNLIST, args![project]).await?;
+    Ok(None)
+}
+
+/// Gives all content of a project that nothing refers to, to the deletion;
+/// answers how many objects that are.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn adopt_content(
+    session: &mut Session,
+    project: ProjectId,
+    receipt: DeletionId,
+) -> Result<ObjectCount> {
+    let mut adopted = ObjectCount::default();
+    for row in session.all(&ADOPT_CONTENT, args![project, receipt]).await? {
+        adopted.add(1, row.reader().int()?);
+    }
+    Ok(adopted)
+}

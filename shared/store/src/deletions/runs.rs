@@ -1,0 +1,343 @@
+//! Runs on their way out. A deleted run leaves the list of runs at once: its
+//! row and its place in the directory go in the transaction that hides it,
+//! and a row here keeps what the later steps need. Each step deletes a bounded
+//! number of rows; done twice it does nothing more.
+
+use callboard_domain::ids::{BlobId, DeletionId, ExecutionId, ProjectId, RunId};
+use callboard_domain::time::Timestamp;
+
+use crate::db::{Backend, Filter, Row, Session, args, statements};
+use crate::executions::ExecutionRow;
+use crate::{Result, StoreError, executions};
+
+statements! {
+    /// A run that goes.
+    INSERT = "INSERT INTO doomed_runs (project_id, run_id, receipt_id, lane_id, lanes, order_at, is_mass_failure) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    /// The next run of a deletion. ix: doomed_runs_of_receipt
+    NEXT = "SELECT project_id, run_id, lane_id, lanes, order_at, is_mass_failure \
+        FROM doomed_runs WHERE receipt_id = $1 ORDER BY run_id LIMIT 1";
+    /// How many runs of a deletion are left. ix: doomed_runs_of_receipt
+    COUNT = "SELECT COUNT(*) FROM doomed_runs WHERE receipt_id = $1";
+    /// A run of which nothing is left.
+    FORGET = "DELETE FROM doomed_runs WHERE project_id = $1 AND run_id = $2";
+    /// The row of a run.
+    DELETE_RUN = "DELETE FROM test_runs WHERE project_id = $1 AND id = $2";
+    /// Its place in the directory.
+    UNLIST_RUN = "DELETE FROM id_directory WHERE kind = 1 AND id = $1";
+    /// What opened it. ix: run_slots_of_run
+    DELETE_SLOTS = "DELETE FROM run_slots WHERE project_id = $1 AND run_id = $2";
+    /// What clients fed it with. ix: run_tokens_of_run
+    DELETE_TOKENS = "DELETE FROM run_tokens WHERE project_id = $1 AND run_id = $2";
+    /// The group it was the newest of: its next shard makes a new run. PK
+    LEAVE_GROUP = "UPDATE run_groups SET newest_run_id = NULL WHERE project_id = $1 AND instance_id = $2 AND shard_total = $3 \
+        AND newest_run_id = $4";
+    /// The counters of a project without some of its runs. ix: test_runs_by_time, test_runs_full
+    UNCOUNT_RUNS = "UPDATE project_stats SET runs = runs - $2, \
+        latest_run_id = (SELECT r.id FROM test_runs r WHERE r.project_id = $1 ORDER BY r.order_at DESC, r.id DESC LIMIT 1), \
+        last_run_at = (SELECT r.order_at FROM test_runs r WHERE r.project_id = $1 ORDER BY r.order_at DESC, r.id DESC LIMIT 1), \
+        latest_full_run_id = (SELECT r.id FROM test_runs r WHERE r.project_id = $1 AND r.is_full = 1 \
+            AND r.status NOT IN ('initializing', 'running', 'finalizing') ORDER BY r.order_at DESC, r.id DESC LIMIT 1) \
+        WHERE project_id = $1";
+    /// Files of a run, a batch. ix: files_of_run
+    FILES = "SELECT id, blob_id FROM files WHERE project_id = $1 AND run_id = $2 ORDER BY id LIMIT $3";
+    /// Removes files.
+    DELETE_FILES = "DELETE FROM files WHERE project_id = $1 AND id in_ints($2)";
+    /// Their places in the directory.
+    UNLIST_FILES = "DELETE FROM id_directory WHERE kind = 3 AND id in_ints($1)";
+    /// What the objects of a run's reports and evidence come to. ix: reports_of_run, packs_of_run
+    OWN_OBJECTS = "SELECT CAST(COALESCE(SUM(n), 0) AS BIGINT), CAST(COALESCE(SUM(bytes), 0) AS BIGINT), CAST(COALESCE(SUM(reports), 0) AS BIGINT), \
+        CAST(COALESCE(SUM(packs), 0) AS BIGINT) FROM \
+        (SELECT entries AS n, size AS bytes, 1 AS reports, 0 AS packs FROM reports WHERE project_id = $1 AND run_id = $2 \
+         UNION ALL SELECT 1, size, 0, 1 FROM packs WHERE project_id = $1 AND run_id = $2) o";
+    /// The reports of a run. ix: reports_of_run
+    DELETE_REPORTS = "DELETE FROM reports WHERE project_id = $1 AND run_id = $2";
+    /// The evidence packs of a run. ix: packs_of_run
+    DELETE_PACKS = "DELETE FROM packs WHERE project_id = $1 AND run_id = $2";
+    /// Removes executions. PK
+    DELETE_EXECUTIONS = "DELETE FROM executions WHERE project_id = $1 AND run_id = $2 AND id in_ints($3)";
+    /// Takes executions out of a project's counters.
+    UNCOUNT_EXECUTIONS = "UPDATE project_stats SET executions = executions - $2 WHERE project_id = $1";
+    /// States of tests that nothing counts for any more. PK
+    DELETE_EMPTY_STATES = "DELETE FROM test_state WHERE project_id = $1 AND lane_id in_ints($2) AND test_case_id in_ints($3) AND total <= 0";
+    /// Directory places of the links of a run and its executions. ix: entity_links_of_entity
+    UNLIST_LINKS = "DELETE FROM id_directory WHERE kind = 12 AND id IN (SELECT id FROM entity_links WHERE project_id = $1 \
+        AND ((entity_kind = 1 AND entity_id = $2) OR (entity_kind = 2 AND entity_id > $3 AND entity_id <= $4)))";
+    /// Links of a run and its executions. ix: entity_links_of_entity
+    DELETE_LINKS = "DELETE FROM entity_links WHERE project_id = $1 \
+        AND ((entity_kind = 1 AND entity_id = $2) OR (entity_kind = 2 AND entity_id > $3 AND entity_id <= $4))";
+    /// Markers outlive the run they went with. ix: markers_of_run
+    LEAVE_MARKERS = "UPDATE markers SET run_id = NULL WHERE project_id = $1 AND run_id = $2 AND run_id IS NOT NULL";
+    /// Results of gates of a run. PK
+    DELETE_GATE_RESULTS = "DELETE FROM gate_results WHERE project_id = $1 AND run_id = $2";
+    /// Events of a run. PK
+    DELETE_FEED = "DELETE FROM run_feed WHERE project_id = $1 AND run_id = $2";
+    /// Details of a run. PK
+    DELETE_DETAILS = "DELETE FROM run_details WHERE project_id = $1 AND run_id = $2";
+    /// What a run adds to its clusters. PK
+    DELETE_CLUSTER_RUNS = "DELETE FROM cluster_runs WHERE project_id = $1 AND run_id = $2";
+}
+
+/// A run on its way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoomedRun {
+    /// Project.
+    pub project: ProjectId,
+    /// Run.
+    pub run: RunId,
+    /// The most specific lane it counted in.
+    pub lane_id: i64,
+    /// All lanes it counted in, ascending.
+    pub lanes: Vec<i64>,
+    /// Its order key.
+    pub order_at: Timestamp,
+    /// Whether it was flagged as a mass failure.
+    pub is_mass_failure: bool,
+}
+
+/// The group a sharded run belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Group {
+    /// Grouping key of its clients.
+    pub instance_id: String,
+    /// Number of its shards.
+    pub shard_total: i64,
+}
+
+/// Hides a run: its row, its place in the directory and everything that could
+/// feed it are gone with the transaction.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn doom(session: &mut Session, receipt: DeletionId, run: &DoomedRun) -> Result<()> {
+    let (project, id) = (run.project, run.run);
+    let lanes = serde_json::Value::from(run.lanes.clone()).to_string();
+    let values = args![project, id, receipt, run.lane_id, lanes, run.order_at, run.is_mass_failure];
+    session.execute(&INSERT, values).await?;
+    session.execute(&DELETE_SLOTS, args![project, id]).await?;
+    session.execute(&DELETE_TOKENS, args![project, id]).await?;
+    session.execute(&DELETE_RUN, args![project, id]).await?;
+    session.execute(&UNLIST_RUN, args![id]).await?;
+    Ok(())
+}
+
+/// Takes a run out of the group it was the newest of. Groups are locked before
+/// their runs.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn leave_group(session: &mut Session, project: ProjectId, group: &Group, run: RunId) -> Result<()> {
+    let Group { instance_id, shard_total } = group;
+    session.execute(&LEAVE_GROUP, args![project, instance_id, *shard_total, run]).await?;
+    Ok(())
+}
+
+/// Takes `count` runs that are gone out of the counters of their project.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn uncount_runs(session: &mut Session, project: ProjectId, count: i64) -> Result<()> {
+    session.execute(&UNCOUNT_RUNS, args![project, count]).await?;
+    Ok(())
+}
+
+/// The next run of a deletion that is not gone yet.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn next(session: &mut Session, receipt: DeletionId) -> Result<Option<DoomedRun>> {
+    let row = session.first(&NEXT, args![receipt]).await?;
+    row.map(|row| {
+        let mut r = row.reader();
+        Ok(DoomedRun {
+            project: ProjectId(r.int()?),
+            run: RunId(r.int()?),
+            lane_id: r.int()?,
+            lanes: serde_json::from_str(&r.text()?)
+                .map_err(|_| StoreError::Damaged("the lanes of a deleted run"))?,
+            order_at: r.time()?,
+            is_mass_failure: r.flag()?,
+        })
+    })
+    .transpose()
+}
+
+/// How many runs of a deletion are not gone yet.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn left(session: &mut Session, receipt: DeletionId) -> Result<i64> {
+    session.one(&COUNT, args![receipt]).await?.reader().int()
+}
+
+/// Notes that nothing of a run is left.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn forget(session: &mut Session, run: &DoomedRun) -> Result<()> {
+    session.execute(&FORGET, args![run.project, run.run]).await?;
+    Ok(())
+}
+
+/// Deletes at most `limit` files of a run and answers the content they
+/// referred to, one entry for each.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn delete_files(session: &mut Session, run: &DoomedRun, limit: i64) -> Result<Vec<BlobId>> {
+    let rows = session.all(&FILES, args![run.project, run.run, limit]).await?;
+    let (mut files, mut blobs) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+    for row in &rows {
+        let mut r = row.reader();
+        files.push(r.int()?);
+        blobs.push(BlobId(r.int()?));
+    }
+    if !files.is_empty() {
+        session.execute(&DELETE_FILES, args![run.project, files.clone()]).await?;
+        session.execute(&UNLIST_FILES, args![files]).await?;
+    }
+    Ok(blobs)
+}
+
+/// What lay under a run's own prefixes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnObjects {
+    /// Objects.
+    pub objects: i64,
+    /// Their bytes.
+    pub bytes: i64,
+    /// Reports.
+    pub reports: i64,
+    /// Evidence packs.
+    pub packs: i64,
+}
+
+/// Deletes the rows of a run's reports and evidence, and answers what lies in
+/// the object store for them.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn delete_own(session: &mut Session, run: &DoomedRun) -> Result<OwnObjects> {
+    let args = || args![run.project, run.run];
+    let row = session.one(&OWN_OBJECTS, args()).await?;
+    let mut r = row.reader();
+    let own = OwnObjects { objects: r.int()?, bytes: r.int()?, reports: r.int()?, packs: r.int()? };
+    session.execute(&DELETE_REPORTS, args()).await?;
+    session.execute(&DELETE_PACKS, args()).await?;
+    Ok(own)
+}
+
+/// At most `limit` executions of a run, by id.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn executions(session: &mut Session, run: &DoomedRun, limit: i64) -> Result<Vec<ExecutionRow>> {
+    executions::first_of_run(session, run.project, run.run, limit).await
+}
+
+/// Deletes executions of a run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn delete_executions(session: &mut Session, run: &DoomedRun, ids: Vec<i64>) -> Result<i64> {
+    let deleted = session.execute(&DELETE_EXECUTIONS, args![run.project, run.run, ids]).await?;
+    Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
+}
+
+/// Takes executions out of a project's counters.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn uncount_executions(session: &mut Session, project: ProjectId, count: i64) -> Result<()> {
+    session.execute(&UNCOUNT_EXECUTIONS, args![project, count]).await?;
+    Ok(())
+}
+
+/// Forgets the states of tests that nothing counts for any more.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn delete_empty_states(
+    session: &mut Session,
+    project: ProjectId,
+    lanes: &[i64],
+    test_cases: Vec<i64>,
+) -> Result<()> {
+    session.execute(&DELETE_EMPTY_STATES, args![project, lanes.to_vec(), test_cases]).await?;
+    Ok(())
+}
+
+/// Deletes everything else that hangs on a run; answers how many rows.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn delete_rest(session: &mut Session, run: &DoomedRun) -> Result<i64> {
+    let (project, id) = (run.project, run.run);
+    let (low, high) = ExecutionId::range_of(id);
+    session.execute(&UNLIST_LINKS, args![project, id, low, high]).await?;
+    let mut deleted = session.execute(&DELETE_LINKS, args![project, id, low, high]).await?;
+    session.execute(&LEAVE_MARKERS, args![project, id]).await?;
+    for statement in [&DELETE_GATE_RESULTS, &DELETE_CLUSTER_RUNS, &DELETE_FEED, &DELETE_DETAILS] {
+        deleted += session.execute(statement, args![project, id]).await?;
+    }
+    Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
+}
+
+/// Runs that a deletion of several names by what they have in common.
+#[derive(Debug, Clone)]
+pub struct RunsToDelete {
+    /// Only of this project.
+    pub project: Option<ProjectId>,
+    /// Only on this branch.
+    pub branch: Option<String>,
+    /// Only in this environment.
+    pub environment: Option<String>,
+    /// Only with one of these statuses.
+    pub statuses: Option<Vec<String>>,
+    /// Only those that began before.
+    pub before: Timestamp,
+}
+
+const MATCHING: &str = "SELECT r.project_id, r.id FROM test_runs r WHERE r.pinned_at IS NULL";
+
+/// At most `limit` unpinned runs that match, oldest first.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn matching(
+    session: &mut Session,
+    wanted: &RunsToDelete,
+    limit: i64,
+) -> Result<Vec<(ProjectId, RunId)>> {
+    let rows: Vec<Row> = session.list(page(session.backend(), wanted, limit)).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((ProjectId(r.int()?), RunId(r.int()?)))
+        })
+        .collect()
+}
+
+fn page(backend: Backend, wanted: &RunsToDelete, limit: i64) -> Filter {
+    // ix: test_runs_all_by_time, test_runs_by_time, test_runs_by_branch, test_runs_by_environment
+    Filter::new(backend, MATCHING, args![])
+        .and_if("r.project_id = ?", wanted.project.map(ProjectId::get))
+        .and("r.order_at < ?", args![wanted.before])
+        .and_if("r.branch = ?", wanted.branch.clone())
+        .and_if("r.environment = ?", wanted.environment.clone())
+        .and_if("r.status in_texts(?)", wanted.statuses.clone())
+        .end("ORDER BY r.order_at, r.id LIMIT ?", args![limit])
+}
+
+/// What the list can look like, for the test that prepares every statement.
+pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
+    let all = RunsToDelete {
+        project: Some(ProjectId(1)),
+        branch: Some(String::new()),
+        environment: Some(String::new()),
+        statuses: Some(Vec::new()),
+        before: Timestamp(0),
+    };
+    let none = RunsToDelete { project: None, branch: None, environment: None, statuses: None, ..all.clone() };
+    vec![page(backend, &none, 1), page(backend, &all, 1)]
+}

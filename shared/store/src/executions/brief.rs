@@ -1,0 +1,270 @@
+//! Executions with only what comparisons, counts and time lines need: a whole
+//! run is read in one range of the primary key.
+
+use std::collections::{BTreeMap, HashMap};
+
+use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
+use callboard_domain::status::Outcome;
+use callboard_domain::test_state::ExecutionFlags;
+use callboard_domain::time::{Day, Timestamp};
+
+use crate::db::{Backend, Filter, Row, Session, args, statements};
+use crate::{Result, StoreError};
+
+/// An execution in short.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BriefRow {
+    /// Id.
+    pub id: ExecutionId,
+    /// Test case.
+    pub test_case: TestCaseId,
+    /// Browser project within the project.
+    pub browser_id: i64,
+    /// Outcome.
+    pub outcome: Outcome,
+    /// What is remarkable about it.
+    pub flags: ExecutionFlags,
+    /// Highest retry.
+    pub retries: i64,
+    /// Duration of the deciding attempt, ms.
+    pub duration_ms: i64,
+    /// Sum over all attempts, ms.
+    pub total_duration_ms: i64,
+    /// Start of the earliest attempt.
+    pub started_at: Option<Timestamp>,
+    /// Worker of the deciding attempt.
+    pub worker_index: Option<i64>,
+    /// Its slot among the parallel workers.
+    pub parallel_index: Option<i64>,
+    /// Shard of the deciding attempt.
+    pub shard_index: Option<i64>,
+    /// Line of the test.
+    pub line: Option<i64>,
+}
+
+impl BriefRow {
+    /// What tells it from the others of its run.
+    #[must_use]
+    pub const fn series(&self) -> (TestCaseId, i64) {
+        (self.test_case, self.browser_id)
+    }
+}
+
+macro_rules! select_brief {
+    ($tail:literal) => {
+        concat!(
+            "SELECT e.id, e.test_case_id, e.browser_id, e.outcome, e.flags, e.retries, e.duration, e.total_duration, \
+             e.started_at, e.worker_index, e.parallel_index, e.shard_index, e.line FROM executions e ",
+            $tail
+        )
+    };
+}
+
+statements! {
+    /// A part of a run's executions by id.
+    OF_RUN = select_brief!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 ORDER BY e.id LIMIT $5");
+    /// Executions of some tests in one run. ix: executions_history
+    OF_TESTS = select_brief!("WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)");
+    /// Executions of a run by their outcome and flags.
+    BY_FLAGS = "SELECT outcome, flags, COUNT(*) FROM executions \
+        WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 GROUP BY outcome, flags";
+    /// Executions of a run by file and outcome.
+    BY_FILE = "SELECT c.file_path, e.outcome, COUNT(*), CAST(SUM(e.total_duration) AS BIGINT) FROM executions e \
+        JOIN test_cases c ON c.project_id = e.project_id AND c.id = e.test_case_id \
+        WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 GROUP BY c.file_path, e.outcome";
+    /// Of the tests of a run with some tags: how many fail, without those in quarantine.
+    BY_TAG = "SELECT t.tag, CAST(SUM(CASE WHEN e.rank = 1 AND (e.flags & $6) = 0 THEN 1 ELSE 0 END) AS BIGINT) FROM executions e \
+        JOIN test_case_tags t ON t.project_id = e.project_id AND t.test_case_id = e.test_case_id \
+        WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 AND t.tag in_texts($5) GROUP BY t.tag";
+}
+
+fn read(row: &Row) -> Result<BriefRow> {
+    let mut r = row.reader();
+    Ok(BriefRow {
+        id: ExecutionId(r.int()?),
+        test_case: TestCaseId(r.int()?),
+        browser_id: r.int()?,
+        outcome: outcome(r.int()?)?,
+        flags: ExecutionFlags::from_bits(r.int()?),
+        retries: r.int()?,
+        duration_ms: r.int()?,
+        total_duration_ms: r.int()?,
+        started_at: r.opt_time()?,
+        worker_index: r.opt_int()?,
+        parallel_index: r.opt_int()?,
+        shard_index: r.opt_int()?,
+        line: r.opt_int()?,
+    })
+}
+
+fn outcome(code: i64) -> Result<Outcome> {
+    Outcome::from_code(code).ok_or(StoreError::Damaged("an unknown outcome"))
+}
+
+/// Executions of a run behind an id, at most `limit`.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn of_run(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    after: Option<ExecutionId>,
+    limit: i64,
+) -> Result<Vec<BriefRow>> {
+    let (low, high) = ExecutionId::range_of(run);
+    let low = after.map_or(low, |after| after.get().max(low));
+    session.all(&OF_RUN, args![project, run, low, high, limit]).await?.iter().map(read).collect()
+}
+
+/// Executions of some tests in one run, which started on `day`.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn of_tests(
+    session: &mut Session,
+    project: ProjectId,
+    run: (RunId, Day),
+    tests: Vec<i64>,
+) -> Result<Vec<BriefRow>> {
+    let rows = session.all(&OF_TESTS, args![project, run.1, run.0, tests]).await?;
+    rows.iter().map(read).collect()
+}
+
+/// Executions of a run that share outcome and flags.
+#[derive(Debug, Clone, Copy)]
+pub struct FlagGroup {
+    /// Their outcome.
+    pub outcome: Outcome,
+    /// Their flags.
+    pub flags: ExecutionFlags,
+    /// How many there are.
+    pub count: i64,
+}
+
+/// Counts the executions of a run by outcome and flags.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn by_flags(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<FlagGroup>> {
+    let (low, high) = ExecutionId::range_of(run);
+    let rows = session.all(&BY_FLAGS, args![project, run, low, high]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok(FlagGroup {
+                outcome: outcome(r.int()?)?,
+                flags: ExecutionFlags::from_bits(r.int()?),
+                count: r.int()?,
+            })
+        })
+        .collect()
+}
+
+/// What the tests of one file add up to in a run.
+#[derive(Debug, Clone, Default)]
+pub struct FileSums {
+    /// Executions by outcome.
+    pub outcomes: HashMap<Outcome, i64>,
+    /// Sum over all attempts, ms.
+    pub duration_ms: i64,
+}
+
+/// Counts the executions of a run by file.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn by_file(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+) -> Result<HashMap<String, FileSums>> {
+    let (low, high) = ExecutionId::range_of(run);
+    let mut files: HashMap<String, FileSums> = HashMap::new();
+    for row in session.all(&BY_FILE, args![project, run, low, high]).await? {
+        let mut r = row.reader();
+        let sums = files.entry(r.text()?).or_default();
+        let outcome = outcome(r.int()?)?;
+        *sums.outcomes.entry(outcome).or_default() += r.int()?;
+        sums.duration_ms += r.int()?;
+    }
+    Ok(files)
+}
+
+/// Those of some tags that a test of the run has, each with how many of its
+/// tests fail, without those in quarantine.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn by_tag(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    tags: Vec<String>,
+) -> Result<BTreeMap<String, i64>> {
+    if tags.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let (low, high) = ExecutionId::range_of(run);
+    let args = args![project, run, low, high, tags, ExecutionFlags::QUARANTINED.bits()];
+    let rows = session.all(&BY_TAG, args).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((r.text()?, r.int()?))
+        })
+        .collect()
+}
+
+/// Place in a time line: worker, start and id.
+pub type TimeKey = (i64, i64, i64);
+
+/// Executions of a run that say when and on which worker they ran, by worker
+/// and start; sorted within the run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn timeline(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    worker: Option<i64>,
+    after: Option<TimeKey>,
+    limit: i64,
+) -> Result<Vec<BriefRow>> {
+    let filter = by_time(session.backend(), project, run, worker, after, limit);
+    session.list(filter).await?.iter().map(read).collect()
+}
+
+fn by_time(
+    backend: Backend,
+    project: ProjectId,
+    run: RunId,
+    worker: Option<i64>,
+    after: Option<TimeKey>,
+    limit: i64,
+) -> Filter {
+    let (low, high) = ExecutionId::range_of(run);
+    let base = select_brief!(
+        "WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 \
+         AND e.worker_index IS NOT NULL AND e.started_at IS NOT NULL"
+    );
+    let filter = Filter::new(backend, base, args![project, run, low, high]);
+    let filter = filter.and_if("e.worker_index = ?", worker);
+    let filter = match after {
+        Some((worker, at, id)) => {
+            filter.and("(e.worker_index, e.started_at, e.id) > (?, ?, ?)", args![worker, at, id])
+        }
+        None => filter,
+    };
+    filter.end("ORDER BY e.worker_index, e.started_at, e.id LIMIT ?", args![limit])
+}
+
+/// What the time line can look like, for the test that prepares every
+/// statement.
+pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
+    vec![
+        by_time(backend, ProjectId(1), RunId(1), None, None, 1),
+        by_time(backend, ProjectId(1), RunId(1), Some(1), Some((1, 1, 1)), 1),
+    ]
+}

@@ -1,0 +1,145 @@
+//! What administrators change of a project, read under a lock and written as a
+//! whole; and the sealed tokens of all projects, for sealing them anew.
+
+use callboard_domain::ids::ProjectId;
+use callboard_domain::search::words;
+use callboard_domain::time::Timestamp;
+
+use crate::Result;
+use crate::db::{Row, Session, args, statements};
+use crate::search::{self, SearchKind};
+
+/// What can be changed of a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditableProject {
+    /// Id.
+    pub id: ProjectId,
+    /// Unique name.
+    pub name: String,
+    /// Name to show.
+    pub label: Option<String>,
+    /// Free text.
+    pub description: Option<String>,
+    /// Default branch.
+    pub default_branch: Option<String>,
+    /// Patterns of branches that are followed like the default one.
+    pub tracked_branches: Vec<String>,
+    /// Address of the repository.
+    pub repository_url: Option<String>,
+    /// What kind of code host it is at.
+    pub repository_provider: Option<String>,
+    /// The sealed token of the code host.
+    pub scm_token: Option<String>,
+    /// What a diagnosis should know.
+    pub diagnosis_instructions: Option<String>,
+}
+
+statements! {
+    /// What can be changed of a project, locked.
+    LOCK = "SELECT id, name, label, description, default_branch, tracked_branches, repository_url, repository_provider, \
+        scm_token, diagnosis_instructions FROM projects WHERE id = $1 for_update()";
+    /// Another project of a name. ix: projects_name
+    NAMED = "SELECT id FROM projects WHERE name = $1";
+    /// Writes what was changed.
+    SAVE = "UPDATE projects SET name = $2, label = $3, description = $4, default_branch = $5, tracked_branches = $6, \
+        repository_url = $7, repository_provider = $8, scm_token = $9, diagnosis_instructions = $10, \
+        updated_at = CASE WHEN updated_at < $11 THEN $11 ELSE updated_at END WHERE id = $1";
+    /// Sealed tokens in the order of their projects.
+    SEALED = "SELECT id, scm_token FROM projects WHERE scm_token IS NOT NULL AND id > $1 ORDER BY id LIMIT $2";
+    /// Puts a token sealed anew in the place of the one it was made of.
+    RESEAL = "UPDATE projects SET scm_token = $3 WHERE id = $1 AND scm_token = $2";
+}
+
+fn read(row: &Row) -> Result<EditableProject> {
+    let mut r = row.reader();
+    Ok(EditableProject {
+        id: ProjectId(r.int()?),
+        name: r.text()?,
+        label: r.opt_text()?,
+        description: r.opt_text()?,
+        default_branch: r.opt_text()?,
+        tracked_branches: super::branches(&r.text()?)?,
+        repository_url: r.opt_text()?,
+        repository_provider: r.opt_text()?,
+        scm_token: r.opt_text()?,
+        diagnosis_instructions: r.opt_text()?,
+    })
+}
+
+/// A project, locked until the transaction ends.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn lock(session: &mut Session, id: ProjectId) -> Result<Option<EditableProject>> {
+    session.first(&LOCK, args![id]).await?.as_ref().map(read).transpose()
+}
+
+/// Writes a project that was read with [`lock`]; `false` when another project
+/// has its name.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn save(session: &mut Session, project: &EditableProject, now: Timestamp) -> Result<bool> {
+    // Asked before, because a refused statement ends a transaction on PostgreSQL.
+    let holder = session.first(&NAMED, args![&project.name]).await?;
+    if let Some(row) = holder
+        && row.reader().int()? != project.id.get()
+    {
+        return Ok(false);
+    }
+    let branches = serde_json::Value::from(project.tracked_branches.clone()).to_string();
+    let values = args![
+        project.id,
+        &project.name,
+        project.label.clone(),
+        project.description.clone(),
+        project.default_branch.clone(),
+        branches,
+        project.repository_url.clone(),
+        project.repository_provider.clone(),
+        project.scm_token.clone(),
+        project.diagnosis_instructions.clone(),
+        now
+    ];
+    match session.execute(&SAVE, values).await {
+        Ok(_) => {
+            let found_by = words([project.name.as_str(), project.label.as_deref().unwrap_or_default()]);
+            search::replace(session, project.id, SearchKind::Project, project.id.get(), found_by).await?;
+            Ok(true)
+        }
+        // Two saves at the same moment; the caller's transaction is over.
+        Err(error) if error.is_taken() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A sealed token and its project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedToken {
+    /// The project.
+    pub project: ProjectId,
+    /// The token as it is stored.
+    pub sealed: String,
+}
+
+/// At most `limit` sealed tokens of the projects behind one.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn sealed_tokens(session: &mut Session, after: ProjectId, limit: i64) -> Result<Vec<SealedToken>> {
+    let rows = session.all(&SEALED, args![after, limit]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok(SealedToken { project: ProjectId(r.int()?), sealed: r.text()? })
+        })
+        .collect()
+}
+
+/// Replaces a sealed token; `false` when it was changed meanwhile.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn replace_sealed(session: &mut Session, token: &SealedToken, sealed: &str) -> Result<bool> {
+    Ok(session.execute(&RESEAL, args![token.project, &token.sealed, sealed]).await? == 1)
+}

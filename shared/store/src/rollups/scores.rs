@@ -1,0 +1,212 @@
+//! The tests of a lane by how flaky and how slow they are. Bounded by the
+//! tests of the project, whatever their history.
+
+use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
+use callboard_domain::test_state::{TestState, passed_durations};
+use callboard_domain::time::{Day, Timestamp};
+
+use super::states::{read_state, state_columns};
+use crate::Result;
+use crate::db::{Backend, Filter, Session, args, statements};
+
+statements! {
+    /// The newest durations of the tests of a lane.
+    DURATIONS = "SELECT test_case_id, last_execution_id, recent, recent_ms FROM test_state \
+        WHERE project_id = $1 AND lane_id = $2 AND speed_class > 0";
+    /// The last day on which each of some tests failed or flaked. PK
+    LAST_FAILING_DAYS = "SELECT test_case_id, MAX(day) FROM test_daily WHERE project_id = $1 AND lane_id = $2 AND day in_ints($3) \
+        AND test_case_id in_ints($4) AND failed + flaky > 0 GROUP BY test_case_id";
+    /// The states of some tests in a lane.
+    STATES_OF = concat!(
+        "SELECT ", state_columns!(), " FROM test_state s WHERE s.project_id = $1 AND s.lane_id = $2 AND s.test_case_id in_ints($3)"
+    );
+    /// How many tests of a lane are at least so flaky. ix: test_state_by_flakiness
+    COUNT_FLAKY = "SELECT COUNT(*) FROM (SELECT 1 FROM test_state WHERE project_id = $1 AND lane_id = $2 AND flaky_score > 0 \
+        AND flaky_score >= $3 LIMIT $4) f";
+}
+
+/// Which tests may be flaky.
+#[derive(Debug, Clone, Default)]
+pub struct FlakyFilter {
+    /// Least stored score; `None` takes every test that ever failed, for
+    /// windows other than that of the stored score.
+    pub min_score: Option<i64>,
+    /// Only tests with all of these tags.
+    pub tags: Vec<String>,
+    /// Only this owner.
+    pub owner: Option<String>,
+    /// Only this priority.
+    pub priority: Option<String>,
+    /// Only this cause.
+    pub root_cause: Option<String>,
+}
+
+/// A test that may be flaky.
+#[derive(Debug, Clone)]
+pub struct FlakyRow {
+    /// The test.
+    pub case: TestCaseId,
+    /// Its state in the lane.
+    pub state: TestState,
+}
+
+/// The tests of a lane that may be flaky, in no particular order.
+///
+/// # Errors
+/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+pub async fn maybe_flaky(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    wanted: &FlakyFilter,
+) -> Result<Vec<FlakyRow>> {
+    let filter = flaky(session.backend(), project, lane, wanted);
+    let mut found = Vec::new();
+    for row in session.list(filter).await? {
+        let stored = read_state(&row)?;
+        if let Some(state) = stored.state {
+            found.push(FlakyRow { case: stored.case, state });
+        }
+    }
+    Ok(found)
+}
+
+fn flaky(backend: Backend, project: ProjectId, lane: i64, wanted: &FlakyFilter) -> Filter {
+    let base = concat!(
+        "SELECT ",
+        state_columns!(),
+        " FROM test_state s JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id \
+         WHERE s.project_id = $1 AND s.lane_id = $2"
+    );
+    let filter = Filter::new(backend, base, args![project, lane]);
+    let mut filter = match wanted.min_score {
+        Some(score) => filter.and("s.flaky_score > 0 AND s.flaky_score >= ?", args![score]),
+        None => filter.and("s.failed + s.flaky > 0", args![]),
+    }
+    .and_if("c.owner = ?", wanted.owner.clone())
+    .and_if("c.priority = ?", wanted.priority.clone())
+    .and_if("c.root_cause = ?", wanted.root_cause.clone());
+    for tag in &wanted.tags {
+        filter = filter.and(
+            "EXISTS (SELECT 1 FROM test_case_tags t WHERE t.project_id = c.project_id AND t.tag = ? AND t.test_case_id = c.id)",
+            args![tag],
+        );
+    }
+    filter
+}
+
+/// What the list can look like, for the test that prepares every statement.
+pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
+    let word = || Some(String::new());
+    let all = FlakyFilter {
+        min_score: Some(1),
+        tags: vec![String::new(), String::new()],
+        owner: word(),
+        priority: word(),
+        root_cause: word(),
+    };
+    [FlakyFilter::default(), all].iter().map(|wanted| flaky(backend, ProjectId(1), 0, wanted)).collect()
+}
+
+/// How many tests of a lane have at least a score, up to `most`.
+///
+/// # Errors
+/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+pub async fn count_flaky(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    score: i64,
+    most: i64,
+) -> Result<i64> {
+    session.one(&COUNT_FLAKY, args![project, lane, score, most]).await?.reader().int()
+}
+
+/// The states of some tests in a lane, in no particular order.
+///
+/// # Errors
+/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+pub async fn states_of(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    cases: Vec<i64>,
+) -> Result<Vec<(TestCaseId, TestState)>> {
+    let mut found = Vec::new();
+    for row in session.all(&STATES_OF, args![project, lane, cases]).await? {
+        let stored = read_state(&row)?;
+        if let Some(state) = stored.state {
+            found.push((stored.case, state));
+        }
+    }
+    Ok(found)
+}
+
+/// Newest durations of a test.
+#[derive(Debug, Clone)]
+pub struct Durations {
+    /// The test.
+    pub case: TestCaseId,
+    /// Its newest execution.
+    pub last_execution: ExecutionId,
+    /// Durations of its newest passed executions, ms, oldest first.
+    pub passed_ms: Vec<i64>,
+    /// Timed out ones among the same newest executions.
+    pub timed_out: i64,
+    /// Failed ones, timed out ones included.
+    pub failed: i64,
+}
+
+/// The durations of the newest `runs` passed executions of each test of a
+/// lane that has any. Bounded by the tests of the project.
+///
+/// # Errors
+/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+pub async fn durations(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    runs: usize,
+) -> Result<Vec<Durations>> {
+    let rows = session.all(&DURATIONS, args![project, lane]).await?;
+    let mut found = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let mut r = row.reader();
+        let (case, last_execution) = (TestCaseId(r.int()?), ExecutionId(r.int()?));
+        let newest = passed_durations(&r.bytes()?, &r.bytes()?, runs)
+            .map_err(|_| crate::StoreError::Damaged("the state of a test"))?;
+        if !newest.passed_ms.is_empty() {
+            found.push(Durations {
+                case,
+                last_execution,
+                passed_ms: newest.passed_ms,
+                timed_out: newest.timed_out,
+                failed: newest.failed,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Start of the last UTC day on which each of some tests failed or flaked,
+/// within the days given.
+///
+/// # Errors
+/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+pub async fn last_failing_days(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    cases: Vec<i64>,
+    since: Day,
+    until: Day,
+) -> Result<Vec<(TestCaseId, Timestamp)>> {
+    let days: Vec<i64> = (since.0..=until.0).collect();
+    let rows = session.all(&LAST_FAILING_DAYS, args![project, lane, days, cases]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((TestCaseId(r.int()?), Day(r.int()?).start()))
+        })
+        .collect()
+}

@@ -1,0 +1,166 @@
+//! Days of folders of tests: the first two segments of their paths. One row
+//! per folder, lane and day, however many tests lie in it.
+
+use std::collections::BTreeMap;
+
+use callboard_domain::ids::ProjectId;
+use callboard_domain::status::Outcome;
+use callboard_domain::time::Day;
+
+use super::days::DayDelta;
+use crate::Result;
+use crate::db::{Bulk, Column, Session, args, statements};
+
+statements! {
+    /// Folders of a lane over some days. PK
+    FOLDERS = "SELECT prefix, CAST(SUM(executions) AS BIGINT), CAST(SUM(passed) AS BIGINT), CAST(SUM(failed) AS BIGINT), \
+        CAST(SUM(flaky) AS BIGINT), CAST(SUM(dur_sum) AS BIGINT), CAST(SUM(dur_n) AS BIGINT) FROM spec_daily \
+        WHERE project_id = $1 AND lane_id = $2 AND day BETWEEN $3 AND $4 GROUP BY prefix ORDER BY prefix";
+    /// Files of the tests that ran in a lane since a day, with how many. ix: test_state_by_day
+    FILES_SINCE = "SELECT c.file_path, COUNT(*) FROM test_state s JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id \
+        WHERE s.project_id = $1 AND s.lane_id = $2 AND s.last_day >= $3 AND s.total > 0 GROUP BY c.file_path";
+}
+
+static ADD: Bulk = Bulk::new(
+    "rollups::ADD_SPEC_DAYS",
+    1,
+    "INSERT INTO spec_daily AS d (project_id, lane_id, day, prefix, executions, passed, failed, flaky, dur_sum, dur_n) \
+     SELECT $1, r.lane_id, r.day, r.prefix, r.executions, r.passed, r.failed, r.flaky, r.dur_sum, r.dur_n FROM",
+    &[
+        Column::Int("lane_id"),
+        Column::Int("day"),
+        Column::Text("prefix"),
+        Column::Int("executions"),
+        Column::Int("passed"),
+        Column::Int("failed"),
+        Column::Int("flaky"),
+        Column::Int("dur_sum"),
+        Column::Int("dur_n"),
+    ],
+    "WHERE true ON CONFLICT (project_id, lane_id, day, prefix) DO UPDATE SET executions = d.executions + excluded.executions, \
+     passed = d.passed + excluded.passed, failed = d.failed + excluded.failed, flaky = d.flaky + excluded.flaky, \
+     dur_sum = d.dur_sum + excluded.dur_sum, dur_n = d.dur_n + excluded.dur_n",
+);
+
+pub(crate) static BULKS: &[&Bulk] = &[&ADD];
+
+/// The folder of a path: its first two segments, or the first when there is
+/// only one folder; a file at the top is its own.
+#[must_use]
+pub fn folder_of(file_path: &str) -> &str {
+    let mut slashes = file_path.match_indices('/').map(|(at, _)| at);
+    match (slashes.next(), slashes.next()) {
+        (_, Some(second)) => &file_path[..second],
+        (Some(first), None) => &file_path[..first],
+        (None, None) => file_path,
+    }
+}
+
+/// What a batch adds to days of folders; negative where it takes back.
+#[derive(Debug, Default)]
+pub struct FolderDays(BTreeMap<String, DayDelta>);
+
+impl FolderDays {
+    /// Counts an execution (`sign` 1) or takes it back (`sign` -1).
+    pub fn count(&mut self, folder: &str, outcome: Outcome, duration_ms: i64, sign: i64) {
+        if !self.0.contains_key(folder) {
+            self.0.insert(folder.to_owned(), DayDelta::default());
+        }
+        if let Some(delta) = self.0.get_mut(folder) {
+            delta.count(outcome, duration_ms, sign);
+        }
+    }
+}
+
+/// Adds a batch to the days of its folders in some lanes, which ascend.
+///
+/// # Errors
+/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+pub async fn add_folder_days(
+    session: &mut Session,
+    project: ProjectId,
+    lanes: &[i64],
+    day: Day,
+    days: FolderDays,
+) -> Result<()> {
+    let mut rows = ADD.rows();
+    let changed: Vec<_> = days.0.into_iter().filter(|(_, delta)| *delta != DayDelta::default()).collect();
+    for (lane, (folder, delta)) in lanes.iter().flat_map(|lane| changed.iter().map(move |row| (*lane, row))) {
+        rows.push([
+            lane.into(),
+            day.into(),
+            folder.into(),
+            delta.runs.into(),
+            delta.passed.into(),
+            delta.failed.into(),
+            delta.flaky.into(),
+            delta.dur_sum.into(),
+            delta.dur_n.into(),
+        ]);
+    }
+    session.execute_bulk(&ADD, args![project], rows).await?;
+    Ok(())
+}
+
+/// A folder over some days.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Folder {
+    /// The first segments of its tests' paths.
+    pub prefix: String,
+    /// What ran there.
+    pub counts: DayDelta,
+    /// Tests of it that ran since the first of these days.
+    pub tests: i64,
+}
+
+/// The folders of a lane over some days, by name. Bounded by the days and by
+/// the files of the project.
+///
+/// # Errors
+/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+pub async fn folders(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    since: Day,
+    until: Day,
+) -> Result<Vec<Folder>> {
+    let mut found: BTreeMap<String, Folder> = BTreeMap::new();
+    for row in session.all(&FOLDERS, args![project, lane, since, until]).await? {
+        let mut r = row.reader();
+        let prefix = r.text()?;
+        let counts = DayDelta {
+            runs: r.int()?,
+            passed: r.int()?,
+            failed: r.int()?,
+            flaky: r.int()?,
+            dur_sum: r.int()?,
+            dur_n: r.int()?,
+        };
+        if counts.runs > 0 {
+            found.insert(prefix.clone(), Folder { prefix, counts, tests: 0 });
+        }
+    }
+    for row in session.all(&FILES_SINCE, args![project, lane, since]).await? {
+        let mut r = row.reader();
+        let file_path = r.text()?;
+        let tests = r.int()?;
+        if let Some(folder) = found.get_mut(folder_of(&file_path)) {
+            folder.tests += tests;
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folder_of;
+
+    #[test]
+    fn a_folder_is_at_most_two_segments_and_never_the_file_itself_unless_it_is_alone() {
+        assert_eq!(folder_of("tests/shop/cart/add.spec.ts"), "tests/shop");
+        assert_eq!(folder_of("tests/shop/add.spec.ts"), "tests/shop");
+        assert_eq!(folder_of("tests/add.spec.ts"), "tests");
+        assert_eq!(folder_of("add.spec.ts"), "add.spec.ts");
+    }
+}

@@ -1,0 +1,259 @@
+//! Words by which things are found: each word of a name, title, path, label or
+//! branch points at what it belongs to.
+//!
+//! Invariant: the words of an entity are exactly those of its present texts;
+//! whoever changes a text replaces them in the same transaction.
+
+use std::collections::HashMap;
+
+use callboard_domain::ids::ProjectId;
+
+use crate::Result;
+use crate::db::{Backend, Bulk, Column, Filter, Session, Statement, args, statements};
+
+/// What a word belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SearchKind {
+    /// A project, by the words of its name and label.
+    Project = 1,
+    /// A run, by the words of its label and branch.
+    Run = 2,
+    /// A test case, by the words of its title, describe titles and path.
+    TestCase = 3,
+    /// A failure cluster, by the words of its signature and title.
+    Cluster = 4,
+    /// A run, by its commit.
+    Commit = 5,
+}
+
+statements! {
+    /// Forgets the words of an entity. ix: search_terms_of_entity
+    FORGET = "DELETE FROM search_terms WHERE project_id = $1 AND kind = $2 AND entity_id in_ints($3)";
+    /// When some runs started.
+    RUN_TIMES = "SELECT id, order_at FROM test_runs WHERE project_id in_ints($1) AND id in_ints($2)";
+    /// When some clusters were seen last.
+    CLUSTER_TIMES = "SELECT id, last_seen_at FROM failure_clusters WHERE project_id in_ints($1) AND id in_ints($2)";
+    /// When some tests ran last. Lane 0 holds all runs of a project.
+    TEST_TIMES = "SELECT test_case_id, last_order_at FROM test_state \
+        WHERE project_id in_ints($1) AND lane_id = 0 AND test_case_id in_ints($2)";
+}
+
+static ADD: Bulk = Bulk::new(
+    "search::ADD",
+    2,
+    "INSERT INTO search_terms (kind, term, project_id, entity_id) SELECT $1, r.term, $2, r.entity_id FROM",
+    &[Column::Text("term"), Column::Int("entity_id")],
+    "WHERE true ON CONFLICT DO NOTHING",
+);
+
+pub(crate) static BULKS: &[&Bulk] = &[&ADD];
+
+/// Adds words of entities of one kind. Writers of the same entities hold them
+/// locked, so no two add the same word of one.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn add<W>(
+    session: &mut Session,
+    project: ProjectId,
+    kind: SearchKind,
+    words: impl IntoIterator<Item = (W, i64)>,
+) -> Result<()>
+where
+    W: Into<String>,
+{
+    let mut words: Vec<(String, i64)> = words.into_iter().map(|(word, id)| (word.into(), id)).collect();
+    // In the order of the key: neighbours share pages.
+    words.sort_unstable();
+    words.dedup();
+    let mut rows = ADD.rows();
+    for (word, id) in words {
+        rows.push([word.into(), id.into()]);
+    }
+    session.execute_bulk(&ADD, args![kind as i64, project], rows).await?;
+    Ok(())
+}
+
+/// Forgets the words of some entities.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn forget(
+    session: &mut Session,
+    project: ProjectId,
+    kind: SearchKind,
+    entities: Vec<i64>,
+) -> Result<()> {
+    session.execute(&FORGET, args![project, kind as i64, entities]).await?;
+    Ok(())
+}
+
+/// Replaces the words of one entity.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn replace(
+    session: &mut Session,
+    project: ProjectId,
+    kind: SearchKind,
+    entity: i64,
+    words: Vec<String>,
+) -> Result<()> {
+    forget(session, project, kind, vec![entity]).await?;
+    add(session, project, kind, words.into_iter().map(|word| (word, entity))).await
+}
+
+/// A word that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedWord {
+    /// The word.
+    pub text: String,
+    /// Whether longer words that begin so count too.
+    pub is_prefix: bool,
+}
+
+/// Something that has all words asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Its project.
+    pub project: ProjectId,
+    /// Its id.
+    pub entity: i64,
+    /// Whether the word that led to it was that very word.
+    pub is_exact: bool,
+}
+
+/// Things of a kind that have all of `words`, those of the caller's projects
+/// only: first those with the very first word, then those with a longer one,
+/// newest first within a project; at most `limit` rows.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn find(
+    session: &mut Session,
+    projects: Option<&[ProjectId]>,
+    kind: SearchKind,
+    words: &[AskedWord],
+    limit: i64,
+) -> Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for is_exact in [true, false] {
+        let missing = limit - i64::try_from(found.len()).unwrap_or(limit);
+        let Some(filter) = candidates(session.backend(), projects, kind, words, is_exact, missing) else {
+            continue;
+        };
+        for row in session.list(filter).await? {
+            let mut r = row.reader();
+            found.push(Found { project: ProjectId(r.int()?), entity: r.int()?, is_exact });
+        }
+    }
+    Ok(found)
+}
+
+/// When some runs of some projects started, ms since 1970, by id.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn run_times(
+    session: &mut Session,
+    (projects, runs): (Vec<i64>, Vec<i64>),
+) -> Result<HashMap<i64, i64>> {
+    times(session, &RUN_TIMES, projects, runs).await
+}
+
+/// When some tests of some projects ran last, ms since 1970, by id.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn test_times(
+    session: &mut Session,
+    (projects, tests): (Vec<i64>, Vec<i64>),
+) -> Result<HashMap<i64, i64>> {
+    times(session, &TEST_TIMES, projects, tests).await
+}
+
+/// When some clusters of some projects were seen last, ms since 1970, by id.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn cluster_times(
+    session: &mut Session,
+    (projects, clusters): (Vec<i64>, Vec<i64>),
+) -> Result<HashMap<i64, i64>> {
+    times(session, &CLUSTER_TIMES, projects, clusters).await
+}
+
+async fn times(
+    session: &mut Session,
+    statement: &Statement,
+    projects: Vec<i64>,
+    entities: Vec<i64>,
+) -> Result<HashMap<i64, i64>> {
+    if entities.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = session.all(statement, args![projects, entities]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((r.int()?, r.int()?))
+        })
+        .collect()
+}
+
+/// The end of the words that begin so, which is above all of them.
+fn above(prefix: &str) -> String {
+    format!("{prefix}\u{10ffff}")
+}
+
+fn candidates(
+    backend: Backend,
+    projects: Option<&[ProjectId]>,
+    kind: SearchKind,
+    words: &[AskedWord],
+    is_exact: bool,
+    limit: i64,
+) -> Option<Filter> {
+    let (first, others) = words.split_first()?;
+    if limit <= 0 || (!is_exact && !first.is_prefix) {
+        return None;
+    }
+    let base = "SELECT t.project_id, t.entity_id FROM search_terms t WHERE t.kind = $1";
+    let mut filter = Filter::new(backend, base, args![kind as i64]);
+    filter = if is_exact {
+        filter.and("t.term = ?", args![&first.text])
+    } else {
+        filter.and("t.term > ?", args![&first.text]).and("t.term < ?", args![above(&first.text)])
+    };
+    filter = filter.and_if(
+        "t.project_id in_ints(?)",
+        projects.map(|projects| projects.iter().map(|project| project.get()).collect::<Vec<_>>()),
+    );
+    for word in others {
+        let end = if word.is_prefix { above(&word.text) } else { word.text.clone() };
+        filter = filter.and(
+            "EXISTS (SELECT 1 FROM search_terms o WHERE o.project_id = t.project_id AND o.kind = t.kind \
+             AND o.entity_id = t.entity_id AND o.term >= ? AND o.term <= ?)",
+            args![&word.text, end],
+        );
+    }
+    Some(
+        filter.end(
+            "ORDER BY t.kind DESC, t.term DESC, t.project_id DESC, t.entity_id DESC LIMIT ?",
+            args![limit],
+        ),
+    )
+}
+
+/// What the question can look like, for the test that prepares every
+/// statement.
+pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
+    let word = |is_prefix| AskedWord { text: String::new(), is_prefix };
+    let words = [word(true), word(true), word(false)];
+    let some = [ProjectId(1)];
+    let kind = SearchKind::TestCase;
+    [(None, true), (Some(&some[..]), true), (Some(&some[..]), false), (None, false)]
+        .into_iter()
+        .filter_map(|(projects, is_exact)| candidates(backend, projects, kind, &words, is_exact, 1))
+        .collect()
+}

@@ -1,0 +1,150 @@
+/**
+ * What people come for, from the first click to the answer, in real Chromium on a wide screen
+ * and on a phone. Needs `CALLBOARD_URL` of a service that holds nothing yet and asks nobody to
+ * sign in; the journeys fill it. `CHROMIUM_PATH` when Chromium is not at /usr/bin/chromium.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { chromium } from '@playwright/test';
+import { runsOf } from '../demo/history.mjs';
+import { PROJECTS } from '../demo/projects.mjs';
+import { complaintsAbout, WIDTHS } from './support/look.mjs';
+import { getJson, serviceUrl } from './support/service.mjs';
+
+if (!serviceUrl) {
+  throw new Error('CALLBOARD_URL must name the running service, for instance CALLBOARD_URL=http://127.0.0.1:3000');
+}
+
+const shop = PROJECTS[0];
+/** The newest runs are enough for every journey. */
+const RUNS = 24;
+
+async function submit(body) {
+  const response = await fetch(new URL('/api/test-runs/submit', serviceUrl), {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
+  });
+  assert.equal(response.status, 200, await response.clone().text());
+  return response.json();
+}
+
+describe('somebody', () => {
+  let browser;
+
+  before(async () => {
+    const { items } = await getJson('/api/projects?limit=1');
+    assert.deepEqual(items, [], 'the journeys begin on a service that holds nothing');
+    browser = await chromium.launch({
+      executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+    });
+  });
+
+  after(() => browser?.close());
+
+  /** Goes on a journey on one width; nobody may meet an error or an unreadable page on the way. */
+  async function travel(width, journey) {
+    const context = await browser.newContext({ viewport: { width, height: 844 }, reducedMotion: 'reduce' });
+    const complaints = [];
+    try {
+      const page = await context.newPage();
+      page.on('console', (message) => {
+        if (message.type() === 'error') complaints.push(`${page.url()} wrote ${message.text()}`);
+      });
+      page.on('pageerror', (error) => {
+        if (!error.message.startsWith('Transition was ')) complaints.push(`${page.url()} threw ${error.message}`);
+      });
+      await page.goto(serviceUrl);
+      await journey(page, async (name) => complaints.push(...(await complaintsAbout(page, name))));
+    } finally {
+      await context.close();
+    }
+    assert.deepEqual(complaints, []);
+  }
+
+  test('who comes first is told how to send a run, and finds it', async () => {
+    await travel(WIDTHS.desktop, async (page, look) => {
+      await page.getByRole('heading', { name: 'Run the tests' }).waitFor();
+      await look('welcome');
+      const command = await page.locator('#setup-curl').textContent();
+      const body = JSON.parse(/-d '(.*)'\s*$/s.exec(command)[1]);
+      assert.match(command, new RegExp(new URL(serviceUrl).port));
+      await submit(body);
+      await page.reload();
+      await page.getByRole('row', { name: /my-project/ }).first().getByRole('link', { name: 'my-project' }).click();
+      await page.getByRole('link', { name: /^Run \d+$/ }).first().click();
+      await page.getByRole('link', { name: 'pays by card' }).click();
+      await page.getByText('expected 200, got 500').first().waitFor();
+      await look('first failure');
+    });
+  });
+
+  test('history arrives', async () => {
+    const runs = [...runsOf(shop, Date.now())].slice(-RUNS);
+    for (const { body } of runs) await submit(body);
+  });
+
+  for (const [device, width] of Object.entries(WIDTHS)) {
+    test(`gets from a red build to its cause on a ${device}`, async () => {
+      await travel(width, async (page, look) => {
+        await page.getByRole('heading', { level: 1, name: /failing/ }).waitFor();
+        await page.getByRole('main').getByRole('link', { name: 'shop', exact: true }).first().click();
+        await page.getByRole('heading', { level: 1, name: 'shop' }).waitFor();
+        await look('project');
+        await page.locator('.runs [data-row]').filter({ has: page.getByLabel('Failed', { exact: true }) }).first().locator('.row-link').click();
+        await page.getByRole('navigation', { name: 'Run' }).getByRole('link', { name: 'Insights' }).click();
+        await page.getByText('Measured against').or(page.getByText('No green run')).waitFor();
+        await look('insights');
+        await page.getByRole('navigation', { name: 'Run' }).getByRole('link', { name: 'Failure groups' }).click();
+        await page.getByRole('link', { name: /Place order/ }).first().waitFor();
+        await look('failure groups');
+        await page.getByRole('link', { name: /pays by card/ }).first().click();
+        await page.getByRole('heading', { name: /^Error/ }).waitFor();
+        await page.locator('.source-line.failing').first().getByText("getByRole('button', { name: 'Place order' })").waitFor();
+        await page.getByText('npx playwright test').first().waitFor();
+        await page.getByRole('heading', { name: 'Failure cluster' }).waitFor();
+        await page.getByRole('heading', { name: 'What changed since it passed' }).waitFor();
+        await look('execution');
+      });
+    });
+
+    test(`gets from a flaky test to its owner on a ${device}`, async () => {
+      await travel(width, async (page, look) => {
+        await page.getByRole('main').getByRole('link', { name: 'shop', exact: true }).first().click();
+        await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Test grid' }).click();
+        await page.getByRole('region', { name: /Outcome of each test/ }).waitFor();
+        await look('test grid');
+        await page.getByRole('link', { name: /suggests while typing/ }).click();
+        await page.getByRole('heading', { level: 1, name: 'suggests while typing' }).waitFor();
+        await page.getByText('discovery').first().waitFor();
+        await look('test case');
+        await page.goBack();
+        await page.getByRole('region', { name: /Outcome of each test/ }).waitFor();
+      });
+    });
+
+    test(`decides about a cluster on a ${device}`, async () => {
+      await travel(width, async (page, look) => {
+        await page.getByRole('main').getByRole('link', { name: 'shop', exact: true }).first().click();
+        await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Clusters' }).click();
+        await page.waitForURL('**tab=clusters**');
+        await look('clusters');
+        const first = page.locator('.clusters [data-row] .row-link').first();
+        const name = await first.textContent();
+        await first.click();
+        await page.getByRole('heading', { level: 1, name }).waitFor();
+        await look('cluster');
+        await page.getByRole('radio', { name: 'Ignored' }).check();
+        await page.getByLabel('Note').fill(`Known, on a ${device}`);
+        await page.getByRole('button', { name: 'Save', exact: true }).click();
+        await page.getByText('The cluster is saved.').waitFor();
+        assert.equal(await page.getByLabel('Note').inputValue(), `Known, on a ${device}`);
+        await page.getByRole('navigation', { name: 'Cluster' }).getByRole('link', { name: 'Fix plan' }).click();
+        await page.getByRole('heading', { name: 'See that it holds' }).waitFor();
+        await look('fix plan');
+        await page.getByRole('navigation', { name: 'You are here' }).getByRole('link', { name: 'Clusters' }).click();
+        await page.getByRole('combobox', { name: 'Status' }).selectOption('ignored');
+        await page.getByRole('link', { name }).first().waitFor();
+      });
+    });
+  }
+});

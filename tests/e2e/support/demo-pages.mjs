@@ -1,0 +1,70 @@
+/** The pages of a service filled by `tests/demo`, each with something to show: `{ name: { address, act? } }`. */
+import { getAll, getJson } from './service.mjs';
+
+/** `act` leaves the page in a state that no address has. */
+export async function demoPages() {
+  const projects = await getAll('/api/projects?limit=50');
+  const named = (name) => projects.find((project) => project.name === name);
+  const shop = named('shop');
+  if (!shop) throw new Error('the service holds no demo: run tests/demo/demo.mjs first');
+  const run = (await getJson(`/api/test-runs?project=${shop.id}&branch=main&hasFailures=true&fullRuns=true&limit=1`)).items[0];
+  const executions = (await getJson(`/api/test-runs/${run.id}/executions?limit=200`)).items;
+  const broken = executions.find((each) => each.title === 'pays by card') ?? executions[0];
+  const flaky = executions.find((each) => each.flaky) ?? broken;
+  const suggests = executions.find((each) => each.title === 'suggests while typing') ?? flaky;
+  const pages = {
+    home: '/',
+    projects: '/projects',
+    project: `/projects/${shop.id}`,
+    'project-filtered': `/projects/${shop.id}?branch=main&status=failed`,
+    'project-grid': `/projects/${shop.id}?tab=grid`,
+    'project-clusters': `/projects/${shop.id}?tab=clusters`,
+    'project-quarantine': `/projects/${named('mobile web').id}?tab=quarantine`,
+    'project-compare': `/projects/${shop.id}?tab=compare`,
+    'project-flaky': `/projects/${shop.id}?tab=flaky`,
+    'project-health': `/projects/${shop.id}?tab=health`,
+    'project-settings': `/projects/${shop.id}?tab=settings`,
+    'project-performance': `/projects/${shop.id}?tab=performance&branch=main`,
+    'project-cases': `/projects/${shop.id}?tab=cases`,
+    'project-members': `/projects/${shop.id}?tab=members`,
+    run: `/test-runs/${run.id}`,
+    'run-by-file': `/test-runs/${run.id}?sort=file`,
+    'run-groups': `/test-runs/${run.id}?tab=groups`,
+    'run-insights': `/test-runs/${run.id}?tab=insights`,
+    'run-regression': `/test-runs/${run.id}?tab=regression`,
+    'run-compare': `/test-runs/${run.id}?tab=compare&with=previous`,
+    'run-timeline': `/test-runs/${run.id}?tab=timeline`,
+    'run-details': `/test-runs/${run.id}?tab=details`,
+    'run-reports': `/test-runs/${run.id}?tab=reports`,
+    execution: `/test-run-cases/${broken.id}`,
+    'execution-flaky': `/test-run-cases/${flaky.id}`,
+    'test-case': `/test-cases/${suggests.testCaseId}`,
+    analytics: '/analytics',
+    settings: '/settings',
+    tags: '/settings/tags',
+    account: '/settings/account',
+    users: '/settings/users',
+    audit: '/settings/audit',
+  };
+  const [cluster] = (await getJson(`/api/projects/${shop.id}/failure-clusters?sort=occurrences&limit=1`)).items;
+  if (cluster) {
+    pages.cluster = `/failure-clusters/${cluster.id}`;
+    pages['cluster-plan'] = `/failure-clusters/${cluster.id}?tab=plan`;
+  }
+  const real = named('teapots');
+  if (real) {
+    const [traced] = (await getJson(`/api/test-runs?project=${real.id}&limit=1`)).items;
+    pages['run-real'] = `/test-runs/${traced.id}`;
+    pages['run-real-reports'] = `/test-runs/${traced.id}?tab=reports`;
+    const [failed] = (await getJson(`/api/test-runs/${traced.id}/executions?limit=1`)).items;
+    pages['execution-real'] = `/test-run-cases/${failed.id}`;
+  }
+  const described = Object.fromEntries(Object.entries(pages).map(([name, address]) => [name, { address }]));
+  return { ...described, search: { address: '/', act: search }, shortcuts: { address: '/', act: (page) => page.keyboard.press('?') } };
+}
+
+async function search(page) {
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox').fill('pay');
+  await page.getByRole('option', { name: /pays by card/ }).first().waitFor();
+}

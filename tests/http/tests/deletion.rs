@@ -1,0 +1,536 @@
+//! Deleting runs and projects: what goes, what stays, and what the receipt
+//! says about it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use callboard_fn_jobs::{Budget, run_due};
+use callboard_store::Db;
+use callboard_test_support::form::report_archive;
+use callboard_test_support::{Answer, Client, Form, Service, for_each_service};
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::Row as _;
+
+use crate::builders::{attempt, passing, run, with};
+use crate::live;
+
+async fn delete(client: &Client, path: &str) -> Answer {
+    client.send(client.request(Method::DELETE, path)).await.expect("an answer")
+}
+
+#[track_caller]
+fn refused(answer: &Answer, status: u16, code: &str) {
+    let body = answer.json().expect("an error");
+    assert_eq!((answer.status.as_u16(), body["code"].as_str()), (status, Some(code)), "{body}");
+}
+
+/// The receipt of a deletion, once its job has come to its end. The service
+/// works on it too; whoever holds the job gets on with it.
+async fn freed(service: &Service, answer: &Value) -> Value {
+    let path = format!("/api/deletions/{}", answer["receipt"]["id"]);
+    let done = async {
+        loop {
+            run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+            let receipt = service.client().json(&path).await.expect("a receipt");
+            if receipt["state"] == "complete" {
+                return receipt;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), done).await.expect("freed in time")
+}
+
+/// Objects of the service below a prefix: how many, and their bytes.
+fn stored(service: &Service, prefix: &str) -> (i64, i64) {
+    fn walk(folder: &Path, found: &mut (i64, i64)) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let meta = entry.metadata().expect("metadata");
+            if meta.is_dir() {
+                walk(&entry.path(), found);
+            } else {
+                found.0 += 1;
+                found.1 += i64::try_from(meta.len()).expect("a size");
+            }
+        }
+    }
+    let root = service.database().storage_url();
+    let root = root.strip_prefix("file://").expect("a folder");
+    let mut found = (0, 0);
+    walk(&Path::new(root).join(prefix), &mut found);
+    found
+}
+
+/// Uploads a run with evidence, a report, a file of its own and one that other
+/// runs have too.
+async fn upload(service: &Service, project: &str, start: &str, own: &[u8], shared: &[u8]) -> Value {
+    let case = with(
+        attempt("pays", "failed", 0),
+        json!({ "steps": [{ "title": "click", "category": "pw:api", "duration": 5 }] }),
+    );
+    let meta = |name: &str| json!([{ "name": name, "contentType": "text/plain", "originalName": "a.txt" }]);
+    let report =
+        report_archive(&[("index.html", b"<h1>Report</h1>"), ("data/a.txt", own)]).expect("an archive");
+    let run = with(run(project, "failed", Vec::new()), json!({ "startTime": start }));
+    let form = Form::new()
+        .field("projectName", project)
+        .field("testRun", run.to_string())
+        .field("testCases", json!([case, attempt("looks", "passed", 0)]).to_string())
+        .field("attach_meta_0", meta("own").to_string())
+        .file("attach_file_0", "a.txt", "text/plain", own)
+        .field("attach_meta_1", meta("shared").to_string())
+        .file("attach_file_1", "a.txt", "text/plain", shared)
+        .file("report_html", "report.gz", "application/gzip", &report);
+    let client = service.client();
+    let request = client.request(Method::POST, "/api/test-runs/upload");
+    let request = request.header("content-type", Form::content_type()).body(form.into_body());
+    Answer::of(request).await.and_then(|answer| answer.success()).expect("stored")
+}
+
+/// Files of the tests of a run.
+async fn files_of(client: &Client, run: &Value) -> Vec<Value> {
+    let mut files = Vec::new();
+    for execution in run["testCases"].as_array().expect("tests") {
+        let path = format!("/api/test-run-cases/{}/files", execution["id"]);
+        files.extend(client.json(&path).await.expect("files")["items"].as_array().expect("files").clone());
+    }
+    files
+}
+
+async fn submitted(service: &Service, project: &str, start: &str, more: Value) -> i64 {
+    let cases = vec![attempt("pays", "failed", 0), attempt("looks", "passed", 0)];
+    let body = with(with(run(project, "failed", cases), json!({ "startTime": start })), more);
+    let answer = service.client().post_json("/api/test-runs/submit", &body).await.expect("stored");
+    answer["runId"].as_i64().expect("a run")
+}
+
+#[tokio::test]
+async fn deleting_a_run_frees_exactly_its_own_objects() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let shared = vec![7_u8; 40_000];
+        let first =
+            upload(service, "shop", "2026-01-01T10:00:00.000Z", b"only the first has this", &shared).await;
+        let second = upload(service, "shop", "2026-01-02T10:00:00.000Z", b"only the second", &shared).await;
+        let (first, second) = (first["runId"].clone(), second["runId"].clone());
+        let before = stored(service, "");
+        let answer = delete(client, &format!("/api/test-runs/{first}")).await.success().expect("deleted");
+        assert_eq!(
+            answer["receipt"]["target"],
+            json!({ "kind": "run", "id": first, "label": format!("#{first}") })
+        );
+
+        // Gone at once, whatever has been freed.
+        for path in ["", "/executions", "/summary", "/reports"] {
+            refused(
+                &client.get(&format!("/api/test-runs/{first}{path}")).await.expect("an answer"),
+                404,
+                "run_not_found",
+            );
+        }
+        let listed = client.json("/api/test-runs").await.expect("runs");
+        let ids: Vec<&Value> =
+            listed["items"].as_array().expect("runs").iter().map(|run| &run["id"]).collect();
+        assert_eq!(ids, [&second]);
+        refused(&delete(client, &format!("/api/test-runs/{first}")).await, 404, "run_not_found");
+
+        let receipt = freed(service, &answer).await;
+        let after = stored(service, "");
+        assert_eq!(receipt["freed"], json!({ "count": before.0 - after.0, "bytes": before.1 - after.1 }));
+        assert_eq!(receipt["freed"], receipt["objects"]);
+        assert_eq!(receipt["keptShared"], json!({ "count": 1, "bytes": shared.len() }));
+        assert_eq!(receipt["rows"]["runs"], 1);
+        assert_eq!(receipt["rows"]["executions"], 2);
+        assert_eq!(receipt["rows"]["files"], 3);
+        assert_eq!(receipt["remaining"], 0);
+        assert!(receipt["verifiedAt"].is_string() && receipt["completedAt"].is_string(), "{receipt}");
+        assert_eq!(stored(service, &format!("project-1/packs/{first}")), (0, 0));
+        assert_eq!(stored(service, &format!("project-1/reports/{first}")), (0, 0));
+
+        // The other run keeps everything, the shared file and its report among it.
+        let detail = client.json(&format!("/api/test-runs/{second}")).await.expect("the run");
+        for file in files_of(client, &detail).await {
+            let bytes =
+                client.get(&format!("/api/files/{}?download=1", file["id"])).await.expect("an answer");
+            assert!(bytes.status.is_success(), "{file}");
+        }
+        assert_eq!(files_of(client, &detail).await.len(), 2);
+        let execution = &detail["testCases"][0]["id"];
+        let evidence = client.json(&format!("/api/test-run-cases/{execution}")).await.expect("the execution");
+        assert_eq!(evidence["evidence"]["steps"].as_array().map(Vec::len), Some(1));
+        let listed = client.json("/api/deletions?state=complete").await.expect("receipts");
+        assert_eq!(listed["items"], json!([receipt]));
+    })
+    .await;
+}
+
+/// What the service says about the tests of a project, without ids and times
+/// of its own.
+async fn statistics(client: &Client, project: &str) -> Value {
+    let projects = client.json("/api/projects").await.expect("projects");
+    let projects = projects["items"].as_array().expect("projects").clone();
+    let found = projects.iter().find(|found| found["name"] == project).expect("the project");
+    let id = &found["id"];
+    let mut tests = client.json(&format!("/api/projects/{id}/test-cases?sort=title")).await.expect("tests");
+    for test in tests["items"].as_array_mut().expect("tests") {
+        for own in ["id", "projectId", "lastExecutionId"] {
+            test.as_object_mut().expect("a test").remove(own);
+        }
+    }
+    let mut lanes = Vec::new();
+    for lane in ["branch=main", "branch=feature"] {
+        let path = format!("/api/projects/{id}/test-cases?sort=title&{lane}");
+        let tests = client.json(&path).await.expect("tests");
+        let numbers =
+            |test: &Value| json!([test["title"], test["totalRuns"], test["failed"], test["lastStatus"]]);
+        lanes.push(tests["items"].as_array().expect("tests").iter().map(numbers).collect::<Vec<_>>());
+    }
+    json!({
+        "runs": found["totalRuns"], "latest": found["latestRun"]["startTime"], "tendency": found["tendency"],
+        "lastRunAt": found["lastRunAt"], "openClusters": found["openClusters"],
+        "tests": tests["items"], "lanes": lanes,
+    })
+}
+
+#[tokio::test]
+async fn statistics_after_a_deletion_are_those_of_a_project_that_never_had_the_run() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let runs = [
+            ("2026-01-01T10:00:00.000Z", "main", "passed"),
+            ("2026-01-01T11:00:00.000Z", "main", "failed"),
+            ("2026-01-02T10:00:00.000Z", "feature", "failed"),
+            ("2026-01-03T10:00:00.000Z", "main", "passed"),
+        ];
+        let send = async |project: &str, (start, branch, pays): (&str, &str, &str)| {
+            let mut cases =
+                vec![attempt("pays", pays, 0), attempt("looks", "failed", 0), attempt("looks", "passed", 1)];
+            if branch == "feature" {
+                cases.push(attempt("is new", "failed", 0));
+            }
+            let more = json!({ "startTime": start, "metadata": { "scm": { "branch": branch } } });
+            let body = with(run(project, pays, cases), more);
+            let answer = client.post_json("/api/test-runs/submit", &body).await.expect("stored");
+            answer["runId"].as_i64().expect("a run")
+        };
+        for gone in [0, 1, 2, 3] {
+            let (full, never) = (format!("full {gone}"), format!("never {gone}"));
+            let mut ids = Vec::new();
+            for of_run in runs {
+                ids.push(send(&full, of_run).await);
+            }
+            for (at, of_run) in runs.into_iter().enumerate() {
+                if at != gone {
+                    send(&never, of_run).await;
+                }
+            }
+            let answer =
+                delete(client, &format!("/api/test-runs/{}", ids[gone])).await.success().expect("deleted");
+            freed(service, &answer).await;
+            let (full, never) = (statistics(client, &full).await, statistics(client, &never).await);
+            assert_eq!(full, never, "without run {gone}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deleted_run_takes_nothing_from_its_clients_any_more() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let shard = json!({ "instanceId": "0123456789abcdef", "shardIndex": 1, "shardTotal": 2 });
+        let feeder = live::start(client, shard.clone()).await;
+        feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        let answer =
+            delete(client, &format!("/api/test-runs/{}", feeder.run)).await.success().expect("deleted");
+        for (call, body) in [
+            ("heartbeat", json!({})),
+            ("events", json!({ "testCases": [live::complete(attempt("looks", "passed", 0))] })),
+            ("finish", json!({ "status": "passed" })),
+        ] {
+            refused(&feeder.call(call, body).await, 404, "run_not_found");
+        }
+        // Another shard of the same pipeline opens a run of its own.
+        let other = live::start(client, with(shard, json!({ "shardIndex": 2 }))).await;
+        assert_ne!(other.run, feeder.run);
+        let receipt = freed(service, &answer).await;
+        assert_eq!(receipt["rows"]["executions"], 1);
+        let project = client.json("/api/projects").await.expect("projects");
+        assert_eq!(project["items"][0]["totalRuns"], 1);
+        assert_eq!(project["items"][0]["latestRun"]["id"], other.run);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_pinned_run_goes_by_force_only() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let id = submitted(service, "shop", "2026-01-01T10:00:00.000Z", json!({})).await;
+        let other = submitted(service, "shop", "2026-01-02T10:00:00.000Z", json!({})).await;
+        let pin = format!("/api/test-runs/{id}/pin");
+        client
+            .send_json(Method::PUT, &pin, &json!({}))
+            .await
+            .and_then(|answer| answer.success())
+            .expect("pinned");
+        refused(&delete(client, &format!("/api/test-runs/{id}")).await, 409, "in_use");
+
+        let bulk =
+            async |body: Value| client.post("/api/test-runs/bulk-delete", &body).await.expect("an answer");
+        let dry = bulk(json!({ "ids": [id, other], "dryRun": true })).await.success().expect("counted");
+        assert_eq!(
+            dry,
+            json!({ "success": true, "receipt": null, "matched": 1, "data": { "skipped": [id] } })
+        );
+        let filter = json!({ "project": 1, "before": "2027-01-01", "status": "failed" });
+        let dry = bulk(json!({ "filter": filter, "dryRun": true })).await.success().expect("counted");
+        assert_eq!((&dry["matched"], &dry["receipt"]), (&json!(1), &Value::Null));
+        assert_eq!(
+            client.json("/api/test-runs").await.expect("runs")["items"].as_array().map(Vec::len),
+            Some(2)
+        );
+
+        // Nothing is deleted when one of them does not exist.
+        refused(&bulk(json!({ "ids": [other, 999] })).await, 404, "run_not_found");
+        refused(&bulk(json!({})).await, 400, "missing_field");
+        refused(&bulk(json!({ "ids": [1], "filter": filter })).await, 400, "invalid_field");
+        refused(
+            &bulk(json!({ "filter": { "project": 99, "before": "2027-01-01" } })).await,
+            404,
+            "project_not_found",
+        );
+        refused(
+            &bulk(json!({ "filter": { "project": 1, "before": "2027-01-01", "status": "odd" } })).await,
+            400,
+            "invalid_field",
+        );
+        assert_eq!(client.json("/api/deletions").await.expect("receipts")["items"], json!([]));
+
+        let answer = bulk(json!({ "filter": filter })).await.success().expect("deleted");
+        assert_eq!(freed(service, &answer).await["rows"]["runs"], 1);
+        let listed = client.json("/api/test-runs").await.expect("runs");
+        assert_eq!(listed["items"][0]["id"], id);
+        let answer =
+            delete(client, &format!("/api/test-runs/{id}?force=true")).await.success().expect("deleted");
+        assert_eq!(freed(service, &answer).await["rows"]["runs"], 1);
+        assert_eq!(client.json("/api/test-runs").await.expect("runs")["items"], json!([]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_clean_up_deletes_old_runs_and_keeps_what_they_counted_for() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let now = service.state().now().to_iso();
+        for _ in 0..3 {
+            submitted(service, "shop", "2020-01-01T10:00:00.000Z", json!({})).await;
+        }
+        let recent = submitted(service, "shop", &now, json!({})).await;
+        let tests = async || client.json("/api/projects/1/test-cases?sort=title").await.expect("tests");
+        let before = tests().await;
+        let clean = async |body: Value| client.post("/api/admin/cleanup", &body).await.expect("an answer");
+        refused(&clean(json!({})).await, 400, "missing_field");
+        refused(&clean(json!({ "olderThanDays": 0 })).await, 400, "invalid_field");
+        refused(&clean(json!({ "olderThanDays": 30, "projectId": 99 })).await, 404, "project_not_found");
+        let dry = clean(json!({ "olderThanDays": 30, "dryRun": true })).await.json().expect("counted");
+        assert_eq!(dry, json!({ "receipt": null, "matched": 3 }));
+        let answer = clean(json!({ "olderThanDays": 30 })).await.json().expect("cleaned");
+        assert_eq!(answer["matched"], 3);
+        let receipt = freed(service, &answer).await;
+        assert_eq!((&receipt["reason"], &receipt["rows"]["runs"]), (&json!("purge"), &json!(3)));
+        let listed = client.json("/api/test-runs").await.expect("runs");
+        let ids: Vec<&Value> =
+            listed["items"].as_array().expect("runs").iter().map(|run| &run["id"]).collect();
+        assert_eq!(ids, [&json!(recent)]);
+        assert_eq!(tests().await, before);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_kept_is_counted_by_kind_and_by_outcome() {
+    for_each_service(async |service| {
+        let client = service.client();
+        upload(service, "shop", "2026-01-01T10:00:00.000Z", b"a file", b"another").await;
+        let second = upload(service, "shop", "2026-01-02T10:00:00.000Z", b"a second file", b"one more").await;
+        let path = "/api/projects/1/storage?days=1";
+        let counted = async {
+            loop {
+                run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+                let kept = client.json(path).await.expect("storage");
+                if kept["totals"]["bytes"] == stored(service, "").1 {
+                    return kept;
+                }
+            }
+        };
+        let kept = tokio::time::timeout(Duration::from_secs(60), counted).await.expect("counted in time");
+        assert_eq!(kept["totals"]["objects"], stored(service, "").0);
+        let kinds: Vec<&Value> =
+            kept["byKind"].as_array().expect("kinds").iter().map(|of| &of["kind"]).collect();
+        assert_eq!(kinds, ["attachment", "evidence", "report"]);
+        assert_eq!(kept["byKind"][0]["bytes"], 6 + 7 + 13 + 8);
+        let outcomes = kept["byOutcome"].as_array().expect("outcomes").iter();
+        assert_eq!(
+            outcomes.map(|of| of["bytes"].as_i64().expect("bytes")).sum::<i64>(),
+            stored(service, "").1
+        );
+        assert_eq!(
+            (&kept["daily"][0]["bytes"], &kept["daily"][0]["freed"]),
+            (&kept["totals"]["bytes"], &json!(0))
+        );
+        let all = client.json("/api/admin/storage").await.expect("storage");
+        assert_eq!((&all["totals"], &all["items"][0]["bytes"]), (&kept["totals"], &kept["totals"]["bytes"]));
+        let stats = client.json("/api/admin/stats").await.expect("stats");
+        assert_eq!(
+            (&stats["totalRuns"], &stats["totalFiles"], &stats["totalExecutions"]),
+            (&json!(2), &json!(4), &json!(4))
+        );
+        assert_eq!(stats["storage"]["bytes"], kept["totals"]["bytes"]);
+
+        let answer =
+            delete(client, &format!("/api/test-runs/{}", second["runId"])).await.success().expect("deleted");
+        freed(service, &answer).await;
+        let after = client.json(path).await.expect("storage");
+        assert_eq!(after["totals"]["bytes"], stored(service, "").1);
+        assert_eq!(
+            after["daily"][0]["freed"],
+            kept["totals"]["bytes"].as_i64().expect("bytes") - stored(service, "").1
+        );
+        refused(
+            &client.get("/api/projects/1/storage?days=0").await.expect("an answer"),
+            400,
+            "invalid_query",
+        );
+    })
+    .await;
+}
+
+/// Tables with rows of a project, apart from those that remember deletions.
+async fn tables_with(service: &Service, project: i64) -> Vec<String> {
+    const REMEMBER: [&str; 4] = ["deletion_receipts", "audit_events", "jobs", "global_feed"];
+    let names = match service.state().store().db() {
+        Db::Sqlite { readers, .. } => {
+            let all = "SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c ON c.name = 'project_id' WHERE m.type = 'table'";
+            let rows = sqlx::query(all).fetch_all(readers).await.expect("tables");
+            rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>()
+        }
+        Db::Postgres(pool) => {
+            let all = "SELECT table_name::text FROM information_schema.columns WHERE column_name = 'project_id' AND table_schema = current_schema()";
+            let rows = sqlx::query(all).fetch_all(pool).await.expect("tables");
+            rows.iter().map(|row| row.get::<String, _>(0)).collect()
+        }
+    };
+    let mut found = Vec::new();
+    for name in names.into_iter().filter(|name| !REMEMBER.contains(&name.as_str())) {
+        let count = sqlx::AssertSqlSafe(format!("SELECT COUNT(*) FROM {name} WHERE project_id = {project}"));
+        let count: i64 = match service.state().store().db() {
+            Db::Sqlite { readers, .. } => {
+                sqlx::query(count).fetch_one(readers).await.expect("a count").get(0)
+            }
+            Db::Postgres(pool) => sqlx::query(count).fetch_one(pool).await.expect("a count").get(0),
+        };
+        if count > 0 {
+            found.push(name);
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_deleted_project_leaves_nothing_behind() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let uploaded = upload(service, "shop", "2026-01-01T10:00:00.000Z", b"a file", b"another").await;
+        let id = uploaded["projectId"].as_i64().expect("a project");
+        let body = with(run("shop", "passed", passing(60)), json!({ "startTime": "2026-01-03T10:00:00.000Z" }));
+        client.post_json("/api/test-runs/submit", &body).await.expect("stored");
+        let other = upload(service, "other", "2026-01-01T10:00:00.000Z", b"a file", b"another").await;
+        let link = json!({ "entityType": "test_run", "entityId": uploaded["runId"], "url": "https://tracker.test/7" });
+        client.post_json("/api/links", &link).await.expect("a link");
+        let marker = json!({ "label": "Release", "occurredAt": "2026-01-01", "category": "release" });
+        client.post_json(&format!("/api/projects/{id}/markers"), &marker).await.expect("a marker");
+        let tag = client.post_json("/api/tags", &json!({ "text": "web", "color": "teal" })).await.expect("a tag");
+        let tags = json!({ "tagIds": [tag["tag"]["id"]] });
+        let path = format!("/api/projects/{id}");
+        client.send_json(Method::PATCH, &path, &tags).await.and_then(|answer| answer.success()).expect("tagged");
+
+        refused(&delete(client, &path).await, 400, "missing_field");
+        let confirm = async |name: &str| {
+            client.send_json(Method::DELETE, &path, &json!({ "confirm": name })).await.expect("an answer")
+        };
+        refused(&confirm("Shop").await, 400, "invalid_field");
+        assert!(tables_with(service, id).await.len() > 10);
+        let answer = confirm("shop").await.success().expect("deleted");
+
+        refused(&client.get(&path).await.expect("an answer"), 404, "project_not_found");
+        refused(&client.get(&format!("/api/test-runs/{}", uploaded["runId"])).await.expect("an answer"), 404, "run_not_found");
+        for list in ["/api/test-runs", "/api/test-runs/recent", "/api/projects"] {
+            let found = client.json(list).await.expect("a list");
+            let of_other = |item: &Value| item["projectName"] == "other" || item["name"] == "other";
+            assert!(found["items"].as_array().expect("items").iter().all(of_other), "{list}: {found}");
+        }
+        // The name is free, for a project of its own.
+        let again = submitted(service, "shop", "2026-02-01T10:00:00.000Z", json!({})).await;
+        let again = client.json(&format!("/api/test-runs/{again}")).await.expect("the run");
+        assert_ne!(again["projectId"], id);
+
+        let receipt = freed(service, &answer).await;
+        assert_eq!(receipt["target"], json!({ "kind": "project", "id": id, "label": "shop" }));
+        assert_eq!((&receipt["rows"]["runs"], &receipt["rows"]["executions"]), (&json!(2), &json!(62)));
+        assert_eq!(stored(service, &format!("project-{id}")), (0, 0));
+        assert_eq!(tables_with(service, id).await, Vec::<String>::new());
+        let kept = client.json(&format!("/api/test-runs/{}", other["runId"])).await.expect("the other run");
+        assert_eq!(files_of(client, &kept).await.len(), 2);
+        let audited = client.json("/api/audit?action=project.deleted").await.expect("entries");
+        assert_eq!(audited["items"][0]["detail"]["name"], "shop");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_object_store_that_refuses_keeps_a_deletion_open() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let uploaded = upload(service, "shop", "2026-01-01T10:00:00.000Z", b"a file", b"another").await;
+        let root = service.database().storage_url();
+        let root = Path::new(root.strip_prefix("file://").expect("a folder")).join("project-1");
+        // A file where a folder was: nothing below it can be listed.
+        let (packs, aside) = (root.join("packs"), root.join("aside"));
+        std::fs::rename(&packs, &aside).expect("moved");
+        let in_the_way = packs.join(uploaded["runId"].to_string());
+        std::fs::create_dir_all(&packs).expect("a folder");
+        std::os::unix::fs::symlink(&in_the_way, &in_the_way).expect("a loop");
+        let answer = delete(client, &format!("/api/test-runs/{}", uploaded["runId"]))
+            .await
+            .success()
+            .expect("deleted");
+        let path = format!("/api/deletions/{}", answer["receipt"]["id"]);
+        let refused = async {
+            loop {
+                run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+                let receipt = client.json(&path).await.expect("a receipt");
+                if receipt["error"].is_string() {
+                    return receipt;
+                }
+            }
+        };
+        let receipt = tokio::time::timeout(Duration::from_secs(60), refused).await.expect("tried in time");
+        assert_eq!((&receipt["state"], &receipt["completedAt"]), (&json!("freeing"), &Value::Null));
+        assert!(receipt["remaining"].as_i64().expect("a number") > 0, "{receipt}");
+
+        std::fs::remove_dir_all(&packs).expect("out of the way");
+        std::fs::rename(&aside, &packs).expect("back");
+        let mut session = service.state().store().db().begin().await.expect("a transaction");
+        let jobs = callboard_store::db::Statement::new(
+            "retry",
+            "UPDATE jobs SET run_after = 0 WHERE kind = 'delete_target'",
+        );
+        session.execute(&jobs, Vec::new()).await.expect("due");
+        session.commit().await.expect("due");
+        let receipt = freed(service, &answer).await;
+        assert_eq!((&receipt["error"], &receipt["freed"]), (&Value::Null, &receipt["objects"]));
+    })
+    .await;
+}

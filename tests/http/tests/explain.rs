@@ -1,0 +1,169 @@
+//! Why a test failed, how its surroundings differ, and what to do about it.
+
+use callboard_test_support::{Client, Service, for_each_service};
+use serde_json::{Value, json};
+
+use crate::builders::with;
+use crate::healing::{LOCATION, failed, passed, snapshot, submit};
+
+/// Calls a tool of the agent endpoint.
+async fn tool(client: &Client, name: &str, arguments: Value) -> Value {
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": name, "arguments": arguments } });
+    let answer = client.post_json("/mcp", &call).await.expect("an answer");
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer:#}"));
+    assert!(answer["result"].get("isError").is_none(), "{text}");
+    serde_json::from_str(text).expect("is JSON")
+}
+
+fn steps(last: &str, failed: bool) -> Value {
+    let step = |title: &str, failed: bool| json!({ "title": title, "duration": 5, "category": "action", "failed": failed });
+    json!([
+        step("page.goto(/account)", false),
+        step("locator.fill(getByLabel('Email'))", false),
+        step(last, failed)
+    ])
+}
+
+fn request(method: &str, url: &str, status: u16) -> Value {
+    json!({ "method": method, "url": url, "status": status, "duration": 12, "resourceType": "fetch" })
+}
+
+#[tokio::test]
+async fn a_failure_is_explained_by_what_changed_since_the_last_pass_before_it() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        let before = with(
+            passed("logs in", json!([snapshot(LOCATION, "Log in")])),
+            json!({
+                "steps": steps("locator.click(getByRole('button', { name: 'Log in' }))", false),
+                "networkRequests": [request("GET", "http://shop/api/session/7", 200)],
+                "browser": { "projectName": "chromium", "viewport": { "width": 1280, "height": 720 } },
+                "workerIndex": 1,
+            }),
+        );
+        let now = with(
+            failed("logs in"),
+            json!({
+                "duration": 2900,
+                "steps": steps("locator.click(getByRole('button', { name: 'Log in' }))", true),
+                "networkRequests": [request("GET", "http://shop/api/session/8", 503)],
+                "consoleLogs": [{ "type": "pageerror", "text": "TypeError: cart is undefined", "timestamp": 1_767_348_000_000_i64 }],
+                "browser": { "projectName": "chromium", "viewport": { "width": 800, "height": 720 } },
+                "workerIndex": 4,
+            }),
+        );
+        let (first, passing) = submit(client, 1, "passed", vec![before.clone()]).await;
+        let (_, execution) = submit(client, 2, "failed", vec![now]).await;
+        // A pass after the failure explains nothing.
+        submit(client, 3, "passed", vec![before]).await;
+
+        let found = client.json(&format!("/api/test-run-cases/{execution}/explain?detail=full")).await.expect("an answer");
+        assert_eq!(
+            found["headline"],
+            format!("`getByRole('button', {{ name: 'Log in' }})` was not found; it last passed in run {first}; `GET /api/session/:id` answered 503.")
+        );
+        assert_eq!(found["verdict"], "locator-drift", "{found:#}");
+        assert_eq!(found["lastPassed"], json!({ "executionId": passing, "runId": first, "commit": null }));
+        assert_eq!(found["failingStep"]["title"], "locator.click(getByRole('button', { name: 'Log in' }))");
+        assert_eq!(found["sourceLine"]["line"], 26);
+        let changed: Vec<(&str, &Value, &Value)> = found["changed"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|change| (change["kind"].as_str().unwrap_or_default(), &change["before"], &change["after"]))
+            .collect();
+        assert_eq!(
+            changed,
+            [
+                ("failed-request", &json!("200"), &json!("503")),
+                ("page-error", &Value::Null, &json!("TypeError: cart is undefined")),
+                ("environment", &json!("1280"), &json!("800")),
+                ("duration", &json!("700 ms"), &json!("2900 ms")),
+            ]
+        );
+        assert_eq!(found["healing"]["locator"], "getByRole('button', { name: 'Sign in' })");
+        assert_eq!(found["next"][0], format!("get_locator_healing executionId={execution}"));
+
+        let differs = client.json(&format!("/api/test-run-cases/{execution}/environment-diff")).await.expect("an answer");
+        assert_eq!(differs["baseline"]["executionId"], passing);
+        let keys: Vec<(&str, bool)> = differs["entries"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|entry| (entry["key"].as_str().unwrap_or_default(), entry["informational"] == true))
+            .collect();
+        assert_eq!(keys, [("browser.viewport.width", false), ("worker", true)]);
+
+        let told = tool(client, "explain_failure", json!({ "executionId": execution })).await;
+        assert_eq!(told["headline"], found["headline"]);
+        assert_eq!(told["locatorFix"]["locator"], "getByRole('button', { name: 'Sign in' })");
+        assert_eq!(told["lastPassed"]["runId"], first);
+        let healed = tool(client, "get_locator_healing", json!({ "executionId": execution })).await;
+        assert_eq!(healed["recommendation"]["recommended"], "getByRole('button', { name: 'Sign in' })");
+        assert!(healed["edit"]["unifiedDiff"].as_str().is_some_and(|diff| diff.contains("+  await page.")));
+        let shots = tool(client, "get_case_screenshots", json!({ "executionId": execution })).await;
+        assert_eq!(shots, json!({ "items": [], "nextCursor": null }));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_an_earlier_pass_only_the_failure_itself_is_told() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        let wrong = with(
+            failed("logs in"),
+            json!({ "error": "Error: expect(locator).toHaveText(expected) failed\n\nLocator:  getByTestId('total')\nExpected: \"13\"\nReceived: \"12\"\n\nCall log:\n  - waiting for getByTestId('total')\n    - locator resolved to <p>12</p>\n" }),
+        );
+        let (_, execution) = submit(client, 1, "failed", vec![wrong]).await;
+        let found = client.json(&format!("/api/test-run-cases/{execution}/explain")).await.expect("an answer");
+        assert_eq!(
+            found["headline"],
+            "`toHaveText` of `getByTestId('total')` expected `\"13\"` and got `\"12\"`; no earlier pass is known."
+        );
+        assert_eq!((&found["verdict"], &found["lastPassed"], &found["changed"]), (&json!("unknown"), &Value::Null, &json!([])), "{found:#}");
+        let differs = client.json(&format!("/api/test-run-cases/{execution}/environment-diff")).await.expect("an answer");
+        assert_eq!(differs, json!({ "status": "no-baseline", "baseline": null, "entries": [] }));
+        let (_, execution) = submit(client, 2, "passed", vec![passed("logs in", json!([]))]).await;
+        let found = client.json(&format!("/api/test-run-cases/{execution}/explain")).await.expect("an answer");
+        assert_eq!(found["headline"], Value::Null);
+        let told = tool(client, "explain_failure", json!({ "executionId": execution, "detail": "summary" })).await;
+        assert_eq!(told["status"], "passed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_plan_names_the_edit_the_tests_and_a_command_that_runs_them() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        submit(client, 1, "passed", vec![passed("logs in", json!([snapshot(LOCATION, "Log in")]))]).await;
+        let owned = with(failed("logs in"), json!({ "browserProject": "Mobile Safari", "owner": "ada" }));
+        let (_, execution) = submit(client, 2, "failed", vec![owned]).await;
+        let shown = client.json(&format!("/api/test-run-cases/{execution}")).await.expect("an execution");
+        let cluster = shown["clusterId"].as_i64().unwrap_or_else(|| panic!("no cluster: {shown:#}"));
+        let plan = client.json(&format!("/api/failure-clusters/{cluster}/fix-plan")).await.expect("a plan");
+        assert_eq!(plan["cluster"]["id"], cluster);
+        assert_eq!(
+            plan["edits"][0]["suggestedLocator"], "getByRole('button', { name: 'Sign in' })",
+            "{plan:#}"
+        );
+        assert!(
+            plan["edits"][0]["unifiedDiff"]
+                .as_str()
+                .is_some_and(|diff| diff.starts_with("--- a/tests/login.spec.ts\n"))
+        );
+        assert_eq!(plan["failingTests"][0]["executionId"], execution);
+        let command = plan["verify"]["command"].as_str().expect("a command");
+        assert!(
+            command.starts_with(
+                "npx playwright test tests/login.spec.ts:23 --project='Mobile Safari' --repeat-each="
+            ),
+            "{command}"
+        );
+        let told = tool(client, "get_fix_plan", json!({ "clusterId": cluster })).await;
+        assert_eq!(told["verify"]["command"], command);
+        assert_eq!(told["edits"][0]["target"], "tests/login.spec.ts:26");
+    })
+    .await;
+}

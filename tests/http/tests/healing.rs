@@ -1,0 +1,203 @@
+//! Lost locators: what is remembered of them, what heals them, and what a
+//! person chooses.
+
+use callboard_test_support::{Answer, Client, Service, for_each_service};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::builders::{run, with};
+
+pub(crate) const LOCATION: &str = "tests/login.spec.ts:26:56";
+const LOST: &str = "getByRole('button', { name: 'Log in' })";
+const FOUND: &str = "getByRole('button', { name: 'Sign in' })";
+const PAGE: &str = "- banner:\n  - heading \"Account\" [level=1]\n  - navigation \"Main\":\n    - link \"Home\":\n      - /url: /\n- main:\n  - form \"Sign in\":\n    - textbox \"Email\"\n    - textbox \"Password\"\n    - button \"Sign in\"\n";
+const SOURCE: &str = "    25 |   await page.getByLabel('Email').fill('ada');\n>   26 |   await page.getByRole('button', { name: 'Log in' }).click();\n    27 | });";
+
+/// The element a locator found, as fixtures describe it.
+fn element(name: &str) -> Value {
+    json!({
+        "tagName": "button", "attributes": { "type": "submit", "class": "btn wide" }, "textContent": name,
+        "accessibleName": name, "center": { "x": 10, "y": 20 },
+        "rolePosition": { "role": "button", "count": 1, "index": 0 },
+        "ancestors": [{ "tag": "form", "depth": 1, "role": "form", "ariaLabel": "Sign in" }],
+    })
+}
+
+fn used(name: &str) -> Value {
+    json!({
+        "method": "getByRole", "args": ["button", { "name": name }], "raw": format!("getByRole('button', {{ name: '{name}' }})"),
+    })
+}
+
+/// A snapshot of the button at a call site.
+pub(crate) fn snapshot(location: &str, name: &str) -> Value {
+    json!({ "location": location, "used": used(name), "element": element(name), "alternatives": [
+        { "locator": format!("getByText('{name}')"), "method": "getByText", "args": [name], "score": 75 }
+    ] })
+}
+
+fn case(title: &str, status: &str) -> Value {
+    json!({
+        "title": title, "status": status, "duration": 700, "location": "tests/login.spec.ts:23:3", "retries": 0,
+        "suitePath": ["Shop"],
+    })
+}
+
+/// The test that passed, with what its locators found.
+pub(crate) fn passed(title: &str, snapshots: Value) -> Value {
+    with(case(title, "passed"), json!({ "locatorSnapshots": snapshots }))
+}
+
+/// The test that lost its button.
+pub(crate) fn failed(title: &str) -> Value {
+    let error = format!(
+        "TimeoutError: locator.click: Timeout 700ms exceeded.\nCall log:\n  - waiting for {LOST}\n\n    at /home/ci/shop/tests/login.spec.ts:26:56"
+    );
+    with(
+        case(title, "failed"),
+        json!({
+            "error": error,
+            "ariaSnapshot": PAGE,
+            "testSourceFrames": [{ "file": "tests/login.spec.ts", "line": 26, "snippet": SOURCE }],
+        }),
+    )
+}
+
+/// Submits a run that started on this day and answers its id and that of its
+/// first execution.
+pub(crate) async fn submit(client: &Client, day: u8, status: &str, cases: Vec<Value>) -> (i64, i64) {
+    let fields = json!({ "startTime": format!("2026-01-{day:02}T10:00:00.000Z"), "branch": "main", "isFullRun": true });
+    let stored = client
+        .post_json("/api/test-runs/submit", &with(run("shop", status, cases), fields))
+        .await
+        .expect("stored");
+    let run = stored["runId"].as_i64().expect("an id");
+    let executions = client.json(&format!("/api/test-runs/{run}/executions")).await.expect("executions");
+    (run, executions["items"][0]["id"].as_i64().expect("an execution"))
+}
+
+async fn healing(client: &Client, execution: i64) -> Value {
+    client.json(&format!("/api/test-run-cases/{execution}/locator-healing")).await.expect("an answer")
+}
+
+#[tokio::test]
+async fn a_renamed_button_is_found_by_what_the_last_pass_saw() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        submit(client, 1, "passed", vec![passed("logs in", json!([snapshot(LOCATION, "Log in")]))]).await;
+        let (_, execution) = submit(client, 2, "failed", vec![failed("logs in")]).await;
+        let found = healing(client, execution).await;
+        assert_eq!(found["source"], "element-match", "{found:#}");
+        assert_eq!(found["failingLocator"], json!({ "method": "getByRole", "args": ["button", { "name": "Log in" }] }));
+        assert_eq!(found["recommendation"]["recommended"]["locator"], FOUND);
+        assert_eq!(found["recommendation"]["preservesConvention"], true);
+        assert_eq!(found["location"], LOCATION);
+        assert_eq!(found["capturedAt"], "2026-01-01T10:00:00.000Z");
+        assert_eq!(found["priorNameMayBeStale"], true);
+        assert_eq!(found["edit"]["newLine"], format!("  await page.{FOUND}.click();"));
+        assert_eq!(
+            found["edit"]["unifiedDiff"],
+            "--- a/tests/login.spec.ts\n+++ b/tests/login.spec.ts\n@@ -25,3 +25,3 @@\n   await page.getByLabel('Email').fill('ada');\n-  await page.getByRole('button', { name: 'Log in' }).click();\n+  await page.getByRole('button', { name: 'Sign in' }).click();\n });\n"
+        );
+        assert_eq!(found["healedInRunId"], Value::Null);
+        // The test is repaired: its call moves to another column.
+        let repaired = json!([snapshot("tests/login.spec.ts:26:57", "Sign in")]);
+        let (healed, _) = submit(client, 3, "passed", vec![passed("logs in", repaired)]).await;
+        let found = healing(client, execution).await;
+        assert_eq!(found["healedInRunId"], healed);
+        // The old call site was forgotten with that pass; what stands there now is what to write.
+        assert_eq!(found["source"], "prior-run", "{found:#}");
+        assert_eq!(found["recommendation"]["recommended"]["locator"], FOUND, "{found:#}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_certain_is_not_recommended() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        // Nothing is stored: role and name of the page are all there is.
+        let (_, alone) = submit(client, 1, "failed", vec![failed("logs in")]).await;
+        let found = healing(client, alone).await;
+        assert_eq!(found["source"], "aria-snapshot", "{found:#}");
+        assert_eq!(found["recommendation"], Value::Null);
+        assert_eq!(found["edit"], Value::Null);
+        assert_eq!(found["fromAriaSnapshot"][0]["locator"], FOUND);
+        // The button is gone.
+        submit(client, 2, "passed", vec![passed("logs in", json!([snapshot(LOCATION, "Log in")]))]).await;
+        let gone = with(failed("logs in"), json!({ "ariaSnapshot": "- heading \"Down for maintenance\" [level=1]\n- link \"Status\"\n- link \"Help\"\n" }));
+        let (_, execution) = submit(client, 3, "failed", vec![gone]).await;
+        let found = healing(client, execution).await;
+        assert_eq!((&found["source"], &found["recommendation"]), (&json!("none"), &Value::Null), "{found:#}");
+        // It is there: something else is wrong with it.
+        let present = with(failed("logs in"), json!({ "ariaSnapshot": "- button \"Log in\"\n" }));
+        let (_, execution) = submit(client, 4, "failed", vec![present]).await;
+        assert_eq!(healing(client, execution).await["source"], "none");
+        // A test that passed has lost nothing.
+        let (_, execution) = submit(client, 5, "passed", vec![passed("logs in", json!([]))]).await;
+        let found = healing(client, execution).await;
+        assert_eq!((&found["source"], &found["failingLocator"]), (&json!("none"), &Value::Null));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_same_locator_of_another_test_helps_and_an_older_run_changes_nothing() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        let seen = json!([snapshot("tests/other.spec.ts:9:9", "Log in")]);
+        submit(client, 4, "passed", vec![passed("another test", seen)]).await;
+        let (_, execution) = submit(client, 5, "failed", vec![failed("logs in")]).await;
+        let found = healing(client, execution).await;
+        assert_eq!(
+            (&found["source"], &found["capturedAt"]),
+            (&json!("element-match"), &json!("2026-01-04T10:00:00.000Z")),
+            "{found:#}"
+        );
+        // What a run that started earlier says later is old news, and so is what it does not say.
+        submit(client, 3, "passed", vec![passed("another test", json!([]))]).await;
+        assert_eq!(healing(client, execution).await["capturedAt"], "2026-01-04T10:00:00.000Z");
+        submit(client, 6, "passed", vec![passed("another test", json!([]))]).await;
+        assert_eq!(healing(client, execution).await["capturedAt"], Value::Null);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_person_chose_comes_first() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        submit(client, 1, "passed", vec![passed("logs in", json!([snapshot(LOCATION, "Log in")]))]).await;
+        let (_, execution) = submit(client, 2, "failed", vec![failed("logs in")]).await;
+        let chosen = "getByRole('form', { name: 'Sign in' }).getByRole('button')";
+        let address = format!("/api/test-run-cases/{execution}/locator-pick");
+        let picked = json!({ "pickedLocator": { "locator": chosen, "method": "getByRole", "args": ["button"], "score": 70 } });
+        let answer = client.post_json(&address, &picked).await.expect("noted");
+        assert_eq!(answer, json!({ "success": true, "associatedBy": "location" }));
+        let found = healing(client, execution).await;
+        assert_eq!(found["source"], "prior-run", "{found:#}");
+        let recommended = &found["recommendation"]["recommended"];
+        assert_eq!((&recommended["locator"], &recommended["pickedByUser"]), (&json!(chosen), &json!(true)));
+        assert_eq!(found["edit"]["newLine"], format!("  await page.{chosen}.click();"));
+        // Where nothing was known, the choice itself is remembered.
+        let (_, other) = submit(client, 3, "failed", vec![failed("logs out")]).await;
+        let address = format!("/api/test-run-cases/{other}/locator-pick");
+        assert_eq!(client.post_json(&address, &picked).await.expect("noted")["associatedBy"], "new-call-site");
+        assert_eq!(healing(client, other).await["recommendation"]["recommended"]["locator"], chosen);
+        for (body, code) in [
+            (json!({}), "missing_field"),
+            (json!({ "pickedLocator": "getByText('x')" }), "invalid_field"),
+            (json!({ "pickedLocator": { "locator": "getByText('x').click()" } }), "invalid_field"),
+            (json!({ "pickedLocator": { "locator": "getByText('x'); evil()" } }), "invalid_field"),
+        ] {
+            let answer: Answer = client.send_json(Method::POST, &address, &body).await.expect("an answer");
+            assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");
+            assert_eq!(answer.json().expect("a refusal")["code"], code, "{body}");
+        }
+        let log = client.json("/api/audit?action=locator.picked").await;
+        if let Ok(log) = log {
+            assert_eq!(log["items"].as_array().map(Vec::len), Some(2), "{log:#}");
+        }
+    })
+    .await;
+}

@@ -1,0 +1,6 @@
+//! The endpoint for agents, as one who has to present a key meets it.
+
+mod agent;
+mod authentication;
+mod matrix;
+mod writes;

@@ -1,0 +1,181 @@
+//! `stream`: live runs that send their results in batches of five, four
+//! reporters at a time, each waiting for one answer before its next batch.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use callboard_store::Backend;
+use callboard_test_support::{Answer, Client};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::Setting;
+use crate::generator::{Payload, Runs};
+use crate::load::{Measured, Plan, drive, quantile_ms};
+use crate::machine;
+use crate::report::{Cell, Table, hundredths, whole};
+use crate::subject::{self, Subject};
+
+/// Results of one call.
+const BATCH: usize = 5;
+/// Reporters at a time.
+const REPORTERS: usize = 4;
+/// Tests of a run.
+const TESTS: usize = 200;
+/// Runs of a payload.
+const RUNS: usize = 120;
+const BUDGET: Duration = Duration::from_secs(30);
+/// Runs and tests of each over which memory is watched.
+const LONG: (usize, usize) = (100, 1_000);
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Measures one engine.
+///
+/// # Errors
+/// When the service does not start or takes no result.
+pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
+    let subject = Subject::start(backend).await?;
+    let title = format!("Streaming in batches of {BATCH}, {}", subject::engine(backend));
+    let columns = ["payload", "reporters", "exec/s", "target", "call p50 ms", "call p95 ms", "µs CPU/exec"];
+    let mut table = Table::new(title, &columns);
+    for (payload, target) in [(Payload::Lean, "≥ 15000/s"), (Payload::Rich, "≥ 5000/s")] {
+        let cpu_before = machine::processor_time(subject.pid());
+        let streamed = stream(setting, &subject, payload, TESTS, setting.bounded(RUNS)).await?;
+        let cpu =
+            machine::processor_time(subject.pid()).zip(cpu_before).map(|(after, before)| after - before);
+        let executions = (streamed.runs.answered() * TESTS) as f64;
+        table.row(vec![
+            payload.name().into(),
+            whole(REPORTERS as f64),
+            whole(streamed.runs.per_second() * TESTS as f64),
+            target.into(),
+            hundredths(quantile_ms(&streamed.calls, 0.5)),
+            hundredths(quantile_ms(&streamed.calls, 0.95)),
+            cpu.map_or(Cell::None, |cpu| whole(cpu.as_secs_f64() * 1e6 / executions)),
+        ]);
+        if let Some(refusal) = streamed.runs.refusal {
+            table.note(format!("{}: {refusal}", payload.name()));
+        }
+    }
+    let (runs, tests) = (setting.bounded(LONG.0), LONG.1);
+    let before = machine::resident_bytes(subject.pid());
+    machine::forget_peak(subject.pid());
+    stream(setting, &subject, Payload::Lean, tests, runs).await?;
+    let megabytes = |bytes: Option<u64>| bytes.map_or(0.0, |bytes| bytes as f64 / MIB);
+    table.note(format!(
+        "Resident memory before {runs} further runs of {tests} tests {:.1} MB, after them {:.1} MB, at the peak {:.1} MB.",
+        megabytes(before),
+        megabytes(machine::resident_bytes(subject.pid())),
+        megabytes(machine::peak_bytes(subject.pid())),
+    ));
+    table.note(format!(
+        "Runs of {TESTS} tests, each opened with a start and closed with a finish, which count in the time; what a \
+         reporter sends is made before. Answers are waited for, so the figure is {REPORTERS} calls in flight at most."
+    ));
+    Ok(table)
+}
+
+/// What streaming some runs took.
+struct Streamed {
+    runs: Measured,
+    /// Each call that carried results.
+    calls: Vec<Duration>,
+}
+
+async fn stream(
+    setting: Setting,
+    subject: &Subject,
+    payload: Payload,
+    tests: usize,
+    count: usize,
+) -> Result<Streamed> {
+    let project = format!("stream-{}-{tests}", payload.name());
+    let runs = Runs::new(setting.seed, &project, payload, tests, count as u64 + 1, setting.until);
+    // The first run makes the suite, which is not what is measured here.
+    let scripts: Vec<Script> =
+        (0..=count as u64).map(|number| Script::of(&runs, number)).collect::<Result<_>>()?;
+    let client = subject.client();
+    scripts[0].play(&client, &mut Vec::new()).await?;
+    let scripts = Arc::new(scripts);
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&calls);
+    let plan = Plan { concurrency: REPORTERS, requests: count, budget: BUDGET };
+    let measured = drive(plan, move |number| {
+        let (client, scripts, kept) = (client.clone(), Arc::clone(&scripts), Arc::clone(&kept));
+        async move {
+            let mut own = Vec::new();
+            scripts[number + 1].play(&client, &mut own).await?;
+            kept.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);
+            Ok(())
+        }
+    })
+    .await?;
+    let calls = calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok(Streamed { runs: measured, calls })
+}
+
+/// What one reporter sends.
+struct Script {
+    start: Value,
+    /// Results by call, without the token.
+    batches: Vec<String>,
+    finish: Value,
+}
+
+impl Script {
+    fn of(runs: &Runs, number: u64) -> Result<Self> {
+        let mut run: Value = serde_json::from_slice(&runs.body(number)?)?;
+        let cases = run["testCases"].take();
+        let cases = cases.as_array().context("a run without tests")?;
+        let batches = cases
+            .chunks(BATCH)
+            .map(|batch| {
+                let events: Vec<Value> = batch
+                    .iter()
+                    .map(|case| {
+                        let mut event = case.clone();
+                        event["type"] = json!("complete");
+                        event
+                    })
+                    .collect();
+                Value::Array(events).to_string()
+            })
+            .collect();
+        let finish = json!({"status": run["status"], "duration": run["duration"]});
+        if let Some(run) = run.as_object_mut() {
+            for key in ["testCases", "status", "duration"] {
+                run.remove(key);
+            }
+            run.insert("clientRunId".to_owned(), json!(format!("bench-{number:08}")));
+            // One suite in four jobs at a time: each a run of its own.
+            run.remove("instanceId");
+        }
+        Ok(Self { start: run, batches, finish })
+    }
+
+    /// Sends everything, in order; each call that carries results is timed.
+    async fn play(&self, client: &Client, calls: &mut Vec<Duration>) -> Result<()> {
+        let opened = post(client, "/api/test-runs/start", self.start.to_string()).await?;
+        let run = opened["runId"].as_i64().context("no runId")?;
+        let token = opened["streamToken"].as_str().context("no streamToken")?;
+        for batch in &self.batches {
+            let body = format!(r#"{{"streamToken":"{token}","testCases":{batch}}}"#);
+            let sent = Instant::now();
+            post(client, &format!("/api/test-runs/{run}/events"), body).await?;
+            calls.push(sent.elapsed());
+        }
+        let mut finish = self.finish.clone();
+        finish["streamToken"] = json!(token);
+        post(client, &format!("/api/test-runs/{run}/finish"), finish.to_string()).await?;
+        Ok(())
+    }
+}
+
+async fn post(client: &Client, path: &str, body: String) -> Result<Value> {
+    let request = client
+        .request(Method::POST, path)
+        .header(reqwest::header::CONTENT_TYPE, "application/json")
+        .body(body);
+    Answer::of(request).await?.success()
+}
