@@ -20,7 +20,7 @@ export const renamedButton = () => ({
   took: 15_000,
   picture: 'checkout',
   aria: ['- banner:', '  - link "Shop"', '- main:', '  - heading "Your order" [level=1]', '  - list:', '    - listitem: Teapot 30.00 €',
-    '    - listitem: Cup 12.00 €', '  - text: Total 42.00 €', '  - checkbox "I accept the terms" [checked]', '  - button "Place order now"'].join('\n'),
+    '    - listitem: Cup 12.00 €', '  - text: Total 42.00 €', '  - checkbox "I accept the terms" [checked]', '  - button "Place your order"'].join('\n'),
   error: (at) => `TimeoutError: locator.click: Timeout 15000ms exceeded.\n${calls("waiting for getByRole('button', { name: 'Place order' })")}\n    at ${at}`,
   console: [{ type: 'warning', text: 'checkout: form rendered with variant B' }],
 });

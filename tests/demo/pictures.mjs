@@ -21,7 +21,7 @@ const frame = (body) => `<!doctype html><meta charset="utf-8"><style>
 const line = (name, price) => `<div class="card"><span>${name}</span><span>${price}</span></div>`;
 
 const PAGES = {
-  checkout: [1280, frame(`<h1>Your order</h1>${line('Teapot', '30.00 €')}${line('Cup', '12.00 €')}<p class="total">42.00 €</p><p>☑ I accept the terms</p><span class="button">Place order now</span>`)],
+  checkout: [1280, frame(`<h1>Your order</h1>${line('Teapot', '30.00 €')}${line('Cup', '12.00 €')}<p class="total">42.00 €</p><p>☑ I accept the terms</p><span class="button">Place your order</span>`)],
   cart: [1280, frame(`<h1>Cart</h1>${line('Teapot', '29.99 €')}${line('Cup with saucer', '12.00 €')}${line('Tax', '7.90 €')}<p class="total">49.89 €</p><span class="button">Check out</span>`)],
   product: [1280, frame('<h1>Glass teapot</h1><div class="gallery"><div></div><div></div><div></div></div><p class="total">39.00 €</p>')],
   account: [1280, frame(`<nav class="side"><a>Orders</a><a>Addresses</a><a>Payment</a></nav><h1>Hello, Ada</h1>${line('Order 4711', 'on its way')}${line('Order 4698', 'delivered')}<p><a>Orders and returns</a></p>`)],

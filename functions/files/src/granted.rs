@@ -49,7 +49,8 @@ pub(crate) async fn file(
     request: FileRequest,
 ) -> Result<Response, ApiError> {
     refuse_service_worker(&request.headers)?;
-    if let Some(elsewhere) = viewer::instead_of_the_reports(&state, door, &path, uri.query().unwrap_or_default())
+    if let Some(elsewhere) =
+        viewer::instead_of_the_reports(&state, door, &path, uri.query().unwrap_or_default())
     {
         return Ok(elsewhere);
     }

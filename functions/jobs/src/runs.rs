@@ -38,7 +38,10 @@ async fn check(ctx: &JobContext, project: ProjectId, run: RunId) -> Result<(), J
 }
 
 /// The traces of a run share their common parts.
-pub(crate) async fn pool_traces(ctx: JobContext, mut job: PoolTraces) -> Result<Outcome<PoolTraces>, JobError> {
+pub(crate) async fn pool_traces(
+    ctx: JobContext,
+    mut job: PoolTraces,
+) -> Result<Outcome<PoolTraces>, JobError> {
     while ctx.has_time() {
         match ingest::pool_traces(&ctx.state().background(), job, ctx.now()).await? {
             None => return Ok(Outcome::Done),

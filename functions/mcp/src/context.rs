@@ -36,7 +36,7 @@ impl Context {
     }
 
     /// The same, from an address.
-    pub(crate) fn from_address(self, address: Option<ClientAddress>) -> Self {
+    pub(crate) fn calling_from(self, address: Option<ClientAddress>) -> Self {
         Self { address, ..self }
     }
 

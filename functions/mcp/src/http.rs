@@ -76,7 +76,7 @@ pub(crate) async fn messages(
     let mut narrowing = Narrowing::parse(query.as_deref().unwrap_or_default());
     narrowing.is_structured |= state.config().mcp_structured;
     let context =
-        Context::new(state, site, (*caller).clone(), narrowing).from_address(address.map(|Extension(it)| it));
+        Context::new(state, site, (*caller).clone(), narrowing).calling_from(address.map(|Extension(it)| it));
     let answer = match repair_json_text(bytes) {
         Ok(text) => match rpc::read(&text) {
             Ok(body) => {

@@ -4,8 +4,8 @@
 //! SQL, what a filter means, or how runs come into being (functions `submit` and `live`).
 
 mod cancel;
-mod deletion;
 mod compare;
+mod deletion;
 mod edit;
 mod executions;
 mod export;

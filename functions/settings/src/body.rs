@@ -51,7 +51,7 @@ impl TagBody {
         })
     }
 
-    pub(crate) fn new(fields: &Fields) -> Result<(String, TagColor), ApiError> {
+    pub(crate) fn complete(fields: &Fields) -> Result<(String, TagColor), ApiError> {
         fields.require(&["text", "color"])?;
         let Self { text, color } = Self::read(fields)?;
         Ok((given("text", text)?, given("color", color)?))

@@ -72,7 +72,7 @@ pub(crate) async fn create(
     visit: Visit,
     fields: Fields,
 ) -> Result<Response, ApiError> {
-    let (text, color) = TagBody::new(&fields)?;
+    let (text, color) = TagBody::complete(&fields)?;
     let acting = visit.acting(&caller, state.now());
     let tag = tags::create(&state.context(&site), acting, &text, color).await?;
     Ok((StatusCode::CREATED, Json(TagWritten { success: true, tag })).into_response())

@@ -123,9 +123,7 @@ fn check(request: &Request, door: Door) -> Result<(), ApiError> {
     let path = request.uri().path();
     let is_served = match door {
         Door::Main => true,
-        Door::Sandbox => {
-            path.starts_with("/f/") || path.starts_with("/viewer/") || path == "/api/health"
-        }
+        Door::Sandbox => path.starts_with("/f/") || path.starts_with("/viewer/") || path == "/api/health",
     };
     if is_served && is_canonical(path) { Ok(()) } else { Err(ApiError::route_not_found()) }
 }

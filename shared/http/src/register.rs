@@ -18,8 +18,8 @@ use callboard_auth::{Identity, Route, RouteId};
 use callboard_domain::ids::ApiKeyId;
 use callboard_query::accounts::refused_access::{self, RefusedAccess};
 use callboard_store::audit::Actor;
-use http::{Extensions, StatusCode};
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap, HeaderValue, SET_COOKIE};
+use http::{Extensions, StatusCode};
 
 use crate::error::{ApiError, RefusedWith};
 use crate::extract::{Caller, MaxBodyBytes, check_content_type, discard};

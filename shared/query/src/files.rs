@@ -4,8 +4,8 @@ use callboard_auth::scope::{Authorized, Scope};
 use callboard_auth::{Grant, GrantTarget};
 use callboard_domain::ids::{FileId, ProjectId, ReportId};
 use callboard_store::accounts::principal;
-use callboard_store::files::FileRow;
 use callboard_store::blobs::content::Content;
+use callboard_store::files::FileRow;
 use callboard_store::{files, projects, reports};
 use sha2::{Digest as _, Sha256};
 

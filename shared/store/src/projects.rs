@@ -220,7 +220,13 @@ pub async fn create(
         return Ok(None);
     }
     session.execute(&INSERT_STATS, args![id]).await?;
-    search::add(session, ProjectId(id), SearchKind::Project, words([name]).into_iter().map(|word| (word, id))).await?;
+    search::add(
+        session,
+        ProjectId(id),
+        SearchKind::Project,
+        words([name]).into_iter().map(|word| (word, id)),
+    )
+    .await?;
     Ok(Some(ProjectId(id)))
 }
 
@@ -248,13 +254,7 @@ pub async fn list(
     session.list(page(session.backend(), visible, tag, order, limit)).await?.iter().map(read).collect()
 }
 
-fn page(
-    backend: Backend,
-    visible: &Visible,
-    tag: Option<i64>,
-    order: &ProjectOrder,
-    limit: i64,
-) -> Filter {
+fn page(backend: Backend, visible: &Visible, tag: Option<i64>, order: &ProjectOrder, limit: i64) -> Filter {
     let filter = Filter::new(backend, select_project!("WHERE 1 = 1"), Args::new())
         .and_if("p.id in_ints(?)", visible.ids())
         // ix: project_tags_of_tag
@@ -349,7 +349,10 @@ pub async fn count(session: &mut Session, project: ProjectId, growth: Growth) ->
     let run = growth.new_run.map(|(run, _)| run.get());
     let at = growth.new_run.map(|(_, at)| at.millis());
     let counted = session
-        .execute(&COUNT, args![project, growth.runs, growth.test_cases, growth.executions, run, at, growth.open_clusters])
+        .execute(
+            &COUNT,
+            args![project, growth.runs, growth.test_cases, growth.executions, run, at, growth.open_clusters],
+        )
         .await?;
     if counted == 0 {
         return Err(StoreError::ProjectGone);

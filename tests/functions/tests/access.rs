@@ -4,6 +4,7 @@
 use anyhow::{Context, Result};
 use callboard_domain::time::Timestamp;
 use callboard_http::Clock;
+use callboard_query::accounts::enabling;
 use callboard_store::{Store, rate_limits};
 use callboard_test_functions::both::{Both, get, settings};
 use callboard_test_functions::deployment::Deployment;
@@ -64,12 +65,14 @@ async fn every_function_admits_whom_the_table_names() {
         ("SERVICE_SSE_MAX_SECONDS", "1"),
     ];
     secured.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let store = both.database.store().await.unwrap();
+    let now = Clock::system().now();
+    // What `callboard migrate` notes when the deployment is told that callers sign in.
+    enabling::deploy(&store, true, now).await.unwrap();
     let functions = Deployment::new(secured).unwrap();
     // Accounts from before the first start would see all projects.
     let nobody = functions.send(&get("/api/projects").unwrap()).await.unwrap();
     assert_eq!(nobody.status, 401, "{}", nobody.text());
-    let store = both.database.store().await.unwrap();
-    let now = Clock::system().now();
     let cast = Cast::assemble(&store, now, first, second).await.unwrap();
     let mut wrong = Vec::new();
     for (asked, question) in cast.questions().enumerate() {

@@ -3,6 +3,7 @@
 
 use callboard_store::{Backend, jobs};
 use callboard_test_functions::both::{post, settings};
+use callboard_test_support::access::AUTH_SECRET;
 use callboard_test_support::{Function, S3Server, TestDatabase};
 use serde_json::{Value, json};
 
@@ -25,7 +26,8 @@ fn event() -> Value {
 async fn the_scheduler_of_the_platform_has_work_done_and_a_request_that_looks_like_it_has_not() {
     let database = TestDatabase::fresh(Backend::Postgres).await.unwrap();
     let bucket = S3Server::start().await.unwrap();
-    let settings = settings(&database, &bucket);
+    let mut settings = settings(&database, &bucket);
+    settings.push(("SERVICE_AUTH_SECRET".to_owned(), AUTH_SECRET.to_owned()));
     let function = Function::start("jobs", &settings).await.unwrap();
 
     let pretended =

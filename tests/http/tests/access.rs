@@ -51,15 +51,23 @@ async fn hold(service: &Service, name: &str) -> Holding {
     let failed = &detail["testCases"][0];
     let execution = number(&failed["id"]);
     let files = client.json(&format!("/api/test-run-cases/{execution}/files")).await.expect("files");
-    let failed_cluster = client.json(&format!("/api/test-run-cases/{execution}")).await.expect("an execution");
+    let failed_cluster =
+        client.json(&format!("/api/test-run-cases/{execution}")).await.expect("an execution");
     let address = "https://tracker.test/7";
     let link = json!({ "entityType": "test_run", "entityId": run, "url": address });
-    let link = client.send_json(Method::POST, "/api/links", &link).await.and_then(|answer| answer.success()).expect("a link");
+    let link = client
+        .send_json(Method::POST, "/api/links", &link)
+        .await
+        .and_then(|answer| answer.success())
+        .expect("a link");
     let project = number(&stored["projectId"]);
     let marker = json!({ "label": "Release", "occurredAt": "2026-01-01", "category": "release" });
     let markers = format!("/api/projects/{project}/markers");
-    let marker =
-        client.send_json(Method::POST, &markers, &marker).await.and_then(|answer| answer.success()).expect("a marker");
+    let marker = client
+        .send_json(Method::POST, &markers, &marker)
+        .await
+        .and_then(|answer| answer.success())
+        .expect("a marker");
     Holding {
         project: number(&stored["projectId"]),
         name: name.to_owned(),

@@ -19,7 +19,12 @@ async fn refused(client: &Client, run: i64, body: Value) -> (u16, Value) {
 }
 
 fn rules(gate: &Value) -> Vec<&str> {
-    gate["violations"].as_array().unwrap().iter().map(|found| found["rule"].as_str().unwrap()).collect()
+    gate["violations"]
+        .as_array()
+        .expect("a violation")
+        .iter()
+        .map(|found| found["rule"].as_str().expect("a violation"))
+        .collect()
 }
 
 fn tagged(title: &str, status: &str, tags: &[&str]) -> Value {

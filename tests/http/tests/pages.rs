@@ -156,10 +156,13 @@ async fn a_cell_of_the_grid_shows_the_worst_browser_and_leads_to_it() {
             with(attempt("pays", status, 0), json!({ "browser": { "projectName": browser } }))
         };
         let cases = vec![in_browser("passed", "chromium"), in_browser("failed", "firefox")];
-        let stored = client.post_json("/api/test-runs/submit", &run("shop", "failed", cases)).await.expect("stored");
+        let stored =
+            client.post_json("/api/test-runs/submit", &run("shop", "failed", cases)).await.expect("stored");
         let (project, run) = (&stored["projectId"], &stored["runId"]);
-        let executions: Value =
-            client.json(&format!("/api/test-runs/{run}/executions?outcome=failing")).await.expect("executions");
+        let executions: Value = client
+            .json(&format!("/api/test-runs/{run}/executions?outcome=failing"))
+            .await
+            .expect("executions");
         let failed = &executions["items"][0]["id"];
         let grid = page(client, &format!("/projects/{project}?tab=grid")).await.text();
         let cell = format!("<a class=\"failed\" href=\"/test-run-cases/{failed}\"");
@@ -182,7 +185,10 @@ async fn two_ticked_runs_are_compared_the_newer_with_the_older() {
                 json!({ "startTime": format!("2026-01-01T{hour}:00:00.000Z") }),
             );
             let stored = client.post_json("/api/test-runs/submit", &body).await.expect("stored");
-            runs.push((stored["projectId"].as_i64().expect("an id"), stored["runId"].as_i64().expect("an id")));
+            runs.push((
+                stored["projectId"].as_i64().expect("an id"),
+                stored["runId"].as_i64().expect("an id"),
+            ));
         }
         let [(project, first), (_, second), (_, third)] = runs[..] else { panic!("three runs") };
         let compare = format!("/projects/{project}?tab=compare");

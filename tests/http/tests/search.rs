@@ -15,11 +15,21 @@ async fn search(client: &Client, query: &str) -> Value {
 }
 
 fn titles(found: &Value) -> Vec<&str> {
-    found["cases"].as_array().unwrap().iter().map(|case| case["title"].as_str().unwrap()).collect()
+    found["cases"]
+        .as_array()
+        .expect("a found test")
+        .iter()
+        .map(|case| case["title"].as_str().expect("a found test"))
+        .collect()
 }
 
 fn ids(found: &Value, group: &str) -> Vec<i64> {
-    found[group].as_array().unwrap().iter().map(|found| found["id"].as_i64().unwrap()).collect()
+    found[group]
+        .as_array()
+        .expect("what was found")
+        .iter()
+        .map(|found| found["id"].as_i64().expect("what was found"))
+        .collect()
 }
 
 fn case(title: &str, file: &str) -> Value {

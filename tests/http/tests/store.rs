@@ -389,7 +389,7 @@ async fn a_submission_that_breaks_off_is_interrupted_and_completed_by_the_same_o
         assert_eq!(answer["runId"], broken["id"]);
         assert_eq!((&answer["status"], &answer["totalTests"]), (&json!("passed"), &json!(5_000)));
         let days = contents(service).await.remove("project_daily").expect("days");
-        assert!(days.iter().all(|day| day.ends_with("|1|1|5000|5000|0|0|0")), "{days:?}");
+        assert!(days.iter().all(|day| day.ends_with("|1|1|5000|5000|0|0|0|0|50000|0|0")), "{days:?}");
     })
     .await;
 }

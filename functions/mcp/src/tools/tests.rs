@@ -51,11 +51,7 @@ const CONTRACT: [&str; 40] = [
 ];
 
 /// Those that do not exist yet. A tool that lands leaves this list.
-const TO_COME: &[&str] = &[
-    "get_test_case_context",
-    "get_network_requests",
-    "create_test_function",
-];
+const TO_COME: &[&str] = &["get_test_case_context", "get_network_requests", "create_test_function"];
 
 fn tokens(value: &Value) -> usize {
     value.to_string().chars().count().div_ceil(4)

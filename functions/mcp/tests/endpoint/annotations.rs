@@ -42,14 +42,21 @@ async fn tags_and_links_are_told_as_they_were_attached() {
     }
     let asked = json!({ "entityType": "run", "id": run });
     let told = service.call("list_links", asked).await.unwrap();
-    assert_eq!(told["items"], json!([{
-        "linkId": 1, "url": format!("https://github.com/acme/shop/issues/{run}"), "provider": "github-issue",
-        "key": format!("#{run}"), "title": "The bug",
-    }]));
+    assert_eq!(
+        told["items"],
+        json!([{
+            "linkId": 1, "url": format!("https://github.com/acme/shop/issues/{run}"), "provider": "github-issue",
+            "key": format!("#{run}"), "title": "The bug",
+        }])
+    );
     let asked = json!({ "entityType": "test_runs_case", "entityId": execution });
     let told = service.call("list_links", asked).await.unwrap();
     assert_eq!(told["items"][0]["linkId"], 2);
-    let refused = service.call("list_links", json!({ "entityType": "project", "entityId": 1 })).await.unwrap_err();
-    assert!(refused.contains("test_run") && refused.contains("execution") && refused.contains("test_case"), "{refused}");
+    let refused =
+        service.call("list_links", json!({ "entityType": "project", "entityId": 1 })).await.unwrap_err();
+    assert!(
+        refused.contains("test_run") && refused.contains("execution") && refused.contains("test_case"),
+        "{refused}"
+    );
     assert!(service.call("list_links", json!({ "entityType": "run", "entityId": 999 })).await.is_err());
 }

@@ -68,7 +68,9 @@ async fn what_is_missing_or_does_not_agree_is_refused() {
     let unable = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": VERSION}});
     let call = json!({"name": "list_projects", "_meta": meta()});
     let ping = ("mcp-method", "ping");
-    let table: [(&[(&str, &str)], &str, Value, u16, i32); 9] = [
+    /// Headers, method, parameters; status and code of the answer.
+    type Row<'a> = (&'a [(&'a str, &'a str)], &'a str, Value, u16, i32);
+    let table: [Row<'_>; 9] = [
         (&[version], "tools/list", json!({}), 400, -32602),
         (&[version], "tools/list", unable, 400, -32602),
         (&[], "tools/list", whole.clone(), 400, -32020),

@@ -481,6 +481,7 @@ mod tests {
                 "GET /api/auth/oauth/{provider}/callback",
                 "GET /viewer/{*path}",
                 "GET /mcp",
+                "GET /mcp/{*path}",
                 "GET /login",
                 "GET /setup",
                 "GET /reset",

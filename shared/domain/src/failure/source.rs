@@ -94,7 +94,8 @@ impl<'a> Source<'a> {
 
     /// The expectation of the failing line, without its literals.
     pub(super) fn expectation(&self) -> Option<String> {
-        let line = self.frames.iter().filter_map(SourceText::failing_line).find(|line| line.contains("expect"))?;
+        let line =
+            self.frames.iter().filter_map(SourceText::failing_line).find(|line| line.contains("expect"))?;
         let start = line.find("expect")?;
         Some(without_literals(crate::text::cut_str(&line[start..], MAX_LINE_CHARS)))
     }
@@ -144,7 +145,9 @@ fn skip_quoted(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, quote: char)
 mod tests {
     #[test]
     fn quoted_source_is_read_without_its_marks() {
-        let read = super::QuotedSource::read("*   9 | test('a', async () => {\n>  10 |   expect(a | b).toBe(1);\n   11 | })");
+        let read = super::QuotedSource::read(
+            "*   9 | test('a', async () => {\n>  10 |   expect(a | b).toBe(1);\n   11 | })",
+        );
         assert_eq!(read.as_source().failing_line(), Some("  expect(a | b).toBe(1);"));
         assert!(read.text.starts_with("test('a'"));
         let plain = super::QuotedSource::read("const x = a | b;");

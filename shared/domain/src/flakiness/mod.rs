@@ -1,9 +1,8 @@
 //! How flaky tests are, what that costs and what to do about it.
 //!
 //! A test is judged by a Bayesian filter over its attempts: `filter` is the
-//! filter itself, `series` applies it to the recent history a state keeps,
-//! `exact` to attempts and commits of executions that were read. `root_cause`
-//! guesses why a test is flaky, `quarantine` proposes whom to set aside and
+//! filter itself, `series` applies it to the recent history a state keeps.
+//! `root_cause` guesses why a test is flaky, `quarantine` proposes whom to set aside and
 //! whom to let go.
 //!
 //! Invariant: everything is a function of its arguments; the counts shown
@@ -16,7 +15,6 @@
 //! et al. (Apple, 2020); the hidden broken state and its transitions are our
 //! own.
 
-mod exact;
 mod filter;
 mod quarantine;
 mod root_cause;
@@ -24,7 +22,6 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-pub use exact::{ExactRun, assess_exact};
 pub use filter::{Code, Filter, Posterior};
 pub use quarantine::{
     Candidate, MAX_CANDIDATES, QuarantineSettings, Streak, candidates, is_candidate, streak,

@@ -199,22 +199,6 @@ fn a_mass_failure_is_most_of_at_least_five() {
     assert!(!is_mass_failure(&run(3, 10)));
 }
 
-#[test]
-fn the_same_commit_cannot_have_been_repaired_in_between() {
-    let run = |commit: &str, attempts: &[bool]| ExactRun {
-        commit: Some(commit.to_owned()),
-        attempts: attempts.to_vec(),
-        is_mass_failure: false,
-    };
-    let passes = (0..10).map(|at| run(&at.to_string(), &[false]));
-    let flips = |commits: [&str; 2]| {
-        let end = [run(commits[0], &[true]), run(commits[1], &[false])];
-        assess_exact(&passes.clone().chain(end).collect::<Vec<_>>()).probability
-    };
-    let (same, other) = (flips(["a", "a"]), flips(["a", "b"]));
-    assert!(same > 0.8 && other < 0.2, "{same} {other}");
-}
-
 proptest! {
     #[test]
     fn every_history_gives_probabilities(letters in "[PFTxSM]{0,200}") {

@@ -239,7 +239,7 @@ mod tests {
             members in prop::collection::vec((0_u64..60, 0_u64..30), 1..5), size in 0_u64..80,
         ) {
             let members: Vec<Member> = members.into_iter().map(|(at, length)| Member { at, length }).collect();
-            let mut bytes = vec![0_u8; 200];
+            let mut bytes = [0_u8; 200];
             let is_sound = members.iter().all(|member| member.length > 0 && member.at + member.length <= size)
                 && members.is_sorted_by_key(|member| member.at)
                 && members.iter().all(|member| {

@@ -430,7 +430,7 @@ mod tests {
     #[test]
     fn secrets_are_never_repeated() {
         for secret in [
-            "short",
+            "tooSmall1",
             "changemechangeme",
             "your-secret-here-your-secret",
             "0123456789abcdef0123456789abcdef",
@@ -452,7 +452,10 @@ mod tests {
         let weak = refused(&[auth, ("SERVICE_AUTH_SECRET", "changemechangeme")]);
         assert!(weak.contains("SERVICE_AUTH_SECRET holds a secret that can be guessed"), "{weak}");
         let short = refused(&[auth, ("SERVICE_AUTH_SECRET", "f1d2d2f924")]);
-        assert!(short.contains("SERVICE_AUTH_SECRET holds a secret that is shorter than 16 bytes"), "{short}");
+        assert!(
+            short.contains("SERVICE_AUTH_SECRET holds a secret that is shorter than 16 bytes"),
+            "{short}"
+        );
         assert!(!weak.contains("required") && !short.contains("required"), "{weak} {short}");
     }
 

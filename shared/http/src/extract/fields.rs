@@ -129,9 +129,8 @@ impl Fields {
         self.change(name, &expected, |value| {
             let text = value.as_str()?;
             let is_control = |char: char| char.is_control() && !matches!(char, '\n' | '\r' | '\t');
-            let is_prose = !text.trim().is_empty()
-                && text.chars().count() <= max_chars
-                && !text.chars().any(is_control);
+            let is_prose =
+                !text.trim().is_empty() && text.chars().count() <= max_chars && !text.chars().any(is_control);
             is_prose.then(|| text.to_owned())
         })
     }

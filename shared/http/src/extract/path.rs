@@ -3,8 +3,8 @@
 use axum::extract::{FromRequestParts, RawPathParams};
 use callboard_auth::Grant;
 use callboard_domain::ids::{
-    ApiKeyId, ClusterId, DeletionId, ExecutionId, FileId, GatePolicyId, InvitationId, LinkId, MarkerId, ProjectId, ReportId, RunId, TagId,
-    TestCaseId, UserId,
+    ApiKeyId, ClusterId, DeletionId, ExecutionId, FileId, GatePolicyId, InvitationId, LinkId, MarkerId,
+    ProjectId, ReportId, RunId, TagId, TestCaseId, UserId,
 };
 use http::request::Parts;
 

@@ -2,10 +2,10 @@
 //! mail brought. Either ends every session of the account; who changes it
 //! goes on in a new one.
 
-use callboard_auth::{Denied, SessionProof};
 use callboard_auth::keys::SealingFailed;
 use callboard_auth::password;
 use callboard_auth::token::{self, TokenKind};
+use callboard_auth::{Denied, SessionProof};
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::UserId;
 use callboard_domain::time::Timestamp;

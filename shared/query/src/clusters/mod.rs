@@ -6,11 +6,13 @@ mod groups;
 mod reading;
 mod verification;
 
-pub use editing::{ClusterEdit, Extracted, StatusChange, bulk, edit, extract, merge, set_base_commit, set_status};
+pub use editing::{
+    ClusterEdit, Extracted, StatusChange, bulk, edit, extract, merge, set_base_commit, set_status,
+};
 pub use groups::{FailureGroup, FailureGroups, GroupCase, GroupKey, failure_groups};
 pub use reading::{
-    Assignee, ClusterCounts, ClusterKey, ClusterQuery, ClusterSort, OccurrenceKey, OccurrenceQuery, counts, detail,
-    list, occurrences, of_project, test_cases,
+    Assignee, ClusterCounts, ClusterKey, ClusterQuery, ClusterSort, OccurrenceKey, OccurrenceQuery, counts,
+    detail, list, occurrences, of_project, test_cases,
 };
 pub(crate) use reading::{of_execution, of_test};
 pub(crate) use verification::verify;

@@ -58,7 +58,7 @@ pub async fn advance(store: &Store, job: &DeleteTarget, now: Timestamp) -> Resul
     {
         return Ok(Advanced::Further);
     }
-    let whole = (receipt.target_kind == "project").then(|| ProjectId(receipt.target_id));
+    let whole = (receipt.target_kind == "project").then_some(ProjectId(receipt.target_id));
     if let Some(project) = whole
         && work.hide_all(&mut receipt, project).await?
     {

@@ -20,6 +20,6 @@ pub use healing::{HealingEdit, HealingSource, LocatorHealing, LostLocator, Ranke
 pub use pick::{AssociatedBy, LocatorPick, locator_pick};
 pub use screenshots::{screenshot_bytes, screenshots};
 pub use trace::{
-    DomSnapshot, Dom, NetworkBody, TraceNetwork, TraceStacks, TraceStatus, dom_snapshot, network_body, trace_network,
-    trace_stacks, trace_tag,
+    Dom, DomSnapshot, NetworkBody, TraceNetwork, TraceStacks, TraceStatus, dom_snapshot, network_body,
+    trace_network, trace_stacks, trace_tag,
 };

@@ -2,7 +2,6 @@
 //! entries a question needs.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::ops::Range;
 
 use base64ct::{Base64, Encoding as _};
@@ -73,8 +72,8 @@ impl ByteRanges for StoredTrace {
         self.content.size()
     }
 
-    fn read(&self, range: Range<u64>) -> impl Future<Output = Result<Vec<u8>, StoreError>> + Send {
-        async move { Ok(self.content.read(&self.store, range).await?.to_vec()) }
+    async fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+        Ok(self.content.read(&self.store, range).await?.to_vec())
     }
 }
 

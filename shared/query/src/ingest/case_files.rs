@@ -9,10 +9,10 @@ use callboard_store::blobs::{self, BlobRow, StagedBlob};
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
 use callboard_store::files::{self, FileKind};
-use callboard_store::{lanes, projects};
 use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
 use callboard_store::test_cases;
+use callboard_store::{lanes, projects};
 
 use super::announce;
 use super::bearer::{self, Bearer};

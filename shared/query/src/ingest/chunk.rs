@@ -433,7 +433,8 @@ async fn compare_elsewhere(
         unknown.retain(|at| {
             let after = &mut changes[*at].after;
             let known = states.get(&after.test_case);
-            let previous = known.and_then(|state| state.decided_before(after.browser_id, run.order_at, run.id));
+            let previous =
+                known.and_then(|state| state.decided_before(after.browser_id, run.order_at, run.id));
             after.flags = after.flags.compared(flags_for(previous, after.outcome));
             previous.is_none()
         });

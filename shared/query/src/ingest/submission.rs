@@ -9,8 +9,8 @@ use callboard_domain::ingest::{RunFields, TestCaseEntry};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
-use callboard_store::audit::{self, Actor, AuditEvent, Target};
 use callboard_store::StoreError;
+use callboard_store::audit::{self, Actor, AuditEvent, Target};
 use callboard_store::projects;
 use callboard_store::runs;
 

@@ -8,9 +8,9 @@ use callboard_domain::ingest::RunFields;
 use callboard_domain::run_life::{EndReason, SlotState};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
+use callboard_store::StoreError;
 use callboard_store::audit::{self, Actor, AuditEvent, Recorded, Target};
 use callboard_store::db::Session;
-use callboard_store::StoreError;
 use callboard_store::runs::tokens::{self, Minter, TokenKind};
 use callboard_store::runs::{self, slots};
 

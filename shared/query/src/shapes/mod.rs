@@ -12,8 +12,8 @@ mod test_case;
 mod user;
 
 pub use cluster::{
-    AffectedTestCase, ClusterBrief, ClusterDay, ClusterDetail, ClusterItem, ClusterOfExecution, ClusterTestCase,
-    ClusterWithProject, CommonField,
+    AffectedTestCase, ClusterBrief, ClusterDay, ClusterDetail, ClusterItem, ClusterOfExecution,
+    ClusterTestCase, ClusterWithProject, CommonField,
 };
 pub use execution::{
     AttemptView, ExecutionCounts, ExecutionDetail, ExecutionItem, ExecutionSummary, ExecutionWithRun,

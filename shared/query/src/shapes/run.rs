@@ -172,7 +172,7 @@ impl RunItem {
             new_regressions: row.compared.map(|compared| compared.new_regressions),
             new_flaky: row.compared.map(|compared| compared.new_flaky),
             fixed_tests: row.compared.map(|compared| compared.fixed),
-            new_clusters: row.new_clusters,
+            new_clusters: row.compared.and(row.new_clusters),
             quarantined_failures: row.quarantined_failed,
             is_pinned: row.pin.is_some(),
             wasted_time_ms: row.wasted_ms,

@@ -80,10 +80,5 @@ struct Due {
 
 fn read(row: &Row) -> Result<Due> {
     let mut r = row.reader();
-    Ok(Due {
-        id: r.int()?,
-        key: r.text()?,
-        project: ProjectId(r.int()?),
-        is_apart: r.opt_int()?.is_some(),
-    })
+    Ok(Due { id: r.int()?, key: r.text()?, project: ProjectId(r.int()?), is_apart: r.opt_int()?.is_some() })
 }

@@ -90,8 +90,8 @@ macro_rules! select_execution {
 }
 
 // After the macros, which they use.
-pub mod grid;
 pub mod brief;
+pub mod grid;
 pub(crate) mod history;
 pub(crate) mod list;
 

@@ -8,9 +8,7 @@ pub mod scores;
 pub(crate) mod specs;
 pub(crate) mod states;
 
-pub use catalogue::{
-    CatalogueFilter, CatalogueOrder, CatalogueRow, catalogue, pass_rate_key, with_states,
-};
+pub use catalogue::{CatalogueFilter, CatalogueOrder, CatalogueRow, catalogue, pass_rate_key, with_states};
 pub use days::{
     DayDelta, DaySpan, ProjectDay, RunContribution, TestDays, add_project_day, add_test_days, project_days,
     test_days,

@@ -323,12 +323,15 @@ impl Pipeline<'_> {
             "avgTestDuration",
             "p90TestDuration",
         ];
-        let groups = client.json(&format!("/api/test-runs/{}/failure-groups", found["id"])).await.expect("groups");
+        let groups =
+            client.json(&format!("/api/test-runs/{}/failure-groups", found["id"])).await.expect("groups");
         let groups: Vec<_> = groups["items"]
             .as_array()
             .expect("groups")
             .iter()
-            .map(|group| picked(group, ["signature", "count", "flaky", "isNew", "occurrences", "affectedTests"]))
+            .map(|group| {
+                picked(group, ["signature", "count", "flaky", "isNew", "occurrences", "affectedTests"])
+            })
             .collect();
         json!({ "run": picked(&found, keys), "rows": rows, "groups": groups })
     }

@@ -83,20 +83,22 @@ fn assert_harmless(tool: &str, arguments: &Value, text: &str) {
 
 async fn with_two_projects(test: impl AsyncFn(Service, Holding, Holding)) {
     for backend in [Backend::Sqlite, Backend::Postgres] {
-        let open = Service::over(TestDatabase::fresh(backend).await.unwrap(), &Vec::new()).await.unwrap();
+        let open = Service::over(TestDatabase::fresh(backend).await.expect("a scene"), &Vec::new())
+            .await
+            .expect("a scene");
         let mine = Holding::store(&open, "shop").await;
         let other = Holding::store(&open, SECRET_NAME).await;
         let mut settings = secured_settings();
         settings.push(("SERVICE_RATE_LIMITS".to_owned(), "off".to_owned()));
-        let service = Service::over(open.into_database().await, &settings).await.unwrap();
+        let service = Service::over(open.into_database().await, &settings).await.expect("a scene");
         test(service, mine, other).await;
     }
 }
 
 async fn agent_of(service: &Service, name: &str, role: Role, project: &Value) -> Agent {
-    let user = service.account(name, role).await.unwrap();
-    service.assign(user, project.as_i64().map(ProjectId)).await.unwrap();
-    Agent(service.program_of(user, KeyPermission::Full).await.unwrap())
+    let user = service.account(name, role).await.expect("a scene");
+    service.assign(user, project.as_i64().map(ProjectId)).await.expect("a scene");
+    Agent(service.program_of(user, KeyPermission::Full).await.expect("a scene"))
 }
 
 #[tokio::test]

@@ -19,17 +19,22 @@ struct Scene {
 /// A red run with its cluster, an administrator who reads the audit log, an
 /// agent that may write, and one whose key only reads.
 async fn scene(service: &Service) -> Scene {
-    let admin = service.account("admin", Role::Administrator).await.unwrap();
-    let reporter = service.account("ada", Role::Reporter).await.unwrap();
-    service.assign(reporter, None).await.unwrap();
-    let agent = Agent(service.program_of(reporter, KeyPermission::Full).await.unwrap());
-    let reader = Agent(service.program_of(reporter, KeyPermission::Read).await.unwrap());
+    let admin = service.account("admin", Role::Administrator).await.expect("a scene");
+    let reporter = service.account("ada", Role::Reporter).await.expect("a scene");
+    service.assign(reporter, None).await.expect("a scene");
+    let agent = Agent(service.program_of(reporter, KeyPermission::Full).await.expect("a scene"));
+    let reader = Agent(service.program_of(reporter, KeyPermission::Read).await.expect("a scene"));
     let red = run("shop", "failed", vec![attempt("pays", "failed", 0)]);
-    let stored = agent.0.post_json("/api/test-runs/submit", &red).await.unwrap();
-    let run = agent.call("get_run", json!({"runId": stored["runId"]})).await.unwrap();
+    let stored = agent.0.post_json("/api/test-runs/submit", &red).await.expect("a scene");
+    let run = agent.call("get_run", json!({"runId": stored["runId"]})).await.expect("a scene");
     let cluster = run["cases"][0]["clusterId"].clone();
     assert!(cluster.is_i64(), "{run}");
-    Scene { admin: service.program_of(admin, KeyPermission::Full).await.unwrap(), agent, reader, cluster }
+    Scene {
+        admin: service.program_of(admin, KeyPermission::Full).await.expect("a scene"),
+        agent,
+        reader,
+        cluster,
+    }
 }
 
 impl Scene {
