@@ -118,8 +118,8 @@ fn matching(filter: &Fields) -> Result<RunsToDelete, ApiError> {
     let before = filter.moment("before")?.into_value();
     Ok(RunsToDelete {
         project: filter.id::<ProjectId>("project")?.into_value(),
-        branch: filter.text("branch")?.into_value(),
-        environment: filter.text("environment")?.into_value(),
+        branch: filter.line("branch", 500)?.into_value(),
+        environment: filter.line("environment", 100)?.into_value(),
         statuses: status.map(|status| vec![status.as_str().to_owned()]),
         before: before.ok_or_else(|| ApiError::missing_fields(&["before"]))?,
     })

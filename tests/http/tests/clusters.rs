@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use callboard_domain::account::{KeyPermission, Role};
 use callboard_domain::ids::{ProjectId, RunId};
+use callboard_test_support::accounts::for_each_secured_service;
 use callboard_test_support::{Client, Service, for_each_service};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -387,6 +389,29 @@ async fn every_list_of_clusters_shows_each_one_once_whatever_the_page_size() {
         assert_eq!(wrong.status.as_u16(), 400);
         write(client, Method::PATCH, &commit, json!({ "commit": "9FCEB02D" })).await;
         assert_eq!(get(client, &format!("/api/failure-clusters/{first}")).await["baseCommit"], "9fceb02d");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn only_who_reaches_the_project_can_be_assigned_and_nobody_learns_of_others() {
+    for_each_secured_service(async |service| {
+        let reporter = service.account("ada", Role::Reporter).await.expect("an account");
+        service.assign(reporter, None).await.expect("assigned");
+        let stranger = service.account("bob", Role::User).await.expect("an account");
+        let client = service.program_of(reporter, KeyPermission::Full).await.expect("a key");
+        let (project, _) = submit(&client, &run("shop", "failed", vec![click("pays", "pay")])).await;
+        let id = clusters(&client, project).await[0]["id"].clone();
+        let path = format!("/api/failure-clusters/{id}");
+        for unknown in [stranger.get(), 999_999] {
+            let body = json!({ "assigneeId": unknown });
+            let refused = client.send_json(Method::PATCH, &path, &body).await.expect("an answer");
+            assert_eq!(refused.status.as_u16(), 404, "{unknown}: {}", refused.text());
+            assert_eq!(refused.json().expect("an error")["code"], "user_not_found");
+        }
+        service.assign(stranger, Some(ProjectId(project))).await.expect("assigned");
+        let taken = write(&client, Method::PATCH, &path, json!({ "assigneeId": stranger.get() })).await;
+        assert_eq!(taken["cluster"]["assignee"]["username"], "bob");
     })
     .await;
 }

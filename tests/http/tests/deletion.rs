@@ -305,6 +305,10 @@ async fn a_pinned_run_goes_by_force_only() {
             400,
             "invalid_field",
         );
+        for field in ["branch", "environment"] {
+            let filter = json!({ "project": 1, "before": "2027-01-01", field: "a\u{0}b" });
+            refused(&bulk(json!({ "filter": filter })).await, 400, "invalid_field");
+        }
         assert_eq!(client.json("/api/deletions").await.expect("receipts")["items"], json!([]));
 
         let answer = bulk(json!({ "filter": filter })).await.success().expect("deleted");

@@ -9,7 +9,7 @@ use callboard_domain::ids::{ClusterId, ProjectId, TestCaseId, UserId};
 use callboard_domain::ingest::FieldError;
 use callboard_domain::search::words;
 use callboard_domain::time::Timestamp;
-use callboard_store::accounts::users;
+use callboard_store::accounts::users::{self, UserFilter};
 use callboard_store::audit::Recorded;
 use callboard_store::clusters::{self, ClusterRow, ClusterStatus, edit as store, reshape, routes};
 use callboard_store::db::Session;
@@ -104,7 +104,7 @@ async fn change_one(
 ) -> Result<(ClusterItem, ClusterRow)> {
     let project = project.get();
     let mut session = ctx.store.db().begin().await?;
-    check_assignee(&mut session, change).await?;
+    check_assignee(&mut session, project, change).await?;
     let id = required_cluster(&mut session, project, id).await?.id;
     let found = clusters::lock(&mut session, project, vec![id.get()]).await?;
     let before = found.into_iter().next().ok_or_else(|| QueryError::not_found(Entity::Cluster, id))?;
@@ -136,9 +136,9 @@ pub async fn bulk(
         by_project.entry(project).or_default().insert(id.get());
     }
     let mut session = ctx.store.db().begin().await?;
-    check_assignee(&mut session, change).await?;
     let (mut noted, mut more_open) = (Vec::new(), Vec::new());
     for (project, ids) in by_project {
+        check_assignee(&mut session, project, change).await?;
         let mut current = BTreeSet::new();
         for id in ids {
             current.insert(required_cluster(&mut session, project, ClusterId(id)).await?.id.get());
@@ -159,11 +159,13 @@ pub async fn bulk(
     Ok(ids.len())
 }
 
-async fn check_assignee(session: &mut Session, change: &ClusterEdit) -> Result<()> {
-    if let Some(user) = change.assignee.value()
-        && users::get(session, *user).await?.is_none()
-    {
-        return Err(QueryError::not_found(Entity::User, *user));
+/// Whoever is assigned has to reach the project. Everybody else is not found,
+/// so that nobody learns who else has an account.
+async fn check_assignee(session: &mut Session, project: ProjectId, change: &ClusterEdit) -> Result<()> {
+    let Some(&user) = change.assignee.value() else { return Ok(()) };
+    let wanted = UserFilter { only: Some(user), reaching: Some(project), ..UserFilter::default() };
+    if users::list(session, &wanted, None, 1).await?.is_empty() {
+        return Err(QueryError::not_found(Entity::User, user));
     }
     Ok(())
 }
