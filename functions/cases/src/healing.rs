@@ -110,6 +110,7 @@ pub(crate) async fn pick(
 fn read(fields: &Fields) -> Result<LocatorPick, ApiError> {
     fields.require(&["pickedLocator"])?;
     let invalid = |name: &str, what: &str| ApiError::invalid_field(name, format!("{name} must be {what}."));
+    check_picked(fields)?;
     let picked: AlternativeLocator = part(fields, "pickedLocator")?.unwrap_or_default();
     let is_short = picked.locator.chars().count() <= MAX_LOCATOR_CHARS;
     if !is_short || !is_locator(&picked.locator) {
@@ -130,6 +131,26 @@ fn read(fields: &Fields) -> Result<LocatorPick, ApiError> {
     .bounded();
     let picked = bounded.alternatives.into_iter().next().unwrap_or_default();
     Ok(LocatorPick { picked, failing: failing.map(|_| bounded.used), element: bounded.element })
+}
+
+/// What fixtures send is read leniently; a person's tool is told what is wrong.
+fn check_picked(fields: &Fields) -> Result<(), ApiError> {
+    let Some(Value::Object(picked)) = fields.json("pickedLocator") else { return Ok(()) };
+    let is_text =
+        |value: &Value| value.as_str().is_some_and(|text| text.chars().count() <= MAX_LOCATOR_CHARS);
+    let is_score = |value: &Value| value.as_i64().is_some_and(|score| (0..=100).contains(&score));
+    let checks: [(&str, &str, &dyn Fn(&Value) -> bool); 3] = [
+        ("method", "the name of a method, such as getByRole", &is_text),
+        ("args", "a list", &Value::is_array),
+        ("score", "a whole number from 0 to 100", &is_score),
+    ];
+    for (name, what, is_right) in checks {
+        if picked.get(name).is_some_and(|value| !value.is_null() && !is_right(value)) {
+            let field = format!("pickedLocator.{name}");
+            return Err(ApiError::invalid_field(&field, format!("{field} must be {what}.")));
+        }
+    }
+    Ok(())
 }
 
 fn part<T: DeserializeOwned>(fields: &Fields, name: &str) -> Result<Option<T>, ApiError> {

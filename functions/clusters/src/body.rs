@@ -145,8 +145,12 @@ impl BulkBody {
     pub(crate) fn read(fields: &Fields) -> Result<Self, ApiError> {
         fields.require(&["ids"])?;
         fields.require_any(&["status", "note", "triageNote", "assigneeId", "snoozedUntil"])?;
+        let ids = given("ids", fields.ids("ids", MAX_AT_ONCE)?)?;
+        if ids.is_empty() {
+            return Err(ApiError::invalid_field("ids", "ids must name at least one cluster."));
+        }
         Ok(Self {
-            ids: given("ids", fields.ids("ids", MAX_AT_ONCE)?)?,
+            ids,
             status: status(fields)?,
             note: note(fields)?,
             assignee_id: fields.id("assigneeId")?,

@@ -12,7 +12,7 @@ use callboard_http::page::{CountedPage, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::executions::{self, ExecutionKey, ExecutionQuery, OutcomeGroup, Sort};
 use callboard_query::shapes::ExecutionItem;
-use callboard_query::{resolve, runs};
+use callboard_query::{clusters, resolve, runs};
 use serde::Serialize;
 use utoipa::IntoParams;
 
@@ -133,7 +133,7 @@ impl ExecutionFilters {
 /// Executions of a run.
 ///
 /// # Errors
-/// 404 `run_not_found`, 403 `project_access_denied`.
+/// 404 `run_not_found`, `cluster_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/test-runs/{id}/executions", tag = "runs",
     params(("id" = i64, Path, description = "Run"), ExecutionFilters, PageRequest),
     responses((status = 200, body = CountedPage<ExecutionItem>)))]
@@ -146,9 +146,12 @@ pub(crate) async fn executions(
     Query(page): Query<PageRequest>,
 ) -> Result<Json<CountedPage<ExecutionItem>>, ApiError> {
     let cursors = CursorScope::new(RouteId::RunExecutions, &(id, &filters))?;
-    let query = filters.query(cursors.decode(page.cursor.as_deref())?);
+    let mut query = filters.query(cursors.decode(page.cursor.as_deref())?);
     let ctx = state.context(&site);
     let project = resolve::run(&ctx, caller.scope(), id).await?;
+    if let Some(cluster) = query.cluster {
+        query.cluster = Some(clusters::named(&ctx, caller.scope(), project, cluster).await?);
+    }
     let total = if filters.is_everything() {
         let run = runs::get(&ctx, project, id).await?;
         // What a client only claims is not in the list.

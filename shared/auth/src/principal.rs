@@ -182,6 +182,13 @@ impl Identity {
         self.role() == Some(Role::Administrator)
     }
 
+    /// Whether the credential reaches as far as its owner: not so a key that is
+    /// narrowed to some projects.
+    #[must_use]
+    pub const fn reaches_everything(&self) -> bool {
+        !matches!(self.principal, Principal::ApiKey { is_narrowed: true, .. })
+    }
+
     /// Whether the caller may change what is stored about results: a
     /// reporter or administrator, with a key only when it is not narrowed to
     /// reading.
@@ -211,15 +218,20 @@ impl Identity {
     }
 
     /// Proof that the caller may act on an account: their own, or any for an
-    /// administrator.
+    /// administrator. Accounts are not within some projects, so a key that is
+    /// narrowed to those leads to its owner's account only.
     ///
     /// # Errors
-    /// [`Denied::InsufficientRole`] for an account of somebody else.
+    /// [`Denied::InsufficientRole`] for an account of somebody else, and
+    /// [`Denied::KeyScopeDenied`] when it is the key that does not reach it.
     pub fn authorize_account(&self, user: UserId) -> Result<Authorized<UserId>, Denied> {
-        if self.is_administrator() || self.user_id() == Some(user) {
-            Ok(Authorized::grant(user))
-        } else {
-            Err(Denied::InsufficientRole)
+        if self.user_id() == Some(user) {
+            return Ok(Authorized::grant(user));
+        }
+        match (self.is_administrator(), self.reaches_everything()) {
+            (false, _) => Err(Denied::InsufficientRole),
+            (true, false) => Err(Denied::KeyScopeDenied),
+            (true, true) => Ok(Authorized::grant(user)),
         }
     }
 

@@ -8,7 +8,7 @@ use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
 use callboard_domain::search::{self as words, Question, commit_word};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
-use callboard_store::clusters::{self, ClusterStatus};
+use callboard_store::clusters;
 use callboard_store::db::Session;
 use callboard_store::ids::{self, Listed};
 use callboard_store::search::{self, AskedWord, Found, SearchKind};
@@ -276,9 +276,16 @@ impl<'s> Asked<'s> {
     }
 
     async fn clusters(&self, session: &mut Session, limit: usize) -> Result<Vec<Place>> {
-        let first = self.by_number(session, Listed::Cluster).await?;
-        let found = self.by_words(session, SearchKind::Cluster).await?;
-        let ages = search::cluster_times(session, places(&found)).await?;
+        let mut first = self.by_number(session, Listed::Cluster).await?;
+        let mut found = self.by_words(session, SearchKind::Cluster).await?;
+        let (mut projects, mut ids) = places(&found);
+        for (project, id) in &first {
+            projects.push(project.get());
+            ids.push(*id);
+        }
+        let ages = search::cluster_times(session, (projects, ids)).await?;
+        first.retain(|(_, id)| ages.contains_key(id));
+        found.retain(|found| ages.contains_key(&found.entity));
         Ok(self.best(first, found, &ages, limit))
     }
 }
@@ -321,9 +328,6 @@ async fn show(session: &mut Session, found: Findings) -> Result<SearchAnswer> {
     for (project, cluster) in found.clusters {
         let Some(owner) = owners.get(&project) else { continue };
         let Some(cluster) = clusters::get(session, project, ClusterId(cluster)).await? else { continue };
-        if cluster.status == ClusterStatus::Merged {
-            continue;
-        }
         answer.clusters.push(FoundCluster {
             id: cluster.id.get(),
             signature: cluster.signature,

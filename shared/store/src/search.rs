@@ -31,8 +31,9 @@ statements! {
     FORGET = "DELETE FROM search_terms WHERE project_id = $1 AND kind = $2 AND entity_id in_ints($3)";
     /// When some runs started.
     RUN_TIMES = "SELECT id, order_at FROM test_runs WHERE project_id in_ints($1) AND id in_ints($2)";
-    /// When some clusters were seen last.
-    CLUSTER_TIMES = "SELECT id, last_seen_at FROM failure_clusters WHERE project_id in_ints($1) AND id in_ints($2)";
+    /// When some clusters were seen last, those that lists show: nothing is left of the others.
+    CLUSTER_TIMES = "SELECT id, last_seen_at FROM failure_clusters \
+        WHERE project_id in_ints($1) AND id in_ints($2) AND status <> 'merged' AND occurrences > 0";
     /// When some tests ran last. Lane 0 holds all runs of a project.
     TEST_TIMES = "SELECT test_case_id, last_order_at FROM test_state \
         WHERE project_id in_ints($1) AND lane_id = 0 AND test_case_id in_ints($2)";
@@ -172,7 +173,8 @@ pub async fn test_times(
     times(session, &TEST_TIMES, projects, tests).await
 }
 
-/// When some clusters of some projects were seen last, ms since 1970, by id.
+/// When some clusters of some projects were seen last, ms since 1970, by id;
+/// without those that were merged or have no occurrence left.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.

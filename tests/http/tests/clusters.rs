@@ -279,6 +279,10 @@ async fn tests_that_are_taken_out_stay_out() {
             [old.clone(), json!(6), json!(3)]
         );
         assert_eq!(get(client, &format!("/api/failure-clusters/{new}")).await["id"], old);
+        let rows = get(client, &format!("/api/test-runs/{run}/executions?clusterId={new}")).await;
+        assert_eq!(rows["items"].as_array().map(Vec::len), Some(3));
+        let unknown = client.get(&format!("/api/test-runs/{run}/executions?clusterId=999999")).await;
+        assert_eq!(unknown.expect("an answer").status.as_u16(), 404);
         submit(client, &at(service, -20, failing(), json!({}))).await;
         assert_eq!(counts(&old).await, json!(9));
         assert_eq!(clusters(client, project).await.len(), 1);
@@ -290,6 +294,18 @@ async fn tests_that_are_taken_out_stay_out() {
             .expect("an answer");
         assert_eq!(same.status.as_u16(), 400);
         assert_eq!(get(client, &format!("/api/projects/{project}")).await["openClusters"], 1);
+
+        // Nothing is left of a cluster whose tests were all taken out: it is neither listed nor found.
+        let all = client.post_json(&path, &json!({ "testCaseIds": tests })).await.expect("taken out");
+        assert_eq!(all["remainingOccurrences"], 0);
+        for question in ["testid".to_owned(), format!("%23{old}")] {
+            let found = get(client, &format!("/api/search?kinds=clusters&q={question}")).await;
+            let found = found["clusters"].as_array().expect("clusters");
+            assert!(found.iter().all(|one| one["id"] != old), "{question}: {found:?}");
+        }
+        let found = get(client, "/api/search?kinds=clusters&q=testid").await;
+        assert_eq!(found["clusters"].as_array().map(Vec::len), Some(1), "{found}");
+        assert_eq!(found["clusters"][0]["id"], all["cluster"]["id"]);
     })
     .await;
 }

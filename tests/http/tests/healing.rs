@@ -189,6 +189,9 @@ async fn what_a_person_chose_comes_first() {
             (json!({ "pickedLocator": "getByText('x')" }), "invalid_field"),
             (json!({ "pickedLocator": { "locator": "getByText('x').click()" } }), "invalid_field"),
             (json!({ "pickedLocator": { "locator": "getByText('x'); evil()" } }), "invalid_field"),
+            (json!({ "pickedLocator": { "locator": chosen, "method": { "a": 1 } } }), "invalid_field"),
+            (json!({ "pickedLocator": { "locator": chosen, "args": 5 } }), "invalid_field"),
+            (json!({ "pickedLocator": { "locator": chosen, "score": "abc" } }), "invalid_field"),
         ] {
             let answer: Answer = client.send_json(Method::POST, &address, &body).await.expect("an answer");
             assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");

@@ -1,7 +1,7 @@
 //! Who does something with accounts, when, and from where: what every change
 //! of an account needs besides its arguments, and what the audit log notes.
 
-use callboard_auth::{Denied, Identity, Principal};
+use callboard_auth::{Denied, Identity};
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ApiKeyId, ProjectId, UserId};
 use callboard_domain::time::Timestamp;
@@ -46,8 +46,7 @@ impl Acting<'_> {
     /// # Errors
     /// [`Denied::KeyScopeDenied`].
     pub(crate) fn reaches_everything(&self) -> std::result::Result<(), Denied> {
-        let is_narrowed = matches!(self.caller.principal(), Principal::ApiKey { is_narrowed: true, .. });
-        if is_narrowed { Err(Denied::KeyScopeDenied) } else { Ok(()) }
+        if self.caller.reaches_everything() { Ok(()) } else { Err(Denied::KeyScopeDenied) }
     }
 
     /// Writes what was done into the audit log, in the transaction of the

@@ -12,7 +12,7 @@ pub use editing::{
 pub use groups::{FailureGroup, FailureGroups, GroupCase, GroupKey, failure_groups};
 pub use reading::{
     Assignee, ClusterCounts, ClusterKey, ClusterQuery, ClusterSort, OccurrenceKey, OccurrenceQuery, counts,
-    detail, list, occurrences, of_project, test_cases,
+    detail, list, named, occurrences, of_project, test_cases,
 };
 pub(crate) use reading::{of_execution, of_test};
 pub(crate) use verification::verify;

@@ -26,7 +26,7 @@ use crate::shapes::{
     AffectedTestCase, ClusterBrief, ClusterDay, ClusterDetail, ClusterItem, ClusterOfExecution,
     ClusterTestCase, ClusterWithProject, CommonField, ExecutionWithRun, ProjectRef, UserRef,
 };
-use crate::{Context, Entity, QueryError, Result};
+use crate::{Context, Entity, QueryError, Result, resolve};
 
 const TREND_DAYS: i64 = 30;
 const BRANCHES_SHOWN: i64 = 20;
@@ -243,6 +243,25 @@ pub(super) async fn required_cluster(
         None => found,
     };
     found.ok_or_else(|| QueryError::not_found(Entity::Cluster, id))
+}
+
+/// The cluster that a filter of a project's executions names; the one it was
+/// made part of, when it was.
+///
+/// # Errors
+/// [`QueryError::NotFound`], also for a cluster of another project the caller
+/// sees; [`QueryError::Denied`] for one the caller does not see.
+pub async fn named(
+    ctx: &Context,
+    scope: &Scope,
+    project: Authorized<ProjectId>,
+    id: ClusterId,
+) -> Result<ClusterId> {
+    if resolve::cluster(ctx, scope, id).await?.get() != project.get() {
+        return Err(QueryError::not_found(Entity::Cluster, id));
+    }
+    let mut session = ctx.store.db().read().await?;
+    Ok(required_cluster(&mut session, project.get(), id).await?.id)
 }
 
 /// One cluster with what its page shows.

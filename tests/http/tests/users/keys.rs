@@ -183,14 +183,18 @@ async fn a_key_made_with_a_key_reaches_and_lasts_no_further() {
         let (_, grandchild) = created(service, &child, json!({ "name": "grandchild" })).await;
         assert!(is_let_in(&grandchild).await);
 
-        // One of somebody else's, made with the parent, dies with it.
+        // One of somebody else's dies with the key it was made with, which must not be narrowed.
         let ada = service.account("ada", Role::User).await.expect("an account");
-        let answer =
-            post(&with_parent, &format!("/api/users/{ada}/api-keys"), json!({ "name": "theirs" })).await;
+        let of_ada = format!("/api/users/{ada}/api-keys");
+        refused(&post(&with_parent, &of_ada, json!({ "name": "theirs" })).await, 403, "key_scope_denied");
+        let (whole, with_whole) = stored(service, admin_id, |_| {}).await;
+        let answer = post(&with_whole, &of_ada, json!({ "name": "theirs" })).await;
         let theirs = program(service, &done(&answer)["key"]);
         assert!(is_let_in(&theirs).await);
-        done(&delete(&admin, &format!("{KEYS}/{parent}")).await);
-        for key in [&with_parent, &child, &grandchild, &theirs] {
+        for key in [parent, whole] {
+            done(&delete(&admin, &format!("{KEYS}/{key}")).await);
+        }
+        for key in [&with_parent, &with_whole, &child, &grandchild, &theirs] {
             assert!(!is_let_in(key).await);
         }
     })

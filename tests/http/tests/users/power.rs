@@ -121,9 +121,15 @@ async fn a_key_narrowed_to_projects_administrates_none_of_the_accounts() {
             post(&program, "/api/invitations", invitation).await,
             post(&program, &format!("{user}/invite"), json!({})).await,
             delete(&program, &user).await,
+            // Accounts lie within no project: not even to be read, and no key is made for them.
+            program.get(&user).await.expect("an answer"),
+            program.get(&format!("{user}/sessions")).await.expect("an answer"),
+            post(&program, &format!("{user}/api-keys"), json!({ "name": "another" })).await,
         ] {
             refused(&answer, 403, "key_scope_denied");
         }
+        let listed = get(&program, "/api/users").await;
+        assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "its owner only: {listed}");
         assert_eq!(get(&admin, &user).await["role"], "user");
         done(
             &put(&program, &format!("/api/projects/{shop}/members"), json!({ "userIds": [ada.get()] })).await,
