@@ -1,6 +1,6 @@
 # Every command of this repository. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help run assets demo test screenshots lint deny bench eval functions routes
+.PHONY: help run assets demo test screenshots weigh lint deny bench eval functions routes
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ test: ## Install what the tests need and run all of them
 
 screenshots: ## Picture of every page, both themes and two widths, into target/screenshots/
 	@scripts/screenshots.sh $(ARGS)
+
+weigh: ## Bytes, jumps and interaction times of the pages, in a browser
+	@scripts/weigh.sh
 
 lint: ## Formatting, clippy, dependency rules
 	@scripts/lint.sh

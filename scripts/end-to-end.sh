@@ -83,12 +83,12 @@ viewed=$address
 start open
 say "Service with $engine on $address, with accounts on $accounts"
 code=0
-(cd tests/e2e && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs streaming.mjs capture.mjs live.mjs viewer.mjs isolation.mjs pages.mjs) || code=$?
+(cd tests/e2e && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs counting.mjs streaming.mjs faults.mjs capture.mjs live.mjs viewer.mjs isolation.mjs pages.mjs) || code=$?
 (cd tests/e2e && CALLBOARD_URL=$journeys node --test --test-reporter=spec journeys.mjs) || code=$?
 (cd tests/e2e && CALLBOARD_URL=$viewed node --test --test-reporter=spec viewer.mjs) || code=$?
 (cd tests/e2e && CALLBOARD_URL=$guarded node --test --test-reporter=spec --test-concurrency=1 isolation.mjs oauth.mjs) || code=$?
 (cd tests/e2e && CALLBOARD_ACCOUNTS_URL=$accounts node --test --test-reporter=spec accounts.mjs) || code=$?
-(cd tests/mcp && CALLBOARD_URL=$protocol node --test --test-reporter=spec --test-concurrency=1 check.mjs stateless.mjs conformance.mjs) || code=$?
+(cd tests/mcp && CALLBOARD_URL=$protocol node --test --test-reporter=spec --test-concurrency=1 check.mjs stateless.mjs conformance.mjs repair.mjs) || code=$?
 (cd tests/mcp && CALLBOARD_ACCOUNTS_URL=$agents node --test --test-reporter=spec roles.mjs) || code=$?
 if [ "$code" -ne 0 ]; then
   say "The last lines of the service's log:"

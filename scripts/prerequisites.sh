@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a part of the tests needs and the machine does not have.
-#   prerequisites.sh rust | browser | npm <folder>
+#   prerequisites.sh rust | browser | npm <folder> | python <folder>
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
@@ -37,9 +37,21 @@ npm_packages() {
   PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --no-audit --no-fund --loglevel=error </dev/null
 }
 
+# Packages of a folder with a requirements.txt, exactly as pinned there, in an
+# environment of their own.
+python_packages() {
+  local environment
+  environment=$(target_dir)/python
+  # Debian leaves what makes environments out of its Python.
+  if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then apt_install python3 python3-venv; fi
+  if ! "$environment/bin/python" -c '' 2>/dev/null; then python3 -m venv --clear "$environment"; fi
+  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$1/requirements.txt" </dev/null
+}
+
 case "${1:-}" in
   rust) rust ;;
   browser) browser ;;
   npm) npm_packages "${2:?a folder}" ;;
-  *) die "usage: prerequisites.sh rust | browser | npm <folder>" ;;
+  python) python_packages "${2:?a folder}" ;;
+  *) die "usage: prerequisites.sh rust | browser | npm <folder> | python <folder>" ;;
 esac

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fills a fresh service with the demo and writes a picture of every page in
-# both themes and on two widths to target/screenshots/.
+# Fills a fresh service with the demo and writes a picture of every page, those of
+# an empty service and of accounts too, in both themes and on two widths to
+# target/screenshots/.
 #   screenshots.sh [page ...]   only these pages
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
@@ -13,26 +14,12 @@ scripts/prerequisites.sh npm tests/e2e
 cargo build --locked --workspace --bins
 
 folder=$(mktemp -d)
-service=
-clean_up() {
-  if [ -n "$service" ]; then
-    kill "$service" 2>/dev/null || true
-    wait "$service" 2>/dev/null || true
-  fi
-  rm -rf "$folder"
-}
-trap clean_up EXIT
-
-# Port 0 takes a free port; the log says which.
-without_settings env SERVICE_PORT=0 SERVICE_DATA_DIR="$folder/data" "$(target_dir)/debug/callboard" >"$folder/log" 2>&1 </dev/null &
-service=$!
-address=
-for _ in $(seq 200); do
-  address=$(grep -oE 'http://(localhost|127\.0\.0\.1):[0-9]+' "$folder/log" | head -n 1 || true)
-  [ -n "$address" ] && break
-  kill -0 "$service" 2>/dev/null || { cat "$folder/log" >&2; die "the service ended while starting, its log is above"; }
-  sleep 0.1
-done
-[ -n "$address" ] || die "the service did not start within 20 s"
+trap 'stop_services; rm -rf "$folder"' EXIT
+start_service "$folder/empty"
+empty=$address
+secret=$(node -e 'process.stdout.write(crypto.randomBytes(32).toString("hex"))')
+start_service "$folder/accounts" SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret"
+accounts=$address
+start_service "$folder/demo"
 CALLBOARD_URL=$address node tests/demo/demo.mjs --once
-CALLBOARD_URL=$address node tests/e2e/screenshots.mjs "$@"
+CALLBOARD_URL=$address CALLBOARD_EMPTY_URL=$empty CALLBOARD_ACCOUNTS_URL=$accounts node tests/e2e/screenshots.mjs "$@"

@@ -89,3 +89,32 @@ without_settings() {
 
 # Where cargo puts what it builds.
 target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-target}"; }
+
+SERVICES=()
+
+# start_service <folder> <variable=value...>: starts the built service with fresh data in a
+# folder, on a free port; its address is in $address. stop_services ends all of them.
+start_service() {
+  local folder=$1 service
+  shift
+  mkdir -p "$folder"
+  # Port 0 takes a free port; the log says which.
+  without_settings env SERVICE_PORT=0 SERVICE_DATA_DIR="$folder/data" "$@" "$(target_dir)/debug/callboard" >"$folder/log" 2>&1 </dev/null &
+  service=$!
+  SERVICES+=("$service")
+  for _ in $(seq 200); do
+    address=$(grep -oE 'http://(localhost|127\.0\.0\.1):[0-9]+' "$folder/log" | head -n 1 || true)
+    [ -n "$address" ] && return
+    kill -0 "$service" 2>/dev/null || { cat "$folder/log" >&2; die "the service ended while starting, its log is above"; }
+    sleep 0.1
+  done
+  die "the service did not start within 20 s"
+}
+
+stop_services() {
+  local service
+  for service in ${SERVICES[@]+"${SERVICES[@]}"}; do
+    kill "$service" 2>/dev/null || true
+    wait "$service" 2>/dev/null || true
+  done
+}

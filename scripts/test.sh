@@ -4,7 +4,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
-say "Rust checks and tests on SQLite and PostgreSQL, the reporter's tests, then a real Playwright run on both."
+say "Rust checks and tests on SQLite and PostgreSQL, requests nobody thought of, the reporter's tests, then a real Playwright run on both."
 need_rust
 need_node
 
@@ -62,6 +62,12 @@ if $built && $has_server; then
   step "Examples in the documentation" cargo test --locked --workspace --doc --quiet || true
 else
   fail_step "Rust tests" "not run, see above"
+fi
+
+if $built && step "Packages of the fuzzer" scripts/prerequisites.sh python tests/contract; then
+  step "Answers are those of the OpenAPI document" scripts/contract.sh || true
+else
+  fail_step "Answers are those of the OpenAPI document" "not run, see above"
 fi
 
 reporter=false

@@ -43,7 +43,13 @@ pub fn sandbox_app(state: AppState) -> Router {
 /// The OpenAPI document of everything mounted.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    callboard_http::openapi::document([
+    callboard_http::openapi::document(openapi_parts())
+}
+
+/// What each function says of itself, before it is put together.
+#[must_use]
+pub fn openapi_parts() -> Vec<utoipa::openapi::OpenApi> {
+    vec![
         callboard_fn_health::openapi(),
         callboard_fn_auth::openapi(),
         callboard_fn_submit::openapi(),
@@ -59,5 +65,5 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         callboard_fn_clusters::openapi(),
         callboard_fn_settings::openapi(),
         callboard_fn_jobs::openapi(),
-    ])
+    ]
 }

@@ -2,14 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_auth::routes::{Access, Route};
 use callboard_auth::{ROUTES, RouteId};
 use callboard_http::AppState;
 use callboard_http::config::Config;
 use callboard_http::openapi::operations;
-use callboard_local_runner::{app, openapi, sandbox_app};
+use callboard_local_runner::{app, openapi, openapi_parts, sandbox_app};
+use serde_json::Value;
 
 async fn state(folder: &tempfile::TempDir) -> AppState {
     let data = [("SERVICE_DATA_DIR".to_owned(), folder.path().to_str().unwrap().to_owned())];
@@ -69,4 +70,57 @@ fn the_checked_in_document_is_the_one_of_the_handlers() {
         "infra/openapi.json is out of date; write it anew: cargo run -p callboard-local-runner -- openapi > \
          openapi.tmp && mv openapi.tmp infra/openapi.json"
     );
+}
+
+/// A schema without its words: what it allows.
+fn allowed(schema: &Value) -> Value {
+    match schema {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(name, value)| !matches!(name.as_str(), "description" | "example") || value.is_object())
+            .map(|(name, value)| (name.clone(), allowed(value)))
+            .collect(),
+        Value::Array(items) => items.iter().map(allowed).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Where documents are put together, the first schema of a name counts.
+#[test]
+fn no_two_schemas_share_a_name() {
+    let mut known: BTreeMap<String, Value> = BTreeMap::new();
+    let mut shared = BTreeSet::new();
+    for part in openapi_parts() {
+        for (name, schema) in part.components.unwrap_or_default().schemas {
+            let schema = allowed(&serde_json::to_value(schema).unwrap());
+            let first = known.entry(name.clone()).or_insert_with(|| schema.clone());
+            if *first != schema {
+                shared.insert(name);
+            }
+        }
+    }
+    assert!(shared.is_empty(), "these schemas need names of their own: {shared:?}");
+}
+
+/// Every operation names each error it answers with, and none is left to a
+/// default.
+#[test]
+fn every_error_has_the_one_body() {
+    let document = serde_json::to_value(openapi()).unwrap();
+    let body = serde_json::json!({ "$ref": "#/components/schemas/ErrorBody" });
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let responses = operation["responses"].as_object().unwrap();
+            assert!(responses.contains_key("500") && !responses.contains_key("default"), "{method} {path}");
+            for (status, response) in responses.iter().filter(|(status, _)| status.starts_with(['4', '5'])) {
+                let response = match response["$ref"].as_str() {
+                    Some(name) => document.pointer(name.trim_start_matches('#')).unwrap(),
+                    None => response,
+                };
+                let is_own = matches!(path.as_str(), "/mcp" | "/api/health");
+                let schema = &response["content"]["application/json"]["schema"];
+                assert!(is_own || *schema == body, "{method} {path} {status} has another body: {schema}");
+            }
+        }
+    }
 }

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import type { Frame } from '@playwright/test';
 import type { TestResult } from '@playwright/test/reporter';
+import { createLocatorRecorder, type KnownElements } from '../src/capture/locators';
+import type { FrameCall } from '../src/capture/playwright-internals';
 import { serverSideOf } from '../src/capture/server-headers';
 import { parseLocator } from '../src/capture/written-locator';
 import { takeCaptures } from '../src/captures';
@@ -46,4 +49,46 @@ test('captures become fields, and leave only hidden empty places among the attac
   });
   assert.deepEqual(result.attachments.map(({ name, body }) => [name, body !== undefined]).slice(0, 2), [['note', true], ['_callboard-network', false]]);
   assert.equal(takeCaptures(result), undefined);
+});
+
+describe('what a line found', () => {
+  const ELEMENT = { tagName: 'button', attributes: {}, textContent: 'Pay', accessibleName: 'Pay', center: { x: 1, y: 2 }, ancestors: [] };
+
+  /** A frame whose page answers every question alike, and counts them. */
+  function pageAt(address: string): { frame: Frame; asked(): number } {
+    let asked = 0;
+    const frame = {
+      url: () => address,
+      locator: () => "getByRole('button', { name: 'Pay' })",
+      _connection: {
+        sendMessageToServer: async () => {
+          asked++;
+          return { value: { s: JSON.stringify({ element: ELEMENT, alternatives: [] }) } };
+        },
+      },
+    };
+    return { frame: frame as unknown as Frame, asked: () => asked };
+  }
+  const click = (frame: Frame): FrameCall => ({
+    frame, method: 'click', selector: 'role=button', expression: undefined, isNot: false,
+    stack: [{ file: '/suite/pages/pay.ts', line: 3, column: 5 }],
+  });
+  async function clicked(known: KnownElements, frame: Frame): Promise<unknown> {
+    const recorder = createLocatorRecorder('data-testid', '/suite', known);
+    recorder.onCall(click(frame))!(true);
+    return recorder.drain(1_000);
+  }
+
+  test('is asked once per page of a worker and told for every test', async () => {
+    const known: KnownElements = new Map();
+    const first = pageAt('https://shop.example/orders/17?step=2');
+    const [snapshot] = await clicked(known, first.frame) as { location: string; element: { tagName: string } }[];
+    assert.deepEqual([snapshot!.location, snapshot!.element.tagName, first.asked()], ['pages/pay.ts:3:5', 'button', 1]);
+    const second = pageAt('https://shop.example/orders/18');
+    assert.deepEqual(await clicked(known, second.frame), [snapshot]);
+    assert.equal(second.asked(), 0, 'another order is the same page');
+    const third = pageAt('https://shop.example/basket');
+    await clicked(known, third.frame);
+    assert.equal(third.asked(), 1);
+  });
 });

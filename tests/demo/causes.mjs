@@ -20,7 +20,7 @@ export const renamedButton = () => ({
   took: 15_000,
   picture: 'checkout',
   aria: ['- banner:', '  - link "Shop"', '- main:', '  - heading "Your order" [level=1]', '  - list:', '    - listitem: Teapot 30.00 €',
-    '    - listitem: Cup 12.00 €', '  - text: Total 42.00 €', '  - checkbox "I accept the terms" [checked]', '  - button "Place your order"'].join('\n'),
+    '    - listitem: Cup 12.00 €', '  - form "Checkout":', '    - text: Total 42.00 €', '    - checkbox "I accept the terms" [checked]', '    - button "Place your order"'].join('\n'),
   error: (at) => `TimeoutError: locator.click: Timeout 15000ms exceeded.\n${calls("waiting for getByRole('button', { name: 'Place order' })")}\n    at ${at}`,
   console: [{ type: 'warning', text: 'checkout: form rendered with variant B' }],
 });
@@ -28,7 +28,7 @@ export const renamedButton = () => ({
 /** What the button looked like while the tests passed. */
 export const orderButton = {
   element: { tagName: 'button', attributes: { id: 'submit-order', class: 'button button-primary', type: 'submit', 'data-testid': 'place-order' }, textContent: 'Place order',
-    accessibleName: 'Place order', center: { x: 1012, y: 588 }, rolePosition: { role: 'button', count: 1, index: 0 }, ancestors: [{ tag: 'form', depth: 1, testId: 'checkout-form', id: 'checkout' }] },
+    accessibleName: 'Place order', center: { x: 1012, y: 588 }, rolePosition: { role: 'button', count: 1, index: 0 }, ancestors: [{ tag: 'form', depth: 1, testId: 'checkout-form', id: 'checkout', role: 'form', ariaLabel: 'Checkout' }] },
   alternatives: [
     { locator: "getByTestId('place-order')", method: 'getByTestId', args: ['place-order'], score: 100 },
     { locator: "getByRole('button', { name: 'Place order' })", method: 'getByRole', args: ['button', { name: 'Place order' }], score: 90 },

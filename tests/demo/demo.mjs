@@ -5,9 +5,13 @@
  *   node demo.mjs            fills an instance that has no runs, then keeps one run going until Ctrl+C
  *   node demo.mjs --once     fills it and ends
  */
-import { existsSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { runsOf } from './history.mjs';
 import { startLiveRun } from './live.mjs';
+import { decide } from './people.mjs';
 import { draw } from './pictures.mjs';
 import { PROJECTS, TAGS } from './projects.mjs';
 import { getJson, send, serviceUrl, upload } from './service.mjs';
@@ -25,7 +29,8 @@ async function makeTags() {
 }
 
 async function fill(project, tags, now, drawn) {
-  await send('POST', '/api/projects', { name: project.name, description: project.description, defaultBranch: 'main', tagIds: project.tags.map((tag) => tags[tag]) });
+  const made = await send('POST', '/api/projects', { name: project.name, description: project.description, defaultBranch: 'main', tagIds: project.tags.map((tag) => tags[tag]) });
+  await send('PATCH', `/api/projects/${made.project.id}`, { repositoryUrl: project.repository });
   let sent = 0;
   for (const { body, pictures } of runsOf(project, now)) {
     const isRecent = now - Date.parse(body.startTime) < PICTURE_DAYS * 86_400_000;
@@ -37,22 +42,6 @@ async function fill(project, tags, now, drawn) {
   console.log(`${project.name}: ${sent} runs`);
 }
 
-/** What people did about it: an outage ignored, a repaired bug resolved, a test set aside. */
-async function triage() {
-  const decisions = [
-    ['connection', 'ignored', 'Staging was moved to another cluster that morning.'],
-    ['total', 'resolved', 'Tax is rounded once, on the total.'],
-  ];
-  for (const [word, status, note] of decisions) {
-    const { items } = await getJson('/api/failure-clusters?limit=100');
-    const cluster = items.find(({ signature }) => signature.toLowerCase().includes(word));
-    if (cluster) await send('PATCH', `/api/failure-clusters/${cluster.id}/status`, { status, note });
-  }
-  const mobile = (await getJson('/api/projects?limit=50')).items.find(({ name }) => name === 'mobile web');
-  const { items: [flaky] } = await getJson(`/api/projects/${mobile.id}/flaky-tests?limit=1`);
-  if (flaky) await send('POST', `/api/projects/${mobile.id}/quarantine`, { testCaseId: flaky.testCaseId, reason: 'The service worker starts too late on slow machines.' });
-}
-
 /** A suite that really runs, with traces, screenshots and a report; where a browser and the packages are there. */
 async function runForReal() {
   const packages = ['@playwright/test', 'callboard-reporter/dist/index.js'];
@@ -61,8 +50,28 @@ async function runForReal() {
     return;
   }
   const { runPlaywright } = await import('../e2e/support/playwright-run.mjs');
-  await runPlaywright([], { SERVICE_URL: serviceUrl, SERVICE_API_KEY: process.env.CALLBOARD_API_KEY ?? '', SERVICE_PROJECT_NAME: 'teapots', SERVICE_ENVIRONMENT: 'local' });
+  const folder = mkdtempSync(path.join(tmpdir(), 'callboard-demo-'));
+  try {
+    await runPlaywright([], {
+      SERVICE_URL: serviceUrl, SERVICE_API_KEY: process.env.CALLBOARD_API_KEY ?? '', SERVICE_PROJECT_NAME: 'teapots', SERVICE_ENVIRONMENT: 'local', ...workingCopy(folder),
+    });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
   console.log('teapots: 1 real run with traces');
+}
+
+/** The suite is part of this repository, but what it tests is not: a commit of its own stands for that. */
+function workingCopy(folder) {
+  const person = { GIT_AUTHOR_NAME: 'Mira Santos', GIT_AUTHOR_EMAIL: 'mira@shop.example', GIT_COMMITTER_NAME: 'Mira Santos', GIT_COMMITTER_EMAIL: 'mira@shop.example' };
+  const git = (...args) => execFileSync('git', ['-C', folder, ...args], { stdio: 'ignore', env: { ...process.env, ...person } });
+  try {
+    git('init', '--quiet', '--initial-branch=main');
+    git('commit', '--quiet', '--allow-empty', '--message', 'Sell teapots by the dozen');
+    return { GIT_DIR: path.join(folder, '.git') };
+  } catch {
+    return {};
+  }
 }
 
 const { items } = await getJson('/api/projects?limit=1');
@@ -74,7 +83,7 @@ if (items.length > 0) {
   const now = Date.now();
   // One after another: the order of arrival, and with it every id, is the same each time.
   for (const project of PROJECTS) await fill(project, tags, now, drawn);
-  await triage();
+  await decide(PROJECTS, now);
   await runForReal();
 }
 if (!process.argv.includes('--once')) {

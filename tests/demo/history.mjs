@@ -8,6 +8,8 @@ const DAY = 86_400_000;
 const RUNS = 60;
 /** Runs whose passed tests tell their steps and locators too. */
 const DETAILED = 6;
+/** Runs whose tests tell what they called. */
+const WITH_REQUESTS = 24;
 
 /** Every run as `{ body, pictures }`; `pictures` names the picture of failed attempts by their index. */
 export function* runsOf(project, now) {
@@ -25,7 +27,7 @@ function runOf(project, number, startTime, age) {
   const isPartial = !isNightly && branch !== 'main' && random.chance(0.25);
   const environment = isNightly ? 'staging' : random.pick(project.environments);
   const commit = commitOf(project, branch, age, number);
-  const circumstances = { project, branch, age, startTime, isDetailed: number >= RUNS - DETAILED };
+  const circumstances = { project, branch, age, startTime, isDetailed: number >= RUNS - DETAILED, callsAreTold: number >= RUNS - WITH_REQUESTS };
   const clocks = Array.from({ length: project.workers }, () => startTime + random.between(400, 1_600));
   const testCases = [];
   const pictures = new Map();
@@ -61,7 +63,7 @@ function runOf(project, number, startTime, age) {
       metadata: {
         scm: { branch, commit: commit.sha, author: commit.author, commitMessage: commit.message },
         ci: { provider: 'github-actions', buildUrl: `https://ci.example/${encodeURIComponent(project.name)}/builds/${4_100 + number}`, buildNumber: String(4_100 + number) },
-        host: { platform: 'linux', arch: 'x64', cpus: 8, node: '22.11.0' },
+        host: { platform: 'linux', arch: 'x64', cpus: 8, node: age > 2.75 ? '22.11.0' : '22.12.0' },
       },
       testCases,
     },
@@ -112,17 +114,17 @@ function* attemptsOf(test, browser, circumstances, random) {
   const story = stories.find((each) => each.cause && random.chance(each.chance));
   // Hardly anything is perfectly reliable.
   if (!story) {
-    yield { ...entry(0), status: 'passed', duration, ...passing(test, duration, circumstances) };
+    yield { ...entry(0), status: 'passed', duration, ...passing(test, duration, circumstances, random) };
     return;
   }
-  yield { ...entry(0), ...failing(test, story.cause(random), duration, random) };
+  yield { ...entry(0), ...failing(test, story.cause(random), duration, circumstances, random) };
   const passesThen = random.chance(story.again ?? 0);
   yield passesThen
-    ? { ...entry(1), status: 'passed', duration, ...passing(test, duration, circumstances) }
-    : { ...entry(1), ...failing(test, story.cause(random), duration, random) };
+    ? { ...entry(1), status: 'passed', duration, ...passing(test, duration, circumstances, random) }
+    : { ...entry(1), ...failing(test, story.cause(random), duration, circumstances, random) };
 }
 
-function failing(test, cause, usual, random) {
+function failing(test, cause, usual, circumstances, random) {
   const line = test.line + 5;
   const at = `${test.file}:${line}:${cause.code.length - 8}`;
   const duration = Math.round(usual * 0.6) + cause.took;
@@ -138,20 +140,36 @@ function failing(test, cause, usual, random) {
     slowestStepDuration: cause.took,
     ariaSnapshot: cause.aria,
     consoleLogs: cause.console?.map((log) => ({ ...log, timestamp: 0, location: 'https://staging.shop.example/assets/app.js:1:20417' })),
-    networkRequests: cause.network?.map((request) => ({ ...request, normalizedUrl: new URL(request.url).pathname.replace(/\d{3,}/, ':id') })),
+    networkRequests: [...(cause.network ?? []), ...callsOf(test, circumstances, random)],
     pageState: { url: 'https://staging.shop.example/', localStorage: [{ key: 'currency', length: 3 }], sessionStorage: [], cookies: [] },
     picture: cause.picture,
     wastedTimeMs: random.chance(0.3) ? random.pick([500, 1_000, 2_000]) : 0,
   };
 }
 
-function passing(test, duration, { isDetailed, project }) {
+function passing(test, duration, circumstances, random) {
+  const { isDetailed, project } = circumstances;
   const isOrder = project.stories.some((story) => story.cause === renamedButton && story.of(test));
   return {
     ...(isDetailed ? { steps: stepsOf(test, duration) } : {}),
+    networkRequests: callsOf(test, circumstances, random),
     ...(isOrder ? { locatorSnapshots: [{ location: `${test.file}:${test.line + 5}:${renamedButton().code.length - 8}`, used: usedLocator(), ...orderButton }] } : {}),
     ...(project.browsers.includes('api') ? {} : { webVitals: { vitals: { lcp: Math.round(600 + duration / 4), cls: 0.02, inp: 48 } } }),
   };
+}
+
+/** What a test calls while it runs: one endpoint is slow for everybody, and got slower lately. */
+function callsOf(test, { project, age, callsAreTold }, random) {
+  if (!callsAreTold || !project.origin) return [];
+  const part = test.feature.toLowerCase().replaceAll(' ', '-');
+  const call = (method, path, usual, more = {}) => ({
+    method, url: `${project.origin}${path}`, status: 200, duration: Math.round(usual * random.spread(0.8)), resourceType: 'fetch', ...more,
+  });
+  const calls = [call('GET', `/api/${part}/${random.between(1_000, 9_999)}`, 85), call('GET', '/api/session', 24)];
+  if (test.feature === 'Search') calls.push(call('GET', `/api/suggest?q=tea${random.between(1, 99)}`, age < 6 ? 1_900 : 640));
+  if (test.feature === 'Checkout') calls.push(call('POST', '/api/orders', 420, random.chance(0.04) ? { status: 502 } : { status: 201 }));
+  if (test.feature === 'Stock') calls.push(call('POST', '/api/deliveries', 1_250, { status: 202 }));
+  return calls;
 }
 
 function usedLocator() {

@@ -20,6 +20,8 @@ const titled = (...titles) => (test) => titles.includes(test.title);
 
 const shop = {
   name: 'shop',
+  origin: 'https://staging.shop.example',
+  repository: 'https://github.com/teashop/shop',
   description: 'Storefront: catalogue, cart, checkout and account',
   tags: ['storefront', 'critical'],
   browsers: ['chromium', 'firefox'],
@@ -55,6 +57,12 @@ const shop = {
       ['signs in', { tags: ['smoke'] }], 'signs out', 'resets a password', 'changes the address', 'lists past orders', 'deletes the account',
     ]),
   ],
+  markers: [
+    { at: 19.1, label: 'Release 2.3', category: 'release', environment: 'production' },
+    { at: 12.4, label: 'Release 2.3.1', category: 'release', environment: 'production', description: 'Rounds the tax once.' },
+    { at: 8.4, label: 'Staging moved to another cluster', category: 'infra', environment: 'staging' },
+    { at: 2.7, label: 'Checkout form, variant B', category: 'config', environment: 'staging' },
+  ],
   stories: [
     { of: titled('pays by card', 'pays by invoice', 'pays with a voucher', 'keeps the address', 'sends a confirmation', 'splits an order'),
       from: 2.6, until: 0, branches: ['main'], chance: 1, cause: causes.renamedButton, commit: { message: 'Reword the order button', author: 'Mira Santos' } },
@@ -75,6 +83,8 @@ const shop = {
 
 const admin = {
   name: 'admin console',
+  origin: 'https://admin.shop.example',
+  repository: 'https://github.com/teashop/admin',
   description: 'Back office for orders, stock and refunds',
   tags: ['internal'],
   browsers: ['chromium'],
@@ -107,6 +117,8 @@ const admin = {
 
 const mobile = {
   name: 'mobile web',
+  origin: 'https://m.shop.example',
+  repository: 'https://github.com/teashop/mobile',
   description: 'The storefront on small screens',
   tags: ['storefront'],
   browsers: ['pixel', 'iphone'],
@@ -136,6 +148,8 @@ const mobile = {
 
 const api = {
   name: 'payments api',
+  origin: 'https://payments.example',
+  repository: 'https://github.com/teashop/payments',
   description: 'Contract tests of the payment service',
   tags: ['critical'],
   browsers: ['api'],

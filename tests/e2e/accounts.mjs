@@ -138,6 +138,66 @@ describe('accounts', { concurrency: false }, () => {
     assert.equal((await list()).status, 401);
   });
 
+  test('an invited person chooses a password, and ends the session they do not know', async () => {
+    const invited = { username: 'grace@example.org', password: secret() };
+    await ada.goto(at('/settings/users'));
+    await ada.getByRole('button', { name: 'Invite', exact: true }).click();
+    const dialog = ada.getByRole('dialog', { name: 'Invite somebody' });
+    await dialog.getByLabel('E-mail address').fill(invited.username);
+    await dialog.getByRole('button', { name: 'Invite', exact: true }).click();
+    await dialog.getByRole('heading', { name: 'Invitation ready' }).waitFor();
+    const link = new URL((await dialog.locator('#invited-url').textContent()).trim());
+    await dialog.getByRole('button', { name: 'Done' }).click();
+    await ada.getByRole('cell', { name: invited.username }).first().waitFor();
+
+    const [grace, elsewhere] = [await (await browser.newContext()).newPage(), await (await browser.newContext()).newPage()];
+    await grace.goto(at(`${link.pathname}${link.hash}`));
+    await grace.getByRole('heading', { name: 'Welcome to Callboard' }).waitFor();
+    await grace.getByLabel('New password').fill(invited.password);
+    await grace.getByRole('button', { name: 'Set the password' }).click();
+    await grace.getByText('Your password is set.').waitFor();
+    for (const page of [grace, elsewhere]) {
+      await page.goto(at('/settings/account'));
+      await signIn(page, invited);
+      await page.getByRole('heading', { name: 'Account', level: 1 }).waitFor();
+    }
+    await grace.reload();
+    const sessions = grace.getByRole('region', { name: 'Sessions' });
+    assert.equal(await sessions.getByRole('row').count(), 3);
+    await sessions.getByRole('button', { name: /^End/ }).click();
+    await grace.getByRole('dialog').getByRole('button', { name: 'End session' }).click();
+    await grace.getByText('The session has ended.').waitFor();
+    assert.equal((await elsewhere.goto(at('/projects'))).status(), 401);
+    assert.equal((await grace.goto(at('/projects'))).status(), 200);
+    await grace.goto(at(`${link.pathname}${link.hash}`));
+    await grace.getByLabel('New password').fill(invited.password);
+    await grace.getByRole('button', { name: 'Set the password' }).click();
+    await grace.getByRole('alert').filter({ hasText: /not valid any more/ }).waitFor();
+    await Promise.all([grace.context().close(), elsewhere.context().close()]);
+  });
+
+  test('a key for one project ends on its day and is not more than its owner', async () => {
+    await ada.goto(at('/settings/account'));
+    await ada.getByRole('button', { name: 'New key' }).click();
+    const dialog = ada.getByRole('dialog', { name: 'New API key' });
+    await dialog.getByLabel('Name', { exact: true }).fill('one project');
+    await dialog.getByLabel('Ends after').selectOption('30');
+    await dialog.getByRole('radio', { name: /^Only some/ }).check();
+    await dialog.getByRole('checkbox', { name: 'bank' }).check();
+    await dialog.getByRole('button', { name: 'Create key' }).click();
+    await dialog.getByRole('heading', { name: 'Copy the key now' }).waitFor();
+    const key = (await dialog.locator('#created-key-value').textContent()).trim();
+    await dialog.getByRole('button', { name: 'I have stored it' }).click();
+    const row = ada.getByRole('row').filter({ hasText: 'one project' });
+    const ends = await row.getByRole('cell').nth(3).textContent();
+    assert.match(ends, /\d/);
+    const headers = { authorization: `Bearer ${key}` };
+    const list = await (await fetch(at('/api/projects'), { headers })).json();
+    assert.deepEqual(list.items.map(({ name }) => name), ['bank']);
+    assert.equal((await fetch(at(`/api/projects/${projects.shop}`), { headers })).status, 403);
+    assert.equal((await fetch(at('/api/audit'), { headers })).status, 403);
+  });
+
   test('the keyboard opens and leaves a dialog', async () => {
     const opener = rosa.getByRole('button', { name: 'New key' });
     await opener.focus();
@@ -148,9 +208,48 @@ describe('accounts', { concurrency: false }, () => {
     assert.equal(await opener.evaluate((button) => document.activeElement === button), true);
   });
 
+  test('on a phone an administrator adds an account and narrows what it reaches', async () => {
+    const phone = { viewport: { width: WIDTHS.phone, height: 844 }, reducedMotion: 'reduce', hasTouch: true, isMobile: true };
+    const context = await browser.newContext({ ...phone, storageState: await ada.context().storageState() });
+    const page = await context.newPage();
+    const newcomer = { username: 'pim', password: secret() };
+    await page.goto(at('/'));
+    await page.getByRole('button', { name: 'Menu' }).click();
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Settings' }).click();
+    await page.getByRole('navigation', { name: 'Settings' }).getByRole('link', { name: 'Users' }).click();
+    await page.getByRole('button', { name: 'New user' }).click();
+    const dialog = page.getByRole('dialog', { name: 'New user' });
+    await dialog.getByLabel('Username').fill(newcomer.username);
+    await dialog.getByLabel('Password (optional)').fill(newcomer.password);
+    await dialog.getByRole('radio', { name: /^All projects/ }).check();
+    await dialog.getByRole('button', { name: 'Create user' }).click();
+    await page.getByRole('heading', { name: newcomer.username, level: 1 }).waitFor();
+
+    const pim = await (await browser.newContext(phone)).newPage();
+    await pim.goto(at('/projects'));
+    await signIn(pim, newcomer);
+    await pim.getByRole('main').getByRole('link', { name: 'shop', exact: true }).waitFor();
+    await pim.getByRole('main').getByRole('link', { name: 'bank', exact: true }).waitFor();
+
+    const access = page.getByRole('region', { name: 'Projects' });
+    await access.getByRole('radio', { name: /^Chosen projects/ }).check();
+    await access.getByRole('checkbox', { name: 'bank' }).check();
+    await access.getByRole('button', { name: 'Save projects' }).click();
+    await page.getByText('The projects are saved.').waitFor();
+
+    await pim.goto(at('/projects'));
+    await pim.getByRole('main').getByRole('link', { name: 'bank', exact: true }).waitFor();
+    assert.equal(await pim.getByRole('main').getByRole('link', { name: 'shop', exact: true }).count(), 0);
+    const refused = await pim.goto(at(`/projects/${projects.shop}`));
+    assert.equal(refused.status(), 403);
+    await pim.getByRole('heading', { name: 'No access' }).waitFor();
+    await pim.context().close();
+    await context.close();
+  });
+
   test('what was done stands in the audit log', async () => {
     await ada.goto(at('/settings/audit'));
-    await ada.getByRole('cell', { name: 'User created' }).waitFor();
+    await ada.getByRole('cell', { name: /^User created/ }).first().waitFor();
     await ada.getByRole('combobox', { name: 'What' }).selectOption('key');
     await ada.getByRole('cell', { name: 'Key revoked' }).waitFor();
     assert.equal(await ada.getByRole('cell', { name: 'User created' }).count(), 0);
@@ -192,6 +291,9 @@ describe('accounts', { concurrency: false }, () => {
         });
         await look(await ada.context().storageState(), {
           instance: ['/settings', 200],
+          mcp: ['/mcp', 200],
+          'projects in the settings': ['/settings/projects', 200],
+          'source control': ['/settings/source-control', 200],
           account: ['/settings/account', 200],
           'new key': ['/settings/account', 200, 'New key'],
           users: ['/settings/users', 200],

@@ -78,9 +78,99 @@ describe('somebody', () => {
     });
   });
 
+  test('who makes a project on a phone is told how to send its first run', async () => {
+    await travel(WIDTHS.phone, async (page, look) => {
+      await page.getByRole('button', { name: 'Menu' }).click();
+      await look('menu');
+      await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Settings' }).click();
+      await page.getByRole('navigation', { name: 'Settings' }).getByRole('link', { name: 'Projects' }).click();
+      await page.getByRole('button', { name: 'New project' }).click();
+      const dialog = page.getByRole('dialog', { name: 'New project' });
+      await look('new project');
+      await dialog.getByLabel('Name').fill('made by hand');
+      await dialog.getByRole('button', { name: 'Create project' }).click();
+      await page.getByText('The project is created.').waitFor();
+      await look('settings of the new project');
+      await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Runs' }).click();
+      await page.getByRole('heading', { name: 'No runs yet' }).waitFor();
+      await look('project without runs');
+      const body = JSON.parse(/-d '(.*)'\s*$/s.exec(await page.locator('#setup-curl').textContent())[1]);
+      await submit({ ...body, projectName: 'made by hand' });
+      await page.reload();
+      await page.locator('.runs [data-row] .row-link').first().click();
+      await page.getByRole('link', { name: 'pays by card' }).click();
+      await page.getByText('expected 200, got 500').first().waitFor();
+    });
+  });
+
   test('history arrives', async () => {
     const runs = [...runsOf(shop, Date.now())].slice(-RUNS);
     for (const { body } of runs) await submit(body);
+  });
+
+  test('gets from a red build to its cause with the keyboard alone', async () => {
+    await travel(WIDTHS.desktop, async (page) => {
+      const focused = () => page.evaluate(() => document.activeElement?.textContent?.trim());
+      const rowNamed = async (name) => {
+        for (let step = 0; step < 12 && (await focused()) !== name; step += 1) await page.keyboard.press('j');
+        assert.equal(await focused(), name);
+      };
+      const tabTo = async (name) => {
+        for (let step = 0; step < 80 && (await focused()) !== name; step += 1) await page.keyboard.press('Tab');
+        assert.equal(await focused(), name);
+      };
+      await page.getByRole('heading', { level: 1, name: /failing/ }).waitFor();
+      await rowNamed('shop');
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { level: 1, name: 'shop' }).waitFor();
+      await tabTo('Clusters');
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**tab=clusters**');
+      await page.goBack();
+      await page.getByRole('heading', { level: 1, name: 'shop' }).waitFor();
+      const red = page.locator('.runs [data-row]').filter({ has: page.getByLabel('Failed', { exact: true }) }).first().locator('.row-link');
+      await rowNamed((await red.textContent()).trim());
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/test-runs/*');
+      await page.keyboard.press('j');
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: /^Error|Timeout/ }).first().waitFor();
+      await page.keyboard.press('Control+k');
+      await page.getByRole('option', { name: /^shop/ }).first().waitFor();
+      await page.keyboard.type('suggests');
+      await page.getByRole('option', { name: /suggests while typing/ }).first().waitFor();
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('ArrowUp');
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/test-cases/*');
+      await page.keyboard.press('g');
+      await page.keyboard.press('h');
+      await page.getByRole('heading', { level: 1, name: /failing/ }).waitFor();
+      // What was opened is where the search begins the next time.
+      await page.keyboard.press('Control+k');
+      const lately = page.getByRole('group', { name: 'Opened lately' });
+      await lately.getByRole('option', { name: /suggests while typing/ }).waitFor();
+    });
+  });
+
+  test('puts several clusters off with the keyboard', async () => {
+    await travel(WIDTHS.desktop, async (page, look) => {
+      await page.getByRole('main').getByRole('link', { name: 'shop', exact: true }).first().click();
+      await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Clusters' }).click();
+      await page.waitForURL('**tab=clusters**');
+      await page.getByRole('columnheader', { name: 'Failures' }).getByRole('link').click();
+      await page.waitForURL('**sort=often**');
+      await page.locator('th[aria-sort="descending"]').getByText('Failures').waitFor();
+      for (const key of ['j', 'x', 'j', 'x']) await page.keyboard.press(key);
+      await page.getByText('2 chosen').waitFor();
+      await look('clusters, two chosen');
+      await page.getByRole('combobox', { name: 'Put the chosen clusters off' }).selectOption('7');
+      await page.getByRole('button', { name: 'Save', exact: true }).click();
+      await page.getByText('The chosen clusters are saved.').waitFor();
+      await page.getByRole('combobox', { name: 'Put off', exact: true }).selectOption('yes');
+      await page.waitForURL('**snoozed=yes**');
+      assert.equal(await page.locator('.clusters [data-row]').count(), 2);
+    });
   });
 
   for (const [device, width] of Object.entries(WIDTHS)) {
@@ -134,10 +224,10 @@ describe('somebody', () => {
         await page.getByRole('heading', { level: 1, name }).waitFor();
         await look('cluster');
         await page.getByRole('radio', { name: 'Ignored' }).check();
-        await page.getByLabel('Note').fill(`Known, on a ${device}`);
+        await page.getByLabel('Note', { exact: true }).fill(`Known, on a ${device}`);
         await page.getByRole('button', { name: 'Save', exact: true }).click();
         await page.getByText('The cluster is saved.').waitFor();
-        assert.equal(await page.getByLabel('Note').inputValue(), `Known, on a ${device}`);
+        assert.equal(await page.getByLabel('Note', { exact: true }).inputValue(), `Known, on a ${device}`);
         await page.getByRole('navigation', { name: 'Cluster' }).getByRole('link', { name: 'Fix plan' }).click();
         await page.getByRole('heading', { name: 'See that it holds' }).waitFor();
         await look('fix plan');

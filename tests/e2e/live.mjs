@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { chromium } from '@playwright/test';
 import { cuttableLine } from './support/cuttable-line.mjs';
-import { serviceUrl } from './support/service.mjs';
+import { getJson, serviceUrl } from './support/service.mjs';
 
 if (!serviceUrl) {
   throw new Error('CALLBOARD_URL must name the running service, for instance CALLBOARD_URL=http://127.0.0.1:3000');
@@ -33,9 +33,9 @@ async function send(path, body) {
 }
 
 /** A run that is sent step by step, as a reporter does. */
-async function startRun(plannedTests) {
+async function startRun(plannedTests, projectName = `live ${randomUUID()}`) {
   const { runId, streamToken } = await send('/api/test-runs/start', {
-    projectName: `live ${randomUUID()}`, startTime: new Date().toISOString(), plannedTests,
+    projectName, startTime: new Date().toISOString(), plannedTests,
   });
   const browser = { projectName: 'chromium', browserName: 'chromium' };
   const where = (title) => ({ title, location: `tests/${title.replaceAll(' ', '-')}.spec.ts:3:1`, suitePath: ['Shop'], browser });
@@ -156,17 +156,48 @@ describe('the page of a run that goes on', () => {
 });
 
 describe('the home page', () => {
-  test('shows runs as they begin, get on and end', async () => {
+  test('shows runs as they begin, get on and end, in every browser that looks', async () => {
     // Somebody has to have sent something, or the page explains how to.
     await (await startRun(1)).finish('passed');
-    const seen = await look('/');
+    const seen = [await look('/'), await look('/')];
     const run = await startRun(2);
-    const row = seen.page.locator(`[data-live-home] [data-row]:has(a[href="${run.path}"])`);
-    await row.waitFor();
+    const rows = seen.map(({ page }) => page.locator(`[data-live-runs] [data-row]:has(a[href="${run.path}"])`));
+    for (const row of rows) await row.waitFor();
     await run.end('adds tea', 'passed');
-    await row.getByText('1 of 2 tests').waitFor();
+    for (const row of rows) await row.getByText('1 of 2 tests').waitFor();
     await run.finish('passed');
-    await row.waitFor({ state: 'detached' });
+    for (const row of rows) await row.waitFor({ state: 'detached' });
+    for (const { close } of seen) await close();
+  });
+
+  test('learns what happened while the line was cut', async () => {
+    const line = await cuttableLine(serviceUrl);
+    const seen = await look('/', line.url);
+    line.cut();
+    const run = await startRun(2);
+    line.mend();
+    await seen.page.locator(`[data-live-runs] [data-row]:has(a[href="${run.path}"])`).waitFor();
+    await run.finish('passed');
+    await seen.close();
+    await line.close();
+  });
+});
+
+describe('the runs of a project', () => {
+  test('come by themselves, and what is ticked stays ticked', async () => {
+    const first = await startRun(1);
+    await first.end('adds tea', 'passed');
+    await first.finish('passed');
+    const { projectId, projectName } = await getJson(`/api/test-runs/${first.path.split('/').at(-1)}`);
+    const seen = await look(`/projects/${projectId}`);
+    const row = (run) => seen.page.locator(`.runs [data-row]:has(a[href="${run.path}"])`);
+    await row(first).getByRole('checkbox').check();
+    const second = await startRun(2, projectName);
+    await row(second).waitFor();
+    await second.end('adds tea', 'failed', { error: 'Error: no tea' });
+    await second.finish('failed');
+    await row(second).locator('.failed-text').waitFor();
+    assert.equal(await row(first).getByRole('checkbox').isChecked(), true);
     await seen.close();
   });
 });

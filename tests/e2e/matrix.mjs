@@ -12,14 +12,14 @@ import { fileURLToPath } from 'node:url';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const reporter = path.resolve(here, '../../reporter');
-const checks = process.env.CALLBOARD_URL ? ['check.mjs', 'streaming.mjs', 'capture.mjs'] : ['capture.mjs'];
+const checks = process.env.CALLBOARD_URL ? ['check.mjs', 'counting.mjs', 'streaming.mjs', 'capture.mjs'] : ['capture.mjs'];
 const MINORS = 3;
 
 let failed = 0;
 for (const version of process.argv.length > 2 ? process.argv.slice(2) : lastMinors()) {
   const dir = mkdtempSync(path.join(tmpdir(), `callboard-playwright-${version}-`));
   try {
-    for (const name of [...checks, 'shop', 'support']) {
+    for (const name of [...checks, 'shop', 'counting', 'support']) {
       cpSync(path.join(here, name), path.join(dir, name), { recursive: true, filter: (file) => !/test-results|playwright-report/.test(file) });
     }
     const manifest = JSON.parse(readFileSync(path.join(here, 'package.json'), 'utf8'));

@@ -1,23 +1,24 @@
 /**
- * Looks at every page of a run in real Chromium, in both themes and on two widths: it answers
- * 200, says nothing on the console, asks no other host for anything, fits a phone, has no
- * serious accessibility violation, and shows what a test was called and never runs it.
- * Needs `CALLBOARD_URL`; `CHROMIUM_PATH` when Chromium is not at /usr/bin/chromium.
+ * Looks at every page in real Chromium, in both themes and on two widths: it answers, says
+ * nothing on the console, asks no other host for anything, fits a phone and a zoomed window, does
+ * not jump, is light, has no accessibility violation, and shows what a test was called and never
+ * runs it. Needs `CALLBOARD_URL`; `CHROMIUM_PATH` when Chromium is not at /usr/bin/chromium.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { after, before, describe, test } from 'node:test';
 import { chromium } from '@playwright/test';
+import { THEMES, WIDTHS, ZOOMED, complaintsAbout, movingParts, tooWide, walkByKeys, watchJumps } from './support/look.mjs';
 import { getJson, reporterEnvironment, serviceUrl } from './support/service.mjs';
+import { weigh } from './support/weight.mjs';
 
 if (!serviceUrl) {
   throw new Error('CALLBOARD_URL must name the running service, for instance CALLBOARD_URL=http://127.0.0.1:3000');
 }
 
-const THEMES = ['light', 'dark'];
-const WIDTHS = { desktop: 1440, phone: 390 };
+/** Pages that say what went wrong. */
+const REFUSED = { 'nothing there': ['/nothing-here', 404], 'no such run': ['/test-runs/999999999', 404], 'an address that cannot be shown': ['/projects?sort=sideways', 400] };
+const KIB = 1024;
 /** Markup in everything that people name, and no place to break a line at. */
 const HOSTILE = '<img src=x onerror="window.wasRun=1">';
 const LONG = 'a-name-without-any-place-to-break-'.repeat(6);
@@ -76,15 +77,6 @@ async function sendRun(projectName) {
   return JSON.parse(body);
 }
 
-/** The rule engine, run inside of the page by the driver: the page's own policy stays as it is. */
-const axeSource = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-async function seriousViolations(page) {
-  const violations = await page.evaluate(`${axeSource}; axe.run({ resultTypes: ['violations'] }).then((found) => found.violations.map(
-    ({ id, impact, nodes }) => ({ id, impact, where: nodes.slice(0, 3).map((node) => node.target.join(' ')) })))`);
-  return violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-}
-
 describe('the pages of a run', () => {
   const projectName = `pages ${HOSTILE} ${randomUUID().slice(0, 8)}`;
   let browser;
@@ -105,6 +97,7 @@ describe('the pages of a run', () => {
       'test grid': `/projects/${projectId}?tab=grid`,
       'test grid, nothing found': `/projects/${projectId}?tab=grid&q=${randomUUID()}`,
       clusters: `/projects/${projectId}?tab=clusters&status=all`,
+      'clusters, none put off': `/projects/${projectId}?tab=clusters&snoozed=yes&assignee=nobody`,
       flaky: `/projects/${projectId}?tab=flaky`,
       'spec health': `/projects/${projectId}?tab=health`,
       quarantine: `/projects/${projectId}?tab=quarantine`,
@@ -122,6 +115,7 @@ describe('the pages of a run', () => {
       compare: `/test-runs/${testRunId}?tab=compare`,
       'compare with the run before': `/test-runs/${testRunId}?tab=compare&with=previous&change=newFailure`,
       timeline: `/test-runs/${testRunId}?tab=timeline`,
+      endpoints: `/test-runs/${testRunId}?tab=endpoints`,
       reports: `/test-runs/${testRunId}?tab=reports`,
       details: `/test-runs/${testRunId}?tab=details`,
       execution: `/test-run-cases/${items[0].id}`,
@@ -129,8 +123,19 @@ describe('the pages of a run', () => {
       'flaky execution': `/test-run-cases/${flaky.id}`,
       'test case': `/test-cases/${items[0].testCaseId}`,
       analytics: '/analytics',
+      'analytics of a project': `/analytics?project=${projectId}&days=7&suite=full&branch=${encodeURIComponent(`feature/${LONG}`)}`,
       settings: '/settings',
       tags: '/settings/tags',
+      'projects in the settings': '/settings/projects',
+      'projects in the settings, nothing found': `/settings/projects?q=${randomUUID()}`,
+      'source control': '/settings/source-control',
+      flakiness: '/settings/flakiness',
+      'flakiness of a project': `/settings/flakiness?project=${projectId}`,
+      storage: '/settings/storage',
+      retention: '/settings/retention',
+      users: '/settings/users',
+      audit: '/settings/audit',
+      mcp: '/mcp',
     };
     const [cluster] = (await getJson(`/api/projects/${projectId}/failure-clusters`)).items;
     pages.cluster = `/failure-clusters/${cluster.id}`;
@@ -145,11 +150,15 @@ describe('the pages of a run', () => {
   /** Opens addresses one after another, and collects what a visitor would complain about. */
   async function visit(options, addresses, look) {
     const context = await browser.newContext(options);
+    await watchJumps(context);
     const complaints = [];
+    let isRefused = false;
     try {
       const page = await context.newPage();
       const origin = new URL(serviceUrl).origin;
       page.on('console', (message) => {
+        // Chromium itself notes that a page was answered with 404.
+        if (isRefused && message.text().startsWith('Failed to load resource')) return;
         if (['error', 'warning'].includes(message.type())) complaints.push(`${page.url()} wrote ${message.text()}`);
       });
       page.on('pageerror', (error) => {
@@ -160,9 +169,11 @@ describe('the pages of a run', () => {
       page.on('request', (request) => {
         if (new URL(request.url()).origin !== origin) complaints.push(`${page.url()} asked for ${request.url()}`);
       });
-      for (const [name, address] of Object.entries(addresses)) {
+      for (const [name, wanted] of Object.entries(addresses)) {
+        const [address, status] = Array.isArray(wanted) ? wanted : [wanted, 200];
+        isRefused = status !== 200;
         const response = await page.goto(new URL(address, serviceUrl).href);
-        if (response.status() !== 200) complaints.push(`${name} answered ${response.status()}`);
+        if (response.status() !== status) complaints.push(`${name} answered ${response.status()}`);
         complaints.push(...(await look(page, name)));
       }
     } finally {
@@ -175,17 +186,64 @@ describe('the pages of a run', () => {
     for (const [device, width] of Object.entries(WIDTHS)) {
       test(`are in order on a ${device}, ${theme}`, async () => {
         const options = { viewport: { width, height: 844 }, colorScheme: theme, reducedMotion: 'reduce' };
-        await visit(options, pages, async (page, name) => {
-          const complaints = [];
-          const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-          if (overflow > 0) complaints.push(`${name} is ${overflow} px wider than the screen`);
+        await visit(options, { ...pages, ...REFUSED }, async (page, name) => {
+          const complaints = [...(await complaintsAbout(page, name)), ...(await movingParts(page, name))];
           if (await page.evaluate(() => window.wasRun)) complaints.push(`${name} ran markup out of a name`);
-          const violations = await seriousViolations(page);
-          return [...complaints, ...violations.map((violation) => `${name}: ${JSON.stringify(violation)}`)];
+          return complaints;
         });
       });
     }
   }
+
+  test('fit a window that is zoomed to 200 and to 400 percent', async () => {
+    for (const width of ZOOMED) {
+      await visit({ viewport: { width, height: 512 } }, { ...pages, docs: '/docs' }, tooWide);
+    }
+  });
+
+  test('are walked through with the tab key, and show where it is', async () => {
+    const some = Object.fromEntries(['home', 'project', 'run', 'execution', 'test grid', 'analytics', 'tags', 'users', 'mcp'].map((name) => [name, pages[name]]));
+    for (const width of Object.values(WIDTHS)) {
+      await visit({ viewport: { width, height: 700 } }, some, async (page, name) => {
+        const complaints = await walkByKeys(page, name, 40);
+        await page.reload();
+        await page.keyboard.press('Tab');
+        await page.keyboard.press('Enter');
+        await page.keyboard.press('Tab');
+        const isInside = await page.evaluate(() => document.querySelector('#content').contains(document.activeElement));
+        return isInside ? complaints : [...complaints, `${name}: the first link does not skip to the content`];
+      });
+    }
+  });
+
+  test('explain the API in both themes, without a violation', async () => {
+    for (const theme of THEMES) {
+      for (const width of Object.values(WIDTHS)) {
+        await visit({ viewport: { width, height: 844 }, colorScheme: theme, reducedMotion: 'reduce' }, { docs: '/docs' }, async (page, name) => {
+          await page.getByRole('button', { name: /GET \/api\/health/ }).click();
+          await page.getByText('Responses').first().waitFor();
+          return (await complaintsAbout(page, name)).filter((complaint) => !complaint.includes(' jumps: '));
+        });
+      }
+    }
+  });
+
+  test('are light: 100 KB on the first visit, 30 KB on the next page, 40 KB of HTML', async () => {
+    const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+    try {
+      const page = await context.newPage();
+      const first = await weigh(page, new URL('/', serviceUrl).href);
+      assert.ok(first.bytes <= 100 * KIB, `the first visit to home took ${first.bytes} bytes`);
+      const next = await weigh(page, new URL(pages.project, serviceUrl).href);
+      assert.ok(next.bytes <= 30 * KIB, `the next page took ${next.bytes} bytes`);
+      for (const [name, address] of Object.entries(pages)) {
+        const { html } = await weigh(page, new URL(address, serviceUrl).href);
+        assert.ok(html <= 40 * KIB, `${name} has ${html} bytes of HTML`);
+      }
+    } finally {
+      await context.close();
+    }
+  });
 
   test('work without scripts', async () => {
     await visit({ javaScriptEnabled: false, viewport: { width: 390, height: 844 } }, { run: pages.run }, async (page) => {

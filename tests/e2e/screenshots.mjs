@@ -1,13 +1,16 @@
 /**
  * Writes every page in both themes and on two widths to target/screenshots/, from a service
  * that `tests/demo/demo.mjs` has filled. Needs `CALLBOARD_URL`; `CHROMIUM_PATH` when Chromium
- * is not at /usr/bin/chromium. Arguments name the pages to write; none means all.
+ * is not at /usr/bin/chromium. With `CALLBOARD_EMPTY_URL`, a service that holds nothing, and
+ * `CALLBOARD_ACCOUNTS_URL`, one that asks who is calling and has no accounts yet, also the pages
+ * of those. Arguments name the pages to write; none means all.
  */
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from '@playwright/test';
 import { startLiveRun } from '../demo/live.mjs';
+import { beforeAccounts, makeAccounts } from './support/account-pages.mjs';
 import { demoPages } from './support/demo-pages.mjs';
 import { THEMES, WIDTHS } from './support/look.mjs';
 import { serviceUrl } from './support/service.mjs';
@@ -21,24 +24,22 @@ const HEIGHTS = { desktop: 900, phone: 844 };
 /** Pages are longer than the screen; no picture is taller than this. */
 const MAX_HEIGHT = 2_600;
 
+const { CALLBOARD_EMPTY_URL: emptyUrl, CALLBOARD_ACCOUNTS_URL: accountsUrl } = process.env;
 const wanted = process.argv.slice(2);
-const live = await startLiveRun();
-const all = { ...(await demoPages()), 'run-live': { address: `/test-runs/${live.runId}` } };
-const pages = Object.entries(all).filter(([name]) => wanted.length === 0 || wanted.includes(name));
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-});
-try {
-  await mkdir(folder, { recursive: true });
+let count = 0;
+
+/** Pictures of some pages of one service; `cookie` is the session of who looks. */
+async function picture(browser, origin, all, cookie) {
+  const pages = Object.entries(all).filter(([name]) => wanted.length === 0 || wanted.includes(name));
   for (const theme of THEMES) {
     for (const [device, width] of Object.entries(WIDTHS)) {
       const context = await browser.newContext({ viewport: { width, height: HEIGHTS[device] }, colorScheme: theme, reducedMotion: 'reduce' });
+      if (cookie) await context.addCookies([{ ...cookie, url: origin }]);
       const page = await context.newPage();
-      for (const [name, { address, act }] of pages) {
+      for (const [name, { address, act, status = 200 }] of pages) {
         await page.setViewportSize({ width, height: HEIGHTS[device] });
-        const response = await page.goto(new URL(address, serviceUrl).href, { waitUntil: 'load' });
-        if (response.status() !== 200) throw new Error(`${name} answered ${response.status()}: ${address}`);
+        const response = await page.goto(new URL(address, origin).href, { waitUntil: 'load' });
+        if (response && response.status() !== status) throw new Error(`${name} answered ${response.status()}: ${address}`);
         await act?.(page);
         const whole = await page.evaluate(() => document.documentElement.scrollHeight);
         if (!act) await page.setViewportSize({ width, height: Math.min(Math.max(whole, HEIGHTS[device]), MAX_HEIGHT) });
@@ -48,11 +49,29 @@ try {
           return image.decode().catch(() => undefined);
         })));
         await page.screenshot({ path: path.join(folder, `${name}-${device}-${theme}.png`) });
+        count += 1;
       }
       await context.close();
     }
   }
-  console.log(`${pages.length * THEMES.length * Object.keys(WIDTHS).length} pictures in ${path.relative(process.cwd(), folder)}`);
+}
+
+const live = await startLiveRun();
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+});
+try {
+  await mkdir(folder, { recursive: true });
+  if (emptyUrl) await picture(browser, emptyUrl, { welcome: { address: '/' } });
+  if (accountsUrl) {
+    await picture(browser, accountsUrl, beforeAccounts);
+    const { cookie, entrance, pages } = await makeAccounts(accountsUrl);
+    await picture(browser, accountsUrl, entrance);
+    await picture(browser, accountsUrl, pages, cookie);
+  }
+  await picture(browser, serviceUrl, { ...(await demoPages()), 'run-live': { address: `/test-runs/${live.runId}` } });
+  console.log(`${count} pictures in ${path.relative(process.cwd(), folder)}`);
 } finally {
   await browser.close();
 }

@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import { crc32, deflateSync } from 'node:zlib';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
@@ -15,8 +16,43 @@ if (!serviceUrl) {
 }
 
 const UNKNOWN = Number.MAX_SAFE_INTEGER;
-const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
+const MAX_EDGE = 1568;
 const TRACE = Buffer.from('504b0506000000000000000000000000000000000000', 'hex');
+
+/** A picture of a screen, larger than an answer may hold. */
+function picture(width, height) {
+  const chunk = (type, data) => {
+    const body = Buffer.concat([Buffer.from(type), data]);
+    const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)];
+    length.writeUInt32BE(data.length);
+    sum.writeUInt32BE(crc32(body));
+    return Buffer.concat([length, body, sum]);
+  };
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(width, 0);
+  header.writeUInt32BE(height, 4);
+  // Eight bits of grey.
+  header.writeUInt8(8, 8);
+  const rows = Buffer.alloc((width + 1) * height, 0x80);
+  for (let row = 0; row < height; row += 1) rows[row * (width + 1)] = 0;
+  return Buffer.concat([
+    Buffer.from('89504e470d0a1a0a', 'hex'), chunk('IHDR', header), chunk('IDAT', deflateSync(rows)), chunk('IEND', Buffer.alloc(0)),
+  ]);
+}
+
+const SCREEN = picture(3000, 2000);
+
+/** More evidence than fits into one answer, of every kind. */
+const FAT = {
+  steps: Array.from({ length: 500 }, (_, at) => ({ title: `step ${at} ${'s'.repeat(100)}`, duration: 1, category: 'action' })),
+  consoleLogs: Array.from({ length: 200 }, (_, at) => ({ type: 'error', text: `${at} ${'c'.repeat(1900)}` })),
+  networkRequests: Array.from({ length: 300 }, (_, at) => ({
+    method: 'GET', url: `https://shop.example/api/${'n'.repeat(20)}/items-${at % 40}/list`, status: at % 3 ? 200 : 503, duration: at,
+  })),
+  ariaSnapshot: '- button "Pay"\n'.repeat(5000),
+  testSource: 'line\n'.repeat(8000),
+  stdout: 'o'.repeat(15_000),
+};
 
 async function send(method, path, body, headers) {
   const response = await fetch(new URL(path, serviceUrl), {
@@ -46,7 +82,7 @@ async function sendHistory(projectName, key) {
       }),
       ...(run % 2 ? [attempt('pays with a card', 'passed', 1)] : []),
       attempt('ships an order', isBroken ? 'failed' : 'passed'),
-      attempt('always red', 'failed'),
+      attempt('always red', 'failed', 0, run === 11 ? FAT : {}),
       attempt('returns an order', 'skipped'),
     ];
     const testRun = {
@@ -60,7 +96,7 @@ async function sendHistory(projectName, key) {
     const red = testCases.findIndex((each) => each.title === 'always red');
     form.set(`trace_${red}`, new Blob([TRACE], { type: 'application/zip' }), 'trace.zip');
     form.set(`attach_meta_${red}`, JSON.stringify([{ name: 'screenshot', contentType: 'image/png', originalName: 'red.png' }]));
-    form.set(`attach_file_${red}`, new Blob([PNG], { type: 'image/png' }), 'red.png');
+    form.set(`attach_file_${red}`, new Blob([SCREEN], { type: 'image/png' }), 'red.png');
     await send('POST', '/api/test-runs/upload', form, { authorization: `Bearer ${key}` });
   }
 }
@@ -68,11 +104,12 @@ async function sendHistory(projectName, key) {
 describe('every tool in every role', { concurrency: false }, () => {
   const clients = {};
   const holdings = {};
+  let structured;
   let tools;
 
-  async function connect(key) {
+  async function connect(key, narrowing = '') {
     const client = new Client({ name: 'callboard-roles', version: '1.0.0' });
-    await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', serviceUrl), {
+    await client.connect(new StreamableHTTPClientTransport(new URL(`/mcp${narrowing}`, serviceUrl), {
       requestInit: { headers: { authorization: `Bearer ${key}` } },
     }));
     return client;
@@ -120,6 +157,7 @@ describe('every tool in every role', { concurrency: false }, () => {
       await sendHistory(project, admin);
     }
     clients.administrator = await connect(admin);
+    structured = await connect(admin, '?structured=1');
     holdings.mine = await holdingOf(clients.administrator, 'shop');
     holdings.other = await holdingOf(clients.administrator, 'unannounced product');
     const people = [
@@ -137,13 +175,14 @@ describe('every tool in every role', { concurrency: false }, () => {
     ({ tools } = await clients.administrator.listTools());
   });
 
-  after(() => Promise.all(Object.values(clients).map((client) => client.close())));
+  after(() => Promise.all([structured, ...Object.values(clients)].map((client) => client?.close())));
 
   test('the list is the same for everybody', async () => {
     for (const client of Object.values(clients)) {
       assert.deepEqual((await client.listTools()).tools, tools);
     }
-    assert.equal(new Set(tools.map(({ name }) => name)).size, tools.length);
+    assert.equal(new Set(tools.map(({ name }) => name)).size, 40);
+    assert.ok(JSON.stringify(tools).length / 4 <= 8000, 'the list is within its budget');
   });
 
   /** Tools that need what this installation has not been given, and say so with an address. */
@@ -183,6 +222,78 @@ describe('every tool in every role', { concurrency: false }, () => {
       }
     });
   }
+
+  /** What each tool has to have found in a history like this, beside having answered. */
+  const FOUND = {
+    list_projects: ({ items }) => items.length === 2 && items.every(({ totalRuns }) => totalRuns === 12),
+    get_project: ({ runs, name }) => name === 'shop' && runs.length === 10,
+    list_runs: ({ items }) => items.length === 10,
+    get_run: ({ cases, total }) => cases.length === 2 && total === 4,
+    list_failed_cases: ({ items }) => items.length === 10,
+    list_flaky_tests: ({ items }) => items[0].title === 'pays with a card',
+    get_test_case: ({ stats, recentExecutions }) => stats.failed === 12 && recentExecutions.items.length === 10,
+    list_clusters: ({ items }) => items.length === 1 && items[0].affectedTests === 3,
+    get_cluster: ({ occurrences, affectedTestCases }) => occurrences === 21 && affectedTestCases[0].runCount === 12,
+    get_fix_plan: ({ failingTests, verify }) => failingTests.length === 3 && verify.command.startsWith('npx playwright test '),
+    get_cluster_diagnosis: ({ diagnosis }) => diagnosis === null,
+    get_test_case_context: ({ text, sections }) => text.startsWith('Untrusted test output below.') && sections.some(({ truncated }) => truncated),
+    get_case_screenshots: ({ items }) => items.length === 1 && items[0].mediaType === 'image/png',
+    get_cluster_context: ({ text }) => text.startsWith('Untrusted test output below.'),
+    search_test_cases: ({ items }) => items.length === 1,
+    get_test_run_case: ({ error, available }) => error.includes('Received: 500') && available.console > 40_000,
+    list_recent_activity: ({ items }) => items.length === 10,
+    get_run_insights: ({ hasBaseline }) => hasBaseline,
+    get_spec_health: ({ items }) => items.length >= 3,
+    get_slow_tests: ({ items }) => items.length === 2 && items[0].avgDuration === 420,
+    get_performance_trend: ({ items }) => items.length === 12,
+    get_test_stability_trend: ({ items }) => items.reduce((sum, { totalRuns }) => sum + totalRuns, 0) === 12,
+    get_network_requests: ({ items }) => items[0].errorRate > 0 && items.every(({ statusCodes }) => /^(\d+×\d+ ?)+$/.test(statusCodes)),
+    get_failure_groups: ({ items, failedTests }) => items.length === 1 && items[0].cases.length === 3 && failedTests === 2,
+    get_locator_healing: ({ source }) => source === 'none',
+    search: ({ cases }) => cases.length === 2,
+    list_case_traces: ({ items }) => items.length === 1 && items[0].expiresInSeconds <= 900,
+    list_links: ({ items }) => items.length === 0,
+    list_tags: ({ items }) => items.length === 0,
+    get_project_test_catalog: ({ total }) => total === 4,
+    list_open_clusters: ({ items }) => items.length === 2 && items[0].occurrences === 21,
+    get_instance_stats: ({ totalRuns }) => totalRuns === 24,
+    explain_failure: ({ failingStep, next, verdict }) => verdict !== undefined && next.length > 0 && failingStep === undefined,
+    set_cluster_status: ({ ok }) => ok,
+    set_cluster_base_commit: ({ baseCommit }) => baseCommit === 'abcdef1',
+    create_test_function: ({ ok, source }) => ok && source === 'ai-extracted',
+  };
+
+  test('every tool finds what is there, in the shape its schema says', async () => {
+    // The client itself checks structured content against the schema of the list.
+    const { tools: described } = await structured.listTools();
+    assert.ok(described.every(({ outputSchema }) => outputSchema.type === 'object'));
+    const wrong = [];
+    for (const tool of described) {
+      const { isError, content, structuredContent } = await structured.callTool({
+        // People have looked at the clusters meanwhile.
+        name: tool.name, arguments: { ...argumentsFor(tool, holdings.mine), ...(tool.name === 'list_open_clusters' ? { status: 'ignored' } : {}) },
+      });
+      if (NEEDS_CONFIGURATION.includes(tool.name) || tool.name === 'submit_diagnosis_feedback') {
+        assert.equal(isError, true, tool.name);
+        continue;
+      }
+      assert.deepEqual(JSON.parse(content[0].text), structuredContent, tool.name);
+      if (!FOUND[tool.name](structuredContent)) wrong.push(`${tool.name}: ${content[0].text.slice(0, 1500)}`);
+    }
+    assert.deepEqual(wrong, []);
+  });
+
+  test('pictures come small enough to be looked at', async () => {
+    const { content, answer } = await call(clients.administrator, 'get_case_screenshots', { executionId: holdings.mine.executionId, content: true });
+    assert.deepEqual([answer.items[0].width, answer.items[0].height], [3000, 2000]);
+    const [, image] = content;
+    assert.deepEqual([content.length, image.type], [2, 'image']);
+    const bytes = Buffer.from(image.data, 'base64');
+    assert.ok(bytes.length <= 1_000_000, `${bytes.length} bytes`);
+    if (image.mimeType === 'image/png') {
+      assert.ok(Math.max(bytes.readUInt32BE(16), bytes.readUInt32BE(20)) <= MAX_EDGE);
+    }
+  });
 
   test('every list is read to its end, each row once', async () => {
     const client = clients.administrator;

@@ -29,6 +29,10 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::WasteWidget, widgets::wasted_time)
         .on(RouteId::CiTimeWidget, widgets::ci_time_trend)
         .on(RouteId::RegressionsWidget, widgets::regression_velocity)
+        .on(RouteId::EndpointsWidget, widgets::slow_endpoints)
+        .on(RouteId::ClustersWidget, widgets::cluster_landscape)
+        .on(RouteId::InsightsWidget, widgets::insights)
+        .on(RouteId::BrowsersWidget, widgets::browser_matrix)
         .into_router()
 }
 
@@ -50,7 +54,11 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             widgets::flaky_leaderboard,
             widgets::wasted_time,
             widgets::ci_time_trend,
-            widgets::regression_velocity
+            widgets::regression_velocity,
+            widgets::slow_endpoints,
+            widgets::browser_matrix,
+            widgets::cluster_landscape,
+            widgets::insights
         ),
         tags((name = "analytics", description = "Flaky and slow tests, and projects over time"))
     )]

@@ -8,9 +8,10 @@ use callboard_http::lane::Lane;
 use callboard_http::page::{Page, PageSize};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::analytics::{
-    self, CiTimeTrend, LeaderboardItem, PassRateHeatmap, PortfolioItem, RegressionVelocity, WastedTime,
-    WidgetQuery,
+    self, BrowserMatrix, CiTimeTrend, ClusterLandscape, InsightItem, LeaderboardItem, PassRateHeatmap,
+    PortfolioItem, RegressionVelocity, WastedTime, WidgetQuery,
 };
+use callboard_query::network::{self, SlowEndpoint};
 use callboard_query::{Context, resolve};
 use utoipa::IntoParams;
 
@@ -42,6 +43,42 @@ impl FromQuery for Asked {
             project: query.ids("project")?,
             limit: query.limit(PageSize { min: 1, default: 20, max: 200 })?,
         })
+    }
+}
+
+/// What a widget is about whose numbers are not kept by branch.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub(crate) struct AllBranches {
+    /// Days up to today, 1 to 366.
+    #[param(value_type = Option<i64>, default = 30)]
+    days: i64,
+    /// Repeatable; only these projects.
+    #[param(required = false, value_type = Vec<i64>)]
+    project: Vec<ProjectId>,
+    /// Rows of a list, 1 to 200; larger numbers count as 200.
+    #[param(required = false, default = 20, minimum = 1)]
+    limit: u32,
+}
+
+impl FromQuery for AllBranches {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        for name in ["branch", "environment", "fullRuns"] {
+            if query.single(name)?.is_some() {
+                let message =
+                    format!("{name} is not asked for here: these numbers are of all runs together.");
+                return Err(ApiError::invalid_query(name, message));
+            }
+        }
+        let Asked { days, project, limit, .. } = Asked::from_query(query)?;
+        Ok(Self { days, project, limit })
+    }
+}
+
+impl AllBranches {
+    async fn query(self, ctx: &Context, caller: &Caller) -> Result<WidgetQuery, ApiError> {
+        let Self { days, project, limit } = self;
+        Asked { days, full_runs: None, project, limit }.query(ctx, caller, &Lane::default()).await
     }
 }
 
@@ -175,4 +212,84 @@ pub(crate) async fn regression_velocity(
     let ctx = state.context(&site);
     let query = asked.query(&ctx, &caller, &lane).await?;
     Ok(Json(analytics::regression_velocity(&ctx, caller.scope(), &query, state.now().day()).await?))
+}
+
+/// The slowest endpoints of the applications under test, by the time that nine
+/// in ten captured requests took at most.
+///
+/// # Errors
+/// 404 `project_not_found`, 403 `project_access_denied` for a project that is
+/// named; 400 `invalid_query` for a branch or an environment, which requests
+/// are not kept by.
+#[utoipa::path(get, path = "/api/analytics/slow-endpoints", tag = "analytics", params(AllBranches),
+    responses((status = 200, body = Page<SlowEndpoint>)))]
+pub(crate) async fn slow_endpoints(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    Query(asked): Query<AllBranches>,
+) -> Result<Json<Page<SlowEndpoint>>, ApiError> {
+    let ctx = state.context(&site);
+    let query = asked.query(&ctx, &caller).await?;
+    let items = network::slow_endpoints(&ctx, caller.scope(), &query, state.now().day()).await?;
+    Ok(Json(Page::whole(items)))
+}
+
+/// Pass rates by project and browser project.
+///
+/// # Errors
+/// 404 `project_not_found`, 403 `project_access_denied` for a project that is
+/// named; 400 `invalid_query` for a branch or an environment, which these
+/// numbers are not kept by.
+#[utoipa::path(get, path = "/api/analytics/browser-matrix", tag = "analytics", params(AllBranches),
+    responses((status = 200, body = BrowserMatrix)))]
+pub(crate) async fn browser_matrix(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    Query(asked): Query<AllBranches>,
+) -> Result<Json<BrowserMatrix>, ApiError> {
+    let ctx = state.context(&site);
+    let query = asked.query(&ctx, &caller).await?;
+    Ok(Json(analytics::browser_matrix(&ctx, caller.scope(), &query, state.now().day()).await?))
+}
+
+/// Open failure clusters: by type of error, and those that failed most often.
+///
+/// # Errors
+/// 404 `project_not_found`, 403 `project_access_denied` for a project that is
+/// named; 400 `invalid_query` for a branch or an environment, which clusters
+/// are not kept by.
+#[utoipa::path(get, path = "/api/analytics/cluster-landscape", tag = "analytics", params(AllBranches),
+    responses((status = 200, body = ClusterLandscape)))]
+pub(crate) async fn cluster_landscape(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    Query(asked): Query<AllBranches>,
+) -> Result<Json<ClusterLandscape>, ApiError> {
+    let ctx = state.context(&site);
+    let query = asked.query(&ctx, &caller).await?;
+    Ok(Json(analytics::cluster_landscape(&ctx, caller.scope(), &query, state.now()).await?))
+}
+
+/// What stands out against the equal window before, ten at most: what concerns
+/// more time first.
+///
+/// # Errors
+/// 404 `project_not_found`, 403 `project_access_denied` for a project that is
+/// named.
+#[utoipa::path(get, path = "/api/analytics/insights", tag = "analytics", params(Asked, Lane),
+    operation_id = "widget_insights",
+    responses((status = 200, body = Page<InsightItem>)))]
+pub(crate) async fn insights(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    Query(asked): Query<Asked>,
+    Query(lane): Query<Lane>,
+) -> Result<Json<Page<InsightItem>>, ApiError> {
+    let ctx = state.context(&site);
+    let query = asked.query(&ctx, &caller, &lane).await?;
+    Ok(Json(Page::whole(analytics::insights(&ctx, caller.scope(), &query, state.now()).await?)))
 }

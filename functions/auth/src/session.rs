@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
+use callboard_auth::password::{self, Verdict};
 use callboard_auth::session_cookie::DeviceClaims;
 use callboard_http::extract::{Caller, Fields, Visit};
 use callboard_http::{ApiError, AppState};
@@ -106,15 +107,11 @@ pub(crate) async fn login(
         }
     };
     let is_known_device = known_device.is_some();
-    let work = {
-        let candidate = candidate.clone();
-        state.passwords().run(move || candidate.check(&password)).await
-    };
-    let checked = match work {
-        Ok(checked) => checked?,
-        Err(busy) => {
+    let checked = match check(&state, &candidate, &visit, password).await {
+        Ok(checked) => checked,
+        Err(error) => {
             ticket.released(state.now()).await?;
-            return Err(busy.into());
+            return Err(error);
         }
     };
     if matches!(checked, Checked::Right { .. }) {
@@ -129,6 +126,26 @@ pub(crate) async fn login(
     }
     let answer = LoginAnswer { success: true, user: OwnAccount::of(&signed_in.user), warnings: Vec::new() };
     Ok(cookie::with_cookies(Json(answer), cookies))
+}
+
+/// Compares a password with the candidate's; many programs that sign in to one
+/// account at the same time are one piece of work. A right one whose hash is
+/// weaker than new ones is hashed anew.
+async fn check(
+    state: &AppState,
+    candidate: &Candidate,
+    visit: &Visit,
+    password: String,
+) -> Result<Checked, ApiError> {
+    let (name, stored) = (&candidate.account_key, candidate.password_hash().map(str::to_owned));
+    match state.passwords().verify(&visit.address, name, password.clone(), stored).await? {
+        Verdict::Wrong => Ok(Checked::Wrong),
+        Verdict::Right { needs_rehash: false } => Ok(Checked::Right { stronger: None }),
+        Verdict::Right { needs_rehash: true } => {
+            let hash = state.passwords().run(&visit.address, move || password::hash(&password)).await??;
+            Ok(Checked::Right { stronger: Some(hash) })
+        }
+    }
 }
 
 /// Refusals may come by the thousand; one entry for each window says enough.

@@ -59,7 +59,7 @@ pub(crate) async fn create(
     if !setup::is_needed(state.store()).await? {
         return Err(AccountRefusal::SetupUnavailable.into());
     }
-    let hash = state.passwords().run(move || password::hash(&password)).await??;
+    let hash = state.passwords().run(&visit.address, move || password::hash(&password)).await??;
     let signed_in = setup::create(state.store(), &first, hash, &visit, state.now()).await?;
     let cookie = cookie::session(&state, &headers, &signed_in.claims)?;
     let user = OwnAccount::of(&signed_in.user);

@@ -48,7 +48,7 @@ pub(crate) struct PickedBody {
     #[schema(example = "getByRole")]
     method: String,
     /// Its arguments.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<Value>)]
     args: Vec<Value>,
     /// How well it will hold, 0 to 100.
     score: i64,
@@ -139,18 +139,16 @@ fn check_picked(fields: &Fields) -> Result<(), ApiError> {
     let is_text =
         |value: &Value| value.as_str().is_some_and(|text| text.chars().count() <= MAX_LOCATOR_CHARS);
     let is_score = |value: &Value| value.as_i64().is_some_and(|score| (0..=100).contains(&score));
-    let checks: [(&str, &str, &dyn Fn(&Value) -> bool); 3] = [
-        ("method", "the name of a method, such as getByRole", &is_text),
-        ("args", "a list", &Value::is_array),
-        ("score", "a whole number from 0 to 100", &is_score),
-    ];
-    for (name, what, is_right) in checks {
-        if picked.get(name).is_some_and(|value| !value.is_null() && !is_right(value)) {
+    let check = |name: &str, what: &str, is_right: &dyn Fn(&Value) -> bool| match picked.get(name) {
+        Some(value) if !value.is_null() && !is_right(value) => {
             let field = format!("pickedLocator.{name}");
-            return Err(ApiError::invalid_field(&field, format!("{field} must be {what}.")));
+            Err(ApiError::invalid_field(&field, format!("{field} must be {what}.")))
         }
-    }
-    Ok(())
+        _ => Ok(()),
+    };
+    check("method", "the name of a method, such as getByRole", &is_text)?;
+    check("args", "a list", &Value::is_array)?;
+    check("score", "a whole number from 0 to 100", &is_score)
 }
 
 fn part<T: DeserializeOwned>(fields: &Fields, name: &str) -> Result<Option<T>, ApiError> {

@@ -43,6 +43,17 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::TraceNetwork, trace::network)
         .on(RouteId::TraceNetworkBody, trace::body)
         .on(RouteId::DomSnapshot, trace::dom)
+        .on(RouteId::RunExecution, execution::execution)
+        .on(RouteId::RunExecutionTraces, files::traces)
+        .on(RouteId::RunExecutionFiles, files::files)
+        .on(RouteId::RunExecutionExplanation, explain::explanation)
+        .on(RouteId::RunExecutionHealing, healing::healing)
+        .on(RouteId::RunExecutionPick, healing::pick)
+        .on(RouteId::RunExecutionStacks, trace::stacks)
+        .on(RouteId::RunExecutionNetwork, trace::network)
+        .on(RouteId::RunExecutionNetworkBody, trace::body)
+        .on(RouteId::RunExecutionDom, trace::dom)
+        .on(RouteId::RunExecutionEnvironment, explain::environment)
         .into_router()
 }
 

@@ -12,7 +12,9 @@ use callboard_http::extract::{Caller, EntityId as _, Fields, FromQuery, Path, Qu
 use callboard_http::lane::Lane;
 use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::quarantine::{self, Debt, PlannedTest, Proposal, Quarantine, QuarantineQuery, SetAside};
+use callboard_query::quarantine::{
+    self, Debt, Proposal, Quarantine, QuarantineQuery, SetAside, SetAsideTest,
+};
 use callboard_query::resolve;
 use http::StatusCode;
 use http::header::HeaderMap;
@@ -242,7 +244,7 @@ pub(crate) struct QuarantinePlan {
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
     /// By file; at most five thousand.
-    items: Vec<PlannedTest>,
+    items: Vec<SetAsideTest>,
 }
 
 /// The tests in quarantine as reporters need them. Branch and environment are

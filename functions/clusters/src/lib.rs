@@ -11,6 +11,7 @@ mod edit;
 mod fix_plan;
 mod lists;
 mod reshape;
+mod suggestions;
 
 use axum::Router;
 use callboard_auth::RouteId;
@@ -33,6 +34,9 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::FixPlan, fix_plan::fix_plan)
         .on(RouteId::MergeCluster, reshape::merge)
         .on(RouteId::ExtractCases, reshape::extract)
+        .on(RouteId::MergeSuggestions, suggestions::list)
+        .on(RouteId::ApproveSuggestion, suggestions::approve)
+        .on(RouteId::RejectSuggestion, suggestions::reject)
         .into_router()
 }
 
@@ -43,7 +47,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     #[openapi(
         paths(
             lists::of_project, lists::all, edit::bulk, cluster::get, edit::edit, cluster::occurrences,
-            cluster::test_cases, fix_plan::fix_plan, edit::set_status, edit::set_base_commit, reshape::merge, reshape::extract
+            cluster::test_cases, fix_plan::fix_plan, edit::set_status, edit::set_base_commit, reshape::merge, reshape::extract,
+            suggestions::list, suggestions::approve, suggestions::reject
         ),
         tags((name = "clusters", description = "Failures of one cause, and what became of them"))
     )]

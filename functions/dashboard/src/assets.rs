@@ -22,6 +22,8 @@ pub(crate) enum Asset {
     Theme,
     /// What makes pages handier: copying, shortcuts, filters that apply at once.
     Page,
+    /// What the browser remembers of earlier visits.
+    Visits,
     /// Looking for anything from anywhere.
     Palette,
     /// The test grid by keyboard.
@@ -32,6 +34,8 @@ pub(crate) enum Asset {
     Dialogs,
     /// Long lists to choose from.
     Chooser,
+    /// Rows that are chosen together.
+    Bulk,
     /// Passwords that can be looked at.
     Password,
     /// The pages in front of the door.
@@ -71,18 +75,21 @@ const STYLES: &str = concat!(
     include_str!("../assets/styles/forms.css"),
     include_str!("../assets/styles/entrance.css"),
     include_str!("../assets/styles/accounts.css"),
+    include_str!("../assets/styles/retention.css"),
 );
 
 impl Asset {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 16] = [
         Self::Styles,
         Self::Theme,
         Self::Page,
+        Self::Visits,
         Self::Palette,
         Self::Grid,
         Self::FormApi,
         Self::Dialogs,
         Self::Chooser,
+        Self::Bulk,
         Self::Password,
         Self::Entrance,
         Self::Live,
@@ -96,11 +103,13 @@ impl Asset {
             Self::Styles => ("dashboard", "css"),
             Self::Theme => ("theme", "js"),
             Self::Page => ("page", "js"),
+            Self::Visits => ("visits", "js"),
             Self::Palette => ("palette", "js"),
             Self::Grid => ("grid", "js"),
             Self::FormApi => ("form-api", "js"),
             Self::Dialogs => ("dialogs", "js"),
             Self::Chooser => ("chooser", "js"),
+            Self::Bulk => ("bulk", "js"),
             Self::Password => ("password", "js"),
             Self::Entrance => ("entrance", "js"),
             Self::Live => ("live", "js"),
@@ -115,11 +124,13 @@ impl Asset {
             Self::Styles => "text/css; charset=utf-8",
             Self::Theme
             | Self::Page
+            | Self::Visits
             | Self::Palette
             | Self::Grid
             | Self::FormApi
             | Self::Dialogs
             | Self::Chooser
+            | Self::Bulk
             | Self::Password
             | Self::Entrance
             | Self::Live => "text/javascript; charset=utf-8",
@@ -133,11 +144,13 @@ impl Asset {
             Self::Styles => STYLES,
             Self::Theme => include_str!("../assets/scripts/theme.js"),
             Self::Page => include_str!("../assets/scripts/page.js"),
+            Self::Visits => include_str!("../assets/scripts/visits.js"),
             Self::Palette => include_str!("../assets/scripts/palette.js"),
             Self::Grid => include_str!("../assets/scripts/grid.js"),
             Self::FormApi => include_str!("../assets/scripts/form-api.js"),
             Self::Dialogs => include_str!("../assets/scripts/dialogs.js"),
             Self::Chooser => include_str!("../assets/scripts/chooser.js"),
+            Self::Bulk => include_str!("../assets/scripts/bulk.js"),
             Self::Password => include_str!("../assets/scripts/password.js"),
             Self::Entrance => include_str!("../assets/scripts/entrance.js"),
             Self::Live => include_str!("../assets/scripts/live.js"),

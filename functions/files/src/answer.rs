@@ -14,10 +14,10 @@ use http::header::{
 };
 use http::{Method, StatusCode};
 
-use crate::opaque;
 use crate::presentation::Presentation;
 use crate::range::Wanted;
 use crate::request::FileRequest;
+use crate::{elsewhere, opaque};
 
 const BYTES: HeaderValue = HeaderValue::from_static("bytes");
 /// These bytes cannot change, so nobody has to ask again.
@@ -65,6 +65,9 @@ pub(crate) async fn answer(
         }
         Wanted::Unsatisfiable => return Err(outside(served.size)?),
     };
+    if request.method == Method::GET && elsewhere::is_too_much(state, length) {
+        return elsewhere::answer(state, served, presentation, request).await;
+    }
     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     let body = match wanted {
         _ if request.method == Method::HEAD || length == 0 => Body::empty(),

@@ -26,6 +26,7 @@ const SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
         ("grant" = String, Path, description = "The grant"),
         ("path" = String, Path, description = "Name of the file, or path inside the report", example = "index.html"),
         ("download" = Option<u8>, Query, description = "1: as a file to save, whatever its type"),
+        ("redirect" = Option<String>, Query, description = "`never`: the bytes come with the answer, whatever their size"),
         ("Range" = Option<String>, Header, description = "One byte range", example = "bytes=0-1023"),
         ("If-Range" = Option<String>, Header, description = "ETag the range is wanted of"),
         ("If-None-Match" = Option<String>, Header, description = "ETags the client has"),
@@ -33,10 +34,11 @@ const SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
     responses(
         (status = 200, description = "The bytes", content_type = "application/octet-stream", body = Vec<u8>),
         (status = 206, description = "A range of the bytes", content_type = "application/octet-stream", body = Vec<u8>),
-        (status = 302, description = "The trace viewer, instead of the copy inside of a report"),
+        (status = 302, description = "The trace viewer, instead of the copy inside of a report; or an address of the object store, as `GET /api/files` answers it"),
         (status = 304, description = "The client has the bytes"),
         (status = 403, description = "`service_worker_refused`"),
         (status = 404, description = "`file_not_found`: also for a grant that is altered or expired"),
+        (status = 413, description = "`answer_too_large`: a function answers so much in ranges only"),
         (status = 416, description = "`range_not_satisfiable`"),
     ))]
 pub(crate) async fn file(
@@ -54,7 +56,8 @@ pub(crate) async fn file(
     {
         return Ok(elsewhere);
     }
-    let served = files::by_grant(&state.context(&site), state.auth_enabled(), &grant, &path).await?;
+    let served =
+        files::by_grant(&state.context(&site), state.auth_enabled(), &grant, &path, state.now()).await?;
     let presentation = below_grant(&served.content_type, door, request.download);
     answer(&state, &served, presentation, &request).await
 }

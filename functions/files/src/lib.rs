@@ -7,6 +7,7 @@
 
 mod answer;
 mod disposition;
+mod elsewhere;
 mod granted;
 mod opaque;
 mod presentation;

@@ -79,6 +79,15 @@ pub(crate) fn below_grant(stored_type: &str, door: Door, download: bool) -> Pres
     }
 }
 
+impl Presentation {
+    /// Whether bytes shown so may come from another origin, without any policy
+    /// of ours: only what never runs there.
+    pub(crate) fn is_inert(self) -> bool {
+        let is_passive = matches!(known(self.content_type), Some((_, Nature::Passive)));
+        self.disposition == Disposition::Attachment || is_passive
+    }
+}
+
 fn known(stored_type: &str) -> Option<(&'static str, Nature)> {
     let wanted = essence(stored_type);
     TYPES.into_iter().find(|(content_type, _)| essence(content_type).eq_ignore_ascii_case(wanted))

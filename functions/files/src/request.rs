@@ -17,17 +17,21 @@ pub(crate) struct FileRequest {
     pub download: bool,
     /// Whether a trace is wanted in the viewer.
     pub viewer: bool,
+    /// Whether the bytes may come from an address of the object store.
+    pub may_redirect: bool,
 }
 
 struct Wishes {
     download: bool,
     viewer: bool,
+    may_redirect: bool,
 }
 
 impl FromQuery for Wishes {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let wish = |name| Ok::<_, ApiError>(query.flag(name)?.unwrap_or(false));
-        Ok(Self { download: wish("download")?, viewer: wish("viewer")? })
+        let never = query.one_of("redirect", |word| (word == "never").then_some(()))?;
+        Ok(Self { download: wish("download")?, viewer: wish("viewer")?, may_redirect: never.is_none() })
     }
 }
 
@@ -35,7 +39,14 @@ impl<S: Sync> FromRequestParts<S> for FileRequest {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Query(Wishes { download, viewer }) = Query::from_request_parts(parts, state).await?;
-        Ok(Self { method: parts.method.clone(), headers: parts.headers.clone(), download, viewer })
+        let Query(Wishes { download, viewer, may_redirect }) =
+            Query::from_request_parts(parts, state).await?;
+        Ok(Self {
+            method: parts.method.clone(),
+            headers: parts.headers.clone(),
+            download,
+            viewer,
+            may_redirect,
+        })
     }
 }

@@ -7,6 +7,7 @@ use callboard_auth::GrantTarget;
 use callboard_auth::grant::MAX_LIFETIME_MS;
 use callboard_domain::ids::FileId;
 use callboard_http::extract::{Caller, Tail};
+use callboard_http::opened::file_address;
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::files::{self, Served};
 use http::StatusCode;
@@ -36,6 +37,7 @@ const FILE_GRANT_MS: i64 = 15 * 60 * 1000;
         ("path" = String, Path, description = "File id, or stored name of a file or of an entry of a report", example = "7"),
         ("download" = Option<u8>, Query, description = "1: as a file to save, whatever its type"),
         ("viewer" = Option<u8>, Query, description = "1: a trace, in the trace viewer"),
+        ("redirect" = Option<String>, Query, description = "`never`: the bytes come with the answer, whatever their size"),
         ("Range" = Option<String>, Header, description = "One byte range", example = "bytes=0-1023"),
         ("If-Range" = Option<String>, Header, description = "ETag the range is wanted of"),
         ("If-None-Match" = Option<String>, Header, description = "ETags the client has"),
@@ -43,10 +45,11 @@ const FILE_GRANT_MS: i64 = 15 * 60 * 1000;
     responses(
         (status = 200, description = "The bytes", content_type = "application/octet-stream", body = Vec<u8>),
         (status = 206, description = "A range of the bytes", content_type = "application/octet-stream", body = Vec<u8>),
-        (status = 302, description = "The address where HTML or SVG, or a trace in the viewer, opens"),
+        (status = 302, description = "The address where HTML or SVG, or a trace in the viewer, opens; where the service runs as a function, an address of the object store for what a function cannot answer"),
         (status = 400, description = "`invalid_query`: not a trace"),
         (status = 304, description = "The client has the bytes"),
         (status = 404, description = "`file_not_found`, `viewer_not_available`"),
+        (status = 413, description = "`answer_too_large`: a function answers so much in ranges only"),
         (status = 416, description = "`range_not_satisfiable`"),
     ))]
 pub(crate) async fn file(
@@ -85,7 +88,7 @@ async fn to_sandbox(
         GrantTarget::File(_) => FILE_GRANT_MS,
         GrantTarget::Prefix(_) => MAX_LIFETIME_MS,
     };
-    let address = granted(state, caller, site, served, lifetime_ms).await?;
+    let address = file_address(state, caller, site, served, lifetime_ms).await?;
     Ok((StatusCode::FOUND, [(LOCATION, address)]).into_response())
 }
 
@@ -103,21 +106,6 @@ async fn to_viewer(
     if served.content_type != "application/zip" {
         return Err(ApiError::invalid_query("viewer", "Only a trace opens in the viewer."));
     }
-    let trace = granted(state, caller, site, served, MAX_LIFETIME_MS).await?;
+    let trace = file_address(state, caller, site, served, MAX_LIFETIME_MS).await?;
     Ok((StatusCode::FOUND, [(LOCATION, state.sandbox().viewer_url(site, &trace))]).into_response())
-}
-
-/// The address of a file below a grant for whoever asks.
-async fn granted(
-    state: &AppState,
-    caller: &Caller,
-    site: &Site,
-    served: &Served,
-    lifetime_ms: i64,
-) -> Result<String, ApiError> {
-    let grants = state.grants().await?;
-    let grant = grants
-        .seal(served.project, &served.grant_target, caller.link_holder(), state.now(), lifetime_ms)
-        .map_err(ApiError::internal)?;
-    Ok(state.sandbox().file_url(site, &grant, &served.granted_path))
 }

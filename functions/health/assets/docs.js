@@ -1,9 +1,43 @@
 // Starts the viewer over our own document. Nothing is fetched from elsewhere:
 // the validator badge of the viewer is switched off.
+
+// The theme that was chosen on the dashboard, which is the same origin; else
+// the system's.
+const dark = matchMedia('(prefers-color-scheme: dark)');
+
+function chosenTheme() {
+  try {
+    return localStorage.getItem('callboard-theme');
+  } catch {
+    return null;
+  }
+}
+
+function applyTheme() {
+  const chosen = chosenTheme();
+  const root = document.documentElement;
+  if (chosen === 'light' || chosen === 'dark') root.dataset.theme = chosen;
+  root.classList.toggle('dark-mode', chosen ? chosen === 'dark' : dark.matches);
+}
+
+applyTheme();
+dark.addEventListener('change', applyTheme);
+
+// Its fields for parameters have no names of their own.
+const reference = document.getElementById('reference');
+new MutationObserver(() => {
+  for (const field of reference.querySelectorAll('tr[data-param-name] :is(select, input, textarea):not([aria-label])')) {
+    field.setAttribute('aria-label', field.closest('tr').dataset.paramName);
+  }
+}).observe(reference, { childList: true, subtree: true });
+
 window.SwaggerUIBundle({
   url: '/api/openapi.json',
-  domNode: document.getElementById('reference'),
-  deepLinking: true,
+  domNode: reference,
+  // With them every call would be a link inside of a button.
+  deepLinking: false,
+  // Its colours are written into the page and too faint on one of the themes.
+  syntaxHighlight: { activated: false },
   docExpansion: 'list',
   defaultModelsExpandDepth: 0,
   filter: true,

@@ -56,6 +56,7 @@ mod account_mails;
 mod deletions;
 mod job;
 mod registry;
+mod retention;
 mod runner;
 mod runs;
 mod sweeps;

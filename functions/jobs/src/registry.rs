@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::job::{JobContext, JobError, Outcome};
-use crate::{account_mails, deletions, runs, sweeps};
+use crate::{account_mails, deletions, retention, runs, sweeps};
 
 /// Every kind.
 pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
@@ -25,12 +25,16 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::every(HOUR, sweeps::sweep_staging),
         Kind::new(deletions::delete_target),
         Kind::every(HOUR, deletions::resume_deletions),
+        Kind::every(HOUR, retention::sweep_retention),
+        Kind::every(HOUR * 24, retention::forget_numbers),
+        Kind::new(retention::redate_expiry),
         Kind::new(runs::completion),
         Kind::new(runs::recompute),
         Kind::new(runs::pool_traces),
         Kind::every(MINUTE / 2, runs::sweep_stale_runs),
         Kind::every(MINUTE, runs::purge_feeds),
         Kind::every(MINUTE, runs::end_quarantines),
+        Kind::every(HOUR, runs::re_fingerprint),
     ])
 });
 

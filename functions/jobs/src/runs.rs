@@ -2,6 +2,7 @@
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
+use callboard_query::clusters;
 use callboard_query::ingest::{self, Checked, Completion, PoolTraces, Recompute};
 use callboard_store::jobs::Payload;
 use callboard_store::runs::tokens;
@@ -113,4 +114,25 @@ pub(crate) async fn end_quarantines(
     quarantine::expire(&mut session, ctx.now()).await?;
     session.commit().await?;
     Ok(Outcome::Done)
+}
+
+/// Failures that older rules told apart are told anew.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ReFingerprint {}
+
+impl Payload for ReFingerprint {
+    const KIND: &'static str = "re_fingerprint";
+}
+
+/// Leads what newer rules read of stored failures to the clusters they are in.
+pub(crate) async fn re_fingerprint(
+    ctx: JobContext,
+    job: ReFingerprint,
+) -> Result<Outcome<ReFingerprint>, JobError> {
+    while ctx.has_time() {
+        if !clusters::follow_rules(&ctx.state().background(), ctx.now()).await? {
+            return Ok(Outcome::Done);
+        }
+    }
+    Ok(Outcome::GoOn(job))
 }

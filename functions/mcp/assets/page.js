@@ -1,28 +1,38 @@
 /** Copies what stands in a block, and tries the endpoint. A typed key stays in the page. */
 
+// The theme that was chosen on the dashboard, which is the same origin.
+try {
+  const chosen = localStorage.getItem('callboard-theme');
+  if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen;
+} catch {
+  // Storage is switched off: the system's theme is as good as any.
+}
+
 for (const block of document.querySelectorAll('pre')) {
   const button = document.createElement('button');
+  const name = (word) => {
+    button.textContent = word;
+    button.setAttribute('aria-label', `${word}: ${block.getAttribute('aria-label')}`);
+  };
   button.type = 'button';
-  button.textContent = 'Copy';
+  name('Copy');
   button.addEventListener('click', async () => {
     try {
       await navigator.clipboard.writeText(block.textContent.trim());
-      button.textContent = 'Copied';
+      name('Copied');
     } catch {
+      // Without https browsers do not let pages copy: select the text instead.
       getSelection().selectAllChildren(block);
-      button.textContent = 'Selected';
+      name('Selected');
     }
-    setTimeout(() => { button.textContent = 'Copy'; }, 2000);
+    setTimeout(name, 2000, 'Copy');
   });
-  const row = document.createElement('div');
-  row.className = 'copied';
-  row.append(button);
-  block.after(row);
+  block.after(button);
 }
 
 const form = document.querySelector('form');
 const outcome = form.querySelector('output');
-const button = form.querySelector('button');
+const submit = form.querySelector('button');
 
 /** What the endpoint answers to somebody who connects. */
 async function connect(key) {
@@ -50,7 +60,7 @@ async function connect(key) {
 
 form.addEventListener('submit', async (event) => {
   event.preventDefault();
-  button.disabled = true;
+  submit.disabled = true;
   outcome.textContent = 'Asking…';
   try {
     const { serverInfo, protocolVersion } = await connect(form.elements.namedItem('key')?.value.trim());
@@ -58,6 +68,6 @@ form.addEventListener('submit', async (event) => {
   } catch (error) {
     outcome.textContent = `It does not work: ${error.message}`;
   } finally {
-    button.disabled = false;
+    submit.disabled = false;
   }
 });

@@ -161,20 +161,20 @@ fn default(kind: Kind) -> Option<Value> {
     match kind {
         Kind::Count { default, .. } => default.map(Value::from),
         Kind::Choice { default, .. } => default.map(Value::from),
-        Kind::Choices(_) | Kind::Texts(_) => Some(Value::Array(Vec::new())),
+        Kind::Choices(_) | Kind::Texts(_) | Kind::Objects { .. } => Some(Value::Array(Vec::new())),
         Kind::Flag => Some(Value::Bool(false)),
-        Kind::Id { .. } | Kind::Text(_) | Kind::Branch | Kind::Commit | Kind::Cursor => None,
+        Kind::Id { .. } | Kind::Text(_) | Kind::Branch | Kind::Commit | Kind::Cursor | Kind::Place(_) => None,
     }
 }
 
 fn missing(parameter: &Parameter, given: &Map<String, Value>, parameters: &[Parameter]) -> ArgumentError {
     let (kind, source_hint) = match parameter.kind {
         Kind::Id { from } => ("integer", format!(" Get it from {from}.")),
-        Kind::Count { .. } => ("integer", String::new()),
+        Kind::Count { .. } | Kind::Place(_) => ("integer", String::new()),
         Kind::Choice { words, .. } => ("string", format!(" One of {}.", words.join(", "))),
         Kind::Text(_) | Kind::Branch | Kind::Commit | Kind::Cursor => ("string", String::new()),
         Kind::Flag => ("boolean", String::new()),
-        Kind::Choices(_) | Kind::Texts(_) => ("array", String::new()),
+        Kind::Choices(_) | Kind::Texts(_) | Kind::Objects { .. } => ("array", String::new()),
     };
     let is_known =
         |name: &String| parameters.iter().any(|parameter| names(parameter).any(|known| known == *name));
@@ -264,7 +264,41 @@ fn coerce(parameter: &Parameter, value: &Value) -> Result<Option<Value>, Argumen
             Some(flag) => Ok(Some(flag.into())),
             None => Err(wrong("true or false".to_owned())),
         },
+        Kind::Place(last) => match whole(value) {
+            Some(Whole::Exact(place)) if place >= 0 => Ok(Some(place.into())),
+            _ => Err(wrong(format!("an integer from 0 to {last}"))),
+        },
+        Kind::Objects { fields, max } => match objects(value) {
+            Some(list) if list.len() <= max => {
+                let list = list.into_iter().map(|given| advertised(given, fields));
+                Ok(Some(list.map(Value::Object).collect()))
+            }
+            _ => Err(wrong(format!("a list of at most {max} objects"))),
+        },
     }
+}
+
+/// A list of objects, as such or as its JSON text.
+fn objects(value: &Value) -> Option<Vec<Map<String, Value>>> {
+    match value {
+        Value::Array(list) => list.iter().map(|each| each.as_object().cloned()).collect(),
+        Value::String(text) if text.trim_start().starts_with('[') => {
+            objects(&serde_json::from_str(text).ok()?)
+        }
+        _ => None,
+    }
+}
+
+/// The fields of an object under their advertised names, coerced where that
+/// can only mean one thing; all others as they came.
+fn advertised(mut given: Map<String, Value>, fields: &[Parameter]) -> Map<String, Value> {
+    for field in fields {
+        let Some(name) = names(field).find(|name| given.contains_key(name)) else { continue };
+        let Some(value) = given.remove(&name) else { continue };
+        let read = coerce(field, &value).ok().flatten();
+        given.insert(field.name.to_owned(), read.unwrap_or(value));
+    }
+    given
 }
 
 /// A whole number; beyond 64 bits only its direction matters.

@@ -107,7 +107,7 @@ impl Context {
     pub(crate) fn no_source_control(&self, project: ProjectId) -> ToolError {
         ToolError::NotConfigured {
             what: format!("Source control is not configured for project {project}."),
-            page: self.query.links.settings(),
+            page: self.query.links.source_control(),
         }
     }
 

@@ -49,6 +49,11 @@ pub(crate) enum ToolError {
     /// The key may not write.
     #[error("This API key only reads; its permission was narrowed when it was created.")]
     KeyReads,
+    /// The key reaches some projects, and the answer tells of all.
+    #[error(
+        "This API key was narrowed to some projects when it was created; this tool tells of all of them."
+    )]
+    KeyNarrowed,
     /// Refused for a reason of its own, which is a whole sentence for the
     /// caller.
     #[error("{0}")]

@@ -13,17 +13,54 @@ const LEAST_CHARS: usize = 120;
 /// Characters that a token has on average.
 const CHARS_PER_TOKEN: usize = 4;
 
+/// Entries of a list that are written, the last ones: the end says most.
+const ENTRIES: usize = 40;
+/// Characters of one entry.
+const ENTRY_CHARS: usize = 300;
+
 /// A part of the text.
 #[derive(Debug, Clone)]
 pub(crate) struct Section {
     /// Its name for programs.
-    pub id: &'static str,
+    id: &'static str,
     /// Its heading.
-    pub title: &'static str,
+    title: &'static str,
     /// What stands in it.
-    pub body: String,
-    /// Entries it lists, when it lists some.
-    pub items: Option<usize>,
+    body: String,
+    /// Entries it lists when it is whole, when it lists some.
+    items: Option<usize>,
+    /// Whether entries are missing before anything is written.
+    is_cut: bool,
+    /// Characters it may have at most, so that it leaves room for others.
+    most: usize,
+}
+
+impl Section {
+    /// A text.
+    pub(crate) const fn text(id: &'static str, title: &'static str, body: String) -> Self {
+        Self { id, title, body, items: None, is_cut: false, most: usize::MAX }
+    }
+
+    /// A list, one entry per line.
+    pub(crate) fn list(id: &'static str, title: &'static str, lines: Vec<String>) -> Self {
+        let items = Some(lines.len());
+        Self { items, ..Self::text(id, title, lines.join("\n")) }
+    }
+
+    /// The last entries of a list, each on one line.
+    pub(crate) fn last_of(id: &'static str, title: &'static str, lines: Vec<String>) -> Self {
+        let items = lines.len();
+        let shown = lines[items.saturating_sub(ENTRIES)..]
+            .iter()
+            .map(|line| shortened(&line.replace('\n', " "), ENTRY_CHARS).into_owned());
+        let list = Self::list(id, title, shown.collect());
+        Self { items: Some(items), is_cut: items > ENTRIES, ..list }
+    }
+
+    /// The same, with at most so many characters.
+    pub(crate) fn at_most(self, most: usize) -> Self {
+        Self { most, ..self }
+    }
 }
 
 /// What became of a section.
@@ -58,7 +95,7 @@ pub(crate) fn compose(sections: Vec<Section>, max_chars: usize) -> Composed {
     let mut text = WARNING.to_owned();
     let mut used = text.chars().count();
     let mut outlines = Vec::new();
-    for Section { id, title, body, items } in sections {
+    for Section { id, title, body, items, is_cut, most } in sections {
         let body = plain(&body).trim().to_owned();
         if body.is_empty() {
             continue;
@@ -71,11 +108,11 @@ pub(crate) fn compose(sections: Vec<Section>, max_chars: usize) -> Composed {
             outlines.push(Outline { id, title, chars: 0, truncated: true, items });
             continue;
         }
-        let shown = shortened(&body, room);
+        let shown = shortened(&body, room.min(most));
         let chars = shown.chars().count();
         text.push_str(&format!("\n\n## {title}\n{fence}\n{shown}\n{fence}"));
         used += around + chars;
-        outlines.push(Outline { id, title, chars, truncated: chars < whole, items });
+        outlines.push(Outline { id, title, chars, truncated: is_cut || chars < whole, items });
     }
     let token_estimate = used.div_ceil(CHARS_PER_TOKEN);
     Composed { text, sections: outlines, token_estimate }
@@ -98,7 +135,7 @@ mod tests {
     use super::*;
 
     fn section(id: &'static str, body: &str) -> Section {
-        Section { id, title: "Sample error", body: body.to_owned(), items: None }
+        Section::text(id, "Sample error", body.to_owned())
     }
 
     #[test]
@@ -123,6 +160,15 @@ mod tests {
         let cut: Vec<(&str, bool)> = composed.sections.iter().map(|each| (each.id, each.truncated)).collect();
         assert_eq!(cut, [("a", false), ("b", true), ("c", true)]);
         assert!(composed.text.chars().count() <= 2_000);
+    }
+
+    #[test]
+    fn long_lists_keep_their_end_and_say_that_they_are_cut() {
+        let lines = (0..50).map(|line| format!("line {line}")).collect();
+        let composed = compose(vec![Section::last_of("steps", "Steps", lines).at_most(100)], 9_000);
+        let outline = &composed.sections[0];
+        assert_eq!((outline.items, outline.truncated, outline.chars), (Some(50), true, 100));
+        assert!(composed.text.contains("line 10\nline 11") && !composed.text.contains("line 9\n"));
     }
 
     proptest! {

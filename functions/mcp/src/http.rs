@@ -58,7 +58,7 @@ const SHARED_SECONDS: HeaderValue = HeaderValue::from_static("86400");
             "params": {"name": "list_runs", "arguments": {"projectId": 3}}})
     ),
     responses(
-        (status = 200, description = "JSON-RPC 2.0 answer, or a list of them", body = Object),
+        (status = 200, description = "JSON-RPC 2.0 answer, or a list of them", body = serde_json::Value),
         (status = 202, description = "There was nothing to answer"),
         (status = 400, description = "No JSON-RPC message; the body is a JSON-RPC error", body = Object)
     )

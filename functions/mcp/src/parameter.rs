@@ -74,6 +74,17 @@ pub(crate) enum Kind {
     Texts(usize),
     /// Yes or no; not given means no.
     Flag,
+    /// A place in a list, counted from 0, at most this. What lies beyond is told
+    /// by who reads the list.
+    Place(i64),
+    /// A list of so many flat objects at most. Their fields are put under their
+    /// advertised names; what is wrong inside is told by who reads them.
+    Objects {
+        /// Fields of one.
+        fields: &'static [Parameter],
+        /// Most of them.
+        max: usize,
+    },
 }
 
 /// Whether a parameter has to be given.
@@ -184,6 +195,21 @@ impl Parameter {
         Self::of(name, Kind::Texts(max))
     }
 
+    /// A text of at most so many characters.
+    pub(crate) const fn text_within(name: &'static str, max: usize) -> Self {
+        Self::of(name, Kind::Text(max))
+    }
+
+    /// A place in a list.
+    pub(crate) const fn place(name: &'static str, last: i64) -> Self {
+        Self::of(name, Kind::Place(last))
+    }
+
+    /// A list of flat objects.
+    pub(crate) const fn objects(name: &'static str, max: usize, fields: &'static [Self]) -> Self {
+        Self::of(name, Kind::Objects { fields, max })
+    }
+
     /// The same, with further names.
     pub(crate) const fn also(self, also: &'static [&'static str]) -> Self {
         Self { also, ..self }
@@ -235,6 +261,8 @@ impl Parameter {
             Kind::Choices(words) => json!({"type": "array", "items": {"type": "string", "enum": words}}),
             Kind::Texts(_) => json!({"type": "array", "items": {"type": "string"}}),
             Kind::Flag => json!({"type": "boolean"}),
+            Kind::Place(last) => json!({"type": "integer", "minimum": 0, "maximum": last}),
+            Kind::Objects { fields, .. } => json!({"type": "array", "items": schema(fields)}),
         }
     }
 }

@@ -5,13 +5,14 @@
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use callboard_auth::Role;
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::ProjectId;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::arguments::Arguments;
 use crate::budget::{self, RESULT_CHARS, Sections};
@@ -132,6 +133,11 @@ impl Asked<'_> {
         T::deserialize(Value::Object(self.arguments.values().clone())).map_err(ToolError::fault)
     }
 
+    /// The arguments under their advertised names.
+    pub(crate) const fn fields(&self) -> &Map<String, Value> {
+        self.arguments.values()
+    }
+
     /// The list that the cursors of this call belong to.
     pub(crate) fn pages(&self) -> Pages {
         Pages::of(self.tool, self.arguments.values(), self.context.scope())
@@ -233,6 +239,10 @@ impl Tool {
         let yours = context.role();
         if !yours.is_some_and(|role| self.roles.contains(role)) {
             return Err(ToolError::Role { needed: self.roles, yours });
+        }
+        let is_instance_wide = !self.roles.contains(Role::Reporter);
+        if is_instance_wide && !context.identity().reaches_everything() {
+            return Err(ToolError::KeyNarrowed);
         }
         if context.narrowing.is_read_only && !self.hints.read_only {
             return Err(ToolError::ReadOnly);

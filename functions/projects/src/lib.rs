@@ -3,6 +3,7 @@
 //! Lives here: `/api/projects` and below, apart from the test catalogue, which
 //! the function `cases` serves. Must not live here: SQL, or what a filter means.
 
+mod badge;
 mod body;
 mod editing;
 mod facets;
@@ -31,6 +32,8 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ProjectRuns, runs::test_runs)
         .on(RouteId::ProjectLatestRun, runs::latest_run)
         .on(RouteId::ProjectFacets, facets::facets)
+        .on(RouteId::ProjectBadge, badge::picture)
+        .on(RouteId::ProjectBadgeWords, badge::words)
         .into_router()
 }
 
@@ -50,7 +53,9 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             project::project,
             runs::test_runs,
             runs::latest_run,
-            facets::facets
+            facets::facets,
+            badge::picture,
+            badge::words
         ),
         tags((name = "projects", description = "Projects and what is in them"))
     )]

@@ -13,6 +13,7 @@ mod failure_groups;
 mod gate;
 mod insights;
 mod lists;
+mod network;
 mod policies;
 mod reports;
 mod run;
@@ -48,6 +49,7 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::DeleteGatePolicy, policies::remove)
         .on(RouteId::ExportRun, export::export)
         .on(RouteId::RunSpecs, views::specs)
+        .on(RouteId::RunNetwork, network::requests)
         .on(RouteId::RunTimeline, views::timeline)
         .on(RouteId::RunRerun, views::rerun)
         .on(RouteId::RunExecutions, executions::executions)
@@ -83,6 +85,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             policies::remove,
             export::export,
             views::specs,
+            network::requests,
             views::timeline,
             views::rerun,
             executions::executions,

@@ -1,16 +1,19 @@
 //! Function `settings`: what administrators configure and look after.
 //!
-//! Lives here: the audit log, tags, links, markers, deletions and storage. Must not live here: accounts, which the function
+//! Lives here: the audit log, tags, links, markers, deletions, retention and storage. Must not live here: accounts, which the function
 //! `users` serves; SQL.
 
 mod answer;
 mod audit;
 mod body;
 mod deletions;
+mod flakiness;
 mod links;
 mod markers;
+mod retention;
 mod storage;
 mod tags;
+mod test_functions;
 
 use axum::Router;
 use callboard_auth::RouteId;
@@ -37,11 +40,29 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::InstanceStats, storage::stats)
         .on(RouteId::InstanceStorage, storage::of_instance)
         .on(RouteId::ProjectStorage, storage::of_project)
+        .on(RouteId::InstanceFlakiness, flakiness::of_instance)
+        .on(RouteId::EditInstanceFlakiness, flakiness::edit_instance)
+        .on(RouteId::PutInstanceFlakiness, flakiness::edit_instance)
+        .on(RouteId::ProjectFlakiness, flakiness::of_project)
+        .on(RouteId::EditProjectFlakiness, flakiness::edit_project)
+        .on(RouteId::PutProjectFlakiness, flakiness::edit_project)
+        .on(RouteId::InstanceRetention, retention::of_instance)
+        .on(RouteId::EditInstanceRetention, retention::edit_instance)
+        .on(RouteId::PutInstanceRetention, retention::edit_instance)
+        .on(RouteId::ProjectRetention, retention::of_project)
+        .on(RouteId::EditProjectRetention, retention::edit_project)
+        .on(RouteId::PutProjectRetention, retention::edit_project)
+        .on(RouteId::PreviewRetention, retention::preview)
         .on(RouteId::ListMarkers, markers::list)
         .on(RouteId::CreateMarker, markers::create)
         .on(RouteId::EditMarker, markers::edit)
         .on(RouteId::PutMarker, markers::edit)
         .on(RouteId::DeleteMarker, markers::delete)
+        .on(RouteId::ListTestFunctions, test_functions::list)
+        .on(RouteId::CreateTestFunction, test_functions::create)
+        .on(RouteId::EditTestFunction, test_functions::edit)
+        .on(RouteId::PutTestFunction, test_functions::edit)
+        .on(RouteId::DeleteTestFunction, test_functions::delete)
         .into_router()
 }
 
@@ -67,10 +88,23 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             storage::stats,
             storage::of_instance,
             storage::of_project,
+            flakiness::of_instance,
+            flakiness::edit_instance,
+            flakiness::of_project,
+            flakiness::edit_project,
+            retention::of_instance,
+            retention::edit_instance,
+            retention::of_project,
+            retention::edit_project,
+            retention::preview,
             markers::list,
             markers::create,
             markers::edit,
-            markers::delete
+            markers::delete,
+            test_functions::list,
+            test_functions::create,
+            test_functions::edit,
+            test_functions::delete
         ),
         tags((name = "settings", description = "What administrators configure and look after"))
     )]

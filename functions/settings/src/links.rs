@@ -48,7 +48,10 @@ impl FromQuery for Asked {
 /// # Errors
 /// 404 for what they hang on, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/links", tag = "settings", operation_id = "list_links", params(Asked, PageRequest),
-    responses((status = 200, body = Page<Link>)))]
+    responses(
+        (status = 200, body = Page<Link>),
+        (status = 404, description = "`run_not_found`, `execution_not_found`, `test_case_not_found`, `cluster_not_found`")
+    ))]
 pub(crate) async fn list(
     State(state): State<AppState>,
     site: Site,

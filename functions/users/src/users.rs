@@ -143,7 +143,7 @@ pub(crate) async fn create(
     let NewUserBody { username, password, role, name, email, is_global, project_ids } =
         NewUserBody::read(&fields)?;
     let (password, remark) = match password {
-        Some(password) => hashed(&state, password).await?,
+        Some(password) => hashed(&state, &visit, password).await?,
         None => (None, None),
     };
     let reach = Reach { is_global, projects: project_ids };
@@ -155,6 +155,7 @@ pub(crate) async fn create(
 
 async fn hashed(
     state: &AppState,
+    visit: &Visit,
     password: String,
 ) -> Result<(Option<String>, Option<PasswordRemark>), ApiError> {
     let remark = state
@@ -162,7 +163,7 @@ async fn hashed(
         .password_rules
         .judge(&password)
         .map_err(|refused| ApiError::invalid_field("password", refused.to_string()))?;
-    let hash = state.passwords().run(move || password::hash(&password)).await??;
+    let hash = state.passwords().run(&visit.address, move || password::hash(&password)).await??;
     Ok((Some(hash), remark))
 }
 
@@ -199,7 +200,7 @@ pub(crate) async fn edit(
     let ctx = state.context(&site);
     let takes_proof = acting.is_own(user.get()) && !email.is_keep() && !acting.signed_in_recently();
     let verified = match current_password.filter(|_| takes_proof) {
-        Some(given) => Some(verified(&state, &ctx, acting, user, given).await?),
+        Some(given) => Some(verified(&state, &ctx, &visit, acting, user, given).await?),
         None => None,
     };
     let edit = UserEdit { name, email, role, disabled };
@@ -212,6 +213,7 @@ pub(crate) async fn edit(
 async fn verified(
     state: &AppState,
     ctx: &Context,
+    visit: &Visit,
     acting: Acting<'_>,
     user: Authorized<UserId>,
     given: String,
@@ -220,7 +222,8 @@ async fn verified(
     let subject = user.get().get().to_be_bytes();
     let ticket = state.limits().await?.admit(&[(CHANGE_PASSWORD, &subject)], acting.now).await?;
     let stored = users::stored_password(ctx, user).await?;
-    let checked = state.passwords().run(move || (password::verify(&given, stored.as_deref()), stored)).await;
+    let work = move || (password::verify(&given, stored.as_deref()), stored);
+    let checked = state.passwords().run(&visit.address, work).await;
     match checked {
         Ok((Verdict::Right { .. }, Some(stored))) => {
             ticket.succeeded(acting.now).await?;

@@ -1,6 +1,8 @@
 /**
  * Which elements the locators of a test found, once per line of the test. The question is
- * put to the page beside the test's own calls; the test does not wait for the answer.
+ * put to the page beside the test's own calls; the test does not wait for the answer. What
+ * a line found on a page is asked once per worker: the lines of page objects and fixtures
+ * are run by every test, and find the same elements each time.
  */
 import type { Frame } from '@playwright/test';
 import { relativeLocation } from '../locations';
@@ -34,8 +36,17 @@ const ACTIONS = new Set([
 /** Assertions about a list, or about an element that is not there. */
 const NOT_ABOUT_ONE = /\.array$|to\.have\.count|to\.be\.hidden|to\.be\.detached/;
 const SNAPSHOTS_MAX = 200;
+/** Lines whose elements a worker remembers. */
+const KNOWN_MAX = 2_000;
 
-export function createLocatorRecorder(testIdAttribute: string, workingDirectory: string): LocatorRecorder {
+/** What the lines of tests found in this worker, by line, locator and page. */
+export type KnownElements = Map<string, LocatorSnapshot>;
+
+const knownInWorker: KnownElements = new Map();
+
+export function createLocatorRecorder(
+  testIdAttribute: string, workingDirectory: string, known: KnownElements = knownInWorker,
+): LocatorRecorder {
   const snapshots = new Map<string, LocatorSnapshot>();
   const seen = new Set<string>();
   const pending = new Set<Promise<unknown>>();
@@ -58,21 +69,29 @@ export function createLocatorRecorder(testIdAttribute: string, workingDirectory:
       const location = callSite(stack, workingDirectory);
       const key = location ?? selector;
       const isNew = !seen.has(key) && seen.size < SNAPSHOTS_MAX;
+      const place = location === null ? undefined : [location, selector, pageOf(frame.url())].join('\0');
+      const found = place === undefined ? undefined : known.get(place);
       // Asked before the action too: a click often leads away from the element.
-      const before = isNew && isAction ? inspect(frame, selector) : undefined;
+      const before = isNew && isAction && !found ? inspect(frame, selector) : undefined;
       return (succeeded) => {
         if (!succeeded) lastFailure = { frame, selector, location };
         if (!succeeded || !isNew || seen.has(key)) return;
         seen.add(key);
+        if (found) {
+          snapshots.set(key, found);
+          return;
+        }
         track((async () => {
-          const found = await before;
-          const answer = found?.element ? found : await inspect(frame, selector);
-          snapshots.set(key, {
+          const early = await before;
+          const answer = early?.element ? early : await inspect(frame, selector);
+          const snapshot = {
             location,
             used: parseLocator(String(frame.locator(selector))),
             element: answer?.element ?? null,
             alternatives: answer?.alternatives ?? [],
-          });
+          };
+          snapshots.set(key, snapshot);
+          if (place !== undefined && snapshot.element) remember(known, place, snapshot);
         })());
       };
     },
@@ -92,6 +111,16 @@ export function createLocatorRecorder(testIdAttribute: string, workingDirectory:
       return suggestions.length > 0 ? { failing: { ...used, location }, suggestions } : undefined;
     },
   };
+}
+
+function remember(known: KnownElements, place: string, snapshot: LocatorSnapshot): void {
+  if (known.size >= KNOWN_MAX) known.delete(known.keys().next().value!);
+  known.set(place, snapshot);
+}
+
+/** An address without what differs between two things of a kind, such as their numbers. */
+function pageOf(address: string): string {
+  return address.split(/[?#]/, 1)[0]!.replace(/\/(?:\d+|[0-9a-f-]{16,})(?=\/|$)/gi, '/:id');
 }
 
 /** The call itself, wherever helpers of the project made it: what an edit would have to change. */

@@ -4,7 +4,7 @@
 //! nobody. Each is made for an account and opens nothing when that account
 //! could not open it itself any more.
 
-use callboard_domain::ids::{FileId, ProjectId, UserId};
+use callboard_domain::ids::{ApiKeyId, FileId, ProjectId, UserId};
 use callboard_domain::time::Timestamp;
 
 use crate::keys::{KeyRing, Purpose, SealingFailed, Secrets};
@@ -17,7 +17,7 @@ pub const MAX_LIFETIME_MS: i64 = 60 * 60 * 1000;
 /// A prefix is a storage key of ours; nothing longer is a grant.
 const MAX_TOKEN_CHARS: usize = 2048;
 /// The form of the sealed bytes; others open nothing.
-const FORM: u8 = 2;
+const FORM: u8 = 3;
 const KIND_FILE: u8 = 1;
 const KIND_PREFIX: u8 = 2;
 
@@ -38,6 +38,8 @@ pub struct LinkHolder {
     pub user: UserId,
     /// Its epoch.
     pub epoch: i64,
+    /// The key it was asked for with: the grant dies with it.
+    pub key: Option<ApiKeyId>,
 }
 
 /// An opened grant: unaltered, in time, and of this installation. Whether its
@@ -64,15 +66,15 @@ impl Grant {
     }
 
     /// Proof of access to the project, given what is known of the holder's
-    /// account now; nothing is known of one that is gone or disabled.
+    /// account now; nothing is known of one that is gone or disabled, or whose
+    /// key is.
     ///
     /// # Errors
     /// [`GrantRefusal::Invalid`] when that account could not be given this
     /// grant any more, and for a grant that was made for nobody.
     pub fn redeem(&self, holder: Option<&AccountFacts>) -> Result<Authorized<ProjectId>, GrantRefusal> {
         let (Some(made_for), Some(facts)) = (self.holder, holder) else { return Err(GrantRefusal::Invalid) };
-        let present = LinkHolder { user: facts.account.user, epoch: facts.account.epoch };
-        if made_for != present {
+        if (made_for.user, made_for.epoch) != (facts.account.user, facts.account.epoch) {
             return Err(GrantRefusal::Invalid);
         }
         facts.scope().authorize(self.project).map_err(|_| GrantRefusal::Invalid)
@@ -153,9 +155,10 @@ impl FileGrants {
 
 fn encode(grant: &Grant) -> Vec<u8> {
     let (user, epoch) = grant.holder.map_or((0, 0), |holder| (holder.user.get(), holder.epoch));
+    let key = grant.holder.and_then(|holder| holder.key).map_or(0, ApiKeyId::get);
     let mut plain = Vec::with_capacity(128);
     plain.push(FORM);
-    for number in [grant.project.get(), grant.expires.millis(), user, epoch] {
+    for number in [grant.project.get(), grant.expires.millis(), user, epoch, key] {
         plain.extend(number.to_be_bytes());
     }
     match &grant.target {
@@ -173,12 +176,12 @@ fn encode(grant: &Grant) -> Vec<u8> {
 
 fn decode(plain: &[u8]) -> Option<Grant> {
     let mut rest = plain.strip_prefix(&[FORM])?;
-    let mut numbers = [0_i64; 4];
+    let mut numbers = [0_i64; 5];
     for number in &mut numbers {
         let (bytes, after) = rest.split_first_chunk()?;
         (*number, rest) = (i64::from_be_bytes(*bytes), after);
     }
-    let [project, expires, user, epoch] = numbers;
+    let [project, expires, user, epoch, key] = numbers;
     let (kind, rest) = rest.split_first()?;
     let target = match *kind {
         KIND_FILE => GrantTarget::File(FileId(i64::from_be_bytes(rest.try_into().ok()?))),
@@ -186,7 +189,8 @@ fn decode(plain: &[u8]) -> Option<Grant> {
         _ => return None,
     };
     // Ids begin with 1.
-    let holder = (user != 0).then_some(LinkHolder { user: UserId(user), epoch });
+    let key = (key != 0).then_some(ApiKeyId(key));
+    let holder = (user != 0).then_some(LinkHolder { user: UserId(user), epoch, key });
     Some(Grant { project: ProjectId(project), holder, target, expires: Timestamp(expires) })
 }
 
@@ -200,7 +204,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_767_261_600_000);
     const SECRET: &[u8] = b"a secret of thirty-two bytes!!!!";
-    const HOLDER: LinkHolder = LinkHolder { user: UserId(7), epoch: 2 };
+    const HOLDER: LinkHolder = LinkHolder { user: UserId(7), epoch: 2, key: Some(ApiKeyId(4)) };
 
     fn grants(secrets: &[&[u8]]) -> FileGrants {
         FileGrants::new(&Secrets::new(secrets))

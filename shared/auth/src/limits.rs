@@ -90,8 +90,8 @@ pub const NOTED_ACCESS_OF_CALLER: Window =
 pub const CHANGE_PASSWORD: Guesses = Guesses { name: "change-password", ..LOGIN_ACCOUNT };
 
 /// How long a try counts as under way when its end is never told,
-/// milliseconds.
-pub const IN_FLIGHT_MS: i64 = 20 * 1000;
+/// milliseconds: longer than one waits for its turn to be looked at.
+pub const IN_FLIGHT_MS: i64 = 75 * 1000;
 
 /// A steady rate with a burst (generic cell rate algorithm, ITU-T I.371).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

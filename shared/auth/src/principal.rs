@@ -146,7 +146,8 @@ impl Identity {
     /// Whom file links are made for when the caller asks for them.
     #[must_use]
     pub fn link_holder(&self) -> Option<LinkHolder> {
-        self.account.as_ref().map(|account| LinkHolder { user: account.user, epoch: account.epoch })
+        let key = self.key_id();
+        self.account.as_ref().map(|account| LinkHolder { user: account.user, epoch: account.epoch, key })
     }
 
     /// The key the caller acts with.

@@ -105,6 +105,12 @@ actions! {
     MarkerChanged = "marker.changed",
     /// A marker was removed.
     MarkerDeleted = "marker.deleted",
+    /// A function of a suite was stored.
+    FunctionCreated = "function.created",
+    /// A function of a suite was changed.
+    FunctionChanged = "function.changed",
+    /// A function of a suite was removed.
+    FunctionDeleted = "function.deleted",
     /// A locator was chosen instead of one that was lost.
     LocatorPicked = "locator.picked",
     /// A run was changed by hand.

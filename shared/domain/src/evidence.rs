@@ -22,6 +22,7 @@ pub use page::{
 pub use server::{ServerLog, ServerSpan};
 pub use steps::{Step, StepCategory, StepError, StepEvent, StepEventStatus, bounded_step_events};
 
+use crate::failure::{ErrorText, QuotedSource, Signature, signature};
 use crate::ingest::Caps;
 use crate::ingest::lenient::{self, element_is_object};
 use crate::text::{cut, truncate_error, truncate_text};
@@ -213,6 +214,17 @@ impl Evidence {
         self.stderr = self.stderr.filter(said).map(|text| truncate_text(text, output_chars));
         self.annotations = bounded_annotations(self.annotations);
         self
+    }
+
+    /// What kind of failure an error is, told from its text and from the source
+    /// around it.
+    #[must_use]
+    pub fn failure_of(&self, error: &str) -> Option<Signature> {
+        let frames = self.test_source_frames.iter().map(|frame| frame.snippet.as_str());
+        let quoted: Vec<QuotedSource> =
+            frames.chain(self.test_source.as_deref()).map(QuotedSource::read).collect();
+        let source: Vec<_> = quoted.iter().map(QuotedSource::as_source).collect();
+        signature(&ErrorText::split(error), &source)
     }
 
     /// Whether nothing here is worth a place in a pack. The names of browser

@@ -73,10 +73,14 @@ ids! {
     LinkId,
     /// A marker of a project.
     MarkerId,
+    /// A function of a suite.
+    TestFunctionId,
     /// A receipt of a deletion.
     DeletionId,
     /// A failure cluster.
     ClusterId,
+    /// A suggestion that two failure clusters are one.
+    ClusterSuggestionId,
 }
 
 fn parse_id(text: &str) -> Option<i64> {

@@ -8,6 +8,7 @@ use http::header::{
     STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 
+use crate::config::Config;
 use crate::sandbox::Door;
 use crate::state::AppState;
 
@@ -40,7 +41,7 @@ pub(crate) fn complete(
         let site = state.config().site_url.as_ref();
         set(CONTENT_SECURITY_POLICY, &state.sandbox().content_policy(door, site));
     } else if is_page {
-        set(CONTENT_SECURITY_POLICY, &page_policy(&state.sandbox().frame_sources()));
+        set(CONTENT_SECURITY_POLICY, &page_policy(&state.sandbox().frame_sources(), state.config()));
         set(OPENER_POLICY, "same-origin");
         set(PERMISSIONS_POLICY, NO_PERMISSIONS);
     } else {
@@ -62,10 +63,12 @@ pub(crate) fn complete(
     }
 }
 
-fn page_policy(frames: &str) -> String {
+fn page_policy(frames: &str, config: &Config) -> String {
+    // A function sends whoever asks for a large video to the bucket.
+    let media = if config.storage_url.starts_with("s3:") { "media-src 'self' https:; " } else { "" };
     format!(
         "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob: https:; \
-         connect-src 'self'; frame-src {frames}; object-src 'none'; base-uri 'none'; form-action 'self'; \
+         {media}connect-src 'self'; frame-src {frames}; object-src 'none'; base-uri 'none'; form-action 'self'; \
          frame-ancestors 'none'"
     )
 }

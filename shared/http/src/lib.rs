@@ -91,6 +91,7 @@ pub mod lane;
 pub mod mail;
 pub mod oauth;
 pub mod openapi;
+pub mod opened;
 pub mod page;
 pub mod password_work;
 mod recognise;
@@ -102,6 +103,7 @@ pub mod sandbox;
 pub mod serve;
 pub mod state;
 pub mod telemetry;
+mod turns;
 pub mod viewer;
 
 pub use config::Config;

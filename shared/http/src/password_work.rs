@@ -1,5 +1,6 @@
 //! Room for the work of passwords. Each hash takes 32 MiB and a core for a
-//! fifth of a second, so only so many run at once, on threads that may block;
+//! fifth of a second, so only so many run at once, on threads that may block.
+//! Others wait for their turn, those of one address in one line ([`Turns`]);
 //! who waits too long is sent away.
 //!
 //! Pipelines sign in with one account from dozens of machines at once.
@@ -10,25 +11,29 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use callboard_auth::client_address::ClientAddress;
 use callboard_auth::password::{self, Verdict};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, WeakShared};
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
+use crate::turns::Turns;
 
 /// Memory counted for one hash, with room for what is around it.
 const BYTES_PER_WORK: u64 = 64 * 1024 * 1024;
-/// How long a request waits for its turn.
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// How long a request waits for its turn: long enough for hundreds of others
+/// on a small machine, shorter than the minute that proxies wait for an answer.
+const LONGEST_WAIT: Duration = Duration::from_secs(50);
+/// Requests that wait for their turn at the same time.
+const MOST_WAITING: usize = 1000;
 
 /// Runs the work of passwords.
 #[derive(Clone)]
 pub struct PasswordWork {
-    turns: Arc<Semaphore>,
+    turns: Turns,
     longest_wait: Duration,
     checks: Arc<Mutex<HashMap<CheckName, Check>>>,
 }
@@ -39,7 +44,7 @@ type Check = WeakShared<BoxFuture<'static, Result<Verdict, Busy>>>;
 
 impl std::fmt::Debug for PasswordWork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "PasswordWork({} free)", self.turns.available_permits())
+        write!(f, "PasswordWork({} free)", self.turns.free())
     }
 }
 
@@ -60,7 +65,7 @@ impl PasswordWork {
     #[must_use]
     pub fn with_room(at_once: usize) -> Self {
         Self {
-            turns: Arc::new(Semaphore::new(at_once.max(1))),
+            turns: Turns::new(at_once.max(1), MOST_WAITING),
             longest_wait: LONGEST_WAIT,
             checks: Arc::default(),
         }
@@ -80,9 +85,10 @@ impl PasswordWork {
     /// name that was given, so that names nobody has behave alike.
     ///
     /// # Errors
-    /// [`Busy`] after two seconds of waiting.
+    /// [`Busy`] after waiting too long.
     pub async fn verify(
         &self,
+        from: &ClientAddress,
         account: &str,
         password: String,
         stored: Option<String>,
@@ -94,9 +100,9 @@ impl PasswordWork {
                 Some(under_way) => under_way,
                 None => {
                     checks.retain(|_, check| check.upgrade().is_some());
-                    let here = self.clone();
-                    let check =
-                        async move { here.run(move || password::verify(&password, stored.as_deref())).await };
+                    let (here, from) = (self.clone(), *from);
+                    let work = move || password::verify(&password, stored.as_deref());
+                    let check = async move { here.run(&from, work).await };
                     let check = check.boxed().shared();
                     checks.extend(check.downgrade().map(|weak| (name, weak)));
                     check
@@ -111,18 +117,16 @@ impl PasswordWork {
         verdict
     }
 
-    /// Runs work that hashes, when it is its turn.
+    /// Runs work that hashes, when it is the turn of who asks for it.
     ///
     /// # Errors
-    /// [`Busy`] after two seconds of waiting.
-    pub async fn run<T, W>(&self, work: W) -> Result<T, Busy>
+    /// [`Busy`] after waiting too long.
+    pub async fn run<T, W>(&self, from: &ClientAddress, work: W) -> Result<T, Busy>
     where
         T: Send + 'static,
         W: FnOnce() -> T + Send + 'static,
     {
-        let turn = tokio::time::timeout(self.longest_wait, Arc::clone(&self.turns).acquire_owned());
-        // The semaphore is never closed.
-        let turn = turn.await.map_err(|_| Busy)?.map_err(|_| Busy)?;
+        let turn = self.turns.take(&from.subject(), self.longest_wait).await.ok_or(Busy)?;
         let done = tokio::task::spawn_blocking(move || {
             let done = work();
             // Held by the work itself: a client that hangs up makes no room.
@@ -162,7 +166,14 @@ fn memory_bytes() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use callboard_auth::client_address::{Peer, TrustProxy};
+    use http::HeaderMap;
+
     use super::*;
+
+    fn somewhere() -> ClientAddress {
+        TrustProxy::Nobody.client(Some(Peer([192, 0, 2, 1].into())), &HeaderMap::new())
+    }
 
     #[tokio::test]
     async fn who_finds_no_room_is_sent_away_and_room_comes_back() {
@@ -172,7 +183,7 @@ mod tests {
         let first = tokio::spawn({
             let work = work.clone();
             async move {
-                work.run(move || {
+                work.run(&somewhere(), move || {
                     let _ = started.send(());
                     released.recv().is_ok()
                 })
@@ -180,10 +191,10 @@ mod tests {
             }
         });
         has_started.await.unwrap();
-        assert_eq!(work.run(|| ()).await, Err(Busy));
+        assert_eq!(work.run(&somewhere(), || ()).await, Err(Busy));
         release.send(()).unwrap();
         assert_eq!(first.await.unwrap(), Ok(true));
-        assert_eq!(work.run(|| 7).await, Ok(7));
+        assert_eq!(work.run(&somewhere(), || 7).await, Ok(7));
     }
 
     #[tokio::test]
@@ -192,7 +203,7 @@ mod tests {
         let stored = password::hash("correct horse battery").unwrap();
         let check = |account: &'static str, password: &str, stored: &Option<String>| {
             let (work, password, stored) = (work.clone(), password.to_owned(), stored.clone());
-            async move { work.verify(account, password, stored).await }
+            async move { work.verify(&somewhere(), account, password, stored).await }
         };
         let stored = Some(stored);
         let right = (0..20).map(|_| check("ada", "correct horse battery", &stored));
@@ -208,6 +219,6 @@ mod tests {
 
     #[test]
     fn this_machine_has_room_for_one_at_least() {
-        assert!(PasswordWork::for_this_machine().turns.available_permits() >= 1);
+        assert!(PasswordWork::for_this_machine().turns.free() >= 1);
     }
 }

@@ -114,6 +114,9 @@ impl From<AdministrationRule> for ApiError {
         let answer = Self::new(status, rule.code(), rule.to_string());
         match rule {
             AdministrationRule::NotConfirmed => answer.with_data(json!({ "field": "confirm" })),
+            AdministrationRule::SettingLocked { key, variable } => {
+                answer.with_data(json!({ "key": key, "variable": variable }))
+            }
             _ => answer,
         }
     }

@@ -154,6 +154,7 @@ impl AppState {
             store: self.store.clone(),
             links: Links::new(&site.origin().to_string()).with_viewer(self.viewer().is_ready()),
             patience: self.config.patience,
+            retention: Arc::clone(&self.config.retention),
         }
     }
 

@@ -13,6 +13,11 @@ pub enum AdministrationRule {
     /// Another policy of the project has the name.
     #[error("Another policy of this project has this name; choose another one.")]
     PolicyNameTaken,
+    /// The module has another function of the name.
+    #[error(
+        "A function of this name already exists in this module; choose another name, or change that one."
+    )]
+    FunctionExists,
     /// A gate was asked nothing.
     #[error(
         "There is nothing to judge by: send rules, or the name of a policy; the project has no default one."
@@ -26,6 +31,17 @@ pub enum AdministrationRule {
     /// The run is pinned.
     #[error("This run is pinned; unpin it first, or delete it with force=true.")]
     Pinned,
+    /// The configuration of the service sets it.
+    #[error("{key} is set by {variable}, where the service runs; change it there.")]
+    SettingLocked {
+        /// The path of the key.
+        key: &'static str,
+        /// The variable that sets it.
+        variable: &'static str,
+    },
+    /// It was decided before.
+    #[error("This has been decided already; nothing was changed.")]
+    NotPending,
     /// What was given to confirm a deletion is not the name.
     #[error("Confirm with the exact name of the project; nothing was deleted.")]
     NotConfirmed,
@@ -37,9 +53,12 @@ impl AdministrationRule {
     pub const fn code(self) -> &'static str {
         match self {
             Self::ProjectNameTaken | Self::TagTaken | Self::PolicyNameTaken => "name_taken",
+            Self::FunctionExists => "already_exists",
             Self::NoPolicy => "invalid_body",
             Self::EnvironmentIsFixed => "invalid_field",
             Self::Pinned => "in_use",
+            Self::SettingLocked { .. } => "setting_locked",
+            Self::NotPending => "not_pending",
             Self::NotConfirmed => "invalid_field",
         }
     }

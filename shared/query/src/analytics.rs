@@ -1,6 +1,10 @@
 //! Widgets over several projects, from daily counts and stored states. The
 //! projects of a widget are bounded; days are those of UTC.
 
+mod browsers;
+mod insights;
+mod landscape;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -20,6 +24,10 @@ use crate::projects::{self, ProjectFilters, Sort};
 use crate::shapes::{ProjectRef, RunBrief};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result};
+
+pub use browsers::{BrowserMatrix, BrowserRow, browser_matrix};
+pub use insights::{InsightItem, insights};
+pub use landscape::{ClusterLandscape, ErrorTypeCount, cluster_landscape};
 
 /// Projects a widget looks at, the most recently active ones.
 const MOST_PROJECTS: usize = 100;
@@ -46,7 +54,7 @@ pub struct WidgetQuery {
 }
 
 impl WidgetQuery {
-    fn span(&self, today: Day) -> DaySpan {
+    pub(crate) fn span(&self, today: Day) -> DaySpan {
         DaySpan { since: Day(today.0 - self.days + 1), until: today, full: self.full_runs }
     }
 
@@ -56,7 +64,7 @@ impl WidgetQuery {
         DaySpan { since: Day(until.0 - self.days + 1), until, full: self.full_runs }
     }
 
-    fn scope(&self, scope: &Scope) -> Scope {
+    pub(crate) fn scope(&self, scope: &Scope) -> Scope {
         if self.projects.is_empty() {
             scope.clone()
         } else {
@@ -81,6 +89,8 @@ pub struct PortfolioItem {
     pub flaky_tests: i64,
     /// Mean wall clock of its runs, ms.
     pub avg_run_duration: Option<i64>,
+    /// Failure clusters that wait for a repair.
+    pub open_clusters: i64,
     /// Newest runs in a row that did not pass, among the recent ones.
     pub failing_streak: i64,
     /// The newest of the recent runs.
@@ -124,6 +134,7 @@ pub async fn portfolio(
             pass_rate_delta: delta.map(|delta| delta.round() / 10_000.0),
             flaky_tests,
             avg_run_duration: (now.runs > 0).then(|| now.run_ms / now.runs),
+            open_clusters: overview.open_clusters,
             failing_streak: i64::try_from(failing).unwrap_or(i64::MAX),
             latest_run: overview.recent_runs.last().cloned(),
             recent_runs: overview.recent_runs,

@@ -1,5 +1,8 @@
 //! What every question needs besides its arguments.
 
+use std::sync::Arc;
+
+use callboard_domain::retention::Overrides;
 use callboard_domain::run_life::Patience;
 use callboard_store::Store;
 
@@ -12,6 +15,8 @@ pub struct Context {
     pub links: Links,
     /// How long to wait for the clients of a run.
     pub patience: Patience,
+    /// What the configuration of the service sets of how long things are kept.
+    pub retention: Arc<Overrides>,
 }
 
 /// Builds addresses of dashboard pages.
@@ -51,6 +56,12 @@ impl Links {
     #[must_use]
     pub fn settings(&self) -> String {
         format!("{}/settings", self.origin)
+    }
+
+    /// Page where repositories of projects are configured.
+    #[must_use]
+    pub fn source_control(&self) -> String {
+        format!("{}/settings/source-control", self.origin)
     }
 
     /// Page of a project.

@@ -43,6 +43,8 @@ pub struct DayCounts {
     pub new_regressions: i64,
     /// Tests that passed at once before and were flaky.
     pub new_flaky: i64,
+    /// Clusters of failures that were first seen in them.
+    pub new_clusters: i64,
 }
 
 /// Days of some projects together, oldest first; days without runs are left
@@ -77,6 +79,7 @@ pub async fn counts(
             wasted_time_ms: sums.wasted_ms,
             new_regressions: sums.new_regressions,
             new_flaky: sums.new_flaky,
+            new_clusters: sums.new_clusters,
         })
         .collect())
 }
@@ -116,5 +119,6 @@ pub(crate) fn sum(left: &RunContribution, right: &RunContribution) -> RunContrib
         lost_ms: left.lost_ms + right.lost_ms,
         new_regressions: left.new_regressions + right.new_regressions,
         new_flaky: left.new_flaky + right.new_flaky,
+        new_clusters: left.new_clusters + right.new_clusters,
     }
 }

@@ -2,6 +2,7 @@
 //! receipt; a job frees the rest in bounded steps ([`freeing`]) and tells the
 //! receipt how far it has come.
 
+pub(crate) mod aged;
 mod freeing;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,10 +98,10 @@ impl From<&FurtherRuns> for RunsToDelete {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionTarget {
-    /// `run`, `runs` or `project`.
+    /// `run`, `runs`, `project`, or `files` for what went of runs that stay.
     #[schema(example = "run")]
     pub kind: String,
-    /// Id of the run or project; of the project for several runs, 0 for runs of all projects.
+    /// Id of the run or project; of the project for several runs and for files, 0 for runs of all projects.
     pub id: i64,
     /// What it was called.
     pub label: String,

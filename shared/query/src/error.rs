@@ -42,10 +42,14 @@ pub enum Entity {
     Link,
     /// A marker.
     Marker,
+    /// A function of a suite.
+    TestFunction,
     /// A deletion.
     Deletion,
     /// A failure cluster.
     Cluster,
+    /// A suggestion that two failure clusters are one.
+    Suggestion,
 }
 
 impl Entity {
@@ -66,8 +70,10 @@ impl Entity {
             Self::Tag => "tag",
             Self::Link => "link",
             Self::Marker => "marker",
+            Self::TestFunction => "function",
             Self::Deletion => "deletion",
             Self::Cluster => "cluster",
+            Self::Suggestion => "suggestion",
         }
     }
 
@@ -88,8 +94,10 @@ impl Entity {
             Self::Tag => "tag",
             Self::Link => "link",
             Self::Marker => "marker",
+            Self::TestFunction => "test function",
             Self::Deletion => "deletion",
             Self::Cluster => "failure cluster",
+            Self::Suggestion => "suggestion",
         }
     }
 }

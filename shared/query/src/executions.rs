@@ -1,8 +1,11 @@
 //! Questions about executions.
 
+mod blocking;
+
 use std::collections::HashMap;
 
 use callboard_auth::scope::Authorized;
+use callboard_domain::annotations::LinkTarget;
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::test_state::ExecutionFlags as Flags;
@@ -15,13 +18,16 @@ use serde_json::{Map, Value};
 
 use crate::clusters;
 pub use crate::evidence::{Part, Parts};
+use crate::failures::passed_before;
 use crate::ingest::stored_attempts;
 use crate::page::{Slice, fetch};
 use crate::projects::required;
 use crate::runs::required_run;
-use crate::shapes::{AttemptView, ExecutionDetail, ExecutionItem, FileItem, ProjectRef, RunBrief, TraceItem};
+use crate::shapes::{
+    AttemptView, ExecutionDetail, ExecutionItem, FileItem, ProjectRef, RunBrief, TestMetaView, TraceItem,
+};
 use crate::test_cases::bare_tag;
-use crate::{Context, Entity, QueryError, Result};
+use crate::{Context, Entity, QueryError, Result, links};
 pub use callboard_store::files::FileKind;
 
 /// Files that the page of an execution lists.
@@ -321,6 +327,13 @@ pub async fn detail(
     let mut item = item.into_iter().next().ok_or(StoreError::Damaged("an execution without a test case"))?;
     let files = files::of_execution(&mut session, project, id, None, None, FILES_SHOWN).await?;
     let cluster = clusters::of_execution(&mut session, project, id, row.cluster).await?;
+    let blocked_by_execution = blocking::blocker(&mut session, &row, &item, &browsers).await?;
+    let blocks = blocking::blocked(&mut session, &row, &item, &browsers).await?;
+    let links = links::shown(&mut session, project, LinkTarget::Execution, id.get()).await?;
+    let test_case_links =
+        links::shown(&mut session, project, LinkTarget::TestCase, row.test_case.get()).await?;
+    let case = test_cases::get(&mut session, project, row.test_case).await?;
+    let baseline = passed_before(&mut session, &row, &run).await?;
     drop(session);
 
     let decision =
@@ -352,6 +365,12 @@ pub async fn detail(
         run: RunBrief::of(&run),
         attempts: decision.attempts.iter().map(attempt_view).collect(),
         annotations: serde_json::to_value(told.annotations).unwrap_or_default(),
+        test_meta: case.map(|case| TestMetaView::of(&case.meta)).unwrap_or_default(),
+        blocked_by_execution,
+        blocks,
+        links,
+        test_case_links,
+        baseline,
         attachments: others.iter().map(|file| FileItem::of(file, &ctx.links)).collect(),
         traces: traces.iter().map(|file| FileItem::of(file, &ctx.links)).collect(),
         evidence,

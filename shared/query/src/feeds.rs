@@ -186,6 +186,15 @@ pub async fn just_before_now(ctx: &Context, project: Authorized<ProjectId>, run:
     Ok((row.feed_seq - JUST_NOW).max(0))
 }
 
+/// The number of the newest event about all runs. A page that is read after it
+/// and follows the stream from it misses nothing.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn newest(ctx: &Context) -> Result<i64> {
+    Ok(feed::global_head(&mut ctx.store.db().read().await?).await?)
+}
+
 /// A stored result as the feed tells it again.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,11 +1,13 @@
 //! Finding the bytes behind a file id or a stored name.
 
 use callboard_auth::scope::{Authorized, Scope};
-use callboard_auth::{Grant, GrantTarget};
+use callboard_auth::{Grant, GrantTarget, LinkHolder};
 use callboard_domain::ids::{FileId, ProjectId, ReportId};
+use callboard_domain::time::Timestamp;
 use callboard_store::accounts::principal;
 use callboard_store::blobs::content::Content;
 use callboard_store::files::FileRow;
+pub use callboard_store::objects::AnsweredAs;
 use callboard_store::{files, projects, reports};
 use sha2::{Digest as _, Sha256};
 
@@ -95,12 +97,20 @@ pub async fn by_path(ctx: &Context, scope: &Scope, path: &str) -> Result<Served>
 /// # Errors
 /// [`QueryError::NotFound`] for a path the grant does not cover,
 /// [`QueryError::Store`].
-pub async fn by_grant(ctx: &Context, auth_enabled: bool, grant: &Grant, path: &str) -> Result<Served> {
+pub async fn by_grant(
+    ctx: &Context,
+    auth_enabled: bool,
+    grant: &Grant,
+    path: &str,
+    now: Timestamp,
+) -> Result<Served> {
     let missing = || QueryError::not_found(Entity::File, path);
     require_project(ctx, grant.project(), path).await?;
     let project = if auth_enabled {
         let holder = match grant.holder() {
-            Some(holder) => principal::by_user(&mut ctx.store.db().read().await?, holder.user).await?,
+            Some(LinkHolder { user, key, .. }) => {
+                principal::by_holder(&mut ctx.store.db().read().await?, user, key, now).await?
+            }
             None => None,
         };
         grant.redeem(holder.map(facts).as_ref()).map_err(|_| missing())?

@@ -1,5 +1,7 @@
 //! Questions about flaky tests: which there are, and what they cost.
 
+pub mod settings;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
@@ -249,11 +251,13 @@ async fn judge(
         priority: query.priority.clone(),
         root_cause: query.root_cause.map(|cause| cause.as_str().to_owned()),
     };
+    let min_runs = settings::effective(session, project).await?.min_runs;
     let rows = scores::maybe_flaky(session, project, lane.id, &filter).await?;
     let judged = rows.into_iter().filter_map(|row| {
         let found = assess(row.state.recent(), lane.window(runs))?;
         let is_listed = found.posterior.class.is_listed() && found.posterior.score() >= least;
-        is_listed.then_some(Judged { case: row.case, state: row.state, found })
+        let is_known = found.evidence.runs >= min_runs;
+        (is_listed && is_known).then_some(Judged { case: row.case, state: row.state, found })
     });
     Ok(judged.collect())
 }

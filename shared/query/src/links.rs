@@ -131,6 +131,20 @@ pub async fn list(
     Ok(Slice::cut(rows, limit, |row: &LinkRow| row.id.get()).map(Link::of))
 }
 
+/// Most links that come with what they hang on.
+const LINKS_SHOWN: i64 = 50;
+
+/// The first links of something, as its page shows them.
+pub(crate) async fn shown(
+    session: &mut callboard_store::Session,
+    project: ProjectId,
+    target: LinkTarget,
+    id: i64,
+) -> Result<Vec<Link>> {
+    let rows = links::list(session, project, target, id, 0, LINKS_SHOWN).await?;
+    Ok(rows.into_iter().map(Link::of).collect())
+}
+
 /// Where an address leads, by its looks.
 fn judged(url: &str) -> Destination {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);

@@ -8,6 +8,7 @@ use callboard_domain::ids::{MarkerId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::ids::{self, Listed};
 use callboard_store::markers::{self, MarkerFilter, MarkerRow};
+use callboard_store::runs::RunRow;
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -105,6 +106,21 @@ impl MarkerEdit {
             _ => Err(QueryError::not_found(Entity::Run, run)),
         }
     }
+}
+
+/// Markers before a run that are looked at for one of its environment.
+const PRECEDING_READ: i64 = 50;
+
+/// The newest marker before a run, of its environment or of all.
+pub(crate) async fn preceding(
+    session: &mut callboard_store::Session,
+    run: &RunRow,
+) -> Result<Option<Marker>> {
+    let before = MarkerFilter { to: Some(run.start_time), ..MarkerFilter::default() };
+    let rows = markers::list(session, run.project, &before, PRECEDING_READ).await?;
+    let fits =
+        |row: &MarkerRow| row.environment.as_ref().is_none_or(|environment| *environment == run.environment);
+    Ok(rows.into_iter().find(fits).map(Marker::of))
 }
 
 /// Which markers a list shows.

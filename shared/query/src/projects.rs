@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::{ProjectId, TagId};
+use callboard_domain::retention::is_tracked;
 use callboard_domain::status::RunStatus;
 use callboard_store::db::Session;
 use callboard_store::projects::{self, ProjectOrder, ProjectRow, Visible};
 use callboard_store::runs::{self, Newest, RunRow};
 use callboard_store::tags::{self, TagRow};
-use callboard_store::{lanes, test_cases};
+use callboard_store::{lanes, quarantine, test_cases};
 
 use crate::page::{Slice, fetch};
 use crate::shapes::{
@@ -93,12 +94,14 @@ pub async fn list(
     let latest = runs::latest_of(&mut session, ids(&rows.items)).await?;
     let latest: HashMap<ProjectId, RunBrief> =
         latest.iter().map(|run| (run.project, RunBrief::of(run))).collect();
+    let aside = quarantine::counts(&mut session, ids(&rows.items)).await?;
     let mut items = Vec::with_capacity(rows.items.len());
     let full = recent_full(&mut session, ids(&rows.items), None).await?;
     for row in &rows.items {
         let tendency = tendency(of(&full, row));
         let tags = shown(tags.remove(&row.id));
-        items.push(Project::of(row, tags, latest.get(&row.id).cloned(), tendency, &ctx.links));
+        let aside = aside.get(&row.id).copied().unwrap_or_default();
+        items.push(Project::of(row, tags, aside, latest.get(&row.id).cloned(), tendency, &ctx.links));
     }
     Ok(Slice { items, next: rows.next })
 }
@@ -170,7 +173,9 @@ pub async fn get(ctx: &Context, project: Authorized<ProjectId>) -> Result<Projec
     let full = recent_full(&mut session, vec![row.id.get()], None).await?;
     let tags = shown(tags::of_projects(&mut session, vec![row.id.get()]).await?.remove(&row.id));
     let tendency = tendency(of(&full, &row));
-    Ok(Project::of(&row, tags, latest.first().map(RunBrief::of), tendency, &ctx.links))
+    let aside = quarantine::counts(&mut session, vec![row.id.get()]).await?;
+    let aside = aside.get(&row.id).copied().unwrap_or_default();
+    Ok(Project::of(&row, tags, aside, latest.first().map(RunBrief::of), tendency, &ctx.links))
 }
 
 /// How many tests a project has, from its stored counter.
@@ -292,6 +297,7 @@ pub async fn overview(
             latest_full_run: full.first().map(RunBrief::of),
             recent_runs: recent.iter().map(RunBrief::of).collect(),
             tendency: tendency(full),
+            open_clusters: row.open_clusters,
         });
     }
     Ok(Slice { items, next: rows.next })
@@ -311,7 +317,7 @@ pub async fn facets(
     let limit = i64::try_from(limit).unwrap_or(FACET_LIMIT).min(FACET_LIMIT);
     let project = project.get();
     let mut session = ctx.store.db().read().await?;
-    let default_branch = required(&mut session, project).await?.default_branch;
+    let ProjectRow { default_branch, tracked_branches, .. } = required(&mut session, project).await?;
     let wanted = branch_contains.unwrap_or_default().to_lowercase();
     let looked_at = if wanted.is_empty() { FACET_LIMIT * 2 } else { SEARCHED_LANES };
     let recent = lanes::recent(&mut session, project, looked_at).await?;
@@ -324,6 +330,7 @@ pub async fn facets(
             name: lane.name.clone(),
             last_run_at: lane.last_run_at,
             is_default: default_branch.as_deref() == Some(lane.name.as_str()),
+            is_tracked: is_tracked(&lane.name, default_branch.as_deref(), &tracked_branches),
         })
         .collect();
     let environments = recent.iter().filter(|lane| !lane.is_branch).filter_map(|lane| non_empty(&lane.name));

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use callboard_auth::scope::Authorized;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::flakiness::{
-    Candidate, DEFAULT_WINDOW, FlakyClass, QuarantineSettings, Streak, assess, candidates, streak,
+    Candidate, DEFAULT_WINDOW, FlakinessSettings, FlakyClass, QuarantineSettings, Streak, assess, candidates,
+    streak,
 };
 use callboard_domain::ids::{ProjectId, TestCaseId, UserId};
 use callboard_domain::test_state::TestState;
@@ -24,6 +25,7 @@ use utoipa::ToSchema;
 
 use crate::accounts::Acting;
 use crate::flakiness::judged_lane;
+use crate::flakiness::settings::effective;
 use crate::page::{Slice, fetch};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Entity, QueryError, Result};
@@ -204,8 +206,7 @@ struct Progress {
     is_broken: bool,
 }
 
-fn progress(row: &QuarantineRow, state: Option<&TestState>) -> Progress {
-    let settings = QuarantineSettings::default();
+fn progress(row: &QuarantineRow, state: Option<&TestState>, settings: &QuarantineSettings) -> Progress {
     let Some(state) = state else {
         let streak = Streak { passes: 0, needed: settings.release_after, is_failing: false };
         return Progress { streak, runs_since: 0, is_broken: false };
@@ -215,7 +216,7 @@ fn progress(row: &QuarantineRow, state: Option<&TestState>) -> Progress {
     // A quarantined test is judged by all its runs: what fails anywhere is not yet well.
     let found = assess(state.recent(), callboard_domain::flakiness::Window::standard(true));
     Progress {
-        streak: streak(state.recent(), since, &settings),
+        streak: streak(state.recent(), since, settings),
         runs_since,
         is_broken: found.is_some_and(|found| found.posterior.class == FlakyClass::Broken),
     }
@@ -230,6 +231,7 @@ async fn show(
     let ids: Vec<i64> = rows.iter().map(|row| row.case.get()).collect();
     let cases = test_cases::get_many(session, project, ids.clone()).await?;
     let states = states(session, project, ids).await?;
+    let settings = effective(session, project).await?.quarantine;
     let mut people: HashMap<UserId, QuarantinedBy> = HashMap::new();
     for user in rows.iter().filter_map(|row| row.created_by) {
         if !people.contains_key(&user)
@@ -242,7 +244,8 @@ async fn show(
     let shown = rows.into_iter().filter_map(|row| {
         let case = cases.get(&row.case)?;
         let by = row.created_by.and_then(|user| people.get(&user).cloned());
-        Some(shown(&row, case, states.get(&row.case), by, now))
+        let progress = progress(&row, states.get(&row.case), &settings);
+        Some(shown(&row, case, progress, by, now))
     });
     Ok(shown.collect())
 }
@@ -250,11 +253,11 @@ async fn show(
 fn shown(
     row: &QuarantineRow,
     case: &TestCaseRow,
-    state: Option<&TestState>,
+    progress: Progress,
     created_by: Option<QuarantinedBy>,
     now: Timestamp,
 ) -> Quarantine {
-    let Progress { streak, runs_since, is_broken } = progress(row, state);
+    let Progress { streak, runs_since, is_broken } = progress;
     let expired = row.expires_at.filter(|&at| row.released_at.is_none() && at <= now);
     let is_active = row.released_at.is_none() && expired.is_none();
     Quarantine {
@@ -283,13 +286,14 @@ fn shown(
 async fn debt(session: &mut Session, project: ProjectId, now: Timestamp) -> Result<Debt> {
     let rows = quarantine::list(session, project, true, None, now, quarantine::MOST).await?;
     let states = states(session, project, rows.iter().map(|row| row.case.get()).collect()).await?;
+    let settings = effective(session, project).await?.quarantine;
     let mut debt = Debt {
         active: i64::try_from(rows.len()).unwrap_or(i64::MAX),
         oldest_at: rows.iter().map(|row| row.created_at).min(),
         ..Debt::default()
     };
     for row in &rows {
-        let Progress { streak, .. } = progress(row, states.get(&row.case));
+        let Progress { streak, .. } = progress(row, states.get(&row.case), &settings);
         debt.ready_to_release += i64::from(streak.is_over());
         debt.still_failing += i64::from(streak.is_failing);
     }
@@ -297,7 +301,7 @@ async fn debt(session: &mut Session, project: ProjectId, now: Timestamp) -> Resu
 }
 
 async fn proposals(session: &mut Session, project: ProjectId, now: Timestamp) -> Result<Vec<Proposal>> {
-    let settings = QuarantineSettings::default();
+    let FlakinessSettings { quarantine: settings, min_runs, .. } = effective(session, project).await?;
     let Some(lane) = judged_lane(session, project, &LaneQuery::default()).await? else {
         return Ok(Vec::new());
     };
@@ -307,7 +311,7 @@ async fn proposals(session: &mut Session, project: ProjectId, now: Timestamp) ->
     let tests = rows.into_iter().filter(|row| aside.binary_search(&row.case).is_err());
     let tests = tests.filter_map(|row| {
         let found = assess(row.state.recent(), lane.window(DEFAULT_WINDOW))?;
-        Some(Candidate { test: row.case, found })
+        (found.evidence.runs >= min_runs).then_some(Candidate { test: row.case, found })
     });
     let chosen = candidates(tests, &settings);
     let ids = chosen.iter().map(|candidate| candidate.test.get()).collect();
@@ -429,7 +433,7 @@ pub async fn release(
 /// A test that reporters need not fail for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PlannedTest {
+pub struct SetAsideTest {
     /// File of the test.
     pub file_path: String,
     /// Describe titles, outermost first.
@@ -446,7 +450,7 @@ pub struct Plan {
     /// Until when it may be used without asking again.
     pub expires_at: Timestamp,
     /// By file.
-    pub items: Vec<PlannedTest>,
+    pub items: Vec<SetAsideTest>,
 }
 
 /// The tests in quarantine, by file, for reporters; at most five thousand. The
@@ -463,9 +467,13 @@ pub async fn plan(ctx: &Context, project: Authorized<ProjectId>, now: Timestamp)
     let version = hex::encode(&hash.finalize()[..VERSION_BYTES]);
     let ids = ids.iter().map(|id| id.get()).collect();
     let cases = test_cases::get_many(&mut session, project, ids).await?;
-    let mut items: Vec<PlannedTest> = cases
+    let mut items: Vec<SetAsideTest> = cases
         .into_values()
-        .map(|case| PlannedTest { file_path: case.file_path, suite_path: case.suite_path, title: case.title })
+        .map(|case| SetAsideTest {
+            file_path: case.file_path,
+            suite_path: case.suite_path,
+            title: case.title,
+        })
         .collect();
     items.sort_unstable();
     // Quarantines that end earlier are asked for again at the latest then.

@@ -2,7 +2,9 @@
 //! checked against the caller's scope. Missing is told before forbidden.
 
 use callboard_auth::scope::{Authorized, Scope};
-use callboard_domain::ids::{ClusterId, ExecutionId, FileId, GatePolicyId, ProjectId, RunId, TestCaseId};
+use callboard_domain::ids::{
+    ClusterId, ClusterSuggestionId, ExecutionId, FileId, GatePolicyId, ProjectId, RunId, TestCaseId,
+};
 use callboard_store::ids::{self, Listed};
 
 use crate::{Context, Entity, QueryError, Result};
@@ -67,6 +69,18 @@ pub async fn file(ctx: &Context, scope: &Scope, id: FileId) -> Result<Authorized
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
 pub async fn gate_policy(ctx: &Context, scope: &Scope, id: GatePolicyId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::GatePolicy, id.get(), Entity::GatePolicy, id.get()).await
+}
+
+/// The project of a suggestion that two failure clusters are one.
+///
+/// # Errors
+/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+pub async fn cluster_suggestion(
+    ctx: &Context,
+    scope: &Scope,
+    id: ClusterSuggestionId,
+) -> Result<Authorized<ProjectId>> {
+    listed(ctx, scope, Listed::ClusterSuggestion, id.get(), Entity::Suggestion, id.get()).await
 }
 
 /// The project of anything the directory lists.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::annotations::LinkTarget;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
@@ -16,11 +17,12 @@ use crate::gates;
 use crate::page::Slice;
 use crate::projects::required;
 use crate::shapes::{ProjectRef, Report, RunBrief, RunDetail, RunItem, RunStorage, ShardItem, StorageByKind};
-use crate::{Context, Entity, QueryError, Result};
+use crate::{Context, Entity, QueryError, Result, links, markers, retention};
 
 /// Index rows that one request may look at for a filter no index leads with.
 const RESIDUAL_ROWS: usize = 5_000;
-/// Rows fetched at a time while such a filter is applied.
+/// Most rows fetched at a time while such a filter is applied. Most filters
+/// leave out little: the first step fetches little more than a page.
 const RESIDUAL_STEP: usize = 500;
 /// Most unfinished runs an answer lists.
 const ACTIVE_RUNS: i64 = 200;
@@ -169,9 +171,11 @@ async fn rows(
     }
     let mut found = Vec::new();
     let mut seen = 0;
+    let mut size = (limit + limit / 4 + 1).min(RESIDUAL_STEP);
     loop {
-        let step = merged(session, projects, &filter, RESIDUAL_STEP).await?;
-        let is_last = step.len() < RESIDUAL_STEP;
+        let step = merged(session, projects, &filter, size).await?;
+        let is_last = step.len() < size;
+        size = RESIDUAL_STEP;
         seen += step.len();
         filter.after = step.last().map(key);
         for run in step {
@@ -294,6 +298,9 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     let baseline = baseline::of_run(&mut session, &row).await?;
     let pin = gates::pin(&mut session, &row).await?;
     let gate = gates::newest(&mut session, &row).await?;
+    let links = links::shown(&mut session, project.get(), LinkTarget::Run, run.get()).await?;
+    let preceding_marker = markers::preceding(&mut session, &row).await?;
+    let ends = retention::ends_of_run(&mut session, ctx, &row).await?;
     let json = |text: Option<&String>| text.and_then(|text| serde_json::from_str(text).ok());
     Ok(RunDetail {
         item: RunItem::of(&row, &owner.name, &ctx.links),
@@ -306,6 +313,9 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
         baseline: baseline.as_ref().map(BaselineRun::shown),
         pin,
         gate,
+        links,
+        preceding_marker,
+        retention: ends,
         storage: RunStorage {
             files: by_kind.iter().map(|kind| kind.count).sum(),
             bytes: by_kind.iter().map(|kind| kind.bytes).sum(),

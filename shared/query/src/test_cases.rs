@@ -11,10 +11,11 @@ use callboard_domain::totals::rate;
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, History, HistoryFilter};
 use callboard_store::lanes;
-use callboard_store::rollups::{self, CatalogueFilter, CatalogueOrder, CatalogueRow};
+use callboard_store::rollups::{self, CatalogueFilter, CatalogueLanes, CatalogueOrder, CatalogueRow};
 
 use crate::clusters;
 use crate::executions::{show, with_runs};
+use crate::flakiness::judged_lane;
 use crate::page::{Slice, fetch};
 use crate::projects::required;
 use crate::shapes::{ExecutionWithRun, ProjectRef, StabilityBucket, TestCaseDetail, TestCaseItem};
@@ -140,8 +141,21 @@ pub async fn list(
         Sort::PassRate => CatalogueOrder::PassRate(query.after),
         Sort::Slowest => CatalogueOrder::Slowest(query.after),
     };
-    let rows = rollups::catalogue(&mut session, project, lane, &filter, &order, fetch(limit)).await?;
+    let lanes = lanes_of(&mut session, project, &query.lane, lane).await?;
+    let rows = rollups::catalogue(&mut session, project, lanes, &filter, &order, fetch(limit)).await?;
     Ok(Slice::cut(rows, limit, |row| key_of(query.sort, row)).map(|row| TestCaseItem::of(&row)))
+}
+
+/// The lane whose numbers are shown, with the one that speaks for it about
+/// flakiness: so a test has the same score here and among the flaky ones.
+async fn lanes_of(
+    session: &mut Session,
+    project: ProjectId,
+    asked: &LaneQuery,
+    shown: i64,
+) -> Result<CatalogueLanes> {
+    let judged = judged_lane(session, project, asked).await?;
+    Ok(CatalogueLanes { shown, judged: judged.map_or(shown, |judged| judged.id) })
 }
 
 fn key_of(sort: Sort, row: &CatalogueRow) -> CatalogueKey {
@@ -171,8 +185,9 @@ pub async fn detail(
     let mut session = ctx.store.db().read().await?;
     let owner = required(&mut session, project).await?;
     // A lane nobody ran in has no row; no lane has the number -1.
-    let lane = lane.find(&mut session, project).await?.unwrap_or(-1);
-    let rows = rollups::with_states(&mut session, project, lane, vec![id.get()]).await?;
+    let shown = lane.find(&mut session, project).await?.unwrap_or(-1);
+    let lanes = lanes_of(&mut session, project, lane, shown).await?;
+    let rows = rollups::with_states(&mut session, project, lanes, vec![id.get()]).await?;
     let row = rows.into_iter().next().ok_or_else(|| QueryError::not_found(Entity::TestCase, id))?;
     let clusters = clusters::of_test(&mut session, project, id).await?;
     Ok(TestCaseDetail { item: TestCaseItem::of(&row), project: ProjectRef::of(&owner), clusters })

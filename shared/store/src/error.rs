@@ -52,6 +52,17 @@ impl StoreError {
             if error.code().is_some_and(|code| codes.contains(&code.as_ref())))
     }
 
+    /// Whether the database could not write for want of room, or because its
+    /// disk or its server is going away: nothing is wrong with what was asked.
+    fn is_out_of_room(&self) -> bool {
+        // SQLITE_IOERR, SQLITE_FULL and their finer codes, whose low byte they are.
+        let on_sqlite = |code: &str| code.parse::<i64>().is_ok_and(|code| [10, 13].contains(&(code & 0xff)));
+        // Insufficient resources, operator intervention, system error.
+        let on_postgres = |code: &str| ["53", "57P", "58"].iter().any(|class| code.starts_with(class));
+        matches!(self, Self::Database(sqlx::Error::Database(error))
+            if error.code().is_some_and(|code| if code.len() == 5 { on_postgres(&code) } else { on_sqlite(&code) }))
+    }
+
     /// Whether a unique index refused the row: another transaction wrote the
     /// same key first.
     #[must_use]
@@ -64,7 +75,7 @@ impl StoreError {
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         match self {
-            Self::Database(_) if self.is_conflict() => true,
+            Self::Database(_) if self.is_conflict() || self.is_out_of_room() => true,
             Self::Database(error) => matches!(
                 error,
                 sqlx::Error::Io(_)

@@ -11,6 +11,7 @@ use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 
 use crate::db::{Session, args, statements};
+use crate::ids::{self, Kind};
 use crate::{Result, Store, StoreError, unclaimed};
 
 statements! {
@@ -79,31 +80,47 @@ impl PackWriter {
         Ok(Frame { offset, length: as_i64(frame.len())? })
     }
 
-    /// Writes the object. Its row follows with [`record`], in the transaction
-    /// that points at it; without one it is swept a day later.
+    /// Writes the object of a pack that was announced. Its row follows with
+    /// [`record`], in the transaction that points at it; without one it is
+    /// swept a day later.
     ///
     /// # Errors
     /// [`StoreError::Storage`] when the object store refuses.
-    pub async fn write(
-        self,
-        store: &Store,
-        project: ProjectId,
-        run: RunId,
-        pack: PackId,
-        now: Timestamp,
-    ) -> Result<WrittenPack> {
-        let key = format!("project-{project}/packs/{run}/{pack}.zst");
+    pub async fn write(self, store: &Store, announced: AnnouncedPack) -> Result<WrittenPack> {
+        let AnnouncedPack { id, key } = announced;
         let size = as_i64(self.bytes.len())?;
-        let mut session = store.db().begin().await?;
-        unclaimed::announce(&mut session, project, &key, now).await?;
-        session.commit().await?;
         store.objects().put(&key, Bytes::from(self.bytes)).await?;
-        Ok(WrittenPack { id: pack, key, size, slices: self.slices })
+        Ok(WrittenPack { id, key, size, slices: self.slices })
     }
 }
 
 fn as_i64(n: usize) -> Result<i64> {
     i64::try_from(n).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))
+}
+
+/// A pack whose object is about to be written.
+#[derive(Debug, Clone)]
+pub struct AnnouncedPack {
+    /// Id.
+    pub id: PackId,
+    key: String,
+}
+
+/// Names a pack of a run before its object is written, so that the object is
+/// found whatever happens next. From a transaction that is committed before.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn announce(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    now: Timestamp,
+) -> Result<AnnouncedPack> {
+    let id = PackId(ids::allocate_one(session, Kind::Pack).await?);
+    let key = format!("project-{project}/packs/{run}/{id}.zst");
+    unclaimed::announce(session, project, &key, now).await?;
+    Ok(AnnouncedPack { id, key })
 }
 
 /// A pack whose object exists and whose row does not yet.

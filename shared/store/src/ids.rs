@@ -48,6 +48,8 @@ pub enum Kind {
     Link,
     /// Markers.
     Marker,
+    /// Functions of suites.
+    TestFunction,
     /// Receipts of deletions.
     Deletion,
     /// Quarantines of tests.
@@ -56,6 +58,8 @@ pub enum Kind {
     Cluster,
     /// Templates of free text.
     Template,
+    /// Suggestions that failure clusters are one.
+    ClusterSuggestion,
 }
 
 impl Kind {
@@ -80,10 +84,12 @@ impl Kind {
             Self::Tag => "tag",
             Self::Link => "link",
             Self::Marker => "marker",
+            Self::TestFunction => "test_function",
             Self::Deletion => "deletion",
             Self::Quarantine => "quarantine",
             Self::Cluster => "cluster",
             Self::Template => "template",
+            Self::ClusterSuggestion => "cluster_suggestion",
         }
     }
 
@@ -108,10 +114,12 @@ impl Kind {
             Self::Tag => &NEXT_TAG,
             Self::Link => &NEXT_LINK,
             Self::Marker => &NEXT_MARKER,
+            Self::TestFunction => &NEXT_TEST_FUNCTION,
             Self::Deletion => &NEXT_DELETION,
             Self::Quarantine => &NEXT_QUARANTINE,
             Self::Cluster => &NEXT_CLUSTER,
             Self::Template => &NEXT_TEMPLATE,
+            Self::ClusterSuggestion => &NEXT_CLUSTER_SUGGESTION,
         }
     }
 }
@@ -127,12 +135,16 @@ pub enum Listed {
     File = 3,
     /// Failure clusters.
     Cluster = 5,
+    /// Suggestions that failure clusters are one.
+    ClusterSuggestion = 7,
     /// Policies of gates.
     GatePolicy = 18,
     /// Links of entities.
     Link = 12,
     /// Markers.
     Marker = 13,
+    /// Functions of suites.
+    TestFunction = 14,
 }
 
 // Counters and sequences belong to one engine each, so they are not part of
@@ -152,8 +164,10 @@ sequences! {
     NEXT_API_KEY "ids_api_key", NEXT_INVITATION "ids_invitation", NEXT_AUDIT_EVENT "ids_audit_event",
     NEXT_GATE_POLICY "ids_gate_policy", NEXT_GATE_RESULT "ids_gate_result",
     NEXT_JOB "ids_job", NEXT_TAG "ids_tag", NEXT_LINK "ids_link", NEXT_MARKER "ids_marker",
+    NEXT_TEST_FUNCTION "ids_test_function",
     NEXT_DELETION "ids_deletion", NEXT_QUARANTINE "ids_quarantine",
-    NEXT_CLUSTER "ids_cluster", NEXT_TEMPLATE "ids_template"
+    NEXT_CLUSTER "ids_cluster", NEXT_TEMPLATE "ids_template",
+    NEXT_CLUSTER_SUGGESTION "ids_cluster_suggestion"
 }
 static ADVANCE_COUNTER: Statement = Statement::new(
     "ids::ADVANCE_COUNTER",

@@ -6,16 +6,19 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::lane::LaneKey;
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Backend, Filter, Session, args, statements};
+use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::{Result, StoreError};
 
 statements! {
     /// The lane of a key. ix: lanes_key
-    LANE = "SELECT id FROM lanes WHERE project_id = $1 AND kind = $2 AND branch = $3 AND environment = $4";
+    LANE = "SELECT id, cleared_before FROM lanes WHERE project_id = $1 AND kind = $2 AND branch = $3 AND environment = $4";
     /// Makes a lane; a concurrent maker may have been first.
     INSERT_LANE = "INSERT INTO lanes (project_id, id, kind, branch, environment, first_run_at, last_run_at) \
         SELECT $1, (SELECT COALESCE(MAX(id), -1) + 1 FROM lanes WHERE project_id = $1), $2, $3, $4, $5, $5 \
         WHERE true ON CONFLICT DO NOTHING";
+    /// The lanes of a run on a branch and in an environment. ix: lanes_key
+    OF_PLACE = "SELECT id, cleared_before FROM lanes WHERE project_id = $1 AND (kind, branch, environment) IN \
+        (VALUES (0, '', ''), (1, $2, ''), (2, '', $3), (3, $2, $3)) ORDER BY id";
     /// Those of some lanes that are restricted to a branch.
     OF_ONE_BRANCH = "SELECT id FROM lanes WHERE project_id = $1 AND id in_ints($2) AND kind IN (1, 3)";
     /// The environments of some lanes.
@@ -23,7 +26,8 @@ statements! {
     /// Up to two lanes of branches in all environments. ix: lanes_key
     BRANCHES = "SELECT id, branch FROM lanes WHERE project_id = $1 AND kind = 1 ORDER BY branch LIMIT 2";
     /// Moves a lane's last run forward.
-    TOUCH_LANE = "UPDATE lanes SET last_run_at = $3 WHERE project_id = $1 AND id = $2 AND last_run_at < $3";
+    TOUCH_LANE = "UPDATE lanes SET last_run_at = CASE WHEN last_run_at < $3 THEN $3 ELSE last_run_at END, has_numbers = 1 \
+        WHERE project_id = $1 AND id = $2 AND (last_run_at < $3 OR has_numbers = 0)";
     /// Branches or environments by last run, newest first. ix: lanes_by_last_run
     RECENT_LANES = "SELECT kind, branch, environment, last_run_at FROM lanes \
         WHERE project_id = $1 AND kind IN (1, 2) ORDER BY last_run_at DESC, id DESC LIMIT $2";
@@ -79,6 +83,56 @@ pub async fn touch(
         session.execute(&TOUCH_LANE, args![project, *lane, run_at]).await?;
     }
     Ok(())
+}
+
+/// A lane, and from when on runs count in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountingLane {
+    /// Lane.
+    pub id: i64,
+    /// Its numbers of runs that began before were let go.
+    cleared_before: Option<Timestamp>,
+}
+
+impl CountingLane {
+    /// Whether a run with this order key counts in the lane.
+    #[must_use]
+    pub fn counts(&self, order_at: Timestamp) -> bool {
+        self.cleared_before.is_none_or(|cleared| order_at >= cleared)
+    }
+}
+
+fn counting(row: &Row) -> Result<CountingLane> {
+    let mut r = row.reader();
+    Ok(CountingLane { id: r.int()?, cleared_before: r.opt_time()? })
+}
+
+/// The lanes of runs on a branch and in an environment, ascending, as far as
+/// they exist; both may be empty.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn of_place(
+    session: &mut Session,
+    project: ProjectId,
+    branch: &str,
+    environment: &str,
+) -> Result<Vec<CountingLane>> {
+    let rows = session.all(&OF_PLACE, args![project, branch, environment]).await?;
+    rows.iter().map(counting).collect()
+}
+
+/// The lane of a key, as runs count in it.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn find_counting(
+    session: &mut Session,
+    project: ProjectId,
+    key: &LaneKey,
+) -> Result<Option<CountingLane>> {
+    let row = session.first(&LANE, args![project, key.kind.code(), &key.branch, &key.environment]).await?;
+    row.as_ref().map(counting).transpose()
 }
 
 /// Those of some lanes that are restricted to one branch.

@@ -32,13 +32,16 @@ pub mod projects;
 pub mod quarantine;
 pub mod rate_limits;
 pub mod reports;
+pub mod retention;
 pub mod rollups;
 pub mod runs;
 pub mod search;
+pub mod settings;
 mod statements;
 pub mod storage;
 pub mod tags;
 pub mod test_cases;
+pub mod test_functions;
 pub mod unclaimed;
 
 use std::sync::Arc;
@@ -58,6 +61,8 @@ pub struct StoreConfig {
     pub storage_url: String,
     /// Endpoint of an S3-compatible service, when it is not the provider's own.
     pub s3_endpoint: Option<String>,
+    /// Its endpoint as browsers reach it, when that is another one.
+    pub s3_public_endpoint: Option<String>,
     /// Most database connections this process opens.
     pub max_connections: u32,
 }
@@ -79,7 +84,8 @@ impl Store {
     /// [`StoreError::Database`] when the database does not answer.
     pub async fn connect(config: &StoreConfig) -> Result<Self> {
         let db = Db::connect(&config.database_url, config.max_connections).await?;
-        let objects = Arc::new(Objects::open(&config.storage_url, config.s3_endpoint.as_deref())?);
+        let (endpoint, public) = (config.s3_endpoint.as_deref(), config.s3_public_endpoint.as_deref());
+        let objects = Arc::new(Objects::open(&config.storage_url, endpoint, public)?);
         Ok(Self { db, objects })
     }
 

@@ -4,17 +4,21 @@
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
-use object_store::aws::AmazonS3Builder;
+use http::Method;
+use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
+use object_store::signer::{SignedUrlOptions, Signer as _};
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt as _};
+use url::Url;
 
 use crate::{Result, StoreError};
 
@@ -22,6 +26,7 @@ use crate::{Result, StoreError};
 #[derive(Debug)]
 pub struct Objects {
     store: Arc<dyn ObjectStore>,
+    signer: Option<Signer>,
 }
 
 impl Objects {
@@ -32,7 +37,7 @@ impl Objects {
     /// # Errors
     /// [`StoreError::Configuration`] for another address,
     /// [`StoreError::Storage`] when the folder cannot be made.
-    pub fn open(storage_url: &str, s3_endpoint: Option<&str>) -> Result<Self> {
+    pub fn open(storage_url: &str, s3_endpoint: Option<&str>, s3_public: Option<&str>) -> Result<Self> {
         // reqwest is built without a TLS provider of its own; whoever comes
         // first installs ring, a second call changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -43,27 +48,33 @@ impl Objects {
                 ))
             })?;
             let store = LocalFileSystem::new_with_prefix(folder)?.with_fsync(true);
-            return Ok(Self { store: Arc::new(store) });
+            return Ok(Self { store: Arc::new(store), signer: None });
         }
-        let url = url::Url::parse(storage_url).map_err(|_| unusable(storage_url))?;
+        let url = Url::parse(storage_url).map_err(|_| unusable(storage_url))?;
         let bucket = url.host_str().ok_or_else(|| unusable(storage_url))?;
         let prefix = url.path().trim_matches('/').to_owned();
+        let mut signer = None;
         let store: Arc<dyn ObjectStore> = match url.scheme() {
             "s3" => {
-                let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-                if let Some(endpoint) = s3_endpoint {
-                    builder = builder
+                let bucket_at = |endpoint: Option<&str>| {
+                    let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+                    let Some(endpoint) = endpoint else { return builder.build() };
+                    builder
                         .with_endpoint(endpoint)
                         .with_allow_http(endpoint.starts_with("http://"))
-                        .with_virtual_hosted_style_request(false);
-                }
-                Arc::new(builder.build()?)
+                        .with_virtual_hosted_style_request(false)
+                        .build()
+                };
+                signer =
+                    Some(Signer { bucket: bucket_at(s3_public.or(s3_endpoint))?, prefix: prefix.clone() });
+                Arc::new(bucket_at(s3_endpoint)?)
             }
             "gs" => Arc::new(GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket).build()?),
             "az" => Arc::new(MicrosoftAzureBuilder::from_env().with_container_name(bucket).build()?),
             _ => return Err(unusable(storage_url)),
         };
-        Ok(Self { store: if prefix.is_empty() { store } else { Arc::new(PrefixStore::new(store, prefix)) } })
+        let store = if prefix.is_empty() { store } else { Arc::new(PrefixStore::new(store, prefix)) };
+        Ok(Self { store, signer })
     }
 
     /// Asks for one key under a prefix nothing uses.
@@ -204,6 +215,46 @@ impl Objects {
         let options = object_store::GetOptions { range: range.map(Into::into), ..Default::default() };
         let found = self.store.get_opts(&path(key)?, options).await?;
         Ok(found.into_stream().map(|chunk| chunk.map_err(StoreError::from)).boxed())
+    }
+}
+
+/// What gives out addresses of single objects. It speaks of the bucket as
+/// browsers reach it, and asks it for nothing.
+#[derive(Debug)]
+struct Signer {
+    bucket: AmazonS3,
+    prefix: String,
+}
+
+/// How the bytes behind an address are answered, whatever the object store
+/// knows of them.
+#[derive(Debug, Clone, Copy)]
+pub struct AnsweredAs<'a> {
+    /// The `Content-Type`.
+    pub content_type: &'a str,
+    /// The `Content-Disposition`.
+    pub disposition: &'a str,
+}
+
+impl Objects {
+    /// An address at which anybody reads one object for some time; `None` when
+    /// the store gives out none.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when there are no credentials to sign with.
+    pub async fn signed_get(
+        &self,
+        key: &str,
+        answered_as: AnsweredAs<'_>,
+        lifetime: Duration,
+    ) -> Result<Option<Url>> {
+        let Some(Signer { bucket, prefix }) = &self.signer else { return Ok(None) };
+        let key = if prefix.is_empty() { path(key)? } else { path(&format!("{prefix}/{key}"))? };
+        let options = SignedUrlOptions::default().with_query([
+            ("response-content-type", answered_as.content_type),
+            ("response-content-disposition", answered_as.disposition),
+        ]);
+        Ok(Some(bucket.signed_url_opts(Method::GET, &key, lifetime, &options).await?))
     }
 }
 

@@ -4,7 +4,7 @@
 //! Invariant: at most one row per test is not released. One whose time is over
 //! counts as released, whatever its row says.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use callboard_domain::ids::{ProjectId, TestCaseId, UserId};
 use callboard_domain::time::Timestamp;
@@ -54,6 +54,8 @@ statements! {
         AND (expires_at IS NULL OR expires_at > $2) ORDER BY test_case_id LIMIT $3";
     /// Those of some tests that were not released. ix: quarantine_active
     MARKED = "SELECT test_case_id FROM quarantine WHERE project_id = $1 AND released_at IS NULL AND test_case_id in_ints($2)";
+    /// How many tests of some projects were not released. ix: quarantine_active
+    COUNTS = "SELECT project_id, COUNT(*) FROM quarantine WHERE project_id in_ints($1) AND released_at IS NULL GROUP BY project_id";
     /// Releases those whose time is over.
     EXPIRE = "UPDATE quarantine SET released_at = expires_at, released_reason = 'expired' \
         WHERE released_at IS NULL AND expires_at <= $1";
@@ -87,6 +89,21 @@ fn read(row: &Row) -> Result<QuarantineRow> {
 
 /// Most tests in quarantine that are looked at together.
 pub const MOST: i64 = 5_000;
+
+/// How many tests of some projects are in quarantine; projects without any are
+/// left out.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn counts(session: &mut Session, projects: Vec<i64>) -> Result<HashMap<ProjectId, i64>> {
+    let rows = session.all(&COUNTS, args![projects]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((ProjectId(r.int()?), r.int()?))
+        })
+        .collect()
+}
 
 /// The tests in quarantine, ascending, up to [`MOST`].
 ///

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 use callboard_domain::time::{Day, Timestamp};
 
 use crate::Result;
@@ -27,7 +27,7 @@ statements! {
         "JOIN executions e ON e.project_id = f.project_id AND e.run_id = f.run_id AND e.id = f.execution_id ",
         "WHERE f.project_id = $1 AND f.run_id = $2 GROUP BY f.kind, 2 ",
         "UNION ALL SELECT 'evidence', ", outcome_class!(), ", 0, SUM(e.pack_length) FROM executions e ",
-        "WHERE e.project_id = $1 AND e.run_id = $2 AND e.pack_id IS NOT NULL GROUP BY 2 ",
+        "WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 AND e.pack_id IS NOT NULL GROUP BY 2 ",
         "UNION ALL SELECT 'packs', 'other', COUNT(*), COALESCE(SUM(p.size), 0) FROM packs p WHERE p.project_id = $1 AND p.run_id = $2 ",
         "UNION ALL SELECT 'report', 'other', COALESCE(SUM(r.entries), 0), COALESCE(SUM(r.size), 0) FROM reports r ",
         "WHERE r.project_id = $1 AND r.run_id = $2 AND r.state = 'ready') o GROUP BY o.kind, o.outcome_class"
@@ -135,7 +135,8 @@ pub async fn recount_run(
     run: RunId,
     now: Timestamp,
 ) -> Result<()> {
-    let counted = folded(read(session, &OF_RUN, args![project, run]).await?);
+    let (low, high) = ExecutionId::range_of(run);
+    let counted = folded(read(session, &OF_RUN, args![project, run, low, high]).await?);
     replace(session, project, run, counted, now).await
 }
 

@@ -2,7 +2,7 @@
 //! are written and go in the transaction that refers to them: what a crash in
 //! between leaves behind is found without listing the object store.
 
-use callboard_domain::ids::ProjectId;
+use callboard_domain::ids::{DeletionId, ProjectId};
 use callboard_domain::time::Timestamp;
 use futures::{StreamExt as _, stream};
 
@@ -21,6 +21,11 @@ statements! {
     /// An object is about to be written.
     INSERT = "INSERT INTO unclaimed_objects (key, project_id, delete_at) VALUES ($1, $2, $3) \
         ON CONFLICT (key) DO UPDATE SET delete_at = excluded.delete_at";
+    /// An object that goes with a deletion.
+    INSERT_OF = "INSERT INTO unclaimed_objects (key, project_id, delete_at, receipt_id) VALUES ($1, $2, $3, $4) \
+        ON CONFLICT (key) DO UPDATE SET delete_at = excluded.delete_at, receipt_id = excluded.receipt_id";
+    /// Objects that go with a deletion. ix: unclaimed_objects_of_receipt
+    OF_RECEIPT = "SELECT key FROM unclaimed_objects WHERE receipt_id = $1 AND receipt_id IS NOT NULL ORDER BY key LIMIT $2";
     /// A row refers to the object.
     CLAIM = "DELETE FROM unclaimed_objects WHERE key = $1 AND delete_at > $2";
     /// The object is gone.
@@ -50,6 +55,38 @@ pub async fn announce(session: &mut Session, project: ProjectId, key: &str, now:
 pub async fn abandon(session: &mut Session, project: ProjectId, key: &str, now: Timestamp) -> Result<()> {
     session.execute(&INSERT, args![key, project, now]).await?;
     Ok(())
+}
+
+/// Leaves an object, or everything below a prefix, to a deletion. What the
+/// deletion has not freed after a day is swept.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn abandon_to(
+    session: &mut Session,
+    project: ProjectId,
+    key: &str,
+    receipt: DeletionId,
+    now: Timestamp,
+) -> Result<()> {
+    session.execute(&INSERT_OF, args![key, project, now.millis() + LIFE_MS, receipt]).await?;
+    Ok(())
+}
+
+/// Deletes at most `limit` objects of a deletion.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn free(store: &Store, receipt: DeletionId, limit: i64) -> Result<Swept> {
+    let rows = store.db().read().await?.all(&OF_RECEIPT, args![receipt, limit]).await?;
+    let keys = rows.iter().map(|row| row.reader().text()).collect::<Result<Vec<_>>>()?;
+    let (gone, refused) = delete_all(store, keys.into_iter().map(|key| (key.clone(), key))).await;
+    if !gone.is_empty() {
+        let mut session = store.db().begin().await?;
+        session.execute(&DELETE, args![gone.clone()]).await?;
+        session.commit().await?;
+    }
+    Ok(Swept { deleted: gone.len(), refused })
 }
 
 /// Takes an announced object into the caller's transaction, which writes the

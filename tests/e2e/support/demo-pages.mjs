@@ -40,11 +40,16 @@ export async function demoPages() {
     'execution-flaky': `/test-run-cases/${flaky.id}`,
     'test-case': `/test-cases/${suggests.testCaseId}`,
     analytics: '/analytics',
+    'analytics-project': `/analytics?project=${shop.id}&days=14&branch=main`,
     settings: '/settings',
+    'settings-projects': '/settings/projects',
+    'settings-source-control': '/settings/source-control',
+    'settings-flakiness': '/settings/flakiness',
+    'settings-storage': '/settings/storage',
+    'settings-retention': '/settings/retention',
     tags: '/settings/tags',
-    account: '/settings/account',
-    users: '/settings/users',
-    audit: '/settings/audit',
+    docs: '/docs',
+    mcp: '/mcp',
   };
   const [cluster] = (await getJson(`/api/projects/${shop.id}/failure-clusters?sort=occurrences&limit=1`)).items;
   if (cluster) {
@@ -60,7 +65,7 @@ export async function demoPages() {
     pages['execution-real'] = `/test-run-cases/${failed.id}`;
   }
   const described = Object.fromEntries(Object.entries(pages).map(([name, address]) => [name, { address }]));
-  return { ...described, search: { address: '/', act: search }, shortcuts: { address: '/', act: (page) => page.keyboard.press('?') } };
+  return { ...described, 'not-found': { address: '/test-runs/999999', status: 404 }, 'refused-filter': { address: '/projects?sort=sideways', status: 400 }, search: { address: '/', act: search }, shortcuts: { address: '/', act: (page) => page.keyboard.press('?') } };
 }
 
 async function search(page) {

@@ -4,16 +4,21 @@ import { fileURLToPath } from 'node:url';
 
 const CLI = fileURLToPath(new URL('../node_modules/callboard-reporter/dist/cli.js', import.meta.url));
 export const shopDir = fileURLToPath(new URL('../shop/', import.meta.url));
+/** A suite without a browser that has every outcome. */
+export const countingDir = fileURLToPath(new URL('../counting/', import.meta.url));
 
 /** Resolves to the exit code and everything that was printed. */
-export function runPlaywright(args, env = {}) {
-  return startPlaywright(args, env).finished;
+export function runPlaywright(args, env = {}, cwd = shopDir) {
+  return startPlaywright(args, env, cwd).finished;
 }
 
-/** A run that can be watched: `line` resolves to the first line of output that matches. */
-export function startPlaywright(args, env = {}) {
+/**
+ * A run that can be watched: `line` resolves to the first line of output that matches. It
+ * is a process group of its own, which `signal` reaches as a terminal would.
+ */
+export function startPlaywright(args, env = {}, cwd = shopDir) {
   const child = spawn('npx', ['playwright', 'test', ...args], {
-    cwd: shopDir, env: { ...cleanEnvironment(), ...env }, stdio: ['ignore', 'pipe', 'pipe'],
+    cwd, env: { ...cleanEnvironment(), ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true,
   });
   let output = '';
   const watchers = new Set();
@@ -38,13 +43,21 @@ export function startPlaywright(args, env = {}) {
     finished.then(() => reject(new Error(`no line like ${pattern} in:\n${output}`)));
     look();
   });
-  return { finished, line };
+  return { finished, line, signal: (name) => process.kill(-child.pid, name) };
 }
 
 /** Runs the command of the package; resolves like a run. */
-export function callboardReporter(args, env = {}) {
+export function callboardReporter(args, env = {}, cwd = shopDir) {
   return new Promise((resolve) => {
-    execFile(process.execPath, [CLI, ...args], { cwd: shopDir, env: { ...cleanEnvironment(), ...env } },
+    execFile(process.execPath, [CLI, ...args], { cwd, env: { ...cleanEnvironment(), ...env } },
+      (error, stdout, stderr) => resolve({ exitCode: error ? error.code : 0, output: stdout + stderr }));
+  });
+}
+
+/** Runs a command in a shell, as a person would who pastes it; resolves like a run. */
+export function runCommand(command, env = {}, cwd = shopDir) {
+  return new Promise((resolve) => {
+    execFile('sh', ['-c', command], { cwd, env: { ...cleanEnvironment(), ...env } },
       (error, stdout, stderr) => resolve({ exitCode: error ? error.code : 0, output: stdout + stderr }));
   });
 }

@@ -8,7 +8,7 @@ use callboard_query::accounts::enabling;
 use callboard_store::{Store, rate_limits};
 use callboard_test_functions::both::{Both, get, settings};
 use callboard_test_functions::deployment::Deployment;
-use callboard_test_support::access::{AUTH_SECRET, Cast, Holding};
+use callboard_test_support::access::{AUTH_SECRET, Cast, Holding, suggestion};
 use serde_json::{Value, json};
 
 const HOST: &str = "tests.example.org";
@@ -32,6 +32,15 @@ async fn hold(both: &Both, name: &str) -> Result<Holding> {
     let link = client.post_json("/api/links", &link).await?;
     let marker = json!({ "label": "Release", "occurredAt": "2026-01-01", "category": "release" });
     let marker = client.post_json(&format!("/api/projects/{project}/markers"), &marker).await?;
+    let function = json!({
+        "name": "pay", "kind": "helper", "module": "./pages", "steps": [{ "action": "goto", "value": "/pay" }],
+    });
+    let function = client.post_json(&format!("/api/projects/{project}/test-functions"), &function).await?;
+    let policy = json!({ "name": "strict", "policy": { "maxFailed": 0 } });
+    let policy = client.post_json(&format!("/api/projects/{project}/gate-policies"), &policy).await?;
+    let cluster = number(&found["cluster"]["id"])?;
+    let store = both.database.store().await?;
+    let suggestion = suggestion(&store, project, cluster, Clock::system().now()).await?;
     Ok(Holding {
         project,
         name: name.to_owned(),
@@ -41,7 +50,10 @@ async fn hold(both: &Both, name: &str) -> Result<Holding> {
         file: number(&files["items"][0]["id"])?,
         link: number(&link["link"]["id"])?,
         marker: number(&marker["marker"]["id"])?,
-        cluster: number(&found["cluster"]["id"])?,
+        function: number(&function["testFunction"]["id"])?,
+        cluster,
+        suggestion,
+        policy: number(&policy["policy"]["id"])?,
     })
 }
 

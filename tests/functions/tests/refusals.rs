@@ -36,6 +36,22 @@ async fn every_function_refuses_sqlite_and_folders_in_a_lambda_environment() {
 }
 
 #[tokio::test]
+async fn no_function_starts_with_a_secret_that_anybody_could_guess() {
+    let database = TestDatabase::fresh(Backend::Postgres).await.unwrap();
+    let bucket = S3Server::start().await.unwrap();
+    let asking = with(&settings(&database, &bucket), "SERVICE_AUTH_ENABLED", "true");
+    for (name, _) in FUNCTIONS {
+        for secret in ["", "changemechangeme"] {
+            let function =
+                Function::start(name, &with(&asking, "SERVICE_AUTH_SECRET", secret)).await.unwrap();
+            let (code, output) = function.refusal().await.unwrap();
+            assert_eq!(code, Some(REFUSED), "{name} with the secret {secret:?} printed:\n{output}");
+            assert!(output.contains("SERVICE_AUTH_SECRET"), "{name} printed:\n{output}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn without_any_settings_a_function_says_both_that_are_missing() {
     let function = Function::start("health", &Settings::new()).await.unwrap();
     let (code, output) = function.refusal().await.unwrap();

@@ -79,13 +79,14 @@ impl Stored {
             _ => "index.html".to_owned(),
         };
         let path = route.pattern.replace("{id}", &id.to_string()).replace("{*path}", &rest);
+        let path = path.replace("{caseId}", &self.execution.to_string());
         let path = path.replace("{provider}", "idp");
         let query = match route.id {
             RouteId::Search => "?q=pays".to_owned(),
             RouteId::ExportRun => "?format=csv".to_owned(),
             RouteId::CompareRun => format!("?with={}", self.run),
             RouteId::ListLinks => format!("?entityType=test_run&entityId={}", self.run),
-            RouteId::TraceNetworkBody => "?sha1=0".to_owned(),
+            RouteId::TraceNetworkBody | RouteId::RunExecutionNetworkBody => "?sha1=0".to_owned(),
             _ => String::new(),
         };
         path.replace("{grant}", &self.grant) + &query

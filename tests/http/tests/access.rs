@@ -3,7 +3,7 @@
 //! read from the route table.
 
 use callboard_store::Backend;
-use callboard_test_support::access::{AUTH_SECRET, Cast, Holding};
+use callboard_test_support::access::{AUTH_SECRET, Cast, Holding, suggestion};
 use callboard_test_support::{Answer, Form, Service, TestDatabase};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -68,6 +68,17 @@ async fn hold(service: &Service, name: &str) -> Holding {
         .await
         .and_then(|answer| answer.success())
         .expect("a marker");
+    let policy = json!({ "name": "strict", "policy": { "maxFailed": 0 } });
+    let function = json!({
+        "name": "pay", "kind": "helper", "module": "./pages", "steps": [{ "action": "goto", "value": "/pay" }],
+    });
+    let functions = format!("/api/projects/{project}/test-functions");
+    let function = client.post_json(&functions, &function).await.expect("a function");
+    let policies = format!("/api/projects/{project}/gate-policies");
+    let policy = client.post_json(&policies, &policy).await.expect("a policy");
+    let cluster = number(&failed_cluster["cluster"]["id"]);
+    let (store, now) = (service.state().store(), service.state().now());
+    let suggestion = suggestion(store, project, cluster, now).await.expect("a suggestion");
     Holding {
         project: number(&stored["projectId"]),
         name: name.to_owned(),
@@ -77,7 +88,10 @@ async fn hold(service: &Service, name: &str) -> Holding {
         file: number(&files["items"][0]["id"]),
         link: number(&link["link"]["id"]),
         marker: number(&marker["marker"]["id"]),
-        cluster: number(&failed_cluster["cluster"]["id"]),
+        function: number(&function["testFunction"]["id"]),
+        cluster,
+        suggestion,
+        policy: number(&policy["policy"]["id"]),
     }
 }
 

@@ -455,6 +455,10 @@ async fn a_deleted_project_leaves_nothing_behind() {
         client.post_json("/api/links", &link).await.expect("a link");
         let marker = json!({ "label": "Release", "occurredAt": "2026-01-01", "category": "release" });
         client.post_json(&format!("/api/projects/{id}/markers"), &marker).await.expect("a marker");
+        let function = json!({
+            "name": "pay", "kind": "helper", "module": "./pages", "steps": [{ "action": "goto", "value": "/pay" }],
+        });
+        client.post_json(&format!("/api/projects/{id}/test-functions"), &function).await.expect("a function");
         let tag = client.post_json("/api/tags", &json!({ "text": "web", "color": "teal" })).await.expect("a tag");
         let tags = json!({ "tagIds": [tag["tag"]["id"]] });
         let path = format!("/api/projects/{id}");

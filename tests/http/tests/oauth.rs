@@ -332,6 +332,16 @@ async fn a_signed_in_person_links_and_unlinks_a_provider_account() {
         assert_eq!(end, "/settings/account?linked=1");
         assert_eq!(world.me(&mut ada).await["username"], json!("ada@corp.example"));
         assert_eq!(world.stored(id).await.oauth.expect("a link").id, "12");
+
+        // What is linked to one account is not linked to another.
+        let root = world.account("eve", None).await;
+        let browser = world.service.browser_of(root).await.expect("a browser");
+        let cookie = browser.cookie("svc_session").expect("a cookie");
+        let mut eve = Browser(vec![("svc_session".to_owned(), cookie)]);
+        let end = world.sign_in(&mut eve, "codehost", "?link=1").await;
+        assert_eq!(end, "/settings/account?error=already-linked");
+        assert_eq!(world.stored(root).await.oauth, None);
+        assert_eq!(world.stored(id).await.oauth.expect("a link").id, "12");
     })
     .await;
 }

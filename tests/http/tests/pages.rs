@@ -1,13 +1,17 @@
 //! Pages and who may see them: the form to sign in takes the place of a page,
 //! at its address; programs are answered as ever.
 
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_query::ingest;
 use callboard_test_support::accounts::PASSWORD;
 use callboard_test_support::{Answer, Client, for_each_secured_service, for_each_service};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::builders::{attempt, run, with};
+use crate::live::context;
 
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 15] = [
     "/",
     "/analytics",
     "/projects",
@@ -20,6 +24,9 @@ const PAGES: [&str; 12] = [
     "/settings/account",
     "/settings/users",
     "/settings/audit",
+    "/settings/projects",
+    "/settings/source-control",
+    "/settings/flakiness",
 ];
 
 async fn page(client: &Client, path: &str) -> Answer {
@@ -100,6 +107,9 @@ async fn a_reader_sees_their_project_and_is_told_about_others() {
             ("/settings/tags".to_owned(), "for another role"),
             ("/settings/users".to_owned(), "for another role"),
             ("/settings/audit".to_owned(), "for another role"),
+            ("/settings/projects".to_owned(), "for another role"),
+            ("/settings/source-control".to_owned(), "for another role"),
+            ("/settings/flakiness".to_owned(), "for another role"),
         ];
         for (path, sentence) in refused {
             let answer = page(&reader, &path).await;
@@ -219,6 +229,11 @@ async fn who_only_reads_finds_no_form_that_changes_something() {
             format!("/test-runs/{run}"),
             format!("/test-cases/{case}"),
             format!("/projects/{own}?tab=quarantine"),
+            format!("/projects/{own}"),
+            format!("/projects/{own}?tab=clusters"),
+            format!("/projects/{own}?tab=performance"),
+            format!("/test-runs/{run}?tab=details"),
+            format!("/test-run-cases/{}", executions["items"][0]["id"]),
         ];
         for path in pages {
             let calls = async |client: &Client| {
@@ -226,10 +241,147 @@ async fn who_only_reads_finds_no_form_that_changes_something() {
                 text.matches("data-api=\"").count() - text.matches("/api/auth/logout").count()
             };
             assert_eq!(calls(&reader).await, 0, "{path}");
-            if !path.contains("quarantine") {
+            if !path.contains("tab=") {
                 assert!(calls(&administrator).await > 0, "{path}");
             }
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_settings_say_what_is_missing_for_source_control() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let charted = with(
+            run("charted", "passed", Vec::new()),
+            json!({ "branch": "main", "commit": "0123456789abcdef" }),
+        );
+        let project =
+            client.post_json("/api/test-runs/submit", &charted).await.expect("stored")["projectId"].clone();
+        client.post_json("/api/test-runs/submit", &run("blank", "passed", Vec::new())).await.expect("stored");
+        let repository = json!({ "repositoryUrl": "https://github.com/acme/charted" });
+        let path = format!("/api/projects/{project}");
+        assert_eq!(client.send_json(Method::PATCH, &path, &repository).await.expect("an answer").status, 200);
+        let row = async |path: &str| {
+            let text = page(client, path).await.text();
+            let rows: Vec<String> = text.split("<tr data-row>").skip(1).map(str::to_owned).collect();
+            assert_eq!(rows.len(), 1, "{path}: {text}");
+            rows[0].clone()
+        };
+        let known = row("/settings/source-control?q=charted").await;
+        assert!(
+            known.contains("https://github.com/acme/charted") && known.contains("<code>0123456</code>"),
+            "{known}"
+        );
+        let unknown = row("/settings/source-control?q=blank").await;
+        assert!(unknown.contains("no branch") && unknown.contains("no commit"), "{unknown}");
+        let listed = row("/settings/projects?q=blank").await;
+        assert!(listed.contains("?tab=settings") && listed.contains("not set"), "{listed}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn analytics_offers_the_branches_of_the_project_that_is_chosen() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let mut project = Value::Null;
+        for branch in ["main", "feature/tea"] {
+            let stored = with(
+                run("shop", "passed", vec![attempt("pays", "passed", 0)]),
+                json!({ "branch": branch, "startTime": service.state().now().to_iso() }),
+            );
+            project = client.post_json("/api/test-runs/submit", &stored).await.expect("stored")["projectId"]
+                .clone();
+        }
+        let all = page(client, "/analytics").await.text();
+        assert!(!all.contains("name=\"branch\""), "every project has branches of its own");
+        let one = page(client, &format!("/analytics?project={project}&branch=feature/tea&days=7")).await;
+        assert_eq!(one.status, 200);
+        let text = one.text();
+        assert!(text.contains("<option value=\"feature/tea\" selected>"), "{text}");
+        let runs = text.split("data-label=\"Runs\">").nth(1).and_then(|rest| rest.split('<').next());
+        assert_eq!(runs, Some("1"), "{text}");
+        assert_eq!(page(client, "/analytics?days=8").await.status, 400);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_people_add_stands_beside_the_results() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let now = service.state().now().millis();
+        let at = |hours: i64| callboard_domain::time::Timestamp(now - hours * 3_600_000).to_iso();
+        let mut ids = Vec::new();
+        for (hours, status) in [(3, "passed"), (2, "failed"), (1, "failed")] {
+            let case = with(
+                attempt("pays", status, 0),
+                json!({ "browser": { "projectName": "chromium" }, "duration": 9_000 }),
+            );
+            let body = with(run("shop", status, vec![case]), json!({ "startTime": at(hours) }));
+            let stored = client.post_json("/api/test-runs/submit", &body).await.expect("stored");
+            let id = |name: &str| stored[name].as_i64().expect("an id");
+            let (project, run) = (ProjectId(id("projectId")), RunId(id("runId")));
+            let now = service.state().now();
+            ingest::check_run(&context(service), project, run, now).await.expect("checked");
+            let path = format!("/api/test-runs/{run}/executions");
+            let found: Value = client.json(&path).await.expect("executions");
+            ids.push((stored, found["items"][0].clone()));
+        }
+        let [(_, first), (_, second), (newest, third)] = &ids[..] else { panic!("three runs") };
+        let (project, run, case) = (&newest["projectId"], &newest["runId"], &third["testCaseId"]);
+        let clusters: Value =
+            client.json(&format!("/api/projects/{project}/failure-clusters")).await.expect("clusters");
+        let cluster = &clusters["items"][0]["id"];
+        let marker = json!({ "label": "Release <2.4>", "category": "release", "occurredAt": at(2) });
+        let link = |kind: &str, id: &Value| {
+            json!({ "entityType": kind, "entityId": id, "url": "https://github.com/acme/shop/issues/8" })
+        };
+        let written = [
+            (format!("/api/projects/{project}/markers"), marker),
+            ("/api/links".to_owned(), link("test_case", case)),
+            ("/api/links".to_owned(), link("failure_cluster", cluster)),
+            ("/api/links".to_owned(), link("execution", &second["id"])),
+            ("/api/links".to_owned(), link("test_run", run)),
+            (
+                format!("/api/projects/{project}/quarantine"),
+                json!({ "testCaseId": case, "reason": "Known to be slow" }),
+            ),
+        ];
+        for (path, body) in written {
+            let answer = client.post(&path, &body).await.expect("an answer");
+            assert!(answer.status.is_success(), "{path}: {}", answer.text());
+        }
+        let shown = [
+            (format!("/projects/{project}"), vec!["class=\"flag\"", "Release: Release &#60;2.4&#62;, ", ">3 runs<"]),
+            (format!("/projects/{project}?tab=performance"), vec!["class=\"flag\"", "<b>5.0\u{a0}s</b> median"]),
+            (
+                format!("/projects/{project}?tab=clusters&sort=often"),
+                vec!["name=\"ids[]\"", "aria-sort=\"descending\"", ">1 cluster<"],
+            ),
+            (
+                format!("/projects/{project}?tab=cases&sort=title"),
+                vec!["aria-sort=\"ascending\"", "&#38;sort=slow", ">1 test<"],
+            ),
+            (format!("/test-cases/{case}"), vec!["Known to be slow", "0 of ", ">#8<", "GitHub issue", ">3 executions<"]),
+            (format!("/failure-clusters/{cluster}"), vec![">#8<", "name=\"snoozedUntil\"", ">2 failures<"]),
+            (format!("/test-runs/{run}?tab=details"), vec![">#8<", "id=\"delete-run\""]),
+            (format!("/test-runs/{run}?tab=endpoints"), vec!["No requests"]),
+        ];
+        for (path, parts) in shown {
+            let text = page(client, &path).await.text();
+            for part in parts {
+                assert!(text.contains(part), "{path} lacks {part}: {text}");
+            }
+        }
+        let text = page(client, &format!("/test-run-cases/{}", second["id"])).await.text();
+        for (way, to) in [("prev", first), ("next", third)] {
+            let neighbour = format!("rel=\"{way}\" href=\"/test-run-cases/{}\"", to["id"]);
+            assert!(text.contains(&neighbour), "{neighbour}: {text}");
+        }
+        assert!(text.contains(">#8<") && text.contains("the test passed the last time it ran."), "{text}");
     })
     .await;
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
-use callboard_store::{Backend, Store, all_lists, all_statements};
-use callboard_test_support::{Service, for_each_database, for_each_service};
+use callboard_query::ingest::judge_run;
+use callboard_store::{Backend, Db, Store, all_lists, all_statements};
+use callboard_test_support::{Service, TestDatabase, for_each_database, for_each_service};
 use proptest::strategy::Strategy as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
@@ -32,10 +34,53 @@ async fn every_statement_is_understood_by_its_engine() {
     .await;
 }
 
+#[tokio::test]
+async fn the_executions_of_a_run_are_read_by_their_keys_whatever_else_a_project_holds() {
+    let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
+    let store = database.store().await.expect("a store");
+    let Db::Sqlite { readers, .. } = store.db() else { panic!("not SQLite") };
+    let statements = all_statements(Backend::Sqlite).map(|(name, sql)| (name, sql.to_owned()));
+    let mut seen = 0;
+    for (name, sql) in statements.chain(all_lists(Backend::Sqlite)) {
+        let plan = format!("EXPLAIN QUERY PLAN {sql}");
+        let rows = sqlx::query(sqlx::AssertSqlSafe(plan)).fetch_all(readers).await;
+        for row in rows.unwrap_or_else(|error| panic!("{name}: {error}\n{sql}")) {
+            let step: String = row.get("detail");
+            let is_of_executions = step.contains(" executions_")
+                || step.contains(" executions ")
+                || step.ends_with(" executions");
+            let is_whole_project = step.ends_with("(project_id=?)");
+            let is_whole_table = step.starts_with("SCAN executions") || step == "SCAN e";
+            assert!(
+                !(is_whole_table || is_of_executions && is_whole_project),
+                "{name} reads all executions of a project: {step}\n{sql}"
+            );
+            seen += usize::from(is_of_executions);
+        }
+    }
+    assert!(seen > 20, "only {seen} steps read executions");
+}
+
+#[tokio::test]
+async fn the_planner_is_told_of_every_index_of_a_table_or_of_none() {
+    let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
+    let store = database.store().await.expect("a store");
+    let Db::Sqlite { readers, .. } = store.db() else { panic!("not SQLite") };
+    let told = "SELECT COUNT(*) FROM sqlite_stat1";
+    let told: i64 = sqlx::query(told).fetch_one(readers).await.expect("statistics").get(0);
+    assert!(told > 60, "only {told} indexes have statistics");
+    // One that is not told of is taken for one that leads to ten rows, and preferred.
+    let forgotten = "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name IN (SELECT tbl FROM sqlite_stat1) \
+         AND name NOT IN (SELECT idx FROM sqlite_stat1)";
+    let forgotten = sqlx::query(forgotten).fetch_all(readers).await.expect("indexes");
+    let forgotten: Vec<String> = forgotten.iter().map(|row| row.get("name")).collect();
+    assert!(forgotten.is_empty(), "a migration must add statistics for {forgotten:?}");
+}
+
 /// Every row of every table whose content must not depend on how the same
 /// results came in. Left out are ids, and streaks: within one run, browser
 /// projects follow each other in the order in which they arrived.
-async fn contents(service: &Service) -> BTreeMap<&'static str, Vec<String>> {
+pub(crate) async fn contents(service: &Service) -> BTreeMap<&'static str, Vec<String>> {
     let tables = [
         (
             "executions",
@@ -64,13 +109,18 @@ async fn contents(service: &Service) -> BTreeMap<&'static str, Vec<String>> {
         (
             "test_runs",
             "SELECT start_time || '|' || status || '|' || total || '|' || passed || '|' || failed || '|' || flaky || '|' || skipped || '|' || \
-             tests_ms || '|' || lost_ms || '|' || avg_ms || '|' || p90_ms FROM test_runs ORDER BY 1",
+             tests_ms || '|' || lost_ms || '|' || COALESCE(avg_ms, 0) || '|' || COALESCE(p90_ms, 0) FROM test_runs ORDER BY 1",
         ),
         (
             "spec_daily",
             "SELECT l.kind || '|' || d.prefix || '|' || d.day || '|' || d.executions || '|' || d.passed || '|' || d.failed || '|' || d.flaky || '|' || \
              d.dur_sum || '|' || d.dur_n FROM spec_daily d \
              JOIN lanes l ON l.project_id = d.project_id AND l.id = d.lane_id WHERE d.executions <> 0 ORDER BY 1",
+        ),
+        (
+            "browser_daily",
+            "SELECT b.name || '|' || d.day || '|' || d.passed || '|' || d.failed FROM browser_daily d \
+             JOIN browser_projects b ON b.project_id = d.project_id AND b.id = d.browser_id WHERE d.passed + d.failed <> 0 ORDER BY 1",
         ),
         (
             "project_stats",
@@ -300,6 +350,51 @@ async fn runs_that_come_months_late_find_their_place() {
             found["test_state"] == expected.1["test_state"]
                 && found["test_daily"] == expected.1["test_daily"]
         );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_run_that_failed_as_a_whole_is_marked_for_every_test_and_unmarked_for_every_test() {
+    // More tests than one transaction judges.
+    let cases = |status: &str, retry: u32| -> Vec<Value> {
+        (0..450).map(|n| attempt(&format!("test {n}"), status, retry)).collect()
+    };
+    let passed = with(
+        run("shop", "passed", cases("passed", 0)),
+        json!({ "startTime": "2026-01-01T10:00:00Z", "clientRunId": "all-passed" }),
+    );
+    let second = json!({ "startTime": "2026-01-02T10:00:00Z", "clientRunId": "all-failed" });
+    let failed = with(run("shop", "failed", cases("failed", 0)), second.clone());
+    let recovered = with(run("shop", "failed", cases("passed", 1)), second);
+    let store = async |service: &Service, body: &Value| {
+        let answer = service.client().post_json("/api/test-runs/submit", body).await.expect("stored");
+        RunId(answer["runId"].as_i64().expect("a run"))
+    };
+    for_each_service(async |service| {
+        let judge = async |run: RunId| {
+            let shown = service.client().json(&format!("/api/test-runs/{run}")).await.expect("the run");
+            let project = ProjectId(shown["projectId"].as_i64().expect("a project"));
+            judge_run(&crate::live::context(service), project, run).await.expect("judged");
+            recent(service).await
+        };
+        store(service, &passed).await;
+        let run = store(service, &failed).await;
+        let unmarked = recent(service).await;
+        let marked = judge(run).await;
+        assert!(marked.iter().zip(&unmarked).all(|(one, other)| one != other), "every test is marked");
+        assert_eq!(judge(run).await, marked, "doing it again changes nothing");
+        // It broke off before the end, and after the mark of the run was lost.
+        sql(service, "UPDATE test_runs SET is_mass_failure = 0").await;
+        assert_eq!(judge(run).await, marked);
+        // Second attempts that passed come late: the run says something after all.
+        assert_eq!(store(service, &recovered).await, run);
+        let found = judge(run).await;
+        let other = Service::start(Backend::Sqlite).await.expect("a service");
+        for body in [&passed, &failed, &recovered] {
+            store(&other, body).await;
+        }
+        assert_eq!(found, recent(&other).await, "no test is marked");
     })
     .await;
 }

@@ -10,13 +10,14 @@ use callboard_auth::routes::{Access, BodyLimit, Method, ProjectSource};
 use callboard_auth::session_cookie::SessionClaims;
 use callboard_auth::{ROUTES, Route, RouteId, api_key};
 use callboard_domain::account::{KeyPermission, Role};
-use callboard_domain::ids::{ProjectId, UserId};
+use callboard_domain::ids::{ClusterId, ProjectId, UserId};
 use callboard_domain::time::Timestamp;
 use callboard_store::Store;
 use callboard_store::accounts::api_keys::{self, NewKey};
 use callboard_store::accounts::assignments;
 use callboard_store::accounts::sessions::{self, NewSession};
 use callboard_store::accounts::users::{self, UserRow};
+use callboard_store::clusters::suggestions::{self, SuggestionMethod, SuggestionStatus};
 use http::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -41,7 +42,7 @@ pub struct Credential {
 enum Standing {
     Nobody,
     DeadKey,
-    Account { user: UserId, role: Role, sees: Sees, key: Option<KeyPermission> },
+    Account { user: UserId, role: Role, sees: Sees, key: Option<KeyPermission>, is_narrowed: bool },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,9 @@ pub enum Subject {
     Second,
     /// Something that does not exist.
     Missing,
+    /// Something of the first project, in a body that says nothing: what is
+    /// let through changes nothing.
+    Nonsense,
 }
 
 /// What the route table says.
@@ -93,14 +97,22 @@ pub struct Holding {
     pub link: i64,
     /// A marker.
     pub marker: i64,
+    /// A function of its suite.
+    pub function: i64,
     /// A failure cluster.
     pub cluster: i64,
+    /// A suggestion about it.
+    pub suggestion: i64,
+    /// A policy of gates.
+    pub policy: i64,
 }
 
 impl Holding {
     const MISSING: i64 = 999_999;
 
-    fn missing() -> Self {
+    /// Ids that nothing has.
+    #[must_use]
+    pub fn missing() -> Self {
         let none = Self::MISSING;
         Self {
             project: none,
@@ -111,9 +123,27 @@ impl Holding {
             file: none,
             link: none,
             marker: none,
+            function: none,
             cluster: none,
+            suggestion: none,
+            policy: none,
         }
     }
+}
+
+/// Suggests that a cluster is one with itself, which nothing does on its own:
+/// approving it changes nothing.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn suggestion(store: &Store, project: i64, cluster: i64, now: Timestamp) -> Result<i64> {
+    let (project, cluster) = (ProjectId(project), ClusterId(cluster));
+    let mut session = store.db().begin().await?;
+    let method = (SuggestionMethod::Fingerprint, None);
+    suggestions::suggest(&mut session, project, (cluster, cluster), method, "a test", now).await?;
+    let found = suggestions::list(&mut session, project, SuggestionStatus::Pending, None, 1).await?;
+    session.commit().await?;
+    Ok(found.first().context("a suggestion")?.id.get())
 }
 
 /// Accounts over two projects.
@@ -151,7 +181,7 @@ impl Cast {
             (user_of_first, Role::User, Sees::First),
             (newcomer, Role::User, Sees::Nothing),
         ] {
-            let account = |key| Standing::Account { user: user.0, role, sees, key };
+            let account = |key| Standing::Account { user: user.0, role, sees, key, is_narrowed: false };
             callers.push(maker.session(&user, account(None)).await?);
             callers.push(
                 maker
@@ -165,33 +195,51 @@ impl Cast {
                 role: Role::Reporter,
                 sees: Sees::First,
                 key: Some(permission),
+                is_narrowed: false,
             };
             callers.push(maker.key(&reporter_of_first, permission, Life::Alive, standing).await?);
+        }
+        for (user, role) in [(admin, Role::Administrator), (reporter, Role::Reporter)] {
+            let standing = Standing::Account {
+                user: user.0,
+                role,
+                sees: Sees::First,
+                key: Some(KeyPermission::Full),
+                is_narrowed: true,
+            };
+            callers.push(maker.narrowed_key(&user, mine, standing).await?);
         }
         for life in [Life::Expired, Life::Revoked] {
             callers.push(maker.key(&admin, KeyPermission::Full, life, Standing::DeadKey).await?);
         }
+        let leaver = maker.user("leaver", Role::Administrator, &[]).await?;
+        callers.push(maker.session(&leaver, Standing::Nobody).await?);
+        callers.push(maker.key(&leaver, KeyPermission::Full, Life::Alive, Standing::DeadKey).await?);
+        maker.disable(&leaver).await?;
         Ok(Self { callers, first, second, bystander: bystander.0 })
     }
 
     /// Every question the table answers: who asks for what at which route,
-    /// and what should come of it. Changes that would be let through are left
-    /// out, because they would change what the next question is about.
+    /// and what should come of it. Changes that would be let through are asked
+    /// for with nonsense, because they would change what the next question is
+    /// about.
     pub fn questions(&self) -> impl Iterator<Item = Question<'_>> {
         ROUTES.iter().flat_map(move |route| {
             self.callers.iter().flat_map(move |caller| {
-                [Subject::First, Subject::Second, Subject::Missing].into_iter().filter_map(move |subject| {
+                let subjects = [Subject::First, Subject::Second, Subject::Missing, Subject::Nonsense];
+                subjects.into_iter().filter_map(move |subject| {
                     let expected = expected(route, caller, subject);
-                    let is_safe = expected != Expected::LetThrough || route.method == Method::Get;
-                    let is_named = subject == Subject::First || names_something(route);
+                    let reads = route.method == Method::Get;
+                    let is_safe = expected != Expected::LetThrough || reads;
+                    let is_asked = match subject {
+                        Subject::First => is_safe,
+                        Subject::Second | Subject::Missing => is_safe && names_something(route),
+                        Subject::Nonsense => !is_safe && says_something(route),
+                    };
                     // Ends the very session that asks.
-                    let is_a_way_out = route.id == RouteId::Logout;
-                    (is_safe && is_named && !is_a_way_out).then_some(Question {
-                        route,
-                        caller,
-                        subject,
-                        expected,
-                    })
+                    let is_a_way_out = matches!(route.id, RouteId::Logout | RouteId::SignOutUser);
+                    let is_a_way_out = is_a_way_out && expected == Expected::LetThrough;
+                    (is_asked && !is_a_way_out).then_some(Question { route, caller, subject, expected })
                 })
             })
         })
@@ -204,22 +252,25 @@ impl Cast {
     pub fn request(&self, question: &Question<'_>, host: &str) -> Result<Request<Bytes>> {
         let Question { route, caller, subject, .. } = question;
         let holding = match subject {
-            Subject::First => self.first.clone(),
+            Subject::First | Subject::Nonsense => self.first.clone(),
             Subject::Second => self.second.clone(),
             Subject::Missing => Holding::missing(),
         };
         let account = match (subject, caller.standing) {
-            (Subject::First, Standing::Account { user, .. }) => user.get(),
+            (Subject::First | Subject::Nonsense, Standing::Account { user, .. }) => user.get(),
             (Subject::Missing, _) => Holding::MISSING,
             _ => self.bystander.get(),
         };
-        let path = path(route, &holding, account);
+        let path = address(route, &holding, account);
         let mut request = Request::builder().method(route.method.as_str()).uri(path).header("host", host);
         if let Some((name, value)) = &caller.header {
             request = request.header(name, value);
         }
         if route.method == Method::Get {
             return Ok(request.body(Bytes::new())?);
+        }
+        if *subject == Subject::Nonsense {
+            return Ok(request.header(CONTENT_TYPE, "application/json").body(Bytes::from_static(b"[]"))?);
         }
         let fields = fields(route, &holding);
         if route.body_limit == BodyLimit::Upload {
@@ -288,13 +339,19 @@ fn names_something(route: &Route) -> bool {
         )
 }
 
+/// Whether a body, or a query, says what is to be done. Nothing of the rest
+/// is named either: a tag or an invitation without an id of its own.
+fn says_something(route: &Route) -> bool {
+    route.method != Method::Delete || route.id == RouteId::CleanUpByQuery
+}
+
 fn expected(route: &Route, caller: &Credential, subject: Subject) -> Expected {
     let roles = match route.access {
         Access::Public => return Expected::LetThrough,
         Access::Roles(roles) | Access::RolesOrRunToken(roles) => roles,
         _ => return Expected::Unopened,
     };
-    let (role, sees, key) = match caller.standing {
+    let (role, sees, key, is_narrowed) = match caller.standing {
         Standing::Nobody => return Expected::Refused(401, "authentication_required"),
         Standing::DeadKey => return Expected::Refused(401, "invalid_api_key"),
         // Cookies do not count where programs call.
@@ -303,7 +360,7 @@ fn expected(route: &Route, caller: &Credential, subject: Subject) -> Expected {
         {
             return Expected::Refused(401, "authentication_required");
         }
-        Standing::Account { role, sees, key, .. } => (role, sees, key),
+        Standing::Account { role, sees, key, is_narrowed, .. } => (role, sees, key, is_narrowed),
     };
     if !roles.contains(role) {
         return Expected::Refused(403, "insufficient_role");
@@ -317,16 +374,20 @@ fn expected(route: &Route, caller: &Credential, subject: Subject) -> Expected {
         Some(KeyPermission::Read) => route.method == Method::Get || !route.mutates,
         Some(KeyPermission::Metrics) => false,
     };
-    if !is_meant {
+    let is_instance_wide = route.project == ProjectSource::None && !roles.contains(Role::Reporter);
+    if !is_meant || (is_narrowed && is_instance_wide) {
         return Expected::Refused(403, "key_scope_denied");
     }
     if is_about_an_account(route) {
         return match (role, subject) {
+            (_, Subject::First | Subject::Nonsense) => Expected::LetThrough,
+            // Accounts lie within no project.
+            (Role::Administrator, _) if is_narrowed => Expected::Refused(403, "key_scope_denied"),
             (Role::Administrator, Subject::Missing) if route.pattern.ends_with("{keyId}") => {
                 Expected::Refused(404, "api_key_not_found")
             }
             (Role::Administrator, Subject::Missing) => Expected::Refused(404, "user_not_found"),
-            (Role::Administrator, _) | (_, Subject::First) => Expected::LetThrough,
+            (Role::Administrator, Subject::Second) => Expected::LetThrough,
             _ => Expected::Refused(403, "insufficient_role"),
         };
     }
@@ -334,7 +395,8 @@ fn expected(route: &Route, caller: &Credential, subject: Subject) -> Expected {
 }
 
 fn in_project(route: &Route, sees: Sees, subject: Subject) -> Expected {
-    let reaches = sees == Sees::Everything || (sees == Sees::First && subject == Subject::First);
+    let is_of_first = matches!(subject, Subject::First | Subject::Nonsense);
+    let reaches = sees == Sees::Everything || (sees == Sees::First && is_of_first);
     let word = match route.project {
         ProjectSource::None | ProjectSource::Listed => return Expected::LetThrough,
         ProjectSource::FromBody(_) => {
@@ -353,7 +415,9 @@ fn in_project(route: &Route, sees: Sees, subject: Subject) -> Expected {
             callboard_auth::routes::Entity::GatePolicy => "policy_not_found",
             callboard_auth::routes::Entity::Link => "link_not_found",
             callboard_auth::routes::Entity::Cluster => "cluster_not_found",
+            callboard_auth::routes::Entity::ClusterSuggestion => "suggestion_not_found",
             callboard_auth::routes::Entity::Marker => "marker_not_found",
+            callboard_auth::routes::Entity::TestFunction => "function_not_found",
         },
     };
     match (subject, reaches) {
@@ -363,7 +427,10 @@ fn in_project(route: &Route, sees: Sees, subject: Subject) -> Expected {
     }
 }
 
-fn path(route: &Route, holding: &Holding, account: i64) -> String {
+/// The path, and where it takes one the query, that names something of what
+/// a project holds, or an account.
+#[must_use]
+pub fn address(route: &Route, holding: &Holding, account: i64) -> String {
     let pattern = route.pattern;
     let id = if is_about_an_account(route) {
         account
@@ -375,10 +442,16 @@ fn path(route: &Route, holding: &Holding, account: i64) -> String {
         holding.test_case
     } else if pattern.contains("/failure-clusters/{id}") {
         holding.cluster
+    } else if pattern.contains("/cluster-merge-suggestions/{id}") {
+        holding.suggestion
     } else if pattern.contains("/links/{id}") {
         holding.link
     } else if pattern.contains("/markers/{id}") {
         holding.marker
+    } else if pattern.contains("/test-functions/{id}") {
+        holding.function
+    } else if pattern.contains("/gate-policies/{id}") {
+        holding.policy
     } else if pattern.contains("/projects/{id}") {
         holding.project
     } else {
@@ -387,12 +460,13 @@ fn path(route: &Route, holding: &Holding, account: i64) -> String {
     let rest = if route.id == RouteId::GetFile { holding.file.to_string() } else { "index.html".to_owned() };
     let query = match route.id {
         RouteId::ExportRun => "?format=ndjson",
-        RouteId::TraceNetworkBody => "?sha1=0",
+        RouteId::TraceNetworkBody | RouteId::RunExecutionNetworkBody => "?sha1=0",
         _ => "",
     };
     pattern
         .replace("{id}", &id.to_string())
         .replace("{keyId}", "1")
+        .replace("{caseId}", &holding.execution.to_string())
         .replace("{testCaseId}", &holding.test_case.to_string())
         .replace("{sessionId}", &"0".repeat(32))
         .replace("{provider}", "idp")
@@ -417,7 +491,7 @@ fn fields(route: &Route, holding: &Holding) -> Value {
             json!({ "label": "Release", "occurredAt": "2026-01-01T10:00:00.000Z", "category": "release" })
         }
         RouteId::DeleteProject => json!({ "confirm": "not its name" }),
-        RouteId::LocatorPick => {
+        RouteId::LocatorPick | RouteId::RunExecutionPick => {
             json!({ "pickedLocator": { "locator": "getByText('x')", "method": "getByText", "args": ["x"], "score": 90 } })
         }
         RouteId::BulkClusters => json!({ "ids": [], "note": "known" }),
@@ -428,6 +502,13 @@ fn fields(route: &Route, holding: &Holding) -> Value {
         RouteId::ExtractCases => json!({ "testCaseIds": [holding.test_case] }),
         RouteId::EditLink => json!({ "title": "Another" }),
         RouteId::EditProject | RouteId::PutProject => json!({ "label": "Another" }),
+        RouteId::EditProjectRetention | RouteId::PutProjectRetention => json!({ "runs": { "days": 90 } }),
+        RouteId::EditProjectFlakiness | RouteId::PutProjectFlakiness => json!({ "minRuns": 30 }),
+        RouteId::CreateTestFunction => json!({
+            "name": "pay", "kind": "helper", "module": "./pages/checkout",
+            "steps": [{ "action": "goto", "value": "/" }],
+        }),
+        RouteId::EditTestFunction | RouteId::PutTestFunction => json!({ "name": "pay" }),
         _ => json!({
             "projectName": holding.name, "status": "passed", "startTime": "2026-01-01T10:00:00.000Z",
             "duration": 1, "testCases": [],
@@ -505,6 +586,41 @@ impl Maker<'_> {
         let secure = secure.to_str()?.split(';').next().context("a cookie without a value")?.to_owned();
         let header = Some((COOKIE, HeaderValue::from_str(&format!("{pair}; {secure}"))?));
         Ok(Credential { name: format!("{name} (session)"), header, standing })
+    }
+
+    /// A key, sent in a header of its own, that reaches one project of all.
+    async fn narrowed_key(
+        &mut self,
+        (user, name): &Known,
+        project: ProjectId,
+        standing: Standing,
+    ) -> Result<Credential> {
+        let fresh = api_key::mint()?;
+        let new = NewKey {
+            user: *user,
+            name: "a narrow key".to_owned(),
+            key_hash: fresh.hash,
+            key_prefix: fresh.shown.clone(),
+            permission: KeyPermission::Full,
+            projects: Some(vec![project]),
+            parent: None,
+            created_by: *user,
+            created_at: self.now,
+            expires_at: None,
+        };
+        let mut session = self.store.db().begin().await?;
+        api_keys::insert(&mut session, &new).await?;
+        session.commit().await?;
+        let header = Some((HeaderName::from_static("x-api-key"), HeaderValue::from_str(&fresh.text)?));
+        Ok(Credential { name: format!("{name} (narrowed key)"), header, standing })
+    }
+
+    async fn disable(&mut self, (user, _): &Known) -> Result<()> {
+        let mut session = self.store.db().begin().await?;
+        let mut row = users::lock(&mut session, *user).await?.context("no such account")?;
+        row.disabled_at = Some(self.now);
+        users::save(&mut session, &row).await?;
+        Ok(session.commit().await?)
     }
 
     async fn key(

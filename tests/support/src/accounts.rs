@@ -124,19 +124,28 @@ impl Service {
     /// # Errors
     /// When the store refuses.
     pub async fn program_of(&self, user: UserId, permission: KeyPermission) -> Result<Client> {
+        self.program_with(user, |key| key.permission = permission).await
+    }
+
+    /// A program with an API key of an account, after a change to the key.
+    ///
+    /// # Errors
+    /// As [`Service::program_of`].
+    pub async fn program_with(&self, user: UserId, change: impl FnOnce(&mut NewKey)) -> Result<Client> {
         let fresh = api_key::mint()?;
-        let new = NewKey {
+        let mut new = NewKey {
             user,
             name: "a key".to_owned(),
             key_hash: fresh.hash,
             key_prefix: fresh.shown.clone(),
-            permission,
+            permission: KeyPermission::Full,
             projects: None,
             parent: None,
             created_by: user,
             created_at: self.state().now(),
             expires_at: None,
         };
+        change(&mut new);
         let mut session = self.state().store().db().begin().await?;
         api_keys::insert(&mut session, &new).await?;
         session.commit().await?;

@@ -122,6 +122,7 @@ impl TestDatabase {
             database_url: self.url.clone(),
             storage_url: self.storage_url(),
             s3_endpoint: None,
+            s3_public_endpoint: None,
             max_connections: CONNECTIONS,
         };
         Ok(Store::connect(&config).await?)
@@ -335,6 +336,7 @@ fn migrations_hash() -> Result<u64> {
     files.sort();
     let mut hasher = DefaultHasher::new();
     for file in files {
+        file.file_name().hash(&mut hasher);
         std::fs::read(file)?.hash(&mut hasher);
     }
     Ok(hasher.finish())

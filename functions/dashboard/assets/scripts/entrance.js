@@ -26,6 +26,13 @@ function take(field) {
   }
 }
 
+// Who signs in next may be somebody else.
+try {
+  localStorage.removeItem('callboard-recent');
+} catch {
+  // Without storage nothing was kept.
+}
+
 const field = document.querySelector('[data-token]');
 if (field) {
   field.form.addEventListener('done', () => showPart('done'));

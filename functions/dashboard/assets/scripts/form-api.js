@@ -13,11 +13,25 @@ function valueOf(field) {
   const { json } = field.dataset;
   if (json === 'none') return undefined;
   if (json === 'lines') return field.value.split('\n').map((line) => line.trim()).filter(Boolean);
+  // What happened, when nothing is said, happened now.
+  if (json === 'moment') return (field.value ? new Date(field.value) : new Date()).toISOString();
+  const scale = { 'number-or-null': 1, 'seconds-or-null': 1000, 'percent-or-null': 0.01 }[json];
+  if (scale) return field.value === '' ? null : Math.round(Number(field.value) * scale * 1000) / 1000;
   if (field.value === '') return json === 'null' ? null : undefined;
+  // A choice that clears.
+  if (field.value === 'null' && field instanceof HTMLSelectElement) return null;
   if (json === 'number') return Number(field.value);
   if (json === 'boolean') return field.value === 'true';
   if (json === 'days') return new Date(Date.now() + Number(field.value) * 86_400_000).toISOString();
   return field.value;
+}
+
+/** Puts a value at the path its name says: `runs.days`. */
+function put(body, name, value) {
+  const path = name.split('.');
+  const last = path.pop();
+  const place = path.reduce((inner, part) => (inner[part] ??= {}), body);
+  place[last] = value;
 }
 
 /** A name ending in [] is a list of ids: a list that is switched off is left out, one without a choice is empty. */
@@ -31,7 +45,7 @@ function bodyOf(form) {
       continue;
     }
     const value = valueOf(field);
-    if (value !== undefined) body[field.name] = value;
+    if (value !== undefined) put(body, field.name, value);
   }
   for (const list of form.querySelectorAll('[data-list]')) {
     if (!list.closest('fieldset[disabled]')) body[list.dataset.list] ??= [];

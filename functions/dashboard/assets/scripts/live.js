@@ -5,13 +5,13 @@
 // a page that nobody looks at lets go of it.
 
 const REFRESH_MS = 1000;
-const HOME_MS = 5000;
+const PULSE_MS = 5000;
 const KINDS_THAT_CHANGE_ROWS = new Set([
   'test-completed', 'case-files', 'run-progress', 'run-status', 'run-finalizing', 'run-finished', 'reset', 'init',
 ]);
 
 const panel = document.querySelector('[data-live-run]');
-const home = document.querySelector('[data-live-home]');
+const list = document.querySelector('[data-live-runs]');
 
 /** Asks for this page again, at most once at a time and not more often than `pause`. */
 function refresher(pause, after = () => {}) {
@@ -50,9 +50,12 @@ function exchange(newer) {
     const fresh = newer.querySelector(`[data-live-part="${CSS.escape(name)}"]`);
     if (!fresh || fresh.innerHTML === part.innerHTML || isBeingSelected(part)) continue;
     const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
+    const ticked = [...part.querySelectorAll('input:checked')].map(({ value }) => value);
     part.replaceChildren(...document.importNode(fresh, true).childNodes);
+    for (const box of part.querySelectorAll('input[type="checkbox"]')) box.checked = ticked.includes(box.value);
     if (focused) part.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }
+  document.dispatchEvent(new Event('exchanged'));
 }
 
 function isBeingSelected(part) {
@@ -190,23 +193,27 @@ function followRun() {
   follow(panel.dataset.liveRun, panel.dataset.liveAfter, told, lost);
 }
 
-/** Runs begin and end on their own; how far they are is asked for while any goes on. */
-function followHome() {
-  const isActive = () => home.querySelector('[data-row]') !== null;
+/**
+ * Lists of runs: of all projects, or of the one that the list names. Runs begin and end on their
+ * own; how far they are is asked for while any goes on.
+ */
+function followRuns() {
+  const { liveRuns: project, liveAfter: after } = list.dataset;
+  const isActive = () => document.querySelector('[data-live-pulse] .mark.running') !== null;
   let timer;
   const later = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => !document.hidden && refresh(), HOME_MS);
+    timer = setTimeout(() => !document.hidden && refresh(), PULSE_MS);
   };
   const refresh = refresher(REFRESH_MS, () => isActive() && later());
-  const told = () => {
-    refresh();
+  const told = ({ type, projectId }) => {
+    if (!project || type === 'reset' || projectId === Number(project)) refresh();
     return false;
   };
-  follow('/api/stream', undefined, told, () => {});
+  follow('/api/stream', after, told, () => {});
   document.addEventListener('visibilitychange', () => !document.hidden && refresh());
   if (isActive()) later();
 }
 
 if (panel) followRun();
-if (home) followHome();
+if (list) followRuns();

@@ -59,7 +59,6 @@ function setUpFilters(form) {
   form.addEventListener('change', (event) => {
     if (event.target instanceof HTMLSelectElement) form.requestSubmit();
   });
-  form.classList.add('applies-at-once');
 }
 
 // Search: its script is fetched when it is first asked for.
@@ -132,27 +131,24 @@ function onKey(event) {
   actions[event.key]();
 }
 
-// What turned red since this browser looked at the same page before. A visit
-// lasts half an hour: going back and forth does not hide anything.
-function markNews() {
-  const rows = document.querySelectorAll('[data-red-since]');
-  if (rows.length === 0) return;
-  const HALF_HOUR_MS = 1_800_000;
-  try {
-    const seen = JSON.parse(localStorage.getItem('callboard-visit') ?? 'null') ?? { before: Date.now(), last: Date.now() };
-    const before = Date.now() - seen.last > HALF_HOUR_MS ? seen.last : seen.before;
-    localStorage.setItem('callboard-visit', JSON.stringify({ before, last: Date.now() }));
-    for (const row of rows) row.querySelector('[data-new]').hidden = Number(row.dataset.redSince) <= before;
-  } catch {
-    // Without storage nothing is known about earlier visits.
-  }
+// Drawings of many results side by side are one stop of the tab key: arrows,
+// Home and End go from one to the next.
+function rove(event) {
+  const links = [...(event.target.closest?.('[data-roving]')?.querySelectorAll('a') ?? [])];
+  const at = links.indexOf(event.target.closest?.('a'));
+  const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: links.length - 1 }[event.key];
+  if (at < 0 || !links[to]) return;
+  event.preventDefault();
+  for (const link of links) link.setAttribute('tabindex', link === links[to] ? '0' : '-1');
+  links[to].focus();
 }
 
-markNews();
+document.addEventListener('keydown', rove);
 // On a narrow screen the tabs scroll: the one that is shown is in view.
 const tabs = document.querySelector('.tabs:has([aria-current])');
 if (tabs && tabs.scrollWidth > tabs.clientWidth) {
   const current = tabs.querySelector('[aria-current]');
+  tabs.addEventListener('focusin', ({ target }) => target.scrollIntoView({ block: 'nearest', inline: 'nearest' }));
   tabs.scrollLeft = current.offsetLeft - (tabs.clientWidth - current.offsetWidth) / 2;
 }
 for (const button of document.querySelectorAll('[data-theme-switch]')) {

@@ -1,5 +1,6 @@
-// Search from anywhere: projects, runs, tests and clusters as one types, and
-// the places of the rail before that. Loaded when it is first asked for.
+// Search from anywhere: projects, runs, tests and clusters as one types;
+// before that what was opened lately, and the places of the rail. Loaded when
+// it is first asked for.
 
 const dialog = document.getElementById('palette');
 const input = dialog.querySelector('input');
@@ -8,6 +9,12 @@ const note = dialog.querySelector('.palette-note');
 const icons = document.querySelector('svg.icon use').getAttribute('href').split('#')[0];
 const DELAY_MS = 120;
 const SHORTEST = 2;
+/** Rows that the page keys pass over. */
+const PAGE_ROWS = 6;
+const MOST_RECENT = 6;
+const ICONS = { projects: 'projects', 'test-runs': 'clock', 'test-cases': 'file', 'test-run-cases': 'file', 'failure-clusters': 'failed' };
+
+const moment = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
 
 let kinds = '';
 let asked;
@@ -16,7 +23,7 @@ let timer;
 /** What the server's answer calls its groups, and how each entry reads. */
 const GROUPS = [
   ['projects', 'Projects', (each) => ({ href: `/projects/${each.id}`, icon: 'projects', name: each.name, second: each.label })],
-  ['runs', 'Runs', (each) => ({ href: `/test-runs/${each.id}`, icon: each.status, name: each.label ?? `Run ${each.id}`, second: `${each.project.name} #${each.id}` })],
+  ['runs', 'Runs', (each) => ({ href: `/test-runs/${each.id}`, icon: each.status, name: each.label ?? `Run ${each.id}`, second: `${each.project.name} · ${moment.format(new Date(each.startTime))}` })],
   ['cases', 'Tests', (each) => ({ href: `/test-cases/${each.id}`, icon: 'file', name: each.title, second: `${each.filePath} · ${each.project.name}` })],
   ['clusters', 'Failure clusters', (each) => ({ href: `/failure-clusters/${each.id}`, icon: 'failed', name: each.title ?? each.signature, second: `${each.status} · ${each.project.name}` })],
 ];
@@ -78,12 +85,40 @@ function choose(option) {
   else input.removeAttribute('aria-activedescendant');
 }
 
+/** What this browser opened lately, without the page it shows. */
+function recent() {
+  try {
+    const known = JSON.parse(localStorage.getItem('callboard-recent') ?? '[]');
+    const others = known.filter(({ href, kind }) => href !== location.pathname && (!kinds || kind === kinds));
+    return others.slice(0, MOST_RECENT).map(({ href, kind, name, second }) => ({ href, name, second, icon: ICONS[kind] ?? 'chevron' }));
+  } catch {
+    return [];
+  }
+}
+
 /** The rail as a list: where one can go without typing. */
-function places() {
+function rail() {
   const entry = (link) => ({ href: link.getAttribute('href'), icon: link.querySelector('use')?.getAttribute('href').split('#')[1] ?? 'chevron', name: link.textContent.trim() });
-  const links = [...document.querySelectorAll('.rail-list a')].map(entry);
-  const isProject = ({ href }) => /^\/projects\/\d+$/.test(href);
-  show([['Recently active projects', links.filter(isProject)], ...(kinds === 'projects' ? [] : [['Go to', links.filter((link) => !isProject(link))]])]);
+  return [...document.querySelectorAll('.rail-list a')].map(entry);
+}
+
+const isProject = ({ href }) => /^\/projects\/\d+$/.test(href);
+
+function places() {
+  const opened = recent();
+  const active = rail().filter(isProject).filter(({ href }) => !opened.some((each) => each.href === href));
+  show([
+    ['Opened lately', opened],
+    ['Recently active projects', active],
+    ...(kinds === 'projects' ? [] : [['Go to', rail().filter((link) => !isProject(link))]]),
+  ]);
+}
+
+/** Places that begin with what was typed. */
+function placesNamed(text) {
+  if (kinds === 'projects') return [];
+  const wanted = text.toLowerCase();
+  return rail().filter((link) => !isProject(link) && link.name.toLowerCase().split(' ').some((word) => word.startsWith(wanted)));
 }
 
 async function search(text) {
@@ -99,7 +134,7 @@ async function search(text) {
     const response = await fetch(`/api/search?${query}`, { signal: asked.signal, headers: { accept: 'application/json' } });
     const answer = await response.json();
     if (!response.ok) throw new Error(answer.message);
-    const groups = GROUPS.map(([name, title, entry]) => [title, (answer[name] ?? []).map(entry)]);
+    const groups = [['Go to', placesNamed(text)], ...GROUPS.map(([name, title, entry]) => [title, (answer[name] ?? []).map(entry)])];
     show(groups);
     const none = groups.every(([, entries]) => entries.length === 0);
     note.textContent = none ? `Nothing begins with “${text}”. Names, titles, paths, branches and commits are searched by the beginnings of their words.` : '';
@@ -118,9 +153,14 @@ input.addEventListener('input', () => {
 input.addEventListener('keydown', (event) => {
   const all = options();
   const at = all.indexOf(chosen());
-  if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const leap = { PageDown: PAGE_ROWS, PageUp: -PAGE_ROWS }[event.key];
+  if (step) {
     event.preventDefault();
-    choose(all[(at + (event.key === 'ArrowDown' ? 1 : -1) + all.length) % all.length]);
+    choose(all[(at + step + all.length) % all.length]);
+  } else if (leap) {
+    event.preventDefault();
+    choose(all[Math.min(Math.max(at + leap, 0), all.length - 1)]);
   } else if (event.key === 'Enter' && chosen()) {
     event.preventDefault();
     chosen().click();

@@ -1,6 +1,10 @@
-// Applies the theme that was chosen before anything is painted. Nothing chosen
-// means the system's.
+// Applies the theme that was chosen before anything is painted; nothing chosen
+// means the system's. And says that scripts run: what they bring has its place
+// from the first picture on.
 (() => {
+  document.documentElement.dataset.scripted = '';
+  // Without https browsers do not let pages copy.
+  if (navigator.clipboard) document.documentElement.dataset.clipboard = '';
   try {
     const chosen = localStorage.getItem('callboard-theme');
     if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen;

@@ -5,8 +5,10 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use callboard_domain::time::{Day, Timestamp};
 use callboard_query::daily::DayCounts;
+use callboard_query::markers::Marker;
 use callboard_query::shapes::ExecutionWithRun;
 
+use crate::components::marker_list::spoken as spoken_marker;
 use crate::components::outcome_bar::counts;
 use crate::filters;
 use crate::outcome::{Tone, Toned};
@@ -36,7 +38,14 @@ pub(crate) struct Column {
 }
 
 /// A number with two decimals, as SVG wants it.
-struct Hundredths(i64);
+pub(crate) struct Hundredths(i64);
+
+impl Hundredths {
+    /// So many percent of it.
+    pub(crate) const fn share(self, percent: i64) -> Self {
+        Self(self.0 * percent / 100)
+    }
+}
 
 impl std::fmt::Display for Hundredths {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -46,10 +55,17 @@ impl std::fmt::Display for Hundredths {
 
 impl HtmlSafe for Hundredths {}
 
-/// Left edge of column `index` of `count`, and the width of each.
-fn place(index: usize, count: usize) -> Hundredths {
+/// Left edge of column `index` of `count`, in hundredths of a percent; that of
+/// the second one is the width of each.
+pub(crate) fn place(index: usize, count: usize) -> Hundredths {
     let (index, count) = (i64::try_from(index).unwrap_or(0), i64::try_from(count.max(1)).unwrap_or(1));
     Hundredths(10_000 * index / count)
+}
+
+/// What happened around a project, as a flag on the time line.
+pub(crate) struct Flag {
+    x: Hundredths,
+    title: String,
 }
 
 /// Inputs of `components/trend.html`: outcomes of the last 30 days, a column
@@ -58,6 +74,7 @@ fn place(index: usize, count: usize) -> Hundredths {
 #[template(path = "components/trend.html")]
 pub(crate) struct Trend {
     columns: Vec<Column>,
+    flags: Vec<Flag>,
     step: Hundredths,
     days: Vec<DayCounts>,
     first: Day,
@@ -95,6 +112,7 @@ impl Trend {
             |tone: &Tone| days.iter().any(|day| counts(&day.totals).iter().any(|(found, _)| found == tone));
         Self {
             columns,
+            flags: Vec::new(),
             step: Hundredths(10_000 / TREND_DAYS),
             first,
             last: today,
@@ -104,6 +122,21 @@ impl Trend {
             pass_rate: callboard_domain::totals::rate(passed, passed + failed),
             days,
         }
+    }
+
+    /// The same with what happened on these days.
+    #[must_use]
+    pub(crate) fn with_markers(mut self, markers: &[Marker]) -> Self {
+        const DAY_MS: i64 = 86_400_000;
+        let from = self.first.start().millis();
+        let flags = markers.iter().filter_map(|marker| {
+            let at = marker.occurred_at.millis() - from;
+            let is_shown = (0..TREND_DAYS * DAY_MS).contains(&at);
+            let x = Hundredths(10_000 * at / (TREND_DAYS * DAY_MS));
+            is_shown.then(|| Flag { x, title: spoken_marker(marker) })
+        });
+        self.flags = flags.collect();
+        self
     }
 }
 
@@ -187,13 +220,23 @@ impl HistoryChart {
     }
 }
 
-/// Median and 95th percentile (nearest rank) of sorted durations.
+/// Median, 90th and 95th percentile of sorted durations.
 fn levels(sorted: &[i64], top: i64) -> Vec<Level> {
     let at = |name, class, percent: usize| {
-        let duration = *sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1)?;
+        let duration = nearest_rank(sorted, percent)?;
         Some(Level { name, class, duration, y: (HEIGHT - duration * HEIGHT / top.max(1)).max(0) })
     };
-    [at("median", "level-median", 50), at("95 % within", "level-high", 95)].into_iter().flatten().collect()
+    let all = [
+        at("median", "level-median", 50),
+        at("90 % within", "level-most", 90),
+        at("95 % within", "level-high", 95),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// A percentile (nearest rank) of sorted values: one that occurred.
+pub(crate) fn nearest_rank(sorted: &[i64], percent: usize) -> Option<i64> {
+    sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1).copied()
 }
 
 /// What the top of a chart of durations stands for.
@@ -234,8 +277,8 @@ mod tests {
     #[test]
     fn percentiles_are_durations_that_occurred() {
         let of = |sorted: &[i64]| levels(sorted, 100).iter().map(|level| level.duration).collect::<Vec<_>>();
-        assert_eq!(of(&(1..=100).collect::<Vec<_>>()), [50, 95]);
-        assert_eq!(of(&[7]), [7, 7]);
+        assert_eq!(of(&(1..=100).collect::<Vec<_>>()), [50, 90, 95]);
+        assert_eq!(of(&[7]), [7, 7, 7]);
         assert!(of(&[]).is_empty());
     }
 

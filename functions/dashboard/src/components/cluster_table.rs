@@ -5,6 +5,7 @@ use askama::filters::HtmlSafe;
 use callboard_domain::time::Timestamp;
 use callboard_query::shapes::{ClusterItem, ClusterWithProject, ProjectRef};
 
+use crate::components::Sorting;
 use crate::filters;
 
 /// A cluster with the project it belongs to, where that is to be named.
@@ -26,6 +27,9 @@ impl Row {
 #[template(path = "components/cluster_table.html")]
 pub(crate) struct ClusterTable {
     rows: Vec<Row>,
+    sorting: Option<Sorting>,
+    /// Whether rows can be chosen; the form has the id `bulk`.
+    with_ticks: bool,
     now: Timestamp,
 }
 
@@ -35,13 +39,25 @@ impl ClusterTable {
     /// Clusters of one project.
     pub(crate) fn of_project(clusters: Vec<ClusterItem>, now: Timestamp) -> Self {
         let rows = clusters.into_iter().map(|cluster| Row::of(cluster, None, now));
-        Self { rows: rows.collect(), now }
+        Self { rows: rows.collect(), sorting: None, with_ticks: false, now }
+    }
+
+    /// The same with heads that sort it.
+    #[must_use]
+    pub(crate) fn sorted_by(self, sorting: Sorting) -> Self {
+        Self { sorting: Some(sorting), ..self }
+    }
+
+    /// The same with a tick in front of every cluster.
+    #[must_use]
+    pub(crate) fn with_ticks(self, with_ticks: bool) -> Self {
+        Self { with_ticks, ..self }
     }
 
     /// Clusters of several projects.
     pub(crate) fn of_all(clusters: Vec<ClusterWithProject>, now: Timestamp) -> Self {
         let rows = clusters.into_iter().map(|each| Row::of(each.cluster, Some(each.project), now));
-        Self { rows: rows.collect(), now }
+        Self { rows: rows.collect(), sorting: None, with_ticks: false, now }
     }
 
     /// Whether there is nothing to show.

@@ -6,6 +6,7 @@ use askama::filters::HtmlSafe;
 
 use crate::address::Address;
 use crate::filters;
+use crate::text::grouped;
 
 /// A value one can choose.
 pub(crate) struct Choice {
@@ -58,6 +59,8 @@ pub(crate) struct FilterBar {
     fields: Vec<Field>,
     chips: Vec<Chip>,
     clear: String,
+    /// How many rows there are, in words.
+    tally: Option<String>,
     address: Address,
 }
 
@@ -73,6 +76,7 @@ impl FilterBar {
             fields: Vec::new(),
             chips: Vec::new(),
             clear: address.with_only(carried),
+            tally: None,
             address: address.clone(),
         }
     }
@@ -122,6 +126,13 @@ impl FilterBar {
         self
     }
 
+    /// Says how many rows there are: all of them where that is known, else
+    /// what the page shows of a list that is read by keys.
+    pub(crate) fn tally(mut self, noun: &str, shown: usize, goes_on: bool, total: Option<i64>) -> Self {
+        self.tally = Some(in_words(noun, shown, goes_on || self.address.is_continued(), total));
+        self
+    }
+
     /// A choice that is not a filter: the order of the list. No chip.
     pub(crate) fn order(self, choices: impl IntoIterator<Item = Choice>, chosen: &str) -> Self {
         self.choice("sort", "Order", choices, chosen)
@@ -135,6 +146,8 @@ impl FilterBar {
         choices: impl IntoIterator<Item = Choice>,
         chosen: &str,
     ) -> Self {
+        // The field says it now.
+        self.carried.retain(|(carried, _)| carried != name);
         self.fields.push(Field::Select {
             name,
             label,
@@ -148,5 +161,28 @@ impl FilterBar {
     fn chip(&mut self, name: &str, label: &'static str, value: &str, reads: &str) {
         let without = self.address.without_value(name, value);
         self.chips.push(Chip { label, value: reads.to_owned(), without });
+    }
+}
+
+/// `43 tests`, `50 of 1 234 tests`, or `50 tests on this page`.
+fn in_words(noun: &str, shown: usize, is_part: bool, total: Option<i64>) -> String {
+    let shown = i64::try_from(shown).unwrap_or(i64::MAX);
+    let nouns = |count: i64| if count == 1 { noun.to_owned() } else { format!("{noun}s") };
+    match (is_part, total) {
+        (true, Some(total)) => format!("{} of {} {}", grouped(shown), grouped(total), nouns(total)),
+        (true, None) => format!("{} {} on this page", grouped(shown), nouns(shown)),
+        (false, _) => format!("{} {}", grouped(shown), nouns(shown)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_words;
+
+    #[test]
+    fn a_part_of_a_list_says_that_it_is_one() {
+        assert_eq!(in_words("test", 1, false, None), "1 test");
+        assert_eq!(in_words("test", 50, true, Some(51)), "50 of 51 tests");
+        assert_eq!(in_words("run", 30, true, None), "30 runs on this page");
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct LiveRun {
     run: i64,
     progress: Progress,
     shards: Option<(i64, i64)>,
+    /// Whether the reader may end it.
+    may_cancel: bool,
     /// The event after which the stream tells what is going on.
     after: i64,
 }
@@ -42,8 +44,8 @@ impl HtmlSafe for LiveRun {}
 impl LiveRun {
     /// The panel of a run that goes on; `after` is a place in its feed a
     /// little before now.
-    pub(crate) fn of(run: &RunItem, after: i64) -> Option<Self> {
+    pub(crate) fn of(run: &RunItem, after: i64, may_cancel: bool) -> Option<Self> {
         let shards = run.shard_total.map(|total| (run.shards_finished, total));
-        Some(Self { run: run.brief.id, progress: Progress::of(run)?, shards, after })
+        Some(Self { run: run.brief.id, progress: Progress::of(run)?, shards, may_cancel, after })
     }
 }

@@ -4,6 +4,10 @@
 
 use askama::Template;
 use askama::filters::HtmlSafe;
+use callboard_domain::time::Timestamp;
+use callboard_query::markers::Marker;
+
+use crate::components::marker_list::spoken;
 
 /// Size of the drawing; it is stretched to the width of the page, strokes are
 /// not.
@@ -48,6 +52,12 @@ struct Hit {
     is_mark: bool,
 }
 
+/// What happened between two points.
+struct Flag {
+    x: i64,
+    title: String,
+}
+
 struct TableRow {
     label: String,
     note: Option<String>,
@@ -63,6 +73,7 @@ pub(crate) struct Series {
     facts: Vec<(String, String)>,
     strokes: Vec<Stroke>,
     hits: Vec<Hit>,
+    flags: Vec<Flag>,
     top: String,
     first: String,
     last: String,
@@ -111,6 +122,7 @@ impl Series {
             facts: Vec::new(),
             strokes: strokes.collect(),
             hits: hits.collect(),
+            flags: Vec::new(),
             top: show(most),
             first: label(points.first()),
             last: label(points.last()),
@@ -125,6 +137,20 @@ impl Series {
                 })
                 .collect(),
         }
+    }
+
+    /// The same with what happened between the points, whose moments these
+    /// are, oldest first. What came before the first point is left out.
+    #[must_use]
+    pub(crate) fn with_markers(mut self, times: &[Timestamp], markers: &[Marker]) -> Self {
+        let count = i64::try_from(times.len()).unwrap_or(1).max(1);
+        let flags = markers.iter().filter_map(|marker| {
+            let before = times.iter().take_while(|time| **time < marker.occurred_at).count();
+            let at = i64::try_from(before).ok().filter(|before| *before > 0)?;
+            Some(Flag { x: at * WIDTH / count, title: spoken(marker) })
+        });
+        self.flags = flags.collect();
+        self
     }
 
     /// A number in the head of the chart.

@@ -14,8 +14,18 @@ pub(crate) enum SettingsTab {
     Account,
     /// All accounts.
     Users,
+    /// All projects.
+    Projects,
     /// Tags of projects.
     Tags,
+    /// Repositories of projects.
+    SourceControl,
+    /// What is kept, and how much of it.
+    Storage,
+    /// How long things are kept.
+    Retention,
+    /// By what tests are judged.
+    Flakiness,
     /// The audit log.
     Audit,
 }
@@ -43,7 +53,17 @@ impl SettingsTabs {
             (SettingsTab::Instance, "Instance", "/settings", true),
             (SettingsTab::Account, "Account", "/settings/account", visit.caller.account().is_some()),
             (SettingsTab::Users, "Users", "/settings/users", visit.caller.is_administrator()),
+            (SettingsTab::Projects, "Projects", "/settings/projects", visit.caller.is_administrator()),
             (SettingsTab::Tags, "Tags", "/settings/tags", visit.caller.is_administrator()),
+            (
+                SettingsTab::SourceControl,
+                "Source control",
+                "/settings/source-control",
+                visit.caller.is_administrator(),
+            ),
+            (SettingsTab::Flakiness, "Flakiness", "/settings/flakiness", visit.caller.is_administrator()),
+            (SettingsTab::Storage, "Storage", "/settings/storage", visit.caller.is_administrator()),
+            (SettingsTab::Retention, "Retention", "/settings/retention", visit.caller.is_administrator()),
             (SettingsTab::Audit, "Audit log", "/settings/audit", visit.caller.is_administrator()),
         ];
         let shown = all.into_iter().filter(|(.., is_shown)| *is_shown);

@@ -1,35 +1,91 @@
-//! The last runs of something as a row of cells, oldest first. A cell differs
-//! by height as well as by colour: the worse, the taller.
+//! The last runs of something as a row of bars, oldest first. A bar differs
+//! by height as well as by colour: the worse, the taller. It is a drawing of
+//! many results side by side, so bars are narrow; each is as high as a line to
+//! be hit, the tab key stops at the newest only and arrows go on from there.
 
 use askama::Template;
 use askama::filters::HtmlSafe;
 use callboard_domain::time::Timestamp;
 use callboard_query::shapes::{ExecutionWithRun, RunBrief};
 
+use crate::components::charts::{Hundredths, place};
 use crate::outcome::{Tone, Toned};
 use crate::text::relative;
 
-/// One cell.
-pub(crate) struct Cell {
+/// Height of the tallest bar, pixels.
+const HEIGHT: i64 = 24;
+/// From the start of one bar to the start of the next where there is room,
+/// pixels.
+const STEP: usize = 9;
+/// How much of a step is bar, percent.
+const FILLED: i64 = 78;
+
+/// One bar.
+pub(crate) struct Bar {
+    /// Left edge, percent.
+    x: Hundredths,
+    /// Pixels.
+    height: i64,
     tone: Tone,
     href: String,
     title: String,
+}
+
+/// What a bar tells.
+struct Told {
+    tone: Tone,
+    href: String,
+    title: String,
+}
+
+/// Pixels of a bar.
+const fn height(tone: Tone) -> i64 {
+    match tone {
+        Tone::Failed | Tone::TimedOut => 20,
+        Tone::Flaky | Tone::Interrupted | Tone::Cancelled => 16,
+        Tone::Skipped | Tone::DidNotRun | Tone::Unknown => 5,
+        Tone::Passed | Tone::Running => 12,
+    }
 }
 
 /// Inputs of `components/strip.html`.
 #[derive(Template)]
 #[template(path = "components/strip.html")]
 pub(crate) struct Strip {
-    cells: Vec<Cell>,
-    label: String,
+    bars: Vec<Bar>,
+    /// Pixels of the whole; it shrinks where there is less room.
+    width: usize,
+    /// What can be hit of a bar, percent.
+    step: Hundredths,
+    /// What is drawn of it, percent.
+    filled: Hundredths,
+    label: &'static str,
 }
 
 impl HtmlSafe for Strip {}
 
 impl Strip {
+    fn of(told: impl ExactSizeIterator<Item = Told>, label: &'static str) -> Self {
+        let count = told.len();
+        let bar = |(index, Told { tone, href, title })| Bar {
+            x: place(index, count),
+            height: height(tone),
+            tone,
+            href,
+            title,
+        };
+        Self {
+            width: count * STEP,
+            step: place(1, count),
+            filled: place(1, count).share(FILLED),
+            bars: told.enumerate().map(bar).collect(),
+            label,
+        }
+    }
+
     /// Runs, oldest first. A passed run with flaky tests is shown as flaky.
     pub(crate) fn of_runs(runs: &[RunBrief], now: Timestamp) -> Self {
-        let cells = runs.iter().map(|run| {
+        let told = runs.iter().map(|run| {
             let tone = match run.status.tone() {
                 Tone::Passed if run.totals.flaky_tests > 0 => Tone::Flaky,
                 tone => tone,
@@ -40,20 +96,20 @@ impl Strip {
                 other => other.word().to_lowercase(),
             };
             let branch = run.branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
-            Cell {
+            Told {
                 tone,
                 href: format!("/test-runs/{}", run.id),
                 title: format!("Run {}{branch}: {what}, {}", run.id, relative(run.start_time, now)),
             }
         });
-        Self { cells: cells.collect(), label: "Last runs, oldest first".to_owned() }
+        Self::of(told, "Last runs, oldest first")
     }
 
     /// Executions of one test, oldest first.
     pub(crate) fn of_executions(executions: &[ExecutionWithRun], now: Timestamp) -> Self {
-        let cells = executions.iter().map(|each| {
+        let told = executions.iter().map(|each| {
             let tone = each.execution.tone();
-            Cell {
+            Told {
                 tone,
                 href: format!("/test-run-cases/{}", each.execution.id),
                 title: format!(
@@ -64,6 +120,6 @@ impl Strip {
                 ),
             }
         });
-        Self { cells: cells.collect(), label: "Last executions, oldest first".to_owned() }
+        Self::of(told, "Last executions, oldest first")
     }
 }

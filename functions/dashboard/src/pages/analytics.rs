@@ -3,17 +3,20 @@
 use askama::Template;
 use axum::response::Response;
 use callboard_domain::ids::ProjectId;
+use callboard_domain::standouts::Severity;
 use callboard_domain::time::Day;
 use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_query::analytics::{
-    self, CiTimeTrend, LeaderboardItem, PassRateHeatmap, PortfolioItem, RegressionVelocity, WasteOfProject,
-    WastedTime, WidgetQuery,
+    self, BrowserMatrix, CiTimeTrend, ErrorTypeCount, InsightItem, LeaderboardItem, PassRateHeatmap,
+    PortfolioItem, RegressionVelocity, WasteOfProject, WastedTime, WidgetQuery,
 };
-use callboard_query::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
+use callboard_query::network::{self, SlowEndpoint};
 use callboard_query::projects;
-use callboard_query::shapes::ProjectRef;
+use callboard_query::shapes::{Facets, ProjectRef};
+use callboard_query::test_cases::LaneQuery;
 
+use crate::address::chosen;
 use crate::components::{Choice, ClusterTable, FilterBar, LineOf, Point, Series, Strip};
 use crate::filters;
 use crate::outcome::{Tone, Toned};
@@ -23,10 +26,12 @@ use crate::visit::{Visit, answer};
 
 /// Projects and tests each list shows.
 const ROWS: usize = 25;
-/// Open clusters the page shows.
-const CLUSTERS: usize = 15;
+/// Slow endpoints the page shows.
+const ENDPOINTS: usize = 15;
 /// Projects one can choose from.
 const OFFERED: usize = 200;
+/// Branches and environments one can choose from.
+const FACETS: usize = 100;
 /// Periods one can choose, in days.
 const PERIODS: [(&str, i64, &str); 4] = [
     ("7", 7, "Last 7 days"),
@@ -42,6 +47,7 @@ const USUAL: usize = 2;
 pub(crate) struct Asked {
     period: usize,
     project: Option<ProjectId>,
+    lane: LaneQuery,
     full_runs: Option<bool>,
 }
 
@@ -56,13 +62,19 @@ impl FromQuery for Asked {
         Ok(Self {
             period: period.unwrap_or(USUAL),
             project: query.number("project", 1..=i64::MAX)?.map(ProjectId),
+            lane: LaneQuery {
+                branch: chosen(query, "branch").pop(),
+                environment: chosen(query, "environment").pop(),
+            },
             full_runs,
         })
     }
 }
 
 impl Asked {
-    fn bar(&self, visit: &Visit, offered: Vec<ProjectRef>) -> FilterBar {
+    /// Branches and environments can be chosen once a project is: every
+    /// project has its own.
+    fn bar(&self, visit: &Visit, offered: Vec<ProjectRef>, facets: Facets) -> FilterBar {
         let choices = offered.into_iter().map(|project| Choice::new(project.id.to_string(), project.name));
         let chosen: Vec<String> = self.project.iter().map(|id| id.get().to_string()).collect();
         let suites = [Choice::new("full", "Full runs"), Choice::new("partial", "Partial runs")];
@@ -75,6 +87,20 @@ impl Asked {
                 PERIODS[self.period].0,
             )
             .select("project", "Project", "All projects", choices, &chosen)
+            .select(
+                "branch",
+                "Branch",
+                "All branches",
+                facets.branches.into_iter().map(|branch| branch.name.into()),
+                self.lane.branch.as_slice(),
+            )
+            .select(
+                "environment",
+                "Environment",
+                "All environments",
+                facets.environments.into_iter().map(Choice::from),
+                self.lane.environment.as_slice(),
+            )
             .select("suite", "Suite", "Full and partial runs", suites, suite.as_slice())
     }
 }
@@ -87,14 +113,14 @@ struct Health {
     delta: Option<String>,
 }
 
-/// A cell of the map of pass rates.
+/// A cell of a map of pass rates.
 struct HeatCell {
     band: &'static str,
     text: String,
     spoken: String,
 }
 
-/// A project on the map of pass rates.
+/// A project on a map of pass rates.
 struct HeatRow {
     project: ProjectRef,
     cells: Vec<HeatCell>,
@@ -112,15 +138,24 @@ struct Share {
 struct AnalyticsPage {
     shell: Shell,
     filters: FilterBar,
+    standouts: Vec<InsightItem>,
     health: Vec<Health>,
     days: Vec<Day>,
     heat: Vec<HeatRow>,
     leaderboard: Vec<LeaderboardItem>,
+    total_open: i64,
+    resolved: i64,
+    kinds: Vec<ErrorTypeCount>,
     clusters: ClusterTable,
     velocity: Series,
     ci_time: Series,
     wasted: Series,
     shares: Vec<Share>,
+    browsers: Vec<String>,
+    matrix: Vec<HeatRow>,
+    endpoints: Vec<SlowEndpoint>,
+    /// Whether runs are chosen by what browsers and endpoints are not counted by.
+    is_wider: bool,
 }
 
 /// All projects together.
@@ -129,38 +164,64 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         Shell::new(&visit, Section::Analytics, "Analytics").await?.under("Home", "/").here("Analytics");
     let query = WidgetQuery {
         days: PERIODS[asked.period].1,
+        lane: asked.lane.clone(),
         full_runs: asked.full_runs,
         projects: asked.project.into_iter().collect(),
         limit: ROWS,
-        ..WidgetQuery::default()
     };
     let (ctx, scope, today) = (&visit.ctx, visit.scope(), visit.now.day());
     let portfolio = analytics::portfolio(ctx, scope, &query, today).await?;
     let map = analytics::pass_rate_heatmap(ctx, scope, &query, today).await?;
     let wasted = analytics::wasted_time(ctx, scope, &query, today).await?;
-    let open = ClusterQuery {
-        statuses: vec![ClusterStatus::Open],
-        projects: query.projects.clone(),
-        sort: ClusterSort::Occurrences,
-        ..ClusterQuery::default()
-    };
+    let open = analytics::cluster_landscape(ctx, scope, &query, visit.now).await?;
+    let browsers = analytics::browser_matrix(ctx, scope, &query, today).await?;
+    let slowest = WidgetQuery { limit: ENDPOINTS, ..query.clone() };
     let offered = projects::names(ctx, scope, OFFERED).await?;
+    let facets = match asked.project.and_then(|project| visit.caller.authorize(project).ok()) {
+        Some(project) => projects::facets(ctx, project, None, FACETS).await?,
+        None => Facets::default(),
+    };
     answer(&AnalyticsPage {
-        filters: asked.bar(&visit, offered),
+        filters: asked.bar(&visit, offered, facets),
+        standouts: analytics::insights(ctx, scope, &query, visit.now).await?,
         health: portfolio.into_iter().map(|item| Health::of(item, &visit)).collect(),
         days: map.buckets.clone(),
         heat: heat(map),
-        clusters: ClusterTable::of_all(
-            clusters::list(ctx, scope, &open, visit.now, CLUSTERS).await?.items,
-            visit.now,
-        ),
+        total_open: open.total_open,
+        resolved: open.resolved_in_period,
+        kinds: open.by_error_type,
+        clusters: ClusterTable::of_all(open.clusters, visit.now),
         leaderboard: analytics::flaky_leaderboard(ctx, scope, &query, today).await?,
         velocity: velocity(analytics::regression_velocity(ctx, scope, &query, today).await?),
         ci_time: ci_time(analytics::ci_time_trend(ctx, scope, &query, today).await?),
+        browsers: browsers.browsers.clone(),
+        matrix: matrix(browsers),
+        endpoints: network::slow_endpoints(ctx, scope, &slowest, today).await?,
+        is_wider: asked.full_runs.is_some()
+            || asked.lane.branch.is_some()
+            || asked.lane.environment.is_some(),
         shares: shares(&wasted),
         wasted: waste(wasted),
         shell,
     })
+}
+
+impl Toned for Severity {
+    fn tone(&self) -> Tone {
+        match self {
+            Self::Critical => Tone::Failed,
+            Self::Warning => Tone::Flaky,
+            Self::Good => Tone::Passed,
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Critical => "Critical",
+            Self::Warning => "Warning",
+            Self::Good => "Good",
+        }
+    }
 }
 
 impl Health {
@@ -183,36 +244,41 @@ fn points(delta: f64) -> String {
     format!("{sign}{}", percent(delta.abs()))
 }
 
-fn heat(map: PassRateHeatmap) -> Vec<HeatRow> {
-    let cell = |project: &str, day: &Day, rate: Option<f64>| {
-        let (band, text) = match rate {
-            None => ("heat-none", String::new()),
-            // Whole percents; only everything is a hundred.
-            Some(rate) if rate >= 1.0 => ("heat-best", "100".to_owned()),
-            Some(rate) => (
-                if rate >= 0.97 {
-                    "heat-good"
-                } else if rate >= 0.9 {
-                    "heat-fair"
-                } else {
-                    "heat-poor"
-                },
-                format!("{:.0}", (rate * 100.0).floor()),
-            ),
-        };
-        let rate = rate.map_or_else(|| "nothing ran".to_owned(), |rate| format!("{} passed", percent(rate)));
-        HeatCell { band, text, spoken: format!("{project}, {}: {rate}", day_of(*day)) }
+/// A pass rate as a cell; `place` is where it was reached.
+fn cell(project: &str, place: &str, rate: Option<f64>) -> HeatCell {
+    let (band, text) = match rate {
+        None => ("heat-none", String::new()),
+        // Whole percents; only everything is a hundred.
+        Some(rate) if rate >= 1.0 => ("heat-best", "100".to_owned()),
+        Some(rate) => (
+            if rate >= 0.97 {
+                "heat-good"
+            } else if rate >= 0.9 {
+                "heat-fair"
+            } else {
+                "heat-poor"
+            },
+            format!("{:.0}", (rate * 100.0).floor()),
+        ),
     };
-    let rows = map.rows.into_iter().map(|row| HeatRow {
-        cells: map
-            .buckets
-            .iter()
-            .zip(row.cells)
-            .map(|(day, rate)| cell(&row.project.name, day, rate))
-            .collect(),
-        project: row.project,
-    });
+    let rate = rate.map_or_else(|| "nothing ran".to_owned(), |rate| format!("{} passed", percent(rate)));
+    HeatCell { band, text, spoken: format!("{project}, {place}: {rate}") }
+}
+
+fn heat(map: PassRateHeatmap) -> Vec<HeatRow> {
+    let places: Vec<String> = map.buckets.iter().map(|day| day_of(*day)).collect();
+    let rows = map.rows.into_iter().map(|row| heat_row(row.project, &places, row.cells));
     rows.collect()
+}
+
+fn matrix(map: BrowserMatrix) -> Vec<HeatRow> {
+    let rows = map.rows.into_iter().map(|row| heat_row(row.project, &map.browsers, row.cells));
+    rows.collect()
+}
+
+fn heat_row(project: ProjectRef, places: &[String], rates: Vec<Option<f64>>) -> HeatRow {
+    let cells = places.iter().zip(rates).map(|(place, rate)| cell(&project.name, place, rate)).collect();
+    HeatRow { project, cells }
 }
 
 fn day_point(day: Day) -> Point {

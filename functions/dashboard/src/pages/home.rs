@@ -11,7 +11,7 @@ use callboard_query::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
 use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::ClusterWithProject;
 use callboard_query::test_cases::LaneQuery;
-use callboard_query::{daily, projects};
+use callboard_query::{daily, feeds, projects};
 
 use super::project_table::{ProjectTable, Row};
 use crate::components::{RunTable, TREND_DAYS, Trend};
@@ -34,6 +34,8 @@ const RECENT_RUNS: usize = 10;
 #[template(path = "pages/home.html")]
 struct HomePage {
     shell: Shell,
+    /// The event after which the stream tells what this page does not show.
+    after: i64,
     headline: String,
     standing: Tone,
     projects: ProjectTable,
@@ -57,6 +59,7 @@ struct WelcomePage {
 
 /// What is red, what is running, what ran lately.
 pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
+    let after = feeds::newest(&visit.ctx).await?;
     let shell = Shell::new(&visit, Section::Home, "Home").await?.here("Home");
     let overview = projects::overview(&visit.ctx, visit.scope(), None, None, PROJECTS).await?;
     if overview.items.is_empty() {
@@ -90,6 +93,7 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
     rows.sort_by_key(|row| !row.is_failing());
     let failing = rows.iter().filter(|row| row.is_failing()).count();
     answer(&HomePage {
+        after,
         headline: headline(failing, rows.len(), overview.next.is_some()),
         standing: if failing > 0 { Tone::Failed } else { Tone::Passed },
         projects: ProjectTable::new(rows, visit.now),

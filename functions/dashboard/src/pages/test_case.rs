@@ -3,28 +3,38 @@
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::RouteId;
+use callboard_domain::annotations::LinkTarget;
 use callboard_domain::ids::TestCaseId;
 use callboard_domain::status::TestStatus;
+use callboard_domain::time::Day;
 use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::shapes::{ExecutionWithRun, Facets, TestCaseDetail};
+use callboard_query::links::Hook;
+use callboard_query::quarantine::{self, Quarantine};
+use callboard_query::shapes::{ExecutionWithRun, Facets, StabilityBucket, TestCaseDetail};
 use callboard_query::test_cases::{self, HistoryQuery, LaneQuery};
 use callboard_query::{projects, resolve};
 use serde::Serialize;
 
 use crate::address::chosen;
-use crate::components::{Choice, FilterBar, HistoryChart, Pager};
+use crate::components::{
+    Choice, FilterBar, HistoryChart, LineOf, LinkPanel, MarkerList, Pager, Point, Series,
+};
 use crate::filters;
 use crate::outcome::{Tone, Toned};
 use crate::shell::Shell;
+use crate::text::{day_of, duration, percent};
 use crate::visit::{Visit, answer};
 
 /// Executions per page of the history.
 const SIZE: PageSize = PageSize { min: 1, default: 30, max: 100 };
 /// Executions the chart shows.
 const CHART: usize = 60;
+/// Days the trends show, and how many of them have to have a result.
+const TREND_DAYS: i64 = 60;
+const FEWEST_DAYS: usize = 3;
 /// Values each filter offers.
 const FACETS: usize = 100;
 
@@ -95,6 +105,11 @@ struct TestCasePage {
     case: TestCaseDetail,
     tone: Tone,
     chart: HistoryChart,
+    /// Reliability and duration by day, where there are days enough.
+    trends: Option<(Series, Series)>,
+    markers: MarkerList,
+    quarantine: Option<Quarantine>,
+    links: LinkPanel,
     filters: FilterBar,
     history: Vec<ExecutionWithRun>,
     pager: Pager,
@@ -122,6 +137,17 @@ pub(crate) async fn test_case(
     let history = test_cases::history(&visit.ctx, project, id, &query, asked.page.limit as usize).await?;
     let history = cursors.page(history)?;
     let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    let today = visit.now.day();
+    let days =
+        test_cases::stability_by_day(&visit.ctx, project, id, &asked.lane(), TREND_DAYS, today).await?;
+    let since = Day(today.0 - TREND_DAYS + 1).start();
+    let markers = MarkerList::since(&visit, project, since, asked.environment.as_deref()).await?;
+    let quarantine = quarantine::of_test(&visit.ctx, project, id, visit.now).await?;
+    let hook = Hook { target: LinkTarget::TestCase, id: id.get() };
+    let links = LinkPanel::of(&visit, project, hook).await?;
+    let is_whole = asked.browser.is_none() && asked.statuses.is_empty();
+    let total = is_whole.then_some(case.item.total_runs);
+    let goes_on = history.next_cursor.is_some();
     let name = &case.item.title;
     let catalogue = format!("/projects/{}?tab=cases", case.project.id);
     let shell = Shell::in_project(&visit, &case.project, name).await?;
@@ -129,10 +155,39 @@ pub(crate) async fn test_case(
         shell: shell.under("Test cases", catalogue).here(name),
         tone: case.item.tone(),
         chart: HistoryChart::new(&charted, visit.now),
-        filters: asked.bar(&visit, facets),
+        filters: asked.bar(&visit, facets).tally("execution", history.items.len(), goes_on, total),
+        trends: (days.len() >= FEWEST_DAYS).then(|| trends(&days, &markers)),
+        markers,
+        quarantine,
+        links,
         pager: Pager::new(&visit.address, history.next_cursor.as_ref()),
         history: history.items,
         may_triage: visit.caller.may_triage(),
         case,
     })
+}
+
+/// How reliable the test was on each day, and how long it took.
+fn trends(days: &[StabilityBucket], markers: &MarkerList) -> (Series, Series) {
+    let points =
+        || days.iter().map(|day| Point { label: day_of(day.date), note: None, href: None, is_mark: false });
+    let times: Vec<_> = days.iter().map(|day| day.from).collect();
+    let shares = [
+        LineOf { name: "Passed", values: days.iter().map(|day| day.pass_rate.map(permille)).collect() },
+        LineOf { name: "Flaky", values: days.iter().map(|day| day.flaky_rate.map(permille)).collect() },
+    ];
+    #[expect(clippy::cast_precision_loss, reason = "a share of a thousand")]
+    let share = |value: i64| percent(value as f64 / 1_000.0);
+    let means = [LineOf { name: "Mean", values: days.iter().map(|day| day.avg_duration).collect() }];
+    (
+        Series::new("Reliability by day", points().collect(), &shares, share)
+            .with_markers(&times, markers.markers()),
+        Series::new("Duration by day", points().collect(), &means, duration)
+            .with_markers(&times, markers.markers()),
+    )
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a share of a thousand")]
+fn permille(rate: f64) -> i64 {
+    (rate.clamp(0.0, 1.0) * 1_000.0).round() as i64
 }

@@ -218,10 +218,14 @@ async fn what_a_crash_left_is_swept_a_day_later() {
         let large = stream::iter((0..40).map(|_| Ok(Bytes::from(vec![7_u8; 64 * 1024]))));
         let staged = blobs::stage(store, 1, large, IN_MEMORY_BYTES, time.now()).await.unwrap();
         let published = publish(store, project, "never linked", time.now()).await;
-        let left =
-            PackWriter::new().unwrap().write(store, project, run, PackId(1), time.now()).await.unwrap();
-        let kept =
-            PackWriter::new().unwrap().write(store, project, run, PackId(2), time.now()).await.unwrap();
+        let mut packs = Vec::new();
+        for _ in 0..2 {
+            let mut session = store.db().begin().await.unwrap();
+            let announced = evidence::announce(&mut session, project, run, time.now()).await.unwrap();
+            session.commit().await.unwrap();
+            packs.push(PackWriter::new().unwrap().write(store, announced).await.unwrap());
+        }
+        let [left, kept] = <[_; 2]>::try_from(packs).unwrap();
         let mut session = store.db().begin().await.unwrap();
         evidence::record(&mut session, project, run, &kept, time.now()).await.unwrap();
         let (_, prefix) =
@@ -231,8 +235,8 @@ async fn what_a_crash_left_is_swept_a_day_later() {
         store.objects().put(&page, Bytes::from_static(b"page")).await.unwrap();
         drop(staged);
 
-        let pack = |pack: i64| format!("project-1/packs/1/{pack}.zst");
-        let lost = [published.key.as_str(), &pack(1), &page];
+        let pack = |pack: PackId| format!("project-1/packs/1/{pack}.zst");
+        let lost = [published.key.as_str(), &pack(left.id), &page];
         for hours in [23, 1, 1, 1, 1] {
             time.advance_ms(hours * HOUR_MS);
             run_due(&state, Budget::of(Duration::from_secs(20))).await.unwrap();
@@ -247,7 +251,7 @@ async fn what_a_crash_left_is_swept_a_day_later() {
             assert!(!is_there(store, key).await, "{key} was left");
         }
         assert_eq!(entries(database, "staging"), Vec::<String>::new());
-        assert!(is_there(store, &pack(2)).await);
+        assert!(is_there(store, &pack(kept.id)).await);
         // Whoever was away for so long cannot refer to what is gone.
         let mut session = store.db().begin().await.unwrap();
         let late = evidence::record(&mut session, project, run, &left, time.now()).await;

@@ -4,7 +4,12 @@ use serde_json::json;
 use super::*;
 
 const WORDS: &[&str] = &["failed", "timedout", "all"];
-static PARAMETERS: [Parameter; 12] = [
+static STEP: [Parameter; 3] = [
+    Parameter::choice("action", &["goto", "fill"], None),
+    Parameter::text("testId"),
+    Parameter::place("at", 9),
+];
+static PARAMETERS: [Parameter; 13] = [
     Parameter::id("runId", "list_runs").also(&["id"]),
     Parameter::choice("statusFilter", WORDS, Some("failed")).spelled(&[("expired", "timedout")]),
     Parameter::choices("include", &["steps", "webVitals"]),
@@ -16,6 +21,7 @@ static PARAMETERS: [Parameter; 12] = [
     Parameter::flag("force"),
     Parameter::commit("sha"),
     Parameter::note(),
+    Parameter::objects("steps", 2, &STEP),
     Parameter::choice("feedback", &["up", "none"], None).spelled(&[("", "none")]).null_is("none"),
 ];
 
@@ -57,6 +63,14 @@ fn what_can_only_mean_one_thing_is_accepted() {
         ("include", json!([]), json!([])),
         ("tags", json!("a,b"), json!(["a", "b"])),
         ("tags", json!(["a,b"]), json!(["a,b"])),
+        (
+            "steps",
+            json!([{"ACTION": 1, "action": "GOTO", "test_id": "a", "at": "3"}]),
+            json!([
+                {"ACTION": 1, "action": "goto", "testId": "a", "at": 3},
+            ]),
+        ),
+        ("steps", json!("[{\"action\": \"hover\", \"at\": 1.5}]"), json!([{"action": "hover", "at": 1.5}])),
         ("query", json!(""), Value::Null),
         ("q", json!("x"), json!("x")),
         ("branch", json!("feature/-x"), json!("feature/-x")),

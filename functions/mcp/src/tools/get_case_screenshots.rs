@@ -44,6 +44,8 @@ struct Row {
     name: String,
     attempt: i64,
     media_type: String,
+    width: Option<u32>,
+    height: Option<u32>,
     size: i64,
     url: String,
     omitted: Option<String>,
@@ -57,12 +59,15 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let mut items = Vec::with_capacity(files.len());
     let mut shown = Vec::new();
     for file in files {
-        let mut omitted = None;
+        let (mut omitted, mut edges) = (None, None);
         if content == Some(true) {
             match failures::screenshot_bytes(&context.query, project, file.id, MAX_SOURCE_BYTES).await? {
                 None => omitted = Some(images::ImageError::TooLarge.to_string()),
                 Some(bytes) => match images::fitted(bytes).await {
-                    Ok(image) => shown.push(image),
+                    Ok(image) => {
+                        edges = Some(image.edges);
+                        shown.push(image);
+                    }
                     Err(error) => omitted = Some(error.to_string()),
                 },
             }
@@ -72,6 +77,9 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
             name: file.name,
             attempt: file.attempt.retry,
             media_type: file.content_type,
+            // Rows do not know them; whoever looks at the picture does.
+            width: edges.map(|(width, _)| width),
+            height: edges.map(|(_, height)| height),
             size: file.size,
             url: file.url,
             omitted,

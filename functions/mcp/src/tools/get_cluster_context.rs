@@ -12,16 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::budget::{RESULT_CHARS, Sections};
-use crate::clean::shortened;
 use crate::error::ToolError;
 use crate::evidence_text::{Outline, Section, compose};
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
-
-/// Entries of a list of evidence, the newest.
-const ENTRIES: usize = 40;
-/// Characters of one entry.
-const ENTRY_CHARS: usize = 300;
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_cluster_context",
@@ -113,12 +107,6 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
 }
 
 fn sections(cluster: &ClusterDetail, baseline: Option<&Baseline>, evidence: Vec<Section>) -> Vec<Section> {
-    let list = |id, title, lines: Vec<String>| Section {
-        id,
-        title,
-        items: Some(lines.len()),
-        body: lines.join("\n"),
-    };
     let item = &cluster.item;
     let mut facts = vec![
         format!("title: {}", item.brief.title.as_deref().unwrap_or(&item.brief.signature)),
@@ -153,19 +141,14 @@ fn sections(cluster: &ClusterDetail, baseline: Option<&Baseline>, evidence: Vec<
     });
     let days = cluster.trend.iter().map(|day| format!("{}: {}", day.day.to_iso(), day.occurrences));
     let mut sections = vec![
-        list("cluster", "Cluster", facts),
-        Section {
-            id: "sampleError",
-            title: "Sample error",
-            items: None,
-            body: item.sample_error.clone().unwrap_or_default(),
-        },
-        list("common", "What its failures share", shared),
-        list("tests", "Affected tests", tests.collect()),
+        Section::list("cluster", "Cluster", facts),
+        Section::text("sampleError", "Sample error", item.sample_error.clone().unwrap_or_default()),
+        Section::list("common", "What its failures share", shared),
+        Section::list("tests", "Affected tests", tests.collect()),
     ];
     sections.extend(evidence);
-    sections.push(list("lastGreen", "Last green run before the newest failure", green.collect()));
-    sections.push(list("trend", "Failures by day", days.collect()));
+    sections.push(Section::list("lastGreen", "Last green run before the newest failure", green.collect()));
+    sections.push(Section::list("trend", "Failures by day", days.collect()));
     sections
 }
 
@@ -189,24 +172,12 @@ async fn newest_failure(
         let kind = line["type"].as_str().unwrap_or("log");
         Some(format!("{kind}: {}", line["text"].as_str()?))
     });
-    let section = |id, title, lines: Vec<String>| Section {
-        id,
-        title,
-        items: Some(lines.len()),
-        body: lines.join("\n"),
-    };
     Ok(vec![
-        section("steps", "Steps of the newest failure", steps),
-        section("console", "Console of the newest failure", console),
+        Section::last_of("steps", "Steps of the newest failure", steps),
+        Section::last_of("console", "Console of the newest failure", console),
     ])
 }
 
 fn entries(list: &Value, line: impl Fn(&Value) -> Option<String>) -> Vec<String> {
-    let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
-    let newest = list.len().saturating_sub(ENTRIES);
-    list[newest..]
-        .iter()
-        .filter_map(line)
-        .map(|line| shortened(&line.replace('\n', " "), ENTRY_CHARS).into_owned())
-        .collect()
+    list.as_array().into_iter().flatten().filter_map(line).collect()
 }

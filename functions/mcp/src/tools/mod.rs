@@ -1,7 +1,7 @@
-//! The tools, one file each. A new tool is a new file, a line in [`TOOLS`] at
-//! its place in the order of the contract, and one name less in `TO_COME` of
-//! the tests.
+//! The tools, one file each, and a line in [`TOOLS`] at its place in the order
+//! of the contract.
 
+mod create_test_function;
 mod explain_failure;
 mod get_case_screenshots;
 mod get_cluster;
@@ -11,6 +11,7 @@ mod get_failure_groups;
 mod get_fix_plan;
 mod get_instance_stats;
 mod get_locator_healing;
+mod get_network_requests;
 mod get_performance_trend;
 mod get_project;
 mod get_project_test_catalog;
@@ -21,6 +22,7 @@ mod get_run_insights;
 mod get_slow_tests;
 mod get_spec_health;
 mod get_test_case;
+mod get_test_case_context;
 mod get_test_run_case;
 mod get_test_stability_trend;
 mod list_case_traces;
@@ -42,8 +44,7 @@ mod submit_diagnosis_feedback;
 
 use crate::tool::Tool;
 
-/// Every tool, in the order they are listed. A tool that is still to come has
-/// a line that says so; it is also named in the tests, which know all of them.
+/// Every tool, in the order they are listed.
 #[rustfmt::skip]
 pub(crate) static TOOLS: &[&Tool] = &[
     &list_projects::TOOL,
@@ -57,7 +58,7 @@ pub(crate) static TOOLS: &[&Tool] = &[
     &get_cluster::TOOL,
     &get_fix_plan::TOOL,
     &get_cluster_diagnosis::TOOL,
-    // 12. get_test_case_context
+    &get_test_case_context::TOOL,
     &get_case_screenshots::TOOL,
     &get_cluster_context::TOOL,
     &search_test_cases::TOOL,
@@ -70,7 +71,7 @@ pub(crate) static TOOLS: &[&Tool] = &[
     &get_slow_tests::TOOL,
     &get_performance_trend::TOOL,
     &get_test_stability_trend::TOOL,
-    // 25. get_network_requests
+    &get_network_requests::TOOL,
     &get_failure_groups::TOOL,
     &get_locator_healing::TOOL,
     &search::TOOL,
@@ -85,7 +86,7 @@ pub(crate) static TOOLS: &[&Tool] = &[
     &set_cluster_base_commit::TOOL,
     &submit_diagnosis_feedback::TOOL,
     &run_cluster_diagnosis::TOOL,
-    // 40. create_test_function
+    &create_test_function::TOOL,
 ];
 
 /// The tool of a name.

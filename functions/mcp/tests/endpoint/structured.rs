@@ -41,7 +41,8 @@ async fn results_have_the_shape_their_schema_says() {
     let ids = json!({
         "projectId": red.project.get(), "runId": red.run.get(), "testCaseId": failed["testCaseId"],
         "executionId": failed["executionId"], "clusterId": failed["clusterId"], "entityId": red.run.get(),
-        "entityType": "test_run", "query": "pays",
+        "entityType": "test_run", "query": "pays", "status": "ignored", "feedback": "up", "name": "pay",
+        "kind": "helper", "module": "./pages/checkout", "steps": [{"action": "goto", "value": "/"}],
     });
 
     let plain = ask(&service, "", "tools/list", json!({})).await;
@@ -49,26 +50,25 @@ async fn results_have_the_shape_their_schema_says() {
     let listed = ask(&service, "?structured=1", "tools/list", json!({})).await;
     let listed = listed["tools"].as_array().unwrap();
     assert_eq!(listed.len(), plain["tools"].as_array().unwrap().len());
-    let mut answered = 0;
+    let mut unanswered = Vec::new();
     for tool in listed {
         let name = tool["name"].as_str().unwrap();
         let schema = &tool["outputSchema"];
         assert_eq!(schema["type"], "object", "{name}");
-        if tool["annotations"]["readOnlyHint"] == json!(false) {
-            continue;
-        }
         let required = tool["inputSchema"]["required"].as_array().into_iter().flatten();
         let arguments: Map<String, Value> = required
             .filter_map(Value::as_str)
             .map(|name| (name.to_owned(), ids.get(name).cloned().unwrap_or_else(|| json!("abcdef1"))))
             .collect();
         let params = json!({"name": name, "arguments": arguments});
-        assert!(ask(&service, "", "tools/call", params.clone()).await.get("structuredContent").is_none());
+        if tool["annotations"]["readOnlyHint"] == json!(true) {
+            assert!(ask(&service, "", "tools/call", params.clone()).await.get("structuredContent").is_none());
+        }
         let result = ask(&service, "?structured=1", "tools/call", params).await;
         let text = result["content"][0]["text"].as_str().unwrap();
         if result["isError"] == json!(true) {
             assert!(result.get("structuredContent").is_none(), "{name}: {text}");
-            assert!(text.contains("is not configured"), "{name}: {text}");
+            unanswered.push(name);
             continue;
         }
         let content = &result["structuredContent"];
@@ -87,9 +87,10 @@ async fn results_have_the_shape_their_schema_says() {
         for required in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
             assert!(content.get(required.as_str().unwrap()).is_some(), "{name}: {content}");
         }
-        answered += 1;
     }
-    assert!(answered >= 13, "{answered}");
+    // Nothing is configured for them, and there is no diagnosis to rate.
+    let missing = ["get_repo_commits", "get_repo_diff", "submit_diagnosis_feedback", "run_cluster_diagnosis"];
+    assert_eq!(unanswered, missing);
 
     let everywhere = Service::with(&[("SERVICE_MCP_STRUCTURED", "1")]).await;
     let result = ask(&everywhere, "", "tools/call", json!({"name": "list_projects"})).await;

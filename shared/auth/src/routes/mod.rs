@@ -145,12 +145,16 @@ pub enum Entity {
     File,
     /// A failure cluster.
     Cluster,
+    /// A suggestion that two failure clusters are one.
+    ClusterSuggestion,
     /// A policy of gates.
     GatePolicy,
     /// A link.
     Link,
     /// A marker.
     Marker,
+    /// A function of a suite.
+    TestFunction,
 }
 
 /// Which credentials a route looks at.

@@ -177,6 +177,10 @@ routes! {
     ProjectRuns => get("/api/projects/{id}/test-runs").in_project();
     /// Values to filter a project by.
     ProjectFacets => get("/api/projects/{id}/facets").in_project();
+    /// One word about a project, as a picture.
+    ProjectBadge => get("/api/projects/{id}/badge.svg").in_project();
+    /// One word about a project, for those who draw it.
+    ProjectBadgeWords => get("/api/projects/{id}/badge.json").in_project();
     /// The newest run that matches.
     ProjectLatestRun => get("/api/projects/{id}/latest-run").in_project();
     /// The test catalogue of a project.
@@ -208,6 +212,14 @@ routes! {
     CiTimeWidget => get("/api/analytics/ci-time-trend").listed();
     /// Regressions across projects.
     RegressionsWidget => get("/api/analytics/regression-velocity").listed();
+    /// Slow endpoints across projects.
+    EndpointsWidget => get("/api/analytics/slow-endpoints").listed();
+    /// What fails, across projects.
+    ClustersWidget => get("/api/analytics/cluster-landscape").listed();
+    /// What stands out across projects.
+    InsightsWidget => get("/api/analytics/insights").listed();
+    /// Pass rates by project and browser.
+    BrowsersWidget => get("/api/analytics/browser-matrix").listed();
     /// Tests that are set aside.
     ListQuarantine => get("/api/projects/{id}/quarantine").in_project();
     /// Sets a test aside.
@@ -257,6 +269,8 @@ routes! {
     ExportRun => get("/api/test-runs/{id}/export").of(Entity::Run);
     /// The files of a run.
     RunSpecs => get("/api/test-runs/{id}/specs").of(Entity::Run);
+    /// What the tests of a run called.
+    RunNetwork => get("/api/test-runs/{id}/network-requests").of(Entity::Run);
     /// What ran when.
     RunTimeline => get("/api/test-runs/{id}/timeline").of(Entity::Run);
     /// What is to run again.
@@ -291,6 +305,12 @@ routes! {
     MergeCluster => post("/api/failure-clusters/{id}/merge").reporting().of(Entity::Cluster);
     /// Takes tests out of a failure cluster.
     ExtractCases => post("/api/failure-clusters/{id}/extract-cases").reporting().of(Entity::Cluster);
+    /// Clusters that may be one.
+    MergeSuggestions => get("/api/projects/{id}/cluster-merge-suggestions").in_project();
+    /// Makes suggested clusters one.
+    ApproveSuggestion => post("/api/cluster-merge-suggestions/{id}/approve").reporting().of(Entity::ClusterSuggestion);
+    /// Keeps suggested clusters apart.
+    RejectSuggestion => post("/api/cluster-merge-suggestions/{id}/reject").reporting().of(Entity::ClusterSuggestion);
     /// Failures of a run by cause.
     FailureGroups => get("/api/test-runs/{id}/failure-groups").of(Entity::Run);
 
@@ -326,6 +346,30 @@ routes! {
     /// How the environment differs from that of the last pass.
     EnvironmentDiff => get("/api/test-run-cases/{id}/environment-diff").of(Entity::Execution);
 
+    // The executions of a run are also found below it.
+    /// One execution of a run.
+    RunExecution => get("/api/test-runs/{id}/cases/{caseId}").of(Entity::Execution);
+    /// Traces of an execution of a run.
+    RunExecutionTraces => get("/api/test-runs/{id}/cases/{caseId}/traces").of(Entity::Execution);
+    /// Files of an execution of a run.
+    RunExecutionFiles => get("/api/test-runs/{id}/cases/{caseId}/files").of(Entity::Execution);
+    /// Why an execution of a run failed.
+    RunExecutionExplanation => get("/api/test-runs/{id}/cases/{caseId}/explain").of(Entity::Execution);
+    /// A locator that works instead of one that does not, of a run.
+    RunExecutionHealing => get("/api/test-runs/{id}/cases/{caseId}/locator-healing").of(Entity::Execution);
+    /// Notes which locator a person chose for an execution of a run.
+    RunExecutionPick => post("/api/test-runs/{id}/cases/{caseId}/locator-pick").reporting().of(Entity::Execution);
+    /// Where a test of a run failed, by its trace.
+    RunExecutionStacks => get("/api/test-runs/{id}/cases/{caseId}/trace-stacks").of(Entity::Execution);
+    /// Requests and console around a failure of a run, by its trace.
+    RunExecutionNetwork => get("/api/test-runs/{id}/cases/{caseId}/trace-network").of(Entity::Execution);
+    /// The content of a request in a trace of a run.
+    RunExecutionNetworkBody => get("/api/test-runs/{id}/cases/{caseId}/trace-network-body").of(Entity::Execution);
+    /// The page a test of a run failed on, by its trace.
+    RunExecutionDom => get("/api/test-runs/{id}/cases/{caseId}/dom-snapshot").of(Entity::Execution);
+    /// How the environment of a run differs from that of the last pass.
+    RunExecutionEnvironment => get("/api/test-runs/{id}/cases/{caseId}/environment-diff").of(Entity::Execution);
+
     /// Tags of projects.
     ListTags => get("/api/tags");
     /// Creates a tag.
@@ -356,6 +400,32 @@ routes! {
     InstanceStats => get("/api/admin/stats").administrator();
     /// What the installation keeps.
     InstanceStorage => get("/api/admin/storage").administrator();
+    /// How long things are kept.
+    InstanceRetention => get("/api/settings/retention").administrator();
+    /// Changes how long things are kept.
+    EditInstanceRetention => patch("/api/settings/retention").administrator();
+    /// Changes how long things are kept, as `PATCH` does.
+    PutInstanceRetention => put("/api/settings/retention").administrator();
+    /// How long a project keeps things.
+    ProjectRetention => get("/api/projects/{id}/retention").administrator().in_project();
+    /// Changes how long a project keeps things.
+    EditProjectRetention => patch("/api/projects/{id}/retention").administrator().in_project();
+    /// Changes how long a project keeps things, as `PATCH` does.
+    PutProjectRetention => put("/api/projects/{id}/retention").administrator().in_project();
+    /// What a policy would let go of a project now.
+    PreviewRetention => post("/api/projects/{id}/retention/preview").administrator().in_project().changes_nothing();
+    /// By what tests are judged.
+    InstanceFlakiness => get("/api/settings/flakiness").administrator();
+    /// Changes by what tests are judged.
+    EditInstanceFlakiness => patch("/api/settings/flakiness").administrator();
+    /// The same.
+    PutInstanceFlakiness => put("/api/settings/flakiness").administrator();
+    /// By what the tests of a project are judged.
+    ProjectFlakiness => get("/api/projects/{id}/flakiness").administrator().in_project();
+    /// Changes by what the tests of a project are judged.
+    EditProjectFlakiness => patch("/api/projects/{id}/flakiness").administrator().in_project();
+    /// The same.
+    PutProjectFlakiness => put("/api/projects/{id}/flakiness").administrator().in_project();
     /// What a project keeps.
     ProjectStorage => get("/api/projects/{id}/storage").in_project();
     /// Markers of a project.
@@ -368,6 +438,16 @@ routes! {
     PutMarker => put("/api/markers/{id}").reporting().of(Entity::Marker);
     /// Removes a marker.
     DeleteMarker => delete("/api/markers/{id}").reporting().of(Entity::Marker);
+    /// Functions of a suite.
+    ListTestFunctions => get("/api/projects/{id}/test-functions").in_project();
+    /// Stores a function of a suite.
+    CreateTestFunction => post("/api/projects/{id}/test-functions").reporting().in_project();
+    /// Changes a function of a suite.
+    EditTestFunction => patch("/api/test-functions/{id}").reporting().of(Entity::TestFunction);
+    /// Changes a function of a suite, as `PATCH` does.
+    PutTestFunction => put("/api/test-functions/{id}").reporting().of(Entity::TestFunction);
+    /// Removes a function of a suite.
+    DeleteTestFunction => delete("/api/test-functions/{id}").reporting().of(Entity::TestFunction);
 
     /// Bytes of a stored file, by id or by stored name.
     GetFile => get("/api/files/{*path}").of(Entity::File);
@@ -409,8 +489,18 @@ routes! {
     UserPage => get("/settings/users/{id}").administrator();
     /// The audit log.
     AuditPage => get("/settings/audit").administrator();
+    /// What is kept, and how much of it.
+    StoragePage => get("/settings/storage").administrator();
+    /// How long things are kept.
+    RetentionPage => get("/settings/retention").administrator();
     /// Tags of projects.
     TagsPage => get("/settings/tags").administrator();
+    /// All projects with what was set for them.
+    ProjectsSettingsPage => get("/settings/projects").administrator();
+    /// Repositories of projects.
+    SourceControlPage => get("/settings/source-control").administrator();
+    /// By what tests are judged.
+    FlakinessPage => get("/settings/flakiness").administrator();
     /// Signing in.
     LoginPage => get("/login").public();
     /// Creating the first administrator.

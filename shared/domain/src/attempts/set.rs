@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::resolve::Resolved;
-use super::{Attempt, AttemptFacts, EarlierAttempt, Merged, Reported};
+use super::{Attempt, AttemptFacts, EarlierAttempt, EvidenceSlice, Merged, Reported};
 use crate::time::Timestamp;
 
 /// Entries that keep their facts and evidence and are listed.
@@ -101,6 +101,14 @@ impl AttemptSet {
     pub fn dropped(&self) -> u32 {
         let dropped = self.resolved().iter().filter(|one| !one.is_listed).count();
         u32::try_from(dropped).unwrap_or(u32::MAX)
+    }
+
+    /// Says where the evidence of each attempt lies from now on, or that it is
+    /// gone.
+    pub fn move_evidence(&mut self, mut place: impl FnMut(EvidenceSlice) -> Option<EvidenceSlice>) {
+        for entry in &mut self.entries {
+            entry.attempt.evidence = entry.attempt.evidence.and_then(&mut place);
+        }
     }
 
     pub(super) fn resolved(&self) -> Vec<Resolved> {

@@ -19,6 +19,7 @@ mod filter;
 mod quarantine;
 mod root_cause;
 mod series;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ pub use quarantine::{
 };
 pub use root_cause::{Because, FailingAttempt, Finding, Place, RootCause, categorise};
 pub use series::{Assessment, DEFAULT_WINDOW, Evidence, Window, assess, regression_probability};
+pub use settings::{FLAKINESS_KEYS, FlakinessOverrides, FlakinessSettings, UnusableSetting};
 
 use serde::{Serialize, Serializer};
 
@@ -85,9 +87,11 @@ pub fn class_of(state: &crate::test_state::TestState, failures: bool) -> FlakyCl
 }
 
 /// Whether a run failed as a whole, so that it says nothing about its tests:
-/// at least five decided tests and eight in ten of them failing.
+/// at least five decided tests, and `rate` of them or more failing.
 #[must_use]
-pub const fn is_mass_failure(totals: &crate::totals::Totals) -> bool {
+pub fn is_mass_failure(totals: &crate::totals::Totals, rate: f64) -> bool {
     let decided = totals.passed_tests + totals.failed_tests;
-    decided >= 5 && totals.failed_tests * 10 >= decided * 8
+    #[expect(clippy::cast_possible_truncation, reason = "a share")]
+    let rate = (rate * 10_000.0).round() as i64;
+    decided >= 5 && totals.failed_tests * 10_000 >= decided * rate
 }

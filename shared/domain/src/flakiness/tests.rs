@@ -194,9 +194,12 @@ fn candidates_are_flaky_costly_and_not_broken() {
 fn a_mass_failure_is_most_of_at_least_five() {
     use crate::totals::Totals;
     let run = |passed_tests, failed_tests| Totals { passed_tests, failed_tests, ..Totals::default() };
-    assert!(is_mass_failure(&run(1, 4)));
-    assert!(!is_mass_failure(&run(0, 4)));
-    assert!(!is_mass_failure(&run(3, 10)));
+    let usual = FlakinessSettings::default().mass_failure_rate;
+    assert!(is_mass_failure(&run(1, 4), usual));
+    assert!(!is_mass_failure(&run(0, 4), usual));
+    assert!(!is_mass_failure(&run(3, 10), usual));
+    assert!(is_mass_failure(&run(3, 10), 0.75));
+    assert!(!is_mass_failure(&run(1, 9), 1.0));
 }
 
 proptest! {

@@ -11,18 +11,18 @@ use super::element::Element;
 const MAX_TEXT_CHARS: usize = 80;
 /// From this cost on a locator is one of the last resort.
 const LAST_RESORT: u64 = 500;
-const COST_TEST_ID: u64 = 1;
-const COST_ROLE_NAME: u64 = 100;
-const COST_PLACEHOLDER: u64 = 120;
-const COST_LABEL: u64 = 140;
-const COST_ALT: u64 = 160;
-const COST_TEXT: u64 = 180;
-const COST_TITLE: u64 = 200;
-const COST_ID: u64 = 500;
-const COST_ROLE: u64 = 510;
+pub(crate) const COST_TEST_ID: u64 = 1;
+pub(crate) const COST_ROLE_NAME: u64 = 100;
+pub(crate) const COST_PLACEHOLDER: u64 = 120;
+pub(crate) const COST_LABEL: u64 = 140;
+pub(crate) const COST_ALT: u64 = 160;
+pub(crate) const COST_TEXT: u64 = 180;
+pub(crate) const COST_TITLE: u64 = 200;
+pub(crate) const COST_ID: u64 = 500;
+pub(crate) const COST_ROLE: u64 = 510;
 const COST_TAG: u64 = 530;
-const COST_NTH: u64 = 10_000;
-const COST_CSS: u64 = 10_000_000;
+pub(crate) const COST_NTH: u64 = 10_000;
+pub(crate) const COST_CSS: u64 = 10_000_000;
 
 /// One call of a chain, such as `getByRole('button', { name: 'Pay' })`.
 #[derive(Debug, Clone, PartialEq)]

@@ -18,7 +18,7 @@ use super::meta::{SuiteConfig, TestMeta, tidy, tidy_tags};
 use super::test_case_input::TestCaseInput;
 use super::warnings::{Warning, Warnings};
 use crate::evidence::{Annotation, Browser, Evidence};
-use crate::failure::{ErrorText, QuotedSource, Signature, signature};
+use crate::failure::Signature;
 use crate::status::TestStatus;
 use crate::text::{cut, cut_str, first_line_summary, truncate_error};
 use crate::time::Timestamp;
@@ -285,13 +285,11 @@ impl TestCaseEntry {
         let can_have_failed =
             matches!(self.status, TestStatus::Failed | TestStatus::TimedOut | TestStatus::Passed);
         let Some(error) = self.error.as_deref().filter(|_| can_have_failed) else { return };
-        let evidence = self.evidence.as_deref();
-        let frames = evidence.map_or(&[][..], |evidence| &evidence.test_source_frames);
-        let whole = evidence.and_then(|evidence| evidence.test_source.as_deref());
-        let quoted: Vec<QuotedSource> =
-            frames.iter().map(|frame| frame.snippet.as_str()).chain(whole).map(QuotedSource::read).collect();
-        let source: Vec<_> = quoted.iter().map(QuotedSource::as_source).collect();
-        self.failure = signature(&ErrorText::split(error), &source).map(Box::new);
+        let failure = match &self.evidence {
+            Some(evidence) => evidence.failure_of(error),
+            None => Evidence::default().failure_of(error),
+        };
+        self.failure = failure.map(Box::new);
     }
 
     /// Annotations of this attempt, suggestions for locators included.

@@ -9,12 +9,14 @@ mod reader;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use callboard_auth::client_address::TrustProxy;
 use callboard_auth::cookies::SecureCookies;
 use callboard_auth::password::{Blocklist, PasswordRules};
 use callboard_auth::{Origin, Scheme};
 use callboard_domain::ingest::Caps;
+use callboard_domain::retention::{Edit, Level, Overrides};
 use callboard_domain::run_life::Patience;
 use callboard_store::StoreConfig;
 
@@ -83,6 +85,8 @@ pub struct Config {
     pub storage_url: String,
     /// Endpoint of an S3-compatible service.
     pub s3_endpoint: Option<String>,
+    /// Endpoint of it that browsers reach.
+    pub s3_public_endpoint: Option<String>,
     /// Public address.
     pub site_url: Option<Origin>,
     /// Origin for untrusted content.
@@ -129,6 +133,8 @@ pub struct Config {
     pub sse_max_seconds: u64,
     /// How long content without references is kept, milliseconds.
     pub gc_grace_ms: i64,
+    /// What is set of how long things are kept; the rest is set by hand.
+    pub retention: Arc<Overrides>,
     /// Caps on evidence.
     pub caps: Caps,
     /// Log filter.
@@ -179,6 +185,7 @@ impl Config {
             database_url: self.database_url.clone(),
             storage_url: self.storage_url.clone(),
             s3_endpoint: self.s3_endpoint.clone(),
+            s3_public_endpoint: self.s3_public_endpoint.clone(),
             max_connections: self.database_connections,
         }
     }
@@ -201,6 +208,7 @@ fn read(reader: &Reader) -> Config {
             .optional_text(&registry::STORAGE_URL)
             .unwrap_or_else(|| format!("file://{}", data_dir.join("objects").display())),
         s3_endpoint: reader.optional_text(&registry::S3_ENDPOINT),
+        s3_public_endpoint: reader.optional_text(&registry::S3_PUBLIC_ENDPOINT),
         data_dir,
         site_url: reader.origin(&registry::SITE_URL),
         sandbox_origin: reader.origin(&registry::SANDBOX_ORIGIN),
@@ -245,6 +253,7 @@ fn read(reader: &Reader) -> Config {
             seconds => seconds,
         },
         gc_grace_ms: narrow::<i64>(reader.number(&registry::GC_GRACE_SECONDS)) * 1000,
+        retention: Arc::new(retention(reader)),
         caps: Caps::configured(|name| {
             let variable = caps.iter().find(|variable| variable.name == name)?;
             usize::try_from(reader.number(variable)).ok()
@@ -259,6 +268,21 @@ fn read(reader: &Reader) -> Config {
     // Said among the warnings: what others can reach is always limited.
     config.rate_limits |= !config.is_bound_to_loopback();
     config
+}
+
+/// Reads what is set of retention; what cannot be read is refused.
+fn retention(reader: &Reader) -> Overrides {
+    let mut set = Overrides::default();
+    let Some(text) = reader.optional_text(&registry::RETENTION) else { return set };
+    match serde_json::from_str(&text) {
+        Ok(policy) => match Edit::read(&policy, Level::Instance) {
+            Ok(edit) if edit.is_empty() => reader.refuse(&registry::RETENTION, "names no key of a policy"),
+            Ok(edit) => drop(set.apply(&edit)),
+            Err(error) => reader.refuse(&registry::RETENTION, format!("cannot be used: {error}")),
+        },
+        Err(error) => reader.refuse(&registry::RETENTION, format!("must be a JSON object: {error}")),
+    }
+    set
 }
 
 /// Fits a number into the type of its field; the registry's bounds say it fits.

@@ -164,6 +164,12 @@ pub const S3_ENDPOINT: Variable = unset(
     Kind::Text,
     "Address of an S3-compatible service that is not the provider's own.",
 );
+/// `SERVICE_S3_PUBLIC_ENDPOINT`
+pub const S3_PUBLIC_ENDPOINT: Variable = unset(
+    "SERVICE_S3_PUBLIC_ENDPOINT",
+    Kind::Text,
+    "Address at which browsers reach that service, when it is another one.",
+);
 /// `SERVICE_SITE_URL`
 pub const SITE_URL: Variable = unset(
     "SERVICE_SITE_URL",
@@ -342,6 +348,13 @@ pub const GC_GRACE_SECONDS: Variable = number(
     30 * 24 * 60 * 60,
     "How long a stored file that nothing refers to any more is kept before it is deleted.",
 );
+/// `SERVICE_RETENTION`
+pub const RETENTION: Variable = unset(
+    "SERVICE_RETENTION",
+    Kind::Text,
+    "How long things are kept, as JSON: `{\"runs\":{\"days\":365}}`. The keys are those of `/api/settings/retention`; \
+     what is set here cannot be changed there.",
+);
 /// `SERVICE_LOG`
 pub const LOG: Variable = text(
     "SERVICE_LOG",
@@ -357,6 +370,7 @@ const OWN: &[Variable] = &[
     DATABASE_CONNECTIONS,
     STORAGE_URL,
     S3_ENDPOINT,
+    S3_PUBLIC_ENDPOINT,
     SITE_URL,
     SANDBOX_ORIGIN,
     ALLOWED_HOSTS,
@@ -375,6 +389,7 @@ const OWN: &[Variable] = &[
     MAX_SUBMIT_BYTES,
     MAX_UPLOAD_BYTES,
     GC_GRACE_SECONDS,
+    RETENTION,
     MAX_EVENTS_BYTES,
     RUN_STALE_MS,
     SHARD_WAIT_MS,

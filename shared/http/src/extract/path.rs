@@ -3,8 +3,8 @@
 use axum::extract::{FromRequestParts, RawPathParams};
 use callboard_auth::Grant;
 use callboard_domain::ids::{
-    ApiKeyId, ClusterId, DeletionId, ExecutionId, FileId, GatePolicyId, InvitationId, LinkId, MarkerId,
-    ProjectId, ReportId, RunId, TagId, TestCaseId, UserId,
+    ApiKeyId, ClusterId, ClusterSuggestionId, DeletionId, ExecutionId, FileId, GatePolicyId, InvitationId,
+    LinkId, MarkerId, ProjectId, ReportId, RunId, TagId, TestCaseId, TestFunctionId, UserId,
 };
 use http::request::Parts;
 
@@ -18,6 +18,11 @@ pub trait EntityId: Sized {
 
     /// Reads the id strictly.
     fn parse_id(text: &str) -> Option<Self>;
+
+    /// Whether what it names is part of a run, where the path names one too.
+    fn is_of(&self, _run: RunId) -> bool {
+        true
+    }
 
     /// 400 `invalid_<entity>_id`.
     #[must_use]
@@ -48,7 +53,7 @@ entity_ids! {
     RunId => "run",
     TestCaseId => "test_case",
     ClusterId => "cluster",
-    ExecutionId => "execution",
+    ClusterSuggestionId => "suggestion",
     FileId => "file",
     ReportId => "report",
     UserId => "user",
@@ -58,10 +63,24 @@ entity_ids! {
     TagId => "tag",
     LinkId => "link",
     MarkerId => "marker",
+    TestFunctionId => "function",
     DeletionId => "deletion",
 }
 
-/// The `{id}` of the path.
+impl EntityId for ExecutionId {
+    const ENTITY: &'static str = "execution";
+
+    fn parse_id(text: &str) -> Option<Self> {
+        Self::parse(text)
+    }
+
+    fn is_of(&self, run: RunId) -> bool {
+        self.run() == run
+    }
+}
+
+/// The `{id}` of the path; below a run, its `{caseId}`, which is 404 when it
+/// belongs to another run.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<T>(pub T);
 
@@ -69,8 +88,13 @@ impl<T: EntityId, S: Send + Sync> FromRequestParts<S> for Path<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let text = param(parts, state, "id").await.ok_or_else(T::invalid)?;
-        T::parse_id(&text).map(Self).ok_or_else(T::invalid)
+        let text = param(parts, state, "id").await;
+        let Some(below) = param(parts, state, "caseId").await else {
+            return text.and_then(|text| T::parse_id(&text)).map(Self).ok_or_else(T::invalid);
+        };
+        let run = text.and_then(|text| RunId::parse_id(&text)).ok_or_else(RunId::invalid)?;
+        let id = T::parse_id(&below).ok_or_else(T::invalid)?;
+        if id.is_of(run) { Ok(Self(id)) } else { Err(ApiError::not_found(T::ENTITY)) }
     }
 }
 

@@ -3,7 +3,7 @@
 //! goes on in a new one.
 
 use callboard_auth::keys::SealingFailed;
-use callboard_auth::password;
+use callboard_auth::password::{self, Verdict};
 use callboard_auth::token::{self, TokenKind};
 use callboard_auth::{Denied, SessionProof};
 use callboard_domain::audit::AuditAction;
@@ -17,7 +17,7 @@ use serde_json::Map;
 
 use super::mails::{self, Notice};
 use super::refusal::AccountRefusal;
-use super::sign_in::{Checked, SignedIn, begin_session, check_password, detail};
+use super::sign_in::{SignedIn, begin_session, detail};
 use super::visitor::Visitor;
 use crate::Result;
 
@@ -72,7 +72,7 @@ impl Changing {
     /// [`SealingFailed`] when it cannot be hashed.
     pub fn hash(&self, current: Option<&str>, new: &str) -> Result<Option<String>, SealingFailed> {
         if let Some(current) = current
-            && matches!(check_password(current, Some(&self.user.password))?, Checked::Wrong)
+            && password::verify(current, Some(&self.user.password)) == Verdict::Wrong
         {
             return Ok(None);
         }

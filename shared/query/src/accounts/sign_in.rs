@@ -1,12 +1,10 @@
 //! Signing in with name and password, and out again.
 //!
 //! A sign-in has three steps, because its middle is work that must not hold a
-//! connection: [`Candidate::find`] reads the account, [`Candidate::check`]
-//! hashes (the same work whatever was found), [`finish`] begins the session or
-//! notes the failure.
+//! connection: [`Candidate::find`] reads the account, whoever has a core to
+//! spare hashes (the same work whatever was found), [`finish`] begins the
+//! session or notes the failure.
 
-use callboard_auth::keys::SealingFailed;
-use callboard_auth::password::{self, Verdict};
 use callboard_auth::session_cookie::SessionClaims;
 use callboard_auth::username::username_key;
 use callboard_domain::audit::AuditAction;
@@ -103,28 +101,14 @@ impl Candidate {
         self.user.as_ref().map(|user| user.id)
     }
 
-    /// Hashes a password and compares it. Without an account, for a disabled
-    /// one and for one without a password the same work finds nothing.
-    ///
-    /// # Errors
-    /// [`SealingFailed`] when a stronger hash cannot be made.
-    pub fn check(&self, password: &str) -> Result<Checked, SealingFailed> {
-        let stored = self.user.as_ref().filter(|user| user.disabled_at.is_none());
-        let stored = stored.map(|user| user.password.as_str()).filter(|hash| !hash.is_empty());
-        check_password(password, stored)
+    /// The hash that its password is compared with. There is none without an
+    /// account, for a disabled one and for one without a password: those are
+    /// refused after the same work.
+    #[must_use]
+    pub fn password_hash(&self) -> Option<&str> {
+        let enabled = self.user.as_ref().filter(|user| user.disabled_at.is_none());
+        enabled.map(|user| user.password.as_str()).filter(|hash| !hash.is_empty())
     }
-}
-
-/// Compares a password with a stored hash, or with nothing at the same cost.
-///
-/// # Errors
-/// [`SealingFailed`] when a stronger hash cannot be made.
-pub fn check_password(password: &str, stored: Option<&str>) -> Result<Checked, SealingFailed> {
-    Ok(match password::verify(password, stored) {
-        Verdict::Wrong => Checked::Wrong,
-        Verdict::Right { needs_rehash: false } => Checked::Right { stronger: None },
-        Verdict::Right { needs_rehash: true } => Checked::Right { stronger: Some(password::hash(password)?) },
-    })
 }
 
 /// Begins the session of a candidate whose password was right, or notes the

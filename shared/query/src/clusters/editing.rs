@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::audit::AuditAction;
-use callboard_domain::ids::{ClusterId, ProjectId, TestCaseId, UserId};
+use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId, UserId};
 use callboard_domain::ingest::FieldError;
 use callboard_domain::search::words;
 use callboard_domain::time::Timestamp;
@@ -13,11 +13,13 @@ use callboard_store::accounts::users::{self, UserFilter};
 use callboard_store::audit::Recorded;
 use callboard_store::clusters::{self, ClusterRow, ClusterStatus, edit as store, reshape, routes};
 use callboard_store::db::Session;
+use callboard_store::jobs;
 use callboard_store::search::{self, SearchKind};
 use serde_json::{Map, Value, json};
 
 use super::reading::{items, required_cluster};
 use crate::accounts::Acting;
+use crate::ingest::Recompute;
 use crate::shapes::ClusterItem;
 use crate::{Change, Context, Entity, QueryError, Result, resolve};
 
@@ -193,9 +195,8 @@ async fn apply(
     after.updated_at = acting.now;
     store::write(session, &after, acting.now).await?;
     if after.title != before.title {
-        let texts = [Some(after.signature.as_str()), after.title.as_deref()];
-        let found_by = words(texts.into_iter().flatten());
-        search::replace(session, after.project, SearchKind::Cluster, after.id.get(), found_by).await?;
+        search::replace(session, after.project, SearchKind::Cluster, after.id.get(), found_by(&after))
+            .await?;
     }
     let target = ("cluster", after.id.get());
     let detail = differences(&before, &after);
@@ -267,15 +268,25 @@ pub async fn merge(
     if from == into {
         return Err(invalid("intoId", "the id of another cluster", into.get()));
     }
+    merge_within(ctx, acting, session, project, from, into).await
+}
+
+/// Makes one cluster part of another one and commits. The transaction holds
+/// the shape of the project's clusters.
+pub(super) async fn merge_within(
+    ctx: &Context,
+    acting: Acting<'_>,
+    mut session: Session,
+    project: ProjectId,
+    from: ClusterId,
+    into: ClusterId,
+) -> Result<ClusterItem> {
     let mut rows = clusters::lock(&mut session, project, vec![from.get(), into.get()]).await?;
     let at = rows.iter().position(|row| row.id == from);
     let gone = rows.remove(at.ok_or_else(|| QueryError::not_found(Entity::Cluster, from))?);
     let mut kept = rows.pop().ok_or_else(|| QueryError::not_found(Entity::Cluster, into))?;
-    let was_open = is_open(&gone) + is_open(&kept);
-    reshape::merge(&mut session, project, from, &mut kept, acting.now).await?;
-    search::forget(&mut session, project, SearchKind::Cluster, vec![from.get()]).await?;
+    join(&mut session, &gone, &mut kept, acting.now).await?;
     store::write(&mut session, &kept, acting.now).await?;
-    store::count_open(&mut session, project, is_open(&kept) - was_open).await?;
     let detail = json!({ "into": into, "occurrences": gone.occurrences });
     let target = ("cluster", from.get());
     let noted =
@@ -284,6 +295,46 @@ pub async fn merge(
     session.commit().await?;
     noted.committed();
     Ok(item)
+}
+
+/// Makes one locked cluster part of another one: everything that counted for
+/// it counts for the other, and the runs that were the first to show either
+/// are told again how many clusters were new in them.
+pub(super) async fn join(
+    session: &mut Session,
+    gone: &ClusterRow,
+    kept: &mut ClusterRow,
+    now: Timestamp,
+) -> Result<()> {
+    let project = kept.project;
+    let was_open = is_open(gone) + is_open(kept);
+    let first_shown_by = BTreeSet::from([gone.first_run, kept.first_run]);
+    reshape::merge(session, project, gone.id, kept, now).await?;
+    search::forget(session, project, SearchKind::Cluster, vec![gone.id.get()]).await?;
+    store::count_open(session, project, is_open(kept) - was_open).await?;
+    let change = format!("clusters:{}-{}", gone.id, kept.id);
+    recount_new(session, project, first_shown_by, &change, now).await
+}
+
+/// Has runs count their new clusters again, once for a change.
+async fn recount_new(
+    session: &mut Session,
+    project: ProjectId,
+    runs: BTreeSet<RunId>,
+    change: &str,
+    now: Timestamp,
+) -> Result<()> {
+    for run in runs {
+        let recompute = Recompute { project, run };
+        let key = format!("run:{run}:recompute:{change}");
+        jobs::enqueue(session, &key, Some(project), &recompute, now).await?;
+    }
+    Ok(())
+}
+
+/// The words that find a cluster.
+pub(super) fn found_by(row: &ClusterRow) -> Vec<String> {
+    words([row.signature.as_str()].into_iter().chain(row.title.as_deref()))
 }
 
 /// A cluster that some tests of another one form from now on.
@@ -331,10 +382,13 @@ pub async fn extract(
         ));
     }
     let was_open = is_open(&from);
+    let mut first_shown_by = BTreeSet::from([from.first_run]);
     let new = reshape::extract(&mut session, project, &mut from, &affected, note, acting.now).await?;
-    let found_by = words([new.signature.as_str()].into_iter().chain(new.title.as_deref()));
-    search::replace(&mut session, project, SearchKind::Cluster, new.id.get(), found_by).await?;
+    search::replace(&mut session, project, SearchKind::Cluster, new.id.get(), found_by(&new)).await?;
     store::count_open(&mut session, project, is_open(&from) + is_open(&new) - was_open).await?;
+    first_shown_by.extend([from.first_run, new.first_run]);
+    let change = format!("clusters:{}-{}", from.id, new.id);
+    recount_new(&mut session, project, first_shown_by, &change, acting.now).await?;
     let detail = json!({ "into": new.id, "testCaseIds": affected });
     let target = ("cluster", id.get());
     let noted =

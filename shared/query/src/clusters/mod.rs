@@ -4,7 +4,9 @@
 mod editing;
 mod groups;
 mod reading;
+mod suggestions;
 mod verification;
+mod versions;
 
 pub use editing::{
     ClusterEdit, Extracted, StatusChange, bulk, edit, extract, merge, set_base_commit, set_status,
@@ -15,6 +17,8 @@ pub use reading::{
     detail, list, named, occurrences, of_project, test_cases,
 };
 pub(crate) use reading::{of_execution, of_test};
+pub use suggestions::{MergeSuggestion, SuggestionStatus, approve, reject, suggestions};
 pub(crate) use verification::verify;
+pub use versions::follow_rules;
 
 pub use callboard_store::clusters::ClusterStatus;

@@ -14,13 +14,14 @@ use callboard_domain::repair::{Series, evidence};
 use callboard_domain::time::Timestamp;
 use callboard_store::clusters::{self, ClusterRow, ClusterStatus, counts, reads, routes, verify as store};
 use callboard_store::db::Session;
-use callboard_store::rollups;
 use callboard_store::runs::{self, RunRow};
+use callboard_store::{StoreError, rollups};
 
-use crate::{Context, Result};
+use crate::ingest::{contribution, lanes_of_run};
+use crate::{Context, QueryError, Result};
 
 /// Clusters judged after one run.
-const MOST_CLUSTERS: i64 = 500;
+const MOST_CLUSTERS: usize = 500;
 /// Tests of a cluster that are looked at; one that affects more is judged by these.
 const MOST_TESTS: i64 = 500;
 /// Λ from which a failure has fallen quiet.
@@ -49,7 +50,10 @@ pub(crate) async fn verify(ctx: &Context, project: ProjectId, run: RunId, now: T
     drop(session);
 
     let mut session = ctx.store.db().begin().await?;
-    reads::note_new(&mut session, project, run.id).await?;
+    match note_new(&mut session, project, run.id).await {
+        Err(QueryError::Store(StoreError::RunGone)) => return Ok(()),
+        noted => noted?,
+    }
     if judged.is_empty() {
         session.commit().await?;
         return Ok(());
@@ -70,6 +74,21 @@ pub(crate) async fn verify(ctx: &Context, project: ProjectId, run: RunId, now: T
     }
     counts::write(&mut session, project, &changed, now).await?;
     session.commit().await?;
+    Ok(())
+}
+
+/// Counts the clusters that a run was the first to show, for itself and for
+/// its day.
+async fn note_new(session: &mut Session, project: ProjectId, run: RunId) -> Result<()> {
+    let before = runs::lock(session, project, run).await?;
+    let count = reads::note_new(session, project, run).await?;
+    let after = RunRow { new_clusters: Some(count), ..before.clone() };
+    let (was, is) = (contribution(&before), contribution(&after));
+    if was != is {
+        let lanes = lanes_of_run(session, &before).await?;
+        let (day, is_full) = (before.order_at.day(), before.is_full);
+        rollups::add_project_day(session, project, &lanes, day, is_full, &was, &is).await?;
+    }
     Ok(())
 }
 

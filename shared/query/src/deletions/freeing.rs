@@ -5,7 +5,7 @@
 //! In this order: further runs are hidden; then, run by run, files and their
 //! references, reports and evidence, executions with what they count for, all
 //! other rows, and the objects under the run's own prefixes; then content that
-//! only the deletion still held; then, for a project, its tables and all that
+//! only the deletion still held and objects that were left to it; then, for a project, its tables and all that
 //! lies under its prefix. Complete is a deletion when listings come back empty.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use callboard_store::db::Session;
 use callboard_store::deletions::runs::{self as doomed, DoomedRun, RunsToDelete};
 use callboard_store::deletions::{self, DeletionState, ObjectCount, ReceiptRow, project as doomed_project};
 use callboard_store::objects::Cleared;
-use callboard_store::{Store, StoreError, jobs, storage};
+use callboard_store::{Store, StoreError, jobs, storage, unclaimed};
 
 use super::DeleteTarget;
 use crate::Result;
@@ -50,6 +50,13 @@ pub async fn advance(store: &Store, job: &DeleteTarget, now: Timestamp) -> Resul
     let Some(mut receipt) = receipt.filter(|receipt| receipt.state != DeletionState::Complete) else {
         return Ok(Advanced::Done);
     };
+    // From here on nothing is added to it.
+    if receipt.target_kind == "files" && receipt.state == DeletionState::Pending {
+        let mut session = store.db().begin().await?;
+        deletions::begin(&mut session, id).await?;
+        session.commit().await?;
+        return Ok(Advanced::Further);
+    }
     receipt.state = DeletionState::Freeing;
     receipt.error = None;
     let work = Work { store, now, takes_back: receipt.reason == "user" && receipt.target_kind != "project" };
@@ -70,6 +77,13 @@ pub async fn advance(store: &Store, job: &DeleteTarget, now: Timestamp) -> Resul
         return Ok(Advanced::Further);
     }
     if work.free_content(&mut receipt).await? {
+        return Ok(Advanced::Further);
+    }
+    let freed = unclaimed::free(store, id, OBJECTS).await?;
+    if freed.refused > 0 {
+        return Err(StoreError::Busy("objects that the object store did not delete").into());
+    }
+    if freed.deleted > 0 {
         return Ok(Advanced::Further);
     }
     if let Some(project) = whole

@@ -5,13 +5,14 @@ use callboard_domain::environment::{Difference, Surroundings, add, differences};
 use callboard_domain::evidence::Evidence;
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::time::Timestamp;
+use callboard_store::db::Session;
 use callboard_store::executions::ExecutionRow;
 use callboard_store::runs::{self, RunRow};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::subject::{Subject, evidence_of};
+use super::subject::{Subject, evidence_of, last_passed};
 use crate::{Context, Result};
 
 /// Whether there was something to compare with.
@@ -35,6 +36,21 @@ pub struct PassedBefore {
     /// When that run started.
     #[schema(value_type = String, format = DateTime)]
     pub start_time: Timestamp,
+}
+
+impl PassedBefore {
+    fn of(row: &ExecutionRow, run: &RunRow) -> Self {
+        Self { execution_id: row.id.get(), run_id: run.id.get(), start_time: run.start_time }
+    }
+}
+
+/// The last time the test of an execution passed before its run.
+pub(crate) async fn passed_before(
+    session: &mut Session,
+    row: &ExecutionRow,
+    run: &RunRow,
+) -> Result<Option<PassedBefore>> {
+    Ok(last_passed(session, row, run).await?.map(|(row, run)| PassedBefore::of(&row, &run)))
 }
 
 /// A property that differs.
@@ -86,11 +102,7 @@ pub async fn environment_diff(
     let found = compare(ctx, &subject, (&row, &run, &evidence)).await?;
     Ok(EnvironmentDiff {
         status: EnvironmentStatus::Ok,
-        baseline: Some(PassedBefore {
-            execution_id: row.id.get(),
-            run_id: run.id.get(),
-            start_time: run.start_time,
-        }),
+        baseline: Some(PassedBefore::of(&row, &run)),
         entries: found
             .into_iter()
             .map(|found| EnvironmentEntry {

@@ -44,7 +44,7 @@ pub struct LostLocator {
     #[schema(example = "getByRole")]
     pub method: String,
     /// Arguments.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<Value>)]
     pub args: Vec<Value>,
 }
 
@@ -59,7 +59,7 @@ pub struct RankedLocator {
     #[schema(example = "getByRole")]
     pub method: String,
     /// Its arguments.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<Value>)]
     pub args: Vec<Value>,
     /// How likely it is the right one, 0 to 100.
     pub score: u8,

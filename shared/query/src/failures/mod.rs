@@ -9,15 +9,18 @@ mod explain;
 mod fix_plan;
 mod healing;
 mod pick;
+mod record;
 mod screenshots;
 mod subject;
 mod trace;
 
-pub use environment::{EnvironmentDiff, environment_diff};
+pub(crate) use environment::passed_before;
+pub use environment::{EnvironmentDiff, PassedBefore, environment_diff};
 pub use explain::{ChangeSince, Detail, ExplainedStep, Explanation, explain};
 pub use fix_plan::{FixPlan, Ownership, Verify, fix_plan};
 pub use healing::{HealingEdit, HealingSource, LocatorHealing, LostLocator, RankedLocator, locator_healing};
 pub use pick::{AssociatedBy, LocatorPick, locator_pick};
+pub use record::{FailureRecord, Recurrence, failure_record};
 pub use screenshots::{screenshot_bytes, screenshots};
 pub use trace::{
     Dom, DomSnapshot, NetworkBody, TraceNetwork, TraceStacks, TraceStatus, dom_snapshot, network_body,

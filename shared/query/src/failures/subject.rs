@@ -8,6 +8,7 @@ use callboard_domain::failure::{ErrorText, Signature, SourceText, signature};
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::time::{Day, Timestamp};
+use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, HistoryFilter};
 use callboard_store::runs::RunRow;
 use callboard_store::test_cases::{self, TestCaseRow};
@@ -97,46 +98,46 @@ impl Subject {
         signature(&ErrorText::split(&error), source.as_slice())
     }
 
-    /// The last time the test passed in this browser project, in a run before
-    /// this one: on the same branch and environment, else on the default
-    /// branch; anywhere, as long as no default branch is known.
+    /// The last time the test passed before: [`last_passed`].
     pub(super) async fn last_passed(&self, ctx: &Context) -> Result<Option<(ExecutionRow, RunRow)>> {
-        let project = self.row.project;
-        let mut session = ctx.store.db().read().await?;
-        let default = projects::get(&mut session, project).await?.and_then(|project| project.default_branch);
-        let mut ladder = vec![Some(vec![self.row.lane_id])];
-        match default.filter(|branch| !branch.is_empty()) {
-            Some(branch) if branch == self.run.branch => {}
-            Some(branch) => ladder.push(Some(lanes::specific(&mut session, project, &[branch], &[]).await?)),
-            None => ladder.push(None),
-        }
-        for lanes in ladder {
-            let wanted = HistoryFilter {
-                lanes,
-                browser: Some(self.row.browser_id),
-                outcomes: Some(PASSES.map(Outcome::code).to_vec()),
-                to: Some(Timestamp(self.run.order_at.millis() - 1)),
-                ..HistoryFilter::default()
-            };
-            let newest = self.run.order_at.day();
-            let first_seen = Day(newest.0 - MAX_DAYS);
-            let found = executions::history(
-                &mut session,
-                project,
-                self.row.test_case,
-                &wanted,
-                newest,
-                first_seen,
-                1,
-            )
-            .await?;
-            if let Some((_, row)) = found.rows.into_iter().next() {
-                let run = required_run(&mut session, project, row.run).await?;
-                return Ok(Some((row, run)));
-            }
-        }
-        Ok(None)
+        last_passed(&mut ctx.store.db().read().await?, &self.row, &self.run).await
     }
+}
+
+/// The last time a test passed in the browser project of `row`, in a run
+/// before `run`: on the same branch and environment, else on the default
+/// branch; anywhere, as long as no default branch is known.
+pub(super) async fn last_passed(
+    session: &mut Session,
+    row: &ExecutionRow,
+    run: &RunRow,
+) -> Result<Option<(ExecutionRow, RunRow)>> {
+    let project = row.project;
+    let default = projects::get(session, project).await?.and_then(|project| project.default_branch);
+    let mut ladder = vec![Some(vec![row.lane_id])];
+    match default.filter(|branch| !branch.is_empty()) {
+        Some(branch) if branch == run.branch => {}
+        Some(branch) => ladder.push(Some(lanes::specific(session, project, &[branch], &[]).await?)),
+        None => ladder.push(None),
+    }
+    for lanes in ladder {
+        let wanted = HistoryFilter {
+            lanes,
+            browser: Some(row.browser_id),
+            outcomes: Some(PASSES.map(Outcome::code).to_vec()),
+            to: Some(Timestamp(run.order_at.millis() - 1)),
+            ..HistoryFilter::default()
+        };
+        let newest = run.order_at.day();
+        let first_seen = Day(newest.0 - MAX_DAYS);
+        let found =
+            executions::history(session, project, row.test_case, &wanted, newest, first_seen, 1).await?;
+        if let Some((_, row)) = found.rows.into_iter().next() {
+            let run = required_run(session, project, row.run).await?;
+            return Ok(Some((row, run)));
+        }
+    }
+    Ok(None)
 }
 
 /// Evidence of the deciding attempt of an execution; empty when it has none.

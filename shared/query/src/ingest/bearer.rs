@@ -3,11 +3,10 @@
 
 use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::run_life::EndReason;
+use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
-use callboard_store::ids::{self, Listed};
-use callboard_store::runs;
-use callboard_store::runs::tokens::{self, Minter, TokenHash, TokenKind};
+use callboard_store::runs::tokens::{self, CheckedToken, Minter, TokenHash, TokenKind};
 
 use crate::{Context, Entity, LifeRefusal, QueryError, Result, TokenRefusal};
 
@@ -17,6 +16,8 @@ pub(super) struct Bearer {
     pub(super) project: ProjectId,
     pub(super) slot: SlotId,
     pub(super) hash: TokenHash,
+    /// Where its run stood when the token was checked, and why.
+    stood: (RunStatus, Option<EndReason>),
 }
 
 impl Bearer {
@@ -24,6 +25,17 @@ impl Bearer {
     /// the same.
     pub(super) async fn minter(&self, session: &mut Session) -> Result<Minter> {
         Ok(tokens::minter(session, self.project, self.hash).await?)
+    }
+
+    /// Turns a client of a run that is over away before anything it sends is
+    /// written. What the run's lock says later counts.
+    pub(super) fn refuse_early(&self) -> Result<()> {
+        match self.stood {
+            (_, Some(reason)) if reason.is_guess() => Ok(()),
+            (RunStatus::Cancelled, _) => Err(LifeRefusal::Cancelled.into()),
+            (status, _) if status.is_final() => Err(LifeRefusal::Finished.into()),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -36,25 +48,32 @@ pub(super) async fn recognise(
     kind: TokenKind,
     now: Timestamp,
 ) -> Result<Bearer> {
-    let token = token.filter(|token| !token.is_empty()).ok_or(TokenRefusal::Missing)?;
-    let mut session = ctx.store.db().read().await?;
-    let project = ids::project_of(&mut session, Listed::Run, run.get()).await?;
-    let project = project.ok_or_else(|| QueryError::not_found(Entity::Run, run))?;
-    let hash = TokenHash::of(token);
-    let found = tokens::check(&mut session, project, run, hash, now).await?;
-    let found = found.ok_or_else(|| QueryError::not_found(Entity::Run, run))?;
-    let row = found.filter(|row| row.kind == kind).ok_or(TokenRefusal::Invalid)?;
+    recognise_in(&mut ctx.store.db().read().await?, run, token, kind, now).await
+}
+
+/// [`recognise`] on a connection that is read from further.
+pub(super) async fn recognise_in(
+    session: &mut Session,
+    run: RunId,
+    token: Option<&str>,
+    kind: TokenKind,
+    now: Timestamp,
+) -> Result<Bearer> {
+    let hash = TokenHash::of(token.filter(|token| !token.is_empty()).ok_or(TokenRefusal::Missing)?);
+    let checked = tokens::check(session, run, hash, now).await?;
+    let CheckedToken { project, status, end_reason, token } =
+        checked.ok_or_else(|| QueryError::not_found(Entity::Run, run))?;
+    let row = token.filter(|row| row.kind == kind).ok_or(TokenRefusal::Invalid)?;
     if row.revoked {
         // A run that was cancelled says so: its client did nothing wrong.
-        let run = runs::get(&mut session, project, run).await?;
-        let is_cancelled = run.is_some_and(|run| run.end_reason == Some(EndReason::User));
+        let is_cancelled = end_reason == Some(EndReason::User);
         return Err(if is_cancelled { LifeRefusal::Cancelled.into() } else { TokenRefusal::Revoked.into() });
     }
     match kind {
         // 409 is what makes clients start afresh.
         TokenKind::Setup if row.used || row.expired => Err(LifeRefusal::CannotBegin.into()),
         TokenKind::Stream if row.expired => Err(TokenRefusal::Expired.into()),
-        _ => Ok(Bearer { project, slot: row.slot, hash }),
+        _ => Ok(Bearer { project, slot: row.slot, hash, stood: (status, end_reason) }),
     }
 }
 

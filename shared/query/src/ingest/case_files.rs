@@ -181,16 +181,12 @@ async fn find(
     files: &CaseFiles,
     now: Timestamp,
 ) -> Result<Found> {
-    let bearer = bearer::recognise(ctx, run, token, TokenKind::Stream, now).await?;
-    let project = bearer.project;
     let mut session = ctx.store.db().read().await?;
+    let bearer = bearer::recognise_in(&mut session, run, token, TokenKind::Stream, now).await?;
+    let project = bearer.project;
+    bearer.refuse_early()?;
     let row = runs::get(&mut session, project, run).await?;
     let row = row.ok_or_else(|| QueryError::not_found(Entity::Run, run))?;
-    if row.status.is_final() && !row.end_reason.is_some_and(|reason| reason.is_guess()) {
-        let is_cancelled = row.status == callboard_domain::status::RunStatus::Cancelled;
-        let refusal = if is_cancelled { crate::LifeRefusal::Cancelled } else { crate::LifeRefusal::Finished };
-        return Err(refusal.into());
-    }
     let place = RunPlace { project, run, day: row.order_at.day(), lane_id: row.lane_id };
     let case = test_cases::find(&mut session, project, files.case.identity).await?;
     let case = case.ok_or(QueryError::CaseNotFound)?;

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use callboard_domain::attempts::{
     Attempt, AttemptFacts, AttemptSet, EarlierAttempt, EvidenceSlice, Merged as MergedReport, Reported,
 };
+use callboard_domain::endpoints::Captured;
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
 use callboard_domain::test_state::{ExecutionFlags, flags_for};
@@ -14,7 +15,8 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
-use callboard_store::runs::{self, RunRow};
+use callboard_store::rollups::EndpointPlace;
+use callboard_store::runs::RunRow;
 use callboard_store::test_cases::{self, TestIdentity, TestMeta};
 use callboard_store::{StoreError, lanes, quarantine, rollups};
 
@@ -53,6 +55,51 @@ pub(super) fn group(entries: Vec<TestCaseEntry>) -> Vec<Group> {
     groups
 }
 
+/// What the chunks of one request need to know of their project. It is read
+/// before the transactions that use it, which nobody should wait for longer
+/// than needed.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// Ids of browser projects by name.
+    browsers: HashMap<String, i64>,
+    /// Tests in quarantine, ascending.
+    aside: Vec<TestCaseId>,
+}
+
+impl Known {
+    /// Reads it. Browser projects that are missing are made, each in a short
+    /// transaction: one that is being made holds up everyone who makes another.
+    pub(super) async fn read(
+        ctx: &Context,
+        project: ProjectId,
+        groups: &[Group],
+        now: Timestamp,
+    ) -> Result<Self> {
+        if groups.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut session = ctx.store.db().read().await?;
+        let aside = quarantine::cases(&mut session, project, now).await?;
+        let browsers = lanes::browsers(&mut session, project).await?;
+        drop(session);
+        let mut browsers: HashMap<String, i64> =
+            browsers.into_iter().map(|browser| (browser.name, browser.id)).collect();
+        let mut missing: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+        for entry in groups.iter().filter_map(Group::newest) {
+            if !browsers.contains_key(&entry.browser_project) {
+                missing.entry(&entry.browser_project).or_insert(entry.browser_name.as_deref());
+            }
+        }
+        for (name, browser_name) in missing {
+            let mut session = ctx.store.db().begin().await?;
+            let id = lanes::browser(&mut session, project, name, browser_name).await?;
+            session.commit().await?;
+            browsers.insert(name.to_owned(), id);
+        }
+        Ok(Self { browsers, aside })
+    }
+}
+
 /// What a chunk is folded into.
 pub(super) struct Target<'a> {
     /// The run, locked; its totals are brought up to date.
@@ -63,8 +110,12 @@ pub(super) struct Target<'a> {
     pub(super) is_fresh: bool,
     /// Generation of the slot the entries came through; 0 outside shards.
     pub(super) generation: u32,
+    /// Of the project.
+    pub(super) known: &'a Known,
     /// Evidence by index of the entry.
     pub(super) evidence: &'a HashMap<usize, EvidenceSlice>,
+    /// Requests by index of the entry.
+    pub(super) requests: &'a Captured,
     /// Files by index of the entry.
     pub(super) files: &'a HashMap<usize, Vec<PublishedFile>>,
     /// Clock.
@@ -90,21 +141,24 @@ pub(super) struct Folded {
 
 /// Folds some groups into the run.
 pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups: &[Group]) -> Result<Folded> {
+    if groups.is_empty() {
+        return Ok(Folded::default());
+    }
     let project = target.run.project;
     let place =
         RunPlace { project, run: target.run.id, day: target.run.order_at.day(), lane_id: target.run.lane_id };
     let resolved =
         test_cases::resolve(session, project, identities(groups), target.run.order_at, target.now).await?;
-    let browsers = browser_ids(session, project, groups).await?;
     let failures = Failures::of(groups);
     failures.begin(session, target.run, target.is_fresh).await?;
     let mut stored = stored_rows(session, target, place, resolved.ids.values()).await?;
 
-    let aside = quarantine::cases(session, project, target.now).await?;
+    let Known { browsers, aside } = target.known;
     let mut changes = Vec::new();
     let (mut uses_evidence, mut new_attempts) = (false, 0);
     let mut rows = Vec::with_capacity(groups.len());
     let mut sites = Sites::default();
+    let mut capturing = Vec::new();
     for group in groups {
         let Some(newest) = group.newest() else { continue };
         let case =
@@ -122,6 +176,8 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         uses_evidence |= before.as_ref() != Some(&after) && points_at(&attempts, target.evidence);
         if before.as_ref() != Some(&after) {
             group.entries.iter().for_each(|entry| sites.take(case, entry));
+            let taken = group.entries.iter().filter(|entry| has_evidence_of(&attempts, entry, target));
+            capturing.extend(taken.map(|entry| (entry.index, rows.len() - 1, case)));
             let file_path = newest.file_path.clone();
             changes.push((rows.len() - 1, newest.index, Change { before, after, file_path }));
         }
@@ -138,20 +194,23 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         open_clusters: 0,
     };
     if new > 0 {
-        let mut ordinal = runs::take_ordinals(session, project, target.run.id, new).await?;
-        for (row, _, change) in changes.iter_mut().filter(|(_, _, change)| change.before.is_none()) {
+        let added = changes.iter_mut().filter(|(_, _, change)| change.before.is_none());
+        for (ordinal, (row, _, change)) in (target.run.take_ordinals(new)?..).zip(added) {
             change.after.id = ExecutionId::compose(target.run.id, ordinal);
             rows[*row].1 = change.after.id;
-            ordinal += 1;
         }
     }
     let (newest, mut changes): (Vec<usize>, Vec<Change>) =
         changes.into_iter().map(|(_, newest, change)| (newest, change)).unzip();
     if !changes.is_empty() {
+        let capturing = capturing.into_iter().map(|(entry, row, case)| (entry, rows[row].1, case));
+        let calls = target.requests.calls(capturing);
         let rows = changes.iter_mut().map(|change| &mut change.after);
         failures.assign(session, target.run, rows, target.now).await?;
         folded.open_clusters = write(session, target, place, &mut changes).await?;
         sites.write(session, target.run).await?;
+        let place = EndpointPlace { project, run: place.run, day: place.day };
+        rollups::add_endpoints(session, place, target.is_fresh, calls).await?;
         note_browsers(target.run, groups);
     }
     folded.changed = newest.into_iter().zip(changes.into_iter().map(|change| change.after)).collect();
@@ -186,42 +245,6 @@ fn identities(groups: &[Group]) -> Vec<TestIdentity> {
         by_hash.insert(entry.identity, identity);
     }
     by_hash.into_values().collect()
-}
-
-/// Makes the browser projects of a submission where they are missing, each in
-/// a short transaction: one that is being made holds up everyone who makes
-/// another.
-pub(super) async fn open_browsers(ctx: &Context, project: ProjectId, groups: &[Group]) -> Result<()> {
-    let known = lanes::browsers(&mut ctx.store.db().read().await?, project).await?;
-    let known: BTreeSet<&str> = known.iter().map(|browser| browser.name.as_str()).collect();
-    let mut missing: BTreeMap<&str, Option<&str>> = BTreeMap::new();
-    for entry in groups.iter().filter_map(Group::newest) {
-        if !known.contains(entry.browser_project.as_str()) {
-            missing.entry(&entry.browser_project).or_insert(entry.browser_name.as_deref());
-        }
-    }
-    for (name, browser_name) in missing {
-        let mut session = ctx.store.db().begin().await?;
-        lanes::browser(&mut session, project, name, browser_name).await?;
-        session.commit().await?;
-    }
-    Ok(())
-}
-
-async fn browser_ids(
-    session: &mut Session,
-    project: ProjectId,
-    groups: &[Group],
-) -> Result<HashMap<String, i64>> {
-    let mut names: BTreeMap<&str, Option<&str>> = BTreeMap::new();
-    for entry in groups.iter().filter_map(Group::newest) {
-        names.entry(&entry.browser_project).or_insert(entry.browser_name.as_deref());
-    }
-    let mut ids = HashMap::with_capacity(names.len());
-    for (name, browser_name) in names {
-        ids.insert(name.to_owned(), lanes::browser(session, project, name, browser_name).await?);
-    }
-    Ok(ids)
 }
 
 async fn stored_rows(
@@ -294,6 +317,13 @@ fn merged(
 fn points_at(attempts: &AttemptSet, evidence: &HashMap<usize, EvidenceSlice>) -> bool {
     let Some(pack) = evidence.values().next().map(|slice| slice.pack) else { return false };
     attempts.attempts().iter().any(|attempt| attempt.evidence.is_some_and(|slice| slice.pack == pack))
+}
+
+/// Whether an attempt has the evidence that came with an entry: a repeated one
+/// keeps what it had.
+fn has_evidence_of(attempts: &AttemptSet, entry: &TestCaseEntry, target: &Target<'_>) -> bool {
+    let slice = target.evidence.get(&entry.index);
+    slice.is_some_and(|slice| attempts.attempts().iter().any(|attempt| attempt.evidence == Some(*slice)))
 }
 
 /// The attempts a stored row stands for.

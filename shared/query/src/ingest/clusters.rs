@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_domain::failure::{Fingerprint, Signature};
-use callboard_domain::ids::{ClusterId, ExecutionId, TestCaseId};
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_domain::status::Outcome;
 use callboard_domain::time::Timestamp;
 use callboard_store::clusters::counts::{self, CountedRun, Occurrence};
@@ -12,10 +12,11 @@ use callboard_store::clusters::routes::{self, NewFailure, Route};
 use callboard_store::clusters::{self, ClusterRow};
 use callboard_store::db::Session;
 use callboard_store::executions::ExecutionRow;
-use callboard_store::projects;
 use callboard_store::runs::RunRow;
+use callboard_store::{jobs, projects};
 
 use super::chunk::Group;
+use super::completion::Recompute;
 use super::rollup::Change;
 use crate::Result;
 
@@ -131,8 +132,25 @@ impl Counting {
             is_default_branch: is_snoozed && is_default_branch(session, run).await?,
         };
         let counted = counts::apply(session, counted_run, self.clusters, &self.occurrences, now).await?;
+        recount_new(session, run.project, counted.first_shown_by, run.id, now).await?;
         Ok(counted.open)
     }
+}
+
+/// Has other runs count their new clusters again after a run came, or went,
+/// that shows one before them.
+pub(super) async fn recount_new(
+    session: &mut Session,
+    project: ProjectId,
+    runs: BTreeSet<RunId>,
+    changed: RunId,
+    now: Timestamp,
+) -> Result<()> {
+    for run in runs {
+        let key = format!("run:{run}:recompute:clusters:{changed}:{}", now.millis());
+        jobs::enqueue(session, &key, Some(project), &Recompute { project, run }, now).await?;
+    }
+    Ok(())
 }
 
 async fn is_default_branch(session: &mut Session, run: &RunRow) -> Result<bool> {

@@ -8,7 +8,7 @@ use callboard_store::{executions, feed, storage};
 use serde::{Deserialize, Serialize};
 
 use super::locked::LockedRun;
-use crate::{Context, Result, baseline, clusters};
+use crate::{Context, Result, baseline, clusters, retention};
 
 /// How long the feed of a final run is kept, ms.
 const FEED_AFTER_END_MS: i64 = 60 * 60 * 1000;
@@ -87,6 +87,7 @@ async fn recount(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) 
         feed::keep_until(&mut session, project, run, Timestamp(now.millis() + FEED_AFTER_END_MS)).await?;
     }
     storage::recount_run(&mut session, project, run, now).await?;
+    retention::date_run(&mut session, ctx, &locked.run).await?;
     let sums = executions::sums(&mut session, project, run).await?;
     let is_counted = sums.totals.total_tests > 0;
     let stored = (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms, locked.run.lost_ms);

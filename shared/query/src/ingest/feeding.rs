@@ -15,7 +15,7 @@ use callboard_store::runs::{self, slots};
 
 use super::announce::{self, Told};
 use super::bearer::{self, Bearer};
-use super::chunk::{self, Folded, Group, Target};
+use super::chunk::{self, Folded, Group, Known, Target};
 use super::describing::{self, Plan};
 use super::locked::{ACTIVITY_STEP_MS, LockedRun};
 use super::packing::Packed;
@@ -44,7 +44,7 @@ pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp)
     let EventsBody { begun, steps, completes, processed, ignored, .. } = body;
     let (mut entries, warnings) = (completes.entries, completes.warnings);
     let told: HashMap<usize, Told> = entries.iter().map(|entry| (entry.index, Told::of(entry))).collect();
-    refuse_early(ctx, run, &bearer).await?;
+    bearer.refuse_early()?;
     let packed = Packed::write(ctx, bearer.project, Some(run), &mut entries, now).await?;
     let mut passing = Vec::with_capacity(begun.len() + steps.len());
     passing.extend(begun.iter().map(announce::test_begun));
@@ -56,18 +56,6 @@ pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp)
     }
     fed?;
     Ok(EventsTaken { processed, inserted: feeding.inserted, ignored, warnings })
-}
-
-/// Turns a client away before its evidence is written.
-async fn refuse_early(ctx: &Context, run: RunId, bearer: &Bearer) -> Result<()> {
-    let row = runs::get(&mut ctx.store.db().read().await?, bearer.project, run).await?;
-    match row {
-        Some(row) if row.status.is_final() && !row.end_reason.is_some_and(|reason| reason.is_guess()) => {
-            let cancelled = row.status == RunStatus::Cancelled;
-            Err(if cancelled { crate::LifeRefusal::Cancelled } else { crate::LifeRefusal::Finished }.into())
-        }
-        _ => Ok(()),
-    }
 }
 
 struct Feeding<'a> {
@@ -84,13 +72,13 @@ struct Feeding<'a> {
 impl Feeding<'_> {
     async fn feed(&mut self, entries: Vec<TestCaseEntry>, passing: Vec<NewEvent>) -> Result<()> {
         let groups = chunk::group(entries);
-        chunk::open_browsers(self.ctx, self.bearer.project, &groups).await?;
+        let known = Known::read(self.ctx, self.bearer.project, &groups, self.now).await?;
         let mut passing = Some(passing);
         for groups in chunks(&groups) {
             let passing = passing.take().unwrap_or_default();
             let mut attempt = 1;
             let folded = loop {
-                match self.step(groups, &passing).await {
+                match self.step(groups, &known, &passing).await {
                     Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
                         tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
                         attempt += 1;
@@ -104,7 +92,7 @@ impl Feeding<'_> {
         Ok(())
     }
 
-    async fn step(&self, groups: &[Group], passing: &[NewEvent]) -> Result<Folded> {
+    async fn step(&self, groups: &[Group], known: &Known, passing: &[NewEvent]) -> Result<Folded> {
         let mut session = self.ctx.store.db().begin().await?;
         let mut locked = LockedRun::lock(&mut session, self.bearer.project, self.run).await?;
         locked.admit(self.bearer.slot, self.now)?;
@@ -119,7 +107,9 @@ impl Feeding<'_> {
             lanes: &lanes,
             is_fresh: false,
             generation: u32::try_from(generation).unwrap_or_default(),
+            known,
             evidence: &self.packed.slices,
+            requests: &self.packed.requests,
             files: &no_files,
             now: self.now,
         };

@@ -15,17 +15,19 @@ use callboard_store::db::Session;
 use callboard_store::executions::{
     self, ExecutionFilter, ExecutionOrder, ExecutionRow, HistoryFilter, RunPlace,
 };
-use callboard_store::{lanes, rollups, runs, test_cases};
+use callboard_store::runs::{self, RunRow};
+use callboard_store::{lanes, rollups, test_cases};
 
 use super::chunk::stored_attempts;
 use super::locked::LockedRun;
 use super::rollup::{observed, rebuild_histories};
 use crate::flakiness::judged_lane;
+use crate::flakiness::settings::effective;
 use crate::test_cases::LaneQuery;
 use crate::{Context, Entity, QueryError, Result};
 
-/// Executions that are judged together.
-const BATCH: i64 = 2_000;
+/// Executions that are judged by one transaction.
+const BATCH: i64 = 200;
 /// Failed and flaky tests of a run whose causes are looked for.
 const MOST_TESTS: i64 = 200;
 /// Newest decided executions of a test that are read for its cause.
@@ -41,50 +43,93 @@ pub async fn judge_run(ctx: &Context, project: ProjectId, run: RunId) -> Result<
 }
 
 /// Notes whether the run failed as a whole, on its row and in the recent
-/// history of each of its tests. One transaction, so that it is done as a
-/// whole or not at all; it is rarely needed.
+/// history of each of its tests, a part of them at a time: nobody who writes
+/// waits for all of them.
+///
+/// What breaks off in between is made good by the next call. A run is marked
+/// before its tests, and each call goes over the tests of a marked run again; it
+/// loses its mark after them, unless results came meanwhile.
 async fn mark_mass_failure(ctx: &Context, project: ProjectId, id: RunId) -> Result<()> {
-    let known = runs::get(&mut ctx.store.db().read().await?, project, id).await?;
-    let is_one = |run: &runs::RunRow| {
-        run.status.is_final() && run.totals_from_rows && flakiness::is_mass_failure(&run.totals)
-    };
-    if known.is_none_or(|run| is_one(&run) == run.is_mass_failure) {
-        return Ok(());
+    let settings = effective(&mut ctx.store.db().read().await?, project).await?;
+    let rate = settings.mass_failure_rate;
+    loop {
+        let run = runs::get(&mut ctx.store.db().read().await?, project, id).await?;
+        let Some(run) = run else { return Ok(()) };
+        let is_over = run.status.is_final() && run.totals_from_rows;
+        let is_one = is_over && flakiness::is_mass_failure(&run.totals, rate);
+        match (is_one, run.is_mass_failure) {
+            (false, false) => return Ok(()),
+            (true, is_marked) => {
+                if is_marked || set_mass_failure(ctx, &run, true).await? {
+                    return remember_mass_failure(ctx, project, id, true).await;
+                }
+            }
+            (false, true) => {
+                remember_mass_failure(ctx, project, id, false).await?;
+                if set_mass_failure(ctx, &run, false).await? {
+                    return Ok(());
+                }
+            }
+        }
     }
+}
+
+/// Writes whether a run failed as a whole; `false` when it changed since it
+/// was read.
+async fn set_mass_failure(ctx: &Context, read: &RunRow, is_mass_failure: bool) -> Result<bool> {
     let mut session = ctx.store.db().begin().await?;
-    let LockedRun { mut run, lanes, .. } = LockedRun::lock(&mut session, project, id).await?;
-    let is_mass_failure = is_one(&run);
-    if is_mass_failure == run.is_mass_failure {
-        return Ok(());
+    let run = runs::lock(&mut session, read.project, read.id).await?;
+    if run.version != read.version {
+        return Ok(false);
     }
-    runs::set_mass_failure(&mut session, project, id, is_mass_failure).await?;
-    let before = run.clone();
-    run.is_mass_failure = is_mass_failure;
-    let place = RunPlace { project, run: id, day: run.order_at.day(), lane_id: run.lane_id };
+    runs::set_mass_failure(&mut session, run.project, run.id, is_mass_failure).await?;
+    session.commit().await?;
+    Ok(true)
+}
+
+/// Notes in the recent history of the tests of a run whether it failed as a
+/// whole. Doing it again changes nothing.
+async fn remember_mass_failure(
+    ctx: &Context,
+    project: ProjectId,
+    id: RunId,
+    is_mass_failure: bool,
+) -> Result<()> {
     let mut after: Option<i64> = None;
     loop {
-        let order = ExecutionOrder::Id(after);
-        let filter = ExecutionFilter::default();
+        let mut session = ctx.store.db().begin().await?;
+        let LockedRun { run: before, lanes, .. } = LockedRun::lock(&mut session, project, id).await?;
+        let run = RunRow { is_mass_failure, ..before.clone() };
+        let (filter, order) = (ExecutionFilter::default(), ExecutionOrder::Id(after));
         let rows = executions::list(&mut session, project, id, &filter, &order, BATCH).await?;
-        let Some(last) = rows.last() else { break };
+        let Some(last) = rows.last() else { return Ok(()) };
         after = Some(last.id.get());
         let cases: BTreeSet<TestCaseId> = rows.iter().map(|row| row.test_case).collect();
         let cases: Vec<TestCaseId> = cases.into_iter().collect();
         let mut states = rollups::lock_states(&mut session, project, &lanes, &cases).await?;
-        let mut rebuild = BTreeSet::new();
+        let (mut rebuild, mut again) = (BTreeSet::new(), Vec::new());
         for row in &rows {
+            let (was, is) = (observed(row, &before), observed(row, &run));
             for lane in &lanes {
-                let Some(state) = states.get_mut(&(*lane, row.test_case)) else { continue };
-                if state.apply(Some(&observed(row, &before)), &observed(row, &run)) == Applied::NeedsRebuild {
-                    rebuild.insert((*lane, row.test_case));
+                let key = (*lane, row.test_case);
+                let Some(state) = states.get_mut(&key) else { continue };
+                if state.apply(Some(&was), &is) == Applied::NeedsRebuild {
+                    rebuild.insert(key);
+                    again.push((key, is));
                 }
             }
         }
+        let place = RunPlace { project, run: id, day: run.order_at.day(), lane_id: run.lane_id };
         rebuild_histories(&mut session, place, &mut states, &rebuild).await?;
+        for (key, is) in again {
+            if let Some(state) = states.get_mut(&key) {
+                // What was read again carries the mark the run has now; beyond it there is nothing to note.
+                let _is_recent = state.apply(Some(&is), &is);
+            }
+        }
         rollups::write_states(&mut session, project, &states).await?;
+        session.commit().await?;
     }
-    session.commit().await?;
-    Ok(())
 }
 
 /// Finds out why those tests are flaky that failed or flaked in the run.

@@ -46,6 +46,7 @@ pub(super) struct LockedRun {
     /// What the transaction adds to the project's counters.
     pub(super) growth: Growth,
     found: RunRow,
+    found_slots: Vec<SlotRow>,
     before: RunContribution,
     changed_slots: BTreeSet<SlotId>,
     described: Option<RunDetails>,
@@ -89,6 +90,7 @@ impl LockedRun {
             before: contribution(&run),
             found: run.clone(),
             run,
+            found_slots: slots.clone(),
             slots,
             lanes,
             has_new_lanes: false,
@@ -311,7 +313,7 @@ impl LockedRun {
     /// Writes everything. The order of the statements is the order in which
     /// all transactions lock.
     pub(super) async fn write(mut self, session: &mut Session, now: Timestamp) -> Result<RunRow> {
-        for row in self.slots.iter().filter(|row| self.changed_slots.contains(&row.id)) {
+        for row in self.slots.iter().filter(|row| self.is_news(row)) {
             slots::update(session, self.run.project, row).await?;
         }
         if let Some(details) = &self.described {
@@ -347,6 +349,19 @@ impl LockedRun {
             feed::publish(session, kind, run, self.run.project, Some(status), now).await?;
         }
         Ok(self.run)
+    }
+
+    /// Whether a slot has to be written: not for a sign of life alone that is
+    /// hardly newer than the one that is stored.
+    fn is_news(&self, row: &SlotRow) -> bool {
+        let found = self.found_slots.iter().find(|found| found.id == row.id);
+        self.changed_slots.contains(&row.id)
+            && found.is_none_or(|found| {
+                let since = found.slot.last_activity_at;
+                let is_late = row.slot.last_activity_at.millis() - since.millis() >= ACTIVITY_STEP_MS;
+                let known = Slot { last_activity_at: since, ..row.slot.clone() };
+                is_late || (&known, &row.metadata_ci) != (&found.slot, &found.metadata_ci)
+            })
     }
 
     /// Takes over how the run compares, which is stored beside it, and counts
@@ -419,20 +434,18 @@ impl LockedRun {
     }
 }
 
-/// The lanes of a stored run, ascending. They were made when the run was.
-pub(super) async fn lanes_of_run(session: &mut Session, run: &RunRow) -> Result<Vec<i64>> {
-    let mut ids = Vec::with_capacity(4);
-    let word = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    for key in lanes_of(word(&run.branch).as_deref(), word(&run.environment).as_deref()) {
-        let found = lanes::find_lane(session, run.project, &key).await?;
-        ids.push(found.ok_or(StoreError::Damaged("a run without its lanes"))?);
+/// The lanes a stored run counts in, ascending. They were made when the run
+/// was; those whose numbers were let go since are left out.
+pub(crate) async fn lanes_of_run(session: &mut Session, run: &RunRow) -> Result<Vec<i64>> {
+    let known = lanes::of_place(session, run.project, &run.branch, &run.environment).await?;
+    if known.len() != lanes_of(Some(&run.branch), Some(&run.environment)).len() {
+        return Err(StoreError::Damaged("a run without its lanes").into());
     }
-    ids.sort_unstable();
-    Ok(ids)
+    Ok(known.into_iter().filter(|lane| lane.counts(run.order_at)).map(|lane| lane.id).collect())
 }
 
 /// What a run contributes to its day: nothing before it is final.
-pub(super) fn contribution(run: &RunRow) -> RunContribution {
+pub(crate) fn contribution(run: &RunRow) -> RunContribution {
     if !run.status.is_final() {
         return RunContribution::default();
     }
@@ -446,5 +459,6 @@ pub(super) fn contribution(run: &RunRow) -> RunContribution {
         lost_ms: run.lost_ms,
         new_regressions: run.compared.map_or(0, |compared| compared.new_regressions),
         new_flaky: run.compared.map_or(0, |compared| compared.new_flaky),
+        new_clusters: run.new_clusters.unwrap_or(0),
     }
 }

@@ -45,6 +45,7 @@ pub use completion::{Checked, Completion, Recompute, check_run};
 pub use feeding::{EventsTaken, events, finish, heartbeat};
 pub use files::{FileKindHint, IncomingFile, kind_of, recognise};
 pub use judging::{classify, judge_run};
+pub(crate) use locked::{contribution, lanes_of_run};
 pub(crate) use removing::{hide_runs, uncount};
 pub use report::{Archive, IncomingReport, ReportOutcome, attach_report};
 pub use submission::{Submission, Submitted, known_project, open_project, run_to_attach_to, submit};

@@ -135,6 +135,14 @@ impl Opening<'_> {
         if self.purpose != Purpose::Batch || self.fields.client_run_id.is_some() {
             return Ok(None);
         }
+        if self.fields.instance_id.is_some()
+            && self.fields.shard.is_none()
+            && let Some(key) = &self.keys.recovery
+            && let Some(found) = slots::by_start_key(session, self.project, key).await?
+        {
+            // The same body came before, without its grouping key.
+            return Ok(Some(found));
+        }
         match (&self.fields.instance_id, &self.keys.recovery) {
             (None, Some(key)) => {
                 let after = Timestamp(self.now.millis() - RECOVERY_MS);
@@ -454,10 +462,11 @@ pub(super) async fn open_lanes(
     let mut ids = Vec::with_capacity(4);
     let mut own = 0;
     for key in lanes_of(word(&branch).as_deref(), word(&environment).as_deref()) {
-        let found = lanes::find_lane(&mut ctx.store.db().read().await?, project, &key).await?;
+        let found = lanes::find_counting(&mut ctx.store.db().read().await?, project, &key).await?;
+        let counts = found.is_none_or(|lane| lane.counts(at));
         // The most specific lane comes last.
         own = match found {
-            Some(id) => id,
+            Some(lane) => lane.id,
             None => {
                 let mut session = ctx.store.db().begin().await?;
                 let id = lanes::lane(&mut session, project, &key, at).await?;
@@ -465,7 +474,9 @@ pub(super) async fn open_lanes(
                 id
             }
         };
-        ids.push(own);
+        if counts {
+            ids.push(own);
+        }
     }
     ids.sort_unstable();
     Ok(Lanes { branch, environment, ids, own })

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use callboard_domain::attempts::EvidenceSlice;
+use callboard_domain::endpoints::Captured;
 use callboard_domain::evidence::Evidence;
-use callboard_domain::ids::{PackId, ProjectId, RunId};
+use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::ingest::TestCaseEntry;
 use callboard_domain::time::Timestamp;
 use callboard_store::StoreError;
@@ -20,6 +21,8 @@ pub(super) struct Packed {
     pub(super) pack: Option<WrittenPack>,
     /// Where the evidence of each entry lies, by its index.
     pub(super) slices: HashMap<usize, EvidenceSlice>,
+    /// The requests its tests made, by index of the entry.
+    pub(super) requests: Captured,
     /// The run id that was taken for the pack's key when the run is new.
     pub(super) reserved: Option<RunId>,
 }
@@ -46,24 +49,29 @@ impl Packed {
         let packed = tokio::task::spawn_blocking(move || {
             let mut writer = PackWriter::new()?;
             let mut frames: Vec<(usize, Frame)> = Vec::with_capacity(evidence.len());
+            let mut requests = Captured::default();
             for (_, index, evidence) in &evidence {
+                requests.take(*index, &evidence.network_requests);
                 frames.push((*index, writer.add(evidence)?));
             }
-            Ok::<_, StoreError>((writer, frames))
+            Ok::<_, StoreError>((writer, frames, requests))
         });
-        let (writer, frames) =
+        let (writer, frames, requests) =
             packed.await.map_err(|_| StoreError::Damaged("evidence could not be compressed"))??;
         let mut session = ctx.store.db().begin().await?;
-        let reserved = match known {
-            Some(_) => None,
-            None => Some(RunId(ids::allocate_one(&mut session, Kind::Run).await?)),
+        let (run, reserved) = match known {
+            Some(run) => (run, None),
+            None => {
+                let run = RunId(ids::allocate_one(&mut session, Kind::Run).await?);
+                (run, Some(run))
+            }
         };
-        let pack = PackId(ids::allocate_one(&mut session, Kind::Pack).await?);
+        let announced = evidence::announce(&mut session, project, run, now).await?;
         session.commit().await?;
-        let run = known.or(reserved).ok_or(StoreError::Damaged("a pack without a run"))?;
-        let written = writer.write(&ctx.store, project, run, pack, now).await?;
+        let pack = announced.id;
+        let written = writer.write(&ctx.store, announced).await?;
         let slices = frames.into_iter().map(|(index, frame)| (index, frame.of(pack))).collect();
-        Ok(Self { pack: Some(written), slices, reserved })
+        Ok(Self { pack: Some(written), slices, requests, reserved })
     }
 
     /// Removes a pack that no row points at. What fails here is logged: the

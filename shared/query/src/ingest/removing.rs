@@ -12,11 +12,12 @@ use callboard_store::clusters::{self, edit};
 use callboard_store::db::Session;
 use callboard_store::deletions::runs::{self as doomed, DoomedRun, Group};
 use callboard_store::executions::{ExecutionRow, RunPlace};
-use callboard_store::rollups::{self, FolderDays, RunContribution, TestDays};
+use callboard_store::rollups::{self, BrowserDays, EndpointPlace, FolderDays, RunContribution, TestDays};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::search::{self, SearchKind};
 use callboard_store::{StoreError, test_cases};
 
+use super::clusters::recount_new;
 use super::locked::{contribution, lanes_of_run};
 use super::rollup::rebuild_histories;
 use crate::Result;
@@ -98,6 +99,9 @@ pub(crate) async fn uncount(
     let opened = uncount_clusters(session, run, rows, now).await?;
     uncount_states(session, run, rows, &cases).await?;
     uncount_days(session, run, rows, &cases).await?;
+    // The run's requests go together: what is left of it shows none.
+    let place = EndpointPlace { project: run.project, run: run.run, day: run.order_at.day() };
+    rollups::take_back_endpoints(session, place).await?;
     if opened != 0 {
         edit::count_open(session, run.project, opened).await?;
     }
@@ -135,7 +139,9 @@ async fn uncount_clusters(
         start: run.order_at,
         is_default_branch: false,
     };
-    Ok(counts::apply(session, counted, locked, &less, now).await?.open)
+    let counted = counts::apply(session, counted, locked, &less, now).await?;
+    recount_new(session, run.project, counted.first_shown_by, run.run, now).await?;
+    Ok(counted.open)
 }
 
 fn observed(row: &ExecutionRow, run: &DoomedRun) -> Observation {
@@ -178,7 +184,7 @@ async fn uncount_states(
     Ok(doomed::delete_empty_states(session, run.project, &run.lanes, cases).await?)
 }
 
-/// `test_daily` and `spec_daily`.
+/// `test_daily`, `spec_daily` and `browser_daily`.
 async fn uncount_days(
     session: &mut Session,
     run: &DoomedRun,
@@ -190,7 +196,9 @@ async fn uncount_days(
     let paths: BTreeMap<TestCaseId, String> =
         known.into_iter().map(|(id, case)| (id, case.file_path)).collect();
     let (mut days, mut folders) = (TestDays::default(), FolderDays::default());
+    let mut browsers = BrowserDays::default();
     for row in rows {
+        browsers.count(row.browser_id, row.outcome, -1);
         for lane in &run.lanes {
             days.count(*lane, row.test_case, row.outcome, row.duration_ms, -1);
         }
@@ -201,5 +209,6 @@ async fn uncount_days(
     let day = run.order_at.day();
     rollups::add_test_days(session, run.project, day, days).await?;
     rollups::add_folder_days(session, run.project, &run.lanes, day, folders).await?;
+    rollups::add_browser_days(session, run.project, day, browsers).await?;
     Ok(())
 }

@@ -16,7 +16,7 @@ use futures::StreamExt as _;
 use tokio::task::{JoinError, JoinSet};
 
 use crate::shapes::Report;
-use crate::{Context, Result};
+use crate::{Context, Result, retention};
 
 /// Compressed bytes inflated at a time: bounds what one step can grow to.
 const INFLATE_STEP: usize = 8 * 1024;
@@ -110,9 +110,10 @@ pub async fn attach_report(
             let size = i64::try_from(size).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))?;
             let count = i64::try_from(entries.len()).unwrap_or(i64::MAX);
             // A run that was deleted meanwhile takes nothing more.
-            runs::lock(&mut session, project, run).await?;
+            let locked = runs::lock(&mut session, project, run).await?;
             let row = reports::complete(&mut session, project, id, entry, size, count).await?;
             storage::recount_run(&mut session, project, run, now).await?;
+            retention::date_run(&mut session, ctx, &locked).await?;
             ReportOutcome::Stored(Report::of(&row, &ctx.links))
         }
         Err(why) => {

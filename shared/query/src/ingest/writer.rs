@@ -11,7 +11,7 @@ use callboard_store::evidence;
 use callboard_store::runs::{self, RunRow};
 
 use super::announce;
-use super::chunk::{self, Folded, Group, Target};
+use super::chunk::{self, Folded, Group, Known, Target};
 use super::describing::{self, Plan};
 use super::files::PublishedFile;
 use super::locked::LockedRun;
@@ -57,14 +57,15 @@ struct Step {
 impl Writer<'_> {
     /// Writes everything.
     pub(super) async fn write(&mut self, groups: &[Group]) -> Result<Written> {
-        chunk::open_browsers(self.opening.ctx, self.opening.project, groups).await?;
+        let Opening { ctx, project, now, .. } = self.opening;
+        let known = Known::read(ctx, project, groups, now).await?;
         let chunks = chunks(groups);
         let mut executions = Vec::new();
         let mut is_known = false;
         let mut number = 0;
         loop {
             let is_last = number + 1 == chunks.len();
-            let step = self.step_or_retry(chunks[number], is_last).await?;
+            let step = self.step_or_retry(chunks[number], &known, is_last).await?;
             self.is_recorded |= step.folded.uses_evidence;
             if self.begun.is_none() {
                 self.begun = Some((step.run.id, step.slot));
@@ -78,10 +79,10 @@ impl Writer<'_> {
         }
     }
 
-    async fn step_or_retry(&self, groups: &[Group], is_last: bool) -> Result<Step> {
+    async fn step_or_retry(&self, groups: &[Group], known: &Known, is_last: bool) -> Result<Step> {
         let (mut conflicts, mut misses) = (1, 1);
         loop {
-            match self.step(groups, is_last).await {
+            match self.step(groups, known, is_last).await {
                 Err(QueryError::Store(error)) if error.is_conflict() && conflicts < CONFLICT_ATTEMPTS => {
                     tracing::info!(%error, conflicts, "a transaction gave way to another and is repeated");
                     conflicts += 1;
@@ -98,7 +99,7 @@ impl Writer<'_> {
 
     /// One transaction: some groups, and the end of the slot after the last.
     /// `None` when another call changed where the batch belongs.
-    async fn step(&self, groups: &[Group], is_last: bool) -> Result<Option<Step>> {
+    async fn step(&self, groups: &[Group], known: &Known, is_last: bool) -> Result<Option<Step>> {
         let Opening { ctx, project, fields, now, .. } = self.opening;
         let mut session;
         let opened = match self.begun {
@@ -131,7 +132,9 @@ impl Writer<'_> {
             run: &mut locked.run,
             lanes: &lanes,
             generation: u32::try_from(generation).unwrap_or_default(),
+            known,
             evidence: &self.packed.slices,
+            requests: &self.packed.requests,
             files: &self.files,
             now,
         };

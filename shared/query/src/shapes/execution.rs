@@ -5,13 +5,15 @@ use callboard_domain::test_state::ExecutionFlags;
 use callboard_domain::time::Timestamp;
 use callboard_store::executions::ExecutionRow;
 use callboard_store::lanes::BrowserProject;
-use callboard_store::test_cases::TestCaseRow;
+use callboard_store::test_cases::{TestCaseRow, TestMeta};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{ClusterOfExecution, FileItem, ProjectRef, RunBrief, non_empty, shortened};
+use crate::failures::PassedBefore;
+use crate::links::Link;
 
 /// One test case in one run in one browser project.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -289,6 +291,49 @@ pub struct AttemptView {
     pub has_evidence: bool,
 }
 
+/// What authors say about a test, besides its tags.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct TestMetaView {
+    /// Owner.
+    pub owner: Option<String>,
+    /// critical, high, medium or low.
+    #[schema(example = "high")]
+    pub priority: Option<String>,
+    /// Feature.
+    pub feature: Option<String>,
+    /// Link to a description.
+    pub link: Option<String>,
+}
+
+impl TestMetaView {
+    /// Shows what is stored.
+    #[must_use]
+    pub fn of(meta: &TestMeta) -> Self {
+        let TestMeta { owner, priority, feature, link, .. } = meta.clone();
+        Self { owner, priority, feature, link }
+    }
+}
+
+/// A test of the same run that waited for another one, or was waited for.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct BlockingTest {
+    /// Execution id.
+    pub id: i64,
+    /// Title of the test.
+    pub title: String,
+    /// Status.
+    #[schema(value_type = String, example = "failed")]
+    pub status: TestStatus,
+}
+
+impl BlockingTest {
+    /// The short form of an execution.
+    #[must_use]
+    pub fn of(item: &ExecutionItem) -> Self {
+        Self { id: item.id, title: item.title.clone(), status: item.status }
+    }
+}
+
 /// An execution with everything its page shows.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -309,6 +354,18 @@ pub struct ExecutionDetail {
     /// Annotations of the test.
     #[schema(value_type = Vec<Object>)]
     pub annotations: Value,
+    /// What its authors say about the test.
+    pub test_meta: TestMetaView,
+    /// The execution that kept it from running.
+    pub blocked_by_execution: Option<BlockingTest>,
+    /// Executions it kept from running; at most 20.
+    pub blocks: Vec<BlockingTest>,
+    /// Links of the execution, in the order they were made; at most 50.
+    pub links: Vec<Link>,
+    /// Links of its test; at most 50.
+    pub test_case_links: Vec<Link>,
+    /// The last time the test passed in this browser project before this run.
+    pub baseline: Option<PassedBefore>,
     /// Files that are not traces.
     pub attachments: Vec<FileItem>,
     /// Traces.

@@ -16,8 +16,8 @@ pub use cluster::{
     ClusterTestCase, ClusterWithProject, CommonField,
 };
 pub use execution::{
-    AttemptView, ExecutionCounts, ExecutionDetail, ExecutionItem, ExecutionSummary, ExecutionWithRun,
-    WebVitals, browser_label,
+    AttemptView, BlockingTest, ExecutionCounts, ExecutionDetail, ExecutionItem, ExecutionSummary,
+    ExecutionWithRun, TestMetaView, WebVitals, browser_label,
 };
 pub use file::{FileAttempt, FileItem, Report, TraceItem};
 pub use project::{BranchFacet, Facets, Project, ProjectOverview, ProjectRef, Tendency};

@@ -74,6 +74,8 @@ pub struct Project {
     pub total_test_cases: i64,
     /// Failure clusters that wait for a repair.
     pub open_clusters: i64,
+    /// Tests in quarantine.
+    pub quarantined_tests: i64,
     /// Run with the latest start.
     pub latest_run: Option<RunBrief>,
     /// How it has been doing.
@@ -97,6 +99,7 @@ impl Project {
     pub fn of(
         row: &ProjectRow,
         tags: Vec<Tag>,
+        quarantined_tests: i64,
         latest_run: Option<RunBrief>,
         tendency: Tendency,
         links: &Links,
@@ -114,6 +117,7 @@ impl Project {
             total_runs: row.runs,
             total_test_cases: row.test_cases,
             open_clusters: row.open_clusters,
+            quarantined_tests,
             latest_run,
             tendency,
             last_run_at: row.last_run_at,
@@ -141,10 +145,12 @@ pub struct ProjectOverview {
     pub recent_runs: Vec<RunBrief>,
     /// How it has been doing.
     pub tendency: Tendency,
+    /// Failure clusters that wait for a repair.
+    pub open_clusters: i64,
 }
 
 /// What a project's lists can be filtered by.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Facets {
     /// Branches, newest first.
@@ -172,4 +178,6 @@ pub struct BranchFacet {
     pub last_run_at: Timestamp,
     /// Whether it is the project's default branch.
     pub is_default: bool,
+    /// Whether it is followed like the default one.
+    pub is_tracked: bool,
 }

@@ -13,6 +13,9 @@ use utoipa::ToSchema;
 use super::{ProjectRef, Report, Totals, UserRef, non_empty, shortened};
 use crate::Links;
 use crate::baseline::Baseline;
+use crate::links::Link;
+use crate::markers::Marker;
+use crate::retention::RunEnds;
 
 /// The short form of a run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -216,8 +219,14 @@ pub struct RunDetail {
     pub pin: Option<PinItem>,
     /// What the newest gate said.
     pub gate: Option<GateBrief>,
+    /// Links of the run, in the order they were made; at most 50.
+    pub links: Vec<Link>,
+    /// The newest marker before the run, of its environment or of all.
+    pub preceding_marker: Option<Marker>,
     /// What the run holds in the object store.
     pub storage: RunStorage,
+    /// When it goes.
+    pub retention: RunEnds,
 }
 
 /// That a run is kept whatever retention says.

@@ -88,7 +88,13 @@ principal!(
      WHERE k.key_hash = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2) \
      AND u.disabled_at IS NULL"
 );
-principal!(by_user_statement, "", "FROM users u WHERE u.id = $1 AND u.disabled_at IS NULL");
+principal!(
+    by_holder_statement,
+    "",
+    "FROM users u WHERE u.id = $1 AND u.disabled_at IS NULL AND ($2 = CAST(0 AS bigint) OR EXISTS \
+     (SELECT 1 FROM api_keys k WHERE k.id = $2 AND k.user_id = u.id AND k.revoked_at IS NULL \
+     AND (k.expires_at IS NULL OR k.expires_at > $3)))"
+);
 
 /// Name and text of the statements for one engine, for the test that prepares
 /// every statement.
@@ -96,7 +102,7 @@ pub(crate) fn statements(backend: Backend) -> [(&'static str, &'static str); 3] 
     [
         on(backend, &by_session_statement::SQLITE, &by_session_statement::POSTGRES),
         on(backend, &by_key_statement::SQLITE, &by_key_statement::POSTGRES),
-        on(backend, &by_user_statement::SQLITE, &by_user_statement::POSTGRES),
+        on(backend, &by_holder_statement::SQLITE, &by_holder_statement::POSTGRES),
     ]
     .map(|statement| (statement.name, statement.sql(backend)))
 }
@@ -164,13 +170,22 @@ pub async fn by_key(session: &mut Session, key_hash: [u8; 32], now: Timestamp) -
     }))
 }
 
-/// An account by its id; none when it is missing or disabled.
+/// The account a file link was made for, with the key it was asked for with;
+/// none when the account is missing or disabled, or the key is not alive at
+/// `now`.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn by_user(session: &mut Session, user: UserId) -> Result<Option<AccountRow>> {
-    let statement = on(session.backend(), &by_user_statement::SQLITE, &by_user_statement::POSTGRES);
-    let Some(row) = session.first(statement, args![user]).await? else {
+pub async fn by_holder(
+    session: &mut Session,
+    user: UserId,
+    key: Option<ApiKeyId>,
+    now: Timestamp,
+) -> Result<Option<AccountRow>> {
+    let statement = on(session.backend(), &by_holder_statement::SQLITE, &by_holder_statement::POSTGRES);
+    // Ids begin with 1.
+    let key = key.map_or(0, ApiKeyId::get);
+    let Some(row) = session.first(statement, args![user, key, now]).await? else {
         return Ok(None);
     };
     Ok(Some(account(&row)?.0))

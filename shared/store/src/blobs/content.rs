@@ -71,6 +71,12 @@ impl Content {
         Self { key, size: layout.size(), parts: Some(Parts { layout, keys }) }
     }
 
+    /// The key of its object, when it is one.
+    #[must_use]
+    pub fn object(&self) -> Option<&str> {
+        self.parts.is_none().then_some(self.key.as_str())
+    }
+
     /// Its size in bytes.
     #[must_use]
     pub const fn size(&self) -> u64 {

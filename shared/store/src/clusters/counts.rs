@@ -145,10 +145,12 @@ struct TestCount {
 }
 
 /// What counting did to the clusters.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
     /// How many more clusters are open and have occurrences.
     pub open: i64,
+    /// Other runs that were the first to show a cluster, or are now.
+    pub first_shown_by: BTreeSet<RunId>,
 }
 
 /// Counts occurrences. `clusters` are the locked rows of all clusters they
@@ -169,6 +171,9 @@ pub async fn apply(
     }
     let mut rows: BTreeMap<ClusterId, ClusterRow> = clusters.into_iter().map(|row| (row.id, row)).collect();
     let was_open = open(&rows);
+    let shown_by = |row: &ClusterRow| (row.occurrences > 0).then_some(row.first_run);
+    let first_before: BTreeMap<ClusterId, Option<RunId>> =
+        rows.iter().map(|(id, row)| (*id, shown_by(row))).collect();
     count_tests(session, run, &mut rows, occurrences).await?;
     count_runs_and_days(session, run, occurrences).await?;
 
@@ -191,7 +196,13 @@ pub async fn apply(
         }
     }
     write(session, run.project, rows.values(), now).await?;
-    Ok(Counted { open: open(&rows) - was_open })
+    let moved = rows.values().filter(|row| first_before.get(&row.id) != Some(&shown_by(row)));
+    let mut first_shown_by: BTreeSet<RunId> = moved
+        .flat_map(|row| [shown_by(row), first_before.get(&row.id).copied().flatten()])
+        .flatten()
+        .collect();
+    first_shown_by.remove(&run.run);
+    Ok(Counted { open: open(&rows) - was_open, first_shown_by })
 }
 
 fn open(rows: &BTreeMap<ClusterId, ClusterRow>) -> i64 {

@@ -13,6 +13,9 @@ use crate::search::SearchKind;
 statements! {
     /// Clusters of a project by status. ix: failure_clusters_by_count
     COUNT = "SELECT status, COUNT(*) FROM failure_clusters WHERE project_id = $1 AND occurrences > 0 AND status <> 'merged' GROUP BY status";
+    /// Open clusters of a project by type of error. ix: failure_clusters_by_count
+    ERROR_TYPES = "SELECT error_type, COUNT(*) FROM failure_clusters WHERE project_id = $1 AND status = 'open' AND occurrences > 0 \
+        GROUP BY error_type ORDER BY error_type";
 }
 
 /// How clusters are sorted, with the key of the last row of the page before.
@@ -50,6 +53,20 @@ pub struct ClusterFilter {
     pub seen_from: Option<Timestamp>,
     /// Only those with a word in the signature or title that begins so; several have to be there all.
     pub words: Vec<String>,
+}
+
+/// Open clusters of a project that have occurrences, by type of error.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn error_types(session: &mut Session, project: ProjectId) -> Result<Vec<(String, i64)>> {
+    let rows = session.all(&ERROR_TYPES, args![project]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((r.text()?, r.int()?))
+        })
+        .collect()
 }
 
 /// A page of clusters.

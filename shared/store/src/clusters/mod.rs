@@ -14,7 +14,9 @@ pub mod list;
 pub mod reads;
 pub mod reshape;
 pub mod routes;
+pub mod suggestions;
 pub mod verify;
+pub mod versions;
 
 pub use reads::{OccurrenceFilter, occurrences};
 

@@ -166,11 +166,7 @@ pub async fn make(
             Resembling::Nothing(wording) => {
                 let cluster = insert(session, project, failure, now).await?;
                 if let Some(wording) = wording {
-                    let id = ids::allocate_one(session, Kind::Template).await?;
-                    let (tokens, hash) = (Wording::joined(&wording.tokens), Wording::hash(&wording.tokens));
-                    session
-                        .execute(&INSERT_TEMPLATE, args![project, wording.bucket, id, tokens, hash, cluster])
-                        .await?;
+                    add_template(session, project, &wording, cluster).await?;
                 }
                 cluster
             }
@@ -203,12 +199,19 @@ pub async fn route(
     Ok(())
 }
 
-enum Resembling {
+/// What a wording is like.
+pub(super) enum Resembling {
     Cluster(ClusterId),
     Nothing(Option<Wording>),
 }
 
-async fn resembling(session: &mut Session, project: ProjectId, signature: &Signature) -> Result<Resembling> {
+/// The cluster of texts like that of a failure; the template it matched learns
+/// from it.
+pub(super) async fn resembling(
+    session: &mut Session,
+    project: ProjectId,
+    signature: &Signature,
+) -> Result<Resembling> {
     let Some(wording) = Wording::of(signature) else { return Ok(Resembling::Nothing(None)) };
     let most = i64::try_from(MAX_COMPARED).unwrap_or(i64::MAX);
     let rows = session.all(&TEMPLATES, args![project, wording.bucket, most]).await?;
@@ -226,6 +229,19 @@ async fn resembling(session: &mut Session, project: ProjectId, signature: &Signa
         session.execute(&GENERALISE, args![project, wording.bucket, *id, text, hash]).await?;
     }
     Ok(Resembling::Cluster(*cluster))
+}
+
+/// Makes texts like this one lead to a cluster.
+pub(super) async fn add_template(
+    session: &mut Session,
+    project: ProjectId,
+    wording: &Wording,
+    cluster: ClusterId,
+) -> Result<()> {
+    let id = ids::allocate_one(session, Kind::Template).await?;
+    let (tokens, hash) = (Wording::joined(&wording.tokens), Wording::hash(&wording.tokens));
+    session.execute(&INSERT_TEMPLATE, args![project, wording.bucket, id, tokens, hash, cluster]).await?;
+    Ok(())
 }
 
 async fn insert(

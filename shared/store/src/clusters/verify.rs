@@ -1,18 +1,22 @@
 //! What the judgement of repairs reads.
 
-use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_domain::time::Timestamp;
 
-use super::{ClusterRow, read, select_cluster};
+use super::{ClusterRow, ClusterStatus, read, select_cluster};
 use crate::Result;
 use crate::db::{Session, args, statements};
 
 statements! {
-    /// Clusters that wait for a repair and whose tests a run had. ix: cluster_tests_of_test
-    OPEN_OF_RUN = select_cluster!("WHERE c.project_id = $1 AND c.status = 'open' AND c.occurrences > 0 AND c.last_seen_at < $5 \
-        AND EXISTS (SELECT 1 FROM cluster_tests t WHERE t.project_id = $1 AND t.cluster_id = c.id AND EXISTS \
-        (SELECT 1 FROM executions e WHERE e.project_id = $1 AND e.day = $2 AND e.test_case_id = t.test_case_id AND e.run_id = $3)) \
-        ORDER BY c.last_seen_at DESC, c.id DESC LIMIT $4");
+    /// Tests a run had. PK
+    TESTS_OF_RUN = "SELECT test_case_id, outcome FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4";
+    /// Clusters that some tests ever counted for. ix: cluster_tests_of_test
+    OF_TESTS = "SELECT DISTINCT cluster_id FROM cluster_tests WHERE project_id = $1 AND test_case_id in_ints($2)";
+    /// Those of some clusters that something counts for. PK
+    OCCURRING = select_cluster!("WHERE c.project_id = $1 AND c.id in_ints($2) AND c.occurrences > 0");
     /// Tests of a cluster. PK
     TESTS = "SELECT test_case_id, last_at FROM cluster_tests WHERE project_id = $1 AND cluster_id = $2 ORDER BY test_case_id LIMIT $3";
 }
@@ -28,10 +32,20 @@ pub async fn open_of_run(
     project: ProjectId,
     run: RunId,
     order_at: Timestamp,
-    limit: i64,
+    limit: usize,
 ) -> Result<Vec<ClusterRow>> {
-    let rows = session.all(&OPEN_OF_RUN, args![project, order_at.day(), run, limit, order_at]).await?;
-    rows.iter().map(read).collect()
+    // From the run to its clusters: those that its tests have nothing to do with are never looked at.
+    let (low, high) = ExecutionId::range_of(run);
+    let rows = session.all(&TESTS_OF_RUN, args![project, run, low, high]).await?;
+    let tests = rows.iter().map(|row| row.reader().int()).collect::<Result<BTreeSet<i64>>>()?;
+    let rows = session.all(&OF_TESTS, args![project, tests.into_iter().collect::<Vec<i64>>()]).await?;
+    let ids = rows.iter().map(|row| row.reader().int()).collect::<Result<Vec<i64>>>()?;
+    let rows = session.all(&OCCURRING, args![project, ids]).await?;
+    let mut open = rows.iter().map(read).collect::<Result<Vec<ClusterRow>>>()?;
+    open.retain(|cluster| cluster.status == ClusterStatus::Open && cluster.last_seen_at < order_at);
+    open.sort_unstable_by_key(|cluster| Reverse((cluster.last_seen_at, cluster.id)));
+    open.truncate(limit);
+    Ok(open)
 }
 
 /// Tests of a cluster with the start of the last run in which each failed.

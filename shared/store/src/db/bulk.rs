@@ -48,8 +48,10 @@ pub struct Bulk {
 }
 
 /// Rows per statement on SQLite: as many of the first as fit, then of the next.
-/// Few sizes keep every text among the prepared ones.
-pub(super) const SQLITE_ROWS: [usize; 3] = [32, 8, 1];
+/// Every statement is a way to the connection's thread and back, which takes
+/// longer than a row; the batches of running reporters are small, so those
+/// need one or two. Still few enough that all texts stay prepared.
+pub(super) const SQLITE_ROWS: [usize; 9] = [32, 20, 10, 6, 5, 4, 3, 2, 1];
 
 /// Bytes of rows per statement on PostgreSQL. The driver leaves Nagle's
 /// algorithm on, so a message that does not fit into one small packet waits up
@@ -74,7 +76,7 @@ impl Bulk {
             columns,
             tail,
             scalars,
-            sqlite: [const { OnceLock::new() }; 3],
+            sqlite: [const { OnceLock::new() }; SQLITE_ROWS.len()],
             postgres: OnceLock::new(),
         }
     }
@@ -282,7 +284,7 @@ mod tests {
     #[test]
     fn the_scalars_of_sqlite_follow_the_cells() {
         assert_eq!(
-            ADD.sqlite_sql(2),
+            ADD.sqlite_sql(SQLITE_ROWS.len() - 1),
             "INSERT INTO t (p, q, a, b) SELECT $3, $4, r.a, r.b FROM \
              (SELECT column1 AS a, column2 AS b FROM (VALUES (?, ?))) AS r WHERE true"
         );

@@ -15,6 +15,7 @@ mod value;
 use std::str::FromStr;
 use std::time::Duration;
 
+use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
@@ -55,10 +56,17 @@ pub enum Db {
     Postgres(PgPool),
 }
 
+/// Takes the only lock of SQLite at once: a transaction that reads first and
+/// then writes fails when another one wrote in between.
+const BEGIN_WRITING: &str = "BEGIN IMMEDIATE";
 /// How long a request waits for a connection before it is told to come back.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a connection to a server may have been idle and is still taken for
+/// alive: asking it costs a round trip, and between the transactions of a busy
+/// process nothing has happened to it.
+const TRUSTED_IDLE: Duration = Duration::from_secs(1);
 /// Prepared statements a connection keeps: more than the tree has statements.
-const STATEMENT_CACHE: usize = 512;
+const STATEMENT_CACHE: usize = 1024;
 
 impl Db {
     /// Opens `sqlite://<path>` or `postgres://…`.
@@ -96,9 +104,12 @@ impl Db {
             .pragma("cache_size", "-16000")
             .pragma("temp_store", "memory")
             .statement_cache_capacity(STATEMENT_CACHE);
+        // A connection to a file does not go stale: asking whether it lives is
+        // a way to its thread and back for nothing.
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_with(options.clone())
@@ -106,6 +117,7 @@ impl Db {
         let readers = SqlitePoolOptions::new()
             .max_connections(max_connections.max(1))
             .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
             .connect_lazy_with(options);
         Ok(Self::Sqlite { writer, readers })
     }
@@ -117,6 +129,15 @@ impl Db {
         let pool = PgPoolOptions::new()
             .max_connections(max_connections.max(1))
             .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
+            .before_acquire(|connection, meta| {
+                Box::pin(async move {
+                    if meta.idle_for >= TRUSTED_IDLE {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_with(options)
             .await?;
         Ok(Self::Postgres(pool))
@@ -150,7 +171,18 @@ impl Db {
     pub async fn begin(&self) -> Result<Session> {
         Ok(match self {
             Self::Sqlite { writer, .. } => {
-                Session::sqlite_transaction(writer.begin_with("BEGIN IMMEDIATE").await?)
+                let begun = match writer.begin_with(BEGIN_WRITING).await {
+                    // When its disk is full, SQLite ends a transaction by itself. The driver does
+                    // not notice, and lets no other begin on that connection.
+                    Err(sqlx::Error::InvalidSavePointStatement) => {
+                        if let Err(error) = writer.acquire().await?.close().await {
+                            tracing::warn!(%error, "a connection that lost its transaction did not close in order");
+                        }
+                        writer.begin_with(BEGIN_WRITING).await
+                    }
+                    begun => begun,
+                };
+                Session::sqlite_transaction(begun?)
             }
             Self::Postgres(pool) => Session::postgres_transaction(pool.begin().await?),
         })

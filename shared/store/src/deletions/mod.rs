@@ -89,9 +89,9 @@ pub struct ReceiptRow {
     pub id: DeletionId,
     /// In which project.
     pub project: Option<ProjectId>,
-    /// `run`, `runs` or `project`.
+    /// `run`, `runs`, `project` or `files`.
     pub target_kind: String,
-    /// Id of the run or project; of the project for several runs.
+    /// Id of the run or project; of the project for several runs and for files.
     pub target_id: i64,
     /// What it was called.
     pub label: String,
@@ -140,6 +140,11 @@ statements! {
         VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, 0, 0, 0, 0, 0, 0, $9, $10)";
     /// One receipt.
     BY_ID = select_receipt!("WHERE d.id = $1");
+    /// The deletion of files of a project that still takes some on. ix: deletion_receipts_open
+    OPEN_FOR_FILES = "SELECT id FROM deletion_receipts WHERE state = 'pending' AND state <> 'complete' AND project_id = $1 \
+        AND target_kind = 'files' ORDER BY id DESC LIMIT 1 for_update()";
+    /// Begins to free: from now on a deletion takes nothing more on. PK
+    BEGIN = "UPDATE deletion_receipts SET state = 'freeing' WHERE id = $1 AND state = 'pending'";
     /// Writes how far a deletion has come.
     SAVE = "UPDATE deletion_receipts SET state = $2, rows = $3, objects = $4, bytes = $5, freed_objects = $6, freed_bytes = $7, \
         shared_objects = $8, shared_bytes = $9, remaining = $10, error = $11, completed_at = $12, verified_at = $13 WHERE id = $1";
@@ -179,7 +184,7 @@ fn read(row: &Row) -> Result<ReceiptRow> {
 pub struct NewReceipt<'n> {
     /// In which project.
     pub project: Option<ProjectId>,
-    /// `run`, `runs` or `project`.
+    /// `run`, `runs`, `project` or `files`.
     pub target_kind: &'static str,
     /// Id of what goes.
     pub target_id: i64,
@@ -225,6 +230,24 @@ pub async fn create(session: &mut Session, new: &NewReceipt<'_>, now: Timestamp)
 /// [`StoreError::Database`] when the database refuses.
 pub async fn get(session: &mut Session, id: DeletionId) -> Result<Option<ReceiptRow>> {
     session.first(&BY_ID, args![id]).await?.as_ref().map(read).transpose()
+}
+
+/// The deletion of files of a project that has not begun to free, locked: it
+/// takes more on until then.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn open_for_files(session: &mut Session, project: ProjectId) -> Result<Option<DeletionId>> {
+    let row = session.first(&OPEN_FOR_FILES, args![project]).await?;
+    row.map(|row| row.reader().int().map(DeletionId)).transpose()
+}
+
+/// Begins to free what a deletion took on; `false` when that was begun before.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn begin(session: &mut Session, id: DeletionId) -> Result<bool> {
+    Ok(session.execute(&BEGIN, args![id]).await? == 1)
 }
 
 /// Writes how far a deletion has come. One worker at a time holds its job, so

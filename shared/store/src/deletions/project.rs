@@ -49,6 +49,9 @@ statements! {
     TEST_DAILY = table!("test_daily", "lane_id, day, test_case_id");
     PROJECT_DAILY = table!("project_daily", "lane_id, day, is_full");
     SPEC_DAILY = table!("spec_daily", "lane_id, day, prefix");
+    ENDPOINT_DAILY = table!("endpoint_daily", "day, method, route");
+    BROWSER_DAILY = table!("browser_daily", "day, browser_id");
+    SUGGESTIONS = table!("cluster_suggestions", "id");
     LANES = table!("lanes", "id");
     BROWSER_PROJECTS = table!("browser_projects", "id");
     TEST_CASE_TAGS = table!("test_case_tags", "tag, test_case_id");
@@ -68,6 +71,8 @@ statements! {
     STORAGE_DAILY = table!("storage_daily", "day");
     LINKS = table!("entity_links", "id");
     MARKERS = table!("markers", "id");
+    SETTINGS = table!("project_settings", "grp");
+    TEST_FUNCTIONS = table!("test_functions", "id");
 }
 
 /// The tables of a project besides its runs, in the order they are emptied.
@@ -76,6 +81,8 @@ static TABLES: &[&Statement] = &[
     &TEST_DAILY,
     &PROJECT_DAILY,
     &SPEC_DAILY,
+    &ENDPOINT_DAILY,
+    &BROWSER_DAILY,
     &QUARANTINE,
     &GATE_POLICIES,
     &SEARCH_TERMS,
@@ -84,12 +91,15 @@ static TABLES: &[&Statement] = &[
     &CLUSTER_ROUTES,
     &TEMPLATES,
     &CLUSTERS,
+    &SUGGESTIONS,
     &LOCATORS,
     &RUN_STORAGE,
     &STORAGE_TOTALS,
     &STORAGE_DAILY,
     &LINKS,
     &MARKERS,
+    &SETTINGS,
+    &TEST_FUNCTIONS,
     &TEST_CASE_TAGS,
     &TEST_CASES,
     &RUN_GROUPS,

@@ -74,6 +74,8 @@ statements! {
     DELETE_FEED = "DELETE FROM run_feed WHERE project_id = $1 AND run_id = $2";
     /// Details of a run. PK
     DELETE_DETAILS = "DELETE FROM run_details WHERE project_id = $1 AND run_id = $2";
+    /// What its tests called. PK
+    DELETE_ENDPOINTS = "DELETE FROM run_endpoints WHERE project_id = $1 AND run_id = $2";
     /// What a run adds to its clusters. PK
     DELETE_CLUSTER_RUNS = "DELETE FROM cluster_runs WHERE project_id = $1 AND run_id = $2";
 }
@@ -277,7 +279,9 @@ pub async fn delete_rest(session: &mut Session, run: &DoomedRun) -> Result<i64> 
     session.execute(&UNLIST_LINKS, args![project, id, low, high]).await?;
     let mut deleted = session.execute(&DELETE_LINKS, args![project, id, low, high]).await?;
     session.execute(&LEAVE_MARKERS, args![project, id]).await?;
-    for statement in [&DELETE_GATE_RESULTS, &DELETE_CLUSTER_RUNS, &DELETE_FEED, &DELETE_DETAILS] {
+    for statement in
+        [&DELETE_GATE_RESULTS, &DELETE_CLUSTER_RUNS, &DELETE_ENDPOINTS, &DELETE_FEED, &DELETE_DETAILS]
+    {
         deleted += session.execute(statement, args![project, id]).await?;
     }
     Ok(i64::try_from(deleted).unwrap_or(i64::MAX))

@@ -102,7 +102,7 @@ statements! {
     /// One execution.
     BY_ID = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id = $3");
     /// The first rows of a run. PK
-    FIRST_OF_RUN = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 ORDER BY e.id LIMIT $3");
+    FIRST_OF_RUN = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 ORDER BY e.id LIMIT $5");
     /// The rows of a batch in one run. ix: executions_history
     OF_BATCH = select_execution!("WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)");
     /// Durations of a run that count for its mean and percentile.
@@ -367,7 +367,8 @@ pub async fn first_of_run(
     run: RunId,
     limit: i64,
 ) -> Result<Vec<ExecutionRow>> {
-    session.all(&FIRST_OF_RUN, args![project, run, limit]).await?.iter().map(read).collect()
+    let (low, high) = ExecutionId::range_of(run);
+    session.all(&FIRST_OF_RUN, args![project, run, low, high, limit]).await?.iter().map(read).collect()
 }
 
 /// Durations (ms) of a run's executions that ran.

@@ -22,6 +22,9 @@ statements! {
         "SELECT ", state_columns!(), " FROM test_state s \
          WHERE s.project_id = $1 AND s.lane_id = $2 AND s.test_case_id in_ints($3)"
     );
+    /// Flaky scores of some tests in one lane, where they have any. PK
+    SCORES_OF = "SELECT test_case_id, flaky_score FROM test_state \
+        WHERE project_id = $1 AND lane_id = $2 AND test_case_id in_ints($3) AND flaky_score > 0";
 }
 
 /// A test case with its state in the lane asked for.
@@ -31,8 +34,8 @@ pub struct CatalogueRow {
     pub case: TestCaseRow,
     /// Its state; `None` when it never ran in this lane.
     pub state: Option<TestState>,
-    /// One hundred times the probability that it is flaky there; 0 when
-    /// nothing failed lately.
+    /// One hundred times the probability that it is flaky, in the lane that
+    /// speaks for the one asked for; 0 when nothing failed there lately.
     pub flaky_score: i64,
     /// Whether it is in quarantine.
     pub is_quarantined: bool,
@@ -100,6 +103,15 @@ pub struct CatalogueFilter {
     pub quarantined: Option<bool>,
 }
 
+/// The lanes a catalogue is about.
+#[derive(Debug, Clone, Copy)]
+pub struct CatalogueLanes {
+    /// The tests that ran here, with their numbers.
+    pub shown: i64,
+    /// The lane their flakiness is judged by.
+    pub judged: i64,
+}
+
 /// A page of the tests that ran in a lane. Bounded by the tests of the
 /// project, whatever their history.
 ///
@@ -108,15 +120,15 @@ pub struct CatalogueFilter {
 pub async fn catalogue(
     session: &mut Session,
     project: ProjectId,
-    lane: i64,
+    lanes: CatalogueLanes,
     wanted: &CatalogueFilter,
     order: &CatalogueOrder,
     limit: i64,
 ) -> Result<Vec<CatalogueRow>> {
     if let CatalogueOrder::Slowest(after) = order {
-        return slowest(session, project, lane, wanted, *after, limit).await;
+        return slowest(session, project, lanes, wanted, *after, limit).await;
     }
-    let mut ids = ids(session, project, lane, wanted, order, limit).await?;
+    let mut ids = ids(session, project, lanes, wanted, order, limit).await?;
     let missing = limit - i64::try_from(ids.len()).unwrap_or(limit);
     if matches!(order, CatalogueOrder::Flaky(_)) && missing > 0 {
         // What is not in the index follows by id.
@@ -126,21 +138,21 @@ pub async fn catalogue(
         };
         let order = CatalogueOrder::Flaky(Some((0, calm.unwrap_or(0))));
         if calm.is_none() {
-            ids.extend(self::ids(session, project, lane, wanted, &order, missing).await?);
+            ids.extend(self::ids(session, project, lanes, wanted, &order, missing).await?);
         }
     }
-    with_states(session, project, lane, ids).await
+    with_states(session, project, lanes, ids).await
 }
 
 async fn ids(
     session: &mut Session,
     project: ProjectId,
-    lane: i64,
+    lanes: CatalogueLanes,
     wanted: &CatalogueFilter,
     order: &CatalogueOrder,
     limit: i64,
 ) -> Result<Vec<i64>> {
-    let filter = in_lane(session.backend(), project, lane, wanted, order, limit);
+    let filter = in_lane(session.backend(), project, lanes, wanted, order, limit);
     session.list(filter).await?.iter().map(|row| row.reader().int()).collect()
 }
 
@@ -149,13 +161,13 @@ async fn ids(
 async fn slowest(
     session: &mut Session,
     project: ProjectId,
-    lane: i64,
+    lanes: CatalogueLanes,
     wanted: &CatalogueFilter,
     after: Option<(i64, i64)>,
     limit: i64,
 ) -> Result<Vec<CatalogueRow>> {
     let order = CatalogueOrder::Slowest(after);
-    let filter = in_lane(session.backend(), project, lane, wanted, &order, i64::MAX);
+    let filter = in_lane(session.backend(), project, lanes, wanted, &order, i64::MAX);
     let mut classes: Vec<(i64, Vec<i64>)> = Vec::new();
     for row in session.list(filter).await? {
         let mut r = row.reader();
@@ -172,7 +184,7 @@ async fn slowest(
     };
     let mut found = Vec::new();
     for (_, ids) in classes {
-        let mut rows = with_states(session, project, lane, ids).await?;
+        let mut rows = with_states(session, project, lanes, ids).await?;
         if let Some((mean, id)) = after {
             rows.retain(|row| key(row) > (Reverse(mean), id));
         }
@@ -189,14 +201,24 @@ async fn slowest(
 fn in_lane(
     backend: Backend,
     project: ProjectId,
-    lane: i64,
+    lanes: CatalogueLanes,
     wanted: &CatalogueFilter,
     order: &CatalogueOrder,
     limit: i64,
 ) -> Filter {
     let base = "SELECT c.id, s.speed_class FROM test_state s JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id \
                 WHERE s.project_id = $1 AND s.lane_id = $2 AND s.total > 0";
-    let mut filter = Filter::new(backend, base, args![project, lane])
+    // The index of the lane that is judged by leads: `j` is the state of the test there.
+    let flaky = "SELECT c.id, s.speed_class FROM test_state j JOIN test_state s ON s.project_id = j.project_id AND s.lane_id = $2 \
+                 AND s.test_case_id = j.test_case_id JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id \
+                 WHERE j.project_id = $1 AND j.lane_id = $3 AND s.total > 0";
+    let filter = match order {
+        CatalogueOrder::Flaky(after) if !matches!(after, Some((0, _))) => {
+            Filter::new(backend, flaky, args![project, lanes.shown, lanes.judged])
+        }
+        _ => Filter::new(backend, base, args![project, lanes.shown]),
+    };
+    let mut filter = filter
         .and_if("c.search_text LIKE ? ESCAPE '\\'", wanted.text.as_deref().map(like_contains))
         .and_if("s.category in_ints(?)", wanted.categories.clone())
         .and_if("c.owner = ?", wanted.owner.clone())
@@ -220,7 +242,7 @@ fn in_lane(
             args![tag],
         );
     }
-    ordered(filter, order, limit)
+    ordered(filter, lanes, order, limit)
 }
 
 /// What the catalogue's statement can look like, for the test that prepares
@@ -256,13 +278,20 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     let mut shapes = Vec::new();
     for wanted in [CatalogueFilter::default(), all, outside] {
         for order in orders(None).into_iter().chain(orders(Some(1))) {
-            shapes.push(in_lane(backend, ProjectId(1), 0, &wanted, &order, 1));
+            shapes.push(in_lane(
+                backend,
+                ProjectId(1),
+                CatalogueLanes { shown: 0, judged: 1 },
+                &wanted,
+                &order,
+                1,
+            ));
         }
     }
     shapes
 }
 
-fn ordered(filter: Filter, order: &CatalogueOrder, limit: i64) -> Filter {
+fn ordered(filter: Filter, lanes: CatalogueLanes, order: &CatalogueOrder, limit: i64) -> Filter {
     match order {
         // Whole days lead, so the index serves the order and only a day is sorted.
         CatalogueOrder::LastRun(after) => match after {
@@ -298,16 +327,20 @@ fn ordered(filter: Filter, order: &CatalogueOrder, limit: i64) -> Filter {
             .and_if("s.test_case_id < ?", *after)
             .end("ORDER BY s.test_case_id DESC LIMIT ?", args![limit]),
         CatalogueOrder::Flaky(Some((0, id))) => filter
-            .and("s.flaky_score = 0 AND s.test_case_id > ?", args![*id])
+            .and(
+                "s.test_case_id > ? AND NOT EXISTS (SELECT 1 FROM test_state j WHERE j.project_id = $1 AND j.lane_id = ? \
+                 AND j.test_case_id = s.test_case_id AND j.flaky_score > 0)",
+                args![*id, lanes.judged],
+            )
             .end("ORDER BY s.test_case_id LIMIT ?", args![limit]),
         CatalogueOrder::Flaky(after) => match after {
             Some((score, id)) => filter.and(
-                "s.flaky_score > 0 AND s.flaky_score <= ? AND (s.flaky_score < ? OR s.test_case_id > ?)",
+                "j.flaky_score > 0 AND j.flaky_score <= ? AND (j.flaky_score < ? OR j.test_case_id > ?)",
                 args![*score, *score, *id],
             ),
-            None => filter.and("s.flaky_score > 0", args![]),
+            None => filter.and("j.flaky_score > 0", args![]),
         }
-        .end("ORDER BY s.flaky_score DESC, s.test_case_id LIMIT ?", args![limit]),
+        .end("ORDER BY j.flaky_score DESC, j.test_case_id LIMIT ?", args![limit]),
         CatalogueOrder::PassRate(after) => match after {
             Some((key, id)) => {
                 filter.and(concat!("(", pass_rate!(), ", s.test_case_id) > (?, ?)"), args![*key, *id])
@@ -332,21 +365,30 @@ fn ordered(filter: Filter, order: &CatalogueOrder, limit: i64) -> Filter {
 pub async fn with_states(
     session: &mut Session,
     project: ProjectId,
-    lane: i64,
+    lanes: CatalogueLanes,
     ids: Vec<i64>,
 ) -> Result<Vec<CatalogueRow>> {
     let mut cases = test_cases::get_many(session, project, ids.clone()).await?;
     let mut states = HashMap::new();
-    for row in session.all(&STATES_OF, args![project, lane, ids.clone()]).await? {
+    for row in session.all(&STATES_OF, args![project, lanes.shown, ids.clone()]).await? {
         let stored = read_state(&row)?;
         states.insert(stored.case, stored);
+    }
+    let mut scores = HashMap::new();
+    if lanes.judged != lanes.shown {
+        for row in session.all(&SCORES_OF, args![project, lanes.judged, ids.clone()]).await? {
+            let mut r = row.reader();
+            scores.insert(TestCaseId(r.int()?), r.int()?);
+        }
     }
     let aside = quarantine::marked(session, project, ids.clone()).await?;
     let rows = ids.into_iter().filter_map(|id| {
         let id = TestCaseId(id);
         let case = cases.remove(&id)?;
         let stored = states.remove(&id);
-        let flaky_score = stored.as_ref().map_or(0, |stored| stored.flaky_score);
+        let own_score = stored.as_ref().map_or(0, |stored| stored.flaky_score);
+        let judged_score = scores.get(&id).copied().unwrap_or_default();
+        let flaky_score = if lanes.judged == lanes.shown { own_score } else { judged_score };
         Some(CatalogueRow {
             case,
             state: stored.and_then(|stored| stored.state),

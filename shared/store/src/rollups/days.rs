@@ -20,19 +20,20 @@ statements! {
         CAST(SUM(passed) AS BIGINT), CAST(SUM(failed) AS BIGINT), CAST(SUM(flaky) AS BIGINT), CAST(SUM(skipped) AS BIGINT), \
         CAST(SUM(didnotrun) AS BIGINT), CAST(SUM(interrupted) AS BIGINT), CAST(SUM(timedout) AS BIGINT), CAST(SUM(run_ms) AS BIGINT), \
         CAST(SUM(tests_ms) AS BIGINT), CAST(SUM(wasted_ms) AS BIGINT), CAST(SUM(lost_ms) AS BIGINT), CAST(SUM(new_regressions) AS BIGINT), \
-        CAST(SUM(new_flaky) AS BIGINT) FROM project_daily WHERE project_id = $1 AND lane_id = $2 AND day BETWEEN $3 AND $4 \
+        CAST(SUM(new_flaky) AS BIGINT), CAST(SUM(new_clusters) AS BIGINT) FROM project_daily WHERE project_id = $1 AND lane_id = $2 AND day BETWEEN $3 AND $4 \
         AND is_full in_ints($5) GROUP BY day ORDER BY day";
     /// What one run adds to a day of a project.
     ADD_PROJECT_DAY = "INSERT INTO project_daily AS d (project_id, lane_id, day, is_full, runs, runs_passed, total, passed, failed, \
-        flaky, skipped, didnotrun, interrupted, timedout, run_ms, tests_ms, wasted_ms, lost_ms, new_regressions, new_flaky) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) \
+        flaky, skipped, didnotrun, interrupted, timedout, run_ms, tests_ms, wasted_ms, lost_ms, new_regressions, new_flaky, new_clusters) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) \
         ON CONFLICT (project_id, lane_id, day, is_full) DO UPDATE SET runs = d.runs + excluded.runs, \
         runs_passed = d.runs_passed + excluded.runs_passed, total = d.total + excluded.total, passed = d.passed + excluded.passed, \
         failed = d.failed + excluded.failed, flaky = d.flaky + excluded.flaky, skipped = d.skipped + excluded.skipped, \
         didnotrun = d.didnotrun + excluded.didnotrun, interrupted = d.interrupted + excluded.interrupted, \
         timedout = d.timedout + excluded.timedout, run_ms = d.run_ms + excluded.run_ms, tests_ms = d.tests_ms + excluded.tests_ms, \
         wasted_ms = d.wasted_ms + excluded.wasted_ms, lost_ms = d.lost_ms + excluded.lost_ms, \
-        new_regressions = d.new_regressions + excluded.new_regressions, new_flaky = d.new_flaky + excluded.new_flaky";
+        new_regressions = d.new_regressions + excluded.new_regressions, new_flaky = d.new_flaky + excluded.new_flaky, \
+        new_clusters = d.new_clusters + excluded.new_clusters";
 }
 
 static ADD_TEST_DAYS: Bulk = Bulk::new(
@@ -188,6 +189,8 @@ pub struct RunContribution {
     pub new_regressions: i64,
     /// Tests that passed at once before and were flaky.
     pub new_flaky: i64,
+    /// Clusters of failures it was the first to show.
+    pub new_clusters: i64,
 }
 
 /// Replaces what a run contributed to a day of its project in some lanes.
@@ -228,7 +231,8 @@ pub async fn add_project_day(
                     after.wasted_ms - before.wasted_ms,
                     after.lost_ms - before.lost_ms,
                     after.new_regressions - before.new_regressions,
-                    after.new_flaky - before.new_flaky
+                    after.new_flaky - before.new_flaky,
+                    after.new_clusters - before.new_clusters
                 ],
             )
             .await?;
@@ -300,6 +304,7 @@ pub async fn project_days(
                 lost_ms: r.int()?,
                 new_regressions: r.int()?,
                 new_flaky: r.int()?,
+                new_clusters: r.int()?,
             };
             Ok(ProjectDay { day, sums })
         })

@@ -2,16 +2,25 @@
 //! written in the transaction of the rows they summarise, always in ascending
 //! key order.
 
+pub(crate) mod browsers;
 pub(crate) mod catalogue;
 pub(crate) mod days;
+pub(crate) mod endpoints;
 pub mod scores;
 pub(crate) mod specs;
 pub(crate) mod states;
 
-pub use catalogue::{CatalogueFilter, CatalogueOrder, CatalogueRow, catalogue, pass_rate_key, with_states};
+pub use browsers::{BrowserDays, BrowserSums, add_browser_days, browser_days};
+pub use catalogue::{
+    CatalogueFilter, CatalogueLanes, CatalogueOrder, CatalogueRow, catalogue, pass_rate_key, with_states,
+};
 pub use days::{
     DayDelta, DaySpan, ProjectDay, RunContribution, TestDays, add_project_day, add_test_days, project_days,
     test_days,
+};
+pub use endpoints::{
+    EndpointPlace, EndpointSums, RunEndpoint, add_endpoints, endpoint_spread, endpoint_sums,
+    of_run as endpoints_of_run, take_back_endpoints,
 };
 pub use specs::{Folder, FolderDays, add_folder_days, folder_of, folders};
 pub use states::{States, lock_states, newest_observations, state, states_in, write_states};

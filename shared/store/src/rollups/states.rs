@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use callboard_domain::flakiness::score_of;
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
+use callboard_domain::lane::LaneKind;
 use callboard_domain::status::Outcome;
 use callboard_domain::test_state::{MAX_RECENT, Observation, StateColumns, TestState};
 use callboard_domain::time::Day;
 
-use crate::db::{Backend, Bulk, Column, Row, Session, args, statements};
+use crate::db::{Backend, Bulk, Column, Reader, Row, Session, args, statements};
 use crate::{Result, StoreError, lanes};
 
 macro_rules! state_columns {
@@ -36,9 +37,10 @@ macro_rules! set_counts {
 }
 
 statements! {
-    /// States of a batch, locked in key order.
+    /// States of a batch, locked in key order, and whether their lanes believe failures.
     LOCK_STATES = concat!(
-        "SELECT ", state_columns!(), " FROM test_state s WHERE s.project_id = $1 AND s.lane_id in_ints($2) \
+        "SELECT ", state_columns!(), ", (SELECT l.kind FROM lanes l WHERE l.project_id = s.project_id AND l.id = s.lane_id) \
+         FROM test_state s WHERE s.project_id = $1 AND s.lane_id in_ints($2) \
          AND s.test_case_id in_ints($3) ORDER BY s.lane_id, s.test_case_id for_update()"
     );
     /// The state of one test in one lane.
@@ -136,7 +138,11 @@ pub(crate) static BULKS: &[&Bulk] = &[&RESERVE_STATES, &WRITE_STATES, &WRITE_COU
 
 /// States of a batch by lane and test.
 #[derive(Debug, Default)]
-pub struct States(BTreeMap<(i64, TestCaseId), Held>);
+pub struct States {
+    held: BTreeMap<(i64, TestCaseId), Held>,
+    /// Which lanes hold one branch, as far as their states told.
+    of_one_branch: BTreeMap<i64, bool>,
+}
 
 #[derive(Debug)]
 struct Held {
@@ -165,17 +171,17 @@ impl States {
     /// The state of a test in a lane; `None` while it has none.
     #[must_use]
     pub fn get(&self, key: &(i64, TestCaseId)) -> Option<&TestState> {
-        self.0.get(key).map(|held| &held.state)
+        self.held.get(key).map(|held| &held.state)
     }
 
     /// [`States::get`], to be changed.
     pub fn get_mut(&mut self, key: &(i64, TestCaseId)) -> Option<&mut TestState> {
-        self.0.get_mut(key).map(|held| &mut held.state)
+        self.held.get_mut(key).map(|held| &mut held.state)
     }
 
     /// Adds the state of a test that has none in the lane.
     pub fn insert(&mut self, key: (i64, TestCaseId), state: TestState) {
-        self.0.insert(key, Held { state, place: None });
+        self.held.insert(key, Held { state, place: None });
     }
 }
 
@@ -212,9 +218,14 @@ pub async fn lock_states(
     }
     let mut states = States::default();
     for row in &rows {
-        let (lane, case, columns, flaky_score) = read_columns(row)?;
+        let mut r = row.reader();
+        let (lane, case, columns, flaky_score) = read_columns(&mut r)?;
+        if let Some(kind) = r.opt_int()?.and_then(LaneKind::from_code) {
+            let holds_one = matches!(kind, LaneKind::Branch | LaneKind::BranchAndEnvironment);
+            states.of_one_branch.insert(lane, holds_one);
+        }
         if let Some(state) = state_of(&columns)? {
-            states.0.insert((lane, case), Held { state, place: Some(Place::of(&columns, flaky_score)) });
+            states.held.insert((lane, case), Held { state, place: Some(Place::of(&columns, flaky_score)) });
         }
     }
     Ok(states)
@@ -229,12 +240,11 @@ pub(super) struct StoredState {
 }
 
 pub(super) fn read_state(row: &Row) -> Result<StoredState> {
-    let (_, case, columns, flaky_score) = read_columns(row)?;
+    let (_, case, columns, flaky_score) = read_columns(&mut row.reader())?;
     Ok(StoredState { case, state: state_of(&columns)?, flaky_score })
 }
 
-fn read_columns(row: &Row) -> Result<(i64, TestCaseId, StateColumns, i64)> {
-    let mut r = row.reader();
+fn read_columns(r: &mut Reader<'_>) -> Result<(i64, TestCaseId, StateColumns, i64)> {
     let (lane, case) = (r.int()?, TestCaseId(r.int()?));
     let columns = StateColumns {
         last_order_at: r.int()?,
@@ -282,7 +292,7 @@ fn state_of(columns: &StateColumns) -> Result<Option<TestState>> {
 pub async fn write_states(session: &mut Session, project: ProjectId, states: &States) -> Result<()> {
     let believing = lanes_that_believe_failures(session, project, states).await?;
     let (mut moved, mut unmoved) = (WRITE_STATES.rows(), WRITE_COUNTS.rows());
-    for ((lane, case), Held { state, place }) in &states.0 {
+    for ((lane, case), Held { state, place }) in &states.held {
         let c = state.to_columns();
         let flaky_score = score_of(state, believing.contains(lane));
         let rows = if *place == Some(Place::of(&c, flaky_score)) { &mut unmoved } else { &mut moved };
@@ -329,11 +339,15 @@ async fn lanes_that_believe_failures(
 ) -> Result<Vec<i64>> {
     let is_clean = |outcome| !matches!(outcome, Outcome::Failed | Outcome::TimedOut | Outcome::Flaky);
     let is_steady = |held: &Held| held.state.recent().all(|recent| is_clean(recent.outcome));
-    if states.0.values().all(is_steady) {
+    if states.held.values().all(is_steady) {
         return Ok(Vec::new());
     }
-    let mut lanes: Vec<i64> = states.0.keys().map(|(lane, _)| *lane).collect();
+    let mut lanes: Vec<i64> = states.held.keys().map(|(lane, _)| *lane).collect();
     lanes.dedup();
+    if lanes.iter().all(|lane| states.of_one_branch.contains_key(lane)) {
+        lanes.retain(|lane| states.of_one_branch[lane]);
+        return Ok(lanes);
+    }
     lanes::of_one_branch(session, project, lanes).await
 }
 

@@ -236,15 +236,13 @@ statements! {
         VALUES ($1, $2, $3, $4, $5, $6)";
     /// The details of a run.
     DETAILS = "SELECT metadata, filter_details, setup_steps, claimed_totals FROM run_details WHERE project_id = $1 AND run_id = $2";
-    /// Takes ordinals for new executions.
-    TAKE_ORDINALS = "UPDATE test_runs SET next_ordinal = next_ordinal + $3 WHERE project_id = $1 AND id = $2 \
-        RETURNING next_ordinal - $3";
     /// Writes what changed after a batch of executions.
     UPDATE = "UPDATE test_runs SET status = $3, finished_at = $4, duration = $5, totals_source = $6, total = $7, passed = $8, \
         failed = $9, timedout = $10, interrupted = $11, skipped = $12, didnotrun = $13, flaky = $14, tests_ms = $15, \
         wasted_ms = $16, avg_ms = $17, p90_ms = $18, browsers = $19, updated_at = $20, version = version + 1, \
         pending_status = $21, end_reason = $22, last_activity_at = $23, feed_seq = $24, shards_finished = $25, start_time = $26, \
-        is_green = CASE WHEN is_full = 1 AND $3 = 'passed' THEN 1 ELSE 0 END, lost_ms = $28, is_mass_failure = $29 \
+        is_green = CASE WHEN is_full = 1 AND $3 = 'passed' THEN 1 ELSE 0 END, lost_ms = $28, is_mass_failure = $29, \
+        next_ordinal = $30 \
         WHERE project_id = $1 AND id = $2 AND status = $27";
     /// Writes what a client told later about its run.
     DESCRIBE = "UPDATE test_runs SET lane_id = $3, branch = $4, environment = $5, label = $6, commit_sha = $7, commit_message = $8, \
@@ -498,22 +496,19 @@ pub async fn create(
     ids::list(session, Listed::Run, project, &[id.get()]).await
 }
 
-/// Takes `count` consecutive ordinals and answers the first.
-///
-/// # Errors
-/// [`StoreError::RunFull`] when the run cannot hold that many more.
-pub async fn take_ordinals(
-    session: &mut Session,
-    project: ProjectId,
-    run: RunId,
-    count: usize,
-) -> Result<i64> {
-    let count = i64::try_from(count).map_err(|_| StoreError::RunFull)?;
-    let first = session.one(&TAKE_ORDINALS, args![project, run, count]).await?.reader().int()?;
-    if first + count - 1 > callboard_domain::ids::MAX_EXECUTIONS_PER_RUN {
-        return Err(StoreError::RunFull);
+impl RunRow {
+    /// Takes `count` consecutive ordinals for new executions of a locked run
+    /// and answers the first; [`update`] writes that they are taken.
+    ///
+    /// # Errors
+    /// [`StoreError::RunFull`] when the run cannot hold that many more.
+    pub fn take_ordinals(&mut self, count: usize) -> Result<i64> {
+        let first = self.next_ordinal;
+        let next = i64::try_from(count).ok().and_then(|count| first.checked_add(count));
+        let next = next.filter(|next| next - 1 <= callboard_domain::ids::MAX_EXECUTIONS_PER_RUN);
+        self.next_ordinal = next.ok_or(StoreError::RunFull)?;
+        Ok(first)
     }
-    Ok(first)
 }
 
 /// Writes status, totals and timing of a locked run that stands in `from`.
@@ -556,7 +551,8 @@ pub async fn update(session: &mut Session, run: &RunRow, from: RunStatus) -> Res
                 run.start_time,
                 from.as_str(),
                 run.lost_ms,
-                run.is_mass_failure
+                run.is_mass_failure,
+                run.next_ordinal
             ],
         )
         .await?;

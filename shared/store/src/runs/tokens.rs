@@ -2,28 +2,33 @@
 //! SHA-256 is stored; the clear text exists in the answer that mints it.
 
 use callboard_domain::ids::{ApiKeyId, ProjectId, RunId, SlotId, UserId};
+use callboard_domain::run_life::EndReason;
+use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use crate::db::{Session, args, statements};
+use crate::ids::Listed;
 use crate::{Result, StoreError};
 
 statements! {
     /// A new token.
     INSERT = "INSERT INTO run_tokens (project_id, token_hash, run_id, slot_id, kind, minted_by_user, minted_by_key, minted_at, expires_at) \
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    /// What a token is to a run; no row when there is no such run. PK
-    CHECK = "SELECT t.kind, t.slot_id, t.used_at IS NOT NULL, t.revoked_at IS NOT NULL, t.expires_at <= $4, \
+    /// What a token is to a run, and where the run stands; no row when there is no such run. PK
+    CHECK = "SELECT r.project_id, r.status, r.end_reason, t.kind, t.slot_id, t.used_at IS NOT NULL, t.revoked_at IS NOT NULL, \
+        t.expires_at <= $4, \
         COALESCE((t.minted_by_user IS NULL OR (u.disabled_at IS NULL AND (u.role = 'administrator' OR (u.role = 'reporter' \
             AND EXISTS (SELECT 1 FROM project_assignments a WHERE a.user_id = u.id \
                 AND (a.project_id IS NULL OR a.project_id = r.project_id)))))) \
           AND (t.minted_by_key IS NULL OR (k.id IS NOT NULL AND k.revoked_at IS NULL \
             AND (k.expires_at IS NULL OR k.expires_at > $4))), FALSE) \
-        FROM test_runs r \
+        FROM id_directory d JOIN projects p ON p.id = d.project_id \
+        JOIN test_runs r ON r.project_id = d.project_id AND r.id = d.id \
         LEFT JOIN run_tokens t ON t.project_id = r.project_id AND t.token_hash = $3 AND t.run_id = r.id \
         LEFT JOIN users u ON u.id = t.minted_by_user \
         LEFT JOIN api_keys k ON k.id = t.minted_by_key \
-        WHERE r.project_id = $1 AND r.id = $2";
+        WHERE d.kind = $1 AND d.id = $2";
     /// Who a token was minted for. PK
     MINTER = "SELECT minted_by_user, minted_by_key FROM run_tokens WHERE project_id = $1 AND token_hash = $2";
     /// Uses a set-up token up; no row when that happened before.
@@ -105,6 +110,19 @@ pub struct TokenRow {
     pub expired: bool,
 }
 
+/// A run as the bearer of a token finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckedToken {
+    /// Its project.
+    pub project: ProjectId,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// Why it ended, when not by its results.
+    pub end_reason: Option<EndReason>,
+    /// The token; `None` when it was never minted for the run.
+    pub token: Option<TokenRow>,
+}
+
 /// Mints a token and answers its clear text: 64 hex characters.
 ///
 /// # Errors
@@ -137,30 +155,31 @@ pub async fn mint(
     Ok(token)
 }
 
-/// What a token is to a run: `None` when there is no such run, `Some(None)`
-/// when the token was never minted for it.
+/// What a token is to a run: `None` when there is no such run.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn check(
     session: &mut Session,
-    project: ProjectId,
     run: RunId,
     token: TokenHash,
     now: Timestamp,
-) -> Result<Option<Option<TokenRow>>> {
-    let Some(row) = session.first(&CHECK, args![project, run, token.0, now]).await? else {
-        return Ok(None);
-    };
+) -> Result<Option<CheckedToken>> {
+    let args = args![Listed::Run as i64, run, token.0, now];
+    let Some(row) = session.first(&CHECK, args).await? else { return Ok(None) };
     let mut r = row.reader();
+    let project = ProjectId(r.int()?);
+    let status = RunStatus::parse(&r.text()?).ok_or(StoreError::Damaged("an unknown run status"))?;
+    let end_reason = r.opt_text()?.as_deref().and_then(EndReason::parse);
     let kind = match r.opt_text()?.as_deref() {
-        None => return Ok(Some(None)),
+        None => return Ok(Some(CheckedToken { project, status, end_reason, token: None })),
         Some("setup") => TokenKind::Setup,
         Some(_) => TokenKind::Stream,
     };
     let slot = SlotId(r.int()?);
     let (used, is_revoked, expired, is_minter_ok) = (r.flag()?, r.flag()?, r.flag()?, r.flag()?);
-    Ok(Some(Some(TokenRow { kind, slot, used, revoked: is_revoked || !is_minter_ok, expired })))
+    let token = TokenRow { kind, slot, used, revoked: is_revoked || !is_minter_ok, expired };
+    Ok(Some(CheckedToken { project, status, end_reason, token: Some(token) }))
 }
 
 /// Who a token was minted for.

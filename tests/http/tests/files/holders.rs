@@ -63,6 +63,12 @@ async fn links_end_with_what_their_holder_may_see(backend: Backend) {
         change(&service, bob, |row| row.disabled_at = None).await;
         assert_eq!(opens(&path).await, StatusCode::OK);
     }
+    let (revoked, kept) = (link(&program).await, link(&browser).await);
+    crate::store::sql(&service, "UPDATE api_keys SET revoked_at = 1").await;
+    assert_eq!((opens(&revoked).await, opens(&kept).await), (StatusCode::NOT_FOUND, StatusCode::OK));
+    crate::store::sql(&service, "UPDATE api_keys SET revoked_at = NULL, expires_at = 1").await;
+    assert_eq!(opens(&revoked).await, StatusCode::NOT_FOUND);
+    let program = service.program_of(bob, KeyPermission::Read).await.expect("a program");
     let path = link(&program).await;
     change(&service, bob, |row| row.session_epoch += 1).await;
     assert_eq!(opens(&path).await, StatusCode::NOT_FOUND);

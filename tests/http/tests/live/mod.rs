@@ -5,6 +5,7 @@ mod life;
 mod published;
 mod shards;
 mod streams;
+mod survival;
 mod tokens;
 
 use callboard_domain::time::Timestamp;
@@ -88,6 +89,7 @@ pub(crate) fn context(service: &Service) -> Context {
         store: service.state().store().clone(),
         links: Links::new(service.base_url()),
         patience: service.state().config().patience,
+        retention: service.state().config().retention.clone(),
     }
 }
 

@@ -6,18 +6,23 @@ use serde_json::{Value, json};
 
 /// One caller of the endpoint.
 #[derive(Debug, Clone)]
-pub(super) struct Agent(pub Client);
+pub(crate) struct Agent(pub Client, &'static str);
 
 impl Agent {
+    /// A caller who uses this address of the endpoint, query included.
+    pub(crate) const fn at(client: Client, path: &'static str) -> Self {
+        Self(client, path)
+    }
+
     /// The answer to a body, with more headers.
-    pub(super) async fn post(&self, headers: &[(&str, &str)], body: &str) -> Answer {
-        let request = self.0.request(Method::POST, "/mcp").header("content-type", "application/json");
+    pub(crate) async fn post(&self, headers: &[(&str, &str)], body: &str) -> Answer {
+        let request = self.0.request(Method::POST, self.1).header("content-type", "application/json");
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         Answer::of(request.body(body.to_owned())).await.expect("an answer")
     }
 
     /// The answer to one request message.
-    pub(super) async fn request(&self, method: &str, params: Value) -> Value {
+    pub(crate) async fn request(&self, method: &str, params: Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let answer = self.post(&[], &message.to_string()).await;
         assert_eq!(answer.status, 200, "{method}: {}", answer.text());
@@ -25,7 +30,7 @@ impl Agent {
     }
 
     /// What a tool answers, or the text of its error.
-    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, String> {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, String> {
         let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments})).await;
         assert!(answer.get("error").is_none(), "{tool} {arguments}: {answer}");
         let text = answer["result"]["content"][0]["text"].as_str().expect("a text").to_owned();
@@ -37,7 +42,7 @@ impl Agent {
     }
 
     /// Every tool as it is listed.
-    pub(super) async fn tools(&self) -> Vec<Value> {
+    pub(crate) async fn tools(&self) -> Vec<Value> {
         let answer = self.request("tools/list", json!({})).await;
         answer["result"]["tools"].as_array().expect("tools").clone()
     }

@@ -19,7 +19,7 @@ async fn a_key_opens_the_endpoint_and_nothing_else_does() {
         let sent = program.request(Method::POST, "/mcp").build().unwrap();
         let bearer = sent.headers()["authorization"].to_str().unwrap().to_owned();
         let key = bearer.trim_start_matches("Bearer ");
-        let anybody = Agent(service.client().clone());
+        let anybody = Agent::at(service.client().clone(), "/mcp");
         let lower_case = format!("bearer {key}");
         let opened: [&[(&str, &str)]; 4] = [
             &[("authorization", &bearer)],
@@ -53,7 +53,7 @@ async fn a_key_opens_the_endpoint_and_nothing_else_does() {
         let in_query = Answer::of(anybody.0.request(Method::POST, &format!("/mcp?key={key}")).body(PING));
         assert_eq!(in_query.await.unwrap().status, 401);
 
-        let browser = Agent(service.browser_of(user).await.unwrap());
+        let browser = Agent::at(service.browser_of(user).await.unwrap(), "/mcp");
         let by_cookie = browser.post(&[], PING).await;
         assert_eq!((by_cookie.status.as_u16(), by_cookie.header("www-authenticate")), (401, NO_KEY));
         assert!(by_cookie.json().unwrap()["message"].as_str().unwrap().contains("API key"));
@@ -87,7 +87,7 @@ async fn the_form_of_a_request_is_judged_before_its_key() {
 async fn where_a_key_is_needed_pages_of_the_own_origin_may_call() {
     for_each_secured_service(async |service| {
         let user = service.account("ada", Role::User).await.unwrap();
-        let agent = Agent(service.program_of(user, KeyPermission::Read).await.unwrap());
+        let agent = Agent::at(service.program_of(user, KeyPermission::Read).await.unwrap(), "/mcp");
         let named = [("host", "tests.localhost"), ("origin", "http://tests.localhost")];
         let own = agent.post(&named, PING).await;
         assert_eq!((own.status.as_u16(), own.header("access-control-allow-origin")), (200, named[1].1));
@@ -105,7 +105,7 @@ async fn every_origin_is_let_in_only_where_a_key_is_needed() {
     for (settings, status) in [(with_star(secured_settings()), 401), (with_star(Vec::new()), 403)] {
         let database = TestDatabase::fresh(Backend::Sqlite).await.unwrap();
         let service = Service::over(database, &settings).await.unwrap();
-        let agent = Agent(service.client().clone());
+        let agent = Agent::at(service.client().clone(), "/mcp");
         let answer = agent.post(&[("origin", "https://agent.example")], PING).await;
         assert_eq!(answer.status, status);
         let sandboxed = agent.post(&[("origin", "null")], PING).await;
@@ -117,7 +117,7 @@ async fn every_origin_is_let_in_only_where_a_key_is_needed() {
 async fn messages_are_counted_one_by_one_for_each_key() {
     for_each_secured_service(async |service| {
         let user = service.account("ada", Role::User).await.unwrap();
-        let agent = Agent(service.program_of(user, KeyPermission::Full).await.unwrap());
+        let agent = Agent::at(service.program_of(user, KeyPermission::Full).await.unwrap(), "/mcp");
         let batch = format!("[{}]", [PING; 50].join(","));
         // A burst of 100, and what comes back while these run: never a whole third batch.
         let mut statuses = Vec::new();
@@ -129,7 +129,7 @@ async fn messages_are_counted_one_by_one_for_each_key() {
             statuses.push(answer.status.as_u16());
         }
         assert_eq!(statuses, [200, 200, 429]);
-        let another = Agent(service.program_of(user, KeyPermission::Full).await.unwrap());
+        let another = Agent::at(service.program_of(user, KeyPermission::Full).await.unwrap(), "/mcp");
         assert_eq!(another.post(&[], &batch).await.status, 200);
     })
     .await;

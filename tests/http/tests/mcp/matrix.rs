@@ -16,15 +16,20 @@ const SECRET_NAME: &str = "unannounced product";
 const UNKNOWN: i64 = (1 << 53) - 1;
 
 /// Ids of what a project holds, under the names arguments have.
-struct Holding(Map<String, Value>);
+pub(super) struct Holding(Map<String, Value>);
 
 impl Holding {
     /// A project with a red run, stored by a service that lets everybody.
     async fn store(open: &Service, name: &str) -> Self {
         let red = with(run(name, "failed", vec![attempt("pays", "failed", 0)]), json!({"branch": "main"}));
         let stored = open.client().post_json("/api/test-runs/submit", &red).await.expect("stored");
+        Self::of(open, &stored).await
+    }
+
+    /// What came with a run whose first failure is asked about.
+    pub(super) async fn of(open: &Service, stored: &Value) -> Self {
         let run = stored["runId"].as_i64().expect("an id");
-        let agent = Agent(open.client().clone());
+        let agent = Agent::at(open.client().clone(), "/mcp");
         let failed = agent.call("get_run", json!({"runId": run})).await.expect("a run");
         let failed = &failed["cases"][0];
         let mut ids = json!({
@@ -42,7 +47,7 @@ impl Holding {
     }
 
     /// Arguments that a tool accepts, about this project.
-    fn arguments(&self, tool: &Value) -> Value {
+    pub(super) fn arguments(&self, tool: &Value) -> Value {
         let required = tool["inputSchema"]["required"].as_array().into_iter().flatten();
         let names = required.filter_map(Value::as_str);
         let mut arguments = Map::new();
@@ -69,7 +74,7 @@ fn plausible(tool: &Value, name: &str) -> Value {
     }
 }
 
-fn name_of(tool: &Value) -> &str {
+pub(super) fn name_of(tool: &Value) -> &str {
     tool["name"].as_str().expect("a name")
 }
 
@@ -98,7 +103,7 @@ async fn with_two_projects(test: impl AsyncFn(Service, Holding, Holding)) {
 async fn agent_of(service: &Service, name: &str, role: Role, project: &Value) -> Agent {
     let user = service.account(name, role).await.expect("a scene");
     service.assign(user, project.as_i64().map(ProjectId)).await.expect("a scene");
-    Agent(service.program_of(user, KeyPermission::Full).await.expect("a scene"))
+    Agent::at(service.program_of(user, KeyPermission::Full).await.expect("a scene"), "/mcp")
 }
 
 #[tokio::test]
@@ -187,7 +192,7 @@ async fn the_list_is_the_same_for_everybody_and_others_see_nothing_of_a_project(
         }
         let [_, everything, one] = &lists;
         let newcomer = service.account("newcomer", Role::User).await.unwrap();
-        let none = Agent(service.program_of(newcomer, KeyPermission::Full).await.unwrap());
+        let none = Agent::at(service.program_of(newcomer, KeyPermission::Full).await.unwrap(), "/mcp");
         for tool in &first {
             let name = name_of(tool);
             let asks_nothing = tool["inputSchema"].get("required").is_none();

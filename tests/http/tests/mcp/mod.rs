@@ -3,4 +3,7 @@
 mod agent;
 mod authentication;
 mod matrix;
+mod reading;
 mod writes;
+
+pub(crate) use agent::Agent;

@@ -22,8 +22,8 @@ async fn scene(service: &Service) -> Scene {
     let admin = service.account("admin", Role::Administrator).await.expect("a scene");
     let reporter = service.account("ada", Role::Reporter).await.expect("a scene");
     service.assign(reporter, None).await.expect("a scene");
-    let agent = Agent(service.program_of(reporter, KeyPermission::Full).await.expect("a scene"));
-    let reader = Agent(service.program_of(reporter, KeyPermission::Read).await.expect("a scene"));
+    let agent = Agent::at(service.program_of(reporter, KeyPermission::Full).await.expect("a scene"), "/mcp");
+    let reader = Agent::at(service.program_of(reporter, KeyPermission::Read).await.expect("a scene"), "/mcp");
     let red = run("shop", "failed", vec![attempt("pays", "failed", 0)]);
     let stored = agent.0.post_json("/api/test-runs/submit", &red).await.expect("a scene");
     let run = agent.call("get_run", json!({"runId": stored["runId"]})).await.expect("a scene");

@@ -141,8 +141,12 @@ async fn only_a_whole_living_key_opens_anything() {
         assert!(is_let_in(&living).await);
         done(&delete(&admin, &one).await);
         done(&delete(&admin, &one).await);
+        // A session beside it does not stand in for it, whosever it is.
+        let both = admin.with_header("authorization", &format!("Bearer {key}")).expect("a header");
         for path in ["/api/users/me", "/api/projects", "/api/test-runs", "/api/openapi.json"] {
-            refused(&living.get(path).await.expect("an answer"), 401, "invalid_api_key");
+            for client in [&living, &both] {
+                refused(&client.get(path).await.expect("an answer"), 401, "invalid_api_key");
+            }
         }
         let listed = get(&ada, KEYS).await;
         assert!(listed["items"][1]["revokedAt"].is_string(), "{listed}");

@@ -62,8 +62,9 @@ impl History {
             async move { subject::submit(&client, bodies[number].clone()).await.map(drop) }
         })
         .await?;
-        let rich = Runs::new(setting.seed, "growing", Payload::Rich, TESTS, 1, setting.until);
-        let newest = subject::submit(&subject.client(), rich.body(0)?).await.context("the newest run")?;
+        let last = count as u64 + 1;
+        let rich = Runs::new(setting.seed, "growing", Payload::Rich, TESTS, last, setting.until);
+        let newest = subject::submit(&subject.client(), rich.body(last)?).await.context("the newest run")?;
         Ok(Self { subject, newest, longest, measured })
     }
 

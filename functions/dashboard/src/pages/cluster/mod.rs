@@ -4,20 +4,25 @@
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::RouteId;
-use callboard_domain::ids::ClusterId;
+use callboard_auth::scope::Authorized;
+use callboard_domain::annotations::LinkTarget;
+use callboard_domain::ids::{ClusterId, ProjectId};
 use callboard_domain::time::Day;
 use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::clusters::{self, ClusterStatus, OccurrenceQuery};
+use callboard_query::clusters::{self, ClusterQuery, ClusterStatus, OccurrenceQuery};
 use callboard_query::failures::{self, FixPlan};
+use callboard_query::links::Hook;
 use callboard_query::resolve;
-use callboard_query::shapes::{ClusterDetail, ExecutionWithRun};
+use callboard_query::shapes::{ClusterBrief, ClusterDetail, ExecutionWithRun};
 use serde::Serialize;
 
 use crate::address::chosen;
-use crate::components::{Choice, FilterBar, LineOf, Pager, PatchLine, Point, Series, patch_lines};
+use crate::components::{
+    Choice, FilterBar, LineOf, LinkPanel, Pager, PatchLine, Point, Series, assignable, patch_lines,
+};
 use crate::filters;
 use crate::shell::Shell;
 use crate::text::{day_of, grouped};
@@ -25,8 +30,13 @@ use crate::visit::{Visit, answer};
 
 /// Occurrences per page.
 const SIZE: PageSize = PageSize { min: 1, default: 20, max: 100 };
+/// Other clusters that this one can become part of; REST takes any.
+const OTHERS: usize = 100;
 /// Days the chart shows.
 const TREND_DAYS: i64 = 30;
+
+/// What a form sends to take something away.
+const NOBODY: &str = "null";
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
@@ -78,8 +88,15 @@ struct ClusterPage {
     trend: Series,
     occurrences: Vec<ExecutionWithRun>,
     pager: Pager,
+    links: LinkPanel,
     /// Whether the reader may decide about it.
     may_triage: bool,
+    /// Whom it can be given to.
+    people: Vec<Choice>,
+    /// Whose it is now, as the form has it.
+    assignee: String,
+    /// Clusters it can become part of.
+    others: Vec<Choice>,
 }
 
 /// One cluster.
@@ -107,22 +124,51 @@ pub(crate) async fn cluster(
     let found = clusters::occurrences(&visit.ctx, project, id, &query, asked.page.limit as usize).await?;
     let found = cursors.page(found)?;
     let branches = cluster.branches.iter().cloned().map(Choice::from);
+    let may_triage = visit.caller.may_triage();
+    let (people, others) = if may_triage {
+        let people = assignable(&visit, project, cluster.item.assignee.as_ref()).await?;
+        (people, others(&visit, project, id).await?)
+    } else {
+        (Vec::new(), Vec::new())
+    };
+    let hook = Hook { target: LinkTarget::Cluster, id: id.get() };
+    let total = asked.branch.is_none().then_some(cluster.item.brief.occurrences);
     answer(&ClusterPage {
         tab: "overview",
         shell,
-        filters: FilterBar::new(&visit.address, &[]).select(
-            "branch",
-            "Branch",
-            "All branches",
-            branches,
-            asked.branch.as_slice(),
-        ),
+        filters: FilterBar::new(&visit.address, &[])
+            .select("branch", "Branch", "All branches", branches, asked.branch.as_slice())
+            .tally("failure", found.items.len(), found.next_cursor.is_some(), total),
         trend: trend(&cluster, visit.now.day()),
         occurrences: found.items,
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
-        may_triage: visit.caller.may_triage(),
+        links: LinkPanel::of(&visit, project, hook).await?,
+        assignee: cluster
+            .item
+            .assignee
+            .as_ref()
+            .map_or_else(|| NOBODY.to_owned(), |user| user.id.to_string()),
+        may_triage,
+        people,
+        others,
         cluster,
     })
+}
+
+/// The clusters of the project that were seen last, but for this one.
+async fn others(
+    visit: &Visit,
+    project: Authorized<ProjectId>,
+    id: ClusterId,
+) -> Result<Vec<Choice>, ApiError> {
+    let found =
+        clusters::of_project(&visit.ctx, project, &ClusterQuery::default(), visit.now, OTHERS).await?;
+    let label = |brief: &ClusterBrief| {
+        let name = brief.title.as_ref().unwrap_or(&brief.signature);
+        format!("{name} ({}, #{})", brief.status, brief.id)
+    };
+    let others = found.items.iter().map(|item| &item.brief).filter(|brief| brief.id != id.get());
+    Ok(others.map(|brief| Choice::new(brief.id.to_string(), label(brief))).collect())
 }
 
 /// How often it occurred on each of the last days.

@@ -1,6 +1,7 @@
 //! `/test-run-cases/{id}`: one execution, diagnosis first.
 
 mod evidence;
+mod pictures;
 mod steps;
 mod why;
 
@@ -8,17 +9,19 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::scope::Authorized;
+use callboard_domain::annotations::LinkTarget;
 use callboard_domain::evidence::Evidence;
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::{ApiError, AppState, Viewer};
 use callboard_query::executions::{self, Parts, WantedAttempt};
 use callboard_query::failures::{self, Detail};
+use callboard_query::links::Hook;
 use callboard_query::resolve;
 use callboard_query::shapes::{AttemptView, ExecutionDetail, ExecutionWithRun, FileItem, browser_label};
 use callboard_query::test_cases::{self, HistoryQuery};
 
-use crate::components::Strip;
+use crate::components::{LinkPanel, Strip};
 use crate::filters;
 use crate::outcome::{Tone, Toned};
 use crate::shell::Shell;
@@ -28,6 +31,9 @@ use crate::visit::{Visit, answer};
 const HISTORY: usize = 30;
 /// Most attempts an address can name.
 const MAX_ATTEMPT: i64 = 10_000;
+
+/// Pictures of the last pass that are shown beside those of a failure.
+const PASSED_PICTURES: usize = 2;
 
 /// The attempt that is asked for.
 #[derive(Debug)]
@@ -56,7 +62,7 @@ struct AttemptLink {
 struct ExecutionPage {
     shell: Shell,
     tone: Tone,
-    verdict: Option<&'static str>,
+    verdict: Option<String>,
     why: Option<why::Why>,
     browser: Option<String>,
     /// Arguments of `playwright test`.
@@ -67,11 +73,16 @@ struct ExecutionPage {
     frames: Vec<evidence::Frame>,
     steps: Vec<steps::StepRow>,
     console: Vec<evidence::ConsoleRow>,
+    comparisons: Vec<pictures::Comparison>,
+    /// The run the test last passed in, with its pictures.
+    passed_pictures: Option<(i64, Vec<FileItem>)>,
     screenshots: Vec<FileItem>,
     videos: Vec<FileItem>,
     others: Vec<FileItem>,
     /// What would bring the trace viewer, where there is none.
     viewer_advice: Option<&'static str>,
+    links: LinkPanel,
+    neighbours: Neighbours,
     history: Strip,
     history_count: usize,
     detail: ExecutionDetail,
@@ -87,20 +98,83 @@ pub(crate) async fn execution(
     let project = resolve::execution(&visit.ctx, visit.scope(), id).await?;
     let (detail, shown) = detail(&visit, project, id, wanted).await?;
     let case = TestCaseId(detail.item.test_case_id);
-    let mut history =
-        test_cases::history(&visit.ctx, project, case, &HistoryQuery::default(), HISTORY).await?;
-    history.items.reverse();
+    let browser = Some(detail.item.browser_project.clone()).filter(|browser| !browser.is_empty());
+    let lane = HistoryQuery { browser, ..HistoryQuery::default() };
+    let mut history = test_cases::history(&visit.ctx, project, case, &lane, HISTORY).await?.items;
+    let neighbours = Neighbours::of(&visit, project, &detail, lane, &history).await?;
+    history.reverse();
     let why = if detail.item.status.is_failing() || detail.item.flaky {
         let explanation = failures::explain(&visit.ctx, project, id, Detail::Default).await?;
         why::Why::of(explanation, failures::locator_healing(&visit.ctx, project, id).await?)
     } else {
         None
     };
+    let passed_pictures = passed_pictures(&visit, project, &detail, why.as_ref()).await?;
+    let hook = Hook { target: LinkTarget::Execution, id: id.get() };
+    let links = LinkPanel::of(&visit, project, hook).await?;
     let shell = Shell::in_project(&visit, &detail.project, &detail.item.title)
         .await?
         .under(format!("Run {}", detail.run.id), format!("/test-runs/{}", detail.run.id))
         .here(&detail.item.title);
-    answer(&ExecutionPage { why, ..ExecutionPage::new(shell, detail, shown, &history.items, state.viewer()) })
+    let beside = Beside { passed_pictures, links, neighbours };
+    answer(&ExecutionPage {
+        why,
+        ..ExecutionPage::new(shell, detail, shown, &history, beside, state.viewer())
+    })
+}
+
+/// What the page shows besides the execution itself.
+struct Beside {
+    passed_pictures: Option<(i64, Vec<FileItem>)>,
+    links: LinkPanel,
+    neighbours: Neighbours,
+}
+
+/// The results of the same test, in the same browser project, right before
+/// and after this one.
+#[derive(Default)]
+struct Neighbours {
+    earlier: Option<i64>,
+    later: Option<i64>,
+}
+
+impl Neighbours {
+    /// The neighbours of an execution; `newest` is the head of its history.
+    async fn of(
+        visit: &Visit,
+        project: Authorized<ProjectId>,
+        detail: &ExecutionDetail,
+        lane: HistoryQuery,
+        newest: &[ExecutionWithRun],
+    ) -> Result<Self, ApiError> {
+        let at = newest.iter().position(|each| each.execution.id == detail.item.id);
+        let known = |at: usize| newest.get(at).map(|each| each.execution.id);
+        let later = at.and_then(|at| known(at.checked_sub(1)?));
+        if let Some(earlier) = at.and_then(|at| known(at + 1)) {
+            return Ok(Self { earlier: Some(earlier), later });
+        }
+        let after = Some((detail.run.start_time.millis(), detail.item.id));
+        let case = TestCaseId(detail.item.test_case_id);
+        let before =
+            test_cases::history(&visit.ctx, project, case, &HistoryQuery { after, ..lane }, 1).await?;
+        Ok(Self { earlier: before.items.first().map(|each| each.execution.id), later })
+    }
+}
+
+/// What the page looked like when the test last passed, where both results
+/// left pictures.
+async fn passed_pictures(
+    visit: &Visit,
+    project: Authorized<ProjectId>,
+    detail: &ExecutionDetail,
+    why: Option<&why::Why>,
+) -> Result<Option<(i64, Vec<FileItem>)>, ApiError> {
+    let has_own = detail.attachments.iter().any(|file| file.kind == "screenshot");
+    let last = why.and_then(|why| why.explanation.last_passed.as_ref()).filter(|_| has_own);
+    let Some(last) = last else { return Ok(None) };
+    let id = ExecutionId(last.execution_id);
+    let found = failures::screenshots(&visit.ctx, project, id, PASSED_PICTURES).await?;
+    Ok((!found.is_empty()).then_some((last.run_id, found)))
 }
 
 impl ExecutionPage {
@@ -111,12 +185,14 @@ impl ExecutionPage {
         mut detail: ExecutionDetail,
         shown: Option<(u32, u32)>,
         history: &[ExecutionWithRun],
+        beside: Beside,
         viewer: Viewer,
     ) -> Self {
         // Kept evidence has the shape it was written with; what cannot be read is as if it were not there.
         let evidence: Evidence =
             detail.evidence.take().and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default();
-        let files = std::mem::take(&mut detail.attachments);
+        let mut files = std::mem::take(&mut detail.attachments);
+        let comparisons = pictures::comparisons(&mut files);
         let (screenshots, others): (Vec<_>, Vec<_>) =
             files.into_iter().partition(|file| file.kind == "screenshot");
         let (videos, others) = others.into_iter().partition(|file| file.kind == "video");
@@ -132,10 +208,14 @@ impl ExecutionPage {
             steps: steps::rows(&evidence.steps),
             console: evidence::console(&evidence.console_logs),
             evidence,
+            comparisons,
+            passed_pictures: beside.passed_pictures,
             screenshots,
             videos,
             others,
             viewer_advice: viewer.advice(),
+            links: beside.links,
+            neighbours: beside.neighbours,
             history: Strip::of_executions(history, shell.now),
             history_count: history.len(),
             shell,
@@ -150,6 +230,7 @@ impl ExecutionPage {
             && self.steps.is_empty()
             && self.console.is_empty()
             && self.source.is_empty()
+            && self.comparisons.is_empty()
             && files.iter().all(|files| files.is_empty())
             && self.evidence.stdout.is_none()
             && self.evidence.stderr.is_none()
@@ -200,16 +281,18 @@ fn links(detail: &ExecutionDetail, shown: Option<(u32, u32)>) -> Vec<AttemptLink
 }
 
 /// What is known about this result beyond itself, in one sentence.
-fn verdict(detail: &ExecutionDetail) -> Option<&'static str> {
-    let item = &detail.item;
+fn verdict(detail: &ExecutionDetail) -> Option<String> {
+    let (item, run) = (&detail.item, &detail.run);
+    let on = run.branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
+    let place = run.environment.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
     if item.is_new_regression {
-        Some("New failure: this test passed the last time it ran.")
+        Some(format!("New failure: the test passed the last time it ran{on}{place}."))
     } else if item.is_new_flaky {
-        Some("Newly flaky: this test was stable the last time it ran.")
+        Some(format!("Newly flaky: the test was stable the last time it ran{on}{place}."))
     } else if item.is_fixed {
-        Some("Fixed: this test failed the last time it ran.")
+        Some(format!("Fixed: the test failed the last time it ran{on}{place}."))
     } else if item.expected_failure {
-        Some("The test is marked as expected to fail.")
+        Some("The test is marked as expected to fail.".to_owned())
     } else {
         None
     }

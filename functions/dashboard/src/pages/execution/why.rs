@@ -4,6 +4,7 @@
 use callboard_query::failures::{ChangeSince, Explanation, LocatorHealing, LostLocator, RankedLocator};
 
 use crate::components::{PatchLine, patch_lines};
+use crate::text::duration;
 
 /// A verdict as people read it, with the class of its tag.
 pub(crate) fn verdict_words(verdict: &str) -> (&'static str, &'static str) {
@@ -55,8 +56,12 @@ const OTHERS: usize = 4;
 
 impl Why {
     /// Everything that is known of a failure; nothing of what did not fail.
-    pub(crate) fn of(explanation: Explanation, healing: LocatorHealing) -> Option<Self> {
+    pub(crate) fn of(mut explanation: Explanation, healing: LocatorHealing) -> Option<Self> {
         explanation.headline.as_ref()?;
+        for change in explanation.changed.iter_mut().filter(|change| change.evidence == "duration") {
+            change.before = change.before.take().map(as_duration);
+            change.after = change.after.take().map(as_duration);
+        }
         let (verdict, class) = verdict_words(explanation.verdict);
         let also = explanation.also.map(|also| verdict_words(also).0);
         Some(Self { verdict, class, also, healing: Healing::of(healing), explanation })
@@ -98,6 +103,11 @@ impl Healing {
             others,
         })
     }
+}
+
+/// A duration that programs are told in milliseconds.
+fn as_duration(told: String) -> String {
+    told.strip_suffix(" ms").and_then(|ms| ms.parse().ok()).map_or(told.clone(), duration)
 }
 
 /// A locator as a call.

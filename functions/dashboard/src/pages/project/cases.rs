@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::Head;
 use crate::address::chosen;
-use crate::components::{Choice, FilterBar, Pager};
+use crate::components::{Choice, FilterBar, Pager, Sorting};
 use crate::filters;
 use crate::outcome::Tone;
 use crate::shell::Shell;
@@ -43,11 +43,14 @@ pub(crate) struct Asked {
 }
 
 /// The orders with their words in the address.
-const ORDERS: [(&str, &str, Sort); 4] = [
+const ORDERS: [(&str, &str, Sort); 7] = [
     ("last-run", "Last run first", Sort::LastRun),
     ("title", "By title", Sort::Title),
     ("file", "By file", Sort::File),
     ("runs", "Most runs first", Sort::TotalRuns),
+    ("rate", "Least steady first", Sort::PassRate),
+    ("flaky", "Most flaky first", Sort::Flaky),
+    ("slow", "Slowest first", Sort::Slowest),
 ];
 
 impl FromQuery for Asked {
@@ -77,6 +80,11 @@ impl Asked {
             sort: sort.unwrap_or(usual_order),
             page: query.page(size)?,
         })
+    }
+
+    /// The heads of the columns this list can be sorted by.
+    pub(super) fn sorting(&self, visit: &Visit) -> Sorting {
+        Sorting::new(&visit.address, self.sort)
     }
 
     /// The page that is asked for.
@@ -148,6 +156,7 @@ struct CasesTab {
     head: Head,
     filters: FilterBar,
     cases: Vec<TestCaseItem>,
+    sorting: Sorting,
     pager: Pager,
     is_filtered: bool,
 }
@@ -165,8 +174,15 @@ pub(super) async fn tab(
     let found = test_cases::list(&visit.ctx, project, &query, asked.page.limit as usize).await?;
     let found = cursors.page(found)?;
     let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    let total = (!asked.is_filtered()).then_some(head.project.total_test_cases);
     answer(&CasesTab {
-        filters: asked.bar(&visit, facets),
+        filters: asked.bar(&visit, facets).tally(
+            "test",
+            found.items.len(),
+            found.next_cursor.is_some(),
+            total,
+        ),
+        sorting: asked.sorting(&visit),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         cases: found.items,
         is_filtered: asked.is_filtered(),

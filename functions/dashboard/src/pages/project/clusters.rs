@@ -5,16 +5,16 @@ use axum::response::Response;
 use callboard_auth::RouteId;
 use callboard_auth::scope::Authorized;
 use callboard_domain::failure::ErrorType;
-use callboard_domain::ids::ProjectId;
+use callboard_domain::ids::{ProjectId, UserId};
 use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::clusters::{self, ClusterCounts, ClusterQuery, ClusterSort, ClusterStatus};
+use callboard_query::clusters::{self, Assignee, ClusterCounts, ClusterQuery, ClusterSort, ClusterStatus};
 use serde::Serialize;
 
 use super::Head;
-use crate::components::{Choice, ClusterTable, FilterBar, Pager, error_type_word};
+use crate::components::{Choice, ClusterTable, FilterBar, Pager, Sorting, assignable, error_type_word};
 use crate::filters;
 use crate::shell::Shell;
 use crate::visit::{Visit, answer};
@@ -29,6 +29,10 @@ pub(crate) struct Asked {
     /// `open` where nothing else is said, `all` for every one.
     status: &'static str,
     kind: Option<&'static str>,
+    /// An account, or `nobody`.
+    assignee: Option<String>,
+    /// Only those that are put off, or only the others.
+    put_off: Option<bool>,
     sort: ClusterSort,
     #[serde(skip)]
     page: PageRequest,
@@ -36,6 +40,8 @@ pub(crate) struct Asked {
 
 /// The word for clusters of every status.
 const ALL: &str = "all";
+/// The word for clusters that nobody looks after.
+const NOBODY: &str = "nobody";
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
@@ -49,11 +55,19 @@ impl FromQuery for Asked {
             "new" => Some(ClusterSort::Id),
             _ => None,
         })?;
+        let put_off = query.one_of("snoozed", |text| match text {
+            "yes" => Some(true),
+            "no" => Some(false),
+            _ => None,
+        })?;
+        let who = |text: &str| (text == NOBODY || UserId::parse(text).is_some()).then(|| text.to_owned());
         let kind = |text: &str| ErrorType::ALL.into_iter().find(|kind| kind.as_str() == text);
         Ok(Self {
             text: query.text("q")?,
             status: status.unwrap_or("open"),
             kind: query.one_of("kind", |text| kind(text).map(ErrorType::as_str))?,
+            assignee: query.one_of("assignee", who)?,
+            put_off,
             sort: sort.unwrap_or_default(),
             page: query.page(SIZE)?,
         })
@@ -61,7 +75,38 @@ impl FromQuery for Asked {
 }
 
 impl Asked {
-    fn bar(&self, visit: &Visit, counts: &ClusterCounts) -> FilterBar {
+    /// The word of the order in the address.
+    const fn sort_word(&self) -> &'static str {
+        match self.sort {
+            ClusterSort::LastSeen => "seen",
+            ClusterSort::Occurrences => "often",
+            ClusterSort::Id => "new",
+        }
+    }
+
+    fn is_filtered(&self) -> bool {
+        self.text.is_some() || self.kind.is_some() || self.assignee.is_some() || self.put_off.is_some()
+    }
+
+    /// How many there are of the status, when nothing else narrows the list.
+    fn total(&self, counts: &ClusterCounts) -> Option<i64> {
+        let of_status = match ClusterStatus::parse(self.status) {
+            Some(ClusterStatus::Open) => counts.open,
+            Some(ClusterStatus::Resolved) => counts.resolved,
+            Some(ClusterStatus::Ignored) => counts.ignored,
+            _ => counts.open + counts.resolved + counts.ignored,
+        };
+        (!self.is_filtered()).then_some(of_status)
+    }
+
+    fn assigned(&self) -> Option<Assignee> {
+        match self.assignee.as_deref()? {
+            NOBODY => Some(Assignee::Nobody),
+            id => UserId::parse(id).map(Assignee::User),
+        }
+    }
+
+    fn bar(&self, visit: &Visit, counts: &ClusterCounts, people: &[Choice]) -> FilterBar {
         let states = [
             Choice::new("open", format!("Open ({})", counts.open)),
             Choice::new("resolved", format!("Resolved ({})", counts.resolved)),
@@ -74,16 +119,17 @@ impl Asked {
             Choice::new("often", "Most failures first"),
             Choice::new("new", "Newest first"),
         ];
-        let sort = match self.sort {
-            ClusterSort::LastSeen => "seen",
-            ClusterSort::Occurrences => "often",
-            ClusterSort::Id => "new",
-        };
+        let people = people.iter().map(|each| Choice::new(each.value.clone(), each.label.clone()));
+        let people = [Choice::new(NOBODY, "Nobody")].into_iter().chain(people);
+        let put_off = self.put_off.map(|put_off| if put_off { "yes" } else { "no" }.to_owned());
+        let put_offs = [Choice::new("no", "Not put off"), Choice::new("yes", "Put off")];
         FilterBar::new(&visit.address, &["tab", "sort", "status"])
             .search("q", "Search clusters", self.text.as_ref())
             .choice("status", "Status", states, self.status)
             .select("kind", "Kind", "Any kind", kinds, self.kind.map(str::to_owned).as_slice())
-            .order(orders, sort)
+            .select("assignee", "Looked after by", "Looked after by anyone", people, self.assignee.as_slice())
+            .select("snoozed", "Put off", "Put off or not", put_offs, put_off.as_slice())
+            .order(orders, self.sort_word())
     }
 }
 
@@ -98,6 +144,10 @@ struct ClustersTab {
     counts: ClusterCounts,
     pager: Pager,
     is_filtered: bool,
+    /// Whether the reader may decide about clusters.
+    may_triage: bool,
+    /// Whom they can be given to.
+    people: Vec<Choice>,
 }
 
 /// The clusters of a project.
@@ -112,6 +162,8 @@ pub(super) async fn tab(
     let query = ClusterQuery {
         statuses: ClusterStatus::parse(asked.status).into_iter().collect(),
         error_types: ErrorType::ALL.into_iter().filter(|kind| asked.kind == Some(kind.as_str())).collect(),
+        assignee: asked.assigned(),
+        snoozed: asked.put_off,
         text: asked.text.clone(),
         sort: asked.sort,
         after: cursors.decode(asked.page.cursor.as_deref())?,
@@ -121,11 +173,19 @@ pub(super) async fn tab(
     let found = clusters::of_project(&visit.ctx, project, &query, visit.now, limit).await?;
     let found = cursors.page(found)?;
     let counts = clusters::counts(&visit.ctx, project).await?;
+    let people = assignable(&visit, project, None).await?;
+    let may_triage = visit.caller.may_triage();
+    let goes_on = found.next_cursor.is_some();
+    let filters = asked.bar(&visit, &counts, &people);
     answer(&ClustersTab {
-        filters: asked.bar(&visit, &counts),
-        clusters: ClusterTable::of_project(found.items, visit.now),
+        filters: filters.tally("cluster", found.items.len(), goes_on, asked.total(&counts)),
+        clusters: ClusterTable::of_project(found.items, visit.now)
+            .sorted_by(Sorting::new(&visit.address, asked.sort_word()))
+            .with_ticks(may_triage),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
-        is_filtered: asked.text.is_some() || asked.kind.is_some(),
+        is_filtered: asked.is_filtered(),
+        may_triage,
+        people,
         counts,
         shell,
         head,

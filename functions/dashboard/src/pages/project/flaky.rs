@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::Head;
 use crate::address::chosen;
-use crate::components::{Choice, FilterBar, Pager};
+use crate::components::{Choice, FilterBar, Pager, Sorting};
 use crate::filters;
 use crate::shell::Shell;
 use crate::visit::{Visit, answer};
@@ -66,6 +66,11 @@ impl Asked {
         self.branch.is_some() || !self.tags.is_empty() || self.owner.is_some() || self.cause.is_some()
     }
 
+    /// The word of the order in the address.
+    fn sort_word(&self) -> &'static str {
+        if self.sort == Sort::Impact { "impact" } else { "score" }
+    }
+
     fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
         let causes = RootCause::ALL.map(|cause| Choice::new(cause.as_str(), cause_word(cause.as_str())));
         let orders =
@@ -87,7 +92,7 @@ impl Asked {
                 facets.owners.into_iter().map(Choice::from),
                 self.owner.as_slice(),
             )
-            .order(orders, if self.sort == Sort::Impact { "impact" } else { "score" })
+            .order(orders, self.sort_word())
     }
 }
 
@@ -134,6 +139,7 @@ struct FlakyTab {
     head: Head,
     filters: FilterBar,
     rows: Vec<Row>,
+    sorting: Sorting,
     wasted_ms: i64,
     pager: Pager,
     is_filtered: bool,
@@ -162,7 +168,13 @@ pub(super) async fn tab(
     let found = cursors.page(found)?;
     let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
     answer(&FlakyTab {
-        filters: asked.bar(&visit, facets),
+        filters: asked.bar(&visit, facets).tally(
+            "flaky test",
+            found.items.len(),
+            found.next_cursor.is_some(),
+            None,
+        ),
+        sorting: Sorting::new(&visit.address, asked.sort_word()),
         wasted_ms: found.items.iter().map(|test| test.wasted_duration).sum(),
         rows: found.items.into_iter().map(Row::of).collect(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),

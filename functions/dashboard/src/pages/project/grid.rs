@@ -93,6 +93,8 @@ pub(super) async fn tab(
     let Grid { runs, rows, next } = grid::of_newest_runs(&visit.ctx, project, &query, RUNS, limit).await?;
     let found = cursors.page(Slice { items: rows, next })?;
     let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    let shown = found.items.len();
+    let total = (!asked.is_filtered()).then_some(head.project.total_test_cases);
     let rows = found.items.into_iter().map(|row| {
         let cells: Vec<Option<Cell>> =
             row.cells.iter().zip(&runs).map(|(cell, run)| cell.map(|cell| Cell::of(&cell, run))).collect();
@@ -102,7 +104,7 @@ pub(super) async fn tab(
     answer(&GridTab {
         rows: rows.collect(),
         columns: runs.iter().map(|run| Column::of(run, &visit)).collect(),
-        filters: asked.bar(&visit, facets),
+        filters: asked.bar(&visit, facets).tally("test", shown, found.next_cursor.is_some(), total),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),
         shell,

@@ -14,7 +14,7 @@ use callboard_query::test_cases::LaneQuery;
 
 use super::Head;
 use crate::address::chosen;
-use crate::components::{Area, Choice, FilterBar, squarified};
+use crate::components::{Area, Choice, FilterBar, Sorting, squarified};
 use crate::filters;
 use crate::shell::Shell;
 use crate::text::{grouped, percent};
@@ -62,12 +62,16 @@ impl FromQuery for Asked {
 }
 
 impl Asked {
-    fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
-        let sort = match self.sort {
+    /// The word of the order in the address.
+    const fn sort_word(&self) -> &'static str {
+        match self.sort {
             SpecSort::Prefix => "name",
             SpecSort::PassRate => "rate",
             SpecSort::FlakyRate => "flaky",
-        };
+        }
+    }
+
+    fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
         let orders = [
             Choice::new("rate", "Least steady first"),
             Choice::new("flaky", "Most flaky first"),
@@ -87,7 +91,7 @@ impl Asked {
                 PERIODS.map(|(word, _, label)| Choice::new(word, label)),
                 PERIODS[self.period].0,
             )
-            .order(orders, sort)
+            .order(orders, self.sort_word())
     }
 }
 
@@ -113,6 +117,7 @@ struct HealthTab {
     filters: FilterBar,
     tiles: Vec<Tile>,
     folders: Vec<SpecHealth>,
+    sorting: Sorting,
     is_cut: bool,
 }
 
@@ -132,7 +137,8 @@ pub(super) async fn tab(
             .await?;
     let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
     answer(&HealthTab {
-        filters: asked.bar(&visit, facets),
+        filters: asked.bar(&visit, facets).tally("folder", found.items.len(), found.next.is_some(), None),
+        sorting: Sorting::new(&visit.address, asked.sort_word()),
         tiles: tiles(&found.items, project.get()),
         is_cut: found.next.is_some(),
         folders: found.items,

@@ -5,6 +5,7 @@ use axum::response::Response;
 use callboard_auth::scope::Authorized;
 use callboard_domain::durations::{TimeoutKind, Trend};
 use callboard_domain::ids::ProjectId;
+use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_query::performance::{self, SlowTest, TimeoutRow};
@@ -15,7 +16,7 @@ use callboard_query::test_cases::LaneQuery;
 
 use super::Head;
 use crate::address::chosen;
-use crate::components::{Choice, FilterBar, LineOf, Point, Series, name_of};
+use crate::components::{Choice, FilterBar, LineOf, MarkerList, Point, Series, name_of, nearest_rank};
 use crate::filters;
 use crate::shell::Shell;
 use crate::text::{date_and_time, duration};
@@ -73,6 +74,7 @@ struct PerformanceTab {
     filters: FilterBar,
     tests: Series,
     whole: Series,
+    markers: MarkerList,
     slow_tests: Vec<SlowTest>,
     timeouts: Vec<TimeoutRow>,
     count: usize,
@@ -101,10 +103,14 @@ pub(super) async fn tab(
     let slow_tests = performance::slow_tests(&visit.ctx, project, &lane, SAMPLES, None, SLOWEST).await?.items;
     let timeouts =
         performance::timeout_opportunities(&visit.ctx, project, &lane, SAMPLES, None, SLOWEST).await?.items;
+    let first = found.first().map_or(visit.now, |run| run.brief.start_time);
+    let markers = MarkerList::since(&visit, project, first, asked.environment.as_deref()).await?;
+    let times: Vec<Timestamp> = found.iter().map(|run| run.brief.start_time).collect();
     answer(&PerformanceTab {
-        filters: asked.bar(&visit, facets),
-        tests: of_tests(&found),
-        whole: of_runs(&found),
+        filters: asked.bar(&visit, facets).tally("full run", found.len(), false, None),
+        tests: of_tests(&found).with_markers(&times, markers.markers()),
+        whole: of_runs(&found).with_markers(&times, markers.markers()),
+        markers,
         slow_tests,
         timeouts,
         count: found.len(),
@@ -137,6 +143,8 @@ fn of_tests(runs: &[RunItem]) -> Series {
 
 /// Durations of whole runs.
 fn of_runs(runs: &[RunItem]) -> Series {
+    let mut walls: Vec<i64> = runs.iter().filter_map(|run| run.brief.duration).collect();
+    walls.sort_unstable();
     let lines = [
         LineOf { name: "Wall clock", values: runs.iter().map(|run| run.brief.duration).collect() },
         LineOf {
@@ -144,7 +152,14 @@ fn of_runs(runs: &[RunItem]) -> Series {
             values: runs.iter().map(|run| Some(run.tests_duration)).collect(),
         },
     ];
-    Series::new("Duration of a run", points(runs), &lines, duration)
+    let series = Series::new("Duration of a run", points(runs), &lines, duration);
+    [(50, "median"), (90, "90 % within"), (95, "95 % within")].into_iter().fold(
+        series,
+        |series, (share, name)| match nearest_rank(&walls, share) {
+            Some(wall) => series.fact(duration(wall), name),
+            None => series,
+        },
+    )
 }
 
 /// How a trend of durations reads, and its class.

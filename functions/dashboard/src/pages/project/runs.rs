@@ -14,12 +14,12 @@ use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::Facets;
 use callboard_query::test_cases::LaneQuery;
-use callboard_query::{daily, projects};
+use callboard_query::{daily, feeds, projects};
 use serde::Serialize;
 
 use super::Head;
 use crate::address::chosen;
-use crate::components::{Choice, FilterBar, Pager, RunTable, TREND_DAYS, Trend};
+use crate::components::{Choice, FilterBar, MarkerList, Pager, RunTable, TREND_DAYS, Trend};
 use crate::filters;
 use crate::outcome::Toned;
 use crate::shell::Shell;
@@ -118,10 +118,14 @@ struct RunsTab {
     shell: Shell,
     head: Head,
     trend: Trend,
+    markers: MarkerList,
     filters: FilterBar,
     runs: RunTable,
     pager: Pager,
     is_filtered: bool,
+    /// The event after which the stream tells what this page does not show;
+    /// none where it shows older runs.
+    after: Option<i64>,
     origin: String,
 }
 
@@ -133,6 +137,7 @@ pub(super) async fn tab(
     shell: Shell,
     asked: Asked,
 ) -> Result<Response, ApiError> {
+    let after = if visit.address.is_continued() { None } else { Some(feeds::newest(&visit.ctx).await?) };
     let cursors = CursorScope::new(RouteId::ProjectPage, &("runs", &asked))?;
     let query = asked.query(project.get(), cursors.decode(asked.page.cursor.as_deref())?);
     let found = runs::list(&visit.ctx, visit.scope(), &query, asked.page.limit as usize).await?;
@@ -141,12 +146,19 @@ pub(super) async fn tab(
     let lane = LaneQuery { branch: only(&asked.branches), environment: only(&asked.environments) };
     let days = daily::counts(&visit.ctx, &[project], &lane, Day(today.0 - TREND_DAYS + 1)).await?;
     let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    let since = Day(today.0 - TREND_DAYS + 1).start();
+    let markers = MarkerList::since(&visit, project, since, lane.environment.as_deref()).await?;
+    let total = (!asked.is_filtered()).then_some(head.project.total_runs);
+    let goes_on = found.next_cursor.is_some();
     answer(&RunsTab {
-        trend: Trend::new(days, today, |day| Some(visit.address.with("day", &day.to_iso()))),
-        filters: asked.bar(&visit, facets),
+        trend: Trend::new(days, today, |day| Some(visit.address.with("day", &day.to_iso())))
+            .with_markers(markers.markers()),
+        markers,
+        filters: asked.bar(&visit, facets).tally("run", found.items.len(), goes_on, total),
         runs: RunTable::new(found.items, false, visit.now).with_ticks(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),
+        after,
         origin: visit.site.origin().to_string(),
         shell,
         head,

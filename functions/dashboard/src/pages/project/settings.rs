@@ -3,11 +3,12 @@
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::Denied;
+use callboard_domain::ids::ProjectId;
 use callboard_http::{ApiError, AppState};
-use callboard_query::tags;
+use callboard_query::{retention, tags};
 
 use super::Head;
-use crate::components::ChoiceRow;
+use crate::components::{ChoiceRow, RetentionForm};
 use crate::filters;
 use crate::shell::Shell;
 use crate::visit::{Visit, answer};
@@ -25,6 +26,7 @@ struct SettingsTab {
     tags: Vec<ChoiceRow>,
     /// Whether a token can be kept at all.
     keeps_secrets: bool,
+    retention: RetentionForm,
 }
 
 /// The settings of a project.
@@ -45,7 +47,11 @@ pub(super) async fn tab(
         name: tag.text,
         second: None,
     });
+    let project = visit.scope().authorize(ProjectId(head.project.reference.id))?;
+    let set = retention::of_project(&visit.ctx, project).await?.settings;
+    let everywhere = retention::of_instance(&visit.ctx).await?.settings;
     answer(&SettingsTab {
+        retention: RetentionForm::of_project(project.get().get(), &set, &everywhere),
         tags: known.collect(),
         tracked_branches: head.project.tracked_branches.join("\n"),
         keeps_secrets: !state.config().secret_keys.is_empty(),

@@ -2,6 +2,7 @@
 //! about how it came to be.
 
 mod compare;
+mod endpoints;
 mod executions;
 mod facts;
 mod groups;
@@ -10,23 +11,38 @@ mod regression;
 mod timeline;
 
 use askama::Template;
+use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::RouteId;
+use callboard_domain::annotations::LinkTarget;
 use callboard_domain::ids::RunId;
-use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
-use callboard_query::shapes::RunDetail;
-use callboard_query::{feeds, resolve, runs};
+use callboard_http::{ApiError, AppState};
+use callboard_query::links::Hook;
+use callboard_query::shapes::{GateBrief, RunDetail};
+use callboard_query::{feeds, gates, resolve, runs};
 
-use crate::components::{LiveRun, OutcomeBar, OutcomeCount, name_of, outcome_counts};
+use crate::components::{InPlace, LinkPanel, LiveRun, OutcomeBar, OutcomeCount, name_of, outcome_counts};
 use crate::filters;
 use crate::shell::Shell;
 use crate::visit::{Visit, answer};
 
+/// What gates said that the page lists; REST has the rest.
+const GATES: usize = 20;
+
 /// The tabs by their words in the address.
-const TABS: [&str; 8] =
-    ["executions", "insights", "groups", "regression", "timeline", "compare", "reports", "details"];
+const TABS: [&str; 9] = [
+    "executions",
+    "insights",
+    "groups",
+    "regression",
+    "timeline",
+    "compare",
+    "endpoints",
+    "reports",
+    "details",
+];
 
 /// The tab that is asked for, with its filters.
 #[derive(Debug)]
@@ -41,10 +57,12 @@ pub(crate) enum Asked {
     Regression,
     /// `?tab=compare`.
     Compare(compare::Asked),
+    /// `?tab=endpoints`.
+    Endpoints(endpoints::Asked),
     /// `?tab=timeline`.
     Timeline(timeline::Asked),
-    /// `?tab=reports`.
-    Reports,
+    /// `?tab=reports`, with the report that is shown inside of the page.
+    Reports(Option<i64>),
     /// `?tab=details`.
     Details,
 }
@@ -57,13 +75,17 @@ impl FromQuery for Asked {
             Some("groups") => Self::Groups(groups::Asked::from_query(query)?),
             Some("regression") => Self::Regression,
             Some("compare") => Self::Compare(compare::Asked::from_query(query)?),
+            Some("endpoints") => Self::Endpoints(endpoints::Asked::from_query(query)?),
             Some("timeline") => Self::Timeline(timeline::Asked::from_query(query)?),
-            Some("reports") => Self::Reports,
+            Some("reports") => Self::Reports(query.number("report", 1..=MAX_ID)?),
             Some("details") => Self::Details,
             _ => Self::Executions(executions::Asked::from_query(query)?),
         })
     }
 }
+
+/// Largest id an address can name: numbers of scripts are exact up to here.
+const MAX_ID: i64 = (1 << 53) - 1;
 
 /// What every tab of the run shows above itself.
 struct Head {
@@ -83,6 +105,15 @@ struct Head {
 struct ReportsTab {
     shell: Shell,
     head: Head,
+    /// The report that is shown, with its id.
+    open: Option<(i64, InPlace)>,
+}
+
+impl ReportsTab {
+    /// Whether this report is shown inside of the page.
+    fn shows(&self, report: &i64) -> bool {
+        self.open.as_ref().is_some_and(|(open, _)| open == report)
+    }
 }
 
 /// Inputs of `pages/run_details.html`.
@@ -93,10 +124,14 @@ struct DetailsTab {
     head: Head,
     groups: Vec<facts::Group>,
     raw: String,
+    links: LinkPanel,
+    gates: Vec<GateBrief>,
+    is_administrator: bool,
 }
 
 /// One run.
 pub(crate) async fn run(
+    State(state): State<AppState>,
     visit: Visit,
     Path(id): Path<RunId>,
     Query(asked): Query<Asked>,
@@ -109,7 +144,8 @@ pub(crate) async fn run(
     let live = if run.item.brief.status.is_final() {
         None
     } else {
-        LiveRun::of(&run.item, feeds::just_before_now(&visit.ctx, project, id).await?)
+        let after = feeds::just_before_now(&visit.ctx, project, id).await?;
+        LiveRun::of(&run.item, after, visit.caller.may_triage())
     };
     let mut head = Head {
         bar: OutcomeBar::of(&totals),
@@ -143,20 +179,46 @@ pub(crate) async fn run(
             let cursors = CursorScope::new(RouteId::RunPage, &("compare", &asked))?;
             compare::tab(visit, project, id, head, shell, asked, cursors).await
         }
+        Asked::Endpoints(asked) => {
+            head.tab = "endpoints";
+            let cursors = CursorScope::new(RouteId::RunPage, &("endpoints", &asked))?;
+            endpoints::tab(visit, project, id, head, shell, asked, cursors).await
+        }
         Asked::Timeline(asked) => {
             head.tab = "timeline";
             let cursors = CursorScope::new(RouteId::RunPage, &("timeline", &asked))?;
             timeline::tab(visit, project, id, head, shell, asked, cursors).await
         }
-        Asked::Reports => {
+        Asked::Reports(asked) => {
             head.tab = "reports";
-            answer(&ReportsTab { shell, head })
+            let asked = head.run.reports.iter().find(|report| Some(report.id) == asked);
+            let open = match asked.filter(|report| is_html(&report.path)) {
+                Some(report) => {
+                    Some((report.id, InPlace::report(&state, &visit, &report.path, &report.label).await?))
+                }
+                None => None,
+            };
+            answer(&ReportsTab { shell, head, open })
         }
         Asked::Details => {
             head.tab = "details";
             let groups = facts::groups(&head.run.metadata);
             let raw = serde_json::to_string_pretty(&head.run.metadata).map_err(ApiError::internal)?;
-            answer(&DetailsTab { shell, head, groups, raw })
+            let hook = Hook { target: LinkTarget::Run, id: id.get() };
+            answer(&DetailsTab {
+                links: LinkPanel::of(&visit, project, hook).await?,
+                gates: gates::results(&visit.ctx, project, id, None, GATES).await?.items,
+                is_administrator: visit.caller.is_administrator(),
+                shell,
+                head,
+                groups,
+                raw,
+            })
         }
     }
+}
+
+/// Whether the entry of a report is a page, which can be shown inside of ours.
+fn is_html(path: &str) -> bool {
+    [".html", ".htm"].iter().any(|end| path.ends_with(end))
 }

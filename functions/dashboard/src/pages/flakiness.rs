@@ -1,0 +1,184 @@
+//! `/settings/flakiness`: by what tests are judged, everywhere and in one
+//! project.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_domain::flakiness::{FlakinessOverrides, FlakinessSettings};
+use callboard_domain::ids::ProjectId;
+use callboard_http::ApiError;
+use callboard_http::extract::{FromQuery, Query, QueryReader};
+use callboard_query::flakiness::settings;
+use callboard_query::{projects, resolve};
+
+use crate::components::{Choice, FilterBar, SettingsTab, SettingsTabs};
+use crate::filters;
+use crate::shell::{Section, Shell};
+use crate::visit::{Visit, answer};
+
+/// Projects one can choose from.
+const OFFERED: usize = 200;
+const SECOND_MS: i64 = 1_000;
+
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    project: Option<ProjectId>,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        Ok(Self { project: query.id("project")? })
+    }
+}
+
+/// A number one can set.
+struct Number {
+    key: &'static str,
+    label: &'static str,
+    hint: &'static str,
+    /// What `form-api.js` makes of it.
+    kind: &'static str,
+    /// Least, most and step, in the unit that is shown.
+    bounds: (&'static str, &'static str, &'static str),
+    value: String,
+    /// What holds while the field is empty.
+    instead: String,
+}
+
+/// Inputs of `pages/flakiness.html`.
+#[derive(Template)]
+#[template(path = "pages/flakiness.html")]
+struct FlakinessPage {
+    shell: Shell,
+    tabs: SettingsTabs,
+    filters: FilterBar,
+    /// The call that saves it.
+    call: String,
+    /// The project it is about; none for all.
+    project: Option<String>,
+    changed: Option<String>,
+    numbers: Vec<Number>,
+}
+
+/// By what tests are judged; for administrators.
+pub(crate) async fn flakiness(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
+    let ctx = &visit.ctx;
+    let everywhere = settings::of_instance(ctx).await?;
+    let offered = projects::names(ctx, visit.scope(), OFFERED).await?;
+    let chosen: Vec<String> = asked.project.iter().map(|id| id.get().to_string()).collect();
+    let name = |id: i64| offered.iter().find(|each| each.id == id).map(|each| each.name.clone());
+    let (call, project, numbers, changed) = match asked.project {
+        Some(id) => {
+            let authorized = resolve::project(ctx, visit.scope(), id).await?;
+            let found = settings::of_project(ctx, authorized).await?;
+            let project = name(id.get()).unwrap_or_else(|| format!("project {}", id.get()));
+            let call = format!("PATCH /api/projects/{}/flakiness", id.get());
+            (call, Some(project), numbers(&found.settings, &everywhere.settings), None)
+        }
+        None => {
+            let set = FlakinessOverrides::all_of(&everywhere.settings);
+            let by = everywhere.updated_by.as_ref().map(|by| format!(" by {}", by.username));
+            let changed = everywhere
+                .updated_at
+                .map(|at| format!("{}{}", crate::text::relative(at, visit.now), by.unwrap_or_default()));
+            let call = "PATCH /api/settings/flakiness".to_owned();
+            (call, None, numbers(&set, &FlakinessSettings::default()), changed)
+        }
+    };
+    let choices = offered.into_iter().map(|each| Choice::new(each.id.to_string(), each.name));
+    answer(&FlakinessPage {
+        tabs: SettingsTabs::new(&visit, SettingsTab::Flakiness),
+        filters: FilterBar::new(&visit.address, &[]).select(
+            "project",
+            "Project",
+            "All projects",
+            choices,
+            &chosen,
+        ),
+        call,
+        project,
+        changed,
+        numbers,
+        shell: Shell::new(&visit, Section::Settings, "Flakiness")
+            .await?
+            .under("Settings", "/settings")
+            .here("Flakiness"),
+    })
+}
+
+/// What is set, beside what holds where nothing is.
+fn numbers(set: &FlakinessOverrides, otherwise: &FlakinessSettings) -> Vec<Number> {
+    let otherwise = FlakinessOverrides::all_of(otherwise);
+    let whole = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
+    let seconds = |ms: Option<i64>| {
+        let written = ms.map(|ms| format!("{}.{:03}", ms / SECOND_MS, ms % SECOND_MS)).unwrap_or_default();
+        written.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    let percent =
+        |share: Option<f64>| share.map(|share| (share * 100.0).round().to_string()).unwrap_or_default();
+    vec![
+        Number {
+            key: "minRuns",
+            label: "Runs before a test is judged",
+            hint: "So many decided runs a test needs before it is called flaky or proposed for quarantine.",
+            kind: "number-or-null",
+            bounds: ("1", "200", "1"),
+            value: whole(set.min_runs),
+            instead: whole(otherwise.min_runs),
+        },
+        Number {
+            key: "quarantineScore",
+            label: "Score for quarantine",
+            hint: "From this flaky score on, 0 to 100, a test is proposed for quarantine.",
+            kind: "number-or-null",
+            bounds: ("0", "100", "1"),
+            value: whole(set.quarantine_score),
+            instead: whole(otherwise.quarantine_score),
+        },
+        Number {
+            key: "quarantineWasteMs",
+            label: "Time lost for quarantine, seconds",
+            hint: "It is proposed once its newest fifty runs lost so much time.",
+            kind: "seconds-or-null",
+            bounds: ("0", "2592000", "any"),
+            value: seconds(set.quarantine_waste_ms),
+            instead: seconds(otherwise.quarantine_waste_ms),
+        },
+        Number {
+            key: "releaseAfterPasses",
+            label: "Clean runs for release",
+            hint: "After so many clean runs it is proposed to let the test go again.",
+            kind: "number-or-null",
+            bounds: ("1", "200", "1"),
+            value: whole(set.release_after_passes),
+            instead: whole(otherwise.release_after_passes),
+        },
+        Number {
+            key: "massFailureRate",
+            label: "Mass failure, percent",
+            hint: "A run in which so many tests fail says nothing about its tests. Counts for runs that end from now on.",
+            kind: "percent-or-null",
+            bounds: ("10", "100", "1"),
+            value: percent(set.mass_failure_rate),
+            instead: percent(otherwise.mass_failure_rate),
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_field_says_what_holds_instead() {
+        let set = FlakinessOverrides { quarantine_waste_ms: Some(90_500), ..FlakinessOverrides::default() };
+        let shown = numbers(&set, &FlakinessSettings::default());
+        let of = |key: &str| shown.iter().find(|number| number.key == key).unwrap();
+        assert_eq!(of("quarantineWasteMs").value, "90.5");
+        assert_eq!(
+            (of("massFailureRate").value.as_str(), of("massFailureRate").instead.as_str()),
+            ("", "80")
+        );
+        assert!(shown.iter().all(|number| !number.instead.is_empty()));
+    }
+}

@@ -1,0 +1,92 @@
+//! `/settings/storage`: how much is kept, of what and where, and what was let
+//! go lately.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_auth::RouteId;
+use callboard_http::ApiError;
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{FromQuery, Query, QueryReader};
+use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::deletions::{self, DeletionFilters, Receipt};
+use callboard_query::storage::{self, Amount, AmountOfKind, Forecast, PendingAmount, ProjectAmount};
+
+use crate::components::{Pager, SettingsTab, SettingsTabs};
+use crate::filters;
+use crate::shell::{Section, Shell};
+use crate::visit::{Visit, answer};
+
+/// Projects per page.
+const SIZE: PageSize = PageSize { min: 1, default: 50, max: 100 };
+/// Deletions the page shows.
+const DELETIONS: usize = 10;
+
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    page: PageRequest,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        Ok(Self { page: query.page(SIZE)? })
+    }
+}
+
+/// Inputs of `pages/storage.html`.
+#[derive(Template)]
+#[template(path = "pages/storage.html")]
+struct StoragePage {
+    shell: Shell,
+    tabs: SettingsTabs,
+    totals: Amount,
+    by_kind: Vec<AmountOfKind>,
+    pending: PendingAmount,
+    /// Bytes a day, and whether they become fewer.
+    per_day: i64,
+    is_shrinking: bool,
+    forecast: Forecast,
+    projects: Vec<ProjectAmount>,
+    pager: Pager,
+    deletions: Vec<Receipt>,
+}
+
+/// How much is kept; for administrators.
+pub(crate) async fn storage(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
+    let cursors = CursorScope::new(RouteId::StoragePage, &())?;
+    let after = cursors.decode(asked.page.cursor.as_deref())?;
+    let limit = asked.page.rows();
+    let found = storage::instance_storage(&visit.ctx, visit.scope(), after, limit, visit.now).await?;
+    let projects = cursors.page(found.projects)?;
+    let deletions = deletions::list(&visit.ctx, DeletionFilters::default(), None, DELETIONS).await?;
+    let shell = Shell::new(&visit, Section::Settings, "Storage").await?;
+    answer(&StoragePage {
+        shell: shell.under("Settings", "/settings").here("Storage"),
+        tabs: SettingsTabs::new(&visit, SettingsTab::Storage),
+        totals: found.totals,
+        by_kind: found.by_kind,
+        pending: found.pending,
+        per_day: per_day(found.growth.bytes_per_day),
+        is_shrinking: found.growth.bytes_per_day < 0.0,
+        forecast: found.forecast,
+        pager: Pager::new(&visit.address, projects.next_cursor.as_ref()),
+        projects: projects.items,
+        deletions: deletions.items,
+    })
+}
+
+/// What a receipt is about, in words.
+pub(crate) fn kind_of(receipt: &Receipt) -> &'static str {
+    match (receipt.target.kind.as_str(), receipt.reason.as_str()) {
+        ("project", _) => "Project",
+        (_, "retention") => "By its age",
+        (_, "purge") => "Cleaned up",
+        _ => "Deleted",
+    }
+}
+
+/// How much a rate of bytes is; what is behind the point is no byte.
+#[expect(clippy::cast_possible_truncation, reason = "a rate for people")]
+fn per_day(bytes: f64) -> i64 {
+    bytes.abs() as i64
+}

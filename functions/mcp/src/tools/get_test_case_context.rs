@@ -1,0 +1,204 @@
+//! `get_test_case_context`: everything an execution left behind as one text to
+//! reason about.
+
+use callboard_auth::routes::Roles;
+use callboard_domain::evidence::{Evidence, NetworkRequest};
+use callboard_domain::ids::ExecutionId;
+use callboard_domain::status::TestStatus;
+use callboard_query::failures::{self, FailureRecord};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::budget::{RESULT_CHARS, Sections};
+use crate::clean::shortened;
+use crate::error::ToolError;
+use crate::evidence_text::{Outline, Section, compose};
+use crate::parameter::Parameter;
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+
+/// Characters of the error, so that it leaves room for what explains it.
+const ERROR_CHARS: usize = 6_000;
+/// Characters of source around the failure.
+const SOURCE_CHARS: usize = 6_000;
+/// Characters of the accessibility tree.
+const ARIA_CHARS: usize = 8_000;
+/// Characters of what the test wrote.
+const OUTPUT_CHARS: usize = 3_000;
+/// Characters of error and tree where there is no text at all.
+const RAW_ERROR_CHARS: usize = 1_500;
+
+pub(super) static TOOL: Tool = Tool {
+    name: "get_test_case_context",
+    title: "Get evidence text",
+    description: "What an execution left behind as one text: error, steps, source, requests, console, page, output, \
+                  attempts, the weightiest first. Of a flaky one, of the attempt that failed.",
+    group: Group::Runs,
+    roles: Roles::ALL,
+    hints: Hints::READ,
+    parameters: &[
+        Parameter::id("executionId", "get_run or list_failed_cases").also(&["id"]),
+        Parameter::count("maxChars", 2_000, 100_000, 24_000),
+    ],
+    sections: Sections::NONE,
+    call: |asked| Box::pin(get(asked)),
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    execution_id: ExecutionId,
+    max_chars: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    execution_id: i64,
+    text: String,
+    sections: Vec<Outline>,
+    token_estimate: usize,
+    cluster: Option<Cluster>,
+    raw_execution: Option<RawExecution>,
+    url: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Cluster {
+    cluster_id: i64,
+    signature: String,
+    occurrences: i64,
+    pattern: &'static str,
+}
+
+/// What there is to say of an execution without evidence.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RawExecution {
+    status: TestStatus,
+    error: Option<String>,
+    web_vitals: Value,
+}
+
+async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+    let input: Input = asked.input()?;
+    let context = asked.context;
+    let project = context.execution(input.execution_id).await?;
+    let record = failures::failure_record(&context.query, project, input.execution_id).await?;
+    // Quotes and line breaks take a second character each in JSON.
+    let room = if input.max_chars > RESULT_CHARS / 2 { input.max_chars * 4 / 5 } else { input.max_chars };
+    let composed = compose(sections(&record), room);
+    let raw_execution = composed.sections.is_empty().then(|| RawExecution {
+        status: record.status,
+        error: record.error.as_deref().map(|error| shortened(error, RAW_ERROR_CHARS).into_owned()),
+        web_vitals: serde_json::to_value(&record.evidence.web_vitals).unwrap_or_default(),
+    });
+    let pattern = record.recurrence.as_str();
+    answer(&Output {
+        execution_id: input.execution_id.get(),
+        text: composed.text,
+        sections: composed.sections,
+        token_estimate: composed.token_estimate,
+        cluster: record.cluster.map(|cluster| Cluster {
+            cluster_id: cluster.id,
+            signature: cluster.signature,
+            occurrences: cluster.occurrences,
+            pattern,
+        }),
+        raw_execution,
+        url: record.url,
+    })
+}
+
+/// The parts of the text, the weightiest first.
+fn sections(record: &FailureRecord) -> Vec<Section> {
+    let evidence = &record.evidence;
+    let text = |id, title, text: Option<&String>| Section::text(id, title, text.cloned().unwrap_or_default());
+    // One attempt that passed says nothing the status does not.
+    let has_history = record.attempts.len() > 1 || record.error.is_some();
+    let attempts = record.attempts.iter().filter(|_| has_history).map(|attempt| {
+        format!("retry {}: {}, {} ms", attempt.retry, attempt.status.as_str(), attempt.duration)
+    });
+    vec![
+        text("error", "Error", record.error.as_ref()).at_most(ERROR_CHARS),
+        Section::last_of("steps", "Steps", steps(evidence)),
+        Section::text("source", "Source around the failure", source(evidence)).at_most(SOURCE_CHARS),
+        Section::last_of("requests", "Requests, the failed ones last", requests(evidence)),
+        Section::last_of("console", "Console of the page", console(evidence)),
+        text("aria", "Accessibility tree at the failure", evidence.aria_snapshot.as_ref())
+            .at_most(ARIA_CHARS),
+        text("stderr", "Standard error of the test", evidence.stderr.as_ref()).at_most(OUTPUT_CHARS),
+        text("stdout", "Standard output of the test", evidence.stdout.as_ref()).at_most(OUTPUT_CHARS),
+        Section::list("page", "Page", page(evidence)),
+        Section::list("attempts", "Attempts", attempts.collect()),
+    ]
+}
+
+fn steps(evidence: &Evidence) -> Vec<String> {
+    let steps = evidence.steps.iter().map(|step| {
+        let failed = match &step.error {
+            Some(error) => format!(" FAILED: {}", error.message),
+            None if step.failed => " FAILED".to_owned(),
+            None => String::new(),
+        };
+        let location = step.location.as_deref().map(|place| format!(" at {place}")).unwrap_or_default();
+        format!("{} ({} ms){location}{failed}", step.title, step.duration)
+    });
+    steps.collect()
+}
+
+/// The frames of the stack, else what stands around the failing line.
+fn source(evidence: &Evidence) -> String {
+    let frames = evidence.test_source_frames.iter().map(|frame| {
+        let line = frame.line.map(|line| format!(":{line}")).unwrap_or_default();
+        format!("{}{line}\n{}", frame.file, frame.snippet)
+    });
+    let frames: Vec<String> = frames.collect();
+    if frames.is_empty() { evidence.test_source.clone().unwrap_or_default() } else { frames.join("\n\n") }
+}
+
+fn requests(evidence: &Evidence) -> Vec<String> {
+    let mut requests: Vec<&NetworkRequest> = evidence.network_requests.iter().collect();
+    requests.sort_by_key(|request| has_failed(request));
+    let lines = requests.into_iter().map(|request| {
+        let status = if request.status == 0 { "no answer".to_owned() } else { request.status.to_string() };
+        let logs = request.server_logs.iter().map(|log| format!(" [{}: {}]", log.level, log.message));
+        let logs: String = logs.collect();
+        format!("{} {} {status}, {} ms{logs}", request.method, request.normalized_url, request.duration)
+    });
+    lines.collect()
+}
+
+const fn has_failed(request: &NetworkRequest) -> bool {
+    request.status == 0 || request.status >= 400
+}
+
+fn console(evidence: &Evidence) -> Vec<String> {
+    evidence.console_logs.iter().map(|entry| format!("{}: {}", entry.kind, entry.text)).collect()
+}
+
+/// Where the page was and what was measured of it.
+fn page(evidence: &Evidence) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(state) = &evidence.page_state {
+        let fragment = state.hash.as_deref().unwrap_or_default();
+        lines.push(format!("address: {}{fragment}", state.url));
+        let names = |what: &str, names: Vec<&str>| {
+            (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
+        };
+        lines.extend(names("cookies", state.cookies.iter().map(|each| each.name.as_str()).collect()));
+        lines.extend(names(
+            "local storage",
+            state.local_storage.iter().map(|each| each.key.as_str()).collect(),
+        ));
+        lines.extend(names(
+            "session storage",
+            state.session_storage.iter().map(|each| each.key.as_str()).collect(),
+        ));
+    }
+    if let Some(vitals) = evidence.web_vitals.as_ref().and_then(|vitals| vitals.vitals.as_ref()) {
+        let shown = serde_json::to_string(vitals).unwrap_or_default();
+        lines.push(format!("web vitals: {shown}"));
+    }
+    lines
+}

@@ -1,0 +1,270 @@
+//! `GET /api/projects/{id}/badge.svg` and `badge.json`: one word about a
+//! project, for its readme.
+
+use std::fmt::Write as _;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use callboard_domain::ids::ProjectId;
+use callboard_domain::status::RunStatus;
+use callboard_http::conditional::tagged;
+use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
+use callboard_http::{ApiError, AppState, Site};
+use callboard_query::runs::RunQuery;
+use callboard_query::shapes::RunBrief;
+use callboard_query::{projects, resolve, runs};
+use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue};
+use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
+
+/// Most characters of a label: a badge is one line.
+const LABEL_CHARS: usize = 40;
+/// Width of a character of the font at 11 px, in tenths of a pixel. The text is stretched to what is
+/// reckoned with, so that another font fits too.
+const CHAR_TENTHS: usize = 66;
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
+/// What a badge tells, and how it looks.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Asked {
+    /// `status` (the default), `passRate`, `tests` or `flaky`.
+    #[param(value_type = Option<String>, example = "passRate")]
+    metric: Metric,
+    /// Branch; the default branch, where one is known, when none is given.
+    branch: Option<String>,
+    /// Environment; all when none is given.
+    environment: Option<String>,
+    /// What stands on its left side, at most 40 characters; `tests` when none is given.
+    label: Option<String>,
+    /// `flat` (the default) or `square`.
+    #[param(value_type = Option<String>, example = "flat")]
+    style: Style,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Metric {
+    #[default]
+    Status,
+    PassRate,
+    Tests,
+    Flaky,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Style {
+    #[default]
+    Flat,
+    Square,
+}
+
+impl FromQuery for Asked {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let metric = query.word("metric", &["status", "passRate", "tests", "flaky"], |word| match word {
+            "status" => Some(Metric::Status),
+            "passRate" => Some(Metric::PassRate),
+            "tests" => Some(Metric::Tests),
+            "flaky" => Some(Metric::Flaky),
+            _ => None,
+        })?;
+        let style = query.word("style", &["flat", "square"], |word| match word {
+            "flat" => Some(Style::Flat),
+            "square" => Some(Style::Square),
+            _ => None,
+        })?;
+        let label = query.text("label")?;
+        if label.as_ref().is_some_and(|label| label.chars().count() > LABEL_CHARS) {
+            let message = format!("label may have at most {LABEL_CHARS} characters.");
+            return Err(ApiError::invalid_query("label", message));
+        }
+        Ok(Self {
+            metric: metric.unwrap_or_default(),
+            branch: query.exact("branch")?,
+            environment: query.exact("environment")?,
+            label,
+            style: style.unwrap_or_default(),
+        })
+    }
+}
+
+/// A badge in the words of those who draw it themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Badge {
+    /// Always 1.
+    schema_version: u8,
+    /// Left side.
+    #[schema(example = "tests")]
+    label: String,
+    /// Right side; `unknown` when no run fits.
+    #[schema(example = "passing")]
+    message: String,
+    /// Colour of the right side.
+    #[schema(example = "#2e7d32")]
+    color: &'static str,
+}
+
+const GREEN: &str = "#2e7d32";
+const AMBER: &str = "#b26a00";
+const RED: &str = "#c62828";
+const BLUE: &str = "#1565c0";
+const GREY: &str = "#616161";
+
+impl Badge {
+    fn of(metric: Metric, label: Option<String>, run: Option<&RunBrief>) -> Self {
+        let (message, color) = run.map_or_else(|| ("unknown".to_owned(), GREY), |run| told(metric, run));
+        Self { schema_version: 1, label: label.unwrap_or_else(|| "tests".to_owned()), message, color }
+    }
+
+    /// The picture. Nothing in it is taken as markup.
+    fn svg(&self, style: Style) -> String {
+        let (label, message) = (escaped(&self.label), escaped(&self.message));
+        let width = |text: &str| text.chars().count() * CHAR_TENTHS / 10 + 10;
+        let (left, right) = (width(&self.label), width(&self.message));
+        let (whole, corner) = (left + right, if style == Style::Flat { 3 } else { 0 });
+        let (left_middle, right_middle) = (left / 2, left + right / 2);
+        let (left_text, right_text) = (left - 10, right - 10);
+        let color = self.color;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{whole}\" height=\"20\" role=\"img\" \
+             aria-label=\"{label}: {message}\"><title>{label}: {message}</title>\
+             <clipPath id=\"r\"><rect width=\"{whole}\" height=\"20\" rx=\"{corner}\"/></clipPath>\
+             <g clip-path=\"url(#r)\"><rect width=\"{left}\" height=\"20\" fill=\"#424242\"/>\
+             <rect x=\"{left}\" width=\"{right}\" height=\"20\" fill=\"{color}\"/></g>\
+             <g fill=\"#fff\" text-anchor=\"middle\" font-family=\"Verdana,DejaVu Sans,sans-serif\" font-size=\"11\">\
+             <text x=\"{left_middle}\" y=\"14\" textLength=\"{left_text}\">{label}</text>\
+             <text x=\"{right_middle}\" y=\"14\" textLength=\"{right_text}\">{message}</text></g></svg>\n"
+        )
+    }
+}
+
+/// What a run says of a metric, and its colour.
+fn told(metric: Metric, run: &RunBrief) -> (String, &'static str) {
+    let counted =
+        |count: i64, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+    match metric {
+        Metric::Status => match run.status {
+            RunStatus::Passed => ("passing".to_owned(), GREEN),
+            RunStatus::Failed | RunStatus::TimedOut => ("failing".to_owned(), RED),
+            other => (other.as_str().to_owned(), GREY),
+        },
+        Metric::PassRate => match run.pass_rate {
+            // Rounded down: only a run in which nothing failed shows 100 %.
+            Some(rate) => (format!("{}%", (rate * 1000.0).floor() / 10.0), rate_color(rate)),
+            None => ("unknown".to_owned(), GREY),
+        },
+        Metric::Tests => (counted(run.totals.total_tests, "test", "tests"), BLUE),
+        Metric::Flaky => {
+            let flaky = run.totals.flaky_tests;
+            (format!("{flaky} flaky"), if flaky == 0 { GREEN } else { AMBER })
+        }
+    }
+}
+
+fn rate_color(rate: f64) -> &'static str {
+    match rate {
+        _ if rate >= 1.0 => GREEN,
+        _ if rate >= 0.9 => AMBER,
+        _ => RED,
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' | '\'' => {
+                let _ = write!(escaped, "&#{};", u32::from(char));
+            }
+            // XML cannot hold them, not even escaped.
+            char if char.is_control() || matches!(char, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
+            char => escaped.push(char),
+        }
+    }
+    escaped
+}
+
+async fn badge(
+    state: &AppState,
+    site: &Site,
+    caller: &Caller,
+    id: ProjectId,
+    asked: Asked,
+) -> Result<Badge, ApiError> {
+    let ctx = state.context(site);
+    let project = resolve::project(&ctx, caller.scope(), id).await?;
+    let branch = match asked.branch {
+        Some(branch) => Some(branch),
+        None => projects::get(&ctx, project).await?.default_branch,
+    };
+    let query = RunQuery {
+        branches: branch.into_iter().collect(),
+        environments: asked.environment.into_iter().collect(),
+        full_runs: Some(true),
+        finished: true,
+        ..RunQuery::default()
+    };
+    let run = runs::latest(&ctx, project, &query).await?;
+    Ok(Badge::of(asked.metric, asked.label, run.as_ref()))
+}
+
+/// The newest finished full run of a project as a picture.
+///
+/// # Errors
+/// 404 `project_not_found`, 403 `project_access_denied`.
+#[utoipa::path(get, path = "/api/projects/{id}/badge.svg", tag = "projects",
+    params(("id" = i64, Path, description = "Project"), Asked),
+    responses(
+        (status = 200, description = "The picture", body = String, content_type = "image/svg+xml"),
+        (status = 304, description = "The client has this picture")
+    ))]
+pub(crate) async fn picture(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    Path(id): Path<ProjectId>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let style = asked.style;
+    let svg = badge(&state, &site, &caller, id, asked).await?.svg(style);
+    let mut response = tagged(&headers, "image/svg+xml", svg.into());
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, max-age=60"));
+    // Pages elsewhere show it.
+    response.headers_mut().insert(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
+    Ok(response)
+}
+
+/// The newest finished full run of a project as a badge that others draw.
+///
+/// # Errors
+/// 404 `project_not_found`, 403 `project_access_denied`.
+#[utoipa::path(get, path = "/api/projects/{id}/badge.json", tag = "projects",
+    params(("id" = i64, Path, description = "Project"), Asked),
+    responses((status = 200, body = Badge)))]
+pub(crate) async fn words(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    Path(id): Path<ProjectId>,
+    Query(asked): Query<Asked>,
+) -> Result<Json<Badge>, ApiError> {
+    Ok(Json(badge(&state, &site, &caller, id, asked).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_badge_says_is_never_markup() {
+        let badge = Badge::of(Metric::Status, Some("<script>'\"&\u{1}".to_owned()), None);
+        let svg = badge.svg(Style::Flat);
+        assert!(svg.contains(">&lt;script&gt;&#39;&#34;&amp;\u{fffd}</text>"), "{svg}");
+        assert!(!svg.contains("<script>"));
+    }
+}

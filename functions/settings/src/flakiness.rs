@@ -1,0 +1,197 @@
+//! By what tests are judged: in the installation, and in one project.
+
+use axum::Json;
+use axum::extract::State;
+use callboard_domain::flakiness::{FLAKINESS_KEYS, FlakinessOverrides, FlakinessSettings, UnusableSetting};
+use callboard_domain::ids::ProjectId;
+use callboard_domain::time::Timestamp;
+use callboard_http::extract::{Caller, Fields, Path, Visit};
+use callboard_http::{ApiError, AppState, Site};
+use callboard_query::flakiness::settings::{self, InstanceFlakiness, ProjectFlakiness};
+use callboard_query::resolve;
+use callboard_query::shapes::UserRef;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// By what tests are judged. Absent keys stay as they are, null takes back
+/// what was set.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what is read and written key by key")]
+pub(crate) struct FlakinessBody {
+    /// Decided runs a test needs before it is called flaky or proposed for quarantine.
+    #[schema(example = 1, minimum = 1, maximum = 200)]
+    min_runs: Option<i64>,
+    /// Least flaky score of a test that is proposed for quarantine.
+    #[schema(example = 40, minimum = 0, maximum = 100)]
+    quarantine_score: Option<i64>,
+    /// Least time such a test has wasted in its newest fifty runs, ms.
+    #[schema(example = 120_000, minimum = 0, maximum = 2_592_000_000_i64)]
+    quarantine_waste_ms: Option<i64>,
+    /// Fewest clean runs before a release from quarantine is proposed.
+    #[schema(example = 10, minimum = 1, maximum = 200)]
+    release_after_passes: Option<i64>,
+    /// Share of failed tests from which a run says nothing about its tests; runs that end from now on.
+    #[schema(example = 0.8, minimum = 0.1, maximum = 1)]
+    mass_failure_rate: Option<f64>,
+}
+
+/// By what tests are judged in projects that set nothing.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FlakinessAnswer {
+    /// What holds.
+    #[schema(value_type = FlakinessBody)]
+    settings: FlakinessOverrides,
+    /// What would hold if nothing was set.
+    #[schema(value_type = FlakinessBody)]
+    defaults: FlakinessOverrides,
+    /// Keys that cannot be set here: none.
+    #[schema(value_type = Vec<Object>)]
+    locked: [(); 0],
+    /// When it was set last.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    updated_at: Option<Timestamp>,
+    /// By whom, as long as the account exists.
+    updated_by: Option<UserRef>,
+}
+
+impl From<InstanceFlakiness> for FlakinessAnswer {
+    fn from(found: InstanceFlakiness) -> Self {
+        let InstanceFlakiness { settings, updated_at, updated_by } = found;
+        Self {
+            settings: FlakinessOverrides::all_of(&settings),
+            defaults: FlakinessOverrides::all_of(&FlakinessSettings::default()),
+            locked: [],
+            updated_at,
+            updated_by,
+        }
+    }
+}
+
+/// By what the tests of a project are judged.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ProjectFlakinessAnswer {
+    /// What is set for the project; null where it does as the installation does.
+    #[schema(value_type = FlakinessBody)]
+    settings: FlakinessOverrides,
+    /// What holds.
+    #[schema(value_type = FlakinessBody)]
+    effective: FlakinessOverrides,
+    /// Keys that are not set for the project.
+    #[schema(example = json!(["minRuns"]))]
+    inherited_keys: Vec<&'static str>,
+}
+
+impl From<ProjectFlakiness> for ProjectFlakinessAnswer {
+    fn from(ProjectFlakiness { settings, effective }: ProjectFlakiness) -> Self {
+        let is_set = [
+            settings.min_runs.is_some(),
+            settings.quarantine_score.is_some(),
+            settings.quarantine_waste_ms.is_some(),
+            settings.release_after_passes.is_some(),
+            settings.mass_failure_rate.is_some(),
+        ];
+        let inherited = FLAKINESS_KEYS.into_iter().zip(is_set).filter(|(_, is_set)| !is_set);
+        Self {
+            settings,
+            effective: FlakinessOverrides::all_of(&effective),
+            inherited_keys: inherited.map(|(key, _)| key).collect(),
+        }
+    }
+}
+
+/// Settings were written.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FlakinessWritten<T> {
+    /// Always true.
+    success: bool,
+    /// The settings now.
+    #[serde(flatten)]
+    now: T,
+}
+
+fn refused(unusable: UnusableSetting) -> ApiError {
+    ApiError::invalid_field(unusable.key, unusable.to_string())
+}
+
+/// By what tests are judged in projects that set nothing of their own.
+#[utoipa::path(get, path = "/api/settings/flakiness", tag = "settings", operation_id = "instance_flakiness",
+    responses((status = 200, body = FlakinessAnswer)))]
+pub(crate) async fn of_instance(
+    State(state): State<AppState>,
+    site: Site,
+) -> Result<Json<FlakinessAnswer>, ApiError> {
+    Ok(Json(settings::of_instance(&state.context(&site)).await?.into()))
+}
+
+/// Changes by what tests are judged. What is absent stays, null is the default.
+///
+/// # Errors
+/// 400 `no_fields`, `invalid_field`.
+#[utoipa::path(method(patch, put), path = "/api/settings/flakiness", tag = "settings", operation_id = "edit_instance_flakiness",
+    request_body = FlakinessBody,
+    responses(
+        (status = 200, body = FlakinessWritten<FlakinessAnswer>),
+        (status = 400, description = "`no_fields`, `invalid_field`")
+    ))]
+pub(crate) async fn edit_instance(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    visit: Visit,
+    fields: Fields,
+) -> Result<Json<FlakinessWritten<FlakinessAnswer>>, ApiError> {
+    fields.require_any(&FLAKINESS_KEYS)?;
+    let ctx = state.context(&site);
+    let acting = visit.acting(&caller, state.now());
+    settings::edit_instance(&ctx, acting, fields.as_map()).await?.map_err(refused)?;
+    Ok(Json(FlakinessWritten { success: true, now: settings::of_instance(&ctx).await?.into() }))
+}
+
+/// By what the tests of a project are judged.
+///
+/// # Errors
+/// 404 `project_not_found`.
+#[utoipa::path(get, path = "/api/projects/{id}/flakiness", tag = "settings", operation_id = "project_flakiness",
+    params(("id" = i64, Path, description = "Project")),
+    responses((status = 200, body = ProjectFlakinessAnswer), (status = 404, description = "`project_not_found`")))]
+pub(crate) async fn of_project(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    Path(id): Path<ProjectId>,
+) -> Result<Json<ProjectFlakinessAnswer>, ApiError> {
+    let ctx = state.context(&site);
+    let project = resolve::project(&ctx, caller.scope(), id).await?;
+    Ok(Json(settings::of_project(&ctx, project).await?.into()))
+}
+
+/// Changes by what the tests of a project are judged. What is absent stays,
+/// null takes back what was set for the project.
+///
+/// # Errors
+/// 400 `no_fields`, `invalid_field`; 404 `project_not_found`.
+#[utoipa::path(method(patch, put), path = "/api/projects/{id}/flakiness", tag = "settings", operation_id = "edit_project_flakiness",
+    params(("id" = i64, Path, description = "Project")), request_body = FlakinessBody,
+    responses(
+        (status = 200, body = FlakinessWritten<ProjectFlakinessAnswer>),
+        (status = 400, description = "`no_fields`, `invalid_field`"),
+        (status = 404, description = "`project_not_found`")
+    ))]
+pub(crate) async fn edit_project(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    visit: Visit,
+    Path(id): Path<ProjectId>,
+    fields: Fields,
+) -> Result<Json<FlakinessWritten<ProjectFlakinessAnswer>>, ApiError> {
+    fields.require_any(&FLAKINESS_KEYS)?;
+    let ctx = state.context(&site);
+    let project = resolve::project(&ctx, caller.scope(), id).await?;
+    let acting = visit.acting(&caller, state.now());
+    settings::edit_project(&ctx, acting, project, fields.as_map()).await?.map_err(refused)?;
+    Ok(Json(FlakinessWritten { success: true, now: settings::of_project(&ctx, project).await?.into() }))
+}

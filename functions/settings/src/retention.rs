@@ -1,0 +1,311 @@
+//! How long things are kept: of the installation, and of one project.
+
+use axum::Json;
+use axum::extract::State;
+use callboard_domain::ids::ProjectId;
+use callboard_domain::retention::{Edit, Level, Policy};
+use callboard_domain::time::Timestamp;
+use callboard_http::extract::{Caller, Fields, JsonBytes, Path, Visit};
+use callboard_http::{ApiError, AppState, Site};
+use callboard_query::resolve;
+use callboard_query::retention::{self, InstanceRetention, Preview};
+use callboard_query::shapes::UserRef;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// Days by how the test ended; null: for ever.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what is read and written key by key")]
+pub(crate) struct AgesBody {
+    /// It passed at once, or did not run.
+    #[schema(example = 30, minimum = 1, maximum = 36_500)]
+    passed_days: Option<i64>,
+    /// It passed after it had failed.
+    #[schema(example = 90, minimum = 1, maximum = 36_500)]
+    flaky_days: Option<i64>,
+    /// It failed, timed out or was interrupted.
+    #[schema(example = 180, minimum = 1, maximum = 36_500)]
+    failed_days: Option<i64>,
+}
+
+/// Whole runs.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what is read and written key by key")]
+pub(crate) struct RunsBody {
+    /// Days after their start; null: for ever.
+    #[schema(example = 365, minimum = 1, maximum = 36_500)]
+    days: Option<i64>,
+    /// So many of the newest runs of a project stay whatever their age.
+    #[schema(example = 20, minimum = 0, maximum = 1000)]
+    keep_last: Option<i64>,
+    /// Days on branches that are neither the default one nor tracked; null: as the others.
+    #[schema(example = 60, minimum = 1, maximum = 36_500)]
+    untracked_branch_days: Option<i64>,
+}
+
+/// Files of tests, and reports.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what is read and written key by key")]
+pub(crate) struct FilesBody {
+    /// Traces.
+    trace: Option<AgesBody>,
+    /// Videos.
+    video: Option<AgesBody>,
+    /// Screenshots.
+    screenshot: Option<AgesBody>,
+    /// Other attachments.
+    attachment: Option<AgesBody>,
+    /// Reports of whole runs; null: for ever.
+    #[schema(example = 90, minimum = 1, maximum = 36_500)]
+    report_days: Option<i64>,
+}
+
+/// What is kept whatever its age. Pinned runs always are.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what is read and written key by key")]
+pub(crate) struct KeepBody {
+    /// The last green run of every tracked branch, in every environment.
+    #[schema(example = true)]
+    last_green: Option<bool>,
+    /// The first failure of every cluster.
+    #[schema(example = true)]
+    first_failure: Option<bool>,
+    /// So many of the newest failures of every open cluster.
+    #[schema(example = 3, minimum = 0, maximum = 10)]
+    cluster_samples: Option<i64>,
+}
+
+/// Numbers that outlive the runs they were counted from.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what is read and written key by key")]
+pub(crate) struct RollupsBody {
+    /// Days of numbers by the day; null: for ever.
+    #[schema(example = 730, minimum = 1, maximum = 36_500)]
+    daily_days: Option<i64>,
+    /// Days after the last run of a branch that is not tracked until its own numbers go.
+    #[schema(example = 30, minimum = 1, maximum = 36_500)]
+    untracked_branch_days: Option<i64>,
+}
+
+/// How long everything is kept. Ages count from the start of the run, in whole
+/// UTC days. Absent keys stay as they are.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes what is read and written key by key")]
+pub(crate) struct RetentionBody {
+    /// Whole runs.
+    runs: Option<RunsBody>,
+    /// What explains an attempt: steps, console, requests, sources.
+    evidence: Option<AgesBody>,
+    /// Files of tests, and reports.
+    files: Option<FilesBody>,
+    /// What is kept whatever its age.
+    keep: Option<KeepBody>,
+    /// Numbers that outlive the runs they were counted from.
+    rollups: Option<RollupsBody>,
+}
+
+/// A key that the configuration of the service sets.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LockedKey {
+    /// The path of the key.
+    #[schema(example = "runs.days")]
+    key: &'static str,
+    /// The variable that sets it.
+    #[schema(example = "SERVICE_RETENTION")]
+    variable: &'static str,
+}
+
+/// The policy of the installation.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RetentionAnswer {
+    /// What holds for projects that set nothing of their own.
+    #[schema(value_type = RetentionBody)]
+    settings: Policy,
+    /// What would hold if nothing was set.
+    #[schema(value_type = RetentionBody)]
+    defaults: Policy,
+    /// Keys that cannot be set here.
+    locked: Vec<LockedKey>,
+    /// When it was set last.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    updated_at: Option<Timestamp>,
+    /// By whom, as long as the account exists.
+    updated_by: Option<UserRef>,
+}
+
+impl From<InstanceRetention> for RetentionAnswer {
+    fn from(found: InstanceRetention) -> Self {
+        let InstanceRetention { settings, defaults, locked, updated_at, updated_by } = found;
+        let locked = locked.into_iter().map(|each| LockedKey { key: each.key, variable: each.variable });
+        Self { settings, defaults, locked: locked.collect(), updated_at, updated_by }
+    }
+}
+
+/// Settings were written.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Written<T> {
+    /// Always true.
+    success: bool,
+    /// The settings now.
+    #[serde(flatten)]
+    now: T,
+}
+
+/// The policy of a project.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ProjectRetentionAnswer {
+    /// What is set for the project; null where it does as the installation does.
+    #[schema(value_type = RetentionBody)]
+    settings: Value,
+    /// What holds.
+    #[schema(value_type = RetentionBody)]
+    effective: Policy,
+    /// Paths of the keys that are not set for the project.
+    #[schema(example = json!(["runs.days"]))]
+    inherited_keys: Vec<&'static str>,
+}
+
+fn read(body: &Map<String, Value>, level: Level) -> Result<Edit, ApiError> {
+    let edit = Edit::read(body, level);
+    edit.map_err(|unusable| ApiError::invalid_field(&unusable.key, unusable.to_string()))
+}
+
+fn edit(fields: &Fields, level: Level) -> Result<Edit, ApiError> {
+    fields.require_any(&["runs", "evidence", "files", "keep", "rollups"])?;
+    let edit = read(fields.as_map(), level)?;
+    if edit.is_empty() {
+        let message = "The body names no key of a policy, such as runs.days or evidence.passedDays.";
+        return Err(ApiError::bad_request("no_fields", message));
+    }
+    Ok(edit)
+}
+
+/// How long things are kept in projects that set nothing of their own.
+#[utoipa::path(get, path = "/api/settings/retention", tag = "settings", operation_id = "instance_retention",
+    responses((status = 200, body = RetentionAnswer)))]
+pub(crate) async fn of_instance(
+    State(state): State<AppState>,
+    site: Site,
+) -> Result<Json<RetentionAnswer>, ApiError> {
+    Ok(Json(retention::of_instance(&state.context(&site)).await?.into()))
+}
+
+/// Changes how long things are kept. What is absent stays. Null for a number
+/// of days is for ever; for another key, or a whole group, the default. What
+/// is stored already is dated anew in the background.
+///
+/// # Errors
+/// 400 `no_fields`, `invalid_field`; 409 `setting_locked`.
+#[utoipa::path(method(patch, put), path = "/api/settings/retention", tag = "settings", operation_id = "edit_instance_retention",
+    request_body = RetentionBody,
+    responses(
+        (status = 200, body = Written<RetentionAnswer>),
+        (status = 400, description = "`no_fields`, `invalid_field`"),
+        (status = 409, description = "`setting_locked`: `data.variable` sets the key")
+    ))]
+pub(crate) async fn edit_instance(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    visit: Visit,
+    fields: Fields,
+) -> Result<Json<Written<RetentionAnswer>>, ApiError> {
+    let edit = edit(&fields, Level::Instance)?;
+    let ctx = state.context(&site);
+    retention::edit_instance(&ctx, visit.acting(&caller, state.now()), &edit).await?;
+    Ok(Json(Written { success: true, now: retention::of_instance(&ctx).await?.into() }))
+}
+
+/// How long a project keeps things.
+///
+/// # Errors
+/// 404 `project_not_found`.
+#[utoipa::path(get, path = "/api/projects/{id}/retention", tag = "settings", operation_id = "project_retention",
+    params(("id" = i64, Path, description = "Project")),
+    responses((status = 200, body = ProjectRetentionAnswer), (status = 404, description = "`project_not_found`")))]
+pub(crate) async fn of_project(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    Path(id): Path<ProjectId>,
+) -> Result<Json<ProjectRetentionAnswer>, ApiError> {
+    let ctx = state.context(&site);
+    let project = resolve::project(&ctx, caller.scope(), id).await?;
+    Ok(Json(shown(retention::of_project(&ctx, project).await?)))
+}
+
+fn shown(found: retention::ProjectRetention) -> ProjectRetentionAnswer {
+    ProjectRetentionAnswer {
+        settings: found.settings.nested(),
+        inherited_keys: found.settings.missing().collect(),
+        effective: found.effective,
+    }
+}
+
+/// Changes how long a project keeps things. What is absent stays, null takes
+/// back what was set for the project. What it stores already is dated anew in
+/// the background.
+///
+/// # Errors
+/// 400 `no_fields`, `invalid_field`; 404 `project_not_found`.
+#[utoipa::path(method(patch, put), path = "/api/projects/{id}/retention", tag = "settings", operation_id = "edit_project_retention",
+    params(("id" = i64, Path, description = "Project")), request_body = RetentionBody,
+    responses(
+        (status = 200, body = Written<ProjectRetentionAnswer>),
+        (status = 400, description = "`no_fields`, `invalid_field`"),
+        (status = 404, description = "`project_not_found`")
+    ))]
+pub(crate) async fn edit_project(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    visit: Visit,
+    Path(id): Path<ProjectId>,
+    fields: Fields,
+) -> Result<Json<Written<ProjectRetentionAnswer>>, ApiError> {
+    let edit = edit(&fields, Level::Project)?;
+    let ctx = state.context(&site);
+    let project = resolve::project(&ctx, caller.scope(), id).await?;
+    retention::edit_project(&ctx, visit.acting(&caller, state.now()), project, &edit).await?;
+    Ok(Json(Written { success: true, now: shown(retention::of_project(&ctx, project).await?) }))
+}
+
+fn tried(body: &[u8]) -> Result<Edit, ApiError> {
+    let body: Map<String, Value> = serde_json::from_slice(body)
+        .map_err(|error| ApiError::invalid_json(format!("The body cannot be read: {error}.")))?;
+    read(&body, Level::Project)
+}
+
+/// What would go of a project now, by its policy or by one that is tried: keys
+/// of the body stand in place of those that hold. Nothing is changed. It is
+/// counted for two seconds at most; `partial` says when that was not enough.
+///
+/// # Errors
+/// 400 `invalid_field`; 404 `project_not_found`.
+#[utoipa::path(post, path = "/api/projects/{id}/retention/preview", tag = "settings", operation_id = "preview_retention",
+    params(("id" = i64, Path, description = "Project")), request_body = RetentionBody,
+    responses(
+        (status = 200, body = Preview),
+        (status = 400, description = "`invalid_field`"),
+        (status = 404, description = "`project_not_found`")
+    ))]
+pub(crate) async fn preview(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    Path(id): Path<ProjectId>,
+    JsonBytes(body): JsonBytes,
+) -> Result<Json<Preview>, ApiError> {
+    let tried = if body.is_empty() { None } else { Some(tried(&body)?) };
+    let ctx = state.context(&site);
+    let project = resolve::project(&ctx, caller.scope(), id).await?;
+    Ok(Json(retention::preview(&ctx, project, tried.as_ref(), state.now()).await?))
+}

@@ -1,0 +1,152 @@
+//! What stands out across projects.
+
+use callboard_auth::scope::Scope;
+use callboard_domain::ids::ProjectId;
+use callboard_domain::standouts::{
+    self, ClusterFacts, EndpointFacts, ProjectFacts, Severity, Standout, WindowSums,
+};
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+use callboard_store::db::Session;
+use callboard_store::projects;
+use callboard_store::rollups::RunContribution;
+use callboard_store::runs::{self, RunFilter};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{MOST_PROJECTS, WidgetQuery, total};
+use crate::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
+use crate::network;
+use crate::projects::{ProjectFilters, Sort};
+use crate::{Context, Result};
+
+/// What is shown at most.
+const MOST: usize = 10;
+/// Clusters that are looked at, those that failed most often.
+const CLUSTERS: usize = 50;
+/// Runs in a row that are looked at.
+const STREAK_RUNS: i64 = 20;
+
+/// Something that stands out.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InsightItem {
+    /// Names it as long as it is there.
+    #[schema(example = "pass-rate-drop:3")]
+    pub id: String,
+    /// The rule that says so.
+    #[schema(example = "pass-rate-drop")]
+    pub rule_id: &'static str,
+    /// `critical`, `warning` or `good`.
+    #[schema(value_type = String, example = "warning")]
+    pub severity: Severity,
+    /// One sentence with its numbers.
+    pub message: String,
+    /// What they are measured against.
+    pub detail: Option<String>,
+    /// Page that shows more.
+    pub to: Option<String>,
+    /// Project it is about; null for several.
+    pub project_id: Option<i64>,
+}
+
+impl InsightItem {
+    fn of(found: Standout, subject: &str, to: Option<String>, project_id: Option<i64>) -> Self {
+        let Standout { rule, severity, message, detail, .. } = found;
+        Self { id: format!("{rule}:{subject}"), rule_id: rule, severity, message, detail, to, project_id }
+    }
+}
+
+/// What stands out in the projects of a caller, against the equal window
+/// before; ten at most, what concerns more time first.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn insights(
+    ctx: &Context,
+    scope: &Scope,
+    query: &WidgetQuery,
+    now: Timestamp,
+) -> Result<Vec<InsightItem>> {
+    let (filters, narrowed, today) = (ProjectFilters::default(), query.scope(scope), now.day());
+    let found = crate::projects::list(ctx, &narrowed, &filters, Sort::default(), None, MOST_PROJECTS).await?;
+    let mut session = ctx.store.db().read().await?;
+    let mut all: Vec<(Standout, InsightItem)> = Vec::new();
+    let mut add = |standout: Standout, subject: &str, to: Option<String>, project: Option<i64>| {
+        all.push((standout.clone(), InsightItem::of(standout, subject, to, project)));
+    };
+    let (mut tests_ms, mut tests) = (0, 0);
+    for project in &found.items {
+        let reference = &project.reference;
+        let id = ProjectId(reference.id);
+        let sums = total(&mut session, id, &query.lane, query.span(today)).await?;
+        let before = total(&mut session, id, &query.lane, query.before(today)).await?;
+        tests_ms += sums.tests_ms;
+        tests += sums.totals.total_tests;
+        let (failing_streak, streak_ms) = streak(&mut session, id).await?;
+        let facts = ProjectFacts { now: window(&sums), before: window(&before), failing_streak, streak_ms };
+        let name = reference.label.as_deref().unwrap_or(&reference.name);
+        for standout in standouts::of_project(name, &facts) {
+            let to = Some(ctx.links.project(reference.id));
+            add(standout, &reference.id.to_string(), to, Some(reference.id));
+        }
+    }
+    drop(session);
+    let mean_ms = if tests > 0 { tests_ms / tests } else { 0 };
+    let wanted = ClusterQuery {
+        statuses: vec![ClusterStatus::Open],
+        sort: ClusterSort::Occurrences,
+        ..ClusterQuery::default()
+    };
+    for cluster in clusters::list(ctx, &narrowed, &wanted, now, CLUSTERS).await?.items {
+        let item = &cluster.cluster;
+        let facts = ClusterFacts {
+            name: item.brief.title.clone().unwrap_or_else(|| item.brief.signature.clone()),
+            age_days: today.0 - item.first_seen_at.day().0,
+            occurrences: item.brief.occurrences,
+        };
+        if let Some(standout) = standouts::of_cluster(&facts, mean_ms) {
+            let to = Some(item.url.clone());
+            add(standout, &item.brief.id.to_string(), to, Some(item.brief.project_id));
+        }
+    }
+    for endpoint in network::slow_endpoints(ctx, scope, query, today).await? {
+        let facts = EndpointFacts {
+            name: format!("{} {}", endpoint.method, endpoint.route),
+            requests: endpoint.requests,
+            p90_ms: endpoint.p90_duration,
+            projects: endpoint.project_count,
+        };
+        if let Some(standout) = standouts::of_endpoint(&facts) {
+            add(standout, &facts.name, None, None);
+        }
+    }
+    standouts::sort(&mut all);
+    all.truncate(MOST);
+    Ok(all.into_iter().map(|(_, item)| item).collect())
+}
+
+const fn window(sums: &RunContribution) -> WindowSums {
+    WindowSums {
+        runs: sums.runs,
+        passed: sums.totals.passed_tests,
+        failed: sums.totals.failed_tests,
+        run_ms: sums.run_ms,
+        wasted_ms: sums.wasted_ms + sums.lost_ms,
+        regressions: sums.new_regressions,
+    }
+}
+
+/// The newest full runs of a project's default branch that did not pass, up to
+/// the first that did, and how long they took.
+async fn streak(session: &mut Session, project: ProjectId) -> Result<(i64, i64)> {
+    let Some(branch) = projects::get(session, project).await?.and_then(|project| project.default_branch)
+    else {
+        return Ok((0, 0));
+    };
+    let wanted =
+        RunFilter { branch: Some(branch), is_full: Some(true), finished: true, ..RunFilter::default() };
+    let newest = runs::list(session, Some(project), &wanted, STREAK_RUNS).await?;
+    let failing = newest.iter().take_while(|run| run.status != RunStatus::Passed);
+    Ok(failing.fold((0, 0), |(count, ms), run| (count + 1, ms + run.duration_ms.unwrap_or(0))))
+}

@@ -1,0 +1,144 @@
+//! What becomes of clusters when the rules that tell failures apart change.
+//!
+//! Every fingerprint of older rules is told anew from a failure that is stored
+//! with it, and leads to the cluster it always led to: status, note, assignee,
+//! counts and what people joined or took apart stay. Where newer rules read
+//! the same failure in two clusters, the one that nobody touched becomes part
+//! of the other; two that people touched are only suggested to be one.
+
+use std::collections::BTreeSet;
+
+use callboard_domain::failure::{Fingerprint, Signature};
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId};
+use callboard_domain::time::Timestamp;
+use callboard_store::clusters::routes::{self, Route};
+use callboard_store::clusters::suggestions::{self, SuggestionMethod};
+use callboard_store::clusters::{self, ClusterStatus, versions};
+use callboard_store::db::Session;
+use callboard_store::search::{self, SearchKind};
+use callboard_store::{evidence, executions};
+
+use super::editing::{found_by, join};
+use crate::ingest::stored_attempts;
+use crate::{Context, Result};
+
+/// Fingerprints told anew in one go.
+const BATCH: i64 = 100;
+/// Failures that are looked at for one with evidence.
+const MOST_FAILURES: i64 = 10;
+
+/// Tells some fingerprints of older rules anew. Answers whether there may be
+/// more of them.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn follow_rules(ctx: &Context, now: Timestamp) -> Result<bool> {
+    let outdated = versions::outdated(&mut ctx.store.db().read().await?, BATCH).await?;
+    for (project, old) in &outdated {
+        let found = read_again(ctx, *project, *old).await?;
+        let mut session = ctx.store.db().begin().await?;
+        routes::hold_shape(&mut session, *project).await?;
+        let told = routes::of(&mut session, *project, [*old]).await?;
+        if let Some((signature, execution)) = &found {
+            lead(&mut session, *project, &told, signature, *execution, now).await?;
+        }
+        versions::mark(&mut session, *project, *old).await?;
+        session.commit().await?;
+    }
+    Ok(!outdated.is_empty())
+}
+
+/// What the rules of today read of a failure with an old fingerprint: of the
+/// evidence of the newest one that has any, else of the text that made its
+/// cluster.
+async fn read_again(
+    ctx: &Context,
+    project: ProjectId,
+    old: Fingerprint,
+) -> Result<Option<(Signature, Option<ExecutionId>)>> {
+    let mut session = ctx.store.db().read().await?;
+    let told = routes::of(&mut session, project, [old]).await?;
+    let places: BTreeSet<i64> = told.iter().map(|route| route.cluster.get()).collect();
+    let places: Vec<i64> = places.into_iter().collect();
+    for id in versions::failures(&mut session, project, places.clone(), old, MOST_FAILURES).await? {
+        let Some(row) = executions::get(&mut session, project, id).await? else { continue };
+        let attempts = stored_attempts(&row)?;
+        let attempts = attempts.attempts();
+        let failed = attempts.iter().filter(|attempt| attempt.facts.fingerprint == Some(old));
+        for slice in failed.filter_map(|attempt| attempt.evidence) {
+            let evidence = evidence::read(&ctx.store, project, &slice).await?;
+            let signature = evidence.error.as_deref().and_then(|error| evidence.failure_of(error));
+            if let Some(signature) = signature {
+                return Ok(Some((signature, Some(id))));
+            }
+        }
+    }
+    let mut sample = versions::sample(&mut session, project, old).await?;
+    if sample.is_none()
+        && let Some(route) = told.first()
+    {
+        sample = Some(clusters::sample(&mut session, project, route.cluster).await?.0);
+    }
+    let nothing = callboard_domain::evidence::Evidence::default();
+    Ok(sample.and_then(|error| nothing.failure_of(&error)).map(|signature| (signature, None)))
+}
+
+/// Leads what newer rules read to where the old fingerprint leads.
+async fn lead(
+    session: &mut Session,
+    project: ProjectId,
+    told: &[Route],
+    signature: &Signature,
+    execution: Option<ExecutionId>,
+    now: Timestamp,
+) -> Result<()> {
+    let new = signature.fingerprint();
+    let known = routes::of(session, project, [new]).await?;
+    let general = |routes: &[Route]| routes.iter().find(|route| route.test_case.is_none()).copied();
+    for route in told.iter().filter(|route| route.fingerprint != new) {
+        let is_known = known.iter().any(|known| known.test_case == route.test_case);
+        if !is_known {
+            routes::route(session, project, new, route.test_case, route.cluster, execution).await?;
+        }
+    }
+    let Some(route) = general(told) else { return Ok(()) };
+    if versions::rename(session, project, route.cluster, route.fingerprint, signature).await?
+        && let Some(row) = clusters::get(session, project, route.cluster).await?
+        && row.status != ClusterStatus::Merged
+    {
+        search::replace(session, project, SearchKind::Cluster, row.id.get(), found_by(&row)).await?;
+    }
+    let elsewhere = general(&known).map(|known| known.cluster);
+    let worded = versions::word(session, project, signature, route.cluster).await?;
+    if let Some(other) = elsewhere.or(worded).filter(|other| *other != route.cluster) {
+        meet(session, project, route.cluster, other, now).await?;
+    }
+    Ok(())
+}
+
+/// Two clusters turn out to be about the same failure.
+async fn meet(
+    session: &mut Session,
+    project: ProjectId,
+    one: ClusterId,
+    other: ClusterId,
+    now: Timestamp,
+) -> Result<()> {
+    let (older, newer) = (one.min(other), one.max(other));
+    let touched = versions::touched(session, project, vec![older.get(), newer.get()]).await?;
+    let (kept, gone) = match (touched.contains(&older), touched.contains(&newer)) {
+        (_, false) => (older, newer),
+        (false, true) => (newer, older),
+        (true, true) => {
+            let why = "The rules that tell failures apart read the same failure in both.";
+            let method = (SuggestionMethod::Fingerprint, None);
+            return Ok(suggestions::suggest(session, project, (older, newer), method, why, now).await?);
+        }
+    };
+    let mut rows = clusters::lock(session, project, vec![older.get(), newer.get()]).await?;
+    rows.retain(|row| row.status != ClusterStatus::Merged);
+    let Some(at) = rows.iter().position(|row| row.id == gone) else { return Ok(()) };
+    let gone = rows.remove(at);
+    let Some(mut kept) = rows.pop().filter(|row| row.id == kept) else { return Ok(()) };
+    join(session, &gone, &mut kept, now).await
+}

@@ -1,0 +1,333 @@
+//! Endpoints of the application under test, as the requests of its tests show
+//! them: of one run, and of projects over some days.
+//!
+//! Only captured requests count: the failing ones of every attempt and its
+//! slowest others. Days hold all branches and environments together.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::endpoints::{Endpoint, Sample, Worst, keep_worst};
+use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
+use callboard_domain::sketch::Sketch;
+use callboard_domain::time::Day;
+use callboard_domain::totals::rate;
+use callboard_store::db::Session;
+use callboard_store::rollups::{self, RunEndpoint};
+use callboard_store::test_cases;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::analytics::WidgetQuery;
+use crate::page::Slice;
+use crate::projects::{self, ProjectFilters};
+use crate::runs::required_run;
+use crate::{Context, Result};
+
+/// Endpoints of a project that are looked at: those with the longest means.
+const CANDIDATES: usize = 200;
+/// Projects that are looked at, the most recently active ones.
+const MOST_PROJECTS: usize = 100;
+/// Error rates are compared to this fraction.
+const RATE_STEPS: i64 = 1_000_000;
+
+/// How the endpoints of a run are sorted; equal ones by mean duration, then by
+/// method and route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RequestSort {
+    /// The least reliable first.
+    #[default]
+    ErrorRate,
+    /// The slowest first.
+    AvgDuration,
+    /// The most frequent first.
+    Count,
+}
+
+/// Place in a list of endpoints: what it is sorted by, then method and route.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RequestKey {
+    first: i64,
+    then: i64,
+    method: String,
+    route: String,
+}
+
+/// The requests that the tests of a run made to one endpoint.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkRequests {
+    /// HTTP method; `*` for what a run with too many endpoints does not tell apart.
+    #[schema(example = "GET")]
+    pub method: String,
+    /// Path with placeholders for what names one thing.
+    #[schema(example = "/api/orders/:id")]
+    pub route: String,
+    /// Requests.
+    #[schema(example = 43)]
+    pub count: i64,
+    /// Requests by HTTP status; 0 stands for no answer.
+    #[schema(example = json!({ "200": 41, "503": 2 }))]
+    pub status_codes: BTreeMap<u16, i64>,
+    /// Share answered with a status of 400 or more, or not at all.
+    #[schema(example = 0.0465)]
+    pub error_rate: f64,
+    /// Mean duration, ms.
+    pub avg_duration: i64,
+    /// Shortest duration, ms.
+    pub min_duration: i64,
+    /// Longest duration, ms.
+    pub max_duration: i64,
+    /// Nine in ten took at most this long, ms, to a twentieth.
+    pub p90_duration: i64,
+    /// Tests whose requests failed or took longest, five at most.
+    pub test_cases: Vec<RequestingTest>,
+    /// What the backend logged, three entries at most.
+    pub server_logs: Vec<String>,
+}
+
+/// A test with the request it made.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestingTest {
+    /// Test case.
+    pub id: i64,
+    /// Its title.
+    pub title: String,
+    /// Execution that made the request.
+    pub execution_id: i64,
+    /// HTTP status; 0 stands for no answer.
+    pub status: u16,
+    /// How long the request took, ms.
+    pub duration: i64,
+}
+
+impl RequestSort {
+    fn key(self, row: &RunEndpoint) -> RequestKey {
+        let traffic = &row.calls.traffic;
+        let errors = traffic.errors * RATE_STEPS / traffic.requests.max(1);
+        let (first, then) = match self {
+            Self::ErrorRate => (errors, traffic.mean_ms()),
+            Self::AvgDuration => (traffic.mean_ms(), 0),
+            Self::Count => (traffic.requests, traffic.mean_ms()),
+        };
+        let Endpoint { method, route } = row.endpoint.clone();
+        RequestKey { first: -first, then: -then, method, route }
+    }
+}
+
+/// The endpoints that the tests of a run called; at most 501, each told from
+/// sums that are written with the results.
+///
+/// # Errors
+/// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+pub async fn requests_of_run(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    run: RunId,
+    sort: RequestSort,
+    after: Option<RequestKey>,
+    limit: usize,
+) -> Result<Slice<NetworkRequests, RequestKey>> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    required_run(&mut session, project, run).await?;
+    let mut rows = rollups::endpoints_of_run(&mut session, project, run).await?;
+    rows.retain(|row| after.as_ref().is_none_or(|after| sort.key(row) > *after));
+    rows.sort_by_cached_key(|row| sort.key(row));
+    let rows = Slice::cut(rows, limit, |row| sort.key(row));
+    let samples = rows.items.iter().flat_map(|row| &row.calls.samples);
+    let titles = titles(&mut session, project, samples).await?;
+    Ok(rows.map(|row| shown(row, &titles)))
+}
+
+fn shown(row: RunEndpoint, titles: &BTreeMap<TestCaseId, String>) -> NetworkRequests {
+    let traffic = row.calls.traffic;
+    let mut told = BTreeSet::new();
+    let tests = row.calls.samples.iter().filter(|sample| told.insert(sample.test_case));
+    NetworkRequests {
+        count: traffic.requests,
+        error_rate: rate(traffic.errors, traffic.requests).unwrap_or_default(),
+        avg_duration: traffic.mean_ms(),
+        min_duration: traffic.min_ms,
+        max_duration: traffic.max_ms,
+        p90_duration: quantile(&traffic.sketch, 0.9, traffic.max_ms),
+        test_cases: tests.filter_map(|sample| requesting(sample, titles)).collect(),
+        server_logs: row.calls.logs,
+        status_codes: traffic.codes,
+        method: row.endpoint.method,
+        route: row.endpoint.route,
+    }
+}
+
+/// A quantile of durations; a sketch may answer a twentieth more than the
+/// longest there was.
+fn quantile(sketch: &Sketch, share: f64, longest: i64) -> i64 {
+    sketch.quantile(share).map_or(0, |ms| ms.min(longest))
+}
+
+fn requesting(sample: &Sample, titles: &BTreeMap<TestCaseId, String>) -> Option<RequestingTest> {
+    Some(RequestingTest {
+        id: sample.test_case.get(),
+        title: titles.get(&sample.test_case)?.clone(),
+        execution_id: sample.execution.get(),
+        status: sample.status,
+        duration: sample.duration_ms,
+    })
+}
+
+async fn titles<'s>(
+    session: &mut Session,
+    project: ProjectId,
+    samples: impl Iterator<Item = &'s Sample>,
+) -> Result<BTreeMap<TestCaseId, String>> {
+    let cases: BTreeSet<i64> = samples.map(|sample| sample.test_case.get()).collect();
+    let cases = test_cases::get_many(session, project, cases.into_iter().collect()).await?;
+    Ok(cases.into_iter().map(|(id, case)| (id, case.title)).collect())
+}
+
+/// An endpoint of one or several projects.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SlowEndpoint {
+    /// HTTP method; `*` for what is not told apart.
+    #[schema(example = "POST")]
+    pub method: String,
+    /// Path with placeholders for what names one thing.
+    #[schema(example = "/api/orders")]
+    pub route: String,
+    /// Requests.
+    pub requests: i64,
+    /// Half of them took at most this long, ms, to a twentieth.
+    pub p50_duration: i64,
+    /// Nine in ten took at most this long, ms, to a twentieth.
+    pub p90_duration: i64,
+    /// Longest duration, ms.
+    pub max_duration: i64,
+    /// Share answered with a status of 400 or more, or not at all.
+    pub error_rate: f64,
+    /// Projects whose tests called it.
+    pub project_count: i64,
+    /// The slowest requests, one of each execution, five at most.
+    pub slowest: Vec<SlowRequest>,
+}
+
+/// A slow request.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SlowRequest {
+    /// Project of the execution.
+    pub project_id: i64,
+    /// The test with its execution.
+    #[serde(flatten)]
+    pub test: RequestingTest,
+}
+
+/// What an endpoint adds up to across projects.
+#[derive(Debug, Default)]
+struct Together {
+    requests: i64,
+    errors: i64,
+    sum_ms: i64,
+    max_ms: i64,
+    projects: Vec<ProjectId>,
+    sketch: Sketch,
+    samples: Vec<Sample>,
+}
+
+/// The slowest endpoints of some projects over some days, by the time nine in
+/// ten requests took at most: of the 200 with the longest means. Days hold no
+/// branches, so neither `query.lane` nor `query.full_runs` matters.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn slow_endpoints(
+    ctx: &Context,
+    scope: &Scope,
+    query: &WidgetQuery,
+    today: Day,
+) -> Result<Vec<SlowEndpoint>> {
+    let (filters, scope) = (ProjectFilters::default(), query.scope(scope));
+    let found = projects::list(ctx, &scope, &filters, projects::Sort::default(), None, MOST_PROJECTS).await?;
+    let span = query.span(today);
+    let days = (span.since, span.until);
+    let mut session = ctx.store.db().read().await?;
+    let mut all: BTreeMap<Endpoint, Together> = BTreeMap::new();
+    let most = i64::try_from(CANDIDATES).unwrap_or(i64::MAX);
+    for project in &found.items {
+        let project = ProjectId(project.reference.id);
+        for sums in rollups::endpoint_sums(&mut session, project, days, most).await? {
+            let known = all.entry(sums.endpoint).or_default();
+            known.requests += sums.requests;
+            known.errors += sums.errors;
+            known.sum_ms = known.sum_ms.saturating_add(sums.sum_ms);
+            known.max_ms = known.max_ms.max(sums.max_ms);
+            known.projects.push(project);
+        }
+    }
+    let mut candidates: Vec<(Endpoint, Together)> = all.into_iter().collect();
+    candidates.sort_by_key(|(_, sums)| Reverse(sums.sum_ms / sums.requests.max(1)));
+    candidates.truncate(CANDIDATES);
+    let mut candidates: BTreeMap<Endpoint, Together> = candidates.into_iter().collect();
+    for project in &found.items {
+        spread(&mut session, ProjectId(project.reference.id), days, &mut candidates).await?;
+    }
+    let mut rows: Vec<(i64, Endpoint, Together)> = candidates
+        .into_iter()
+        .map(|(endpoint, sums)| (quantile(&sums.sketch, 0.9, sums.max_ms), endpoint, sums))
+        .collect();
+    rows.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+    rows.truncate(query.limit);
+
+    let mut titles_of = BTreeMap::new();
+    let mut items = Vec::with_capacity(rows.len());
+    for (_, _, sums) in &mut rows {
+        keep_worst(&mut sums.samples, Worst::Slowest);
+    }
+    for project in rows.iter().flat_map(|(_, _, sums)| &sums.projects).collect::<BTreeSet<_>>() {
+        let samples = rows.iter().flat_map(|(_, _, sums)| &sums.samples);
+        titles_of.insert(*project, titles(&mut session, *project, samples).await?);
+    }
+    for (p90, endpoint, sums) in rows {
+        let slowest = sums.samples.iter().filter_map(|sample| {
+            let (project, titles) = titles_of.iter().find(|(_, of)| of.contains_key(&sample.test_case))?;
+            Some(SlowRequest { project_id: project.get(), test: requesting(sample, titles)? })
+        });
+        items.push(SlowEndpoint {
+            requests: sums.requests,
+            p50_duration: quantile(&sums.sketch, 0.5, sums.max_ms),
+            p90_duration: p90,
+            max_duration: sums.max_ms,
+            error_rate: rate(sums.errors, sums.requests).unwrap_or_default(),
+            project_count: i64::try_from(sums.projects.len()).unwrap_or(i64::MAX),
+            slowest: slowest.collect(),
+            method: endpoint.method,
+            route: endpoint.route,
+        });
+    }
+    Ok(items)
+}
+
+/// Adds how the durations of some endpoints spread in one project.
+async fn spread(
+    session: &mut Session,
+    project: ProjectId,
+    days: (Day, Day),
+    endpoints: &mut BTreeMap<Endpoint, Together>,
+) -> Result<()> {
+    let asked = endpoints.iter().filter(|(_, sums)| sums.projects.contains(&project));
+    let routes: BTreeSet<String> = asked.map(|(endpoint, _)| endpoint.route.clone()).collect();
+    if routes.is_empty() {
+        return Ok(());
+    }
+    let found = rollups::endpoint_spread(session, project, days, routes.into_iter().collect()).await?;
+    for (endpoint, (sketch, samples)) in found {
+        if let Some(sums) = endpoints.get_mut(&endpoint).filter(|sums| sums.projects.contains(&project)) {
+            sums.sketch.merge(&sketch);
+            sums.samples.extend(samples);
+        }
+    }
+    Ok(())
+}

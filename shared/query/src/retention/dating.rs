@@ -1,0 +1,107 @@
+//! When the time of a run, and of what belongs to it, is over.
+
+use callboard_domain::ids::ProjectId;
+use callboard_domain::retention::{OutcomeClass, Policy, is_tracked};
+use callboard_domain::time::Timestamp;
+use callboard_store::projects::ProjectRow;
+use callboard_store::retention::{self, Dates};
+use callboard_store::runs::RunRow;
+use callboard_store::{Session, projects};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::settings::effective;
+use crate::{Context, Result};
+
+/// Whether the branch of a run is kept as long as the default one.
+pub(super) fn follows(project: &ProjectRow, branch: &str) -> bool {
+    is_tracked(branch, project.default_branch.as_deref(), &project.tracked_branches)
+}
+
+fn dates<'p>(policy: &'p Policy, project: &ProjectRow, run: &RunRow) -> Dates<'p> {
+    Dates {
+        run: policy.runs.end(run.order_at, follows(project, &run.branch)),
+        from: run.order_at,
+        files: &policy.files,
+        evidence: policy.evidence,
+    }
+}
+
+/// Dates a locked run and all that belongs to it. One that goes on has no
+/// dates yet.
+pub(crate) async fn date_run(session: &mut Session, ctx: &Context, run: &RunRow) -> Result<()> {
+    if !run.status.is_final() {
+        return Ok(());
+    }
+    let Some(project) = projects::get(session, run.project).await? else { return Ok(()) };
+    let policy = effective(session, ctx, run.project).await?;
+    Ok(retention::date(session, run.project, run.id, &dates(&policy, &project, run)).await?)
+}
+
+/// Dates a run by a policy and project that are known.
+pub(super) async fn date_by(
+    session: &mut Session,
+    policy: &Policy,
+    project: &ProjectRow,
+    run: &RunRow,
+) -> Result<()> {
+    Ok(retention::date(session, run.project, run.id, &dates(policy, project, run)).await?)
+}
+
+/// When the evidence of a run goes, by how its tests ended; null where it is
+/// kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct EvidenceEnds {
+    /// Of tests that passed at once or did not run.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub passed: Option<Timestamp>,
+    /// Of flaky tests.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub flaky: Option<Timestamp>,
+    /// Of tests that failed.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub failed: Option<Timestamp>,
+}
+
+/// When a run goes, and its evidence; what is kept as an exception stays
+/// longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunEnds {
+    /// The run itself; null when it is kept.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub run_expires_at: Option<Timestamp>,
+    /// Its evidence.
+    pub evidence_expires_at: EvidenceEnds,
+}
+
+/// When a run goes; nothing of a pinned one does.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn ends_of_run(session: &mut Session, ctx: &Context, run: &RunRow) -> Result<RunEnds> {
+    if run.pin.is_some() {
+        let evidence_expires_at = EvidenceEnds { passed: None, flaky: None, failed: None };
+        return Ok(RunEnds { run_expires_at: None, evidence_expires_at });
+    }
+    let policy = effective(session, ctx, run.project).await?;
+    let end = |class| policy.evidence.end(class, run.order_at);
+    Ok(RunEnds {
+        run_expires_at: retention::end_of_run(session, run.project, run.id).await?,
+        evidence_expires_at: EvidenceEnds {
+            passed: end(OutcomeClass::Passed),
+            flaky: end(OutcomeClass::Flaky),
+            failed: end(OutcomeClass::Failed),
+        },
+    })
+}
+
+/// The policy of a project that still exists.
+pub(super) async fn policy_of(
+    session: &mut Session,
+    ctx: &Context,
+    project: ProjectId,
+) -> Result<Option<(ProjectRow, Policy)>> {
+    let Some(row) = projects::get(session, project).await? else { return Ok(None) };
+    Ok(Some((row, effective(session, ctx, project).await?)))
+}

@@ -1,0 +1,76 @@
+//! Dating anew what is stored already, when the policy has changed: run by
+//! run, from the oldest. Whatever is written meanwhile is dated by the new
+//! policy anyway.
+
+use callboard_domain::ids::ProjectId;
+use callboard_domain::time::Timestamp;
+use callboard_store::jobs::{self, Payload};
+use callboard_store::retention::runs_after;
+use callboard_store::{Session, Store, instance, runs};
+use serde::{Deserialize, Serialize};
+
+use super::dating::{date_by, policy_of};
+use crate::{Context, Result};
+
+/// Runs of one transaction.
+const RUNS: i64 = 20;
+/// Notes that what was stored before there were dates is being dated.
+const DATED: &str = "retention_dated";
+
+/// Runs that are to be dated anew.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Redate {
+    /// Only of this project.
+    #[serde(default)]
+    pub project: Option<ProjectId>,
+    /// Those behind this one: order key and id.
+    #[serde(default)]
+    pub after: Option<(i64, i64)>,
+}
+
+impl Payload for Redate {
+    const KIND: &'static str = "redate_expiry";
+}
+
+/// Dates all runs of a project, or of all projects, anew.
+pub(super) async fn enqueue(session: &mut Session, project: Option<ProjectId>, now: Timestamp) -> Result<()> {
+    let of = project.map_or_else(|| "all".to_owned(), |project| project.to_string());
+    let job = Redate { project, after: None };
+    jobs::enqueue(session, &format!("redate:{of}:{}", now.millis()), project, &job, now).await?;
+    Ok(())
+}
+
+/// Dates what was stored before there were dates; once in the life of an
+/// installation.
+pub(super) async fn begin(store: &Store, now: Timestamp) -> Result<()> {
+    if instance::has(store.db(), DATED).await? {
+        return Ok(());
+    }
+    let mut session = store.db().begin().await?;
+    if instance::claim(&mut session, DATED, now).await? {
+        enqueue(&mut session, None, now).await?;
+    }
+    session.commit().await?;
+    Ok(())
+}
+
+/// Dates the next runs; the job for those behind them, `None` when there are
+/// none.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn redate(ctx: &Context, job: Redate) -> Result<Option<Redate>> {
+    let mut session = ctx.store.db().begin().await?;
+    let after = job.after.unwrap_or((i64::MIN, 0));
+    let placed = runs_after(&mut session, job.project, after, RUNS).await?;
+    let Some(last) = placed.last().copied() else { return Ok(None) };
+    for place in placed {
+        let Some(run) = runs::get(&mut session, place.project, place.run).await? else { continue };
+        let Some((project, policy)) = policy_of(&mut session, ctx, place.project).await? else { continue };
+        if run.status.is_final() {
+            date_by(&mut session, &policy, &project, &run).await?;
+        }
+    }
+    session.commit().await?;
+    Ok(Some(Redate { after: Some((last.order_at.millis(), last.run.get())), ..job }))
+}

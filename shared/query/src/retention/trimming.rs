@@ -1,0 +1,300 @@
+//! Trimming evidence: what a pack holds of tests whose time is over goes, the
+//! rest stays readable. A pack is written with failures first, so what stays
+//! is mostly its beginning: that is copied as it is and offsets do not change;
+//! what lies behind the first frame that goes is copied behind it and pointed
+//! at anew. Objects first, rows second: until the transaction that points
+//! elsewhere everything is read from the old object.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use callboard_domain::attempts::{AttemptSet, EvidenceSlice};
+use callboard_domain::ids::{ExecutionId, PackId, ProjectId, RunId};
+use callboard_domain::retention::OutcomeClass;
+use callboard_domain::time::Timestamp;
+use callboard_store::deletions::ReceiptRow;
+use callboard_store::retention::due;
+use callboard_store::retention::trimming::{self, PackRow, Pointing};
+use callboard_store::{Session, StoreError, runs, unclaimed};
+use futures::StreamExt as _;
+
+use super::dating::policy_of;
+use super::exempt::Exempt;
+use super::sweep::Held;
+use crate::{Context, Result};
+
+/// Executions read together.
+const BATCH: i64 = 5_000;
+
+/// What is to be done with the evidence of a run.
+pub(super) struct Plan {
+    project: ProjectId,
+    run: RunId,
+    /// The state of the run it was made for.
+    version: i64,
+    packs: Vec<(PackRow, Fate)>,
+    /// Where slices go; those that are not here stay.
+    moves: BTreeMap<EvidenceSlice, Option<EvidenceSlice>>,
+    /// When evidence of the run is due again.
+    pub(super) next: Option<Timestamp>,
+}
+
+/// What becomes of a pack.
+enum Fate {
+    /// Nothing of it is left.
+    Goes,
+    /// Its first bytes stay, and these slices behind them.
+    Shrinks { prefix: u64, behind: Vec<EvidenceSlice>, slices: i64 },
+    /// It was written anew.
+    Shrunk(PackRow),
+}
+
+/// Plans what is due of a run; `None` when the run is on its way out.
+pub(super) async fn plan(
+    ctx: &Context,
+    project: ProjectId,
+    run: RunId,
+    now: Timestamp,
+    later: Timestamp,
+) -> Result<Option<Plan>> {
+    let mut session = ctx.store.db().read().await?;
+    let Some(row) = runs::get(&mut session, project, run).await? else { return Ok(None) };
+    let Some((owner, policy)) = policy_of(&mut session, ctx, project).await? else { return Ok(None) };
+    let exempt = Exempt::of(&mut session, &policy, &owner, &row).await?;
+    let ends = OutcomeClass::ALL.map(|class| (class, policy.evidence.end(class, row.order_at)));
+    let due: BTreeSet<OutcomeClass> =
+        ends.iter().filter(|(_, end)| end.is_some_and(|end| end <= now)).map(|(class, _)| *class).collect();
+    let next = ends.iter().filter_map(|(_, end)| end.filter(|end| *end > now)).min();
+    let mut plan =
+        Plan { project, run, version: row.version, packs: Vec::new(), moves: BTreeMap::new(), next };
+    if exempt.whole.is_some() {
+        plan.next = Some(later);
+        return Ok(Some(plan));
+    }
+    let mut used: BTreeMap<PackId, Used> = BTreeMap::new();
+    let (mut after, mut holds_back) = (None, false);
+    loop {
+        let rows = trimming::pointing(&mut session, project, run, after, BATCH).await?;
+        let Some(last) = rows.last() else { break };
+        after = Some(last.id);
+        for pointing in &rows {
+            let is_due = due.contains(&OutcomeClass::of(pointing.outcome));
+            let goes = is_due && !exempt.holds(pointing.id);
+            let slices = slices(pointing)?;
+            holds_back |= is_due && !goes && !slices.is_empty();
+            for slice in slices {
+                let of_pack = used.entry(slice.pack).or_default();
+                if goes {
+                    of_pack.goes.insert(slice)
+                } else {
+                    of_pack.stays.insert(slice)
+                };
+            }
+        }
+    }
+    if holds_back {
+        plan.next = Some(next.map_or(later, |next| next.min(later)));
+    }
+    for pack in trimming::packs(&mut session, project, run).await? {
+        let Used { stays, goes } = used.remove(&pack.id).unwrap_or_default();
+        if let Some(fate) = fate(&stays, &goes, &mut plan.moves)? {
+            plan.packs.push((pack, fate));
+        }
+    }
+    Ok(Some(plan))
+}
+
+/// The slices of a pack that rows point at, by their place.
+#[derive(Default)]
+struct Used {
+    stays: BTreeSet<EvidenceSlice>,
+    goes: BTreeSet<EvidenceSlice>,
+}
+
+fn slices(pointing: &Pointing) -> Result<BTreeSet<EvidenceSlice>> {
+    let mut slices: BTreeSet<EvidenceSlice> = pointing.evidence.into_iter().collect();
+    if let Some(mut attempts) = attempts(pointing)? {
+        attempts.move_evidence(|slice| {
+            slices.insert(slice);
+            Some(slice)
+        });
+    }
+    Ok(slices)
+}
+
+fn attempts(pointing: &Pointing) -> Result<Option<AttemptSet>> {
+    let attempts = pointing.attempts.as_deref().map(AttemptSet::from_json).transpose();
+    Ok(attempts.map_err(|_| StoreError::Damaged("the attempts of an execution"))?)
+}
+
+/// What becomes of a pack; `None` when it stays as it is.
+fn fate(
+    stays: &BTreeSet<EvidenceSlice>,
+    goes: &BTreeSet<EvidenceSlice>,
+    moves: &mut BTreeMap<EvidenceSlice, Option<EvidenceSlice>>,
+) -> Result<Option<Fate>> {
+    moves.extend(goes.iter().map(|slice| (*slice, None)));
+    if stays.is_empty() {
+        return Ok(Some(Fate::Goes));
+    }
+    let Some(first) = goes.first().map(|slice| slice.offset) else { return Ok(None) };
+    let (before, behind): (Vec<EvidenceSlice>, Vec<EvidenceSlice>) =
+        stays.iter().partition(|slice| slice.offset < first);
+    let prefix = before.last().map_or(0, |slice| slice.offset + slice.length);
+    let mut end = prefix;
+    for slice in &behind {
+        moves.insert(*slice, Some(EvidenceSlice { offset: end, ..*slice }));
+        end += slice.length;
+    }
+    let prefix = u64::try_from(prefix).map_err(|_| StoreError::Damaged("an evidence offset"))?;
+    let slices = i64::try_from(stays.len()).unwrap_or(i64::MAX);
+    Ok(Some(Fate::Shrinks { prefix, behind, slices }))
+}
+
+impl Plan {
+    /// Whether there is nothing to do yet.
+    pub(super) fn changes_nothing(&self) -> bool {
+        self.packs.is_empty()
+    }
+
+    /// Writes the objects that take the place of packs.
+    pub(super) async fn write(mut self, ctx: &Context, now: Timestamp) -> Result<Self> {
+        for (pack, fate) in &mut self.packs {
+            if let Fate::Shrinks { prefix, behind, slices } = fate {
+                let key =
+                    format!("project-{}/packs/{}/{}-{}.zst", self.project, self.run, pack.id, now.millis());
+                let mut session = ctx.store.db().begin().await?;
+                unclaimed::announce(&mut session, self.project, &key, now).await?;
+                session.commit().await?;
+                let size = copy(ctx, pack, *prefix, behind, &key).await?;
+                *fate = Fate::Shrunk(PackRow { id: pack.id, key, size, slices: *slices });
+            }
+        }
+        Ok(self)
+    }
+
+    /// Points at the new objects and gives up the old ones. The run is locked
+    /// and must be as it was planned for.
+    pub(super) async fn apply(
+        self,
+        session: &mut Session,
+        held: &Held,
+        mut receipt: ReceiptRow,
+        now: Timestamp,
+    ) -> Result<ReceiptRow> {
+        if held.run.version != self.version || held.exempt.whole.is_some() {
+            return Err(StoreError::Busy("a run that changed while its evidence was trimmed").into());
+        }
+        self.point(session).await?;
+        for (pack, fate) in &self.packs {
+            match fate {
+                Fate::Goes => {
+                    trimming::delete(session, self.project, pack.id).await?;
+                    receipt.objects.add(1, pack.size);
+                }
+                Fate::Shrunk(by) => {
+                    trimming::replace(session, self.project, by, now).await?;
+                    receipt.objects.add(0, pack.size - by.size);
+                }
+                Fate::Shrinks { .. } => return Err(StoreError::Damaged("a pack that was not written").into()),
+            }
+            unclaimed::abandon_to(session, self.project, &pack.key, receipt.id, now).await?;
+        }
+        due::move_evidence(session, self.project, self.run, self.next).await?;
+        let gone = self.moves.values().filter(|to| to.is_none()).count();
+        receipt.rows.other += i64::try_from(gone).unwrap_or(i64::MAX);
+        Ok(receipt)
+    }
+
+    async fn point(&self, session: &mut Session) -> Result<()> {
+        let place = |slice: EvidenceSlice| self.moves.get(&slice).copied().unwrap_or(Some(slice));
+        let mut after: Option<ExecutionId> = None;
+        loop {
+            let rows = trimming::pointing(session, self.project, self.run, after, BATCH).await?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            after = Some(last.id);
+            let mut cleared = Vec::new();
+            for row in rows {
+                let evidence = row.evidence.and_then(place);
+                match attempts(&row)? {
+                    None if evidence.is_none() => cleared.push(row.id.get()),
+                    None if evidence == row.evidence => {}
+                    None => {
+                        trimming::point(session, self.project, self.run, &Pointing { evidence, ..row })
+                            .await?;
+                    }
+                    Some(mut attempts) => {
+                        attempts.move_evidence(place);
+                        let after = Pointing { evidence, attempts: attempts.to_json(), ..row.clone() };
+                        if after != row {
+                            trimming::point(session, self.project, self.run, &after).await?;
+                        }
+                    }
+                }
+            }
+            trimming::clear(session, self.project, self.run, cleared).await?;
+        }
+    }
+}
+
+/// Copies what stays of a pack; answers how many bytes that are.
+async fn copy(
+    ctx: &Context,
+    pack: &PackRow,
+    prefix: u64,
+    behind: &[EvidenceSlice],
+    key: &str,
+) -> Result<i64> {
+    let objects = ctx.store.objects();
+    let mut object = objects.writer(key)?;
+    let mut size = 0_i64;
+    if prefix > 0 {
+        let mut bytes = objects.stream(&pack.key, Some(0..prefix)).await?;
+        while let Some(chunk) = bytes.next().await {
+            let chunk = chunk?;
+            size += i64::try_from(chunk.len()).unwrap_or(i64::MAX);
+            object.write(&chunk).await?;
+        }
+    }
+    for slice in behind {
+        let at = |place: i64| u64::try_from(place).map_err(|_| StoreError::Damaged("an evidence offset"));
+        let range = at(slice.offset)?..at(slice.offset + slice.length)?;
+        object.write(&objects.get_range(&pack.key, range).await?).await?;
+        size += slice.length;
+    }
+    object.finish().await?;
+    Ok(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(offset: i64, length: i64) -> EvidenceSlice {
+        EvidenceSlice { pack: PackId(1), offset, length }
+    }
+
+    #[test]
+    fn what_stays_before_the_first_that_goes_keeps_its_place() {
+        let stays = BTreeSet::from([slice(0, 10), slice(10, 5), slice(30, 7), slice(50, 3)]);
+        let goes = BTreeSet::from([slice(15, 15), slice(37, 13)]);
+        let mut moves = BTreeMap::new();
+        let fate = fate(&stays, &goes, &mut moves).unwrap();
+        let Some(Fate::Shrinks { prefix, behind, slices }) = fate else { panic!("it shrinks") };
+        assert_eq!((prefix, behind, slices), (15, vec![slice(30, 7), slice(50, 3)], 4));
+        let expected = [
+            (slice(15, 15), None),
+            (slice(37, 13), None),
+            (slice(30, 7), Some(slice(15, 7))),
+            (slice(50, 3), Some(slice(22, 3))),
+        ];
+        assert_eq!(moves, BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn a_pack_goes_when_nothing_of_it_stays_and_stays_when_nothing_goes() {
+        let some = BTreeSet::from([slice(0, 10)]);
+        let mut moves = BTreeMap::new();
+        assert!(matches!(fate(&BTreeSet::new(), &some, &mut moves).unwrap(), Some(Fate::Goes)));
+        assert!(fate(&some, &BTreeSet::new(), &mut moves).unwrap().is_none());
+    }
+}

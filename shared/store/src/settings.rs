@@ -1,0 +1,103 @@
+//! What is set by hand: one JSON text per group, for the installation and for
+//! each project. What the texts say is the business of whoever asks.
+
+use callboard_domain::ids::{ProjectId, UserId};
+use callboard_domain::time::Timestamp;
+
+use crate::db::{Row, Session, args, statements};
+use crate::{Result, StoreError};
+
+statements! {
+    /// What is set for the installation. PK
+    OF_INSTANCE = "SELECT value, updated_at, updated_by FROM settings WHERE grp = $1";
+    /// What is set for a project. PK
+    OF_PROJECT = "SELECT value, updated_at, updated_by FROM project_settings WHERE project_id = $1 AND grp = $2";
+    /// A group nobody has set yet.
+    MAKE_OF_INSTANCE = "INSERT INTO settings (grp, value, updated_at) VALUES ($1, '{}', $2) ON CONFLICT (grp) DO NOTHING";
+    /// A group nobody has set yet.
+    MAKE_OF_PROJECT = "INSERT INTO project_settings (project_id, grp, value, updated_at) VALUES ($1, $2, '{}', $3) \
+        ON CONFLICT (project_id, grp) DO NOTHING";
+    /// What is set for the installation, locked. PK
+    LOCK_OF_INSTANCE = "SELECT value, updated_at, updated_by FROM settings WHERE grp = $1 for_update()";
+    /// What is set for a project, locked. PK
+    LOCK_OF_PROJECT = "SELECT value, updated_at, updated_by FROM project_settings WHERE project_id = $1 AND grp = $2 for_update()";
+    /// Writes what is set for the installation. PK
+    SET_OF_INSTANCE = "UPDATE settings SET value = $2, updated_at = $3, updated_by = $4 WHERE grp = $1";
+    /// Writes what is set for a project. PK
+    SET_OF_PROJECT = "UPDATE project_settings SET value = $3, updated_at = $4, updated_by = $5 WHERE project_id = $1 AND grp = $2";
+}
+
+/// A group of settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSettings {
+    /// The JSON text.
+    pub value: String,
+    /// When it was set.
+    pub updated_at: Timestamp,
+    /// Who set it.
+    pub updated_by: Option<UserId>,
+}
+
+fn read(row: &Row) -> Result<StoredSettings> {
+    let mut r = row.reader();
+    Ok(StoredSettings { value: r.text()?, updated_at: r.time()?, updated_by: r.opt_int()?.map(UserId) })
+}
+
+/// A group of the installation, or of a project; `None` while nobody has set
+/// it.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn get(
+    session: &mut Session,
+    project: Option<ProjectId>,
+    group: &str,
+) -> Result<Option<StoredSettings>> {
+    let row = match project {
+        None => session.first(&OF_INSTANCE, args![group]).await?,
+        Some(project) => session.first(&OF_PROJECT, args![project, group]).await?,
+    };
+    row.as_ref().map(read).transpose()
+}
+
+/// The same, locked until the transaction ends and made when it is missing.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn lock(
+    session: &mut Session,
+    project: Option<ProjectId>,
+    group: &str,
+    now: Timestamp,
+) -> Result<StoredSettings> {
+    let row = match project {
+        None => {
+            session.execute(&MAKE_OF_INSTANCE, args![group, now]).await?;
+            session.first(&LOCK_OF_INSTANCE, args![group]).await?
+        }
+        Some(project) => {
+            session.execute(&MAKE_OF_PROJECT, args![project, group, now]).await?;
+            session.first(&LOCK_OF_PROJECT, args![project, group]).await?
+        }
+    };
+    read(&row.ok_or(StoreError::Damaged("settings vanished while they were locked"))?)
+}
+
+/// Writes a group that [`lock`] answered.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn set(
+    session: &mut Session,
+    project: Option<ProjectId>,
+    group: &str,
+    value: &str,
+    now: Timestamp,
+    by: Option<UserId>,
+) -> Result<()> {
+    match project {
+        None => session.execute(&SET_OF_INSTANCE, args![group, value, now, by]).await?,
+        Some(project) => session.execute(&SET_OF_PROJECT, args![project, group, value, now, by]).await?,
+    };
+    Ok(())
+}

@@ -1,0 +1,96 @@
+/**
+ * A line to the service that does harm to chosen calls: it knows requests and answers,
+ * where a cut line knows only bytes.
+ */
+import http from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** What happens to a request; each is given the means to make it happen. */
+export const FAULTS = {
+  /** Nobody is there. */
+  refused: ({ request }) => request.socket.destroy(),
+  /** The line breaks while the request is on its way. */
+  'cut on the way there': ({ request }) => {
+    request.once('data', () => request.socket.destroy());
+    request.once('end', () => request.socket.destroy());
+  },
+  /** The service did it, and nobody learns of it. */
+  'cut on the way back': async ({ forward, request }) => {
+    await forward();
+    request.socket.destroy();
+  },
+  /** The answer breaks off in its middle. */
+  'cut in the answer': async ({ forward, response }) => {
+    const { status, headers, body } = await forward();
+    response.writeHead(status, { ...headers, 'content-length': body.length });
+    response.write(body.subarray(0, Math.floor(body.length / 2)), () => response.destroy());
+  },
+  /** Something between here and the service is broken. */
+  'answered 500': async ({ read, answer }) => {
+    await read();
+    answer(500, { error: true, statusCode: 500, code: 'internal_error', message: 'Broken.' });
+  },
+  /** The service is busy, and says when to come back. */
+  'answered 503': async ({ read, answer }) => {
+    await read();
+    answer(503, { error: true, statusCode: 503, code: 'database_unavailable', message: 'Busy.' }, { 'retry-after': '1' });
+  },
+  /** The service did it and then something else answered. */
+  'done and answered 502': async ({ forward, answer }) => {
+    await forward();
+    answer(502, {});
+  },
+  /** It takes long, and works. */
+  slow: async ({ forward, pass }) => {
+    await delay(3_000);
+    pass(await forward());
+  },
+};
+
+/** `fault` is asked for every request: the name of one of `FAULTS`, or nothing. */
+export async function faultyLine(serviceUrl) {
+  let fault = () => undefined;
+  const calls = [];
+  const server = http.createServer((request, response) => {
+    request.on('error', () => undefined);
+    response.on('error', () => undefined);
+    const call = request.url.split('?', 1)[0].split('/').at(-1);
+    const number = calls.push(call);
+    const chosen = fault(call, calls.filter((each) => each === call).length, number);
+    harm(chosen, request, response).catch(() => request.destroy());
+  });
+  async function harm(chosen, request, response) {
+    const read = async () => {
+      const chunks = [];
+      for await (const chunk of request) chunks.push(chunk);
+      return Buffer.concat(chunks);
+    };
+    const forward = async () => {
+      const { host: _host, connection: _connection, 'transfer-encoding': _encoding, ...headers } = request.headers;
+      const body = await read();
+      const answer = await fetch(new URL(request.url, serviceUrl), {
+        method: request.method, headers: { ...headers, 'content-length': String(body.length) }, body, redirect: 'manual',
+      });
+      return { status: answer.status, headers: { 'content-type': answer.headers.get('content-type') ?? '' }, body: Buffer.from(await answer.arrayBuffer()) };
+    };
+    const pass = ({ status, headers, body }) => response.writeHead(status, headers).end(body);
+    const answer = (status, body, headers = {}) =>
+      response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+    if (chosen === undefined) pass(await forward());
+    else await FAULTS[chosen]({ request, response, read, forward, answer, pass });
+  }
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${server.address().port}`,
+    calls,
+    /** Forgets what was called before. */
+    with(next) {
+      calls.length = 0;
+      fault = next;
+    },
+    close: () => new Promise((resolve) => {
+      server.closeAllConnections();
+      server.close(resolve);
+    }),
+  };
+}

@@ -1,0 +1,407 @@
+//! How long things are kept: the policy, what goes when its time is over, and
+//! what stays nevertheless.
+
+use std::time::Duration;
+
+use callboard_fn_jobs::{Budget, run_due};
+use callboard_store::{Backend, jobs};
+use callboard_test_support::{Answer, Client, Form, Service, TestDatabase, for_each_backend};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::builders::{attempt, run, with};
+
+/// A day some time ago; the policy counts whole days.
+fn days_ago(service: &Service, days: i64) -> String {
+    let day = service.state().now().day().0 - days;
+    format!("{}T10:00:00.000Z", callboard_domain::time::Day(day).to_iso())
+}
+
+/// Runs all jobs that are due until none is, deletions among them. The service
+/// works on them too.
+async fn settled(service: &Service) {
+    const KINDS: [&str; 6] =
+        ["completion", "recompute", "redate_expiry", "sweep_retention", "lane_expiry", "delete_target"];
+    let done = async {
+        loop {
+            run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+            let mut session = service.state().store().db().read().await.expect("a connection");
+            let leased = jobs::counts(&mut session).await.expect("counts").leased;
+            let next = jobs::next_due(&mut session, &KINDS).await.expect("a time");
+            if leased == 0 && next.is_none_or(|at| at > service.state().now()) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), done).await.expect("settled in time");
+}
+
+/// Runs everything that follows from what was sent, and the sweep after it.
+async fn swept(service: &Service) {
+    settled(service).await;
+    let ctx = service.state().background();
+    while !callboard_query::retention::sweep(&ctx, 0, service.state().now()).await.expect("swept").is_over() {
+    }
+    settled(service).await;
+}
+
+/// A service on one engine that frees at once.
+async fn service(backend: Backend, settings: &[(&str, &str)]) -> Service {
+    let own = [("SERVICE_GC_GRACE_SECONDS", "0")];
+    let settings: Vec<(String, String)> =
+        own.iter().chain(settings).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let database = TestDatabase::fresh(backend).await.expect("a database");
+    Service::over(database, &settings).await.expect("a service")
+}
+
+async fn patch(client: &Client, path: &str, body: &Value) -> Answer {
+    client.send(client.request(Method::PATCH, path).json(body)).await.expect("an answer")
+}
+
+async fn set(client: &Client, path: &str, body: Value) -> Value {
+    patch(client, path, &body).await.success().expect("set")
+}
+
+async fn submitted(service: &Service, start: &str, status: &str, cases: Vec<Value>, more: Value) -> i64 {
+    let body = with(with(run("shop", status, cases), json!({ "startTime": start })), more);
+    let answer = service.client().post_json("/api/test-runs/submit", &body).await.expect("stored");
+    answer["runId"].as_i64().expect("a run")
+}
+
+/// Ids of the runs that are left, oldest first.
+async fn runs_left(client: &Client) -> Vec<i64> {
+    let listed = client.json("/api/test-runs?limit=200").await.expect("runs");
+    let mut ids: Vec<i64> =
+        listed["items"].as_array().expect("runs").iter().filter_map(|run| run["id"].as_i64()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+fn evidence(title: &str) -> Value {
+    json!({ "steps": [{ "title": title, "category": "pw:api", "duration": 5 }] })
+}
+
+/// What is told of an execution of a run by title: its steps, and its files.
+async fn kept(client: &Client, run: i64, title: &str) -> (usize, Vec<String>) {
+    let found = client.json(&format!("/api/test-runs/{run}/executions")).await.expect("executions");
+    let found = found["items"].as_array().expect("executions").iter().find(|one| one["title"] == title);
+    let id = found.unwrap_or_else(|| panic!("no {title}"))["id"].clone();
+    let one = client.json(&format!("/api/test-run-cases/{id}")).await.expect("the execution");
+    let files = client.json(&format!("/api/test-run-cases/{id}/files")).await.expect("files");
+    let names = files["items"].as_array().expect("files").iter();
+    let names = names.map(|file| file["name"].as_str().expect("a name").to_owned()).collect();
+    (one["evidence"]["steps"].as_array().map_or(0, Vec::len), names)
+}
+
+#[tokio::test]
+async fn runs_go_by_their_age_and_what_explains_or_measures_stays() {
+    for_each_backend(async |backend| {
+        let service = service(backend, &[]).await;
+        let client = service.client();
+        let full = json!({ "isFullRun": true, "branch": "main", "metadata": { "scm": { "defaultBranch": "main" } } });
+        let green = || vec![attempt("looks", "passed", 0)];
+        let old_green = submitted(&service, &days_ago(&service, 60), "passed", green(), full.clone()).await;
+        let last_green = submitted(&service, &days_ago(&service, 50), "passed", green(), full.clone()).await;
+        let failing = || vec![attempt("pays", "failed", 0)];
+        let first_failure =
+            submitted(&service, &days_ago(&service, 49), "failed", failing(), json!({ "branch": "main" })).await;
+        let second_failure =
+            submitted(&service, &days_ago(&service, 48), "failed", failing(), json!({ "branch": "main" })).await;
+        let sample =
+            submitted(&service, &days_ago(&service, 47), "failed", failing(), json!({ "branch": "main" })).await;
+        let pinned = submitted(&service, &days_ago(&service, 46), "passed", green(), json!({})).await;
+        let plain = submitted(&service, &days_ago(&service, 45), "passed", green(), json!({})).await;
+        let young = submitted(&service, &days_ago(&service, 2), "passed", green(), json!({})).await;
+        let pin = client.request(Method::PUT, &format!("/api/test-runs/{pinned}/pin"));
+        Answer::of(pin.json(&json!({ "reason": "release" }))).await.and_then(|answer| answer.success()).expect("pinned");
+        swept(&service).await;
+        assert_eq!(runs_left(client).await.len(), 8, "nothing goes by the defaults");
+        let before = client.json("/api/projects/1/test-cases?sort=title").await.expect("tests");
+        let totals = |tests: &Value| -> Vec<Value> {
+            let items = tests["items"].as_array().expect("tests").iter();
+            items.map(|test| json!([test["title"], test["totalRuns"], test["failed"]])).collect()
+        };
+
+        let wanted = json!({ "runs": { "days": 30 }, "keep": { "clusterSamples": 1 } });
+        let preview = client
+            .post_json("/api/projects/1/retention/preview", &wanted)
+            .await
+            .expect("a preview");
+        assert_eq!(
+            (&preview["runs"], &preview["executions"], &preview["partial"]),
+            (&json!(3), &json!(3), &json!(false)),
+            "{preview}"
+        );
+        assert_eq!(
+            preview["exempt"],
+            json!({ "pinned": 1, "lastGreen": 1, "firstFailure": 1, "clusterSample": 1 })
+        );
+        set(client, "/api/settings/retention", wanted).await;
+        swept(&service).await;
+        assert_eq!(runs_left(client).await, [last_green, first_failure, sample, pinned, young]);
+        let gone = client.get(&format!("/api/test-runs/{old_green}")).await.expect("an answer");
+        assert_eq!(gone.status.as_u16(), 404);
+        let receipts = client.json("/api/deletions?state=complete").await.expect("receipts");
+        let receipts = receipts["items"].as_array().expect("receipts");
+        let runs: i64 = receipts.iter().filter_map(|receipt| receipt["rows"]["runs"].as_i64()).sum();
+        assert!(receipts.iter().all(|receipt| receipt["reason"] == "retention"), "{receipts:?}");
+        assert_eq!(runs, 3);
+
+        // What the runs counted for stays.
+        let after = client.json("/api/projects/1/test-cases?sort=title").await.expect("tests");
+        assert_eq!(totals(&after), totals(&before));
+        let detail = client.json(&format!("/api/test-runs/{young}")).await.expect("the run");
+        assert!(detail["retention"]["runExpiresAt"].is_string(), "{}", detail["retention"]);
+        let detail = client.json(&format!("/api/test-runs/{pinned}")).await.expect("the run");
+        assert!(detail["retention"]["runExpiresAt"].is_null(), "{}", detail["retention"]);
+
+        // Without exceptions the rest goes, but for what is pinned.
+        let none = json!({ "keep": { "lastGreen": false, "firstFailure": false, "clusterSamples": 0 } });
+        set(client, "/api/projects/1/retention", none).await;
+        swept(&service).await;
+        assert_eq!(runs_left(client).await, [pinned, young]);
+        assert!(![second_failure, plain].iter().any(|run| [pinned, young].contains(run)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dates_follow_a_change_of_the_policy_and_a_project_decides_for_itself() {
+    for_each_backend(async |backend| {
+        let service = service(backend, &[]).await;
+        let client = service.client();
+        let case = || vec![attempt("looks", "passed", 0)];
+        let run = submitted(&service, &days_ago(&service, 40), "passed", case(), json!({})).await;
+        settled(&service).await;
+        set(client, "/api/projects/1/retention", json!({ "runs": { "days": 90 } })).await;
+        set(client, "/api/settings/retention", json!({ "runs": { "days": 20 } })).await;
+        swept(&service).await;
+        assert_eq!(runs_left(client).await, [run], "the project says 90 days");
+        let expires = |detail: &Value| detail["retention"]["runExpiresAt"].clone();
+        let detail = client.json(&format!("/api/test-runs/{run}")).await.expect("the run");
+        let end = service.state().now().day().0 - 40 + 91;
+        assert_eq!(expires(&detail), json!(callboard_domain::time::Day(end).start().to_iso()));
+
+        let shown = client.json("/api/projects/1/retention").await.expect("the policy");
+        assert_eq!(
+            (&shown["settings"]["runs"]["days"], &shown["effective"]["runs"]["days"]),
+            (&json!(90), &json!(90))
+        );
+        assert_eq!(shown["settings"]["evidence"]["passedDays"], Value::Null);
+        assert_eq!(shown["effective"]["evidence"]["passedDays"], 30);
+        let inherited = shown["inheritedKeys"].as_array().expect("keys");
+        assert!(
+            inherited.contains(&json!("evidence.passedDays")) && !inherited.contains(&json!("runs.days"))
+        );
+
+        // Newest runs stay although they are old.
+        let keep = json!({ "runs": { "days": null, "keepLast": 1 } });
+        set(client, "/api/projects/1/retention", keep).await;
+        swept(&service).await;
+        assert_eq!(runs_left(client).await, [run], "it is the newest");
+        let newer = submitted(&service, &days_ago(&service, 39), "passed", case(), json!({})).await;
+        settled(&service).await;
+        set(
+            client,
+            "/api/projects/1/retention",
+            json!({ "runs": { "keepLast": 1, "untrackedBranchDays": 19 } }),
+        )
+        .await;
+        swept(&service).await;
+        assert_eq!(runs_left(client).await, [newer], "the installation says 20 days");
+        let audit = client.json("/api/audit?action=settings").await.expect("the log");
+        let noted = &audit["items"][0];
+        assert_eq!(
+            (&noted["action"], &noted["detail"]["changed"]),
+            (&json!("settings.changed"), &json!(["runs.untrackedBranchDays"]))
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn evidence_and_files_go_by_kind_and_outcome_and_failures_stay_readable() {
+    for_each_backend(async |backend| {
+        let service = service(backend, &[]).await;
+        let client = service.client();
+        let started = days_ago(&service, 20);
+        let cases = json!([
+            with(attempt("passes", "passed", 0), evidence("open the shop")),
+            with(attempt("fails", "failed", 0), evidence("pay")),
+            with(attempt("flakes", "failed", 0), evidence("first try")),
+            with(attempt("flakes", "passed", 1), evidence("second try")),
+        ]);
+        let note = |name: &str| json!([{ "name": name, "contentType": "text/plain", "originalName": "a.txt" }]);
+        let report = callboard_test_support::report_archive(&[("index.html", b"<h1>Report</h1>")]).expect("an archive");
+        let body = with(run("shop", "failed", Vec::new()), json!({ "startTime": started }));
+        let form = Form::new()
+            .field("projectName", "shop")
+            .field("testRun", body.to_string())
+            .field("testCases", cases.to_string())
+            .field("attach_meta_0", note("of passed").to_string())
+            .file("attach_file_0", "a.txt", "text/plain", b"passed")
+            .field("attach_meta_1", note("of failed").to_string())
+            .file("attach_file_1", "a.txt", "text/plain", b"failed")
+            .file("report_html", "report.gz", "application/gzip", &report);
+        let request = client.request(Method::POST, "/api/test-runs/upload");
+        let request = request.header("content-type", Form::content_type()).body(form.into_body());
+        let stored = Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
+        let run = stored["runId"].as_i64().expect("a run");
+        swept(&service).await;
+        assert_eq!(kept(client, run, "passes").await, (1, vec!["of passed".to_owned()]));
+        let size = async || client.json("/api/projects/1/storage").await.expect("storage")["totals"]["bytes"].clone();
+        let before = size().await.as_i64().expect("bytes");
+
+        let policy = json!({
+            "evidence": { "passedDays": 10 }, "files": { "attachment": { "passedDays": 10 }, "reportDays": 10 },
+        });
+        let wanted = client.post_json("/api/projects/1/retention/preview", &policy).await.expect("a preview");
+        assert_eq!((&wanted["runs"], &wanted["files"], &wanted["evidenceSlices"]), (&json!(0), &json!(2), &json!(1)), "{wanted}");
+        set(client, "/api/projects/1/retention", policy).await;
+        swept(&service).await;
+        assert_eq!(kept(client, run, "passes").await, (0, Vec::new()));
+        assert_eq!(kept(client, run, "fails").await, (1, vec!["of failed".to_owned()]));
+        assert_eq!(kept(client, run, "flakes").await.0, 1, "what passed at last explains the flaky test");
+        let detail = client.json(&format!("/api/test-runs/{run}")).await.expect("the run");
+        assert_eq!(detail["reports"], json!([]));
+        assert_eq!(detail["totalTests"], 3);
+        let trimmed = size().await.as_i64().expect("bytes");
+        assert!(trimmed < before, "{trimmed} of {before}");
+
+        // One receipt takes on what goes until it is freed; there may be several.
+        let receipts = client.json("/api/deletions?state=complete").await.expect("receipts");
+        let receipts = receipts["items"].as_array().expect("receipts");
+        let sum = |path: &str| -> i64 {
+            receipts.iter().map(|receipt| receipt.pointer(path).and_then(Value::as_i64).expect(path)).sum()
+        };
+        for receipt in receipts {
+            assert_eq!(
+                (&receipt["target"]["kind"], &receipt["reason"]),
+                (&json!("files"), &json!("retention"))
+            );
+            assert_eq!(receipt["freed"], receipt["objects"]);
+        }
+        assert_eq!((sum("/rows/files"), sum("/rows/other"), sum("/rows/executions")), (2, 1, 0));
+        assert_eq!(sum("/freed/bytes"), before - trimmed, "{receipts:?}");
+
+        // The failure is the first of its cluster: it stays, whatever its age.
+        let policy = json!({ "evidence": { "flakyDays": 10, "failedDays": 10 }, "files": { "attachment": { "failedDays": 10 } } });
+        set(client, "/api/projects/1/retention", policy).await;
+        swept(&service).await;
+        assert_eq!(kept(client, run, "fails").await, (1, vec!["of failed".to_owned()]));
+        set(client, "/api/projects/1/retention", json!({ "keep": { "firstFailure": false, "clusterSamples": 0 } })).await;
+        swept(&service).await;
+        assert_eq!(kept(client, run, "fails").await, (0, Vec::new()));
+        assert_eq!(kept(client, run, "flakes").await.0, 0);
+        assert_eq!(size().await, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_policy_says_what_is_wrong_with_it_and_what_is_set_elsewhere() {
+    for_each_backend(async |backend| {
+        let service = service(backend, &[("SERVICE_RETENTION", r#"{"runs":{"days":365},"evidence":{"passedDays":null}}"#)]).await;
+        let client = service.client();
+        let shown = client.json("/api/settings/retention").await.expect("the policy");
+        assert_eq!(shown["settings"]["runs"]["days"], 365);
+        assert_eq!(shown["settings"]["evidence"], json!({ "passedDays": null, "flakyDays": 90, "failedDays": 180 }));
+        assert_eq!(shown["defaults"]["runs"]["days"], Value::Null);
+        let variable = "SERVICE_RETENTION";
+        assert_eq!(
+            shown["locked"],
+            json!([{ "key": "evidence.passedDays", "variable": variable }, { "key": "runs.days", "variable": variable }])
+        );
+        let refused = async |path: &str, body: Value, code: &str, data: Value| {
+            let answer = patch(client, path, &body).await.json().expect("an error");
+            assert_eq!((answer["code"].as_str(), &answer["data"]), (Some(code), &data), "{answer}");
+        };
+        let instance = "/api/settings/retention";
+        let locked = json!({ "key": "runs.days", "variable": variable });
+        refused(instance, json!({ "runs": { "days": 3, "keepLast": 2 } }), "setting_locked", locked).await;
+        let field = |name: &str| json!({ "field": name });
+        refused(instance, json!({ "keep": { "clusterSamples": 11 } }), "invalid_field", field("keep.clusterSamples")).await;
+        refused(instance, json!({ "files": 3 }), "invalid_field", field("files")).await;
+        refused(instance, json!({ "files": { "trace": { "passedDays": -1 } } }), "invalid_field", field("files.trace.passedDays")).await;
+        refused(instance, json!({ "days": 3 }), "no_fields", Value::Null).await;
+        refused(instance, json!({ "runs": {} }), "no_fields", Value::Null).await;
+        let after = client.json(instance).await.expect("the policy");
+        assert_eq!(after["settings"], shown["settings"], "nothing was changed");
+
+        let changed = set(client, instance, json!({ "keep": { "lastGreen": false }, "evidence": { "flakyDays": null } })).await;
+        assert_eq!(changed["success"], true);
+        assert_eq!((&changed["settings"]["keep"]["lastGreen"], &changed["settings"]["evidence"]["flakyDays"]), (&json!(false), &Value::Null));
+        assert!(changed["updatedAt"].is_string(), "{changed}");
+        let back = set(client, instance, json!({ "keep": null })).await;
+        assert_eq!(back["settings"]["keep"], json!({ "lastGreen": true, "firstFailure": true, "clusterSamples": 3 }));
+        for path in ["/settings/retention", "/settings/storage"] {
+            let page = client.get(path).await.expect("a page");
+            assert!(page.status.is_success(), "{path}: {}", page.text());
+        }
+        let page = client.get("/settings/retention").await.expect("a page").text();
+        assert!(page.contains("Set by SERVICE_RETENTION"), "{page}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn branches_nobody_runs_are_forgotten_and_all_runs_together_count_as_before() {
+    for_each_backend(async |backend| {
+        let service = service(backend, &[]).await;
+        let client = service.client();
+        // What the service does by itself today is done before there is anything to forget.
+        settled(&service).await;
+        let on =
+            |branch: &str| json!({ "branch": branch, "metadata": { "scm": { "defaultBranch": "main" } } });
+        let case = || vec![attempt("looks", "passed", 0)];
+        submitted(&service, &days_ago(&service, 50), "passed", case(), on("main")).await;
+        let old = submitted(&service, &days_ago(&service, 50), "passed", case(), on("feature")).await;
+        submitted(&service, &days_ago(&service, 50), "passed", case(), on("release/1")).await;
+        submitted(&service, &days_ago(&service, 10), "passed", case(), on("fix")).await;
+        settled(&service).await;
+        set(client, "/api/projects/1", json!({ "trackedBranches": ["release/*"] })).await;
+        let tests = async |branch: &str| {
+            let path = format!("/api/projects/1/test-cases{branch}");
+            let tests = client.json(&path).await.expect("tests");
+            let items = tests["items"].as_array().expect("tests").iter();
+            items.map(|test| test["totalRuns"].as_i64().expect("a number")).sum::<i64>()
+        };
+        let forget = async || {
+            let (ctx, now) = (service.state().background(), service.state().now());
+            let mut job = Some(callboard_query::retention::ForgetNumbers::default());
+            while let Some(next) = job {
+                job = callboard_query::retention::forget_numbers(&ctx, next, now).await.expect("forgotten");
+            }
+        };
+        assert_eq!((tests("").await, tests("?branch=feature").await), (4, 1));
+        forget().await;
+        assert_eq!((tests("").await, tests("?branch=feature").await), (4, 0));
+        assert_eq!((tests("?branch=main").await, tests("?branch=release/1").await), (1, 1));
+        assert_eq!(tests("?branch=fix").await, 1, "its last run is not long ago");
+
+        // A run that no longer counts there is not taken back from it, and a new one counts again.
+        submitted(&service, &days_ago(&service, 1), "passed", case(), on("feature")).await;
+        assert_eq!((tests("").await, tests("?branch=feature").await), (5, 1));
+        let gone = client.send(client.request(Method::DELETE, &format!("/api/test-runs/{old}"))).await;
+        gone.and_then(|answer| answer.success()).expect("deleted");
+        settled(&service).await;
+        assert_eq!((tests("").await, tests("?branch=feature").await), (4, 1));
+
+        // Days that were let go are not there, what was counted over all time is.
+        set(client, "/api/settings/retention", json!({ "rollups": { "dailyDays": 30 } })).await;
+        forget().await;
+        assert_eq!((tests("").await, tests("?branch=main").await), (4, 1));
+        let db = service.state().store().db();
+        let oldest = match db {
+            callboard_store::Db::Sqlite { writer, .. } => {
+                sqlx::query_scalar("SELECT MIN(day) FROM test_daily").fetch_one(writer).await
+            }
+            callboard_store::Db::Postgres(pool) => {
+                sqlx::query_scalar("SELECT CAST(MIN(day) AS BIGINT) FROM test_daily").fetch_one(pool).await
+            }
+        };
+        let oldest: i64 = oldest.expect("a day");
+        assert_eq!(oldest, service.state().now().day().0 - 10);
+    })
+    .await;
+}
