@@ -23,8 +23,9 @@ statements! {
     OF_ONE_BRANCH = "SELECT id FROM lanes WHERE project_id = $1 AND id in_ints($2) AND kind IN (1, 3)";
     /// The environments of some lanes.
     ENVIRONMENTS_OF = "SELECT id, environment FROM lanes WHERE project_id = $1 AND id in_ints($2)";
-    /// Up to two lanes of branches in all environments. ix: lanes_key
-    BRANCHES = "SELECT id, branch FROM lanes WHERE project_id = $1 AND kind = 1 ORDER BY branch LIMIT 2";
+    /// Up to two lanes of branches in all environments; a branch whose runs were all deleted is none. ix: lanes_key
+    BRANCHES = "SELECT l.id, l.branch FROM lanes l WHERE l.project_id = $1 AND l.kind = 1 \
+        AND EXISTS (SELECT 1 FROM test_runs r WHERE r.project_id = l.project_id AND r.branch = l.branch) ORDER BY l.branch LIMIT 2";
     /// Moves a lane's last run forward.
     TOUCH_LANE = "UPDATE lanes SET last_run_at = CASE WHEN last_run_at < $3 THEN $3 ELSE last_run_at END, has_numbers = 1 \
         WHERE project_id = $1 AND id = $2 AND (last_run_at < $3 OR has_numbers = 0)";
