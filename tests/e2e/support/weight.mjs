@@ -8,7 +8,10 @@ export async function weigh(page, address) {
   let html = 0;
   session.on('Network.responseReceived', ({ requestId, type, response }) => kinds.set(requestId, { type, url: response.url }));
   session.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
-    const { type, url = '' } = kinds.get(requestId) ?? {};
+    const asked = kinds.get(requestId);
+    // The end of what the page before asked for.
+    if (asked === undefined) return;
+    const { type, url } = asked;
     if (type === 'Font' || type === 'Media' || new URL(url).pathname.startsWith('/api/files/')) return;
     bytes += encodedDataLength;
     if (type === 'Document') html += encodedDataLength;
