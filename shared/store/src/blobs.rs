@@ -54,6 +54,8 @@ pub const IN_MEMORY_BYTES: usize = 1024 * 1024;
 const STAGING_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 /// How long stored bytes may wait for the row that refers to them.
 const PENDING_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
+/// Tries to find a place for content that others let go of at the same time.
+const PENDING_TRIES: usize = 10;
 /// Enough of the head of a file to recognise its type.
 const HEAD_BYTES: usize = 4096;
 
@@ -284,24 +286,30 @@ async fn pending(
     let hash = hex::encode(sha256);
     let size = i64::try_from(size).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))?;
     let waits_until = now.millis() + PENDING_LIFE_MS;
-    let mut session = store.db().begin().await?;
-    // Collecting it begins anew, or it would be deleted while its bytes arrive.
-    let again = args![project, *sha256, waits_until, kind.as_str()];
-    if session.execute(&PENDING_AGAIN, again).await? == 0 {
-        let id = ids::allocate_one(&mut session, Kind::Blob).await?;
-        // No key is used twice: a late delete never hits fresh bytes.
-        let folder = match kind {
-            BlobKind::File => "blobs",
-            BlobKind::Pool => "pool",
-        };
-        let key = format!("project-{project}/{folder}/{}/{hash}.{id}", &hash[..2]);
-        let kind = kind.as_str();
-        let new = args![id, project, *sha256, size, &key, content_type, waits_until, now, kind];
-        session.execute(&INSERT_PENDING, new).await?;
+    for _ in 0..PENDING_TRIES {
+        let mut session = store.db().begin().await?;
+        // Collecting it begins anew, or it would be deleted while its bytes arrive.
+        let again = args![project, *sha256, waits_until, kind.as_str()];
+        if session.execute(&PENDING_AGAIN, again).await? == 0 {
+            let id = ids::allocate_one(&mut session, Kind::Blob).await?;
+            // No key is used twice: a late delete never hits fresh bytes.
+            let folder = match kind {
+                BlobKind::File => "blobs",
+                BlobKind::Pool => "pool",
+            };
+            let key = format!("project-{project}/{folder}/{}/{hash}.{id}", &hash[..2]);
+            let kind = kind.as_str();
+            let new = args![id, project, *sha256, size, &key, content_type, waits_until, now, kind];
+            session.execute(&INSERT_PENDING, new).await?;
+        }
+        let stored = by_hash(&mut session, project, kind, sha256).await?;
+        session.commit().await?;
+        // Live content that nothing refers to any more may have been taken for deletion meanwhile: it is stored anew.
+        if let Some(stored) = stored {
+            return Ok(stored);
+        }
     }
-    let stored = by_hash(&mut session, project, kind, sha256).await?;
-    session.commit().await?;
-    stored.ok_or(StoreError::Damaged("content was not stored"))
+    Err(StoreError::Damaged("content was not stored"))
 }
 
 /// Content that rows of the project refer to, by its hash.

@@ -57,8 +57,9 @@ impl StoreError {
     fn is_out_of_room(&self) -> bool {
         // SQLITE_IOERR, SQLITE_FULL and their finer codes, whose low byte they are.
         let on_sqlite = |code: &str| code.parse::<i64>().is_ok_and(|code| [10, 13].contains(&(code & 0xff)));
-        // Insufficient resources, operator intervention, system error.
-        let on_postgres = |code: &str| ["53", "57P", "58"].iter().any(|class| code.starts_with(class));
+        // Lost connection, no such database, insufficient resources, operator intervention, system error.
+        let on_postgres =
+            |code: &str| ["08", "3D", "53", "57P", "58"].iter().any(|class| code.starts_with(class));
         matches!(self, Self::Database(sqlx::Error::Database(error))
             if error.code().is_some_and(|code| if code.len() == 5 { on_postgres(&code) } else { on_sqlite(&code) }))
     }

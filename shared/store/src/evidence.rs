@@ -156,7 +156,7 @@ pub async fn record(
     now: Timestamp,
 ) -> Result<()> {
     unclaimed::claim(session, &pack.key, now).await?;
-    session.execute(&INSERT, args![pack.id, project, run, &pack.key, pack.size, pack.slices, now]).await?;
+    session.write(&INSERT, args![pack.id, project, run, &pack.key, pack.size, pack.slices, now]).await?;
     Ok(())
 }
 

@@ -22,12 +22,13 @@ statements! {
     /// Drops events of runs that are due. ix: run_feed_by_expiry
     PURGE_RUNS = "DELETE FROM run_feed WHERE (project_id, run_id, seq) IN \
         (SELECT project_id, run_id, seq FROM run_feed WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)";
-    /// The next number of the feed of all runs.
-    NEXT_GLOBAL = "UPDATE counters SET value = value + 1 WHERE name = 'global_feed' RETURNING value";
+    /// Takes the next number of the feed of all runs.
+    NEXT_GLOBAL = "UPDATE counters SET value = value + 1 WHERE name = 'global_feed'";
     /// The newest number of the feed of all runs.
     GLOBAL_HEAD = "SELECT value FROM counters WHERE name = 'global_feed'";
-    /// An event of all runs.
-    INSERT_GLOBAL = "INSERT INTO global_feed (seq, type, run_id, project_id, status, at) VALUES ($1, $2, $3, $4, $5, $6)";
+    /// An event of all runs, with the number just taken.
+    INSERT_GLOBAL = "INSERT INTO global_feed (seq, type, run_id, project_id, status, at) \
+        SELECT value, $1, $2, $3, $4, $5 FROM counters WHERE name = 'global_feed'";
     /// Events of all runs after a number. PK
     GLOBAL = "SELECT seq, type, run_id, project_id, status, at FROM global_feed WHERE seq > $1 ORDER BY seq LIMIT $2";
     /// Drops old events of all runs. ix: global_feed_by_time
@@ -160,7 +161,7 @@ pub async fn keep_until(
     run: RunId,
     until: Timestamp,
 ) -> Result<()> {
-    session.execute(&SHORTEN, args![project, run, until]).await?;
+    session.write(&SHORTEN, args![project, run, until]).await?;
     Ok(())
 }
 
@@ -177,9 +178,9 @@ pub async fn publish(
     status: Option<RunStatus>,
     now: Timestamp,
 ) -> Result<()> {
-    let seq = session.one(&NEXT_GLOBAL, args![]).await?.reader().int()?;
+    session.write(&NEXT_GLOBAL, args![]).await?;
     let status = status.map(RunStatus::as_str);
-    session.execute(&INSERT_GLOBAL, args![seq, kind, run, project, status, now]).await?;
+    session.write(&INSERT_GLOBAL, args![kind, run, project, status, now]).await?;
     Ok(())
 }
 

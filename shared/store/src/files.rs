@@ -127,8 +127,6 @@ statements! {
         ON CONFLICT (project_id, execution_id, repetition, retry, kind, name, blob_id) DO NOTHING";
     /// Whether an attempt has another trace already. ix: files_of_execution
     OTHER_TRACE = "SELECT 1 FROM files WHERE project_id = $1 AND execution_id = $2 AND kind = 'trace' AND repetition = $3 AND retry = $4 AND blob_id <> $5";
-    /// Whether an attempt has a trace. ix: files_of_execution
-    HAS_TRACE = "SELECT 1 FROM files WHERE project_id = $1 AND execution_id = $2 AND kind = 'trace' AND repetition = $3 AND retry = $4 LIMIT 1";
     /// Files of an attempt besides its trace. ix: files_of_execution
     COUNT_OF_ATTEMPT = "SELECT COUNT(*) FROM files WHERE project_id = $1 AND execution_id = $2 AND kind <> 'trace' AND repetition = $3 AND retry = $4";
     /// Files of a run by kind. ix: files_of_run
@@ -288,20 +286,6 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     [(None, None), (Some(&[FileKind::Trace][..]), Some(1))]
         .map(|(kinds, after)| page_of(backend, ProjectId(1), ExecutionId(1), kinds, after, 1))
         .into()
-}
-
-/// Whether an attempt, given as repetition and retry, has a trace.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn has_trace(
-    session: &mut Session,
-    project: ProjectId,
-    execution: ExecutionId,
-    repetition: i64,
-    retry: i64,
-) -> Result<bool> {
-    Ok(session.first(&HAS_TRACE, args![project, execution, repetition, retry]).await?.is_some())
 }
 
 /// Number of files of an attempt besides its trace.

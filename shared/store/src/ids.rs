@@ -60,6 +60,8 @@ pub enum Kind {
     Template,
     /// Suggestions that failure clusters are one.
     ClusterSuggestion,
+    /// Exports.
+    Export,
 }
 
 impl Kind {
@@ -90,6 +92,7 @@ impl Kind {
             Self::Cluster => "cluster",
             Self::Template => "template",
             Self::ClusterSuggestion => "cluster_suggestion",
+            Self::Export => "export",
         }
     }
 
@@ -120,6 +123,7 @@ impl Kind {
             Self::Cluster => &NEXT_CLUSTER,
             Self::Template => &NEXT_TEMPLATE,
             Self::ClusterSuggestion => &NEXT_CLUSTER_SUGGESTION,
+            Self::Export => &NEXT_EXPORT,
         }
     }
 }
@@ -145,6 +149,8 @@ pub enum Listed {
     Marker = 13,
     /// Functions of suites.
     TestFunction = 14,
+    /// Exports.
+    Export = 19,
 }
 
 // Counters and sequences belong to one engine each, so they are not part of
@@ -167,7 +173,7 @@ sequences! {
     NEXT_TEST_FUNCTION "ids_test_function",
     NEXT_DELETION "ids_deletion", NEXT_QUARANTINE "ids_quarantine",
     NEXT_CLUSTER "ids_cluster", NEXT_TEMPLATE "ids_template",
-    NEXT_CLUSTER_SUGGESTION "ids_cluster_suggestion"
+    NEXT_CLUSTER_SUGGESTION "ids_cluster_suggestion", NEXT_EXPORT "ids_export"
 }
 static ADVANCE_COUNTER: Statement = Statement::new(
     "ids::ADVANCE_COUNTER",
@@ -241,7 +247,7 @@ pub async fn list(session: &mut Session, kind: Listed, project: ProjectId, ids: 
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn unlist(session: &mut Session, kind: Listed, id: i64) -> Result<()> {
-    session.execute(&UNLIST, args![kind as i64, id]).await?;
+    session.write(&UNLIST, args![kind as i64, id]).await?;
     Ok(())
 }
 

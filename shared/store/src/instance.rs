@@ -2,7 +2,7 @@
 
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Db, Session, args, statements};
+use crate::db::{Db, Session, Statement, args, statements};
 use crate::{Result, StoreError};
 
 statements! {
@@ -10,6 +10,13 @@ statements! {
     PING = "SELECT 1";
     /// A value by key.
     VALUE_OF = "SELECT value FROM instance_state WHERE key = $1";
+    /// What is in use: each question ends with the first row it finds. ix: test_runs_all_by_time
+    IN_USE = "SELECT EXISTS (SELECT 1 FROM (SELECT reporter_version FROM test_runs ORDER BY order_at DESC, id DESC LIMIT 100) r \
+            WHERE r.reporter_version IS NOT NULL), \
+        EXISTS (SELECT 1 FROM run_endpoints), EXISTS (SELECT 1 FROM locator_snapshots), EXISTS (SELECT 1 FROM failure_clusters), \
+        EXISTS (SELECT 1 FROM projects WHERE scm_token IS NOT NULL), EXISTS (SELECT 1 FROM project_tags), \
+        EXISTS (SELECT 1 FROM markers), EXISTS (SELECT 1 FROM quarantine), \
+        EXISTS (SELECT 1 FROM settings WHERE grp = 'retention') OR EXISTS (SELECT 1 FROM project_settings WHERE grp = 'retention')";
     /// Sets a value once; the first writer wins.
     CLAIM_VALUE = "INSERT INTO instance_state (key, value, updated_at) VALUES ($1, $2, $3) \
                    ON CONFLICT (key) DO NOTHING";
@@ -17,6 +24,25 @@ statements! {
     SET_VALUE = "INSERT INTO instance_state AS s (key, value, updated_at) VALUES ($1, $2, $3) \
                  ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at \
                  WHERE s.value <> excluded.value";
+}
+
+/// The time of the database, epoch milliseconds. No words for it are common
+/// to both engines.
+static CLOCK: Statement = Statement::of_each(
+    "instance::CLOCK",
+    "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+    "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+);
+/// What is worded for each engine.
+pub(crate) static WORDED_APART: &[&Statement] = &[&CLOCK];
+
+/// What time it is where the database runs.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn clock(db: &Db) -> Result<Timestamp> {
+    let row = db.read().await?.one(&CLOCK, args![]).await?;
+    Ok(Timestamp(row.reader().int()?))
 }
 
 pub(crate) async fn check(db: &Db) -> Result<()> {
@@ -55,6 +81,49 @@ pub async fn value(db: &Db, key: &str) -> Result<Option<String>> {
 /// [`StoreError::Database`] when the database refuses.
 pub async fn set(session: &mut Session, key: &str, value: &str, now: Timestamp) -> Result<bool> {
     Ok(session.execute(&SET_VALUE, args![key, value, now]).await? == 1)
+}
+
+/// Which features of an installation are in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InUse {
+    /// One of the newest hundred runs came from the reporter.
+    pub reporter: bool,
+    /// Requests were captured by its fixtures.
+    pub fixtures: bool,
+    /// Locators were captured.
+    pub locators: bool,
+    /// Failures were grouped.
+    pub clusters: bool,
+    /// A project has a token of its code host.
+    pub source_control: bool,
+    /// A project has a tag.
+    pub tags: bool,
+    /// There is a marker.
+    pub markers: bool,
+    /// A test is or was set aside.
+    pub quarantine: bool,
+    /// Somebody said how long things are kept.
+    pub retention: bool,
+}
+
+/// Which features are in use.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn in_use(db: &Db) -> Result<InUse> {
+    let row = db.read().await?.one(&IN_USE, args![]).await?;
+    let mut r = row.reader();
+    Ok(InUse {
+        reporter: r.flag()?,
+        fixtures: r.flag()?,
+        locators: r.flag()?,
+        clusters: r.flag()?,
+        source_control: r.flag()?,
+        tags: r.flag()?,
+        markers: r.flag()?,
+        quarantine: r.flag()?,
+        retention: r.flag()?,
+    })
 }
 
 pub(crate) async fn secret(db: &Db, key: &str) -> Result<[u8; 32]> {

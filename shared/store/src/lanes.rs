@@ -2,23 +2,31 @@
 //! the browser projects of a project. Both are small tables whose rows are
 //! made at first use.
 
-use callboard_domain::ids::ProjectId;
+use callboard_domain::ids::{ProjectId, TestCaseId};
 use callboard_domain::lane::LaneKey;
 use callboard_domain::time::Timestamp;
 
 use crate::db::{Backend, Filter, Row, Session, args, statements};
-use crate::{Result, StoreError};
+use crate::{Result, StoreError, quarantine};
 
 statements! {
     /// The lane of a key. ix: lanes_key
-    LANE = "SELECT id, cleared_before FROM lanes WHERE project_id = $1 AND kind = $2 AND branch = $3 AND environment = $4";
+    LANE = "SELECT id, kind, cleared_before FROM lanes WHERE project_id = $1 AND kind = $2 AND branch = $3 AND environment = $4";
     /// Makes a lane; a concurrent maker may have been first.
     INSERT_LANE = "INSERT INTO lanes (project_id, id, kind, branch, environment, first_run_at, last_run_at) \
         SELECT $1, (SELECT COALESCE(MAX(id), -1) + 1 FROM lanes WHERE project_id = $1), $2, $3, $4, $5, $5 \
         WHERE true ON CONFLICT DO NOTHING";
     /// The lanes of a run on a branch and in an environment. ix: lanes_key
-    OF_PLACE = "SELECT id, cleared_before FROM lanes WHERE project_id = $1 AND (kind, branch, environment) IN \
+    OF_PLACE = "SELECT id, kind, cleared_before FROM lanes WHERE project_id = $1 AND (kind, branch, environment) IN \
         (VALUES (0, '', ''), (1, $2, ''), (2, '', $3), (3, $2, $3)) ORDER BY id";
+    /// The branch and the environment of a lane.
+    PLACE_OF = "SELECT branch, environment FROM lanes WHERE project_id = $1 AND id = $2";
+    /// The lanes of a run. ix: lanes_key
+    OF_RUN = "SELECT l.id, l.kind, l.cleared_before FROM test_runs r JOIN lanes l ON l.project_id = r.project_id \
+        AND ((l.kind = 0 AND l.branch = '' AND l.environment = '') OR (l.kind = 1 AND l.branch = r.branch AND l.environment = '') \
+        OR (l.kind = 2 AND l.branch = '' AND l.environment = r.environment) \
+        OR (l.kind = 3 AND l.branch = r.branch AND l.environment = r.environment)) \
+        WHERE r.project_id = $1 AND r.id = $2 ORDER BY l.id";
     /// Those of some lanes that are restricted to a branch.
     OF_ONE_BRANCH = "SELECT id FROM lanes WHERE project_id = $1 AND id in_ints($2) AND kind IN (1, 3)";
     /// The environments of some lanes.
@@ -81,7 +89,7 @@ pub async fn touch(
     run_at: Timestamp,
 ) -> Result<()> {
     for lane in lanes {
-        session.execute(&TOUCH_LANE, args![project, *lane, run_at]).await?;
+        session.write(&TOUCH_LANE, args![project, *lane, run_at]).await?;
     }
     Ok(())
 }
@@ -91,6 +99,8 @@ pub async fn touch(
 pub struct CountingLane {
     /// Lane.
     pub id: i64,
+    /// How much of a run's place it names; the highest of a run is its own.
+    pub kind: i64,
     /// Its numbers of runs that began before were let go.
     cleared_before: Option<Timestamp>,
 }
@@ -103,9 +113,9 @@ impl CountingLane {
     }
 }
 
-fn counting(row: &Row) -> Result<CountingLane> {
+pub(crate) fn counting(row: &Row) -> Result<CountingLane> {
     let mut r = row.reader();
-    Ok(CountingLane { id: r.int()?, cleared_before: r.opt_time()? })
+    Ok(CountingLane { id: r.int()?, kind: r.int()?, cleared_before: r.opt_time()? })
 }
 
 /// The lanes of runs on a branch and in an environment, ascending, as far as
@@ -121,6 +131,23 @@ pub async fn of_place(
 ) -> Result<Vec<CountingLane>> {
     let rows = session.all(&OF_PLACE, args![project, branch, environment]).await?;
     rows.iter().map(counting).collect()
+}
+
+/// The branch and the environment of a lane.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn place_of(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+) -> Result<Option<(String, String)>> {
+    let row = session.first(&PLACE_OF, args![project, lane]).await?;
+    row.map(|row| {
+        let mut r = row.reader();
+        Ok((r.text()?, r.text()?))
+    })
+    .transpose()
 }
 
 /// The lane of a key, as runs count in it.
@@ -283,11 +310,26 @@ pub async fn browser(
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn browsers(session: &mut Session, project: ProjectId) -> Result<Vec<BrowserProject>> {
-    let rows = session.all(&BROWSERS, args![project]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut r = row.reader();
-            Ok(BrowserProject { id: r.int()?, name: r.text()?, browser_name: r.opt_text()? })
-        })
-        .collect()
+    session.all(&BROWSERS, args![project]).await?.iter().map(browser_project).collect()
+}
+
+/// All browser projects of a project, and its tests in quarantine, ascending.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn browsers_and_quarantine(
+    session: &mut Session,
+    project: ProjectId,
+    now: Timestamp,
+) -> Result<(Vec<BrowserProject>, Vec<TestCaseId>)> {
+    let aside = (&quarantine::CASES, args![project, now, quarantine::MOST]);
+    let [browsers, aside] = session.each([(&BROWSERS, args![project]), aside]).await?;
+    let browsers = browsers.iter().map(browser_project).collect::<Result<_>>()?;
+    let aside = aside.iter().map(|row| row.reader().int().map(TestCaseId)).collect::<Result<_>>()?;
+    Ok((browsers, aside))
+}
+
+fn browser_project(row: &Row) -> Result<BrowserProject> {
+    let mut r = row.reader();
+    Ok(BrowserProject { id: r.int()?, name: r.text()?, browser_name: r.opt_text()? })
 }

@@ -15,6 +15,7 @@ pub mod deletions;
 mod error;
 pub mod evidence;
 pub mod executions;
+pub mod exports;
 pub mod feed;
 pub mod files;
 pub mod gates;

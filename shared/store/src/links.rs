@@ -26,6 +26,10 @@ pub struct LinkRow {
     pub key: Option<String>,
     /// What a person called it.
     pub title: Option<String>,
+    /// What the address calls itself.
+    pub told_title: Option<String>,
+    /// When the address was looked at.
+    pub unfurled_at: Option<Timestamp>,
     /// Who made it: id, name to sign in with, name to show.
     pub created_by: Option<(UserId, String, Option<String>)>,
     /// Creation.
@@ -37,7 +41,7 @@ pub struct LinkRow {
 macro_rules! select_link {
     ($tail:literal) => {
         concat!(
-            "SELECT l.id, l.entity_kind, l.entity_id, l.url, l.provider, l.key, l.title, u.id, u.username, u.name, \
+            "SELECT l.id, l.entity_kind, l.entity_id, l.url, l.provider, l.key, l.title, l.told_title, l.unfurled_at, u.id, u.username, u.name, \
              l.created_at, l.updated_at FROM entity_links l LEFT JOIN users u ON u.id = l.created_by ",
             $tail
         )
@@ -53,7 +57,10 @@ statements! {
     /// Links of a thing in the order they were made. ix: entity_links_of_entity
     OF_ENTITY = select_link!("WHERE l.project_id = $1 AND l.entity_kind = $2 AND l.entity_id = $3 AND l.id > $4 ORDER BY l.id LIMIT $5");
     /// Changes a link.
-    SAVE = "UPDATE entity_links SET url = $3, provider = $4, key = $5, title = $6, updated_at = $7 WHERE project_id = $1 AND id = $2";
+    SAVE = "UPDATE entity_links SET url = $3, provider = $4, key = $5, title = $6, told_title = $7, unfurled_at = $8, updated_at = $9 \
+        WHERE project_id = $1 AND id = $2";
+    /// Notes what an address told, unless the link leads elsewhere by now.
+    SET_TOLD = "UPDATE entity_links SET told_title = $4, unfurled_at = $5 WHERE project_id = $1 AND id = $2 AND url = $3";
     /// Removes a link.
     DELETE = "DELETE FROM entity_links WHERE project_id = $1 AND id = $2";
 }
@@ -65,6 +72,7 @@ fn read(row: &Row) -> Result<LinkRow> {
     let (entity, url) = (r.int()?, r.text()?);
     let provider = LinkProvider::parse(&r.text()?).unwrap_or(LinkProvider::Generic);
     let (key, title) = (r.opt_text()?, r.opt_text()?);
+    let (told_title, unfurled_at) = (r.opt_text()?, r.opt_time()?);
     let (user, username, name) = (r.opt_int()?, r.opt_text()?, r.opt_text()?);
     let created_by = user.zip(username).map(|(user, username)| (UserId(user), username, name));
     Ok(LinkRow {
@@ -75,6 +83,8 @@ fn read(row: &Row) -> Result<LinkRow> {
         provider,
         key,
         title,
+        told_title,
+        unfurled_at,
         created_by,
         created_at: r.time()?,
         updated_at: r.time()?,
@@ -157,9 +167,36 @@ pub async fn list(
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn save(session: &mut Session, project: ProjectId, link: &LinkRow) -> Result<()> {
-    let LinkRow { id, url, provider, key, title, updated_at, .. } = link;
-    let values = args![project, *id, url, provider.as_str(), key.clone(), title.clone(), *updated_at];
+    let LinkRow { id, url, provider, key, title, told_title, unfurled_at, updated_at, .. } = link;
+    let values = args![
+        project,
+        *id,
+        url,
+        provider.as_str(),
+        key.clone(),
+        title.clone(),
+        told_title.clone(),
+        *unfurled_at,
+        *updated_at
+    ];
     session.execute(&SAVE, values).await?;
+    Ok(())
+}
+
+/// Notes what the address of a link told; nothing when the link leads
+/// elsewhere by now.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn set_told(
+    session: &mut Session,
+    project: ProjectId,
+    id: LinkId,
+    url: &str,
+    title: Option<String>,
+    now: Timestamp,
+) -> Result<()> {
+    session.execute(&SET_TOLD, args![project, id, url, title, now]).await?;
     Ok(())
 }
 

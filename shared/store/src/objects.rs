@@ -3,6 +3,7 @@
 
 use std::io::ErrorKind;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use http::Method;
-use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
@@ -27,6 +28,14 @@ use crate::{Result, StoreError};
 pub struct Objects {
     store: Arc<dyn ObjectStore>,
     signer: Option<Signer>,
+    local: Option<Local>,
+}
+
+/// A folder of this machine.
+#[derive(Debug)]
+struct Local {
+    store: Arc<LocalFileSystem>,
+    folder: PathBuf,
 }
 
 impl Objects {
@@ -47,8 +56,10 @@ impl Objects {
                     "SERVICE_STORAGE_URL: cannot make the folder {folder}: {error}"
                 ))
             })?;
-            let store = LocalFileSystem::new_with_prefix(folder)?.with_fsync(true);
-            return Ok(Self { store: Arc::new(store), signer: None });
+            let store = Arc::new(LocalFileSystem::new_with_prefix(folder)?.with_fsync(true));
+            let folder = PathBuf::from(folder).canonicalize().map_err(|_| unusable(storage_url))?;
+            let local = Some(Local { store: Arc::clone(&store), folder });
+            return Ok(Self { store, signer: None, local });
         }
         let url = Url::parse(storage_url).map_err(|_| unusable(storage_url))?;
         let bucket = url.host_str().ok_or_else(|| unusable(storage_url))?;
@@ -58,23 +69,23 @@ impl Objects {
             "s3" => {
                 let bucket_at = |endpoint: Option<&str>| {
                     let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-                    let Some(endpoint) = endpoint else { return builder.build() };
+                    let Some(endpoint) = endpoint else { return builder };
                     builder
                         .with_endpoint(endpoint)
                         .with_allow_http(endpoint.starts_with("http://"))
                         .with_virtual_hosted_style_request(false)
-                        .build()
                 };
-                signer =
-                    Some(Signer { bucket: bucket_at(s3_public.or(s3_endpoint))?, prefix: prefix.clone() });
-                Arc::new(bucket_at(s3_endpoint)?)
+                let public = bucket_at(s3_public.or(s3_endpoint));
+                let origin = origin_of(&public, bucket);
+                signer = Some(Signer { bucket: public.build()?, prefix: prefix.clone(), origin });
+                Arc::new(bucket_at(s3_endpoint).build()?)
             }
             "gs" => Arc::new(GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket).build()?),
             "az" => Arc::new(MicrosoftAzureBuilder::from_env().with_container_name(bucket).build()?),
             _ => return Err(unusable(storage_url)),
         };
         let store = if prefix.is_empty() { store } else { Arc::new(PrefixStore::new(store, prefix)) };
-        Ok(Self { store, signer })
+        Ok(Self { store, signer, local: None })
     }
 
     /// Asks for one key under a prefix nothing uses.
@@ -191,12 +202,20 @@ impl Objects {
         Ok(self.store.get_range(&path(key)?, range).await?)
     }
 
-    /// The size of an object in bytes; `None` when it is not there.
+    /// The size of an object in bytes; `None` when it is not there, or only
+    /// behind a symbolic link: whoever can make one in the folder of a local
+    /// store could have it show any file of this machine.
     ///
     /// # Errors
     /// [`StoreError::Storage`] when the store refuses.
     pub async fn size(&self, key: &str) -> Result<Option<u64>> {
-        match self.store.head(&path(key)?).await {
+        let path = path(key)?;
+        if let Some(local) = &self.local
+            && local.leads_elsewhere(&path).await?
+        {
+            return Ok(None);
+        }
+        match self.store.head(&path).await {
             Ok(meta) => Ok(Some(meta.size)),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(error.into()),
@@ -218,12 +237,26 @@ impl Objects {
     }
 }
 
+impl Local {
+    /// Whether a part of the way to an object is a symbolic link.
+    async fn leads_elsewhere(&self, object: &Path) -> Result<bool> {
+        let file = self.store.path_to_filesystem(object)?;
+        for part in file.ancestors().take_while(|part| *part != self.folder) {
+            if tokio::fs::symlink_metadata(part).await.is_ok_and(|found| found.is_symlink()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
 /// What gives out addresses of single objects. It speaks of the bucket as
 /// browsers reach it, and asks it for nothing.
 #[derive(Debug)]
 struct Signer {
     bucket: AmazonS3,
     prefix: String,
+    origin: Option<String>,
 }
 
 /// How the bytes behind an address are answered, whatever the object store
@@ -237,6 +270,13 @@ pub struct AnsweredAs<'a> {
 }
 
 impl Objects {
+    /// The origin of the addresses that [`Self::signed_get`] gives out, such
+    /// as `https://s3.eu-central-1.amazonaws.com`; `None` when there are none.
+    #[must_use]
+    pub fn signed_origin(&self) -> Option<&str> {
+        self.signer.as_ref()?.origin.as_deref()
+    }
+
     /// An address at which anybody reads one object for some time; `None` when
     /// the store gives out none.
     ///
@@ -248,7 +288,7 @@ impl Objects {
         answered_as: AnsweredAs<'_>,
         lifetime: Duration,
     ) -> Result<Option<Url>> {
-        let Some(Signer { bucket, prefix }) = &self.signer else { return Ok(None) };
+        let Some(Signer { bucket, prefix, .. }) = &self.signer else { return Ok(None) };
         let key = if prefix.is_empty() { path(key)? } else { path(&format!("{prefix}/{key}"))? };
         let options = SignedUrlOptions::default().with_query([
             ("response-content-type", answered_as.content_type),
@@ -351,6 +391,22 @@ fn is_absent(error: &object_store::Error) -> bool {
 fn path(key: &str) -> Result<Path> {
     let escaped = key.replace('%', "%25").replace('#', "%23").replace(':', "%3A");
     Ok(Path::parse(escaped).map_err(object_store::Error::from)?)
+}
+
+/// Where a bucket that is described so is addressed.
+fn origin_of(described: &AmazonS3Builder, bucket: &str) -> Option<String> {
+    let value = |key: AmazonS3ConfigKey| described.get_config_value(&key).filter(|value| !value.is_empty());
+    let endpoint = value(AmazonS3ConfigKey::S3Endpoint).or_else(|| value(AmazonS3ConfigKey::Endpoint));
+    let endpoint = endpoint.unwrap_or_else(|| {
+        let region = value(AmazonS3ConfigKey::Region).unwrap_or_else(|| "us-east-1".to_owned());
+        let is_in_name = value(AmazonS3ConfigKey::VirtualHostedStyleRequest).is_some_and(|text| {
+            ["1", "true", "on", "yes", "y"].contains(&text.to_ascii_lowercase().as_str())
+        });
+        let bucket = if is_in_name { format!("{bucket}.") } else { String::new() };
+        format!("https://{bucket}s3.{region}.amazonaws.com")
+    });
+    let origin = Url::parse(&endpoint).ok()?.origin();
+    origin.is_tuple().then(|| origin.ascii_serialization())
 }
 
 fn unusable(url: &str) -> StoreError {

@@ -56,6 +56,8 @@ pub struct ProjectRow {
     pub repository_provider: Option<String>,
     /// Whether a token for the code host is stored.
     pub has_scm_token: bool,
+    /// Whether its badge can be shown outside.
+    pub has_badge_token: bool,
     /// What a diagnosis should know about the project.
     pub diagnosis_instructions: Option<String>,
     /// When it was created.
@@ -82,7 +84,7 @@ macro_rules! select_project {
             "SELECT p.id, p.name, p.description, p.default_branch, p.created_at, p.updated_at, \
              COALESCE(s.runs, 0), COALESCE(s.test_cases, 0), s.latest_run_id, s.latest_full_run_id, s.last_run_at, \
              p.label, p.tracked_branches, p.repository_url, p.repository_provider, p.scm_token IS NOT NULL, p.diagnosis_instructions, \
-             COALESCE(s.open_clusters, 0) \
+             COALESCE(s.open_clusters, 0), p.badge_token_hash IS NOT NULL \
              FROM projects p LEFT JOIN project_stats s ON s.project_id = p.id ",
             $tail
         )
@@ -143,6 +145,7 @@ fn read(row: &Row) -> Result<ProjectRow> {
         has_scm_token: r.flag()?,
         diagnosis_instructions: r.opt_text()?,
         open_clusters: r.int()?,
+        has_badge_token: r.flag()?,
     })
 }
 
@@ -219,7 +222,7 @@ pub async fn create(
     if session.execute(&INSERT, args![id, name, description, now]).await? == 0 {
         return Ok(None);
     }
-    session.execute(&INSERT_STATS, args![id]).await?;
+    session.write(&INSERT_STATS, args![id]).await?;
     search::add(
         session,
         ProjectId(id),
@@ -358,7 +361,7 @@ pub async fn count(session: &mut Session, project: ProjectId, growth: Growth) ->
         return Err(StoreError::ProjectGone);
     }
     if let Some((_, at)) = growth.new_run {
-        session.execute(&TOUCH, args![project, at]).await?;
+        session.write(&TOUCH, args![project, at]).await?;
     }
     Ok(())
 }
@@ -373,7 +376,7 @@ pub async fn set_latest_full(
     run: RunId,
     order_at: Timestamp,
 ) -> Result<()> {
-    session.execute(&SET_LATEST_FULL, args![project, run, order_at]).await?;
+    session.write(&SET_LATEST_FULL, args![project, run, order_at]).await?;
     Ok(())
 }
 
@@ -382,7 +385,7 @@ pub async fn set_latest_full(
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn adopt_default_branch(session: &mut Session, project: ProjectId, branch: &str) -> Result<()> {
-    session.execute(&ADOPT_DEFAULT_BRANCH, args![project, branch]).await?;
+    session.write(&ADOPT_DEFAULT_BRANCH, args![project, branch]).await?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use callboard_domain::ids::ProjectId;
 
 use crate::Result;
-use crate::db::{Backend, Bulk, Column, Filter, Session, Statement, args, statements};
+use crate::db::{Backend, Bulk, Column, Filter, Session, Statement, args};
 
 /// What a word belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,18 +26,45 @@ pub enum SearchKind {
     Commit = 5,
 }
 
-statements! {
-    /// Forgets the words of an entity. ix: search_terms_of_entity
-    FORGET = "DELETE FROM search_terms WHERE project_id = $1 AND kind = $2 AND entity_id in_ints($3)";
-    /// When some runs started.
-    RUN_TIMES = "SELECT id, order_at FROM test_runs WHERE project_id in_ints($1) AND id in_ints($2)";
-    /// When some clusters were seen last, those that lists show: nothing is left of the others.
-    CLUSTER_TIMES = "SELECT id, last_seen_at FROM failure_clusters \
-        WHERE project_id in_ints($1) AND id in_ints($2) AND status <> 'merged' AND occurrences > 0";
-    /// When some tests ran last. Lane 0 holds all runs of a project.
-    TEST_TIMES = "SELECT test_case_id, last_order_at FROM test_state \
-        WHERE project_id in_ints($1) AND lane_id = 0 AND test_case_id in_ints($2)";
-}
+/// Forgets the words of an entity. ix: search_terms_of_entity
+static FORGET: Statement = Statement::new(
+    "search::FORGET",
+    "DELETE FROM search_terms WHERE project_id = $1 AND kind = $2 AND entity_id in_ints($3)",
+);
+
+// The times of entities are asked for with two lists of the same length, their projects and their ids. SQLite finds a
+// row by its id alone; PostgreSQL would look for every id in every project, were it not told which belong together.
+
+/// When some runs started.
+static RUN_TIMES: Statement = Statement::of_each(
+    "search::RUN_TIMES",
+    "SELECT id, order_at FROM test_runs WHERE project_id in_ints($1) AND id in_ints($2)",
+    "SELECT r.id, r.order_at FROM unnest($1::bigint[], $2::bigint[]) AS asked(project_id, id) \
+     JOIN test_runs r ON r.project_id = asked.project_id AND r.id = asked.id",
+);
+
+/// When some clusters were seen last, those that lists show: nothing is left of the others.
+static CLUSTER_TIMES: Statement = Statement::of_each(
+    "search::CLUSTER_TIMES",
+    "SELECT id, last_seen_at FROM failure_clusters \
+     WHERE project_id in_ints($1) AND id in_ints($2) AND status <> 'merged' AND occurrences > 0",
+    "SELECT c.id, c.last_seen_at FROM unnest($1::bigint[], $2::bigint[]) AS asked(project_id, id) \
+     JOIN failure_clusters c ON c.project_id = asked.project_id AND c.id = asked.id \
+     WHERE c.status <> 'merged' AND c.occurrences > 0",
+);
+
+/// When some tests ran last. Lane 0 holds all runs of a project.
+static TEST_TIMES: Statement = Statement::of_each(
+    "search::TEST_TIMES",
+    "SELECT s.test_case_id, s.last_order_at FROM test_cases c CROSS JOIN test_state s \
+     WHERE c.project_id in_ints($1) AND c.id in_ints($2) \
+     AND s.project_id = c.project_id AND s.lane_id = 0 AND s.test_case_id = c.id",
+    "SELECT s.test_case_id, s.last_order_at FROM unnest($1::bigint[], $2::bigint[]) AS asked(project_id, id) \
+     JOIN test_state s ON s.project_id = asked.project_id AND s.lane_id = 0 AND s.test_case_id = asked.id",
+);
+
+/// Every statement of this module.
+pub(crate) static STATEMENTS: &[&Statement] = &[&FORGET, &RUN_TIMES, &CLUSTER_TIMES, &TEST_TIMES];
 
 static ADD: Bulk = Bulk::new(
     "search::ADD",

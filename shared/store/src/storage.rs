@@ -165,7 +165,7 @@ async fn replace(
         delta.objects -= kept.objects;
         delta.bytes -= kept.bytes;
     }
-    session.execute(&FORGET, args![project, run]).await?;
+    session.write(&FORGET, args![project, run]).await?;
     let mut rows = WRITE.rows();
     for ((kind, class), kept) in counted {
         rows.push([kind.into(), class.into(), kept.objects.into(), kept.bytes.into()]);
@@ -179,7 +179,7 @@ async fn replace(
         totals.push([kind.into(), class.into(), delta.objects.into(), delta.bytes.into()]);
     }
     session.execute_bulk(&ADD, args![project], totals).await?;
-    session.execute(&ADD_DAY, args![project, now.day(), added, freed]).await?;
+    session.write(&ADD_DAY, args![project, now.day(), added, freed]).await?;
     Ok(())
 }
 

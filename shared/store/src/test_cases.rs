@@ -82,6 +82,10 @@ statements! {
     BY_ID = select_test_case!("WHERE c.project_id = $1 AND c.id = $2");
     /// Several test cases.
     BY_IDS = select_test_case!("WHERE c.project_id = $1 AND c.id in_ints($2)");
+    /// Files of some test cases.
+    FILE_PATHS = "SELECT id, file_path FROM test_cases WHERE project_id = $1 AND id in_ints($2)";
+    /// Tests of a file, the newest first. ix: test_cases_by_file
+    OF_FILE = "SELECT id FROM test_cases WHERE project_id = $1 AND file_path = $2 ORDER BY id DESC LIMIT $3";
     /// What is stored of some identities. ix: test_cases_identity
     BY_HASHES = "SELECT id, identity_hash, tags, owner, priority, feature, link, meta_at FROM test_cases \
         WHERE project_id = $1 AND identity_hash in_bytes($2)";
@@ -399,6 +403,38 @@ pub async fn get_many(
     ids.dedup();
     let rows = session.all(&BY_IDS, args![project, ids]).await?;
     rows.iter().map(|row| read(row).map(|case| (case.id, case))).collect()
+}
+
+/// The files of some test cases of a project.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn file_paths(
+    session: &mut Session,
+    project: ProjectId,
+    ids: Vec<i64>,
+) -> Result<HashMap<TestCaseId, String>> {
+    let rows = session.all(&FILE_PATHS, args![project, ids]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((TestCaseId(r.int()?), r.text()?))
+        })
+        .collect()
+}
+
+/// The tests of a file, the newest first, at most `limit`.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn of_file(
+    session: &mut Session,
+    project: ProjectId,
+    file_path: &str,
+    limit: i64,
+) -> Result<Vec<i64>> {
+    let rows = session.all(&OF_FILE, args![project, file_path, limit]).await?;
+    rows.iter().map(|row| row.reader().int()).collect()
 }
 
 /// The words by which the tests of a project can be filtered.

@@ -86,7 +86,7 @@ pub async fn free(store: &Store, receipt: DeletionId, limit: i64) -> Result<Swep
         session.execute(&DELETE, args![gone.clone()]).await?;
         session.commit().await?;
     }
-    Ok(Swept { deleted: gone.len(), refused })
+    Ok(Swept { deleted: gone.len(), refused, bytes: 0 })
 }
 
 /// Takes an announced object into the caller's transaction, which writes the
@@ -113,6 +113,8 @@ pub async fn forget(session: &mut Session, key: &str) -> Result<()> {
 /// What a batch of a sweep did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
+    /// Their bytes, where rows knew them.
+    pub bytes: i64,
     /// Objects (or prefixes) that are gone, with their rows.
     pub deleted: usize,
     /// Objects that the store refused to delete; their rows stay.
@@ -132,7 +134,7 @@ pub async fn sweep(store: &Store, now: Timestamp, limit: i64) -> Result<Swept> {
         session.execute(&DELETE, args![gone.clone()]).await?;
         session.commit().await?;
     }
-    Ok(Swept { deleted: gone.len(), refused })
+    Ok(Swept { deleted: gone.len(), refused, bytes: 0 })
 }
 
 /// Deletes at most `limit` staged uploads whose ticket has expired.
@@ -155,7 +157,7 @@ pub async fn sweep_staging(store: &Store, now: Timestamp, limit: i64) -> Result<
         session.execute(&DELETE_TICKETS, args![gone]).await?;
         session.commit().await?;
     }
-    Ok(Swept { deleted, refused })
+    Ok(Swept { deleted, refused, bytes: 0 })
 }
 
 fn long_past(now: Timestamp) -> Timestamp {

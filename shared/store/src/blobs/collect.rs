@@ -22,11 +22,11 @@ statements! {
     /// Content whose grace is over. ix: blobs_collection
     BEGIN = "WITH due AS MATERIALIZED (SELECT project_id, id FROM blobs WHERE state = 'condemned' AND state <> 'live' AND refs = 0 \
             AND receipt_id IS NULL AND condemned_at <= $1 ORDER BY condemned_at LIMIT $3 skip_locked()) \
-        UPDATE blobs SET state = 'deleting', lease_until = $2 WHERE (project_id, id) IN (SELECT project_id, id FROM due) RETURNING id, key, project_id, own_size";
+        UPDATE blobs SET state = 'deleting', lease_until = $2 WHERE (project_id, id) IN (SELECT project_id, id FROM due) RETURNING id, key, project_id, own_size, size";
     /// Content whose collector died. ix: blobs_collection
     TAKE_OVER = "WITH due AS MATERIALIZED (SELECT project_id, id FROM blobs WHERE state = 'deleting' AND state <> 'live' \
             AND receipt_id IS NULL AND lease_until <= $1 LIMIT $3 skip_locked()) \
-        UPDATE blobs SET lease_until = $2 WHERE (project_id, id) IN (SELECT project_id, id FROM due) RETURNING id, key, project_id, own_size";
+        UPDATE blobs SET lease_until = $2 WHERE (project_id, id) IN (SELECT project_id, id FROM due) RETURNING id, key, project_id, own_size, size";
     /// Content whose object is gone. ix: blobs_collection
     DELETE = "DELETE FROM blobs WHERE state = 'deleting' AND state <> 'live' AND id in_ints($1)";
 }
@@ -60,6 +60,7 @@ pub async fn collect(store: &Store, grace_ms: i64, now: Timestamp, limit: i64) -
     let objects: Vec<(i64, String)> = due.iter().map(|due| (due.id, due.key.clone())).collect();
     let (gone, refused) = delete_all(store, objects).await;
     let deleted = gone.len();
+    let bytes = due.iter().filter(|due| gone.contains(&due.id)).map(|due| due.bytes).sum();
     if deleted > 0 {
         let mut session = store.db().begin().await?;
         let apart = due.iter().filter(|due| due.is_apart && gone.contains(&due.id));
@@ -68,7 +69,7 @@ pub async fn collect(store: &Store, grace_ms: i64, now: Timestamp, limit: i64) -
         session.execute(&DELETE, args![gone]).await?;
         session.commit().await?;
     }
-    Ok(Swept { deleted, refused })
+    Ok(Swept { deleted, refused, bytes })
 }
 
 struct Due {
@@ -76,9 +77,12 @@ struct Due {
     key: String,
     project: ProjectId,
     is_apart: bool,
+    bytes: i64,
 }
 
 fn read(row: &Row) -> Result<Due> {
     let mut r = row.reader();
-    Ok(Due { id: r.int()?, key: r.text()?, project: ProjectId(r.int()?), is_apart: r.opt_int()?.is_some() })
+    let (id, key, project) = (r.int()?, r.text()?, ProjectId(r.int()?));
+    let (own_size, size) = (r.opt_int()?, r.int()?);
+    Ok(Due { id, key, project, is_apart: own_size.is_some(), bytes: own_size.unwrap_or(size) })
 }

@@ -365,7 +365,7 @@ async fn count_tests(
     }
     session.execute_bulk(&WRITE_TESTS, args![project], bulk).await?;
     if occurrences.iter().any(|one| one.sign < 0) {
-        session.execute(&DROP_TESTS, args![project, clusters, cases]).await?;
+        session.write(&DROP_TESTS, args![project, clusters, cases]).await?;
     }
     Ok(())
 }
@@ -395,8 +395,8 @@ async fn count_runs_and_days(
     session.execute_bulk(&ADD_DAYS, args![run.project, day], days).await?;
     if occurrences.iter().any(|one| one.sign < 0) {
         let clusters: Vec<i64> = sums.into_keys().collect();
-        session.execute(&DROP_RUNS, args![run.project, run.run, clusters.clone()]).await?;
-        session.execute(&DROP_DAYS, args![run.project, clusters, day]).await?;
+        session.write(&DROP_RUNS, args![run.project, run.run, clusters.clone()]).await?;
+        session.write(&DROP_DAYS, args![run.project, clusters, day]).await?;
     }
     Ok(())
 }

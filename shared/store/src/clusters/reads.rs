@@ -26,6 +26,10 @@ statements! {
     BRANCHES = "SELECT branch FROM (SELECT r.branch, r.id FROM cluster_runs k JOIN test_runs r ON r.project_id = k.project_id \
         AND r.id = k.run_id WHERE k.project_id = $1 AND k.cluster_id = $2 ORDER BY k.run_id DESC LIMIT 200) newest \
         WHERE branch <> '' GROUP BY branch ORDER BY MAX(id) DESC LIMIT $3";
+    /// The first run after a moment that shows a cluster; the day narrows it down. ix: executions_cluster
+    FIRST_AFTER = "SELECT r.id, r.order_at FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
+        WHERE e.project_id = $1 AND e.cluster_id = $2 AND e.cluster_id IS NOT NULL AND e.day >= $3 AND r.order_at > $4 \
+        ORDER BY e.day, e.id LIMIT 1";
     /// Clusters of a run that fail most. PK, bounded by the clusters of the run
     OF_RUN = "SELECT cluster_id, n, flaky_n FROM cluster_runs WHERE project_id = $1 AND run_id = $2 AND (n < $3 OR (n = $3 AND cluster_id > $4)) \
         ORDER BY n DESC, cluster_id LIMIT $5";
@@ -168,6 +172,26 @@ pub async fn branches(
 ) -> Result<Vec<String>> {
     let rows = session.all(&BRANCHES, args![project, cluster, limit]).await?;
     rows.iter().map(|row| row.reader().text()).collect()
+}
+
+/// The first run that shows a cluster and began after a moment, with its
+/// beginning.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn first_after(
+    session: &mut Session,
+    project: ProjectId,
+    cluster: ClusterId,
+    moment: Timestamp,
+) -> Result<Option<(RunId, Timestamp)>> {
+    let found = session.first(&FIRST_AFTER, args![project, cluster, moment.day(), moment]).await?;
+    found
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((RunId(r.int()?), r.time()?))
+        })
+        .transpose()
 }
 
 /// A cluster in a run.

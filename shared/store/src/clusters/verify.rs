@@ -13,6 +13,9 @@ use crate::db::{Session, args, statements};
 statements! {
     /// Tests a run had. PK
     TESTS_OF_RUN = "SELECT test_case_id, outcome FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4";
+    /// Passed executions of a run that have more than one attempt to tell of. PK
+    PASSED_WITH_ATTEMPTS = "SELECT test_case_id, browser_id, attempts FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 \
+        AND outcome = 7 AND attempts IS NOT NULL";
     /// Clusters that some tests ever counted for. ix: cluster_tests_of_test
     OF_TESTS = "SELECT DISTINCT cluster_id FROM cluster_tests WHERE project_id = $1 AND test_case_id in_ints($2)";
     /// Those of some clusters that something counts for. PK
@@ -63,6 +66,37 @@ pub async fn tests(
         .map(|row| {
             let mut r = row.reader();
             Ok((TestCaseId(r.int()?), r.time()?))
+        })
+        .collect()
+}
+
+/// A passed execution with its attempts.
+#[derive(Debug, Clone)]
+pub struct PassedExecution {
+    /// Test case.
+    pub test_case: TestCaseId,
+    /// Browser project within the project.
+    pub browser_id: i64,
+    /// Its attempts as JSON.
+    pub attempts: String,
+}
+
+/// Executions of a run that passed at each of several attempts: those whose
+/// test was repeated are among them.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn passed_with_attempts(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+) -> Result<Vec<PassedExecution>> {
+    let (low, high) = ExecutionId::range_of(run);
+    let rows = session.all(&PASSED_WITH_ATTEMPTS, args![project, run, low, high]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok(PassedExecution { test_case: TestCaseId(r.int()?), browser_id: r.int()?, attempts: r.text()? })
         })
         .collect()
 }

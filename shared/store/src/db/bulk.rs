@@ -51,7 +51,7 @@ pub struct Bulk {
 /// Every statement is a way to the connection's thread and back, which takes
 /// longer than a row; the batches of running reporters are small, so those
 /// need one or two. Still few enough that all texts stay prepared.
-pub(super) const SQLITE_ROWS: [usize; 9] = [32, 20, 10, 6, 5, 4, 3, 2, 1];
+pub(super) const SQLITE_ROWS: [usize; 10] = [128, 32, 20, 10, 6, 5, 4, 3, 2, 1];
 
 /// Bytes of rows per statement on PostgreSQL. The driver leaves Nagle's
 /// algorithm on, so a message that does not fit into one small packet waits up
@@ -148,7 +148,7 @@ impl Bulk {
 }
 
 /// Moves the numbers of scalars behind the cells.
-fn renumbered(text: &str, cells: usize) -> String {
+pub(super) fn renumbered(text: &str, cells: usize) -> String {
     let mut parts = text.split('$');
     let mut moved = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn every_row_is_in_exactly_one_statement() {
-        for count in [1_usize, 7, 8, 31, 32, 33, 71, 200] {
+        for count in [1_usize, 7, 8, 31, 32, 33, 71, 200, 300] {
             let mut rows = ADD.rows();
             for at in 0..count {
                 rows.push([Value::Int(i64::try_from(at).ok()), Value::Text(Some("x".repeat(at * 40)))]);

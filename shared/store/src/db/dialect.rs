@@ -93,7 +93,7 @@ fn expand(call: &str, argument: &str, backend: Backend) -> String {
 /// where the test that prepares every statement finds them.
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $text:expr;)+) => {
-        $($(#[$doc])* static $name: $crate::db::Statement =
+        $($(#[$doc])* pub(crate) static $name: $crate::db::Statement =
             $crate::db::Statement::new(concat!(module_path!(), "::", stringify!($name)), $text);)+
         /// Every statement of this module.
         pub(crate) static STATEMENTS: &[&$crate::db::Statement] = &[$(&$name),+];

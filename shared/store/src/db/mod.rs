@@ -8,6 +8,7 @@
 mod bulk;
 mod dialect;
 mod filter;
+mod pending;
 mod row;
 mod session;
 mod value;
@@ -67,6 +68,9 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(20);
 const TRUSTED_IDLE: Duration = Duration::from_secs(1);
 /// Prepared statements a connection keeps: more than the tree has statements.
 const STATEMENT_CACHE: usize = 1024;
+/// Rows that SQLite's thread reads ahead: it and the reader wake each other
+/// whenever this many are read. Lists and pages ask for fewer.
+const ROWS_AHEAD: usize = 2_048;
 
 impl Db {
     /// Opens `sqlite://<path>` or `postgres://…`.
@@ -103,6 +107,7 @@ impl Db {
             .busy_timeout(Duration::from_secs(5))
             .pragma("cache_size", "-16000")
             .pragma("temp_store", "memory")
+            .row_buffer_size(ROWS_AHEAD)
             .statement_cache_capacity(STATEMENT_CACHE);
         // A connection to a file does not go stale: asking whether it lives is
         // a way to its thread and back for nothing.

@@ -1,19 +1,29 @@
 //! A connection or transaction of either engine, and how statements run on it.
+//!
+//! Every statement is a way to the server, or to the thread that holds the
+//! SQLite file, and back, which takes longer than most statements do. What
+//! only writes is therefore kept until something is asked or the transaction
+//! ends, and goes to SQLite together. Whoever reads sees it written.
 
 use std::ops::Range;
 
+use futures::TryStreamExt as _;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnection, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
-use sqlx::{AssertSqlSafe, Executor as _, SqlSafeStr, SqlStr, Transaction};
+use sqlx::{AssertSqlSafe, Either, Executor as _, SqlSafeStr, SqlStr, Transaction};
 
 use super::bulk::Cells;
+use super::pending::{Pending, joined_reads};
 use super::{Args, Backend, Bulk, Filter, Row, Rows, Statement, Value};
 use crate::{Result, StoreError};
 
 /// A connection for reading, or a transaction.
 #[derive(Debug)]
-pub struct Session(Inner);
+pub struct Session {
+    inner: Inner,
+    pending: Pending,
+}
 
 #[derive(Debug)]
 enum Inner {
@@ -29,33 +39,37 @@ enum Link<'s> {
 }
 
 impl Session {
+    fn over(inner: Inner) -> Self {
+        Self { inner, pending: Pending::default() }
+    }
+
     pub(super) fn sqlite(connection: PoolConnection<Sqlite>) -> Self {
-        Self(Inner::Sqlite(connection))
+        Self::over(Inner::Sqlite(connection))
     }
 
     pub(super) fn sqlite_transaction(transaction: Transaction<'static, Sqlite>) -> Self {
-        Self(Inner::SqliteTransaction(transaction))
+        Self::over(Inner::SqliteTransaction(transaction))
     }
 
     pub(super) fn postgres(connection: PoolConnection<Postgres>) -> Self {
-        Self(Inner::Postgres(connection))
+        Self::over(Inner::Postgres(connection))
     }
 
     pub(super) fn postgres_transaction(transaction: Transaction<'static, Postgres>) -> Self {
-        Self(Inner::PostgresTransaction(transaction))
+        Self::over(Inner::PostgresTransaction(transaction))
     }
 
     /// Which engine this talks to.
     #[must_use]
     pub fn backend(&self) -> Backend {
-        match self.0 {
+        match self.inner {
             Inner::Sqlite(_) | Inner::SqliteTransaction(_) => Backend::Sqlite,
             Inner::Postgres(_) | Inner::PostgresTransaction(_) => Backend::Postgres,
         }
     }
 
     fn link(&mut self) -> Link<'_> {
-        match &mut self.0 {
+        match &mut self.inner {
             Inner::Sqlite(connection) => Link::Sqlite(connection),
             Inner::SqliteTransaction(transaction) => Link::Sqlite(transaction),
             Inner::Postgres(connection) => Link::Postgres(connection),
@@ -68,8 +82,9 @@ impl Session {
     /// # Errors
     /// [`StoreError::Database`] when the database refuses; nothing is written
     /// then.
-    pub async fn commit(self) -> Result<()> {
-        match self.0 {
+    pub async fn commit(mut self) -> Result<()> {
+        self.flush().await?;
+        match self.inner {
             Inner::SqliteTransaction(transaction) => transaction.commit().await?,
             Inner::PostgresTransaction(transaction) => transaction.commit().await?,
             Inner::Sqlite(_) | Inner::Postgres(_) => {}
@@ -86,36 +101,112 @@ impl Session {
         self.run(sql.into_sql_str(), args).await
     }
 
-    /// Runs a bulk statement for its rows; nothing to do for none.
+    /// Runs a statement of which nobody asks what it touched. In a transaction
+    /// it may run later, but before anything that could tell.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
-    pub async fn execute_bulk(&mut self, bulk: &Bulk, scalars: Args, rows: Rows) -> Result<u64> {
-        if rows.is_empty() {
-            return Ok(0);
+    /// [`StoreError::Database`] when the database refuses it, or what ran before.
+    pub async fn write(&mut self, statement: &Statement, args: Args) -> Result<()> {
+        if let Inner::SqliteTransaction(_) = self.inner {
+            self.pending.add(statement.sql(Backend::Sqlite), args);
+            return self.flush_when_full().await;
         }
-        let mut done = 0;
+        self.execute(statement, args).await.map(drop)
+    }
+
+    /// [`Session::write`] for one row that this transaction holds locked; `false`
+    /// when it is not there. On SQLite a write transaction holds the only lock, so
+    /// what was read is still there and nobody is asked.
+    ///
+    /// # Errors
+    /// As for [`Session::write`].
+    pub async fn write_locked(&mut self, statement: &Statement, args: Args) -> Result<bool> {
+        if let Inner::SqliteTransaction(_) = self.inner {
+            self.write(statement, args).await?;
+            return Ok(true);
+        }
+        Ok(self.execute(statement, args).await? == 1)
+    }
+
+    /// Runs a bulk statement for its rows, as [`Session::write`] does; nothing to
+    /// do for none.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when the database refuses it, or what ran before.
+    pub async fn execute_bulk(&mut self, bulk: &Bulk, scalars: Args, mut rows: Rows) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        if let Inner::SqliteTransaction(_) = self.inner {
+            for (size, range) in rows.lists() {
+                self.pending.add_rows(bulk.sqlite_sql(size), scalars.clone(), &mut rows, range);
+                self.flush_when_full().await?;
+            }
+            return Ok(());
+        }
         match self.link() {
             Link::Sqlite(connection) => {
-                let mut rows = rows;
                 for (size, range) in rows.lists() {
                     let arguments = sqlite_rows(scalars.clone(), &mut rows, range)?;
                     let query =
                         sqlx::query_with::<Sqlite, _>(bulk.sqlite_sql(size).into_sql_str(), arguments);
-                    done += connection.execute(query).await?.rows_affected();
+                    connection.execute(query).await?;
                 }
             }
             Link::Postgres(connection) => {
-                let mut rows = rows;
                 for range in rows.messages() {
                     let arguments = postgres_rows(scalars.clone(), &mut rows, range)?;
                     let query =
                         sqlx::query_with::<Postgres, _>(bulk.postgres_sql().into_sql_str(), arguments);
-                    done += connection.execute(query).await?.rows_affected();
+                    connection.execute(query).await?;
                 }
             }
         }
-        Ok(done)
+        Ok(())
+    }
+
+    async fn flush_when_full(&mut self) -> Result<()> {
+        if self.pending.is_full() { self.flush().await } else { Ok(()) }
+    }
+
+    /// Runs what is kept.
+    async fn flush(&mut self) -> Result<()> {
+        for (text, args) in self.pending.take() {
+            if let Link::Sqlite(connection) = self.link() {
+                let arguments = sqlite_arguments(args)?;
+                connection.execute(sqlx::query_with::<Sqlite, _>(text, arguments)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of several statements that do not depend on each other, each by
+    /// itself: on SQLite one way there and back.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when the database refuses.
+    pub async fn each<const N: usize>(&mut self, reads: [(&Statement, Args); N]) -> Result<[Vec<Row>; N]> {
+        let mut found = [const { Vec::new() }; N];
+        if self.backend() == Backend::Postgres {
+            for (rows, (statement, args)) in found.iter_mut().zip(reads) {
+                *rows = self.all(statement, args).await?;
+            }
+            return Ok(found);
+        }
+        self.flush().await?;
+        let (text, args) = joined_reads(reads);
+        if let Link::Sqlite(connection) = self.link() {
+            let query = sqlx::query_with::<Sqlite, _>(text, sqlite_arguments(args)?);
+            let mut answers = connection.fetch_many(query);
+            let mut at = 0;
+            while let Some(answer) = answers.try_next().await? {
+                match answer {
+                    Either::Left(_) => at += 1,
+                    Either::Right(row) => found[at].push(Row::Sqlite(row)),
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// All rows of a statement. Use only where the number of rows is bounded.
@@ -170,6 +261,7 @@ impl Session {
     }
 
     async fn run(&mut self, sql: SqlStr, args: Args) -> Result<u64> {
+        self.flush().await?;
         Ok(match self.link() {
             Link::Sqlite(connection) => {
                 let query = sqlx::query_with::<Sqlite, _>(sql, sqlite_arguments(args)?);
@@ -183,6 +275,7 @@ impl Session {
     }
 
     async fn fetch(&mut self, sql: SqlStr, args: Args) -> Result<Vec<Row>> {
+        self.flush().await?;
         Ok(match self.link() {
             Link::Sqlite(connection) => {
                 let query = sqlx::query_with::<Sqlite, _>(sql, sqlite_arguments(args)?);

@@ -73,6 +73,7 @@ statements! {
     MARKERS = table!("markers", "id");
     SETTINGS = table!("project_settings", "grp");
     TEST_FUNCTIONS = table!("test_functions", "id");
+    EXPORTS = table!("exports", "id");
 }
 
 /// The tables of a project besides its runs, in the order they are emptied.
@@ -100,6 +101,7 @@ static TABLES: &[&Statement] = &[
     &MARKERS,
     &SETTINGS,
     &TEST_FUNCTIONS,
+    &EXPORTS,
     &TEST_CASE_TAGS,
     &TEST_CASES,
     &RUN_GROUPS,

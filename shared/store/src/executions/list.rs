@@ -92,9 +92,11 @@ fn of_run(
         || wanted.priority.is_some()
         || matches!(order, ExecutionOrder::File(_));
     let base = if by_test {
+        // SQLite keeps the order of a cross join: it reads the run and then the tests, not each test of the file and
+        // then all days of each.
         select_execution!(
-            "JOIN test_cases c ON c.project_id = e.project_id AND c.id = e.test_case_id \
-             WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4"
+            "CROSS JOIN test_cases c WHERE c.project_id = e.project_id AND c.id = e.test_case_id \
+             AND e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4"
         )
     } else {
         select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4")
@@ -202,7 +204,8 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     };
     let mut shapes =
         vec![failing(backend, ProjectId(1), None, 1), failing(backend, ProjectId(1), Some(1), 1)];
-    for wanted in [ExecutionFilter::default(), without_test, all] {
+    let of_file = ExecutionFilter { file: text(), browsers: Some(vec![]), ..ExecutionFilter::default() };
+    for wanted in [ExecutionFilter::default(), without_test, of_file, all] {
         for order in orders(None).into_iter().chain(orders(Some(1))) {
             shapes.push(of_run(backend, ProjectId(1), RunId(1), &wanted, &order, 1));
         }

@@ -8,11 +8,12 @@ use callboard_domain::attempts::{AttemptFacts, EvidenceSlice};
 use callboard_domain::failure::Fingerprint;
 use callboard_domain::ids::{ClusterId, ExecutionId, PackId, ProjectId, RunId, TestCaseId};
 use callboard_domain::status::Outcome;
-use callboard_domain::test_state::ExecutionFlags;
+use callboard_domain::test_state::{ExecutionFlags, Predecessors};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_domain::totals::Totals;
 
 use crate::db::{Bulk, Column, Reader, Row, Session, args, statements};
+use crate::rollups::states;
 use crate::{Result, StoreError};
 
 /// A stored execution.
@@ -94,9 +95,11 @@ pub mod brief;
 pub mod grid;
 pub(crate) mod history;
 pub(crate) mod list;
+pub(crate) mod moving;
 
 pub use history::{History, HistoryFilter, history};
 pub use list::{ExecutionFilter, ExecutionOrder, FlagMask, failing_of_project, list};
+pub use moving::{outside_lane, set_lane};
 
 statements! {
     /// One execution.
@@ -297,6 +300,21 @@ pub async fn of_batch(
     rows.iter().map(read).collect()
 }
 
+/// [`of_batch`], with what came before the tests in the run's own lane.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn of_batch_with_predecessors(
+    session: &mut Session,
+    place: RunPlace,
+    test_cases: Vec<i64>,
+) -> Result<(Vec<ExecutionRow>, HashMap<TestCaseId, Predecessors>)> {
+    let batch = (&OF_BATCH, args![place.project, place.day, place.run, test_cases.clone()]);
+    let before = (&states::PREDECESSORS, args![place.project, place.lane_id, test_cases]);
+    let [rows, before] = session.each([batch, before]).await?;
+    Ok((rows.iter().map(read).collect::<Result<_>>()?, states::read_predecessors(&before)?))
+}
+
 /// Writes the rows of a batch; file counts of existing rows are kept.
 ///
 /// # Errors
@@ -369,6 +387,22 @@ pub async fn first_of_run(
 ) -> Result<Vec<ExecutionRow>> {
     let (low, high) = ExecutionId::range_of(run);
     session.all(&FIRST_OF_RUN, args![project, run, low, high, limit]).await?.iter().map(read).collect()
+}
+
+/// The executions of a run between two ordinals, both included, by id. The
+/// caller knows that they are few.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn between(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    (first, last): (i64, i64),
+) -> Result<Vec<ExecutionRow>> {
+    let (after, last_id) = (ExecutionId::compose(run, first - 1), ExecutionId::compose(run, last));
+    let rows = session.all(&FIRST_OF_RUN, args![project, run, after, last_id, last - first + 1]).await?;
+    rows.iter().map(read).collect()
 }
 
 /// Durations (ms) of a run's executions that ran.

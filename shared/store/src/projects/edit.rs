@@ -44,6 +44,10 @@ statements! {
     SAVE = "UPDATE projects SET name = $2, label = $3, description = $4, default_branch = $5, tracked_branches = $6, \
         repository_url = $7, repository_provider = $8, scm_token = $9, diagnosis_instructions = $10, \
         updated_at = CASE WHEN updated_at < $11 THEN $11 ELSE updated_at END WHERE id = $1";
+    /// Sets what opens the badge of a project, or takes it away.
+    SET_BADGE = "UPDATE projects SET badge_token_hash = $2 WHERE id = $1";
+    /// The project whose badge a token opens. ix: projects_badge
+    OF_BADGE = "SELECT id FROM projects WHERE badge_token_hash = $1 AND badge_token_hash IS NOT NULL";
     /// Sealed tokens in the order of their projects.
     SEALED = "SELECT id, scm_token FROM projects WHERE scm_token IS NOT NULL AND id > $1 ORDER BY id LIMIT $2";
     /// Puts a token sealed anew in the place of the one it was made of.
@@ -111,6 +115,25 @@ pub async fn save(session: &mut Session, project: &EditableProject, now: Timesta
         Err(error) if error.is_taken() => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Sets the hash of the token that opens the badge of a project; `None` takes
+/// it away.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn set_badge(session: &mut Session, project: ProjectId, hash: Option<[u8; 32]>) -> Result<()> {
+    session.execute(&SET_BADGE, args![project, hash.map(|hash| hash.to_vec())]).await?;
+    Ok(())
+}
+
+/// The project whose badge opens with the token of this hash.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn of_badge(session: &mut Session, hash: [u8; 32]) -> Result<Option<ProjectId>> {
+    let row = session.first(&OF_BADGE, args![hash.to_vec()]).await?;
+    row.map(|row| row.reader().int().map(ProjectId)).transpose()
 }
 
 /// A sealed token and its project.

@@ -209,7 +209,7 @@ pub async fn add_project_day(
     let (b, a) = (&before.totals, &after.totals);
     for lane in lanes {
         session
-            .execute(
+            .write(
                 &ADD_PROJECT_DAY,
                 args![
                     project,

@@ -23,4 +23,4 @@ pub use endpoints::{
     of_run as endpoints_of_run, take_back_endpoints,
 };
 pub use specs::{Folder, FolderDays, add_folder_days, folder_of, folders};
-pub use states::{States, lock_states, newest_observations, state, states_in, write_states};
+pub use states::{States, lock_states, newest_observations, predecessors, state, states_in, write_states};

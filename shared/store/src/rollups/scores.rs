@@ -1,6 +1,8 @@
 //! The tests of a lane by how flaky and how slow they are. Bounded by the
 //! tests of the project, whatever their history.
 
+use std::collections::HashSet;
+
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::test_state::{TestState, passed_durations};
 use callboard_domain::time::{Day, Timestamp};
@@ -23,6 +25,19 @@ statements! {
     /// How many tests of a lane are at least so flaky. ix: test_state_by_flakiness
     COUNT_FLAKY = "SELECT COUNT(*) FROM (SELECT 1 FROM test_state WHERE project_id = $1 AND lane_id = $2 AND flaky_score > 0 \
         AND flaky_score >= $3 LIMIT $4) f";
+    /// Which of some projects have a test that is at least so flaky in some lane. ix: test_state_by_flakiness
+    WITH_FLAKY = "SELECT p.id FROM projects p WHERE p.id in_ints($1) AND EXISTS (SELECT 1 FROM test_state s \
+        WHERE s.project_id = p.id AND s.flaky_score > 0 AND s.flaky_score >= $2)";
+}
+
+/// Those of some projects that have a test with at least this score in some
+/// lane.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn with_flaky(session: &mut Session, projects: Vec<i64>, least: i64) -> Result<HashSet<ProjectId>> {
+    let rows = session.all(&WITH_FLAKY, args![projects, least]).await?;
+    rows.iter().map(|row| Ok(ProjectId(row.reader().int()?))).collect()
 }
 
 /// Which tests may be flaky.

@@ -6,7 +6,7 @@
 use callboard_domain::ids::{ProjectId, RunId, UserId};
 use callboard_domain::time::Timestamp;
 
-use super::{RunRow, read};
+use super::row::{RunRow, read, select_run};
 use crate::Result;
 use crate::db::{Session, args, statements};
 

@@ -46,7 +46,7 @@ pub async fn newest(session: &mut Session, key: &GroupKey) -> Result<Option<RunI
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn lock(session: &mut Session, key: &GroupKey, now: Timestamp) -> Result<Option<RunId>> {
-    session.execute(&INSERT, args![key.project, &key.instance_id, key.shard_total, now]).await?;
+    session.write(&INSERT, args![key.project, &key.instance_id, key.shard_total, now]).await?;
     let row = session.one(&LOCK, args![key.project, &key.instance_id, key.shard_total]).await?;
     Ok(row.reader().opt_int()?.map(RunId))
 }
@@ -57,6 +57,6 @@ pub async fn lock(session: &mut Session, key: &GroupKey, now: Timestamp) -> Resu
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn set_newest(session: &mut Session, key: &GroupKey, run: RunId, now: Timestamp) -> Result<()> {
     let args = args![key.project, &key.instance_id, key.shard_total, run, now];
-    session.execute(&SET_NEWEST, args).await?;
+    session.write(&SET_NEWEST, args).await?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 
-use super::{RunRow, read};
+use super::row::{RunRow, read, select_run};
 use crate::Result;
 use crate::db::{Backend, Filter, Session, args};
 

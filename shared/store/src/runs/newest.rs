@@ -3,11 +3,72 @@
 
 use std::collections::HashMap;
 
-use callboard_domain::ids::ProjectId;
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+use callboard_domain::totals::Totals;
 
-use super::{RunRow, read};
-use crate::Result;
-use crate::db::{Session, Statement, args};
+use super::row::totals;
+use crate::db::{Row, Session, Statement, args};
+use crate::{Result, StoreError};
+
+/// A run as strips and small tables show it. Home reads a thousand of them, for
+/// which the width of a row counts.
+#[derive(Debug, Clone)]
+pub struct BriefRow {
+    /// Id.
+    pub id: RunId,
+    /// Project.
+    pub project: ProjectId,
+    /// Status.
+    pub status: RunStatus,
+    /// Start by the client's clock.
+    pub start_time: Timestamp,
+    /// Wall clock, ms.
+    pub duration_ms: Option<i64>,
+    /// Totals.
+    pub totals: Totals,
+    /// Branch; empty when none was told.
+    pub branch: String,
+    /// Environment; empty when none was told.
+    pub environment: String,
+    /// Commit.
+    pub commit_sha: Option<String>,
+    /// Display label.
+    pub label: Option<String>,
+    /// Whether the whole suite was asked for.
+    pub is_full: bool,
+    /// Whether it is a full run that passed.
+    pub is_green: bool,
+}
+
+macro_rules! select_brief {
+    ($tail:literal) => {
+        concat!(
+            "SELECT id, project_id, status, start_time, duration, total, passed, failed, timedout, interrupted, skipped, \
+             didnotrun, flaky, branch, environment, commit_sha, label, is_full, is_green FROM test_runs ",
+            $tail
+        )
+    };
+}
+
+fn read(row: &Row) -> Result<BriefRow> {
+    let mut r = row.reader();
+    Ok(BriefRow {
+        id: RunId(r.int()?),
+        project: ProjectId(r.int()?),
+        status: RunStatus::parse(&r.text()?).ok_or(StoreError::Damaged("an unknown run status"))?,
+        start_time: r.time()?,
+        duration_ms: r.opt_int()?,
+        totals: totals(&mut r)?,
+        branch: r.text()?,
+        environment: r.text()?,
+        commit_sha: r.opt_text()?,
+        label: r.opt_text()?,
+        is_full: r.flag()?,
+        is_green: r.flag()?,
+    })
+}
 
 /// On PostgreSQL the newest runs of each project are asked for side by side.
 /// SQLite has no such join: there it is asked since when each project's newest
@@ -21,13 +82,13 @@ macro_rules! newest {
                 "WITH newest AS (SELECT p.id AS of_project, COALESCE((SELECT x.order_at FROM test_runs x \
                  WHERE x.project_id = p.id", $inner, " ORDER BY x.order_at DESC, x.id DESC LIMIT 1 OFFSET $2 - 1), 0) AS since \
                  FROM projects p WHERE p.id in_ints($1) LIMIT 10000) ",
-                select_run!($outer)
+                select_brief!($outer)
             ),
             // The name of the table stands for its part from then on.
             concat!(
                 "WITH test_runs AS (SELECT r.* FROM projects p CROSS JOIN LATERAL (SELECT * FROM test_runs x \
                  WHERE x.project_id = p.id", $inner, " ORDER BY x.order_at DESC, x.id DESC LIMIT $2) r WHERE p.id in_ints($1)) ",
-                select_run!("ORDER BY project_id, order_at DESC, id DESC")
+                select_brief!("ORDER BY project_id, order_at DESC, id DESC")
             ),
         );
     };
@@ -57,9 +118,26 @@ newest! {
      WHERE is_full = 1 AND status NOT IN ('initializing', 'running', 'finalizing') ORDER BY project_id, order_at DESC, id DESC"
 }
 
+/// The latest run of each of several projects.
+static LATEST_OF: Statement = Statement::new(
+    "runs::newest::LATEST_OF",
+    select_brief!(
+        "JOIN (SELECT s.project_id AS of_project, s.latest_run_id FROM project_stats s \
+         WHERE s.project_id in_ints($1)) latest ON project_id = of_project AND id = latest_run_id"
+    ),
+);
+
 /// Every statement of this module.
 pub(crate) static STATEMENTS: &[&Statement] =
-    &[&NEWEST_OF, &NEWEST_OF_ENVIRONMENT, &NEWEST_FULL_OF, &NEWEST_FULL_OF_ENVIRONMENT];
+    &[&LATEST_OF, &NEWEST_OF, &NEWEST_OF_ENVIRONMENT, &NEWEST_FULL_OF, &NEWEST_FULL_OF_ENVIRONMENT];
+
+/// The latest run of each of several projects, in no particular order.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn latest_of(session: &mut Session, projects: Vec<i64>) -> Result<Vec<BriefRow>> {
+    session.all(&LATEST_OF, args![projects]).await?.iter().map(read).collect()
+}
 
 /// Which runs count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,15 +152,14 @@ pub enum Newest {
 /// one are left out. An empty environment means runs without one.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database
-/// refuses.
+/// [`StoreError::Database`] when the database refuses.
 pub async fn newest_of(
     session: &mut Session,
     projects: Vec<i64>,
     which: Newest,
     environment: Option<&str>,
     limit: usize,
-) -> Result<HashMap<ProjectId, Vec<RunRow>>> {
+) -> Result<HashMap<ProjectId, Vec<BriefRow>>> {
     if projects.is_empty() {
         return Ok(HashMap::new());
     }
@@ -95,7 +172,7 @@ pub async fn newest_of(
             session.all(&NEWEST_FULL_OF_ENVIRONMENT, args![projects, most, name]).await?
         }
     };
-    let mut newest: HashMap<ProjectId, Vec<RunRow>> = HashMap::new();
+    let mut newest: HashMap<ProjectId, Vec<BriefRow>> = HashMap::new();
     for row in &rows {
         let run = read(row)?;
         let of_project = newest.entry(run.project).or_default();

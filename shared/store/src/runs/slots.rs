@@ -79,7 +79,7 @@ pub struct FoundSlot {
     pub slot: SlotId,
 }
 
-fn read(row: &Row) -> Result<SlotRow> {
+pub(super) fn read(row: &Row) -> Result<SlotRow> {
     let mut r = row.reader();
     let (id, run) = (SlotId(r.int()?), RunId(r.int()?));
     let (shard_index, ordinal, generation) = (r.int()?, r.int()?, r.int()?);
@@ -200,7 +200,7 @@ pub async fn insert(
 pub async fn update(session: &mut Session, project: ProjectId, row: &SlotRow) -> Result<()> {
     let s = &row.slot;
     session
-        .execute(
+        .write(
             &UPDATE,
             args![
                 project,
@@ -226,7 +226,7 @@ pub async fn update(session: &mut Session, project: ProjectId, row: &SlotRow) ->
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn name(session: &mut Session, project: ProjectId, slot: SlotId, key: [u8; 32]) -> Result<()> {
-    session.execute(&NAME, args![project, slot, key]).await?;
+    session.write(&NAME, args![project, slot, key]).await?;
     Ok(())
 }
 
@@ -235,6 +235,6 @@ pub async fn name(session: &mut Session, project: ProjectId, slot: SlotId, key: 
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn touch(session: &mut Session, project: ProjectId, slot: SlotId, now: Timestamp) -> Result<()> {
-    session.execute(&TOUCH, args![project, slot, now]).await?;
+    session.write(&TOUCH, args![project, slot, now]).await?;
     Ok(())
 }

@@ -151,7 +151,7 @@ pub async fn mint(
         now,
         now.millis() + LIFE_MS
     ];
-    session.execute(&INSERT, args).await?;
+    session.write(&INSERT, args).await?;
     Ok(token)
 }
 
