@@ -41,7 +41,7 @@ async fn the_sandbox_serves_granted_files_only() {
 /// Operations of the API; pages and their assets are not part of it.
 fn is_operation(route: &Route) -> bool {
     route.pattern.starts_with("/api/")
-        || route.id == RouteId::McpMessages
+        || matches!(route.id, RouteId::McpMessages | RouteId::PublicBadge)
         || matches!(route.access, Access::Grant | Access::RunToken | Access::System)
 }
 

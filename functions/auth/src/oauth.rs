@@ -18,6 +18,7 @@ use callboard_query::QueryError;
 use callboard_query::accounts::own::OwnAccount;
 use callboard_query::accounts::providers::{self, Arrival, UnlinkRefusal};
 use callboard_query::accounts::refusal::AccountRefusal;
+use callboard_query::limits::LimitError;
 use http::header::{HeaderMap, HeaderValue, LOCATION, SET_COOKIE};
 use http::{HeaderName, StatusCode};
 use serde::Serialize;
@@ -169,7 +170,7 @@ pub(crate) async fn end(
         Ok((address, session)) => cookie::with_cookies(to(address), [session]),
         Err(Ended::Refused(refusal)) => {
             if let Some(provider) = Provider::parse(&provider).filter(|_| state.auth_enabled()) {
-                providers::note_refusal(state.store(), provider, refusal, &visit, state.now()).await?;
+                note_refusal(&state, provider, refusal, &visit).await?;
             }
             to(&explained(is_link, refusal))
         }
@@ -178,6 +179,21 @@ pub(crate) async fn end(
     // Whatever came of it, it is over.
     response.headers_mut().append(SET_COOKIE, CookieKind::OAuth.clear(form));
     Ok(response)
+}
+
+/// Leaves a refusal in the audit log, unless this address has left enough.
+async fn note_refusal(
+    state: &AppState,
+    provider: Provider,
+    refusal: OauthRefusal,
+    visit: &Visit,
+) -> Result<(), ApiError> {
+    let now = state.now();
+    match state.limits().await?.check(limits::NOTED_OAUTH, &visit.address.subject(), now).await {
+        Ok(()) => Ok(providers::note_refusal(state.store(), provider, refusal, visit, now).await?),
+        Err(LimitError::Limited { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 struct Ending<'r> {

@@ -2,9 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use callboard_auth::RouteId;
 use callboard_domain::ids::ClusterId;
 use callboard_domain::time::Timestamp;
+use callboard_http::conditional::tagged_json;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{Page, PageRequest};
@@ -12,6 +14,7 @@ use callboard_http::{ApiError, AppState, Site};
 use callboard_query::clusters::{self, OccurrenceQuery};
 use callboard_query::resolve;
 use callboard_query::shapes::{ClusterDetail, ClusterTestCase, ExecutionWithRun};
+use http::HeaderMap;
 use serde::Serialize;
 use utoipa::IntoParams;
 
@@ -22,16 +25,21 @@ use utoipa::IntoParams;
 /// 404 `cluster_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/failure-clusters/{id}", tag = "clusters", operation_id = "get_cluster",
     params(("id" = i64, Path, description = "Cluster")),
-    responses((status = 200, body = ClusterDetail), (status = 404, description = "`cluster_not_found`")))]
+    responses(
+        (status = 200, body = ClusterDetail),
+        (status = 304, description = "The client has this state"),
+        (status = 404, description = "`cluster_not_found`")
+    ))]
 pub(crate) async fn get(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
     Path(id): Path<ClusterId>,
-) -> Result<Json<ClusterDetail>, ApiError> {
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let ctx = state.context(&site);
     let project = resolve::cluster(&ctx, caller.scope(), id).await?;
-    Ok(Json(clusters::detail(&ctx, project, id).await?))
+    tagged_json(&headers, &clusters::detail(&ctx, project, id).await?)
 }
 
 /// Which occurrences are shown.

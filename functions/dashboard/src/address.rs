@@ -9,6 +9,9 @@ use url::form_urlencoded;
 /// Where a list continues; meaningless once anything else changes.
 const CURSOR: &str = "cursor";
 
+/// Largest id an address can name: numbers of scripts are exact up to here.
+pub(crate) const MAX_ID: i64 = (1 << 53) - 1;
+
 /// A path with its decoded parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Address {

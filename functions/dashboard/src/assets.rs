@@ -42,6 +42,8 @@ pub(crate) enum Asset {
     Entrance,
     /// Keeps pages of runs that go on up to date.
     Live,
+    /// Parts that are asked for when somebody comes near them.
+    Later,
     /// Every icon as a symbol.
     Icons,
     /// The icon of the browser's tab.
@@ -79,7 +81,7 @@ const STYLES: &str = concat!(
 );
 
 impl Asset {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::Styles,
         Self::Theme,
         Self::Page,
@@ -93,6 +95,7 @@ impl Asset {
         Self::Password,
         Self::Entrance,
         Self::Live,
+        Self::Later,
         Self::Icons,
         Self::Favicon,
         Self::Speculation,
@@ -113,6 +116,7 @@ impl Asset {
             Self::Password => ("password", "js"),
             Self::Entrance => ("entrance", "js"),
             Self::Live => ("live", "js"),
+            Self::Later => ("later", "js"),
             Self::Icons => ("icons", "svg"),
             Self::Favicon => ("favicon", "svg"),
             Self::Speculation => ("speculation", "json"),
@@ -133,7 +137,8 @@ impl Asset {
             | Self::Bulk
             | Self::Password
             | Self::Entrance
-            | Self::Live => "text/javascript; charset=utf-8",
+            | Self::Live
+            | Self::Later => "text/javascript; charset=utf-8",
             Self::Icons | Self::Favicon => "image/svg+xml",
             Self::Speculation => "application/speculationrules+json",
         }
@@ -154,6 +159,7 @@ impl Asset {
             Self::Password => include_str!("../assets/scripts/password.js"),
             Self::Entrance => include_str!("../assets/scripts/entrance.js"),
             Self::Live => include_str!("../assets/scripts/live.js"),
+            Self::Later => include_str!("../assets/scripts/later.js"),
             Self::Icons => include_str!("../assets/icons.svg"),
             Self::Favicon => include_str!("../assets/favicon.svg"),
             Self::Speculation => include_str!("../assets/speculation.json"),

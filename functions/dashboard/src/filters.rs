@@ -141,7 +141,7 @@ pub(crate) fn role(role: &Role, _: &dyn Values) -> Result<&'static str> {
 /// The first seven digits of a commit.
 #[askama::filter_fn]
 pub(crate) fn short_commit(commit: &str, _: &dyn Values) -> Result<String> {
-    Ok(commit.chars().take(7).collect())
+    Ok(text::short_commit(commit))
 }
 
 /// A text as the value of a parameter of an address.

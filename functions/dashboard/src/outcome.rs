@@ -2,6 +2,7 @@
 //! tone is a word, a glyph and a colour together, never a colour alone.
 
 use callboard_domain::status::{Outcome, RunStatus, TestStatus};
+use callboard_query::projects::MenuEntry;
 use callboard_query::shapes::{ExecutionItem, Tendency, TestCaseItem};
 
 /// The look of a result.
@@ -149,6 +150,37 @@ impl Toned for RunStatus {
             Self::Interrupted => Tone::Interrupted,
             Self::Cancelled => Tone::Cancelled,
         }
+    }
+}
+
+/// How a project stands: its tendency; where there are too few runs for one,
+/// its latest run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing(pub Tendency, pub Option<RunStatus>);
+
+impl Toned for Standing {
+    fn tone(&self) -> Tone {
+        match *self {
+            Self(Tendency::Unknown, Some(status)) => status.tone(),
+            Self(tendency, _) => tendency.tone(),
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match *self {
+            Self(Tendency::Unknown, Some(status)) => status.word(),
+            Self(tendency, _) => tendency.word(),
+        }
+    }
+}
+
+impl Toned for MenuEntry {
+    fn tone(&self) -> Tone {
+        Standing(self.tendency, self.latest).tone()
+    }
+
+    fn word(&self) -> &'static str {
+        Standing(self.tendency, self.latest).word()
     }
 }
 

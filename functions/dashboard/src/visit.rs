@@ -4,11 +4,13 @@
 use askama::Template;
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
-use callboard_auth::scope::Scope;
+use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 use callboard_http::extract::Caller;
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::Context;
+use callboard_query::shapes::Facets;
+use callboard_query::{Context, projects};
 use http::HeaderName;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
@@ -16,6 +18,8 @@ use http::request::Parts;
 use crate::address::Address;
 use crate::assets::Asset;
 
+/// Values each filter of a list offers.
+const OFFERED: usize = 100;
 const SPECULATION_RULES: HeaderName = HeaderName::from_static("speculation-rules");
 
 /// One look at one page.
@@ -47,6 +51,14 @@ impl Visit {
     /// A look of somebody at an address, now.
     pub(crate) fn new(state: &AppState, caller: Caller, site: Site, address: Address) -> Self {
         Self { ctx: state.context(&site), caller, site, address, now: state.now() }
+    }
+
+    /// By what the runs and tests of a project can be narrowed.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) async fn facets(&self, project: Authorized<ProjectId>) -> Result<Facets, ApiError> {
+        Ok(projects::facets(&self.ctx, project, None, OFFERED).await?)
     }
 
     /// The projects this person sees.

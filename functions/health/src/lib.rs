@@ -1,10 +1,11 @@
 //! Function `health`: signs of life, versions, and the API reference.
 //!
-//! Lives here: `/api/health`, `/api/version`, `/api/openapi.json`, `/docs`.
+//! Lives here: `/api/health`, `/api/version`, `/api/setup-status`, `/api/openapi.json`, `/docs`.
 //! Must not live here: anything about results.
 
 mod docs;
 mod health;
+mod setup;
 mod version;
 
 use axum::Router;
@@ -17,6 +18,7 @@ pub fn router(state: AppState) -> Router {
     Routes::new(state)
         .on(RouteId::Health, health::health)
         .on(RouteId::Version, version::version)
+        .on(RouteId::FeatureStatus, setup::status)
         .on(RouteId::OpenApi, docs::document)
         .on(RouteId::DocsPage, docs::page)
         .on(RouteId::DocsAsset, docs::asset)
@@ -28,7 +30,7 @@ pub fn router(state: AppState) -> Router {
 pub fn openapi() -> utoipa::openapi::OpenApi {
     #[derive(OpenApi)]
     #[openapi(
-        paths(health::health, version::version, docs::document),
+        paths(health::health, version::version, setup::status, docs::document),
         tags((name = "service", description = "The service itself"))
     )]
     struct Document;

@@ -7,8 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::{JobContext, JobError, Outcome};
 
-/// Attempts after which the queue gives a job up.
-const LAST_ATTEMPT: i64 = 8;
 /// Receipts of one batch.
 const BATCH: i64 = 500;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -24,7 +22,7 @@ pub(crate) async fn delete_target(
             Ok(Advanced::Further) if ctx.has_time() => {}
             Ok(Advanced::Further) => return Ok(Outcome::GoOn(job)),
             Err(error) => {
-                let is_last = ctx.attempt() >= LAST_ATTEMPT;
+                let is_last = ctx.is_last_attempt();
                 deletions::note_failure(ctx.store(), &job, &error.to_string(), is_last).await?;
                 return Err(error.into());
             }

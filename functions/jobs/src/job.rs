@@ -6,6 +6,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 use callboard_http::AppState;
 use callboard_store::Store;
+use callboard_store::jobs::lease::MAX_ATTEMPTS;
 use tokio_util::sync::CancellationToken;
 
 /// How long work may be begun: until a moment, or until a stop is asked for.
@@ -80,6 +81,12 @@ impl JobContext {
     #[must_use]
     pub const fn attempt(&self) -> i64 {
         self.attempt
+    }
+
+    /// Whether the queue gives the job up when this attempt fails.
+    #[must_use]
+    pub const fn is_last_attempt(&self) -> bool {
+        self.attempt >= MAX_ATTEMPTS
     }
 
     /// Whether to begin another batch. Without time, answer

@@ -54,7 +54,9 @@
 
 mod account_mails;
 mod deletions;
+mod exports;
 mod job;
+mod links;
 mod registry;
 mod retention;
 mod runner;

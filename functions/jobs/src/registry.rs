@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::job::{JobContext, JobError, Outcome};
-use crate::{account_mails, deletions, retention, runs, sweeps};
+use crate::{account_mails, deletions, exports, links, retention, runs, sweeps};
 
 /// Every kind.
 pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
@@ -19,6 +19,8 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::new(account_mails::send_verify),
         Kind::new(account_mails::send_notice),
         Kind::new(account_mails::send_invitation),
+        Kind::new(exports::make_export),
+        Kind::new(links::unfurl),
         Kind::every(HOUR, sweeps::purge_jobs),
         Kind::every(MINUTE * 15, sweeps::purge_short_lived),
         Kind::every(MINUTE * 5, sweeps::sweep_objects),
@@ -30,6 +32,7 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::new(retention::redate_expiry),
         Kind::new(runs::completion),
         Kind::new(runs::recompute),
+        Kind::new(runs::move_executions),
         Kind::new(runs::pool_traces),
         Kind::every(MINUTE / 2, runs::sweep_stale_runs),
         Kind::every(MINUTE, runs::purge_feeds),

@@ -3,7 +3,7 @@
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_query::clusters;
-use callboard_query::ingest::{self, Checked, Completion, PoolTraces, Recompute};
+use callboard_query::ingest::{self, Checked, Completion, MoveExecutions, PoolTraces, Recompute};
 use callboard_store::jobs::Payload;
 use callboard_store::runs::tokens;
 use callboard_store::{feed, quarantine};
@@ -36,6 +36,23 @@ async fn check(ctx: &JobContext, project: ProjectId, run: RunId) -> Result<(), J
     ingest::judge_run(&ctx.state().background(), project, run).await?;
     ingest::queue_trace_pool(&ctx.state().background(), project, run, ctx.now()).await?;
     Ok(())
+}
+
+/// A run was moved to another environment: its tests follow.
+pub(crate) async fn move_executions(
+    ctx: JobContext,
+    mut job: MoveExecutions,
+) -> Result<Outcome<MoveExecutions>, JobError> {
+    while ctx.has_time() {
+        match ingest::move_executions(&ctx.state().background(), job).await? {
+            Some(rest) => job = rest,
+            None => {
+                check(&ctx, job.project, job.run).await?;
+                return Ok(Outcome::Done);
+            }
+        }
+    }
+    Ok(Outcome::GoOn(job))
 }
 
 /// The traces of a run share their common parts.

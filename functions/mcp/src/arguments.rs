@@ -47,7 +47,7 @@ pub(crate) enum ArgumentError {
         got: String,
     },
     /// A value it cannot have.
-    #[error("`{name}` must be {expected}, got {got}.")]
+    #[error("`{name}` must be {expected}, got {got}.{source_hint}")]
     Wrong {
         /// Parameter.
         name: &'static str,
@@ -55,6 +55,8 @@ pub(crate) enum ArgumentError {
         expected: String,
         /// What came.
         got: String,
+        /// Where its values come from, as a sentence.
+        source_hint: String,
     },
     /// A cursor that is none of ours.
     #[error("Invalid cursor. Omit `cursor` to start from the first page.")]
@@ -135,7 +137,7 @@ fn null_word(parameter: &Parameter, given: &Map<String, Value>) -> Option<Value>
 }
 
 /// The names a parameter is accepted under, the advertised one first.
-fn names(parameter: &Parameter) -> impl Iterator<Item = String> {
+pub(crate) fn names(parameter: &Parameter) -> impl Iterator<Item = String> {
     let synonyms =
         SYNONYMS.iter().find(|(name, _)| *name == parameter.name).map_or(&[][..], |(_, also)| *also);
     let plain: Vec<&'static str> = std::iter::once(parameter.name)
@@ -168,13 +170,15 @@ fn default(kind: Kind) -> Option<Value> {
 }
 
 fn missing(parameter: &Parameter, given: &Map<String, Value>, parameters: &[Parameter]) -> ArgumentError {
-    let (kind, source_hint) = match parameter.kind {
-        Kind::Id { from } => ("integer", format!(" Get it from {from}.")),
-        Kind::Count { .. } | Kind::Place(_) => ("integer", String::new()),
-        Kind::Choice { words, .. } => ("string", format!(" One of {}.", words.join(", "))),
-        Kind::Text(_) | Kind::Branch | Kind::Commit | Kind::Cursor => ("string", String::new()),
-        Kind::Flag => ("boolean", String::new()),
-        Kind::Choices(_) | Kind::Texts(_) | Kind::Objects { .. } => ("array", String::new()),
+    let kind = match parameter.kind {
+        Kind::Id { .. } | Kind::Count { .. } | Kind::Place(_) => "integer",
+        Kind::Choice { .. } | Kind::Text(_) | Kind::Branch | Kind::Commit | Kind::Cursor => "string",
+        Kind::Flag => "boolean",
+        Kind::Choices(_) | Kind::Texts(_) | Kind::Objects { .. } => "array",
+    };
+    let source_hint = match parameter.kind {
+        Kind::Choice { words, .. } => format!(" One of {}.", words.join(", ")),
+        kind => source_of(kind),
     };
     let is_known =
         |name: &String| parameters.iter().any(|parameter| names(parameter).any(|known| known == *name));
@@ -192,10 +196,23 @@ fn missing(parameter: &Parameter, given: &Map<String, Value>, parameters: &[Para
     ArgumentError::Missing { name: parameter.name, kind, source_hint, got }
 }
 
+/// The tools that yield an id, as the end of a sentence; of anything else nothing.
+fn source_of(kind: Kind) -> String {
+    match kind {
+        Kind::Id { from } => format!(" Get it from {from}."),
+        _ => String::new(),
+    }
+}
+
 /// The value as the tool reads it; `None` when it counts as not given.
 fn coerce(parameter: &Parameter, value: &Value) -> Result<Option<Value>, ArgumentError> {
     let is_required = parameter.need == Need::Required || parameter.keeps_blank;
-    let wrong = |expected: String| ArgumentError::Wrong { name: parameter.name, expected, got: shown(value) };
+    let wrong = |expected: String| ArgumentError::Wrong {
+        name: parameter.name,
+        expected,
+        got: shown(value),
+        source_hint: source_of(parameter.kind),
+    };
     let blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     match parameter.kind {
         Kind::Id { .. } => match whole(value) {
@@ -322,16 +339,23 @@ impl Whole {
 fn whole(value: &Value) -> Option<Whole> {
     match value {
         Value::Number(number) => whole_number(number),
-        Value::String(text) => whole_number(&text.trim().parse::<Number>().ok()?),
+        Value::String(text) => {
+            let number: Number = text.trim().parse().ok()?;
+            // Read anew: the JSON parser may miss the last bit of a large float.
+            number.as_i64().map(Whole::Exact).or_else(|| whole_float(text.trim().parse().ok()?))
+        }
         _ => None,
     }
 }
 
 fn whole_number(number: &Number) -> Option<Whole> {
-    if let Some(exact) = number.as_i64() {
-        return Some(Whole::Exact(exact));
+    number.as_i64().map(Whole::Exact).or_else(|| whole_float(number.as_f64()?))
+}
+
+fn whole_float(float: f64) -> Option<Whole> {
+    if float.fract() != 0.0 {
+        return None;
     }
-    let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
     // Up to here every whole float is exactly one integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     #[expect(clippy::cast_possible_truncation, reason = "within 53 bits and without a fraction")]

@@ -1,7 +1,10 @@
 //! The bound on what one result may say. A page that is too long is asked for
 //! again with fewer rows (by the dispatcher); anything else is shrunk here:
-//! whole sections go first, then lists are halved, then long strings are cut.
-//! JSON itself is never cut, and the result names what is missing.
+//! whole sections go first, as long as another one is left, then lists are
+//! shortened, then long strings are cut. JSON itself is never cut, and the
+//! result names what is missing.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -43,8 +46,11 @@ pub(crate) fn shrink(mut answer: Value, tool: Option<&str>, sections: Sections, 
     let mut omitted: Vec<String> = Vec::new();
     let mut hint = Vec::new();
     for (key, word) in sections.optional {
-        let present = sections.optional.iter().filter(|(key, _)| answer.get(key).is_some()).count();
-        if present < 2 || !too_long(&answer) {
+        let is_shown = |(key, _): &&(&str, &str)| answer.get(key).is_some();
+        let words: BTreeSet<&str> =
+            sections.optional.iter().filter(is_shown).map(|(_, word)| *word).collect();
+        // The last of them was asked for by itself: leaving it out would only ask for the same again.
+        if words.len() < 2 || !too_long(&answer) {
             break;
         }
         if answer.as_object_mut().and_then(|fields| fields.remove(*key)).is_some() {
@@ -57,11 +63,24 @@ pub(crate) fn shrink(mut answer: Value, tool: Option<&str>, sections: Sections, 
     while too_long(&answer) {
         let Some((name, pointer)) = longest_list(&answer) else { break };
         let Some(Value::Array(list)) = answer.pointer_mut(&pointer) else { break };
-        let kept = list.len() / 2;
-        if sections.chronological.contains(&name.as_str()) {
-            list.drain(..list.len() - kept);
+        let whole = std::mem::take(list);
+        let is_chronological = sections.chronological.contains(&name.as_str());
+        let mut fits_with = |count: usize| {
+            if let Some(list) = answer.pointer_mut(&pointer) {
+                *list = Value::Array(part(&whole, count, is_chronological));
+            }
+            !too_long(&answer)
+        };
+        if fits_with(1) {
+            let (mut fitting, mut beyond) = (1, whole.len());
+            while beyond - fitting > 1 {
+                let middle = fitting.midpoint(beyond);
+                if fits_with(middle) { fitting = middle } else { beyond = middle }
+            }
+            fits_with(fitting);
         } else {
-            list.truncate(kept);
+            // Others have to become shorter too.
+            fits_with(whole.len() / 2);
         }
         note(&mut omitted, format!("part of {name}"));
     }
@@ -90,13 +109,25 @@ pub(crate) fn mark(mut answer: Value, limit: usize, omitted: &[String], hint: Op
     answer
 }
 
+/// So many elements of a list: the first, or of what is in the order of time
+/// the last ones, and what failed before others.
+fn part(list: &[Value], count: usize, is_chronological: bool) -> Vec<Value> {
+    if !is_chronological {
+        return list.iter().take(count).cloned().collect();
+    }
+    let has_failed = |index: &usize| list[*index].get("error").is_some_and(|error| !error.is_null());
+    let (failed, others): (Vec<usize>, Vec<usize>) = (0..list.len()).rev().partition(has_failed);
+    let kept: BTreeSet<usize> = failed.into_iter().chain(others).take(count).collect();
+    kept.into_iter().map(|index| list[index].clone()).collect()
+}
+
 fn note(omitted: &mut Vec<String>, what: String) {
     if !omitted.contains(&what) {
         omitted.push(what);
     }
 }
 
-/// The list that takes the most room, of those that can still be halved: its
+/// The list that takes the most room, of those that can still be shorter: its
 /// name and where it is.
 fn longest_list(answer: &Value) -> Option<(String, String)> {
     let mut longest: Option<(usize, String, String)> = None;
@@ -174,6 +205,26 @@ mod tests {
         let shrunk = shrink(json!({"console": vec!["y".repeat(100); 200]}), Some("t"), SECTIONS, 3000);
         assert!(!shrunk["console"].as_array().unwrap().is_empty());
         assert_eq!(shrunk["truncated"]["omitted"], json!(["part of console"]));
+        let both = json!({"console": vec!["y".repeat(100); 200], "stdout": "one line"});
+        let shrunk = shrink(both, Some("t"), SECTIONS, 3000);
+        assert_eq!(shrunk["console"].as_array().unwrap().len(), 24, "as many as fit");
+        assert_eq!((&shrunk["stdout"], &shrunk["truncated"]["hint"]), (&json!("one line"), &Value::Null));
+    }
+
+    #[test]
+    fn what_failed_stays_before_what_came_last() {
+        let step = |number: usize| match number {
+            7 => json!({"title": "step 7", "error": "gone"}),
+            _ => json!({"title": format!("step {number}"), "error": null}),
+        };
+        let steps: Vec<Value> = (0..300).map(step).collect();
+        let shrunk = shrink(json!({"steps": steps}), Some("t"), SECTIONS, 2000);
+        let kept = shrunk["steps"].as_array().unwrap();
+        assert_eq!(
+            (&kept[0]["title"], &kept[kept.len() - 1]["title"]),
+            (&json!("step 7"), &json!("step 299"))
+        );
+        assert!(kept.len() > 20, "{} steps", kept.len());
     }
 
     fn tree() -> impl Strategy<Value = Value> {

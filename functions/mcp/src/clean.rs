@@ -13,6 +13,9 @@ use unicode_segmentation::UnicodeSegmentation;
 const MASK: &str = "***";
 /// Characters of a caller's own words that an error message repeats.
 const QUOTED_CHARS: usize = 80;
+/// Longest scheme of an address and longest head of a key, bytes: every word is
+/// looked at, so none of them may be read to the end of the text.
+const MAX_NAME: usize = 64;
 /// Lists that are shown even when they are empty.
 const KEPT_LISTS: [&str; 4] = ["items", "runs", "cases", "projects"];
 /// Flags that are shown even when they are false.
@@ -104,22 +107,126 @@ const fn is_token(byte: u8) -> bool {
     is_word(byte) || matches!(byte, b'-' | b'.' | b'~' | b'+' | b'/' | b'=' | b':')
 }
 
-/// The credential that begins with the word at `at`, or in the header value
-/// that this word names. Both ends lie beside ASCII characters.
+/// The credential that begins with the word at `at`, or in the value that this
+/// word names. Both ends lie beside ASCII characters.
 fn secret_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let rest = &bytes[at..];
-    match rest[0].to_ascii_lowercase() {
-        b'p' => api_key(rest).map(|length| (at, at + length)),
-        b'e' => web_token(rest).map(|length| (at, at + length)),
-        b'b' => {
-            let token = after_word(rest, b"bearer ")?;
-            let length = run(&rest[token..], is_token);
-            (length >= 16).then_some((at + token, at + token + length))
-        }
-        b'a' => authorization(bytes, at + after_word(rest, b"authorization")?),
-        b'c' => cookies(bytes, at + after_word(rest, b"cookie")?),
-        _ => None,
+    if let Some((start, end)) = known_token(rest) {
+        return Some((at + start, at + end));
     }
+    let named = match rest[0].to_ascii_lowercase() {
+        b'a' => after_word(rest, b"authorization").and_then(|end| authorization(bytes, at + end)),
+        b'c' => after_word(rest, b"cookie").and_then(|end| cookies(bytes, at + end)),
+        _ => None,
+    };
+    named.or_else(|| named_secret(bytes, at)).or_else(|| password_of_address(bytes, at))
+}
+
+/// What is a credential by its form alone: our own keys, web tokens, and those
+/// of widespread services, by their documented beginnings.
+fn known_token(rest: &[u8]) -> Option<(usize, usize)> {
+    const BEGINNINGS: [(&[u8], usize); 15] = [
+        (b"ghp_", 20),
+        (b"gho_", 20),
+        (b"ghu_", 20),
+        (b"ghs_", 20),
+        (b"ghr_", 20),
+        (b"github_pat_", 20),
+        (b"glpat-", 16),
+        (b"npm_", 30),
+        (b"xoxb-", 10),
+        (b"xoxp-", 10),
+        (b"xapp-", 10),
+        (b"sk_live_", 10),
+        (b"sk_test_", 10),
+        (b"AKIA", 16),
+        (b"ASIA", 16),
+    ];
+    match rest[0] {
+        b'p' | b'P' => {
+            if let Some(length) = api_key(rest) {
+                return Some((0, length));
+            }
+        }
+        b'e' => {
+            if let Some(length) = web_token(rest) {
+                return Some((0, length));
+            }
+        }
+        b'b' | b'B' => {
+            let start = after_word(rest, b"bearer ")?;
+            let token = &rest[start..][..run(&rest[start..], is_token)];
+            let is_secret = token.len() >= 16 || (token.len() >= 6 && token.iter().any(u8::is_ascii_digit));
+            return is_secret.then_some((start, start + token.len()));
+        }
+        b'-' => return private_key(rest),
+        _ => {}
+    }
+    BEGINNINGS.iter().find_map(|(beginning, least)| {
+        let length = run(rest.strip_prefix(*beginning)?, |byte| is_word(byte) || byte == b'-');
+        (length >= *least).then_some((0, beginning.len() + length))
+    })
+}
+
+/// The inside of a private key in PEM, also of one that was cut.
+fn private_key(rest: &[u8]) -> Option<(usize, usize)> {
+    const END_OF_HEAD: &[u8] = b"PRIVATE KEY-----";
+    if !rest.starts_with(b"-----BEGIN ") {
+        return None;
+    }
+    let line = &rest[..rest.len().min(MAX_NAME)];
+    let head = line.windows(END_OF_HEAD.len()).position(|part| part == END_OF_HEAD)? + END_OF_HEAD.len();
+    let end =
+        rest[head..].windows(9).position(|part| part == b"-----END ").map_or(rest.len(), |at| head + at);
+    (end > head && !rest[head..end].trim_ascii().eq(MASK.as_bytes())).then_some((head, end))
+}
+
+/// The value of a field that is a secret by its name: in quotes, behind `=`
+/// without a space, or of a header. `password: string` is code and stays.
+fn named_secret(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    const HEADERS: [&[u8]; 3] = [b"x-api-key", b"x-auth-token", b"x-csrf-token"];
+    const FIELDS: [&[u8]; 12] = [
+        b"password",
+        b"passwd",
+        b"client_secret",
+        b"clientsecret",
+        b"access_token",
+        b"accesstoken",
+        b"refresh_token",
+        b"refreshtoken",
+        b"id_token",
+        b"api_key",
+        b"apikey",
+        b"secret",
+    ];
+    let rest = &bytes[at..];
+    let header = HEADERS.iter().find_map(|name| after_word(rest, name));
+    let length = header.or_else(|| FIELDS.iter().find_map(|name| after_word(rest, name)))?;
+    let start = value_start(bytes, at + length)?;
+    let before = bytes[start - 1];
+    if matches!(before, b'"' | b'\'' | b'`') {
+        let end = start + run(&bytes[start..], |byte| byte != before && !matches!(byte, b'\n' | b'\\'));
+        return (end > start).then_some((start, end));
+    }
+    let is_bare = header.is_some() || before == b'=';
+    let end =
+        start + run(&bytes[start..], |byte| is_token(byte) || matches!(byte, b'%' | b'!' | b'*' | b'$'));
+    (is_bare && end > start).then_some((start, end))
+}
+
+/// The password of `scheme://name:password@host`.
+fn password_of_address(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let rest = &bytes[at..];
+    let scheme = run(&rest[..rest.len().min(MAX_NAME)], |byte| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'.' | b'-')
+    });
+    let user = after_word(&rest[scheme..], b"://").filter(|_| scheme > 0)? + scheme;
+    let is_part =
+        |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'@' | b'"' | b'\'' | b'`' | b'\\');
+    let info = &rest[user..][..run(&rest[user..], is_part)];
+    let colon = info.iter().position(|byte| *byte == b':')?;
+    let is_told = rest.get(user + info.len()) == Some(&b'@') && colon + 1 < info.len();
+    is_told.then_some((at + user + colon + 1, at + user + info.len()))
 }
 
 /// Length of `word` when `bytes` begin with it, whatever the case.
@@ -152,8 +259,29 @@ fn web_token(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Where the value of `name: value` begins, seen from behind the name; quotes
-/// as in JSON are allowed around both.
+/// as in JSON are allowed around both. Lists of headers tell them as
+/// `"name", "value"` or `"name": …, "value": "…"`.
 fn value_start(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let is_quote = |byte: u8| matches!(byte, b'"' | b'\'' | b'`' | b'\\');
+    let is_space = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n');
+    let quotes = run(&bytes[at..], is_quote);
+    at += quotes;
+    at += run(&bytes[at..], is_space);
+    if quotes > 0 && bytes.get(at) == Some(&b',') {
+        at += 1;
+        at += run(&bytes[at..], is_space);
+        let quotes = run(&bytes[at..], is_quote);
+        at += quotes;
+        return match after_word(&bytes[at..], b"value") {
+            Some(length) => named_value(bytes, at + length),
+            None => (quotes > 0).then_some(at),
+        };
+    }
+    named_value(bytes, at)
+}
+
+/// [`value_start`] from behind the name and its quote.
+fn named_value(bytes: &[u8], mut at: usize) -> Option<usize> {
     let is_quote = |byte: u8| matches!(byte, b'"' | b'\'' | b'`' | b'\\');
     let is_space = |byte: u8| matches!(byte, b' ' | b'\t');
     at += run(&bytes[at..], is_quote);
@@ -173,9 +301,11 @@ fn value_end(bytes: &[u8], start: usize) -> usize {
 /// What follows a scheme name, or one long token. Plain sentences that begin
 /// with "Authorization:" are titles of tests and stay.
 fn authorization(bytes: &[u8], after_name: usize) -> Option<(usize, usize)> {
-    const SCHEMES: [&[u8]; 8] = [
+    const SCHEMES: [&[u8]; 10] = [
         b"basic ",
         b"bearer ",
+        b"basic%20",
+        b"bearer%20",
         b"digest ",
         b"token ",
         b"negotiate ",
@@ -224,6 +354,29 @@ mod tests {
             ("sent Bearer 0123456789abcdef!".to_owned(), "sent Bearer ***!"),
             ("> Cookie: a=1; b=2\n> Accept: */*".to_owned(), "> Cookie: ***\n> Accept: */*"),
             ("'set-cookie': 'sid=x; Path=/', 'a': 1".to_owned(), "'set-cookie': '***', 'a': 1"),
+            (
+                "{\"name\":\"authorization\",\"value\":\"Bearer short1\"}".to_owned(),
+                "{\"name\":\"authorization\",\"value\":\"Bearer ***\"}",
+            ),
+            ("[\"Cookie\", \"sid=x\"]".to_owned(), "[\"Cookie\", \"***\"]"),
+            ("?authorization=Bearer%20abc".to_owned(), "?authorization=Bearer%20***"),
+            ("X-API-Key: mykey12345\nx-auth-token: t".to_owned(), "X-API-Key: ***\nx-auth-token: ***"),
+            (format!("ghp_{}, AKIA{}", "a1".repeat(18), "A1".repeat(8)), "***, ***"),
+            ("postgres://bob:hunter2@db/x".to_owned(), "postgres://bob:***@db/x"),
+            ("?access_token=abc&password=p%21w, x".to_owned(), "?access_token=***&password=***, x"),
+            ("{\"password\":\"hunter 4\",\"a\":1}".to_owned(), "{\"password\":\"***\",\"a\":1}"),
+            (
+                "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----".to_owned(),
+                "-----BEGIN RSA PRIVATE KEY-----***-----END RSA PRIVATE KEY-----",
+            ),
+            (
+                "password: string, input[name=password] 'password'".to_owned(),
+                "password: string, input[name=password] 'password'",
+            ),
+            (
+                "http://localhost:3000/a@b secret, secrets".to_owned(),
+                "http://localhost:3000/a@b secret, secrets",
+            ),
             ("Authorization: an admin may delete".to_owned(), "Authorization: an admin may delete"),
             ("Cookie: the banner is shown".to_owned(), "Cookie: the banner is shown"),
             ("pd_module, Bearer of news, eyJhbGc.x".to_owned(), "pd_module, Bearer of news, eyJhbGc.x"),
@@ -266,7 +419,7 @@ mod tests {
 
         #[test]
         fn cleaning_twice_changes_nothing_more(
-            text in "(?s)(.|authorization|cookie|[:=\"' ]|Bearer |pd_0123456789|eyJhbGciOiJ9|\u{1b}\\[1m){0,20}",
+            text in "(?s)(.|authorization|cookie|password|x-api-key|value|[:=\"', @]|://|Bearer |pd_0123456789|eyJhbGciOiJ9|\u{1b}\\[1m|-----BEGIN PRIVATE KEY-----){0,20}",
         ) {
             let once = plain(&text).into_owned();
             prop_assert_eq!(plain(&once), once.as_str());

@@ -5,7 +5,6 @@
 
 use base64ct::{Base64UrlUnpadded, Encoding};
 use callboard_auth::Scope;
-use callboard_query::page::Slice;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -64,18 +63,6 @@ impl Pages {
         let wire = Wire { v: VERSION, t: self.tool, h: self.hash.clone(), k: key };
         let json = serde_json::to_vec(&wire).map_err(ToolError::fault)?;
         Ok(Base64UrlUnpadded::encode_string(&json))
-    }
-
-    /// The rows of a page, and the cursor of the next one.
-    ///
-    /// # Errors
-    /// For a key that has no JSON.
-    pub(crate) fn split<T, K: Serialize>(
-        &self,
-        slice: Slice<T, K>,
-    ) -> Result<(Vec<T>, Option<String>), ToolError> {
-        let next = slice.next.map(|key| self.cursor(&key)).transpose()?;
-        Ok((slice.items, next))
     }
 
     fn read<K: DeserializeOwned>(&self, text: &str) -> Option<K> {

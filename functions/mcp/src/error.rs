@@ -47,11 +47,15 @@ pub(crate) enum ToolError {
         id: String,
     },
     /// The key may not write.
-    #[error("This API key only reads; its permission was narrowed when it was created.")]
+    #[error(
+        "This API key only reads; its permission was narrowed when it was created. Call with a key whose permission \
+         is full."
+    )]
     KeyReads,
     /// The key reaches some projects, and the answer tells of all.
     #[error(
-        "This API key was narrowed to some projects when it was created; this tool tells of all of them."
+        "This API key was narrowed to some projects when it was created; this tool tells of all of them. Call with a \
+         key that was not."
     )]
     KeyNarrowed,
     /// Refused for a reason of its own, which is a whole sentence for the
@@ -129,10 +133,10 @@ fn no_access(entity: Entity, id: &str) -> String {
 const fn next_step(entity: Entity) -> &'static str {
     match entity {
         Entity::Project => " list_projects finds one.",
-        Entity::Run => " list_runs finds one.",
+        Entity::Run => " list_recent_activity or list_runs finds one.",
         Entity::TestCase => " search_test_cases finds one.",
-        Entity::Execution | Entity::File => " get_run finds one.",
-        Entity::Cluster => " list_clusters finds one.",
+        Entity::Execution | Entity::File => " get_run or list_failed_cases finds one.",
+        Entity::Cluster => " list_open_clusters or list_clusters finds one.",
         _ => "",
     }
 }

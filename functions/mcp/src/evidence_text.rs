@@ -3,6 +3,7 @@
 //! not fit is cut from the end, and every cut is named.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::clean::{plain, shortened};
 
@@ -64,7 +65,7 @@ impl Section {
 }
 
 /// What became of a section.
-#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Serialize, PartialEq, Eq, ToSchema)]
 pub(crate) struct Outline {
     /// Its name.
     pub id: &'static str,

@@ -18,7 +18,6 @@ use crate::error::ToolError;
 use crate::images::Image;
 use crate::instructions::INSTRUCTIONS;
 use crate::rpc::{Body, Message, Reply, Request, RpcError};
-use crate::tool::Tool;
 use crate::tools::{self, TOOLS};
 use crate::{completion, era, prompt, version};
 
@@ -28,6 +27,8 @@ const PARALLEL: usize = 4;
 const SUGGESTIONS: usize = 3;
 /// How alike a name must be to be suggested, 0 to 1.
 const ALIKE: f64 = 0.6;
+/// What a name without its verb counts when it is the same.
+const OBJECT_SHARE: f64 = 0.97;
 /// Words of `logging/setLevel`.
 const LOG_LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
@@ -195,8 +196,12 @@ fn set_level(params: &Map<String, Value>) -> Outcome {
 }
 
 /// The list is the same for every caller, so it is written once.
-static WHOLE_LIST: LazyLock<Outcome> =
-    LazyLock::new(|| raw(&json!({"tools": TOOLS.iter().map(|tool| tool.listed()).collect::<Vec<_>>()})));
+static WHOLE_LIST: LazyLock<Outcome> = LazyLock::new(|| raw(&json!({"tools": *ENTRIES})));
+/// Its entries, in the order of [`TOOLS`].
+static ENTRIES: LazyLock<Vec<Value>> = LazyLock::new(|| TOOLS.iter().map(|tool| tool.listed()).collect());
+/// The same with the shapes of results.
+static ENTRIES_WITH_OUTPUT: LazyLock<Vec<Value>> =
+    LazyLock::new(|| TOOLS.iter().map(|tool| tool.listed_with_output()).collect());
 
 fn list_tools(context: &Context, params: &Map<String, Value>) -> Outcome {
     if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
@@ -206,9 +211,9 @@ fn list_tools(context: &Context, params: &Map<String, Value>) -> Outcome {
     if narrowing.is_whole() && !narrowing.is_structured {
         return WHOLE_LIST.clone();
     }
-    let entry = if narrowing.is_structured { Tool::listed_with_output } else { Tool::listed };
-    let listed: Vec<Value> =
-        TOOLS.iter().filter(|tool| narrowing.lists(tool)).map(|tool| entry(tool)).collect();
+    let entries = if narrowing.is_structured { &*ENTRIES_WITH_OUTPUT } else { &*ENTRIES };
+    let listed: Vec<&Value> =
+        TOOLS.iter().zip(entries).filter(|(tool, _)| narrowing.lists(tool)).map(|(_, entry)| entry).collect();
     raw(&json!({"tools": listed}))
 }
 
@@ -250,9 +255,15 @@ pub(crate) fn sentence(tool: &str, error: &ToolError) -> String {
     )
 }
 
-/// Tools with a name like this one, the most alike first.
+/// Tools with a name like this one, the most alike first. What is asked for
+/// counts nearly as much as the whole: `get_runs` means `list_runs`.
 fn suggestions(name: &str) -> Vec<&'static str> {
-    let alike = |tool: &str| strsim::jaro_winkler(&name.to_lowercase(), tool);
+    let name = name.to_lowercase();
+    let object = |name: &str| name.split_once('_').map_or(name.to_owned(), |(_, object)| object.to_owned());
+    let alike = |tool: &str| {
+        strsim::jaro_winkler(&name, tool)
+            .max(OBJECT_SHARE * strsim::jaro_winkler(&object(&name), &object(tool)))
+    };
     let mut near: Vec<(f64, &str)> =
         TOOLS.iter().map(|tool| (alike(tool.name), tool.name)).filter(|(alike, _)| *alike >= ALIKE).collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));

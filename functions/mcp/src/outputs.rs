@@ -1,174 +1,159 @@
-//! The shape of every tool's result, for clients that asked for structured
-//! content: shallow and open. Fields are left out when they say nothing, so
-//! only `items` is required; `nextCursor` can be null and is not described.
+//! The shapes of results, made from the types that are written: what the
+//! document of the tools says of each, and the shallow form of it for clients
+//! that ask for structured content. Fields are left out when they say nothing,
+//! so only `items` is required; shapes are open, `nextCursor` and `truncated`
+//! belong to all of them and are not described.
+
+use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
-/// Fields of a run in a list.
-const RUN: &str = "runId:int id:int projectId:int status:text startedAt:text duration:int total:int passed:int \
-    failed:int flaky:int skipped:int didNotRun:int interrupted:int environment:text label:text branch:text \
-    commit:text url:text";
-/// Fields of a failure cluster in a list.
-const CLUSTER: &str = "clusterId:int id:int signature:text title:text errorType:text selector:text status:text \
-    occurrences:int affectedTests:int firstSeenRunId:int lastSeenRunId:int lastSeenStatus:text lastSeenAt:text \
-    sampleError:text url:text";
+/// Makes the shape of a tool's result.
+pub(crate) type Shape = fn() -> Value;
 
-/// The fields of a result, as `name:kind`, for every tool that answers more
-/// than a page.
-const RESULTS: &[(&str, &[&str])] = &[
-    (
-        "get_project",
-        &["projectId:int id:int name:text label:text description:text defaultBranch:text repository:object \
-           hasSourceControl:flag tags:list url:text runs:list"],
-    ),
-    (
-        "get_run",
-        &[RUN, "projectName:text playwrightVersion:text reporterVersion:text filter:text cases:list"],
-    ),
-    (
-        "get_test_case",
-        &[
-            "testCaseId:int id:int title:text filePath:text describePath:list project:object tags:list owner:text \
-           priority:text stats:object clusters:list recentExecutions:object url:text",
-        ],
-    ),
-    (
-        "get_cluster",
-        &[
-            CLUSTER,
-            "note:text baseCommit:text project:object diagnosis:object affectedTestCases:list locatorHealing:list",
-        ],
-    ),
-    (
-        "get_fix_plan",
-        &["cluster:object diagnosis:object edits:list failingTests:list ownership:object verify:object"],
-    ),
-    ("get_cluster_diagnosis", &["clusterId:int baseCommit:text next:list"]),
-    (
-        "get_test_case_context",
-        &[
-            "executionId:int text:text sections:list tokenEstimate:int cluster:object rawExecution:object url:text",
-        ],
-    ),
-    (
-        "get_cluster_context",
-        &["clusterId:int text:text sections:list tokenEstimate:int coverage:object url:text"],
-    ),
-    (
-        "get_test_run_case",
-        &[
-            "executionId:int testCaseId:int runId:int projectId:int title:text filePath:text line:int column:int \
-           status:text flaky:flag duration:int retries:int attempts:list error:text clusterId:int workerIndex:int \
-           browser:text annotations:list startedAt:text slowestStep:text slowestStepDuration:int \
-           isNewRegression:flag isNewFlaky:flag steps:list console:list stdout:list stderr:list network:list \
-           webVitals:object ariaSnapshot:text available:object url:text",
-        ],
-    ),
-    ("get_repo_commits", &["items:list repository:text branch:text"]),
-    ("get_repo_diff", &["items:list commit:object patchesOmitted:int"]),
-    (
-        "get_run_insights",
-        &[
-            "runId:int hasBaseline:flag baseline:object totalTests:int passedTests:int failedTests:int flakyTests:int \
-           passRate:number baselinePassRate:number passRateDelta:number avgDurationDelta:number newRegressions:list \
-           recurrences:list recovered:list newFlaky:list slowestTests:list mostImproved:list mostRegressed:list \
-           workerImbalance:list workerImbalanceWarning:text flakyOnRetry:list clusterNew:list url:text",
-        ],
-    ),
-    ("get_test_stability_trend", &["testCaseId:int items:list"]),
-    ("get_failure_groups", &["items:list failedTests:int"]),
-    (
-        "get_locator_healing",
-        &[
-            "executionId:int source:text capturedAt:text failingLocator:text target:text sourceLine:text edit:object \
-           healedInRunId:int recommendation:object fromPriorSuccess:list fromElementMatch:list fromAriaSnapshot:list \
-           priorNameMayBeStale:flag",
-        ],
-    ),
-    ("search", &["projects:list runs:list cases:list hint:text"]),
-    ("get_project_test_catalog", &["total:int items:list offset:int nextOffset:int"]),
-    (
-        "get_instance_stats",
-        &[
-            "totalProjects:int totalRuns:int totalTestCases:int totalExecutions:int totalFiles:int totalFileSize:int",
-        ],
-    ),
-    (
-        "explain_failure",
-        &[
-            "executionId:int testCaseId:int runId:int title:text filePath:text status:text headline:text verdict:text \
-           confidence:number changed:list error:text failingStep:object sourceLine:text locatorFix:object isNewRegression:flag isNewFlaky:flag \
-           lastPassed:object cluster:object diagnosis:object console:list network:list ariaExcerpt:text \
-           screenshotCount:int traceCount:int next:list url:text",
-        ],
-    ),
-    ("set_cluster_status", &["ok:flag clusterId:int id:int status:text note:text previousStatus:text"]),
-    ("set_cluster_base_commit", &["ok:flag clusterId:int id:int baseCommit:text"]),
-    ("submit_diagnosis_feedback", &["ok:flag diagnosisId:int id:int feedback:text note:text"]),
-    (
-        "run_cluster_diagnosis",
-        &[
-            "clusterId:int diagnosisId:int status:text category:text confidence:text summary:text rootCause:text \
-           suggestedFix:object retryAfterSeconds:int",
-        ],
-    ),
-    (
-        "create_test_function",
-        &["ok:flag functionId:int id:int projectId:int name:text kind:text module:text source:text"],
-    ),
-];
-
-/// The JSON schema of a tool's result.
-pub(crate) fn schema(tool: &str) -> Value {
-    let listed =
-        RESULTS.iter().find(|(name, _)| *name == tool).map_or(&["items:list"][..], |(_, fields)| *fields);
-    let fields = listed.iter().flat_map(|fields| fields.split_whitespace());
-    let properties: Map<String, Value> = fields
-        .filter_map(|field| field.split_once(':'))
-        .map(|(name, kind)| (name.to_owned(), json!({"type": json_type(kind)})))
-        .collect();
-    let is_page = properties.contains_key("items");
-    let mut schema = json!({"type": "object", "properties": properties});
-    if is_page {
-        schema["required"] = json!(["items"]);
-    }
-    schema
+/// The shape of a page of such rows.
+pub(crate) fn page_of<Row: ToSchema>() -> Value {
+    let rows = json!({"type": "array", "items": whole::<Row>()});
+    json!({"type": "object", "properties": {"items": rows}, "required": ["items"]})
 }
 
-fn json_type(kind: &str) -> &'static str {
-    match kind {
-        "int" => "integer",
-        "number" => "number",
-        "flag" => "boolean",
-        "list" => "array",
-        "object" => "object",
-        _ => "string",
+/// The shape of a result of this type.
+pub(crate) fn of<T: ToSchema>() -> Value {
+    let mut shape = whole::<T>();
+    if let Some(fields) = shape["properties"].as_object_mut() {
+        fields.remove("nextCursor");
+        if fields.contains_key("items") {
+            shape["required"] = json!(["items"]);
+        }
     }
+    shape
+}
+
+/// The schema of a type, without references.
+fn whole<T: ToSchema>() -> Value {
+    let mut collected = Vec::new();
+    T::schemas(&mut collected);
+    let named: HashMap<String, Value> =
+        collected.into_iter().map(|(name, schema)| (name, json!(schema))).collect();
+    plain(&json!(T::schema()), &named)
+}
+
+/// Of a tool that has nothing to answer until something is configured.
+pub(crate) fn nothing_yet() -> Value {
+    json!({"type": "object", "properties": {}})
+}
+
+/// The same shape without what is inside its fields.
+pub(crate) fn shallow(shape: &Value) -> Value {
+    let fields = shape["properties"].as_object().into_iter().flatten();
+    let properties: Map<String, Value> =
+        fields.map(|(name, field)| (name.clone(), json!({"type": field["type"]}))).collect();
+    let mut shallow = json!({"type": "object", "properties": properties});
+    if let Some(required) = shape.get("required") {
+        shallow["required"] = required.clone();
+    }
+    shallow
+}
+
+/// A schema of what is really written: one type, references resolved,
+/// flattened structs joined, and no null, for what is null is left out.
+fn plain(schema: &Value, named: &HashMap<String, Value>) -> Value {
+    if let Some(name) = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
+        return plain(named.get(name).unwrap_or(&Value::Null), named);
+    }
+    if let Some(joined) = schema["allOf"].as_array() {
+        let mut fields = Map::new();
+        for part in joined.iter().map(|part| plain(part, named)) {
+            if let Some(more) = part["properties"].as_object() {
+                fields.extend(more.clone());
+            }
+        }
+        return json!({"type": "object", "properties": fields});
+    }
+    let alternatives = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array());
+    if let Some(said) = alternatives.and_then(|each| each.iter().find(|one| one["type"] != "null")) {
+        return plain(said, named);
+    }
+    let kind = match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().find(|kind| *kind != "null").cloned(),
+        Value::String(kind) => Some(json!(kind)),
+        _ => None,
+    };
+    let kind = kind.unwrap_or_else(|| json!("object"));
+    let mut plainly = json!({"type": kind});
+    if let Some(fields) = schema["properties"].as_object() {
+        let fields = fields.iter().map(|(name, field)| (name.clone(), plain(field, named)));
+        plainly["properties"] = Value::Object(fields.collect());
+    }
+    if kind == "array" {
+        plainly["items"] = plain(&schema["items"], named);
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        plainly["enum"] = words.iter().filter(|word| !word.is_null()).cloned().collect();
+    }
+    plainly
 }
 
 #[cfg(test)]
+#[expect(dead_code, reason = "only the shapes of the types matter")]
 mod tests {
+    use serde::Serialize;
+
     use super::*;
-    use crate::tools::TOOLS;
+
+    #[derive(Serialize, ToSchema)]
+    #[serde(rename_all = "camelCase")]
+    struct Inner {
+        first_id: i64,
+        rate: Option<f64>,
+    }
+
+    #[derive(Serialize, ToSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Word {
+        Up,
+        Down,
+    }
+
+    #[derive(Serialize, ToSchema)]
+    struct Row {
+        #[serde(flatten)]
+        inner: Inner,
+        word: Option<Word>,
+        lists: Vec<Vec<Inner>>,
+    }
+
+    #[derive(Serialize, ToSchema)]
+    #[serde(rename_all = "camelCase")]
+    struct Listed {
+        items: Vec<Row>,
+        next_cursor: Option<String>,
+        is_new: bool,
+    }
 
     #[test]
-    fn every_row_is_of_a_tool_and_every_field_has_a_kind() {
-        for (tool, fields) in RESULTS {
-            for field in fields.iter().flat_map(|fields| fields.split_whitespace()) {
-                let kind = field.split_once(':').unwrap_or_else(|| panic!("{tool}: {field}")).1;
-                assert!(
-                    ["int", "number", "flag", "list", "object", "text"].contains(&kind),
-                    "{tool}: {field}"
-                );
-            }
-        }
-        for tool in TOOLS {
-            assert_eq!(schema(tool.name)["type"], "object");
-        }
+    fn a_shape_says_what_is_written() {
+        let inner = json!({"type": "object", "properties": {"firstId": {"type": "integer"}, "rate": {"type": "number"}}});
+        let row = json!({"type": "object", "properties": {
+            "firstId": {"type": "integer"}, "rate": {"type": "number"},
+            "word": {"type": "string", "enum": ["up", "down"]},
+            "lists": {"type": "array", "items": {"type": "array", "items": inner}},
+        }});
+        let whole = of::<Listed>();
         assert_eq!(
-            schema("list_runs"),
+            whole,
             json!({
-                "type": "object", "properties": {"items": {"type": "array"}}, "required": ["items"],
+                "type": "object", "required": ["items"],
+                "properties": {"items": {"type": "array", "items": row}, "isNew": {"type": "boolean"}},
+            })
+        );
+        assert_eq!(page_of::<Row>()["properties"]["items"], whole["properties"]["items"]);
+        assert_eq!(
+            shallow(&whole),
+            json!({
+                "type": "object", "required": ["items"],
+                "properties": {"items": {"type": "array"}, "isNew": {"type": "boolean"}},
             })
         );
     }

@@ -2,12 +2,16 @@
 //! button that tries it. Its style and script are two small files of its own:
 //! the function must not need another one to show it.
 
+use std::fmt::Write as _;
+
 use askama::Template;
 use axum::response::{IntoResponse, Response};
 use callboard_http::ApiError;
 use callboard_http::extract::Tail;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use serde_json::Value;
 
+use crate::parameter::{Need, Parameter};
 use crate::tool::{Group, Tool};
 use crate::tools::TOOLS;
 
@@ -37,6 +41,64 @@ impl SetupPage {
     fn groups(&self) -> [Group; Group::ALL.len()] {
         Group::ALL
     }
+
+    /// Whether clients have to be told that the address is meant to be plain HTTP.
+    fn is_plain_http(&self) -> bool {
+        self.endpoint.starts_with("http://")
+    }
+
+    /// What a tool can be told: `runId*, statusFilter {failed|all} = failed`.
+    fn arguments(&self, tool: &Tool) -> String {
+        let advertised = tool.parameters.iter().filter(|parameter| parameter.is_advertised);
+        advertised.map(argument).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What a tool answers: `{clusterId, affectedTestCases[{testCaseId, title}]}`.
+    fn result(&self, tool: &Tool) -> String {
+        fields(&(tool.result)())
+    }
+}
+
+fn argument(parameter: &Parameter) -> String {
+    let schema = parameter.schema();
+    let mut text = parameter.name.to_owned();
+    if parameter.need == Need::Required {
+        text.push('*');
+    }
+    if schema["type"] == "array" {
+        text.push_str("[]");
+    }
+    let words = schema["enum"].as_array().or_else(|| schema["items"]["enum"].as_array());
+    if let Some(words) = words {
+        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+        // Writing to a string cannot fail.
+        let _ = write!(text, " {{{}}}", words.join("|"));
+    }
+    if schema["items"]["type"] == "object" {
+        text.push_str(&fields(&schema["items"]));
+    }
+    match (&schema["default"], &schema["minimum"], &schema["maximum"]) {
+        (Value::Number(default), min, max) => {
+            let _ = write!(text, " {min}..{max} = {default}");
+        }
+        (Value::String(default), ..) => {
+            let _ = write!(text, " = {default}");
+        }
+        _ => {}
+    }
+    text
+}
+
+/// The fields of an object and what is inside them; nothing where that is not said.
+fn fields(schema: &Value) -> String {
+    let Some(fields) = schema["properties"].as_object().filter(|fields| !fields.is_empty()) else {
+        return String::new();
+    };
+    let each = fields.iter().map(|(name, field)| match field["type"].as_str() {
+        Some("array") => format!("{name}[{}]", self::fields(&field["items"])),
+        _ => format!("{name}{}", self::fields(field)),
+    });
+    format!("{{{}}}", each.collect::<Vec<_>>().join(", "))
 }
 
 /// The style and the script of the page.
@@ -67,5 +129,12 @@ mod tests {
             assert!(!open.contains(forbidden), "{forbidden}");
         }
         assert!(page(true).contains("Authorization: Bearer pd_"));
+        assert!(!open.contains("--allow-http"));
+        let plain = SetupPage { endpoint: "http://callboard.lan:3000/mcp".to_owned(), key_required: false };
+        assert!(plain.html().unwrap().contains(r#""http://callboard.lan:3000/mcp", "--allow-http"]"#));
+        assert!(
+            open.contains("runId*, statusFilter {failed|flaky|all} = failed, pageSize 1..50 = 10, cursor")
+        );
+        assert!(open.contains("{items[{avgDuration, date, flakyRate, passRate, totalRuns}], testCaseId}"));
     }
 }

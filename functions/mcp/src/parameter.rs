@@ -245,7 +245,8 @@ impl Parameter {
         Self { need: Need::RequiredWithout(other), ..self }
     }
 
-    fn schema(&self) -> Value {
+    /// The JSON schema of its values.
+    pub(crate) fn schema(&self) -> Value {
         match self.kind {
             Kind::Id { .. } => json!({"type": "integer", "minimum": 1, "maximum": MAX_ID}),
             Kind::Count { min, max, default } => {

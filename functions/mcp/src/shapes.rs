@@ -5,6 +5,7 @@ use callboard_domain::status::{RunStatus, TestStatus};
 use callboard_domain::time::Timestamp;
 use callboard_query::shapes::{ClusterItem, ExecutionItem, RunItem, browser_label};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::clean::shortened;
 
@@ -14,7 +15,7 @@ const ERROR_CHARS: usize = 400;
 const COMMIT_CHARS: usize = 8;
 
 /// A page of rows.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Page<T> {
     /// The rows.
@@ -24,13 +25,15 @@ pub(crate) struct Page<T> {
 }
 
 /// A run in a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunLine {
     run_id: i64,
     id: i64,
     project_id: i64,
+    #[schema(value_type = String)]
     status: RunStatus,
+    #[schema(value_type = String)]
     started_at: Timestamp,
     duration: Option<i64>,
     total: i64,
@@ -74,13 +77,14 @@ impl From<RunItem> for RunLine {
 }
 
 /// An execution in a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExecutionLine {
     execution_id: i64,
     test_case_id: i64,
     title: String,
     file_path: String,
+    #[schema(value_type = String)]
     status: TestStatus,
     flaky: bool,
     duration: i64,
@@ -109,7 +113,7 @@ impl From<ExecutionItem> for ExecutionLine {
 }
 
 /// A failure cluster in a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ClusterLine {
     cluster_id: i64,
@@ -124,6 +128,7 @@ pub(crate) struct ClusterLine {
     first_seen_run_id: i64,
     last_seen_run_id: i64,
     last_seen_status: String,
+    #[schema(value_type = String)]
     last_seen_at: Timestamp,
     sample_error: Option<String>,
     url: String,

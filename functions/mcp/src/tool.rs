@@ -8,6 +8,7 @@ use std::time::Duration;
 use callboard_auth::Role;
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::ProjectId;
+use callboard_query::page::Slice;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -21,8 +22,9 @@ use crate::context::Context;
 use crate::cursor::Pages;
 use crate::error::ToolError;
 use crate::images::Image;
-use crate::outputs;
+use crate::outputs::{self, Shape};
 use crate::parameter::{Parameter, schema};
+use crate::shapes::Page;
 
 /// How long a call may take.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -46,6 +48,8 @@ pub(crate) struct Tool {
     pub parameters: &'static [Parameter],
     /// What of its answer may go first when it is too long.
     pub sections: Sections,
+    /// What its answer looks like.
+    pub result: Shape,
     /// What answers.
     pub call: Call,
 }
@@ -138,8 +142,51 @@ impl Asked<'_> {
         self.arguments.values()
     }
 
+    /// One argument by its advertised name; nothing where it was not given.
+    ///
+    /// # Errors
+    /// When it is of another type: a fault of ours.
+    pub(crate) fn argument<T: DeserializeOwned>(&self, name: &str) -> Result<T, ToolError> {
+        let value = self.fields().get(name).cloned().unwrap_or_default();
+        T::deserialize(value).map_err(ToolError::fault)
+    }
+
+    /// The rows of the page that is asked for.
+    pub(crate) fn page_size(&self) -> usize {
+        self.arguments.page_size().and_then(|rows| usize::try_from(rows).ok()).unwrap_or(1)
+    }
+
+    /// The key behind which the page begins; `None` for the first page.
+    ///
+    /// # Errors
+    /// For a cursor of another list, or none of ours.
+    pub(crate) fn after<K: DeserializeOwned>(&self) -> Result<Option<K>, ToolError> {
+        self.pages().after(self.fields().get("cursor").and_then(Value::as_str))
+    }
+
+    /// The rows of a page, and the cursor of the next one.
+    ///
+    /// # Errors
+    /// For a key that has no JSON.
+    pub(crate) fn split<T, K: Serialize>(
+        &self,
+        found: Slice<T, K>,
+    ) -> Result<(Vec<T>, Option<String>), ToolError> {
+        let next = found.next.map(|key| self.pages().cursor(&key)).transpose()?;
+        Ok((found.items, next))
+    }
+
+    /// The answer of a tool that gives one list.
+    ///
+    /// # Errors
+    /// For a key or a row that has no JSON.
+    pub(crate) fn page<T: Serialize, K: Serialize>(&self, found: Slice<T, K>) -> Result<Answer, ToolError> {
+        let (items, next_cursor) = self.split(found)?;
+        answer(&Page { items, next_cursor })
+    }
+
     /// The list that the cursors of this call belong to.
-    pub(crate) fn pages(&self) -> Pages {
+    fn pages(&self) -> Pages {
         Pages::of(self.tool, self.arguments.values(), self.context.scope())
     }
 }
@@ -223,8 +270,18 @@ impl Tool {
     /// The entry of `tools/list` for clients that want schemas of results.
     pub(crate) fn listed_with_output(&self) -> Value {
         let mut listed = self.listed();
-        listed["outputSchema"] = outputs::schema(self.name);
+        listed["outputSchema"] = outputs::shallow(&(self.result)());
         listed
+    }
+
+    /// Everything there is to say of it, for the document of the tools.
+    #[cfg(test)]
+    pub(crate) fn described(&self) -> Value {
+        let mut described = self.listed();
+        described["outputSchema"] = (self.result)();
+        described["toolset"] = self.group.word().into();
+        described["roles"] = self.roles.as_slice().iter().map(|role| role.as_str()).collect();
+        described
     }
 
     /// Calls the tool.
@@ -251,12 +308,7 @@ impl Tool {
             context.may_write().await?;
         }
         let arguments = Arguments::read(given, self.parameters)?;
-        let work = AssertUnwindSafe(self.answer(context, arguments)).catch_unwind();
-        match tokio::time::timeout(PATIENCE, work).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(panic)) => Err(ToolError::fault(format!("panic: {}", said(&*panic)))),
-            Err(_) => Err(ToolError::fault(format!("no answer within {} s", PATIENCE.as_secs()))),
-        }
+        guarded(PATIENCE, self.answer(context, arguments)).await
     }
 
     /// The tool that gives the parts of an execution one by one, for whoever
@@ -314,6 +366,21 @@ pub(crate) struct Answered {
     pub text: String,
     /// Images that follow it.
     pub images: Vec<Image>,
+}
+
+/// Work that neither takes the connection down with it nor holds it for ever.
+///
+/// # Errors
+/// Those of the work; a panic and work that takes too long are faults.
+async fn guarded<T>(
+    patience: Duration,
+    work: impl Future<Output = Result<T, ToolError>>,
+) -> Result<T, ToolError> {
+    match tokio::time::timeout(patience, AssertUnwindSafe(work).catch_unwind()).await {
+        Ok(Ok(done)) => done,
+        Ok(Err(panic)) => Err(ToolError::fault(format!("panic: {}", said(&*panic)))),
+        Err(_) => Err(ToolError::fault(format!("no answer within {} s", patience.as_secs()))),
+    }
 }
 
 fn said(panic: &(dyn std::any::Any + Send)) -> &str {

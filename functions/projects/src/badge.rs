@@ -1,21 +1,26 @@
 //! `GET /api/projects/{id}/badge.svg` and `badge.json`: one word about a
-//! project, for its readme.
+//! project, for its readme; `/badge/<token>.svg` the same for pages outside.
 
 use std::fmt::Write as _;
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
+use axum::{Extension, Json};
+use callboard_auth::client_address::ClientAddress;
+use callboard_auth::limits::BADGE;
+use callboard_auth::scope::Authorized;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
-use callboard_http::conditional::tagged;
-use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
-use callboard_http::{ApiError, AppState, Site};
+use callboard_http::conditional::{tagged, tagged_json};
+use callboard_http::extract::{Caller, FromQuery, JsonBytes, Path, Query, QueryReader, Visit};
+use callboard_http::{ApiError, AppState, Site, TellsSecret};
 use callboard_query::runs::RunQuery;
 use callboard_query::shapes::RunBrief;
-use callboard_query::{projects, resolve, runs};
+use callboard_query::{Context, badges, projects, resolve, runs};
+use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 /// Most characters of a label: a badge is one line.
@@ -197,9 +202,13 @@ async fn badge(
 ) -> Result<Badge, ApiError> {
     let ctx = state.context(site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
+    of(&ctx, project, asked).await
+}
+
+async fn of(ctx: &Context, project: Authorized<ProjectId>, asked: Asked) -> Result<Badge, ApiError> {
     let branch = match asked.branch {
         Some(branch) => Some(branch),
-        None => projects::get(&ctx, project).await?.default_branch,
+        None => projects::get(ctx, project).await?.default_branch,
     };
     let query = RunQuery {
         branches: branch.into_iter().collect(),
@@ -208,7 +217,7 @@ async fn badge(
         finished: true,
         ..RunQuery::default()
     };
-    let run = runs::latest(&ctx, project, &query).await?;
+    let run = runs::latest(ctx, project, &query).await?;
     Ok(Badge::of(asked.metric, asked.label, run.as_ref()))
 }
 
@@ -254,6 +263,117 @@ pub(crate) async fn words(
     Query(asked): Query<Asked>,
 ) -> Result<Json<Badge>, ApiError> {
     Ok(Json(badge(&state, &site, &caller, id, asked).await?))
+}
+
+/// A token of a badge.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BadgeToken {
+    /// Always true.
+    success: bool,
+    /// The token. It is not shown again.
+    #[schema(example = "sbg_k3JvPq0Zr7TnW1yXb5LcD8fGh2MsVa_0aB3xY")]
+    token: String,
+    /// Address of the picture.
+    #[schema(example = "https://tests.example.org/badge/sbg_k3JvPq0Zr7TnW1yXb5LcD8fGh2MsVa_0aB3xY.svg")]
+    url: String,
+}
+
+/// Makes the badge of a project visible to whoever has its address, for pages
+/// outside. The address before it shows `unknown` from now on.
+///
+/// # Errors
+/// 404 `project_not_found`.
+#[utoipa::path(post, path = "/api/projects/{id}/badge-token", tag = "projects", operation_id = "create_badge_token",
+    params(("id" = i64, Path, description = "Project")),
+    responses((status = 201, body = BadgeToken), (status = 404, description = "`project_not_found`")))]
+pub(crate) async fn make_token(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    visit: Visit,
+    Path(id): Path<ProjectId>,
+    JsonBytes(body): JsonBytes,
+) -> Result<Response, ApiError> {
+    // There is nothing to say; what is said nevertheless is at least an object.
+    if !body.is_empty() {
+        serde_json::from_slice::<Map<String, Value>>(&body)
+            .map_err(|error| ApiError::invalid_json(format!("The body cannot be read: {error}.")))?;
+    }
+    let ctx = state.context(&site);
+    let project = resolve::project(&ctx, caller.scope(), id).await?;
+    let token = badges::make_token(&ctx, visit.acting(&caller, state.now()), project).await?;
+    let url = format!("{}/badge/{token}.svg", ctx.links.origin());
+    Ok(TellsSecret.mark((StatusCode::CREATED, Json(BadgeToken { success: true, token, url }))))
+}
+
+/// A badge is not shown outside any more.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BadgeTokenTaken {
+    /// Always true.
+    success: bool,
+}
+
+/// Takes the address of a badge back: it shows `unknown` from now on.
+///
+/// # Errors
+/// 404 `project_not_found`.
+#[utoipa::path(delete, path = "/api/projects/{id}/badge-token", tag = "projects", operation_id = "revoke_badge_token",
+    params(("id" = i64, Path, description = "Project")),
+    responses((status = 200, body = BadgeTokenTaken), (status = 404, description = "`project_not_found`")))]
+pub(crate) async fn take_token(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    visit: Visit,
+    Path(id): Path<ProjectId>,
+) -> Result<Json<BadgeTokenTaken>, ApiError> {
+    let ctx = state.context(&site);
+    let project = resolve::project(&ctx, caller.scope(), id).await?;
+    badges::take_token(&ctx, visit.acting(&caller, state.now()), project).await?;
+    Ok(Json(BadgeTokenTaken { success: true }))
+}
+
+/// The badge of a project, for whoever has its address: `<token>.svg` or
+/// `<token>.json`. A token that is unknown or was taken back shows `unknown`.
+///
+/// # Errors
+/// 404 `route_not_found` for another ending, 429 `rate_limited`.
+#[utoipa::path(get, path = "/badge/{file}", tag = "projects", operation_id = "public_badge",
+    params(("file" = String, Path, description = "The token, and `.svg` or `.json`"), Asked),
+    responses(
+        (status = 200, description = "The badge", content((String = "image/svg+xml"), (Badge = "application/json"))),
+        (status = 304, description = "The client has this badge"),
+        (status = 404, description = "`route_not_found`"),
+        (status = 429, description = "`rate_limited`")
+    ))]
+pub(crate) async fn outside(
+    State(state): State<AppState>,
+    site: Site,
+    address: Option<Extension<ClientAddress>>,
+    axum::extract::Path(file): axum::extract::Path<String>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let (token, form) = file.rsplit_once('.').ok_or_else(ApiError::route_not_found)?;
+    if !matches!(form, "svg" | "json") {
+        return Err(ApiError::route_not_found());
+    }
+    if let Some(Extension(address)) = address {
+        state.limits().await?.check(BADGE, &address.subject(), state.now()).await?;
+    }
+    let ctx = state.context(&site);
+    let style = asked.style;
+    let badge = match badges::opened_by(&ctx, token).await? {
+        Some(project) => of(&ctx, project, asked).await?,
+        None => Badge::of(asked.metric, asked.label, None),
+    };
+    let mut response = match form {
+        "svg" => tagged(&headers, "image/svg+xml", badge.svg(style).into()),
+        _ => tagged_json(&headers, &badge)?,
+    };
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
+    response.headers_mut().insert(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
+    Ok(response)
 }
 
 #[cfg(test)]

@@ -34,6 +34,9 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ProjectFacets, facets::facets)
         .on(RouteId::ProjectBadge, badge::picture)
         .on(RouteId::ProjectBadgeWords, badge::words)
+        .on(RouteId::CreateBadgeToken, badge::make_token)
+        .on(RouteId::RevokeBadgeToken, badge::take_token)
+        .on(RouteId::PublicBadge, badge::outside)
         .into_router()
 }
 
@@ -55,7 +58,10 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             runs::latest_run,
             facets::facets,
             badge::picture,
-            badge::words
+            badge::words,
+            badge::make_token,
+            badge::take_token,
+            badge::outside
         ),
         tags((name = "projects", description = "Projects and what is in them"))
     )]

@@ -24,7 +24,8 @@ const REASON_CHARS: usize = 200;
 pub(crate) struct RunBody {
     /// Display label, at most 200 characters; null clears it. Clients do not overwrite an edited one.
     label: Option<String>,
-    /// The environment the run already has: results are counted where they ran and do not move.
+    /// Where it ran, at most 100 characters; null for nowhere in particular. Its results are counted there soon
+    /// after.
     environment: Option<String>,
 }
 
@@ -45,14 +46,17 @@ pub(crate) struct RunChanged {
     run: RunItem,
 }
 
-/// Changes the label of a run.
+/// Changes the label or the environment of a run. What its results count for
+/// moves to the environment soon after; which tests are new regressions stays
+/// as it was told when they came.
 ///
 /// # Errors
-/// 404 `run_not_found`, 403 `project_access_denied`, 400 `no_fields`, 400
-/// `invalid_field` also for another environment than the run has.
+/// 404 `run_not_found`, 403 `project_access_denied`, 400 `no_fields`,
+/// `invalid_field`; 409 `run_not_finished` for the environment of a run that
+/// goes on.
 #[utoipa::path(patch, path = "/api/test-runs/{id}", tag = "runs",
     params(("id" = i64, Path, description = "Run")), request_body = RunBody,
-    responses((status = 200, body = RunChanged)))]
+    responses((status = 200, body = RunChanged), (status = 409, description = "`run_not_finished`")))]
 pub(crate) async fn edit(
     State(state): State<AppState>,
     site: Site,
@@ -64,7 +68,7 @@ pub(crate) async fn edit(
     fields.require_any(&["label", "environment"])?;
     let edit = RunEdit {
         label: fields.line("label", LABEL_CHARS)?,
-        environment: fields.line("environment", ENVIRONMENT_CHARS)?.into_value(),
+        environment: fields.line("environment", ENVIRONMENT_CHARS)?,
     };
     let ctx = state.context(&site);
     let project = resolve::run(&ctx, caller.scope(), id).await?;

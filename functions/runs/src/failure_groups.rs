@@ -21,7 +21,7 @@ pub(crate) struct GroupsAnswer {
     items: Vec<FailureGroup>,
     /// Pass it as `cursor` to read on; null after the last page.
     next_cursor: Option<String>,
-    /// Failed tests of the run, timed out ones included.
+    /// Failed tests of the run, timed out ones included: what `failedCount` adds up to over all groups.
     failed_tests: i64,
 }
 

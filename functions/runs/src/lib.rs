@@ -9,6 +9,7 @@ mod deletion;
 mod edit;
 mod executions;
 mod export;
+mod exports;
 mod failure_groups;
 mod gate;
 mod insights;
@@ -48,6 +49,8 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::EditGatePolicy, policies::change)
         .on(RouteId::DeleteGatePolicy, policies::remove)
         .on(RouteId::ExportRun, export::export)
+        .on(RouteId::CreateExport, exports::create)
+        .on(RouteId::GetExport, exports::get)
         .on(RouteId::RunSpecs, views::specs)
         .on(RouteId::RunNetwork, network::requests)
         .on(RouteId::RunTimeline, views::timeline)
@@ -84,6 +87,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             policies::change,
             policies::remove,
             export::export,
+            exports::create,
+            exports::get,
             views::specs,
             network::requests,
             views::timeline,

@@ -16,3 +16,19 @@ impl Done {
         Json(Self { success: true })
     }
 }
+
+/// Settings were written.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Written<T> {
+    /// Always true.
+    success: bool,
+    /// The settings now.
+    #[serde(flatten)]
+    now: T,
+}
+
+impl<T> Written<T> {
+    pub(crate) fn answer(now: impl Into<T>) -> Json<Self> {
+        Json(Self { success: true, now: now.into() })
+    }
+}

@@ -1,17 +1,18 @@
 //! By what tests are judged: in the installation, and in one project.
 
 use axum::Json;
-use axum::extract::State;
 use callboard_domain::flakiness::{FLAKINESS_KEYS, FlakinessOverrides, FlakinessSettings, UnusableSetting};
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
-use callboard_http::extract::{Caller, Fields, Path, Visit};
-use callboard_http::{ApiError, AppState, Site};
+use callboard_http::ApiError;
+use callboard_http::extract::{Fields, Path};
 use callboard_query::flakiness::settings::{self, InstanceFlakiness, ProjectFlakiness};
-use callboard_query::resolve;
 use callboard_query::shapes::UserRef;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::answer::Written;
+use crate::desk::Desk;
 
 /// By what tests are judged. Absent keys stay as they are, null takes back
 /// what was set.
@@ -102,16 +103,6 @@ impl From<ProjectFlakiness> for ProjectFlakinessAnswer {
     }
 }
 
-/// Settings were written.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FlakinessWritten<T> {
-    /// Always true.
-    success: bool,
-    /// The settings now.
-    #[serde(flatten)]
-    now: T,
-}
-
 fn refused(unusable: UnusableSetting) -> ApiError {
     ApiError::invalid_field(unusable.key, unusable.to_string())
 }
@@ -119,11 +110,8 @@ fn refused(unusable: UnusableSetting) -> ApiError {
 /// By what tests are judged in projects that set nothing of their own.
 #[utoipa::path(get, path = "/api/settings/flakiness", tag = "settings", operation_id = "instance_flakiness",
     responses((status = 200, body = FlakinessAnswer)))]
-pub(crate) async fn of_instance(
-    State(state): State<AppState>,
-    site: Site,
-) -> Result<Json<FlakinessAnswer>, ApiError> {
-    Ok(Json(settings::of_instance(&state.context(&site)).await?.into()))
+pub(crate) async fn of_instance(desk: Desk) -> Result<Json<FlakinessAnswer>, ApiError> {
+    Ok(Json(settings::of_instance(&desk.ctx).await?.into()))
 }
 
 /// Changes by what tests are judged. What is absent stays, null is the default.
@@ -133,21 +121,16 @@ pub(crate) async fn of_instance(
 #[utoipa::path(method(patch, put), path = "/api/settings/flakiness", tag = "settings", operation_id = "edit_instance_flakiness",
     request_body = FlakinessBody,
     responses(
-        (status = 200, body = FlakinessWritten<FlakinessAnswer>),
+        (status = 200, body = Written<FlakinessAnswer>),
         (status = 400, description = "`no_fields`, `invalid_field`")
     ))]
 pub(crate) async fn edit_instance(
-    State(state): State<AppState>,
-    site: Site,
-    caller: Caller,
-    visit: Visit,
+    desk: Desk,
     fields: Fields,
-) -> Result<Json<FlakinessWritten<FlakinessAnswer>>, ApiError> {
+) -> Result<Json<Written<FlakinessAnswer>>, ApiError> {
     fields.require_any(&FLAKINESS_KEYS)?;
-    let ctx = state.context(&site);
-    let acting = visit.acting(&caller, state.now());
-    settings::edit_instance(&ctx, acting, fields.as_map()).await?.map_err(refused)?;
-    Ok(Json(FlakinessWritten { success: true, now: settings::of_instance(&ctx).await?.into() }))
+    settings::edit_instance(&desk.ctx, desk.acting(), fields.as_map()).await?.map_err(refused)?;
+    Ok(Written::answer(settings::of_instance(&desk.ctx).await?))
 }
 
 /// By what the tests of a project are judged.
@@ -158,14 +141,11 @@ pub(crate) async fn edit_instance(
     params(("id" = i64, Path, description = "Project")),
     responses((status = 200, body = ProjectFlakinessAnswer), (status = 404, description = "`project_not_found`")))]
 pub(crate) async fn of_project(
-    State(state): State<AppState>,
-    site: Site,
-    caller: Caller,
+    desk: Desk,
     Path(id): Path<ProjectId>,
 ) -> Result<Json<ProjectFlakinessAnswer>, ApiError> {
-    let ctx = state.context(&site);
-    let project = resolve::project(&ctx, caller.scope(), id).await?;
-    Ok(Json(settings::of_project(&ctx, project).await?.into()))
+    let project = desk.project(id).await?;
+    Ok(Json(settings::of_project(&desk.ctx, project).await?.into()))
 }
 
 /// Changes by what the tests of a project are judged. What is absent stays,
@@ -176,22 +156,17 @@ pub(crate) async fn of_project(
 #[utoipa::path(method(patch, put), path = "/api/projects/{id}/flakiness", tag = "settings", operation_id = "edit_project_flakiness",
     params(("id" = i64, Path, description = "Project")), request_body = FlakinessBody,
     responses(
-        (status = 200, body = FlakinessWritten<ProjectFlakinessAnswer>),
+        (status = 200, body = Written<ProjectFlakinessAnswer>),
         (status = 400, description = "`no_fields`, `invalid_field`"),
         (status = 404, description = "`project_not_found`")
     ))]
 pub(crate) async fn edit_project(
-    State(state): State<AppState>,
-    site: Site,
-    caller: Caller,
-    visit: Visit,
+    desk: Desk,
     Path(id): Path<ProjectId>,
     fields: Fields,
-) -> Result<Json<FlakinessWritten<ProjectFlakinessAnswer>>, ApiError> {
+) -> Result<Json<Written<ProjectFlakinessAnswer>>, ApiError> {
     fields.require_any(&FLAKINESS_KEYS)?;
-    let ctx = state.context(&site);
-    let project = resolve::project(&ctx, caller.scope(), id).await?;
-    let acting = visit.acting(&caller, state.now());
-    settings::edit_project(&ctx, acting, project, fields.as_map()).await?.map_err(refused)?;
-    Ok(Json(FlakinessWritten { success: true, now: settings::of_project(&ctx, project).await?.into() }))
+    let project = desk.project(id).await?;
+    settings::edit_project(&desk.ctx, desk.acting(), project, fields.as_map()).await?.map_err(refused)?;
+    Ok(Written::answer(settings::of_project(&desk.ctx, project).await?))
 }

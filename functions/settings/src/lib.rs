@@ -7,6 +7,7 @@ mod answer;
 mod audit;
 mod body;
 mod deletions;
+mod desk;
 mod flakiness;
 mod links;
 mod markers;
@@ -32,6 +33,7 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ListLinks, links::list)
         .on(RouteId::CreateLink, links::create)
         .on(RouteId::EditLink, links::edit)
+        .on(RouteId::RefreshLink, links::refresh)
         .on(RouteId::DeleteLink, links::delete)
         .on(RouteId::ListDeletions, deletions::list)
         .on(RouteId::GetDeletion, deletions::get)
@@ -80,6 +82,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             links::list,
             links::create,
             links::edit,
+            links::refresh,
             links::delete,
             deletions::list,
             deletions::get,

@@ -147,3 +147,24 @@ pub(crate) async fn delete(
     links::delete(&ctx, visit.acting(&caller, state.now()), project, id).await?;
     Ok(Done::answer())
 }
+
+/// Has the address of a link looked at again; the title it tells is there soon
+/// after. A title that a person gave stays.
+///
+/// # Errors
+/// 404 `link_not_found`.
+#[utoipa::path(post, path = "/api/links/{id}/refresh", tag = "settings", operation_id = "refresh_link",
+    params(("id" = i64, Path, description = "Link")),
+    responses((status = 200, body = LinkWritten), (status = 404, description = "`link_not_found`")))]
+pub(crate) async fn refresh(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    visit: Visit,
+    Path(id): Path<LinkId>,
+) -> Result<Json<LinkWritten>, ApiError> {
+    let ctx = state.context(&site);
+    let project = links::resolve_link(&ctx, caller.scope(), id).await?;
+    let link = links::refresh(&ctx, visit.acting(&caller, state.now()), project, id).await?;
+    Ok(Json(LinkWritten { success: true, link }))
+}

@@ -1,18 +1,19 @@
 //! How long things are kept: of the installation, and of one project.
 
 use axum::Json;
-use axum::extract::State;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::retention::{Edit, Level, Policy};
 use callboard_domain::time::Timestamp;
-use callboard_http::extract::{Caller, Fields, JsonBytes, Path, Visit};
-use callboard_http::{ApiError, AppState, Site};
-use callboard_query::resolve;
-use callboard_query::retention::{self, InstanceRetention, Preview};
+use callboard_http::ApiError;
+use callboard_http::extract::{Fields, JsonBytes, Path};
+use callboard_query::retention::{self, InstanceRetention, Preview, ProjectRetention};
 use callboard_query::shapes::UserRef;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+
+use crate::answer::Written;
+use crate::desk::Desk;
 
 /// Days by how the test ended; null: for ever.
 #[derive(Debug, ToSchema)]
@@ -148,16 +149,6 @@ impl From<InstanceRetention> for RetentionAnswer {
     }
 }
 
-/// Settings were written.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Written<T> {
-    /// Always true.
-    success: bool,
-    /// The settings now.
-    #[serde(flatten)]
-    now: T,
-}
-
 /// The policy of a project.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -171,6 +162,13 @@ pub(crate) struct ProjectRetentionAnswer {
     /// Paths of the keys that are not set for the project.
     #[schema(example = json!(["runs.days"]))]
     inherited_keys: Vec<&'static str>,
+}
+
+impl From<ProjectRetention> for ProjectRetentionAnswer {
+    fn from(found: ProjectRetention) -> Self {
+        let ProjectRetention { settings, effective } = found;
+        Self { settings: settings.nested(), inherited_keys: settings.missing().collect(), effective }
+    }
 }
 
 fn read(body: &Map<String, Value>, level: Level) -> Result<Edit, ApiError> {
@@ -191,11 +189,8 @@ fn edit(fields: &Fields, level: Level) -> Result<Edit, ApiError> {
 /// How long things are kept in projects that set nothing of their own.
 #[utoipa::path(get, path = "/api/settings/retention", tag = "settings", operation_id = "instance_retention",
     responses((status = 200, body = RetentionAnswer)))]
-pub(crate) async fn of_instance(
-    State(state): State<AppState>,
-    site: Site,
-) -> Result<Json<RetentionAnswer>, ApiError> {
-    Ok(Json(retention::of_instance(&state.context(&site)).await?.into()))
+pub(crate) async fn of_instance(desk: Desk) -> Result<Json<RetentionAnswer>, ApiError> {
+    Ok(Json(retention::of_instance(&desk.ctx).await?.into()))
 }
 
 /// Changes how long things are kept. What is absent stays. Null for a number
@@ -212,16 +207,12 @@ pub(crate) async fn of_instance(
         (status = 409, description = "`setting_locked`: `data.variable` sets the key")
     ))]
 pub(crate) async fn edit_instance(
-    State(state): State<AppState>,
-    site: Site,
-    caller: Caller,
-    visit: Visit,
+    desk: Desk,
     fields: Fields,
 ) -> Result<Json<Written<RetentionAnswer>>, ApiError> {
     let edit = edit(&fields, Level::Instance)?;
-    let ctx = state.context(&site);
-    retention::edit_instance(&ctx, visit.acting(&caller, state.now()), &edit).await?;
-    Ok(Json(Written { success: true, now: retention::of_instance(&ctx).await?.into() }))
+    retention::edit_instance(&desk.ctx, desk.acting(), &edit).await?;
+    Ok(Written::answer(retention::of_instance(&desk.ctx).await?))
 }
 
 /// How long a project keeps things.
@@ -232,22 +223,11 @@ pub(crate) async fn edit_instance(
     params(("id" = i64, Path, description = "Project")),
     responses((status = 200, body = ProjectRetentionAnswer), (status = 404, description = "`project_not_found`")))]
 pub(crate) async fn of_project(
-    State(state): State<AppState>,
-    site: Site,
-    caller: Caller,
+    desk: Desk,
     Path(id): Path<ProjectId>,
 ) -> Result<Json<ProjectRetentionAnswer>, ApiError> {
-    let ctx = state.context(&site);
-    let project = resolve::project(&ctx, caller.scope(), id).await?;
-    Ok(Json(shown(retention::of_project(&ctx, project).await?)))
-}
-
-fn shown(found: retention::ProjectRetention) -> ProjectRetentionAnswer {
-    ProjectRetentionAnswer {
-        settings: found.settings.nested(),
-        inherited_keys: found.settings.missing().collect(),
-        effective: found.effective,
-    }
+    let project = desk.project(id).await?;
+    Ok(Json(retention::of_project(&desk.ctx, project).await?.into()))
 }
 
 /// Changes how long a project keeps things. What is absent stays, null takes
@@ -264,18 +244,14 @@ fn shown(found: retention::ProjectRetention) -> ProjectRetentionAnswer {
         (status = 404, description = "`project_not_found`")
     ))]
 pub(crate) async fn edit_project(
-    State(state): State<AppState>,
-    site: Site,
-    caller: Caller,
-    visit: Visit,
+    desk: Desk,
     Path(id): Path<ProjectId>,
     fields: Fields,
 ) -> Result<Json<Written<ProjectRetentionAnswer>>, ApiError> {
     let edit = edit(&fields, Level::Project)?;
-    let ctx = state.context(&site);
-    let project = resolve::project(&ctx, caller.scope(), id).await?;
-    retention::edit_project(&ctx, visit.acting(&caller, state.now()), project, &edit).await?;
-    Ok(Json(Written { success: true, now: shown(retention::of_project(&ctx, project).await?) }))
+    let project = desk.project(id).await?;
+    retention::edit_project(&desk.ctx, desk.acting(), project, &edit).await?;
+    Ok(Written::answer(retention::of_project(&desk.ctx, project).await?))
 }
 
 fn tried(body: &[u8]) -> Result<Edit, ApiError> {
@@ -298,14 +274,11 @@ fn tried(body: &[u8]) -> Result<Edit, ApiError> {
         (status = 404, description = "`project_not_found`")
     ))]
 pub(crate) async fn preview(
-    State(state): State<AppState>,
-    site: Site,
-    caller: Caller,
+    desk: Desk,
     Path(id): Path<ProjectId>,
     JsonBytes(body): JsonBytes,
 ) -> Result<Json<Preview>, ApiError> {
     let tried = if body.is_empty() { None } else { Some(tried(&body)?) };
-    let ctx = state.context(&site);
-    let project = resolve::project(&ctx, caller.scope(), id).await?;
-    Ok(Json(retention::preview(&ctx, project, tried.as_ref(), state.now()).await?))
+    let project = desk.project(id).await?;
+    Ok(Json(retention::preview(&desk.ctx, project, tried.as_ref(), desk.now).await?))
 }

@@ -10,7 +10,8 @@ use callboard_http::page::PageRequest;
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::resolve;
 use callboard_query::storage::{
-    self, Amount, AmountOfKind, Forecast, Growth, InstanceStats, PendingAmount, ProjectAmount, ProjectStorage,
+    self, Amount, AmountOfKind, Forecast, Growth, InstanceStats, LastSweep, PendingAmount, ProjectAmount,
+    ProjectStorage,
 };
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -41,6 +42,8 @@ pub(crate) struct InstanceStorageAnswer {
     growth: Growth,
     /// How much it will be if that goes on, bytes.
     forecast: Forecast,
+    /// The last look for objects that nothing refers to; null before the first.
+    last_sweep: Option<LastSweep>,
     /// Pass it as `cursor` to read on; null after the last page.
     next_cursor: Option<String>,
 }
@@ -66,6 +69,7 @@ pub(crate) async fn of_instance(
         pending: found.pending,
         growth: found.growth,
         forecast: found.forecast,
+        last_sweep: found.last_sweep,
         next_cursor: projects.next_cursor,
     }))
 }

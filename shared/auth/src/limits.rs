@@ -31,18 +31,15 @@ pub const RESET: Window = Window { name: "reset", calls: 10, window_ms: QUARTER_
 pub const VERIFY_MAIL: Window = Window { name: "verify-mail", calls: 5, window_ms: QUARTER_MS };
 /// Invitations, by user.
 pub const INVITE: Window = Window { name: "invite", calls: 20, window_ms: HOUR_MS };
-/// Mails that try the mail server, by user.
-pub const TEST_MAIL: Window = Window { name: "test-mail", calls: 20, window_ms: HOUR_MS };
 /// Starts of a sign-in elsewhere, by address.
 pub const OAUTH_START: Window = Window { name: "oauth-start", calls: 30, window_ms: QUARTER_MS };
 /// API keys that opened nothing, by address. Valid keys are never counted.
 pub const KEY_FAILURE: Window = Window { name: "key-fail", calls: 60, window_ms: QUARTER_MS };
-/// Questions to a model, by user.
-pub const DIAGNOSE: Window = Window { name: "diagnose", calls: 30, window_ms: HOUR_MS };
 /// Exports, by user.
 pub const EXPORT: Window = Window { name: "export", calls: 30, window_ms: MINUTE_MS };
-/// Shared pages, by address.
-pub const SHARE: Window = Window { name: "share", calls: 120, window_ms: QUARTER_MS };
+
+/// Badges with a token, by address.
+pub const BADGE: Window = Window { name: "badge", calls: 120, window_ms: MINUTE_MS };
 
 /// A window in which failures count. So many tries may be under way at once
 /// that many right ones pass together; together with the failures they bound
@@ -81,6 +78,9 @@ pub const LOGIN_DEVICE: Guesses = Guesses { name: "login-device", ..LOGIN_ACCOUN
 /// Entries of the audit log about refused sign-ins, by address and account:
 /// refusals cost nothing, so they must not fill it.
 pub const NOTED_REFUSAL: Window = Window { name: "noted-refusal", calls: 1, window_ms: QUARTER_MS };
+/// Entries of the audit log about refused sign-ins at a provider, by address:
+/// anybody can come back from one without having been there.
+pub const NOTED_OAUTH: Window = Window { name: "noted-oauth", calls: 20, window_ms: QUARTER_MS };
 /// Entries of the audit log about refused access, by caller, route and reason.
 pub const NOTED_ACCESS: Window = Window { name: "noted-access", calls: 1, window_ms: HOUR_MS };
 /// The same, by caller alone: whoever tries everything fills nothing.

@@ -76,6 +76,22 @@ impl<T: Copy> Authorized<T> {
     }
 }
 
+impl Authorized<ProjectId> {
+    /// The access of a job: whoever enqueued it had it, and the job answers
+    /// nobody. Handlers of requests never call this.
+    #[must_use]
+    pub const fn of_job(project: ProjectId) -> Self {
+        Self(project)
+    }
+
+    /// The access of whoever holds the secret of a badge: its handler answers
+    /// the badge and nothing else of the project.
+    #[must_use]
+    pub const fn of_badge(project: ProjectId) -> Self {
+        Self(project)
+    }
+}
+
 impl<T> Authorized<T> {
     pub(crate) const fn grant(value: T) -> Self {
         Self(value)

@@ -19,19 +19,19 @@ pub enum TokenKind {
     Verify,
     /// Setting the first password of an invited account.
     Invite,
-    /// One page, for anybody who has the link.
-    Share,
+    /// The badge of a project, for anybody who has the link.
+    Badge,
 }
 
 impl TokenKind {
-    const ALL: [Self; 4] = [Self::Reset, Self::Verify, Self::Invite, Self::Share];
+    const ALL: [Self; 4] = [Self::Reset, Self::Verify, Self::Invite, Self::Badge];
 
     const fn prefix(self) -> &'static str {
         match self {
             Self::Reset => "srp",
             Self::Verify => "sve",
             Self::Invite => "siv",
-            Self::Share => "shr",
+            Self::Badge => "sbg",
         }
     }
 }
@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_judged_without_a_panic(text in "(srp|sve|siv|shr)?_?[0-9A-Za-z]{0,32}_?\\PC{0,8}") {
+        fn any_text_is_judged_without_a_panic(text in "(srp|sve|siv|sbg)?_?[0-9A-Za-z]{0,32}_?\\PC{0,8}") {
             prop_assert!(read(&text).is_none());
         }
     }

@@ -105,6 +105,8 @@ actions! {
     MarkerChanged = "marker.changed",
     /// A marker was removed.
     MarkerDeleted = "marker.deleted",
+    /// An export was asked for.
+    ExportCreated = "export.created",
     /// A function of a suite was stored.
     FunctionCreated = "function.created",
     /// A function of a suite was changed.
@@ -134,10 +136,6 @@ actions! {
     SecretSet = "secret.set",
     /// A stored secret was cleared.
     SecretCleared = "secret.cleared",
-    /// A page was shared.
-    ShareCreated = "share.created",
-    /// A shared page was closed.
-    ShareRevoked = "share.revoked",
     /// A token of a run was made.
     TokenMinted = "token.minted",
     /// The tokens of a run were revoked.

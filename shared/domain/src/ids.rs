@@ -81,6 +81,8 @@ ids! {
     ClusterId,
     /// A suggestion that two failure clusters are one.
     ClusterSuggestionId,
+    /// An export that is made later.
+    ExportId,
 }
 
 fn parse_id(text: &str) -> Option<i64> {

@@ -8,7 +8,6 @@ use http::header::{
     STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 
-use crate::config::Config;
 use crate::sandbox::Door;
 use crate::state::AppState;
 
@@ -41,7 +40,8 @@ pub(crate) fn complete(
         let site = state.config().site_url.as_ref();
         set(CONTENT_SECURITY_POLICY, &state.sandbox().content_policy(door, site));
     } else if is_page {
-        set(CONTENT_SECURITY_POLICY, &page_policy(&state.sandbox().frame_sources(), state.config()));
+        let bucket = state.store().objects().signed_origin();
+        set(CONTENT_SECURITY_POLICY, &page_policy(&state.sandbox().frame_sources(), bucket));
         set(OPENER_POLICY, "same-origin");
         set(PERMISSIONS_POLICY, NO_PERMISSIONS);
     } else {
@@ -63,9 +63,9 @@ pub(crate) fn complete(
     }
 }
 
-fn page_policy(frames: &str, config: &Config) -> String {
+fn page_policy(frames: &str, bucket: Option<&str>) -> String {
     // A function sends whoever asks for a large video to the bucket.
-    let media = if config.storage_url.starts_with("s3:") { "media-src 'self' https:; " } else { "" };
+    let media = bucket.map(|bucket| format!("media-src 'self' {bucket}; ")).unwrap_or_default();
     format!(
         "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob: https:; \
          {media}connect-src 'self'; frame-src {frames}; object-src 'none'; base-uri 'none'; form-action 'self'; \

@@ -94,6 +94,7 @@ pub mod openapi;
 pub mod opened;
 pub mod page;
 pub mod password_work;
+mod precondition;
 mod recognise;
 mod refusals;
 mod register;

@@ -25,6 +25,7 @@ use crate::error::{ApiError, RefusedWith};
 use crate::extract::{Caller, MaxBodyBytes, check_content_type, discard};
 use crate::front::asks_for_page;
 use crate::idempotency;
+use crate::precondition::{Condition, Readers};
 use crate::recognise::{self, Recognised};
 use crate::sandbox::Site;
 use crate::state::AppState;
@@ -48,6 +49,9 @@ use crate::state::AppState;
 #[must_use = "routes serve nothing until they are a router"]
 pub struct Routes {
     router: Router<AppState>,
+    /// Those of them that read, for comparison with `If-Match`.
+    reading: Router<AppState>,
+    readers: Readers,
     state: AppState,
     mounted: BTreeSet<RouteId>,
 }
@@ -55,7 +59,13 @@ pub struct Routes {
 impl Routes {
     /// No routes yet.
     pub fn new(state: AppState) -> Self {
-        Self { router: Router::new(), state, mounted: BTreeSet::new() }
+        Self {
+            router: Router::new(),
+            reading: Router::new(),
+            readers: Readers::default(),
+            state,
+            mounted: BTreeSet::new(),
+        }
     }
 
     /// Mounts the handler of a route.
@@ -72,9 +82,12 @@ impl Routes {
             Method::Patch => MethodFilter::PATCH,
             Method::Delete => MethodFilter::DELETE,
         };
-        let guarded = MethodRouter::new()
-            .on(filter, handler)
-            .route_layer(from_fn_with_state(Guarded { state: self.state.clone(), route }, guard));
+        let readers = route.mutates.then(|| self.readers.clone());
+        let guarded = Guarded { state: self.state.clone(), route, readers };
+        let guarded = MethodRouter::new().on(filter, handler).route_layer(from_fn_with_state(guarded, guard));
+        if route.method == Method::Get {
+            self.reading = self.reading.route(route.pattern, guarded.clone());
+        }
         self.router = self.router.route(route.pattern, guarded);
         self.mounted.insert(id);
         self
@@ -102,7 +115,7 @@ impl Routes {
         H: Handler<T, AppState>,
         T: 'static,
     {
-        let guarded = Guarded { state: self.state.clone(), route: like.route() };
+        let guarded = Guarded { state: self.state.clone(), route: like.route(), readers: None };
         let pages = any(handler).layer(from_fn_with_state(guarded, guard)).layer(from_fn(pages_only));
         self.router = self.router.fallback(pages);
         self
@@ -111,6 +124,7 @@ impl Routes {
     /// The router.
     pub fn into_router(self) -> Router {
         self.state.note_mounted(self.mounted);
+        self.readers.set(self.reading.with_state(self.state.clone()));
         self.router.with_state(self.state)
     }
 }
@@ -119,12 +133,14 @@ impl Routes {
 struct Guarded {
     state: AppState,
     route: &'static Route,
+    /// What the state is read with that a change may be bound to.
+    readers: Option<Readers>,
 }
 
 /// Steps 1 to 4 of the request order: declared size, Host and Origin, caller,
 /// role; then whether writes are possible at all.
 async fn guard(
-    State(Guarded { state, route }): State<Guarded>,
+    State(Guarded { state, route, readers }): State<Guarded>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -147,10 +163,15 @@ async fn guard(
     let caller = Caller::new(identity.clone());
     let address = request.extensions().get::<ClientAddress>().copied();
     let takes_type = takes_type(route, request.headers());
+    let condition = Condition::of(&request);
     let admitted = async {
         admitted(&state, route, &identity, address.as_ref()).await?;
         takes_type?;
-        writable(&state, route).await
+        writable(&state, route).await?;
+        match (readers, condition) {
+            (Some(readers), Some(condition)) => readers.check(condition).await,
+            _ => Ok(()),
+        }
     };
     let admitted = admitted.await;
     let mut response = match admitted {

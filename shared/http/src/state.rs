@@ -30,6 +30,10 @@ use crate::sandbox::{Sandbox, Site};
 /// of grants and counters come when none is configured.
 const OWN_SECRET: &str = "file_grant_secret";
 
+/// Further apart than this, the clocks of the database and of this machine are
+/// worth a word in the log, milliseconds.
+const CLOCK_TOLERANCE_MS: i64 = 30 * 1000;
+
 /// Gives the time. Tests give their own.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
@@ -320,6 +324,13 @@ impl AppState {
         if enabling::is_locked_out(&self.store).await? {
             tracing::warn!(
                 "no administrator can sign in; `callboard grant-administrator <username>` makes one of an account"
+            );
+        }
+        let ahead_ms = enabling::clock_ahead_ms(&self.store, self.now()).await?;
+        if ahead_ms.abs() > CLOCK_TOLERANCE_MS {
+            tracing::warn!(
+                "the clock of the database is {} s ahead of this machine's; sessions and keys end early or late",
+                ahead_ms / 1000
             );
         }
         has_begun.store(true, Ordering::Relaxed);

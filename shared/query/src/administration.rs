@@ -23,11 +23,6 @@ pub enum AdministrationRule {
         "There is nothing to judge by: send rules, or the name of a policy; the project has no default one."
     )]
     NoPolicy,
-    /// A run counts where it ran.
-    #[error(
-        "The environment of a run cannot be changed once its results are counted there; send the run again with the right one."
-    )]
-    EnvironmentIsFixed,
     /// The run is pinned.
     #[error("This run is pinned; unpin it first, or delete it with force=true.")]
     Pinned,
@@ -55,7 +50,6 @@ impl AdministrationRule {
             Self::ProjectNameTaken | Self::TagTaken | Self::PolicyNameTaken => "name_taken",
             Self::FunctionExists => "already_exists",
             Self::NoPolicy => "invalid_body",
-            Self::EnvironmentIsFixed => "invalid_field",
             Self::Pinned => "in_use",
             Self::SettingLocked { .. } => "setting_locked",
             Self::NotPending => "not_pending",
@@ -66,6 +60,6 @@ impl AdministrationRule {
     /// Whether what is stored is in the way, and not the request.
     #[must_use]
     pub const fn is_conflict(self) -> bool {
-        !matches!(self, Self::NotConfirmed | Self::NoPolicy | Self::EnvironmentIsFixed)
+        !matches!(self, Self::NotConfirmed | Self::NoPolicy)
     }
 }

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 
 use crate::daily::{of_project, sum};
 use crate::flakiness::{self, FlakyQuery, FlakyTest, judged_lane};
-use crate::projects::{self, ProjectFilters, Sort};
+use crate::projects;
 use crate::shapes::{ProjectRef, RunBrief};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result};
@@ -161,13 +161,10 @@ async fn by_project(
     query: &WidgetQuery,
     span: DaySpan,
 ) -> Result<Vec<(ProjectRef, Vec<(Day, RunContribution)>)>> {
-    let filters = ProjectFilters::default();
-    let found =
-        projects::list(ctx, &query.scope(scope), &filters, Sort::default(), None, MOST_PROJECTS).await?;
+    let found = projects::recent_names(ctx, &query.scope(scope), MOST_PROJECTS).await?;
     let mut session = ctx.store.db().read().await?;
-    let mut all = Vec::with_capacity(found.items.len());
-    for project in found.items {
-        let reference = project.reference;
+    let mut all = Vec::with_capacity(found.len());
+    for reference in found {
         let days = of_project(&mut session, ProjectId(reference.id), &query.lane, span).await?;
         all.push((reference, days));
     }
@@ -249,20 +246,19 @@ pub async fn flaky_leaderboard(
     query: &WidgetQuery,
     today: Day,
 ) -> Result<Vec<LeaderboardItem>> {
-    let filters = ProjectFilters::default();
-    let found =
-        projects::list(ctx, &query.scope(scope), &filters, Sort::default(), None, MOST_PROJECTS).await?;
+    let found = projects::recent_names(ctx, &query.scope(scope), MOST_PROJECTS).await?;
     let flaky = FlakyQuery { lane: query.lane.clone(), ..FlakyQuery::default() };
-    let mut items = Vec::new();
-    for project in found.items {
-        let access: Authorized<ProjectId> = scope.authorize(ProjectId(project.reference.id))?;
-        let tests = flakiness::list(ctx, access, &flaky, today, query.limit).await?;
-        let project = project.reference;
-        items.extend(tests.items.into_iter().map(|test| LeaderboardItem { test, project: project.clone() }));
+    let mut known = BTreeMap::new();
+    let mut seen: Vec<Authorized<ProjectId>> = Vec::with_capacity(found.len());
+    for project in found {
+        seen.push(scope.authorize(ProjectId(project.id))?);
+        known.insert(ProjectId(project.id), project);
     }
-    items.sort_by_key(|item| (Reverse(item.test.flaky_score), item.test.test_case_id));
-    items.truncate(query.limit);
-    Ok(items)
+    let leaders = flakiness::leaders(ctx, &seen, &flaky, today, query.limit).await?;
+    let items = leaders
+        .into_iter()
+        .filter_map(|(project, test)| Some(LeaderboardItem { test, project: known.get(&project)?.clone() }));
+    Ok(items.collect())
 }
 
 /// Wasted time by day.

@@ -50,6 +50,8 @@ pub enum Entity {
     Cluster,
     /// A suggestion that two failure clusters are one.
     Suggestion,
+    /// An export.
+    Export,
 }
 
 impl Entity {
@@ -74,6 +76,7 @@ impl Entity {
             Self::Deletion => "deletion",
             Self::Cluster => "cluster",
             Self::Suggestion => "suggestion",
+            Self::Export => "export",
         }
     }
 
@@ -98,6 +101,7 @@ impl Entity {
             Self::Deletion => "deletion",
             Self::Cluster => "failure cluster",
             Self::Suggestion => "suggestion",
+            Self::Export => "export",
         }
     }
 }

@@ -380,6 +380,14 @@ pub async fn detail(
     })
 }
 
+/// Fails unless there is such an execution.
+///
+/// # Errors
+/// [`QueryError::NotFound`].
+pub async fn require(ctx: &Context, project: Authorized<ProjectId>, id: ExecutionId) -> Result<()> {
+    required_execution(&mut ctx.store.db().read().await?, project.get(), id).await.map(drop)
+}
+
 pub(crate) async fn required_execution(
     session: &mut Session,
     project: ProjectId,

@@ -2,10 +2,12 @@
 
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_auth::{Grant, GrantTarget, LinkHolder};
-use callboard_domain::ids::{FileId, ProjectId, ReportId};
+use callboard_domain::export::ExportStatus;
+use callboard_domain::ids::{ExportId, FileId, ProjectId, ReportId};
 use callboard_domain::time::Timestamp;
 use callboard_store::accounts::principal;
 use callboard_store::blobs::content::Content;
+use callboard_store::exports::{self, ExportRow};
 use callboard_store::files::FileRow;
 pub use callboard_store::objects::AnsweredAs;
 use callboard_store::{files, projects, reports};
@@ -85,6 +87,7 @@ pub async fn by_path(ctx: &Context, scope: &Scope, path: &str) -> Result<Served>
             served_file(ctx, project, row.ok_or_else(missing)?).await
         }
         Some("reports") => report_entry(ctx, project, path).await?.ok_or_else(missing),
+        Some("exports") => export(ctx, project, path).await?.ok_or_else(missing),
         _ => Err(missing()),
     }
 }
@@ -127,6 +130,28 @@ pub async fn by_grant(
             if served.granted_path == path { Ok(served) } else { Err(missing()) }
         }
     }
+}
+
+/// The file of an export, as long as it is kept.
+async fn export(ctx: &Context, project: Authorized<ProjectId>, path: &str) -> Result<Option<Served>> {
+    let Some(id) = path.split('/').nth(2).and_then(ExportId::parse) else { return Ok(None) };
+    let row = exports::get(&mut ctx.store.db().read().await?, project.get(), id).await?;
+    let is_it = |row: &ExportRow| row.status == ExportStatus::Ready && row.path.as_deref() == Some(path);
+    let Some(row) = row.filter(is_it) else { return Ok(None) };
+    let size = u64::try_from(row.size.unwrap_or_default()).unwrap_or_default();
+    let file_name = path.rsplit('/').next().unwrap_or(path).to_owned();
+    Ok(Some(Served {
+        project,
+        content: Content::whole(path.to_owned(), size),
+        size,
+        content_type: row.format.content_type().to_owned(),
+        granted_path: file_name.clone(),
+        file_name,
+        // Exports are written once.
+        etag: format!("export-{id}"),
+        is_immutable: true,
+        grant_target: GrantTarget::Prefix(format!("project-{}/exports/{id}/", project.get())),
+    }))
 }
 
 async fn require_project(ctx: &Context, project: ProjectId, path: &str) -> Result<()> {

@@ -3,7 +3,7 @@
 pub mod settings;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::flakiness::{Assessment, DEFAULT_WINDOW, FlakyClass, RootCause, Window, assess};
@@ -184,6 +184,9 @@ pub struct FlakyTest {
     /// When it last failed or passed on a retry; the start of the day when that was more than sixteen executions ago.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_flake_at: Option<Timestamp>,
+    /// How its newest executions ended, oldest first; for drawings.
+    #[serde(skip)]
+    pub recent: Vec<Outcome>,
 }
 
 struct Judged {
@@ -234,6 +237,43 @@ pub async fn list(
     let page = Slice::cut(judged, limit, |test| test.key(query.sort));
     let items = show(&mut session, project, lane, page.items, today).await?;
     Ok(Slice { items, next: page.next })
+}
+
+/// The flakiest tests of some projects together, the highest score first.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn leaders(
+    ctx: &Context,
+    projects: &[Authorized<ProjectId>],
+    query: &FlakyQuery,
+    today: Day,
+    limit: usize,
+) -> Result<Vec<(ProjectId, FlakyTest)>> {
+    let mut session = ctx.store.db().read().await?;
+    let ids = projects.iter().map(|project| project.get().get()).collect();
+    let flaky = scores::with_flaky(&mut session, ids, LEAST_LISTED).await?;
+    let mut found = Vec::new();
+    for project in projects.iter().map(|project| project.get()).filter(|project| flaky.contains(project)) {
+        let Some(lane) = judged_lane(&mut session, project, &query.lane).await? else { continue };
+        let judged = judge(&mut session, project, lane, query).await?;
+        found.extend(judged.into_iter().map(|test| (project, lane, test)));
+    }
+    let order = |test: &Judged| (Reverse(test.key(Sort::Score).0), test.case);
+    found.sort_by_key(|(_, _, test)| order(test));
+    found.truncate(limit);
+    // Only what is shown is read whole, in one go for each project.
+    let mut of_project: BTreeMap<ProjectId, (JudgedLane, Vec<Judged>)> = BTreeMap::new();
+    for (project, lane, test) in found {
+        of_project.entry(project).or_insert_with(|| (lane, Vec::new())).1.push(test);
+    }
+    let mut shown = Vec::with_capacity(limit);
+    for (project, (lane, judged)) in of_project {
+        let tests = show(&mut session, project, lane, judged, today).await?;
+        shown.extend(tests.into_iter().map(|test| (project, test)));
+    }
+    shown.sort_by_key(|(_, test)| (Reverse(test.flaky_score), test.test_case_id));
+    Ok(shown)
 }
 
 async fn judge(
@@ -304,6 +344,7 @@ async fn show(
             wasted_duration: evidence.wasted_ms(),
             avg_failed_duration: evidence.mean_lost_ms.unwrap_or(0),
             last_flake_at: last_flakes.get(&test.case).copied(),
+            recent: state.recent().map(|recent| recent.outcome).collect(),
         })
     });
     Ok(shown.collect())

@@ -11,6 +11,7 @@ pub mod accounts;
 pub mod administration;
 pub mod analytics;
 pub mod audit;
+pub mod badges;
 pub mod baseline;
 mod change;
 pub mod clusters;

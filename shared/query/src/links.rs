@@ -8,8 +8,9 @@ use callboard_domain::ids::{ClusterId, ExecutionId, LinkId, ProjectId, RunId, Te
 use callboard_domain::time::Timestamp;
 use callboard_store::executions;
 use callboard_store::ids::Listed;
+use callboard_store::jobs::{self, Payload};
 use callboard_store::links::{self, LinkRow, NewLink};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
@@ -38,15 +39,15 @@ pub struct Link {
     /// What it is called there.
     #[schema(example = "#8")]
     pub key: Option<String>,
-    /// What a person calls it.
+    /// What a person calls it; else what the address calls itself.
     pub title: Option<String>,
-    /// How it stands there; null, because addresses are not looked at.
+    /// How it stands there; null, because only providers that are signed in to tell it.
     pub status_text: Option<String>,
     /// Colour of that; null likewise.
     pub status_color: Option<String>,
     /// Who made it.
     pub created_by: Option<UserRef>,
-    /// When the address was looked at; null likewise.
+    /// When the address was looked at; null before, and where it did not answer.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub unfurled_at: Option<Timestamp>,
     /// When it was made.
@@ -67,11 +68,11 @@ impl Link {
             url: row.url,
             provider: row.provider.as_str(),
             key: row.key,
-            title: row.title,
+            title: row.title.or(row.told_title),
             status_text: None,
             status_color: None,
             created_by,
-            unfurled_at: None,
+            unfurled_at: row.unfurled_at,
             created_at: row.created_at,
             updated_at: row.updated_at,
         }
@@ -173,6 +174,7 @@ pub async fn create(
     let mut session = ctx.store.db().begin().await?;
     let id = links::create(&mut session, project, &new, acting.now).await?;
     let link = required(&mut session, project, id).await?;
+    enqueue(&mut session, project, &link, acting.now).await?;
     note(session, acting, AuditAction::LinkCreated, project, &link).await?;
     Ok(Link::of(link))
 }
@@ -194,13 +196,72 @@ pub async fn edit(
     let mut link = required(&mut session, project, id).await?;
     if let Some(url) = url {
         let Destination { provider, key } = judged(&url);
+        if link.url != url {
+            (link.told_title, link.unfurled_at) = (None, None);
+        }
         (link.url, link.provider, link.key) = (url, provider, key);
+        enqueue(&mut session, project, &link, acting.now).await?;
     }
     link.title = title.applied_to(link.title.take());
     link.updated_at = acting.now;
     links::save(&mut session, project, &link).await?;
     note(session, acting, AuditAction::LinkChanged, project, &link).await?;
     Ok(Link::of(link))
+}
+
+/// A look at the address of a link.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Unfurl {
+    /// Project.
+    pub project: ProjectId,
+    /// Link.
+    pub link: i64,
+    /// Its address.
+    pub url: String,
+}
+
+impl Payload for Unfurl {
+    const KIND: &'static str = "unfurl_link";
+}
+
+async fn enqueue(
+    session: &mut callboard_store::Session,
+    project: ProjectId,
+    link: &LinkRow,
+    now: Timestamp,
+) -> Result<()> {
+    let job = Unfurl { project, link: link.id.get(), url: link.url.clone() };
+    let key = format!("link:{}:unfurl:{}", link.id, now.millis());
+    jobs::enqueue(session, &key, Some(project), &job, now).await?;
+    Ok(())
+}
+
+/// Has the address of a link looked at again.
+///
+/// # Errors
+/// [`QueryError::NotFound`] when it is gone.
+pub async fn refresh(
+    ctx: &Context,
+    acting: Acting<'_>,
+    project: Authorized<ProjectId>,
+    id: LinkId,
+) -> Result<Link> {
+    let project = project.get();
+    let mut session = ctx.store.db().begin().await?;
+    let link = required(&mut session, project, id).await?;
+    enqueue(&mut session, project, &link, acting.now).await?;
+    note(session, acting, AuditAction::LinkChanged, project, &link).await?;
+    Ok(Link::of(link))
+}
+
+/// Notes what the address of a link told. A title that a person gave stays.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn told(ctx: &Context, job: &Unfurl, title: Option<String>, now: Timestamp) -> Result<()> {
+    let mut session = ctx.store.db().begin().await?;
+    links::set_told(&mut session, job.project, LinkId(job.link), &job.url, title, now).await?;
+    Ok(session.commit().await?)
 }
 
 /// Deletes a link.

@@ -8,7 +8,7 @@ use callboard_domain::retention::is_tracked;
 use callboard_domain::status::RunStatus;
 use callboard_store::db::Session;
 use callboard_store::projects::{self, ProjectOrder, ProjectRow, Visible};
-use callboard_store::runs::{self, Newest, RunRow};
+use callboard_store::runs::{self, BriefRow, Newest};
 use callboard_store::tags::{self, TagRow};
 use callboard_store::{lanes, quarantine, test_cases};
 
@@ -93,7 +93,7 @@ pub async fn list(
     let mut tags = tags::of_projects(&mut session, ids(&rows.items)).await?;
     let latest = runs::latest_of(&mut session, ids(&rows.items)).await?;
     let latest: HashMap<ProjectId, RunBrief> =
-        latest.iter().map(|run| (run.project, RunBrief::of(run))).collect();
+        latest.iter().map(|run| (run.project, RunBrief::from(run))).collect();
     let aside = quarantine::counts(&mut session, ids(&rows.items)).await?;
     let mut items = Vec::with_capacity(rows.items.len());
     let full = recent_full(&mut session, ids(&rows.items), None).await?;
@@ -175,7 +175,7 @@ pub async fn get(ctx: &Context, project: Authorized<ProjectId>) -> Result<Projec
     let tendency = tendency(of(&full, &row));
     let aside = quarantine::counts(&mut session, vec![row.id.get()]).await?;
     let aside = aside.get(&row.id).copied().unwrap_or_default();
-    Ok(Project::of(&row, tags, aside, latest.first().map(RunBrief::of), tendency, &ctx.links))
+    Ok(Project::of(&row, tags, aside, latest.first().map(RunBrief::from), tendency, &ctx.links))
 }
 
 /// How many tests a project has, from its stored counter.
@@ -200,6 +200,9 @@ pub struct MenuEntry {
     pub reference: ProjectRef,
     /// How it has been doing.
     pub tendency: Tendency,
+    /// How its newest full run ended; for drawings.
+    #[serde(skip)]
+    pub latest: Option<RunStatus>,
 }
 
 /// Projects for a menu, most recently active first.
@@ -217,7 +220,9 @@ pub async fn menu(
     let mut items = Vec::with_capacity(rows.items.len());
     let full = recent_full(&mut session, ids(&rows.items), None).await?;
     for row in &rows.items {
-        items.push(MenuEntry { reference: ProjectRef::of(row), tendency: tendency(of(&full, row)) });
+        let full = of(&full, row);
+        let latest = full.first().map(|run| run.status);
+        items.push(MenuEntry { reference: ProjectRef::of(row), tendency: tendency(full), latest });
     }
     Ok(Slice { items, next: rows.next })
 }
@@ -231,10 +236,19 @@ pub async fn names(ctx: &Context, scope: &Scope, limit: usize) -> Result<Vec<Pro
     Ok(rows.items.iter().map(ProjectRef::of).collect())
 }
 
-/// Runs of projects, newest first.
-type RunsOf = HashMap<ProjectId, Vec<RunRow>>;
+/// The most recently active projects and nothing else about them.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn recent_names(ctx: &Context, scope: &Scope, limit: usize) -> Result<Vec<ProjectRef>> {
+    let rows = page(&mut ctx.store.db().read().await?, scope, None, Sort::default(), None, limit).await?;
+    Ok(rows.items.iter().map(ProjectRef::of).collect())
+}
 
-fn of<'r>(runs: &'r RunsOf, project: &ProjectRow) -> &'r [RunRow] {
+/// Runs of projects, newest first.
+type RunsOf = HashMap<ProjectId, Vec<BriefRow>>;
+
+fn of<'r>(runs: &'r RunsOf, project: &ProjectRow) -> &'r [BriefRow] {
     runs.get(&project.id).map_or(&[], Vec::as_slice)
 }
 
@@ -244,7 +258,7 @@ async fn recent_full(session: &mut Session, projects: Vec<i64>, environment: Opt
 }
 
 /// How a project has been doing, from its newest full runs (newest first).
-fn tendency(full: &[RunRow]) -> Tendency {
+fn tendency(full: &[BriefRow]) -> Tendency {
     let [latest, _, ..] = full else {
         return Tendency::Unknown;
     };
@@ -277,7 +291,7 @@ pub async fn overview(
     let mut further_back = Vec::new();
     for (project, runs) in &newest {
         let recent = runs.iter().filter(|run| run.is_full && run.status.is_final());
-        let recent: Vec<RunRow> = recent.take(TENDENCY_RUNS).cloned().collect();
+        let recent: Vec<BriefRow> = recent.take(TENDENCY_RUNS).cloned().collect();
         if recent.len() < TENDENCY_RUNS && runs.len() > RECENT_RUNS {
             further_back.push(project.get());
         }
@@ -294,13 +308,31 @@ pub async fn overview(
             reference: ProjectRef::of(row),
             tags: shown(tags.remove(&row.id)),
             total_full_runs: full_runs.get(&row.id).copied().unwrap_or_default(),
-            latest_full_run: full.first().map(RunBrief::of),
-            recent_runs: recent.iter().map(RunBrief::of).collect(),
+            latest_full_run: full.first().map(RunBrief::from),
+            recent_runs: recent.iter().map(RunBrief::from).collect(),
             tendency: tendency(full),
             open_clusters: row.open_clusters,
         });
     }
     Ok(Slice { items, next: rows.next })
+}
+
+/// The newest runs of some projects, newest first; projects without one are
+/// left out.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn newest_runs(
+    ctx: &Context,
+    projects: &[Authorized<ProjectId>],
+    limit: usize,
+) -> Result<HashMap<ProjectId, Vec<RunBrief>>> {
+    let ids = projects.iter().map(|project| project.get().get()).collect();
+    let mut session = ctx.store.db().read().await?;
+    let newest = runs::newest_of(&mut session, ids, Newest::All, None, limit).await?;
+    let shown =
+        newest.into_iter().map(|(project, runs)| (project, runs.iter().map(RunBrief::from).collect()));
+    Ok(shown.collect())
 }
 
 /// What a project's lists can be filtered by; `branch_contains` narrows the

@@ -3,7 +3,7 @@
 
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::{
-    ClusterId, ClusterSuggestionId, ExecutionId, FileId, GatePolicyId, ProjectId, RunId, TestCaseId,
+    ClusterId, ClusterSuggestionId, ExecutionId, ExportId, FileId, GatePolicyId, ProjectId, RunId, TestCaseId,
 };
 use callboard_store::ids::{self, Listed};
 
@@ -81,6 +81,14 @@ pub async fn cluster_suggestion(
     id: ClusterSuggestionId,
 ) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::ClusterSuggestion, id.get(), Entity::Suggestion, id.get()).await
+}
+
+/// The project of an export.
+///
+/// # Errors
+/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+pub async fn export(ctx: &Context, scope: &Scope, id: ExportId) -> Result<Authorized<ProjectId>> {
+    listed(ctx, scope, Listed::Export, id.get(), Entity::Export, id.get()).await
 }
 
 /// The project of anything the directory lists.

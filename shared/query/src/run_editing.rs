@@ -1,4 +1,5 @@
-//! What people change about a run: its label, and that it is kept.
+//! What people change about a run: its label, its environment, and that it is
+//! kept.
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::audit::AuditAction;
@@ -10,24 +11,23 @@ use callboard_store::search::{self, SearchKind};
 use serde_json::{Value, json};
 
 use crate::accounts::Acting;
-use crate::administration::AdministrationRule;
 use crate::runs::required_run;
-use crate::{Change, Context, Result};
+use crate::{Change, Context, Result, ingest};
 
 /// An edit of a run.
 #[derive(Debug, Clone, Default)]
 pub struct RunEdit {
     /// Display label. An edited one is never overwritten by what clients send.
     pub label: Change<String>,
-    /// Environment; only the present one is accepted.
-    pub environment: Option<String>,
+    /// Environment; its numbers follow by a job.
+    pub environment: Change<String>,
 }
 
 /// Edits a run.
 ///
 /// # Errors
-/// [`AdministrationRule::EnvironmentIsFixed`] for another environment;
-/// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+/// [`crate::LifeRefusal::NotFinished`] when a run that goes on is to change its
+/// environment; [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
 pub async fn edit(
     ctx: &Context,
     acting: Acting<'_>,
@@ -35,11 +35,16 @@ pub async fn edit(
     run: RunId,
     edit: RunEdit,
 ) -> Result<()> {
+    let environment = match edit.environment {
+        Change::Keep => None,
+        Change::Clear => Some(String::new()),
+        Change::Set(environment) => Some(environment),
+    };
+    if let Some(environment) = environment {
+        move_to(ctx, acting, project, run, &environment).await?;
+    }
     let mut session = ctx.store.db().begin().await?;
     let row = locked(&mut session, project.get(), run).await?;
-    if edit.environment.is_some_and(|environment| environment != row.environment) {
-        return Err(AdministrationRule::EnvironmentIsFixed.into());
-    }
     let label = edit.label.applied_to(row.label.clone());
     if label == row.label && (row.label_is_edited || label.is_none()) {
         return Ok(());
@@ -48,6 +53,22 @@ pub async fn edit(
     let found_by = run_words(label.as_deref(), &row.branch);
     search::replace(&mut session, project.get(), SearchKind::Run, run.get(), found_by).await?;
     let detail = json!({ "changed": ["label"], "label": { "from": row.label, "to": label } });
+    note(session, acting, &row, detail).await
+}
+
+async fn move_to(
+    ctx: &Context,
+    acting: Acting<'_>,
+    project: Authorized<ProjectId>,
+    run: RunId,
+    environment: &str,
+) -> Result<()> {
+    let Some(from) = ingest::move_run(ctx, project, run, environment, acting.now).await? else {
+        return Ok(());
+    };
+    let detail = json!({ "changed": ["environment"], "environment": { "from": from, "to": environment } });
+    let mut session = ctx.store.db().begin().await?;
+    let row = required_run(&mut session, project.get(), run).await?;
     note(session, acting, &row, detail).await
 }
 

@@ -157,6 +157,22 @@ pub async fn list(
     Ok(Slice { items, next: rows.next })
 }
 
+/// The same of one project.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub(crate) async fn list_of(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    query: &RunQuery,
+    limit: usize,
+) -> Result<Slice<RunItem, RunKey>> {
+    let mut session = ctx.store.db().read().await?;
+    let rows = rows(&mut session, Some(&[project.get()]), query, limit).await?;
+    let items = show(ctx, &mut session, &rows.items).await?;
+    Ok(Slice { items, next: rows.next })
+}
+
 async fn rows(
     session: &mut Session,
     projects: Option<&[ProjectId]>,

@@ -290,9 +290,9 @@ impl<'s> Asked<'s> {
     }
 }
 
+/// Projects and ids of what was found, in two lists of the same length.
 fn places(found: &[Found]) -> (Vec<i64>, Vec<i64>) {
-    let projects: BTreeSet<i64> = found.iter().map(|found| found.project.get()).collect();
-    (projects.into_iter().collect(), found.iter().map(|found| found.entity).collect())
+    found.iter().map(|found| (found.project.get(), found.entity)).unzip()
 }
 
 /// Loads what is shown of the findings: at most twenty of each kind.

@@ -7,8 +7,8 @@ use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::storage::{self, KeptOf, StorageDay};
-use callboard_store::{Backend, projects};
-use serde::Serialize;
+use callboard_store::{Backend, instance, projects};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::page::Slice;
@@ -189,6 +189,75 @@ pub struct InstanceStorage {
     pub growth: Growth,
     /// How much it will be.
     pub forecast: Forecast,
+    /// The last sweep; none before the first.
+    pub last_sweep: Option<LastSweep>,
+}
+
+/// The last time objects were looked for that nothing refers to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastSweep {
+    /// When it ended.
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Timestamp,
+    /// Content that was deleted because nothing refers to it any more.
+    pub freed_objects: i64,
+    /// Its bytes.
+    pub freed_bytes: i64,
+    /// Objects that never had a row, such as those of uploads that broke off, deleted by the last look for them.
+    pub orphans: i64,
+}
+
+/// Where [`LastSweep`] is kept.
+const LAST_SWEEP: &str = "last_sweep";
+
+/// What a sweep deleted.
+#[derive(Debug, Clone, Copy)]
+pub enum SweptNow {
+    /// Content: objects and bytes.
+    Content(i64, i64),
+    /// Objects without a row.
+    Orphans(i64),
+}
+
+/// Notes what a sweep deleted.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn note_sweep(ctx: &Context, swept: SweptNow, now: Timestamp) -> Result<()> {
+    let before = stored_sweep(ctx).await?.unwrap_or_default();
+    let after = match swept {
+        SweptNow::Content(objects, bytes) => StoredSweep { at: now.millis(), objects, bytes, ..before },
+        SweptNow::Orphans(orphans) => StoredSweep { at: now.millis(), orphans, ..before },
+    };
+    // Numbers have a JSON text.
+    let text = serde_json::to_string(&after).unwrap_or_default();
+    let mut session = ctx.store.db().begin().await?;
+    instance::set(&mut session, LAST_SWEEP, &text, now).await?;
+    Ok(session.commit().await?)
+}
+
+/// [`LastSweep`] as it is kept.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct StoredSweep {
+    at: i64,
+    objects: i64,
+    bytes: i64,
+    orphans: i64,
+}
+
+async fn stored_sweep(ctx: &Context) -> Result<Option<StoredSweep>> {
+    let text = instance::value(ctx.store.db(), LAST_SWEEP).await?;
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+async fn last_sweep(ctx: &Context) -> Result<Option<LastSweep>> {
+    Ok(stored_sweep(ctx).await?.map(|kept| LastSweep {
+        at: Timestamp(kept.at),
+        freed_objects: kept.objects,
+        freed_bytes: kept.bytes,
+        orphans: kept.orphans,
+    }))
 }
 
 fn first_day(now: Timestamp, days: i64) -> Day {
@@ -233,6 +302,7 @@ pub async fn instance_storage(
         pending: PendingAmount { condemned: condemned.objects, bytes: condemned.bytes },
         growth: Growth { bytes_per_day: (bytes_per_day * 10.0).round() / 10.0, days: GROWTH_DAYS },
         forecast: Forecast { days30: after_days(30.0), days90: after_days(90.0) },
+        last_sweep: last_sweep(ctx).await?,
     })
 }
 

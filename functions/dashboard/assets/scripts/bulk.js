@@ -1,43 +1,59 @@
 // Choosing several rows: all at once, a range with the shift key, or one after
-// another with `x` on the row that has the focus. The bar below says how many.
+// another with `x` on the row that has the focus. The bar below says how many,
+// and waits for as many as it takes where it takes so many. Rows may be
+// exchanged for newer ones meanwhile (live.js).
 
 for (const bar of document.querySelectorAll('[data-bulk]')) {
-  const boxes = [...document.querySelectorAll(`input[type="checkbox"][form="${bar.id}"]`)];
+  const select = `input[type="checkbox"][form="${bar.id}"]`;
+  const boxes = () => [...document.querySelectorAll(select)];
   const all = bar.closest('section').querySelector('[data-tick-all]');
+  const exactly = Number(bar.dataset.exactly ?? 0);
   let last;
 
+  const words = (chosen) => {
+    const counted = chosen === 1 ? '1 chosen' : `${chosen} chosen`;
+    if (exactly === 0 || chosen === exactly) return counted;
+    return chosen < exactly ? `${counted}, choose ${exactly - chosen} more` : `${counted}, ${exactly} at most`;
+  };
   const tell = () => {
-    const chosen = boxes.filter((box) => box.checked).length;
-    bar.querySelector('[data-chosen]').textContent = chosen === 1 ? '1 chosen' : `${chosen} chosen`;
+    const ticks = boxes();
+    const chosen = ticks.filter((box) => box.checked).length;
+    bar.querySelector('[data-chosen]').textContent = words(chosen);
     bar.hidden = chosen === 0;
-    if (all) Object.assign(all, { checked: chosen === boxes.length, indeterminate: chosen > 0 && chosen < boxes.length });
+    if (exactly > 0) bar.querySelector('button[type="submit"]').disabled = chosen !== exactly;
+    if (all) Object.assign(all, { checked: chosen === ticks.length, indeterminate: chosen > 0 && chosen < ticks.length });
   };
   const set = (box, isChosen, isRange) => {
-    const [from, to] = [boxes.indexOf(isRange && last ? last : box), boxes.indexOf(box)].sort((a, b) => a - b);
-    for (const each of boxes.slice(from, to + 1)) each.checked = isChosen;
+    const ticks = boxes();
+    const [from, to] = [ticks.indexOf(isRange && last ? last : box), ticks.indexOf(box)].sort((a, b) => a - b);
+    for (const each of ticks.slice(Math.max(from, 0), to + 1)) each.checked = isChosen;
     last = box;
     tell();
   };
 
-  for (const box of boxes) box.addEventListener('click', (event) => set(box, box.checked, event.shiftKey));
+  document.addEventListener('click', (event) => {
+    const box = event.target.closest?.(select);
+    if (box) set(box, box.checked, event.shiftKey);
+  });
   if (all) {
-    all.hidden = boxes.length === 0;
+    all.hidden = boxes().length === 0;
     all.addEventListener('change', () => {
-      for (const box of boxes) box.checked = all.checked;
+      for (const box of boxes()) box.checked = all.checked;
       tell();
     });
   }
   document.addEventListener('keydown', (event) => {
     if (event.key.toLowerCase() !== 'x' || event.ctrlKey || event.metaKey || event.altKey) return;
-    const box = event.target.closest?.('[data-row]')?.querySelector(`input[form="${bar.id}"]`);
+    const box = event.target.closest?.('[data-row]')?.querySelector(select);
     if (!box || (event.target.matches('input, textarea, select') && event.target !== box)) return;
     event.preventDefault();
     set(box, !box.checked, event.shiftKey);
   });
   bar.querySelector('[data-unchoose]')?.addEventListener('click', () => {
-    for (const box of boxes) box.checked = false;
+    for (const box of boxes()) box.checked = false;
     tell();
-    boxes[0]?.focus();
+    boxes()[0]?.focus();
   });
+  document.addEventListener('exchanged', tell);
   tell();
 }

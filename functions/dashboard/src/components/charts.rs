@@ -8,6 +8,7 @@ use callboard_query::daily::DayCounts;
 use callboard_query::markers::Marker;
 use callboard_query::shapes::ExecutionWithRun;
 
+use crate::components::PointMark;
 use crate::components::marker_list::spoken as spoken_marker;
 use crate::components::outcome_bar::counts;
 use crate::filters;
@@ -20,6 +21,8 @@ pub(crate) const TREND_DAYS: i64 = 30;
 const HEIGHT: i64 = 96;
 /// The least a count that is not nothing gets, pixels.
 const LEAST: i64 = 2;
+/// Columns of a history keep their width until there are more than these.
+const SLOTS: usize = 60;
 
 /// A piece of a column.
 pub(crate) struct Block {
@@ -169,6 +172,8 @@ fn stack(counts: &[(Tone, i64)], most: i64) -> Vec<Block> {
 #[template(path = "components/history_chart.html")]
 pub(crate) struct HistoryChart {
     columns: Vec<Column>,
+    /// Lasting changes of the duration.
+    shifts: Vec<Flag>,
     step: Hundredths,
     top: Ceiling,
     levels: Vec<Level>,
@@ -188,8 +193,6 @@ impl HtmlSafe for HistoryChart {}
 impl HistoryChart {
     /// Executions, oldest first.
     pub(crate) fn new(executions: &[ExecutionWithRun], now: Timestamp) -> Self {
-        /// Columns keep their width until there are more than these.
-        const SLOTS: usize = 60;
         let slots = executions.len().max(SLOTS);
         let mut ran: Vec<i64> =
             executions.iter().map(|each| each.execution.duration).filter(|ms| *ms > 0).collect();
@@ -212,11 +215,22 @@ impl HistoryChart {
         });
         Self {
             columns: columns.collect(),
+            shifts: Vec::new(),
             step: Hundredths(10_000 / i64::try_from(slots).unwrap_or(1)),
             levels: levels(&ran, top.duration),
             top,
             count: executions.len(),
         }
+    }
+
+    /// The same with lasting changes of the duration.
+    #[must_use]
+    pub(crate) fn with_shifts(mut self, marks: &[PointMark]) -> Self {
+        let slots = self.columns.len().max(SLOTS);
+        let first = slots - self.columns.len();
+        let flag = |(at, words): &PointMark| Flag { x: place(first + at, slots), title: words.clone() };
+        self.shifts = marks.iter().map(flag).collect();
+        self
     }
 }
 

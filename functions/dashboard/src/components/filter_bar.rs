@@ -3,6 +3,7 @@
 
 use askama::Template;
 use askama::filters::HtmlSafe;
+use callboard_query::shapes::Facets;
 
 use crate::address::Address;
 use crate::filters;
@@ -111,6 +112,34 @@ impl FilterBar {
             self.fields.push(Field::Select { name, label, any, choices, chosen: only });
         }
         self
+    }
+
+    /// The branches of a project; `any` says what no choice means.
+    pub(crate) fn branches(self, facets: &Facets, any: &'static str, chosen: &[String]) -> Self {
+        let names = facets.branches.iter().map(|branch| branch.name.clone().into());
+        self.select("branch", "Branch", any, names, chosen)
+    }
+
+    /// The environments of a project.
+    pub(crate) fn environments(self, facets: &Facets, chosen: &[String]) -> Self {
+        let names = facets.environments.iter().cloned().map(Choice::from);
+        self.select("environment", "Environment", "All environments", names, chosen)
+    }
+
+    /// Browser projects.
+    pub(crate) fn browsers(self, names: &[String], chosen: &[String]) -> Self {
+        let names = names.iter().cloned().map(Choice::from);
+        self.select("browser", "Browser", "All browsers", names, chosen)
+    }
+
+    /// The tags of a project's tests.
+    pub(crate) fn tags(self, facets: &Facets, chosen: &[String]) -> Self {
+        self.select("tag", "Tag", "Any tag", facets.tags.iter().cloned().map(Choice::from), chosen)
+    }
+
+    /// Who owns tests of a project.
+    pub(crate) fn owners(self, facets: &Facets, chosen: &[String]) -> Self {
+        self.select("owner", "Owner", "Any owner", facets.owners.iter().cloned().map(Choice::from), chosen)
     }
 
     /// A chip for a filter that has no field of its own.

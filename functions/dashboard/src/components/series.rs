@@ -32,9 +32,10 @@ pub(crate) struct Point {
     pub note: Option<String>,
     /// Where it leads.
     pub href: Option<String>,
-    /// Whether something changed here for good.
-    pub is_mark: bool,
 }
+
+/// What a chart says at one of its points: the index of the point, and words.
+pub(crate) type PointMark = (usize, String);
 
 struct Stroke {
     name: String,
@@ -49,6 +50,7 @@ struct Hit {
     centre: i64,
     title: String,
     href: Option<String>,
+    /// Whether something changed here for good.
     is_mark: bool,
 }
 
@@ -113,7 +115,7 @@ impl Series {
                 centre: centre(at),
                 title: spoken(index, point),
                 href: point.href.clone(),
-                is_mark: point.is_mark,
+                is_mark: false,
             }
         });
         let label = |point: Option<&Point>| point.map(|point| point.label.clone()).unwrap_or_default();
@@ -150,6 +152,21 @@ impl Series {
             Some(Flag { x: at * WIDTH / count, title: spoken(marker) })
         });
         self.flags = flags.collect();
+        self
+    }
+
+    /// The same with marks at some points, which the table tells as well.
+    #[must_use]
+    pub(crate) fn with_marks(mut self, marks: &[PointMark]) -> Self {
+        for (at, words) in marks {
+            let (Some(hit), Some(row)) = (self.hits.get_mut(*at), self.rows.get_mut(*at)) else { continue };
+            hit.is_mark = true;
+            hit.title = format!("{}. {words}", hit.title);
+            row.note = Some(match row.note.take() {
+                Some(note) => format!("{note}. {words}"),
+                None => words.clone(),
+            });
+        }
         self
     }
 

@@ -39,7 +39,7 @@ struct Told {
 }
 
 /// Pixels of a bar.
-const fn height(tone: Tone) -> i64 {
+pub(crate) const fn height_of(tone: Tone) -> i64 {
     match tone {
         Tone::Failed | Tone::TimedOut => 20,
         Tone::Flaky | Tone::Interrupted | Tone::Cancelled => 16,
@@ -69,7 +69,7 @@ impl Strip {
         let count = told.len();
         let bar = |(index, Told { tone, href, title })| Bar {
             x: place(index, count),
-            height: height(tone),
+            height: height_of(tone),
             tone,
             href,
             title,

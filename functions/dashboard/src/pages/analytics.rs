@@ -30,8 +30,6 @@ const ROWS: usize = 25;
 const ENDPOINTS: usize = 15;
 /// Projects one can choose from.
 const OFFERED: usize = 200;
-/// Branches and environments one can choose from.
-const FACETS: usize = 100;
 /// Periods one can choose, in days.
 const PERIODS: [(&str, i64, &str); 4] = [
     ("7", 7, "Last 7 days"),
@@ -74,7 +72,7 @@ impl FromQuery for Asked {
 impl Asked {
     /// Branches and environments can be chosen once a project is: every
     /// project has its own.
-    fn bar(&self, visit: &Visit, offered: Vec<ProjectRef>, facets: Facets) -> FilterBar {
+    fn bar(&self, visit: &Visit, offered: Vec<ProjectRef>, facets: &Facets) -> FilterBar {
         let choices = offered.into_iter().map(|project| Choice::new(project.id.to_string(), project.name));
         let chosen: Vec<String> = self.project.iter().map(|id| id.get().to_string()).collect();
         let suites = [Choice::new("full", "Full runs"), Choice::new("partial", "Partial runs")];
@@ -87,20 +85,8 @@ impl Asked {
                 PERIODS[self.period].0,
             )
             .select("project", "Project", "All projects", choices, &chosen)
-            .select(
-                "branch",
-                "Branch",
-                "All branches",
-                facets.branches.into_iter().map(|branch| branch.name.into()),
-                self.lane.branch.as_slice(),
-            )
-            .select(
-                "environment",
-                "Environment",
-                "All environments",
-                facets.environments.into_iter().map(Choice::from),
-                self.lane.environment.as_slice(),
-            )
+            .branches(facets, "All branches", self.lane.branch.as_slice())
+            .environments(facets, self.lane.environment.as_slice())
             .select("suite", "Suite", "Full and partial runs", suites, suite.as_slice())
     }
 }
@@ -178,11 +164,11 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
     let slowest = WidgetQuery { limit: ENDPOINTS, ..query.clone() };
     let offered = projects::names(ctx, scope, OFFERED).await?;
     let facets = match asked.project.and_then(|project| visit.caller.authorize(project).ok()) {
-        Some(project) => projects::facets(ctx, project, None, FACETS).await?,
+        Some(project) => visit.facets(project).await?,
         None => Facets::default(),
     };
     answer(&AnalyticsPage {
-        filters: asked.bar(&visit, offered, facets),
+        filters: asked.bar(&visit, offered, &facets),
         standouts: analytics::insights(ctx, scope, &query, visit.now).await?,
         health: portfolio.into_iter().map(|item| Health::of(item, &visit)).collect(),
         days: map.buckets.clone(),
@@ -282,7 +268,7 @@ fn heat_row(project: ProjectRef, places: &[String], rates: Vec<Option<f64>>) -> 
 }
 
 fn day_point(day: Day) -> Point {
-    Point { label: day_of(day), note: None, href: None, is_mark: false }
+    Point { label: day_of(day), note: None, href: None }
 }
 
 fn velocity(found: RegressionVelocity) -> Series {

@@ -7,7 +7,7 @@ use callboard_query::shapes::{Project, ProjectOverview, ProjectRef, RunBrief, Ta
 
 use crate::components::{OutcomeBar, Strip};
 use crate::filters;
-use crate::outcome::{Tone, Toned};
+use crate::outcome::{Standing, Tone, Toned};
 
 /// A project with what its row draws.
 pub(crate) struct Row {
@@ -61,7 +61,7 @@ impl Row {
         let latest = overview.latest_full_run.or(newest);
         let red = Red::of(&recent, latest.as_ref());
         Self {
-            tone: standing(overview.tendency.tone(), latest.as_ref()),
+            tone: Standing(overview.tendency, latest.as_ref().map(|run| run.status)).tone(),
             reference: overview.reference,
             description: None,
             tags: overview.tags,
@@ -76,7 +76,7 @@ impl Row {
     pub(crate) fn of_project(project: Project, recent: Vec<RunBrief>, now: Timestamp) -> Self {
         let oldest_first: Vec<RunBrief> = recent.into_iter().rev().collect();
         Self {
-            tone: standing(project.tendency.tone(), project.latest_run.as_ref()),
+            tone: Standing(project.tendency, project.latest_run.as_ref().map(|run| run.status)).tone(),
             reference: project.reference,
             description: project.description,
             tags: project.tags,
@@ -96,14 +96,6 @@ impl Row {
 impl Latest {
     fn of(run: RunBrief) -> Self {
         Self { bar: OutcomeBar::of(&run.totals), run }
-    }
-}
-
-/// The tendency; where there are too few runs for one, the latest run.
-fn standing(tendency: Tone, latest: Option<&RunBrief>) -> Tone {
-    match (tendency, latest) {
-        (Tone::Unknown, Some(run)) => run.status.tone(),
-        (tendency, _) => tendency,
     }
 }
 

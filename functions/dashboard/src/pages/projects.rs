@@ -3,14 +3,13 @@
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::RouteId;
+use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, TagId};
 use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::projects::{self, Sort};
-use callboard_query::runs::{self, RunQuery};
-use callboard_query::shapes::RunBrief;
 use callboard_query::tags;
 use serde::Serialize;
 
@@ -70,11 +69,17 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
     let filters = projects::ProjectFilters { contains: asked.text.clone(), tag: asked.tag };
     let found = projects::list(&visit.ctx, visit.scope(), &filters, asked.sort, after, limit).await?;
     let found = cursors.page(found)?;
-    let mut rows = Vec::with_capacity(found.items.len());
-    for project in found.items {
-        let recent = recent_runs(&visit, ProjectId(project.reference.id)).await?;
-        rows.push(Row::of_project(project, recent, visit.now));
-    }
+    let seen = found.items.iter().map(|project| visit.caller.authorize(ProjectId(project.reference.id)));
+    let seen: Vec<Authorized<ProjectId>> = seen.collect::<Result<_, _>>()?;
+    let mut recent = projects::newest_runs(&visit.ctx, &seen, RECENT_RUNS).await?;
+    let rows: Vec<Row> = found
+        .items
+        .into_iter()
+        .map(|project| {
+            let recent = recent.remove(&ProjectId(project.reference.id)).unwrap_or_default();
+            Row::of_project(project, recent, visit.now)
+        })
+        .collect();
     let known = tags::list(&visit.ctx, None, None, TAGS).await?.items;
     let offered = known.into_iter().map(|tag| Choice::new(tag.id.to_string(), tag.text));
     let chosen: Vec<String> = asked.tag.iter().map(|tag| tag.get().to_string()).collect();
@@ -84,17 +89,11 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
         filters: FilterBar::new(&visit.address, &["sort"])
             .search("q", "Search projects", asked.text.as_ref())
             .select("tag", "Tag", "Any tag", offered, &chosen)
-            .order(orders, if asked.sort == Sort::Name { "name" } else { "updated" }),
+            .order(orders, if asked.sort == Sort::Name { "name" } else { "updated" })
+            .tally("project", rows.len(), found.next_cursor.is_some(), None),
         projects: ProjectTable::new(rows, visit.now),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.text.is_some() || asked.tag.is_some(),
         needs_assignment: !visit.scope().may_create_projects(),
     })
-}
-
-/// Newest first.
-async fn recent_runs(visit: &Visit, project: ProjectId) -> Result<Vec<RunBrief>, ApiError> {
-    let query = RunQuery { projects: vec![project], ..RunQuery::default() };
-    let runs = runs::list(&visit.ctx, visit.scope(), &query, RECENT_RUNS).await?;
-    Ok(runs.items.into_iter().map(|run| run.brief).collect())
 }

@@ -13,14 +13,14 @@ use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::links::Hook;
 use callboard_query::quarantine::{self, Quarantine};
+use callboard_query::resolve;
 use callboard_query::shapes::{ExecutionWithRun, Facets, StabilityBucket, TestCaseDetail};
 use callboard_query::test_cases::{self, HistoryQuery, LaneQuery};
-use callboard_query::{projects, resolve};
 use serde::Serialize;
 
 use crate::address::chosen;
 use crate::components::{
-    Choice, FilterBar, HistoryChart, LineOf, LinkPanel, MarkerList, Pager, Point, Series,
+    Choice, FilterBar, HistoryChart, LineOf, LinkPanel, MarkerList, Pager, Point, Series, ShiftList,
 };
 use crate::filters;
 use crate::outcome::{Tone, Toned};
@@ -35,8 +35,6 @@ const CHART: usize = 60;
 /// Days the trends show, and how many of them have to have a result.
 const TREND_DAYS: i64 = 60;
 const FEWEST_DAYS: usize = 3;
-/// Values each filter offers.
-const FACETS: usize = 100;
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
@@ -67,32 +65,14 @@ impl Asked {
         LaneQuery { branch: self.branch.clone(), environment: self.environment.clone() }
     }
 
-    fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
+    fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
         let statuses = TestStatus::ALL.map(|status| Choice::new(status.as_str(), status.tone().word()));
         let asked: Vec<String> = self.statuses.iter().map(|status| status.as_str().to_owned()).collect();
         let one = |value: &Option<String>| value.iter().cloned().collect::<Vec<_>>();
         FilterBar::new(&visit.address, &[])
-            .select(
-                "branch",
-                "Branch",
-                "All branches",
-                facets.branches.into_iter().map(|branch| branch.name.into()),
-                &one(&self.branch),
-            )
-            .select(
-                "environment",
-                "Environment",
-                "All environments",
-                facets.environments.into_iter().map(Choice::from),
-                &one(&self.environment),
-            )
-            .select(
-                "browser",
-                "Browser",
-                "All browsers",
-                facets.browsers.into_iter().map(Choice::from),
-                &one(&self.browser),
-            )
+            .branches(facets, "All branches", &one(&self.branch))
+            .environments(facets, &one(&self.environment))
+            .browsers(&facets.browsers, &one(&self.browser))
             .select("status", "Status", "Any status", statuses, &asked)
     }
 }
@@ -105,6 +85,7 @@ struct TestCasePage {
     case: TestCaseDetail,
     tone: Tone,
     chart: HistoryChart,
+    shifts: ShiftList,
     /// Reliability and duration by day, where there are days enough.
     trends: Option<(Series, Series)>,
     markers: MarkerList,
@@ -136,7 +117,7 @@ pub(crate) async fn test_case(
     charted.reverse();
     let history = test_cases::history(&visit.ctx, project, id, &query, asked.page.limit as usize).await?;
     let history = cursors.page(history)?;
-    let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    let facets = visit.facets(project).await?;
     let today = visit.now.day();
     let days =
         test_cases::stability_by_day(&visit.ctx, project, id, &asked.lane(), TREND_DAYS, today).await?;
@@ -145,6 +126,7 @@ pub(crate) async fn test_case(
     let quarantine = quarantine::of_test(&visit.ctx, project, id, visit.now).await?;
     let hook = Hook { target: LinkTarget::TestCase, id: id.get() };
     let links = LinkPanel::of(&visit, project, hook).await?;
+    let shifts = ShiftList::of_executions(&charted, visit.now);
     let is_whole = asked.browser.is_none() && asked.statuses.is_empty();
     let total = is_whole.then_some(case.item.total_runs);
     let goes_on = history.next_cursor.is_some();
@@ -154,9 +136,10 @@ pub(crate) async fn test_case(
     answer(&TestCasePage {
         shell: shell.under("Test cases", catalogue).here(name),
         tone: case.item.tone(),
-        chart: HistoryChart::new(&charted, visit.now),
-        filters: asked.bar(&visit, facets).tally("execution", history.items.len(), goes_on, total),
-        trends: (days.len() >= FEWEST_DAYS).then(|| trends(&days, &markers)),
+        chart: HistoryChart::new(&charted, visit.now).with_shifts(&shifts.marks()),
+        filters: asked.bar(&visit, &facets).tally("execution", history.items.len(), goes_on, total),
+        trends: (days.len() >= FEWEST_DAYS).then(|| trends(&days, &markers, &shifts)),
+        shifts,
         markers,
         quarantine,
         links,
@@ -168,9 +151,9 @@ pub(crate) async fn test_case(
 }
 
 /// How reliable the test was on each day, and how long it took.
-fn trends(days: &[StabilityBucket], markers: &MarkerList) -> (Series, Series) {
-    let points =
-        || days.iter().map(|day| Point { label: day_of(day.date), note: None, href: None, is_mark: false });
+fn trends(days: &[StabilityBucket], markers: &MarkerList, shifts: &ShiftList) -> (Series, Series) {
+    let dates: Vec<Day> = days.iter().map(|day| day.date).collect();
+    let points = || days.iter().map(|day| Point { label: day_of(day.date), note: None, href: None });
     let times: Vec<_> = days.iter().map(|day| day.from).collect();
     let shares = [
         LineOf { name: "Passed", values: days.iter().map(|day| day.pass_rate.map(permille)).collect() },
@@ -183,7 +166,8 @@ fn trends(days: &[StabilityBucket], markers: &MarkerList) -> (Series, Series) {
         Series::new("Reliability by day", points().collect(), &shares, share)
             .with_markers(&times, markers.markers()),
         Series::new("Duration by day", points().collect(), &means, duration)
-            .with_markers(&times, markers.markers()),
+            .with_markers(&times, markers.markers())
+            .with_marks(&shifts.marks_by_day(&dates)),
     )
 }
 

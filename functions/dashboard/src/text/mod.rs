@@ -2,6 +2,7 @@
 //! plain text or HTML that is safe by construction.
 
 mod ansi;
+mod commits;
 mod devices;
 mod inline_code;
 mod moments;
@@ -10,6 +11,7 @@ mod paths;
 mod roles;
 
 pub(crate) use ansi::AnsiHtml;
+pub(crate) use commits::short_commit;
 pub(crate) use devices::device;
 pub(crate) use inline_code::InlineCode;
 pub(crate) use moments::{date_and_time, date_of, day_of, relative};

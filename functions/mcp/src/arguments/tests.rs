@@ -102,17 +102,21 @@ fn what_can_only_mean_one_thing_is_accepted() {
 #[test]
 fn what_is_wrong_is_told_with_what_was_expected() {
     let table = [
-        ("runId", json!(0), "`runId` must be a positive integer, got 0."),
-        ("runId", json!(-1), "`runId` must be a positive integer, got -1."),
-        ("runId", json!(1.5), "`runId` must be a positive integer, got 1.5."),
-        ("runId", json!(u64::MAX), "`runId` must be a positive integer, got 18446744073709551615."),
+        ("runId", json!(0), "`runId` must be a positive integer, got 0. Get it from list_runs."),
+        ("runId", json!(-1), "`runId` must be a positive integer, got -1. Get it from list_runs."),
+        ("runId", json!(1.5), "`runId` must be a positive integer, got 1.5. Get it from list_runs."),
+        (
+            "runId",
+            json!(u64::MAX),
+            "`runId` must be a positive integer, got 18446744073709551615. Get it from list_runs.",
+        ),
         (
             "runId",
             json!("9223372036854775808"),
-            "`runId` must be a positive integer, got \"9223372036854775808\".",
+            "`runId` must be a positive integer, got \"9223372036854775808\". Get it from list_runs.",
         ),
-        ("runId", json!(true), "`runId` must be a positive integer, got true."),
-        ("runId", json!([1]), "`runId` must be a positive integer, got [1]."),
+        ("runId", json!(true), "`runId` must be a positive integer, got true. Get it from list_runs."),
+        ("runId", json!([1]), "`runId` must be a positive integer, got [1]. Get it from list_runs."),
         ("pageSize", json!("x"), "`pageSize` must be an integer from 1 to 50, got \"x\"."),
         ("pageSize", json!(1.5), "`pageSize` must be an integer from 1 to 50, got 1.5."),
         ("statusFilter", json!("red"), "`statusFilter` must be one of failed, timedout, all, got \"red\"."),

@@ -14,6 +14,7 @@ const PLAIN: Tool = Tool {
     hints: Hints::READ,
     parameters: &[],
     sections: Sections::NONE,
+    result: outputs::nothing_yet,
     call: |_| Box::pin(async { answer(&json!({"ok": true})) }),
 };
 static PANICS: Tool = Tool { call: |_| panic!("SELECT secret"), ..PLAIN };
@@ -47,6 +48,13 @@ async fn a_panic_ends_the_call_and_not_the_connection() {
             "Internal error in a_tool (reference -). Try again; quote the reference if it persists."
         );
     }
+}
+
+#[tokio::test]
+async fn work_that_never_ends_is_given_up() {
+    let never = std::future::pending::<Result<(), ToolError>>();
+    let given_up = guarded(Duration::ZERO, never).await.map_err(|error| error.to_string());
+    assert_eq!(given_up, Err("no answer within 0 s".to_owned()));
 }
 
 #[tokio::test]

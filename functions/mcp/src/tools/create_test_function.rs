@@ -8,11 +8,13 @@ use callboard_domain::test_functions::{
     Action, FunctionKind, MAX_PARAMS, MAX_SOURCES, MAX_STEPS, ParamType, SourcePart, TestFunction,
 };
 use callboard_query::test_functions::{self, Origin, TestFunctionItem};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, Written, answer};
 
@@ -62,16 +64,11 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::objects("paramSources", MAX_SOURCES, &SOURCE),
     ],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(create(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    project_id: ProjectId,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     ok: bool,
@@ -86,7 +83,7 @@ struct Output {
 }
 
 async fn create(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let Input { project_id } = asked.input()?;
+    let project_id: ProjectId = asked.argument("projectId")?;
     let context = asked.context;
     let function =
         TestFunction::read(asked.fields()).map_err(|faults| ToolError::Refused(format!("{faults}.")))?;

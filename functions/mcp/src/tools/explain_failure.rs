@@ -7,10 +7,12 @@ use callboard_query::executions::{self, Part, Parts, WantedAttempt};
 use callboard_query::failures::{self, ChangeSince, Detail, ExplainedStep};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::clean::shortened;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
@@ -35,6 +37,7 @@ pub(super) static TOOL: Tool = Tool {
         optional: &[("ariaExcerpt", "aria"), ("network", "network"), ("console", "console")],
         chronological: &["console", "network"],
     },
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(explain(asked)),
 };
 
@@ -45,7 +48,7 @@ struct Input {
     detail: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     execution_id: i64,
@@ -53,7 +56,10 @@ struct Output {
     run_id: i64,
     title: String,
     file_path: String,
+    #[schema(value_type = String)]
     status: TestStatus,
+    /// Passed at a later attempt.
+    flaky: bool,
     headline: Option<String>,
     verdict: &'static str,
     confidence: f64,
@@ -70,26 +76,28 @@ struct Output {
     screenshot_count: usize,
     trace_count: usize,
     url: String,
+    #[schema(value_type = Vec<Object>)]
     console: Vec<Value>,
+    #[schema(value_type = Vec<Object>)]
     network: Vec<Value>,
     aria_excerpt: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct LocatorFix {
     locator: String,
     method: String,
     score: u8,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct LastPassed {
     run_id: i64,
     commit: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Cluster {
     cluster_id: i64,
@@ -121,6 +129,7 @@ async fn explain(asked: Asked<'_>) -> Result<Answer, ToolError> {
         run_id: item.run_id,
         file_path: item.file_path.clone(),
         status: item.status,
+        flaky: item.flaky,
         headline: found.headline,
         verdict: found.verdict,
         confidence: found.confidence,

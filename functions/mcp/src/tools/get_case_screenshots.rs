@@ -5,10 +5,12 @@ use callboard_auth::routes::Roles;
 use callboard_domain::ids::ExecutionId;
 use callboard_query::failures;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::images::{self, MAX_IMAGES, MAX_SOURCE_BYTES};
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::Page;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
@@ -26,6 +28,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::flag("content"),
     ],
     sections: Sections::NONE,
+    result: outputs::page_of::<Row>,
     call: |asked| Box::pin(list(asked)),
 };
 
@@ -37,7 +40,7 @@ struct Input {
     content: Option<bool>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     file_id: i64,

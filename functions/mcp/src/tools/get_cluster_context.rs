@@ -10,12 +10,17 @@ use callboard_query::shapes::ClusterDetail;
 use callboard_query::{QueryError, clusters, runs};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::budget::{RESULT_CHARS, Sections};
 use crate::error::ToolError;
 use crate::evidence_text::{Outline, Section, compose};
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+
+/// Characters of the sample error, so that it leaves room for what explains it.
+const SAMPLE_CHARS: usize = 6_000;
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_cluster_context",
@@ -32,6 +37,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::count("maxChars", 2_000, 100_000, 24_000),
     ],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
@@ -43,7 +49,7 @@ struct Input {
     max_chars: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     cluster_id: i64,
@@ -55,7 +61,7 @@ struct Output {
 }
 
 /// What the text rests on.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Coverage {
     has_last_green: bool,
@@ -70,7 +76,8 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let context = asked.context;
     let project = context.cluster(input.cluster_id).await?;
     let cluster = clusters::detail(&context.query, project, input.cluster_id).await?;
-    let last_run = match runs::detail(&context.query, project, RunId(cluster.item.last_seen_run_id)).await {
+    // What lies between green and the first failure broke it; later green runs say nothing of that.
+    let first_run = match runs::detail(&context.query, project, RunId(cluster.item.first_seen_run_id)).await {
         Ok(run) => Some(run),
         // Old runs are cleaned up; their clusters stay.
         Err(QueryError::NotFound { .. }) => None,
@@ -81,7 +88,8 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         Some(execution) => newest_failure(&asked, project, ExecutionId(execution)).await?,
         None => Vec::new(),
     };
-    let baseline = last_run.as_ref().and_then(|run| run.baseline.as_ref());
+    let baseline = first_run.as_ref().and_then(|run| run.baseline.as_ref());
+    let first_commit = first_run.as_ref().and_then(|run| run.item.brief.commit.as_deref());
     let coverage = Coverage {
         has_last_green: baseline.is_some(),
         has_commit_range: false,
@@ -92,7 +100,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         already_green: cluster.item.fix_landed_run_id.is_some(),
         source_control_error: context.no_source_control(project.get()).to_string(),
     };
-    let sections = sections(&cluster, baseline, evidence);
+    let sections = sections(&cluster, first_commit, baseline, evidence);
     // Quotes and line breaks take a second character each in JSON.
     let room = if input.max_chars > RESULT_CHARS / 2 { input.max_chars * 4 / 5 } else { input.max_chars };
     let composed = compose(sections, room);
@@ -106,7 +114,12 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     })
 }
 
-fn sections(cluster: &ClusterDetail, baseline: Option<&Baseline>, evidence: Vec<Section>) -> Vec<Section> {
+fn sections(
+    cluster: &ClusterDetail,
+    first_commit: Option<&str>,
+    baseline: Option<&Baseline>,
+    evidence: Vec<Section>,
+) -> Vec<Section> {
     let item = &cluster.item;
     let mut facts = vec![
         format!("title: {}", item.brief.title.as_deref().unwrap_or(&item.brief.signature)),
@@ -114,7 +127,12 @@ fn sections(cluster: &ClusterDetail, baseline: Option<&Baseline>, evidence: Vec<
         format!("error type: {}", item.brief.error_type),
         format!("status: {}", item.brief.status),
         format!("occurrences: {} in {} tests", item.brief.occurrences, item.brief.affected_tests),
-        format!("first seen: run {} at {}", item.first_seen_run_id, item.first_seen_at.to_iso()),
+        format!(
+            "first seen: run {} at {}, {}",
+            item.first_seen_run_id,
+            item.first_seen_at.to_iso(),
+            first_commit.unwrap_or("unknown commit")
+        ),
         format!(
             "last seen: run {} at {}, {}",
             item.last_seen_run_id,
@@ -137,17 +155,19 @@ fn sections(cluster: &ClusterDetail, baseline: Option<&Baseline>, evidence: Vec<
     });
     let green = baseline.into_iter().map(|baseline| {
         let commit = baseline.commit.as_deref().unwrap_or("unknown commit");
-        format!("run {} at {}, {commit}", baseline.run_id, baseline.start_time.to_iso())
+        let branch = baseline.branch.as_deref().unwrap_or("no branch");
+        format!("run {} at {}, {commit} on {branch}", baseline.run_id, baseline.start_time.to_iso())
     });
     let days = cluster.trend.iter().map(|day| format!("{}: {}", day.day.to_iso(), day.occurrences));
     let mut sections = vec![
         Section::list("cluster", "Cluster", facts),
-        Section::text("sampleError", "Sample error", item.sample_error.clone().unwrap_or_default()),
+        Section::text("sampleError", "Sample error", item.sample_error.clone().unwrap_or_default())
+            .at_most(SAMPLE_CHARS),
         Section::list("common", "What its failures share", shared),
         Section::list("tests", "Affected tests", tests.collect()),
     ];
     sections.extend(evidence);
-    sections.push(Section::list("lastGreen", "Last green run before the newest failure", green.collect()));
+    sections.push(Section::list("lastGreen", "Last green run before the first failure", green.collect()));
     sections.push(Section::list("trend", "Failures by day", days.collect()));
     sections
 }

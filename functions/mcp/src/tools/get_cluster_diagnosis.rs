@@ -3,10 +3,12 @@
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::ClusterId;
 use callboard_query::clusters;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
@@ -20,16 +22,11 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[Parameter::id("clusterId", "list_clusters or get_failure_groups").also(&["id"])],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    cluster_id: ClusterId,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     cluster_id: i64,
@@ -38,14 +35,14 @@ struct Output {
 }
 
 async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let Input { cluster_id } = asked.input()?;
+    let cluster_id: ClusterId = asked.argument("clusterId")?;
     let context = asked.context;
     let project = context.cluster(cluster_id).await?;
     let cluster = clusters::detail(&context.query, project, cluster_id).await?;
     let output = Output {
         cluster_id: cluster.item.brief.id,
         base_commit: cluster.base_commit,
-        next: ["get_fix_plan", "run_cluster_diagnosis"]
+        next: ["get_fix_plan", "get_cluster_context"]
             .map(|tool| format!("{tool} clusterId={}", cluster.item.brief.id)),
     };
     Ok(answer(&output)?.with_null("diagnosis"))

@@ -3,18 +3,20 @@
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::RunId;
 use callboard_query::clusters::{self, FailureGroup, GroupKey};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_failure_groups",
     title: "Failure groups",
-    description: "Failures of one run by cause, the largest group first, with some cases of each. isNew: this run was \
-                  the first to show it. Failures without a cluster form one last group.",
+    description: "Failures of one run by cause, the largest group first, with some cases of each; flaky ones passed at a \
+                  later attempt. isNew: this run was the first to show it. Failures without a cluster form one last group.",
     group: Group::Runs,
     roles: Roles::ALL,
     hints: Hints::READ,
@@ -24,18 +26,11 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(list(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    run_id: RunId,
-    page_size: usize,
-    cursor: Option<String>,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     items: Vec<Row>,
@@ -43,7 +38,7 @@ struct Output {
     failed_tests: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     cluster_id: Option<i64>,
@@ -52,28 +47,33 @@ struct Row {
     status: Option<&'static str>,
     is_new: bool,
     count: i64,
+    /// Of these, failed in the end: over all groups they add up to failedTests.
+    failed_count: i64,
+    /// Of these, passed at a later attempt.
+    flaky_count: i64,
     worker_correlated: bool,
     cases: Vec<Case>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Case {
     execution_id: i64,
     test_case_id: i64,
     title: String,
     file_path: String,
+    browser: String,
+    /// Passed at a later attempt.
+    flaky: bool,
 }
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<GroupKey> = pages.after(input.cursor.as_deref())?;
+    let run_id: RunId = asked.argument("runId")?;
+    let after: Option<GroupKey> = asked.after()?;
     let context = asked.context;
-    let access = context.run(input.run_id).await?;
-    let found =
-        clusters::failure_groups(&context.query, access, input.run_id, after, input.page_size).await?;
-    let (items, next_cursor) = pages.split(found.groups.map(Row::from))?;
+    let access = context.run(run_id).await?;
+    let found = clusters::failure_groups(&context.query, access, run_id, after, asked.page_size()).await?;
+    let (items, next_cursor) = asked.split(found.groups.map(Row::from))?;
     answer(&Output { items, next_cursor, failed_tests: found.failed_tests })
 }
 
@@ -84,6 +84,8 @@ impl From<FailureGroup> for Row {
             test_case_id: case.test_case_id,
             title: case.title,
             file_path: case.file_path,
+            browser: case.browser_project,
+            flaky: case.flaky,
         };
         Self {
             cluster_id: group.id,
@@ -92,6 +94,8 @@ impl From<FailureGroup> for Row {
             status: group.status,
             is_new: group.is_new,
             count: group.count,
+            failed_count: group.failed_count,
+            flaky_count: group.flaky_count,
             worker_correlated: group.worker_correlated,
             cases: group.cases.into_iter().map(case).collect(),
         }

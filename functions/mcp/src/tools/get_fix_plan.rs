@@ -3,11 +3,13 @@
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::ClusterId;
 use callboard_query::failures::{self, FixPlan, Ownership, Verify};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
@@ -21,27 +23,35 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[Parameter::id("clusterId", "list_clusters or get_failure_groups").also(&["id"])],
     sections: Sections { optional: &[], chronological: &[] },
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(plan(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    cluster_id: ClusterId,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     cluster: Cluster,
+    #[schema(value_type = Option<Object>)]
     diagnosis: Option<Value>,
     edits: Vec<Edit>,
+    /// Edits that are known.
+    edits_count: usize,
+    /// Those of them that are not listed.
+    edits_omitted: usize,
+    /// Failing tests whose locator was not looked at.
+    unexamined_tests: usize,
     failing_tests: Vec<Test>,
+    /// Failing tests that are known, once for each browser project.
+    failing_tests_count: usize,
+    /// Those of them that are not listed.
+    failing_tests_omitted: usize,
     ownership: Ownership,
     verify: Verify,
+    /// Where healing offers locators without being sure of one.
+    next: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Cluster {
     cluster_id: i64,
@@ -53,7 +63,7 @@ struct Cluster {
     fix_verification: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Edit {
     target: String,
@@ -65,17 +75,18 @@ struct Edit {
     execution_id: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Test {
     test_case_id: i64,
     title: String,
     target: String,
+    browser_project: Option<String>,
     execution_id: i64,
 }
 
 async fn plan(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let Input { cluster_id } = asked.input()?;
+    let cluster_id: ClusterId = asked.argument("clusterId")?;
     let context = asked.context;
     let project = context.cluster(cluster_id).await?;
     answer(&Output::of(failures::fix_plan(&context.query, project, cluster_id).await?))
@@ -118,11 +129,18 @@ impl Output {
                     test_case_id: test.test_case_id,
                     target: target(&test.file_path, test.line),
                     title: test.title,
+                    browser_project: test.browser_project,
                     execution_id: test.execution_id,
                 })
                 .collect(),
+            edits_count: plan.edits_count,
+            edits_omitted: plan.edits_omitted,
+            unexamined_tests: plan.unexamined_tests,
+            failing_tests_count: plan.failing_tests_count,
+            failing_tests_omitted: plan.failing_tests_omitted,
             ownership: plan.ownership,
             verify: plan.verify,
+            next: plan.next,
         }
     }
 }

@@ -4,9 +4,11 @@ use callboard_auth::Role;
 use callboard_auth::routes::Roles;
 use callboard_query::storage;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
@@ -18,10 +20,11 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     total_projects: i64,

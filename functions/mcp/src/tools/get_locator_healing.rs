@@ -4,10 +4,12 @@ use callboard_auth::routes::Roles;
 use callboard_domain::ids::ExecutionId;
 use callboard_domain::time::Timestamp;
 use callboard_query::failures::{self, HealingEdit, HealingSource, LocatorHealing, RankedLocator};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
@@ -27,20 +29,16 @@ pub(super) static TOOL: Tool = Tool {
         optional: &[("fromAriaSnapshot", "fromAriaSnapshot"), ("fromElementMatch", "fromElementMatch")],
         chronological: &[],
     },
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(heal(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    execution_id: ExecutionId,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     execution_id: i64,
     source: HealingSource,
+    #[schema(value_type = Option<String>)]
     captured_at: Option<Timestamp>,
     failing_locator: Option<String>,
     target: Option<String>,
@@ -54,7 +52,7 @@ struct Output {
     prior_name_may_be_stale: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Recommendation {
     recommended: Option<String>,
@@ -64,7 +62,7 @@ struct Recommendation {
     suggest_add_test_id: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Ranked {
     locator: String,
     method: String,
@@ -72,7 +70,7 @@ struct Ranked {
 }
 
 async fn heal(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let Input { execution_id } = asked.input()?;
+    let execution_id: ExecutionId = asked.argument("executionId")?;
     let context = asked.context;
     let project = context.execution(execution_id).await?;
     let found = failures::locator_healing(&context.query, project, execution_id).await?;

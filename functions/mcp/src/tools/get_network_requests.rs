@@ -3,14 +3,15 @@
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::RunId;
 use callboard_query::network::{self, NetworkRequests, RequestKey, RequestSort};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::clean::shortened;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::Page;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
 /// Characters of an entry of a backend's log.
 const LOG_CHARS: usize = 300;
@@ -30,18 +31,11 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
+    result: outputs::page_of::<Row>,
     call: |asked| Box::pin(list(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    run_id: RunId,
-    page_size: usize,
-    cursor: Option<String>,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     method: String,
@@ -58,15 +52,13 @@ struct Row {
 }
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<RequestKey> = pages.after(input.cursor.as_deref())?;
+    let run_id: RunId = asked.argument("runId")?;
+    let after: Option<RequestKey> = asked.after()?;
     let context = asked.context;
-    let project = context.run(input.run_id).await?;
-    let (sort, rows) = (RequestSort::ErrorRate, input.page_size);
-    let found = network::requests_of_run(&context.query, project, input.run_id, sort, after, rows).await?;
-    let (items, next_cursor) = pages.split(found.map(Row::from))?;
-    answer(&Page { items, next_cursor })
+    let project = context.run(run_id).await?;
+    let (sort, rows) = (RequestSort::ErrorRate, asked.page_size());
+    let found = network::requests_of_run(&context.query, project, run_id, sort, after, rows).await?;
+    asked.page(found.map(Row::from))
 }
 
 impl From<NetworkRequests> for Row {

@@ -7,9 +7,11 @@ use callboard_domain::time::Timestamp;
 use callboard_query::performance::{self, DurationsQuery, RunDuration};
 use callboard_query::test_cases::LaneQuery;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::Page;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
@@ -28,6 +30,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::branch(),
     ],
     sections: Sections::NONE,
+    result: outputs::page_of::<Row>,
     call: |asked| Box::pin(trend(asked)),
 };
 
@@ -39,14 +42,16 @@ struct Input {
     branch: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     run_id: i64,
+    #[schema(value_type = String)]
     started_at: Timestamp,
     duration: Option<i64>,
     avg_test_duration: Option<i64>,
     p90_test_duration: Option<i64>,
+    #[schema(value_type = String)]
     status: RunStatus,
     total_tests: i64,
     commit: Option<String>,

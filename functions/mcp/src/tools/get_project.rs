@@ -4,10 +4,12 @@ use callboard_auth::routes::Roles;
 use callboard_domain::ids::ProjectId;
 use callboard_query::projects;
 use callboard_query::runs::{self, RunKey, RunQuery};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::RunLine;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
@@ -25,18 +27,11 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    project_id: ProjectId,
-    page_size: usize,
-    cursor: Option<String>,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     project_id: i64,
@@ -54,7 +49,7 @@ struct Output {
 }
 
 /// The repository an administrator named. Its token never leaves the service.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Repository {
     provider: Option<String>,
     name: String,
@@ -70,15 +65,14 @@ impl Repository {
 }
 
 async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<RunKey> = pages.after(input.cursor.as_deref())?;
+    let project_id: ProjectId = asked.argument("projectId")?;
+    let after: Option<RunKey> = asked.after()?;
     let context = asked.context;
-    let access = context.project(input.project_id).await?;
+    let access = context.project(project_id).await?;
     let project = projects::get(&context.query, access).await?;
-    let query = RunQuery { projects: vec![input.project_id], after, ..RunQuery::default() };
-    let runs = runs::list(&context.query, context.scope(), &query, input.page_size).await?;
-    let (runs, next_cursor) = pages.split(runs.map(RunLine::from))?;
+    let query = RunQuery { projects: vec![project_id], after, ..RunQuery::default() };
+    let runs = runs::list(&context.query, context.scope(), &query, asked.page_size()).await?;
+    let (runs, next_cursor) = asked.split(runs.map(RunLine::from))?;
     answer(&Output {
         project_id: project.reference.id,
         id: project.reference.id,

@@ -10,9 +10,11 @@ use callboard_query::shapes::TestCaseItem;
 use callboard_query::test_cases::{self, CatalogueKey, CatalogueQuery};
 use callboard_query::{Context, projects};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
@@ -35,6 +37,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::unadvertised_count("offset", 0, 10_000),
     ],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(list(asked)),
 };
 
@@ -46,12 +49,10 @@ struct Input {
     tags: Vec<String>,
     owner: Option<String>,
     priority: Option<String>,
-    page_size: usize,
-    cursor: Option<String>,
     offset: Option<usize>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     total: Option<i64>,
@@ -61,7 +62,7 @@ struct Output {
     next_offset: Option<usize>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     test_case_id: i64,
@@ -72,7 +73,9 @@ struct Row {
     passed: i64,
     failed: i64,
     flaky: i64,
+    #[schema(value_type = Option<String>)]
     last_status: Option<TestStatus>,
+    #[schema(value_type = Option<String>)]
     last_run_at: Option<Timestamp>,
     tags: Vec<String>,
     owner: Option<String>,
@@ -82,8 +85,7 @@ struct Row {
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after = pages.after(input.cursor.as_deref())?;
+    let after = asked.after()?;
     let context = asked.context;
     let project = context.project(input.project_id).await?;
     let is_whole =
@@ -100,9 +102,13 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
         ..CatalogueQuery::default()
     };
     let offset = input.offset.unwrap_or(0);
-    let found = from_offset(&context.query, project, query, offset, input.page_size).await?;
+    let asked_from_start = offset == 0 && query.after.is_none();
+    let found = from_offset(&context.query, project, query, offset, asked.page_size()).await?;
+    // What fits on the first page is counted nevertheless.
+    let is_all = asked_from_start && found.next.is_none();
+    let total = total.or_else(|| is_all.then(|| i64::try_from(found.items.len()).unwrap_or(i64::MAX)));
     let next_offset = input.offset.and(found.next.as_ref()).map(|_| offset + found.items.len());
-    let (items, next_cursor) = pages.split(found.map(Row::from))?;
+    let (items, next_cursor) = asked.split(found.map(Row::from))?;
     answer(&Output { total, items, next_cursor, offset: input.offset, next_offset })
 }
 

@@ -3,10 +3,10 @@
 
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::ProjectId;
-use serde::Deserialize;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
@@ -23,17 +23,12 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::text("file"),
     ],
     sections: Sections::NONE,
+    result: outputs::nothing_yet,
     call: |asked| Box::pin(get(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    project_id: ProjectId,
-}
-
 async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let Input { project_id } = asked.input()?;
+    let project_id: ProjectId = asked.argument("projectId")?;
     asked.context.project(project_id).await?;
     Err(asked.context.no_source_control(project_id))
 }

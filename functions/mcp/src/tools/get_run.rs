@@ -6,9 +6,11 @@ use callboard_query::executions::{self, ExecutionKey, ExecutionQuery, OutcomeGro
 use callboard_query::runs;
 use callboard_query::shapes::ExecutionItem;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::{ExecutionLine, RunLine};
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
@@ -29,6 +31,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
@@ -37,11 +40,9 @@ pub(super) static TOOL: Tool = Tool {
 struct Input {
     run_id: RunId,
     status_filter: Filter,
-    page_size: usize,
-    cursor: Option<String>,
 }
 
-#[derive(Clone, Copy, Deserialize, Serialize)]
+#[derive(Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Filter {
     Failed,
@@ -49,7 +50,7 @@ enum Filter {
     All,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     #[serde(flatten)]
@@ -62,7 +63,7 @@ struct Output {
     next_cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Case {
     #[serde(flatten)]
     execution: ExecutionLine,
@@ -72,8 +73,7 @@ struct Case {
 
 async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<ExecutionKey> = pages.after(input.cursor.as_deref())?;
+    let after: Option<ExecutionKey> = asked.after()?;
     let context = asked.context;
     let project = context.run(input.run_id).await?;
     let run = runs::get(&context.query, project, input.run_id).await?;
@@ -83,8 +83,8 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         Filter::All => Vec::new(),
     };
     let query = ExecutionQuery { outcomes, sort: Sort::Newest, after, ..ExecutionQuery::default() };
-    let cases = executions::list(&context.query, project, input.run_id, &query, input.page_size).await?;
-    let (cases, next_cursor) = pages.split(cases.map(Case::from))?;
+    let cases = executions::list(&context.query, project, input.run_id, &query, asked.page_size()).await?;
+    let (cases, next_cursor) = asked.split(cases.map(Case::from))?;
     answer(&Output {
         project_name: run.project_name.clone(),
         playwright_version: run.playwright_version.clone(),

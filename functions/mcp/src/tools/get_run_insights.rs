@@ -3,12 +3,13 @@
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::RunId;
 use callboard_domain::time::Timestamp;
-use callboard_query::insights::{self, InsightTest, NewCluster, RunInsights, WorkerLoad};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use callboard_query::insights::{self, InsightTest, NewCluster, WorkerLoad};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::short_commit;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
@@ -30,18 +31,14 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[Parameter::id("runId", "list_runs or list_recent_activity").also(&["id"])],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    run_id: RunId,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
+    #[schema(value_type = i64)]
     run_id: RunId,
     has_baseline: bool,
     baseline: Option<Green>,
@@ -53,8 +50,16 @@ struct Output {
     baseline_pass_rate: Option<f64>,
     pass_rate_delta: Option<f64>,
     avg_duration_delta: Option<i64>,
-    #[serde(flatten)]
-    lists: Map<String, Value>,
+    new_regressions: Option<Vec<InsightTest>>,
+    new_regressions_count: Option<i64>,
+    recurrences: Option<Vec<InsightTest>>,
+    recurrences_count: Option<i64>,
+    recovered: Option<Vec<InsightTest>>,
+    recovered_count: Option<i64>,
+    new_flaky: Option<Vec<InsightTest>>,
+    new_flaky_count: Option<i64>,
+    flaky_on_retry: Option<Vec<InsightTest>>,
+    flaky_on_retry_count: Option<i64>,
     slowest_tests: Vec<InsightTest>,
     most_improved: Option<Vec<InsightTest>>,
     most_regressed: Option<Vec<InsightTest>>,
@@ -64,16 +69,17 @@ struct Output {
     url: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Green {
     run_id: i64,
     branch: Option<String>,
     commit: Option<String>,
+    #[schema(value_type = String)]
     started_at: Timestamp,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Worker {
     worker_index: i64,
@@ -87,11 +93,17 @@ impl From<WorkerLoad> for Worker {
 }
 
 async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let Input { run_id } = asked.input()?;
+    let run_id: RunId = asked.argument("runId")?;
     let context = asked.context;
     let project = context.run(run_id).await?;
     let found = insights::of_run(&context.query, project, run_id).await?;
-    let lists = lists(&found);
+    let counts = found.counts;
+    let (new_regressions, new_regressions_count) = head(found.new_regressions, counts.new_regressions);
+    let (recurrences, recurrences_count) = head(found.recurrences, counts.recurrences);
+    let (recovered, recovered_count) = head(found.recovered, counts.recovered);
+    let (new_flaky, new_flaky_count) = head(found.new_flaky, counts.new_flaky);
+    let (flaky_on_retry, flaky_on_retry_count) =
+        head(Some(found.flaky_on_retry), Some(counts.flaky_on_retry));
     answer(&Output {
         run_id,
         has_baseline: found.has_baseline,
@@ -109,7 +121,16 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         baseline_pass_rate: found.baseline_pass_rate,
         pass_rate_delta: found.pass_rate_delta,
         avg_duration_delta: found.avg_duration_delta,
-        lists,
+        new_regressions,
+        new_regressions_count,
+        recurrences,
+        recurrences_count,
+        recovered,
+        recovered_count,
+        new_flaky,
+        new_flaky_count,
+        flaky_on_retry,
+        flaky_on_retry_count,
         slowest_tests: found.slowest_tests,
         most_improved: found.most_improved,
         most_regressed: found.most_regressed,
@@ -120,26 +141,12 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     })
 }
 
-/// The lists that are cut, each with its whole length when it is.
-fn lists(found: &RunInsights) -> Map<String, Value> {
-    let counts = &found.counts;
-    let mut lists = Map::new();
-    for (name, list, count) in [
-        ("newRegressions", found.new_regressions.as_ref(), counts.new_regressions),
-        ("recurrences", found.recurrences.as_ref(), counts.recurrences),
-        ("recovered", found.recovered.as_ref(), counts.recovered),
-        ("newFlaky", found.new_flaky.as_ref(), counts.new_flaky),
-        ("flakyOnRetry", Some(&found.flaky_on_retry), Some(counts.flaky_on_retry)),
-    ] {
-        let (Some(list), Some(count)) = (list, count) else { continue };
-        let shown = &list[..list.len().min(LISTED)];
-        // Plain structs of texts and numbers always have a JSON form.
-        lists.insert(name.to_owned(), serde_json::to_value(shown).unwrap_or_default());
-        if count > i64::try_from(shown.len()).unwrap_or(i64::MAX) {
-            lists.insert(format!("{name}Count"), count.into());
-        }
-    }
-    lists
+/// The head of a list, and the length of the whole one when that is more.
+fn head(list: Option<Vec<InsightTest>>, count: Option<i64>) -> (Option<Vec<InsightTest>>, Option<i64>) {
+    let Some(mut list) = list else { return (None, None) };
+    list.truncate(LISTED);
+    let shown = i64::try_from(list.len()).unwrap_or(i64::MAX);
+    (Some(list), count.filter(|count| *count > shown))
 }
 
 fn warning(imbalance: Option<f64>) -> Option<String> {

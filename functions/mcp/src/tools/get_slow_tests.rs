@@ -6,12 +6,13 @@ use callboard_domain::ids::ProjectId;
 use callboard_query::performance::{self, SlowTest};
 use callboard_query::test_cases::LaneQuery;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::Page;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_slow_tests",
@@ -28,6 +29,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
+    result: outputs::page_of::<Row>,
     call: |asked| Box::pin(list(asked)),
 };
 
@@ -36,11 +38,9 @@ pub(super) static TOOL: Tool = Tool {
 struct Input {
     project_id: ProjectId,
     runs: usize,
-    page_size: usize,
-    cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     test_case_id: i64,
@@ -51,6 +51,7 @@ struct Row {
     max_duration: i64,
     min_duration: i64,
     run_count: i64,
+    #[schema(value_type = String)]
     trend: Trend,
     latest_duration: i64,
 }
@@ -74,14 +75,12 @@ impl From<SlowTest> for Row {
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<(i64, i64)> = pages.after(input.cursor.as_deref())?;
+    let after: Option<(i64, i64)> = asked.after()?;
     let context = asked.context;
     let project = context.project(input.project_id).await?;
     let everywhere = LaneQuery::default();
-    let rows = input.page_size;
+    let rows = asked.page_size();
     let found =
         performance::slow_tests(&context.query, project, &everywhere, input.runs, after, rows).await?;
-    let (items, next_cursor) = pages.split(found.map(Row::from))?;
-    answer(&Page { items, next_cursor })
+    asked.page(found.map(Row::from))
 }

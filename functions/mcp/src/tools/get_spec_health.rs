@@ -3,15 +3,15 @@
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Day;
-use callboard_query::performance::{self, SpecSort};
+use callboard_query::performance::{self, SpecHealth, SpecSort};
 use callboard_query::test_cases::LaneQuery;
 use serde::Deserialize;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::Page;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_spec_health",
@@ -28,6 +28,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
+    result: outputs::page_of::<SpecHealth>,
     call: |asked| Box::pin(list(asked)),
 };
 
@@ -36,22 +37,18 @@ pub(super) static TOOL: Tool = Tool {
 struct Input {
     project_id: ProjectId,
     days: i64,
-    page_size: usize,
-    cursor: Option<String>,
 }
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<(i64, String)> = pages.after(input.cursor.as_deref())?;
+    let after: Option<(i64, String)> = asked.after()?;
     let context = asked.context;
     let project = context.project(input.project_id).await?;
     let today = context.state.now().day();
     let span = (Day(today.0 - input.days + 1), today);
     let (everywhere, sort) = (LaneQuery::default(), SpecSort::Prefix);
     let found =
-        performance::spec_health(&context.query, project, &everywhere, span, sort, after, input.page_size)
+        performance::spec_health(&context.query, project, &everywhere, span, sort, after, asked.page_size())
             .await?;
-    let (items, next_cursor) = pages.split(found)?;
-    answer(&Page { items, next_cursor })
+    asked.page(found)
 }

@@ -6,10 +6,12 @@ use callboard_domain::status::TestStatus;
 use callboard_domain::time::Timestamp;
 use callboard_query::shapes::{ClusterBrief, ExecutionWithRun, TestCaseItem};
 use callboard_query::test_cases::{self, HistoryQuery, LaneQuery};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::{Page, short_error};
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
@@ -28,18 +30,11 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    test_case_id: TestCaseId,
-    page_size: usize,
-    cursor: Option<String>,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     test_case_id: i64,
@@ -57,14 +52,14 @@ struct Output {
     url: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Project {
     project_id: i64,
     name: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Stats {
     total_runs: i64,
@@ -77,32 +72,33 @@ struct Stats {
     pass_rate: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     execution_id: i64,
     run_id: i64,
+    #[schema(value_type = String)]
     status: TestStatus,
     flaky: bool,
     duration: i64,
     retries: i64,
     error: Option<String>,
+    #[schema(value_type = String)]
     started_at: Timestamp,
     branch: Option<String>,
 }
 
 async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<(i64, i64)> = pages.after(input.cursor.as_deref())?;
+    let test_case_id: TestCaseId = asked.argument("testCaseId")?;
+    let after: Option<(i64, i64)> = asked.after()?;
     let context = asked.context;
-    let project = context.test_case(input.test_case_id).await?;
+    let project = context.test_case(test_case_id).await?;
     let everywhere = LaneQuery::default();
-    let detail = test_cases::detail(&context.query, project, input.test_case_id, &everywhere).await?;
+    let detail = test_cases::detail(&context.query, project, test_case_id, &everywhere).await?;
     let query = HistoryQuery { after, ..HistoryQuery::default() };
     let recent =
-        test_cases::history(&context.query, project, input.test_case_id, &query, input.page_size).await?;
-    let (items, next_cursor) = pages.split(recent.map(Row::from))?;
+        test_cases::history(&context.query, project, test_case_id, &query, asked.page_size()).await?;
+    let (items, next_cursor) = asked.split(recent.map(Row::from))?;
     let item = detail.item;
     answer(&Output {
         test_case_id: item.id,
@@ -122,7 +118,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
 }
 
 /// A failure cluster the test failed for.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Cluster {
     cluster_id: i64,

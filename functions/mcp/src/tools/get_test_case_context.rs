@@ -8,11 +8,13 @@ use callboard_domain::status::TestStatus;
 use callboard_query::failures::{self, FailureRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::budget::{RESULT_CHARS, Sections};
 use crate::clean::shortened;
 use crate::error::ToolError;
 use crate::evidence_text::{Outline, Section, compose};
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
@@ -40,6 +42,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::count("maxChars", 2_000, 100_000, 24_000),
     ],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
@@ -50,7 +53,7 @@ struct Input {
     max_chars: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     execution_id: i64,
@@ -62,7 +65,7 @@ struct Output {
     url: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Cluster {
     cluster_id: i64,
@@ -72,11 +75,13 @@ struct Cluster {
 }
 
 /// What there is to say of an execution without evidence.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct RawExecution {
+    #[schema(value_type = String)]
     status: TestStatus,
     error: Option<String>,
+    #[schema(value_type = Object)]
     web_vitals: Value,
 }
 

@@ -9,10 +9,12 @@ use callboard_query::executions::{self, Part as EvidencePart, Parts, WantedAttem
 use callboard_query::shapes::{AttemptView, ExecutionDetail, browser_label};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::clean::shortened;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
@@ -22,17 +24,6 @@ const ERROR_CHARS: usize = 20_000;
 const ARIA_CHARS: usize = 8_000;
 /// Parts one can ask for.
 const PARTS: [&str; 6] = ["steps", "console", "network", "webVitals", "aria", "source"];
-/// Keys of the evidence and their names here.
-const KEYS: [(&str, &str); 8] = [
-    ("steps", "steps"),
-    ("consoleLogs", "console"),
-    ("stdout", "stdout"),
-    ("stderr", "stderr"),
-    ("networkRequests", "network"),
-    ("webVitals", "webVitals"),
-    ("ariaSnapshot", "ariaSnapshot"),
-    ("testSource", "testSource"),
-];
 /// Keys of evidence that hold epoch milliseconds.
 const MOMENTS: [&str; 2] = ["timestamp", "startTime"];
 
@@ -55,12 +46,14 @@ pub(super) static TOOL: Tool = Tool {
             ("stdout", "console"),
             ("stderr", "console"),
             ("webVitals", "webVitals"),
+            ("testSourceFrames", "source"),
             ("testSource", "source"),
             ("ariaSnapshot", "aria"),
             ("steps", "steps"),
         ],
         chronological: &["steps", "console", "network"],
     },
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
@@ -71,7 +64,7 @@ struct Input {
     include: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     execution_id: i64,
@@ -82,6 +75,7 @@ struct Output {
     file_path: String,
     line: Option<i64>,
     column: Option<i64>,
+    #[schema(value_type = String)]
     status: TestStatus,
     flaky: bool,
     duration: i64,
@@ -91,24 +85,41 @@ struct Output {
     cluster_id: Option<i64>,
     worker_index: Option<i64>,
     browser: Option<String>,
+    #[schema(value_type = Vec<Object>)]
     annotations: Value,
+    #[schema(value_type = Option<String>)]
     started_at: Option<Timestamp>,
     slowest_step: Option<String>,
     slowest_step_duration: Option<i64>,
     is_new_regression: bool,
     is_new_flaky: bool,
-    #[serde(flatten)]
-    evidence: Map<String, Value>,
+    #[schema(value_type = Option<Vec<Object>>)]
+    steps: Option<Vec<Value>>,
+    #[schema(value_type = Option<Vec<Object>>)]
+    console: Option<Vec<Value>>,
+    stdout: Option<String>,
+    stderr: Option<String>,
+    #[schema(value_type = Option<Vec<Object>>)]
+    network: Option<Vec<Value>>,
+    #[schema(value_type = Option<Object>)]
+    web_vitals: Option<Value>,
+    aria_snapshot: Option<String>,
+    test_source: Option<String>,
+    #[schema(value_type = Option<Vec<Object>>)]
+    test_source_frames: Option<Vec<Value>>,
+    #[schema(value_type = Object)]
     available: Map<String, Value>,
     url: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Attempt {
     retry: u32,
+    #[schema(value_type = String)]
     status: TestStatus,
     duration: i64,
+    #[schema(value_type = Option<String>)]
     started_at: Option<Timestamp>,
 }
 
@@ -128,6 +139,13 @@ impl Output {
     fn of(detail: ExecutionDetail) -> Self {
         let item = detail.item;
         let error = detail.error_plain.or_else(|| item.error.clone());
+        let mut evidence = match detail.evidence {
+            Some(Value::Object(evidence)) => evidence,
+            _ => Map::new(),
+        };
+        let mut part = |key: &str| evidence.remove(key);
+        let (stdout, stderr) = (part("stdout").and_then(text), part("stderr").and_then(text));
+        let aria = part("ariaSnapshot").and_then(text);
         Self {
             browser: browser_label(&item),
             execution_id: item.id,
@@ -152,7 +170,15 @@ impl Output {
             slowest_step_duration: item.slowest_step_duration,
             is_new_regression: item.is_new_regression,
             is_new_flaky: item.is_new_flaky,
-            evidence: shown(detail.evidence),
+            steps: part("steps").and_then(entries),
+            console: part("consoleLogs").and_then(entries),
+            stdout,
+            stderr,
+            network: part("networkRequests").and_then(entries),
+            web_vitals: part("webVitals"),
+            aria_snapshot: aria.map(|aria| shortened(&aria, ARIA_CHARS).into_owned()),
+            test_source: part("testSource").and_then(text),
+            test_source_frames: part("testSourceFrames").and_then(entries),
             available: available(detail.evidence_available),
             url: detail.url,
         }
@@ -165,22 +191,18 @@ impl From<AttemptView> for Attempt {
     }
 }
 
-/// The parts that came, under their names here.
-fn shown(evidence: Option<Value>) -> Map<String, Value> {
-    let Some(Value::Object(mut evidence)) = evidence else { return Map::new() };
-    let parts = KEYS.into_iter().filter_map(|(key, name)| {
-        let mut value = evidence.remove(key)?;
-        if let Value::String(text) = &mut value
-            && name == "ariaSnapshot"
-        {
-            *text = shortened(text, ARIA_CHARS).into_owned();
-        }
-        if let Value::Array(entries) = &mut value {
-            entries.iter_mut().for_each(readable_times);
-        }
-        Some((name.to_owned(), value))
-    });
-    parts.collect()
+/// Entries of a list, with times that can be read.
+fn entries(list: Value) -> Option<Vec<Value>> {
+    let Value::Array(mut entries) = list else { return None };
+    entries.iter_mut().for_each(readable_times);
+    Some(entries)
+}
+
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        _ => None,
+    }
 }
 
 fn readable_times(entry: &mut Value) {

@@ -5,9 +5,11 @@ use callboard_domain::ids::TestCaseId;
 use callboard_domain::time::Day;
 use callboard_query::test_cases::{self, LaneQuery};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
@@ -24,6 +26,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::count("buckets", 5, 50, 20),
     ],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(trend(asked)),
 };
 
@@ -34,17 +37,19 @@ struct Input {
     buckets: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
+    #[schema(value_type = i64)]
     test_case_id: TestCaseId,
     items: Vec<Bucket>,
     next_cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Bucket {
+    #[schema(value_type = String)]
     date: Day,
     pass_rate: Option<f64>,
     flaky_rate: Option<f64>,

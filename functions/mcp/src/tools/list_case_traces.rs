@@ -4,10 +4,12 @@
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::{ExecutionId, FileId};
 use callboard_query::{executions, files};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::Page;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
@@ -25,16 +27,11 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[Parameter::id("executionId", "get_run or list_failed_cases").also(&["id"])],
     sections: Sections::NONE,
+    result: outputs::page_of::<Row>,
     call: |asked| Box::pin(list(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    execution_id: ExecutionId,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     file_id: i64,
@@ -49,7 +46,7 @@ struct Row {
 }
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let Input { execution_id } = asked.input()?;
+    let execution_id: ExecutionId = asked.argument("executionId")?;
     let context = asked.context;
     let project = context.execution(execution_id).await?;
     let traces = executions::traces(&context.query, project, execution_id).await?;

@@ -7,9 +7,10 @@ use serde::Deserialize;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::{ClusterLine, Page};
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::shapes::ClusterLine;
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
 pub(super) static TOOL: Tool = Tool {
     name: "list_clusters",
@@ -26,6 +27,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
+    result: outputs::page_of::<ClusterLine>,
     call: |asked| Box::pin(list(asked)),
 };
 
@@ -34,14 +36,11 @@ pub(super) static TOOL: Tool = Tool {
 struct Input {
     project_id: ProjectId,
     status: Option<String>,
-    page_size: usize,
-    cursor: Option<String>,
 }
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<ClusterKey> = pages.after(input.cursor.as_deref())?;
+    let after: Option<ClusterKey> = asked.after()?;
     let context = asked.context;
     let project = context.project(input.project_id).await?;
     let query = ClusterQuery {
@@ -51,7 +50,6 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
         ..ClusterQuery::default()
     };
     let now = context.state.now();
-    let found = clusters::of_project(&context.query, project, &query, now, input.page_size).await?;
-    let (items, next_cursor) = pages.split(found.map(ClusterLine::from))?;
-    answer(&Page { items, next_cursor })
+    let found = clusters::of_project(&context.query, project, &query, now, asked.page_size()).await?;
+    asked.page(found.map(ClusterLine::from))
 }

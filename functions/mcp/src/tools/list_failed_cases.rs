@@ -1,21 +1,26 @@
 //! `list_failed_cases`: failing executions of a project or of one run.
 
+use std::collections::{BTreeSet, HashMap};
+
 use callboard_auth::routes::Roles;
+use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_query::executions::{self, ExecutionKey, ExecutionQuery, OutcomeGroup, Sort};
-use callboard_query::runs;
 use callboard_query::shapes::{ExecutionItem, RunBrief};
+use callboard_query::{clusters, runs};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::arguments::ArgumentError;
 use crate::budget::Sections;
 use crate::clean::{plain, shortened};
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::{ExecutionLine, Page};
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::shapes::ExecutionLine;
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
 /// Characters of the line that stands for an error.
 const HEADLINE_CHARS: usize = 160;
@@ -35,6 +40,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
+    result: outputs::page_of::<Row>,
     call: |asked| Box::pin(list(asked)),
 };
 
@@ -43,61 +49,72 @@ pub(super) static TOOL: Tool = Tool {
 struct Input {
     project_id: Option<ProjectId>,
     run_id: Option<RunId>,
-    page_size: usize,
-    cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     #[serde(flatten)]
     execution: ExecutionLine,
     run_id: i64,
+    #[schema(value_type = String)]
     run_status: RunStatus,
+    #[schema(value_type = String)]
     started_at: Timestamp,
     headline: Option<String>,
 }
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
-    let page = match (input.run_id, input.project_id) {
-        (Some(run), _) => of_run(&asked, &input, run).await?,
-        (None, Some(project)) => of_project(&asked, &input, project).await?,
-        (None, None) => return Err(ToolError::fault("neither projectId nor runId was demanded")),
-    };
-    answer(&page)
+    match (input.run_id, input.project_id) {
+        (Some(run), project) => of_run(&asked, run, project).await,
+        (None, Some(project)) => of_project(&asked, project).await,
+        (None, None) => Err(ToolError::fault("neither projectId nor runId was demanded")),
+    }
 }
 
-async fn of_project(asked: &Asked<'_>, input: &Input, project: ProjectId) -> Result<Page<Row>, ToolError> {
-    let pages = asked.pages();
-    let before: Option<i64> = pages.after(input.cursor.as_deref())?;
+async fn of_project(asked: &Asked<'_>, project: ProjectId) -> Result<Answer, ToolError> {
+    let before: Option<i64> = asked.after()?;
     let access = asked.context.project(project).await?;
-    let found = executions::failing(&asked.context.query, access, before, input.page_size).await?;
-    let (items, next_cursor) = pages.split(found.map(|(execution, run)| Row::of(execution, &run)))?;
-    Ok(Page { items, next_cursor })
+    let found = executions::failing(&asked.context.query, access, before, asked.page_size()).await?;
+    let causes = causes(asked, access, found.items.iter().map(|(execution, _)| execution)).await?;
+    asked.page(found.map(|(execution, run)| Row::of(execution, &run, &causes)))
 }
 
-async fn of_run(asked: &Asked<'_>, input: &Input, run: RunId) -> Result<Page<Row>, ToolError> {
-    let pages = asked.pages();
-    let after: Option<ExecutionKey> = pages.after(input.cursor.as_deref())?;
+/// The failures of a run, which is of `project` when that is given.
+async fn of_run(asked: &Asked<'_>, run: RunId, project: Option<ProjectId>) -> Result<Answer, ToolError> {
+    let after: Option<ExecutionKey> = asked.after()?;
     let context = asked.context;
-    if let Some(project) = input.project_id {
+    if let Some(project) = project {
         context.project(project).await?;
     }
     let access = context.run(run).await?;
-    if let Some(project) = input.project_id.filter(|project| *project != access.get()) {
+    if let Some(project) = project.filter(|project| *project != access.get()) {
         let expected = format!("a run of project {project}");
-        return Err(ArgumentError::Wrong { name: "runId", expected, got: run.to_string() }.into());
+        let source_hint = " list_runs gives the runs of a project.".to_owned();
+        return Err(
+            ArgumentError::Wrong { name: "runId", expected, got: run.to_string(), source_hint }.into()
+        );
     }
     let shown = runs::get(&context.query, access, run).await?;
     let outcomes = vec![OutcomeGroup::Failing];
     let query = ExecutionQuery { outcomes, sort: Sort::Newest, after, ..ExecutionQuery::default() };
-    let found = executions::list(&context.query, access, run, &query, input.page_size).await?;
-    let (items, next_cursor) = pages.split(found.map(|execution| Row::of(execution, &shown.brief)))?;
-    Ok(Page { items, next_cursor })
+    let found = executions::list(&context.query, access, run, &query, asked.page_size()).await?;
+    let causes = causes(asked, access, found.items.iter()).await?;
+    asked.page(found.map(|execution| Row::of(execution, &shown.brief, &causes)))
 }
 
-/// The first line that says something of an error.
+/// The causes of some failures, by cluster.
+async fn causes(
+    asked: &Asked<'_>,
+    project: Authorized<ProjectId>,
+    failures: impl Iterator<Item = &ExecutionItem>,
+) -> Result<HashMap<i64, String>, ToolError> {
+    let ids: BTreeSet<i64> = failures.filter_map(|failure| failure.cluster_id).collect();
+    Ok(clusters::signatures(&asked.context.query, project, ids.into_iter().collect()).await?)
+}
+
+/// The first line that says something.
 fn headline(error: &str) -> Option<String> {
     let error = plain(error);
     let line = error.lines().map(str::trim).find(|line| !line.is_empty())?;
@@ -105,9 +122,11 @@ fn headline(error: &str) -> Option<String> {
 }
 
 impl Row {
-    fn of(execution: ExecutionItem, run: &RunBrief) -> Self {
+    fn of(execution: ExecutionItem, run: &RunBrief, causes: &HashMap<i64, String>) -> Self {
+        // The first line of an error often says no more than that time was up.
+        let cause = execution.cluster_id.and_then(|cluster| causes.get(&cluster));
         Self {
-            headline: execution.error.as_deref().and_then(headline),
+            headline: cause.or(execution.error.as_ref()).and_then(|line| headline(line)),
             execution: execution.into(),
             run_id: run.id,
             run_status: run.status,

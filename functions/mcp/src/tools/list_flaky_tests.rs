@@ -4,12 +4,13 @@ use callboard_auth::routes::Roles;
 use callboard_domain::ids::ProjectId;
 use callboard_query::flakiness::{self, FlakyQuery, FlakyTest};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::Page;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
 pub(super) static TOOL: Tool = Tool {
     name: "list_flaky_tests",
@@ -26,6 +27,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
+    result: outputs::page_of::<Row>,
     call: |asked| Box::pin(list(asked)),
 };
 
@@ -34,11 +36,9 @@ pub(super) static TOOL: Tool = Tool {
 struct Input {
     project_id: ProjectId,
     runs: usize,
-    page_size: usize,
-    cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     test_case_id: i64,
@@ -62,13 +62,12 @@ struct Row {
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<(i64, i64)> = pages.after(input.cursor.as_deref())?;
+    let after: Option<(i64, i64)> = asked.after()?;
     let context = asked.context;
     let project = context.project(input.project_id).await?;
     let query = FlakyQuery { runs: Some(input.runs), after, ..FlakyQuery::default() };
     let today = context.state.now().day();
-    let found = flakiness::list(&context.query, project, &query, today, input.page_size).await?;
+    let found = flakiness::list(&context.query, project, &query, today, asked.page_size()).await?;
     let row = |test: FlakyTest| Row {
         url: context.query.links.test_case(test.test_case_id),
         test_case_id: test.test_case_id,
@@ -88,6 +87,5 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
         wasted_duration: test.wasted_duration,
         avg_failed_duration: test.avg_failed_duration,
     };
-    let (items, next_cursor) = pages.split(found.map(row))?;
-    answer(&Page { items, next_cursor })
+    asked.page(found.map(row))
 }

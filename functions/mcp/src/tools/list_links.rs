@@ -6,9 +6,11 @@ use callboard_domain::annotations::LinkTarget;
 use callboard_domain::ids::{ExecutionId, RunId, TestCaseId};
 use callboard_query::links::{self, Hook, Link};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::Page;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
@@ -35,6 +37,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::id("entityId", "get_run, list_failed_cases or search_test_cases").also(&["id"]),
     ],
     sections: Sections::NONE,
+    result: outputs::page_of::<Row>,
     call: |asked| Box::pin(list(asked)),
 };
 
@@ -45,7 +48,7 @@ struct Input {
     entity_id: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     link_id: i64,

@@ -4,14 +4,15 @@ use callboard_auth::routes::Roles;
 use callboard_domain::time::Timestamp;
 use callboard_query::clusters::{self, ClusterKey, ClusterQuery, ClusterSort, ClusterStatus};
 use callboard_query::shapes::ClusterWithProject;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::clean::shortened;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::Page;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
 /// Characters of a sample error.
 const SAMPLE_CHARS: usize = 300;
@@ -30,18 +31,11 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
+    result: outputs::page_of::<Row>,
     call: |asked| Box::pin(list(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    status: String,
-    page_size: usize,
-    cursor: Option<String>,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     cluster_id: i64,
@@ -54,26 +48,25 @@ struct Row {
     status: &'static str,
     occurrences: i64,
     last_seen_run_id: i64,
+    #[schema(value_type = String)]
     last_seen_at: Timestamp,
     sample_error: Option<String>,
     url: String,
 }
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<ClusterKey> = pages.after(input.cursor.as_deref())?;
+    let status: String = asked.argument("status")?;
+    let after: Option<ClusterKey> = asked.after()?;
     let context = asked.context;
     let query = ClusterQuery {
-        statuses: ClusterStatus::parse(&input.status).into_iter().collect(),
+        statuses: ClusterStatus::parse(&status).into_iter().collect(),
         sort: ClusterSort::Occurrences,
         after,
         ..ClusterQuery::default()
     };
     let now = context.state.now();
-    let found = clusters::list(&context.query, context.scope(), &query, now, input.page_size).await?;
-    let (items, next_cursor) = pages.split(found.map(Row::from))?;
-    answer(&Page { items, next_cursor })
+    let found = clusters::list(&context.query, context.scope(), &query, now, asked.page_size()).await?;
+    asked.page(found.map(Row::from))
 }
 
 impl From<ClusterWithProject> for Row {

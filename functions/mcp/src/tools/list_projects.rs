@@ -5,13 +5,15 @@ use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_query::projects::{self, ProjectKey, Sort};
 use callboard_query::shapes::{Project, RunBrief};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::{Page, short_commit};
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::shapes::short_commit;
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
 pub(super) static TOOL: Tool = Tool {
     name: "list_projects",
@@ -22,17 +24,11 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[Parameter::page_size(100, 50), Parameter::cursor()],
     sections: Sections::NONE,
+    result: outputs::page_of::<Row>,
     call: |asked| Box::pin(list(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    page_size: usize,
-    cursor: Option<String>,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     project_id: i64,
@@ -46,11 +42,13 @@ struct Row {
     url: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct LatestRun {
     run_id: i64,
+    #[schema(value_type = String)]
     status: RunStatus,
+    #[schema(value_type = String)]
     started_at: Timestamp,
     passed: i64,
     failed: i64,
@@ -60,15 +58,13 @@ struct LatestRun {
 }
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<ProjectKey> = pages.after(input.cursor.as_deref())?;
+    let after: Option<ProjectKey> = asked.after()?;
     let context = asked.context;
     let all = projects::ProjectFilters::default();
     let found =
-        projects::list(&context.query, context.scope(), &all, Sort::Updated, after, input.page_size).await?;
-    let (items, next_cursor) = pages.split(found.map(Row::from))?;
-    answer(&Page { items, next_cursor })
+        projects::list(&context.query, context.scope(), &all, Sort::Updated, after, asked.page_size())
+            .await?;
+    asked.page(found.map(Row::from))
 }
 
 impl From<Project> for Row {

@@ -3,13 +3,15 @@
 use callboard_auth::routes::Roles;
 use callboard_query::runs::{self, RunKey, RunQuery};
 use callboard_query::shapes::RunItem;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::{Page, RunLine};
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::shapes::RunLine;
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
 pub(super) static TOOL: Tool = Tool {
     name: "list_recent_activity",
@@ -20,17 +22,11 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[Parameter::page_size(50, 10), Parameter::cursor()],
     sections: Sections::NONE,
+    result: outputs::page_of::<Row>,
     call: |asked| Box::pin(list(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    page_size: usize,
-    cursor: Option<String>,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     #[serde(flatten)]
@@ -39,14 +35,11 @@ struct Row {
 }
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<RunKey> = pages.after(input.cursor.as_deref())?;
+    let after: Option<RunKey> = asked.after()?;
     let context = asked.context;
     let query = RunQuery { after, ..RunQuery::default() };
-    let runs = runs::list(&context.query, context.scope(), &query, input.page_size).await?;
-    let (items, next_cursor) = pages.split(runs.map(Row::from))?;
-    answer(&Page { items, next_cursor })
+    let runs = runs::list(&context.query, context.scope(), &query, asked.page_size()).await?;
+    asked.page(runs.map(Row::from))
 }
 
 impl From<RunItem> for Row {

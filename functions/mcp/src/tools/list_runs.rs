@@ -8,9 +8,10 @@ use serde::Deserialize;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::{Page, RunLine};
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::shapes::RunLine;
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
 const STATUSES: [&str; 8] = {
     let mut words = [""; 8];
@@ -39,6 +40,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
+    result: outputs::page_of::<RunLine>,
     call: |asked| Box::pin(list(asked)),
 };
 
@@ -48,14 +50,11 @@ struct Input {
     project_id: ProjectId,
     branch: Option<String>,
     status: Option<String>,
-    page_size: usize,
-    cursor: Option<String>,
 }
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<RunKey> = pages.after(input.cursor.as_deref())?;
+    let after: Option<RunKey> = asked.after()?;
     let context = asked.context;
     context.project(input.project_id).await?;
     let query = RunQuery {
@@ -65,7 +64,6 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
         after,
         ..RunQuery::default()
     };
-    let runs = runs::list(&context.query, context.scope(), &query, input.page_size).await?;
-    let (items, next_cursor) = pages.split(runs.map(RunLine::from))?;
-    answer(&Page { items, next_cursor })
+    let runs = runs::list(&context.query, context.scope(), &query, asked.page_size()).await?;
+    asked.page(runs.map(RunLine::from))
 }

@@ -4,9 +4,11 @@ use callboard_auth::routes::Roles;
 use callboard_query::shapes::Tag;
 use callboard_query::tags;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::shapes::Page;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
@@ -22,10 +24,11 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[],
     sections: Sections::NONE,
+    result: outputs::page_of::<Row>,
     call: |asked| Box::pin(list(asked)),
 };
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     tag_id: i64,

@@ -2,10 +2,10 @@
 
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::ClusterId;
-use serde::Deserialize;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
@@ -23,17 +23,12 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::commit("baseCommit"),
     ],
     sections: Sections::NONE,
+    result: outputs::nothing_yet,
     call: |asked| Box::pin(run(asked)),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Input {
-    cluster_id: ClusterId,
-}
-
 async fn run(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let Input { cluster_id } = asked.input()?;
+    let cluster_id: ClusterId = asked.argument("clusterId")?;
     asked.context.cluster(cluster_id).await?;
     Err(ToolError::NotConfigured {
         what: "A model for diagnoses is not configured.".to_owned(),

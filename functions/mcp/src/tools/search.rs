@@ -5,10 +5,12 @@ use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_query::search::{self, FoundCase, FoundRun, Group as Kind};
 use callboard_query::shapes::ProjectRef;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
@@ -25,15 +27,11 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[Parameter::query().required()],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(find(asked)),
 };
 
-#[derive(Deserialize)]
-struct Input {
-    query: String,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Output {
     projects: Vec<Project>,
     runs: Vec<Run>,
@@ -41,7 +39,7 @@ struct Output {
     hint: Option<&'static str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Project {
     project_id: i64,
@@ -50,19 +48,21 @@ struct Project {
     label: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Run {
     run_id: i64,
     id: i64,
     label: Option<String>,
+    #[schema(value_type = String)]
     status: RunStatus,
     project_id: i64,
     project_name: String,
+    #[schema(value_type = String)]
     started_at: Timestamp,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Case {
     test_case_id: i64,
@@ -105,7 +105,7 @@ impl From<FoundCase> for Case {
 }
 
 async fn find(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let Input { query } = asked.input()?;
+    let query: String = asked.argument("query")?;
     let context = asked.context;
     let kinds = [Kind::Projects, Kind::Runs, Kind::Cases];
     let now = context.state.now();

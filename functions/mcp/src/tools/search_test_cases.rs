@@ -8,12 +8,13 @@ use callboard_query::page::Slice;
 use callboard_query::shapes::TestCaseItem;
 use callboard_query::test_cases::{self, CatalogueKey, CatalogueQuery, Sort};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::Page;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
 pub(super) static TOOL: Tool = Tool {
     name: "search_test_cases",
@@ -30,6 +31,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
+    result: outputs::page_of::<Row>,
     call: |asked| Box::pin(search(asked)),
 };
 
@@ -38,26 +40,25 @@ pub(super) static TOOL: Tool = Tool {
 struct Input {
     project_id: ProjectId,
     query: String,
-    page_size: usize,
-    cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     test_case_id: i64,
     id: i64,
     title: String,
     file_path: String,
+    #[schema(value_type = Option<String>)]
     last_status: Option<TestStatus>,
+    #[schema(value_type = Option<String>)]
     last_run_at: Option<Timestamp>,
     total_runs: i64,
 }
 
 async fn search(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
-    let pages = asked.pages();
-    let after: Option<CatalogueKey> = pages.after(input.cursor.as_deref())?;
+    let after: Option<CatalogueKey> = asked.after()?;
     let context = asked.context;
     let project = context.project(input.project_id).await?;
     let text = input.query.trim();
@@ -70,10 +71,9 @@ async fn search(asked: Asked<'_>) -> Result<Answer, ToolError> {
             after,
             ..CatalogueQuery::default()
         };
-        test_cases::list(&context.query, project, &query, input.page_size).await?
+        test_cases::list(&context.query, project, &query, asked.page_size()).await?
     };
-    let (items, next_cursor) = pages.split(found.map(Row::from))?;
-    answer(&Page { items, next_cursor })
+    asked.page(found.map(Row::from))
 }
 
 impl From<TestCaseItem> for Row {

@@ -5,9 +5,11 @@ use callboard_domain::ids::ClusterId;
 use callboard_query::clusters;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, Written, answer};
 
@@ -24,6 +26,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::commit("commit").also(&["sha", "baseCommit"]).required().keeping_blank(),
     ],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(set(asked)),
 };
 
@@ -34,7 +37,7 @@ struct Input {
     commit: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     ok: bool,

@@ -6,9 +6,11 @@ use callboard_query::Change;
 use callboard_query::clusters::{self, ClusterStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, Written, answer};
 
@@ -26,6 +28,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::note().also(&["triageNote"]),
     ],
     sections: Sections::NONE,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(set(asked)),
 };
 
@@ -37,7 +40,7 @@ struct Input {
     note: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
     ok: bool,

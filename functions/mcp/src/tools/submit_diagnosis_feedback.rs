@@ -7,6 +7,7 @@ use serde::Deserialize;
 use crate::arguments::ArgumentError;
 use crate::budget::Sections;
 use crate::error::ToolError;
+use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
@@ -28,6 +29,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::note(),
     ],
     sections: Sections::NONE,
+    result: outputs::nothing_yet,
     call: |asked| Box::pin(rate(asked)),
 };
 

@@ -1,3 +1,7 @@
+//! What holds for all tools.
+
+mod lenient;
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -58,6 +62,41 @@ fn tokens(value: &Value) -> usize {
 fn every_tool_of_the_contract_stands_in_its_place() {
     let here: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
     assert_eq!(here, CONTRACT);
+}
+
+#[test]
+fn the_document_says_what_the_tools_say() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../infra/mcp-tools.json");
+    let described: Vec<Value> = TOOLS.iter().map(|tool| tool.described()).collect();
+    let expected = format!("{}\n", serde_json::to_string_pretty(&described).unwrap());
+    if std::env::var_os("UPDATE_ROUTES").is_some() {
+        std::fs::write(file, &expected).unwrap();
+    }
+    let found = std::fs::read_to_string(file).unwrap_or_default();
+    assert!(found == expected, "infra/mcp-tools.json is not what the tools say; `make routes` writes it");
+}
+
+/// What a result can be made of: one type each, and nothing that refers elsewhere.
+fn lint_result(schema: &Value, path: &str) {
+    let kind = schema["type"].as_str().unwrap_or_else(|| panic!("{path} has no single type"));
+    match kind {
+        "object" => {
+            let fields = schema["properties"].as_object().into_iter().flatten();
+            fields.for_each(|(name, field)| lint_result(field, &format!("{path}.{name}")));
+        }
+        "array" => lint_result(&schema["items"], &format!("{path}[]")),
+        _ => assert!(["integer", "number", "boolean", "string"].contains(&kind), "{path} is a {kind}"),
+    }
+}
+
+#[test]
+fn every_result_says_what_it_is_made_of() {
+    for tool in TOOLS {
+        let shape = (tool.result)();
+        lint_result(&shape, tool.name);
+        let is_page = shape["properties"].get("items").is_some();
+        assert_eq!(is_page, shape.get("required").is_some(), "{}", tool.name);
+    }
 }
 
 #[test]

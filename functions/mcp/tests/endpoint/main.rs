@@ -4,6 +4,7 @@
 
 mod annotations;
 mod clusters;
+mod faults;
 mod paging;
 mod scores;
 mod stateless;

@@ -155,6 +155,8 @@ pub enum Entity {
     Marker,
     /// A function of a suite.
     TestFunction,
+    /// An export that is made later.
+    Export,
 }
 
 /// Which credentials a route looks at.

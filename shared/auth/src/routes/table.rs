@@ -46,6 +46,8 @@ routes! {
     Health => get("/api/health").public();
     /// Versions of service and API.
     Version => get("/api/version").public();
+    /// Which features are in use.
+    FeatureStatus => get("/api/setup-status").administrator();
     /// The OpenAPI document.
     OpenApi => get("/api/openapi.json");
     /// The interactive API reference.
@@ -181,6 +183,12 @@ routes! {
     ProjectBadge => get("/api/projects/{id}/badge.svg").in_project();
     /// One word about a project, for those who draw it.
     ProjectBadgeWords => get("/api/projects/{id}/badge.json").in_project();
+    /// Makes the badge of a project visible to whoever has its address.
+    CreateBadgeToken => post("/api/projects/{id}/badge-token").administrator().in_project();
+    /// Takes that back.
+    RevokeBadgeToken => delete("/api/projects/{id}/badge-token").administrator().in_project();
+    /// One word about a project, for whoever has its address.
+    PublicBadge => get("/badge/{file}").public();
     /// The newest run that matches.
     ProjectLatestRun => get("/api/projects/{id}/latest-run").in_project();
     /// The test catalogue of a project.
@@ -267,6 +275,10 @@ routes! {
     DeleteGatePolicy => delete("/api/gate-policies/{id}").administrator().of(Entity::GatePolicy);
     /// The tests of a run as a file.
     ExportRun => get("/api/test-runs/{id}/export").of(Entity::Run);
+    /// Has a file made that is larger than an answer.
+    CreateExport => post("/api/exports").reporting().listed();
+    /// A file that was asked for.
+    GetExport => get("/api/exports/{id}").of(Entity::Export);
     /// The files of a run.
     RunSpecs => get("/api/test-runs/{id}/specs").of(Entity::Run);
     /// What the tests of a run called.
@@ -386,6 +398,8 @@ routes! {
     CreateLink => post("/api/links").reporting().listed();
     /// Changes a link.
     EditLink => patch("/api/links/{id}").reporting().of(Entity::Link);
+    /// Looks at the address of a link again.
+    RefreshLink => post("/api/links/{id}/refresh").reporting().of(Entity::Link);
     /// Takes a link off.
     DeleteLink => delete("/api/links/{id}").reporting().of(Entity::Link);
     /// Receipts of deletions.
@@ -569,6 +583,7 @@ mod tests {
                 "GET /api/auth/verify-email",
                 "GET /api/auth/oauth/{provider}/login",
                 "GET /api/auth/oauth/{provider}/callback",
+                "GET /badge/{file}",
                 "GET /viewer/{*path}",
                 "GET /mcp",
                 "GET /mcp/{*path}",

@@ -28,6 +28,8 @@ pub struct Decision {
     pub total_duration_ms: i64,
     /// Highest retry among the attempts that count.
     pub retries: u32,
+    /// How often the test was run from its beginning (`--repeat-each`).
+    pub repetitions: usize,
     /// Earliest start among the attempts that count.
     pub started_at: Option<Timestamp>,
     /// The listed attempts for display: those that count first, by repetition
@@ -105,6 +107,7 @@ impl AttemptSet {
                 .iter()
                 .fold(0, |sum: i64, attempt| sum.saturating_add(attempt.duration_ms)),
             retries: counting.iter().map(|attempt| attempt.retry).max().unwrap_or(0),
+            repetitions: chains.len(),
             started_at: counting.iter().filter_map(|attempt| attempt.started_at).min(),
             attempts: views(&resolved, &numbered, deciding, counts),
             dropped: self.dropped(),
@@ -167,7 +170,8 @@ fn repetitions(resolved: &[Resolved], is_considered: impl Fn(&Resolved) -> bool)
 
 /// Strings attempts together. An attempt of retry r continues the earliest
 /// chain that ends in a retry r−1 which did not pass and started before; if
-/// there is none it opens its own. Under an index sent by the client a gap or
+/// there is none, one that passed, for a serial group is retried as a whole;
+/// else it opens its own. Under an index sent by the client a gap or
 /// a passed predecessor does not break the chain, the index says they belong
 /// together; parallel runs of the same index still stay apart.
 fn chains(resolved: &[Resolved], mut members: Vec<usize>, has_index: bool) -> Vec<Chain> {
@@ -178,20 +182,21 @@ fn chains(resolved: &[Resolved], mut members: Vec<usize>, has_index: bool) -> Ve
     for position in members {
         let current = attempt(position);
         let ends = |chain: &Chain| chain.last().map(|&last| attempt(last));
-        let continues = |chain: &Chain| {
+        let follows = |chain: &Chain| {
             ends(chain).is_some_and(|end| {
                 end.retry.checked_add(1) == Some(current.retry)
-                    && end.status != TestStatus::Passed
                     && end.started_at.zip(current.started_at).is_none_or(|(one, next)| one <= next)
             })
         };
+        let has_passed = |chain: &Chain| ends(chain).is_some_and(|end| end.status == TestStatus::Passed);
+        let continues = |chain: &Chain| follows(chain) && !has_passed(chain);
         let belongs = |chain: &Chain| has_index && ends(chain).is_some_and(|end| end.retry < current.retry);
         let earliest = |accepts: &dyn Fn(&Chain) -> bool| {
             (0..chains.len())
                 .filter(|&at| accepts(&chains[at]))
                 .min_by_key(|&at| (chains[at].first().map(|&first| start(first)), at))
         };
-        match earliest(&continues).or_else(|| earliest(&belongs)) {
+        match earliest(&continues).or_else(|| earliest(&follows)).or_else(|| earliest(&belongs)) {
             Some(at) => chains[at].push(position),
             None => chains.push(vec![position]),
         }

@@ -118,6 +118,7 @@ fn repetitions_without_index_are_told_apart_by_time() {
     let numbers: Vec<(u32, u32)> =
         decision.attempts.iter().map(|view| (view.repetition, view.attempt.retry)).collect();
     assert_eq!(numbers, [(0, 0), (1, 0), (1, 1), (2, 0)]);
+    assert_eq!(decision.repetitions, 3);
 }
 
 #[test]
@@ -127,6 +128,17 @@ fn the_worst_repetition_speaks_for_all() {
     assert_eq!((decision.status, decision.duration_ms), (TimedOut, 1));
     assert_eq!(decide([repetition(0, Passed), repetition(1, Skipped)]).status, Passed);
     assert_eq!(decide([repetition(0, Interrupted), repetition(1, Passed)]).status, Interrupted);
+}
+
+#[test]
+fn a_test_that_passes_again_because_its_serial_group_is_retried_is_not_flaky() {
+    let both = [attempt(0, Passed).at(1), attempt(1, Passed).at(5)];
+    let decision = decide(both.clone());
+    assert_eq!((decision.status, decision.flaky, decision.repetitions), (Passed, false, 1));
+    assert_eq!(decide(both.into_iter().rev()), decision);
+    // A failure is followed first: another repetition passed at once.
+    let repeated = [attempt(0, Passed).at(1), attempt(0, Failed).at(2), attempt(1, Passed).at(3)];
+    assert!(decide(repeated).flaky);
 }
 
 #[test]
@@ -242,7 +254,7 @@ fn attempts_beyond_the_listed_ones_still_count_once() {
     let failure = attempt(0, Failed).of_repetition(500).in_pack(2).failing_with("rare");
     let mut set = set_of(many(Passed).chain([failure.clone()]));
     let decision = set.decide().unwrap();
-    assert_eq!((decision.status, decision.dropped), (Failed, 51));
+    assert_eq!((decision.status, decision.dropped, decision.repetitions), (Failed, 51, 151));
     assert_eq!((decision.attempts.len(), &decision.deciding), (MAX_LISTED, &failure));
     assert_eq!(decision.total_duration_ms, 151 * 100);
     let again: Vec<Reported> = many(Passed).map(alone).collect();

@@ -47,6 +47,8 @@ impl Verdict {
 pub struct Facts {
     /// Whether the run counts as a mass failure.
     pub is_mass_failure: bool,
+    /// Whether a later attempt of the same run passed.
+    pub passed_on_retry: bool,
     /// How sure the healing of the locator is, 0 to 1, when it gave an answer.
     pub healed: Option<f64>,
     /// Whether the cause was known, and open, before this run.
@@ -88,6 +90,12 @@ pub fn judge(facts: &Facts) -> Judgement {
     let second = (best.verdict != Verdict::Unknown).then_some(best.verdict);
     if facts.is_mass_failure {
         return Judgement { verdict: Verdict::Outage, confidence: 0.95, second };
+    }
+    // What works at the second attempt is neither gone nor broken, whatever else is known of it.
+    if facts.passed_on_retry {
+        let second = if facts.is_known { Some(Verdict::KnownCluster) } else { second };
+        let second = second.filter(|second| *second != Verdict::LikelyFlake);
+        return Judgement { verdict: Verdict::LikelyFlake, confidence: 0.9, second };
     }
     if let Some(healed) = facts.healed {
         return Judgement { verdict: Verdict::LocatorDrift, confidence: healed.clamp(0.0, 1.0), second };
@@ -154,6 +162,10 @@ mod tests {
             verdict(Facts { is_mass_failure: false, healed: None, ..all }),
             (Verdict::KnownCluster, regression)
         );
+        let retried = Facts { passed_on_retry: true, ..all };
+        assert_eq!(verdict(retried).0, Verdict::Outage);
+        let retried = Facts { is_mass_failure: false, ..retried };
+        assert_eq!(verdict(retried), (Verdict::LikelyFlake, Some(Verdict::KnownCluster)));
     }
 
     #[test]

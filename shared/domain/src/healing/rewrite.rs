@@ -110,10 +110,16 @@ pub struct Lines<'a> {
     pub before: &'a [&'a str],
     /// The lines after it.
     pub after: &'a [&'a str],
+    /// Whether the file is known to end with the last of them, without a line
+    /// break.
+    pub is_end_open: bool,
 }
 
 /// Lines shown around an edit.
 const CONTEXT: usize = 3;
+/// What a diff says below the last line of a file that ends without a line
+/// break, after a backslash.
+const NO_LINE_BREAK: &str = " No newline at end of file";
 
 /// The replacement of one line as a unified diff. `None` for paths and lines
 /// that no diff can hold.
@@ -140,9 +146,18 @@ pub fn unified_diff(place: Lines<'_>, old: &str, new: &str) -> Option<String> {
         diff.push('\n');
     };
     before.iter().for_each(|text| put(' ', text));
+    // A patch only applies where it says that the break is missing.
+    let is_open = place.is_end_open && after.len() == place.after.len();
+    let is_last = is_open && after.is_empty();
     put('-', old);
+    if is_last {
+        put('\\', NO_LINE_BREAK);
+    }
     put('+', new);
     after.iter().for_each(|text| put(' ', text));
+    if is_open {
+        put('\\', NO_LINE_BREAK);
+    }
     Some(diff)
 }
 
@@ -156,4 +171,17 @@ pub fn numbered_lines(source: &str) -> Vec<(u32, &str)> {
         Some((number.parse().ok()?, (at + 3).min(line.len())))
     };
     source.lines().filter_map(|line| numbered(line).map(|(number, text)| (number, &line[text..]))).collect()
+}
+
+/// The last line of a file, when a stored piece of its source ends with it:
+/// pieces hold as many lines behind `middle` as before it, unless the file ends.
+/// A file that ends with a line break has an empty line behind it.
+#[must_use]
+pub fn end_of_file(source: &str, middle: u32) -> Option<u32> {
+    // What was cut for its length ends with a line that says so.
+    let is_whole = !numbered_lines(source.lines().next_back()?).is_empty();
+    let lines = numbered_lines(source);
+    let (first, last) = (lines.first()?.0, lines.last()?.0);
+    let (before, after) = (middle.checked_sub(first)?, last.checked_sub(middle)?);
+    (is_whole && after < before).then_some(last)
 }

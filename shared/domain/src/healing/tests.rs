@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::rewrite::{Lines, rewrite, unified_diff};
+use super::rewrite::{Lines, end_of_file, rewrite, unified_diff};
 use super::*;
 use crate::trace::dom::Node;
 
@@ -148,7 +148,8 @@ fn an_edit_replaces_the_failing_chain_and_nothing_else() {
 
 #[test]
 fn a_diff_holds_the_lines_that_are_known() {
-    let place = Lines { path: "tests/a.spec.ts", line: 3, before: &["one", "two"], after: &["four"] };
+    let path = "tests/a.spec.ts";
+    let place = Lines { path, line: 3, before: &["one", "two"], after: &["four"], is_end_open: false };
     assert_eq!(
         unified_diff(place, "old", "new").as_deref(),
         Some(
@@ -157,6 +158,30 @@ fn a_diff_holds_the_lines_that_are_known() {
     );
     assert_eq!(unified_diff(Lines { path: "a\nb", ..place }, "old", "new"), None);
     assert_eq!(unified_diff(Lines { line: 2, ..place }, "old", "new"), None);
+}
+
+#[test]
+fn a_diff_says_that_the_last_line_has_no_break() {
+    let place = Lines { path: "a.ts", line: 2, before: &["one"], after: &[], is_end_open: true };
+    let end = "\\ No newline at end of file\n";
+    let head = "--- a/a.ts\n+++ b/a.ts\n@@ -1,2 +1,2 @@\n one\n";
+    assert_eq!(unified_diff(place, "old", "new"), Some(format!("{head}-old\n{end}+new\n{end}")));
+    let above = Lines { after: &["});"], ..place };
+    let head = head.replace("1,2 +1,2", "1,3 +1,3");
+    assert_eq!(unified_diff(above, "old", "new"), Some(format!("{head}-old\n+new\n }});\n{end}")));
+    let far = unified_diff(Lines { after: &["3", "4", "5", "6"], ..place }, "old", "new").expect("a diff");
+    assert!(!far.contains("No newline"), "{far}");
+}
+
+#[test]
+fn a_piece_that_breaks_off_tells_the_end_of_its_file() {
+    let source = "     3 | a\n     4 | b\n     5 | c\n>    6 | d\n     7 | });";
+    assert_eq!(end_of_file(source, 6), Some(7));
+    assert_eq!(end_of_file(&format!("{source}\n     8 | "), 6), Some(8));
+    assert_eq!(end_of_file(&format!("{source}\n     8 | \n     9 | e"), 6), None);
+    assert_eq!(end_of_file(&format!("{source}\n[truncated 9 chars]"), 6), None);
+    assert_eq!(end_of_file(source, 2), None);
+    assert_eq!(end_of_file("", 1), None);
 }
 
 #[test]

@@ -1,27 +1,36 @@
 //! The command that shows whether a repair holds: the failing tests, nothing
 //! else, as often as it takes to tell a repair from luck.
 
-/// What the passes have to add up to, in natural logarithms: a chance of one
-/// in twenty that they are luck.
-const ENOUGH: f64 = 3.0;
-/// Most repetitions.
-const MAX_REPEATS: u32 = 20;
-/// Tests named in a command.
-const MAX_TARGETS: usize = 5;
+use std::collections::BTreeSet;
 
-/// A failing test.
+use crate::repair::{Series, passes_needed};
+
+/// Most repetitions of one command.
+const MAX_REPEATS: usize = 20;
+/// Passes beyond which nobody is told a number.
+const MAX_COUNTED: usize = 500;
+/// Places of tests named in the commands.
+pub const MAX_TARGETS: usize = 5;
+/// Characters of a title that are stored; of a longer one the end is unknown.
+const STORED_TITLE_CHARS: usize = 2_000;
+/// What the runner puts behind the title of a suite or test: its tags.
+const TAGS: &str = r"(\s+@\S+)*";
+
+/// A failing test in one browser project.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailingTest {
     /// File, from where the tests are started.
     pub file_path: String,
     /// Line of its declaration.
     pub line: Option<i64>,
+    /// Whether tests that do not fail stand on that line too, as in a loop.
+    pub is_line_shared: bool,
     /// Its describe titles and its own.
     pub titles: Vec<String>,
     /// Browser project; empty for the only one.
     pub project: String,
-    /// Executions that failed among the last decided ones, and how many those were.
-    pub history: (u32, u32),
+    /// How it did up to now.
+    pub series: Series,
 }
 
 /// What to run, and what it has to show.
@@ -29,71 +38,125 @@ pub struct FailingTest {
 pub struct Verification {
     /// Commands for a shell, one after the other.
     pub command: String,
-    /// How often each test has to pass in a row.
-    pub repeats: u32,
-    /// Tests that the command runs.
+    /// How often each test is run.
+    pub repeats: usize,
+    /// How often each has to pass before the failure counts as repaired, where
+    /// that is more; `None` when that is more than anybody waits for.
+    pub needed: Option<usize>,
+    /// Tests that the commands run, each counted once for all browser projects.
     pub tests: usize,
+    /// Tests that they leave out.
+    pub left_out: usize,
 }
 
-/// The commands: one for each browser project. `None` without tests.
+/// What picks tests: the place of one or several, and a title where the place
+/// holds others too.
+#[derive(PartialEq)]
+struct Target {
+    place: String,
+    title: Option<String>,
+}
+
+/// The commands: one for places that hold nothing but failing tests, one for
+/// those that a title has to pick. `None` without tests. `proof` is what the
+/// passes have to add up to, see [`crate::repair`].
 #[must_use]
-pub fn verification(tests: &[FailingTest]) -> Option<Verification> {
-    let tests = &tests[..tests.len().min(MAX_TARGETS)];
-    if tests.is_empty() {
-        return None;
-    }
-    let repeats = repeats(tests);
+pub fn verification(all: &[FailingTest], proof: f64) -> Option<Verification> {
+    let mut targets: Vec<Target> = Vec::new();
+    let mut series = Vec::new();
     let mut projects: Vec<&str> = Vec::new();
-    for test in tests {
+    let (mut run, mut known) = (BTreeSet::new(), BTreeSet::new());
+    for test in all {
+        let identity = (&test.file_path, &test.titles);
+        known.insert(identity);
+        let target = Target::of(test);
+        if !targets.contains(&target) {
+            if targets.len() == MAX_TARGETS {
+                continue;
+            }
+            targets.push(target);
+        }
+        run.insert(identity);
+        series.push(test.series);
         if !projects.contains(&test.project.as_str()) {
             projects.push(&test.project);
         }
     }
-    let mut commands = Vec::new();
+    if targets.is_empty() {
+        return None;
+    }
+    // Without a name it may be any: all are run.
+    if projects.contains(&"") {
+        projects.clear();
+    }
+    let needed = passes_needed(&series, proof, MAX_COUNTED);
+    // What has passed often enough already is run once more all the same.
+    let repeats = needed.unwrap_or(MAX_REPEATS).clamp(1, MAX_REPEATS);
+    let (by_title, by_place): (Vec<Target>, Vec<Target>) =
+        targets.into_iter().partition(|target| target.title.is_some());
+    let parts = [by_place, by_title].into_iter().filter(|part| !part.is_empty());
+    let commands: Vec<String> = parts.map(|part| command(&part, &projects, repeats)).collect();
+    Some(Verification {
+        command: commands.join(" && "),
+        repeats,
+        needed,
+        tests: run.len(),
+        left_out: known.len() - run.len(),
+    })
+}
+
+impl Target {
+    fn of(test: &FailingTest) -> Self {
+        let place = match test.line {
+            Some(line) => format!("{}:{line}", test.file_path),
+            None => test.file_path.clone(),
+        };
+        let title = (test.line.is_none() || test.is_line_shared).then(|| title_pattern(test));
+        Self { place, title }
+    }
+}
+
+fn command(targets: &[Target], projects: &[&str], repeats: usize) -> String {
+    let mut places: Vec<String> = Vec::new();
+    for target in targets {
+        // Files are regular expressions to the runner.
+        let place = shell(&escaped(&target.place));
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    let mut command = format!("npx playwright test {}", places.join(" "));
+    let titles: Vec<&str> = targets.iter().filter_map(|target| target.title.as_deref()).collect();
+    match titles.as_slice() {
+        [] => {}
+        [only] => command.push_str(&format!(" --grep={}", shell(&format!("{only}$")))),
+        several => command.push_str(&format!(" --grep={}", shell(&format!("({})$", several.join("|"))))),
+    }
     for project in projects {
-        let of_project = || tests.iter().filter(|test| test.project == project);
-        let by_line: Vec<String> =
-            of_project().filter_map(|test| Some(format!("{}:{}", test.file_path, test.line?))).collect();
-        if !by_line.is_empty() {
-            commands.push(command(&by_line, None, project, repeats));
-        }
-        // A title picks a test where no line does; it would pick too much of the other files.
-        for test in of_project().filter(|test| test.line.is_none()) {
-            let title = escaped(&test.titles.join(" "));
-            commands.push(command(std::slice::from_ref(&test.file_path), Some(&title), project, repeats));
-        }
-    }
-    Some(Verification { command: commands.join(" && "), repeats, tests: tests.len() })
-}
-
-/// Passes needed: each speaks as much for the repair as the test failed before.
-fn repeats(tests: &[FailingTest]) -> u32 {
-    let per_pass: f64 = tests
-        .iter()
-        .map(|test| {
-            let (failed, runs) = test.history;
-            let rate = ((f64::from(failed) + 0.5) / (f64::from(runs) + 1.0)).clamp(0.02, 0.98);
-            -(1.0 - rate).ln()
-        })
-        .sum();
-    let needed = (ENOUGH / per_pass).ceil().clamp(1.0, f64::from(MAX_REPEATS));
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped just before")]
-    let needed = needed as u32;
-    needed
-}
-
-fn command(targets: &[String], title: Option<&str>, project: &str, repeats: u32) -> String {
-    // Files are regular expressions to the runner.
-    let targets: Vec<String> = targets.iter().map(|target| shell(&escaped(target))).collect();
-    let mut command = format!("npx playwright test {}", targets.join(" "));
-    if let Some(title) = title {
-        command.push_str(&format!(" --grep={}", shell(title)));
-    }
-    if !project.is_empty() {
         command.push_str(&format!(" --project={}", shell(project)));
     }
     command.push_str(&format!(" --repeat-each={repeats} --retries=0"));
     command
+}
+
+/// What finds a test in what the runner holds against `--grep`: browser
+/// project, file, describe titles and title, each with its tags, with blanks
+/// between. It begins with the name of the file, so that no longer title ends
+/// with it.
+fn title_pattern(test: &FailingTest) -> String {
+    let file = test.file_path.rsplit(['/', '\\']).next().unwrap_or_default();
+    let titles = test.titles.iter().map(String::as_str).filter(|title| !title.trim().is_empty());
+    let parts: Vec<String> = std::iter::once(file).chain(titles).map(words_pattern).collect();
+    parts.join(r"\s+")
+}
+
+/// One title and the tags behind it. A blank may be any: a line break cannot
+/// stand in a command.
+fn words_pattern(title: &str) -> String {
+    let words: Vec<String> = title.split_whitespace().map(|word| escaped(word).replace('.', r"\.")).collect();
+    let words = words.join(r"\s+").replace(char::is_control, ".");
+    let is_cut = title.chars().count() >= STORED_TITLE_CHARS;
+    format!("{words}{}", if is_cut { r"[\s\S]*" } else { TAGS })
 }
 
 /// A text as a regular expression that finds it.
@@ -124,36 +187,94 @@ fn shell(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn test(file: &str, line: Option<i64>, project: &str, history: (u32, u32)) -> FailingTest {
+    const PROOF: f64 = 3.0;
+
+    fn test(file: &str, line: Option<i64>, project: &str, (failures, before): (usize, usize)) -> FailingTest {
         let titles = vec!["Shop".to_owned(), "pays (fast)".to_owned()];
-        FailingTest { file_path: file.into(), line, titles, project: project.into(), history }
+        let series = Series { browser_slot: 0, failures, before, clean: 0 };
+        let (file_path, project) = (file.into(), project.into());
+        FailingTest { file_path, line, is_line_shared: false, titles, project, series }
+    }
+
+    fn command_of(tests: &[FailingTest]) -> String {
+        verification(tests, PROOF).expect("there are tests").command
     }
 
     #[test]
-    fn tests_are_picked_by_line_or_title_and_by_project() {
+    fn tests_are_picked_by_line_once_for_all_browser_projects() {
         let tests = [
             test("tests/pay.spec.ts", Some(7), "chromium", (10, 10)),
+            test("tests/pay.spec.ts", Some(7), "Mobile Safari", (10, 10)),
             test("tests/o'ne [x].spec.ts", Some(3), "chromium", (10, 10)),
-            test("tests/pay.spec.ts", None, "Mobile Safari", (10, 10)),
         ];
-        let found = verification(&tests).expect("there are tests");
+        let found = verification(&tests, PROOF).expect("there are tests");
         assert_eq!(
             found.command,
-            "npx playwright test tests/pay.spec.ts:7 'tests/o'\\''ne \\[x\\].spec.ts:3' --project=chromium --repeat-each=1 --retries=0 \
-             && npx playwright test tests/pay.spec.ts --grep='Shop pays \\(fast\\)' --project='Mobile Safari' --repeat-each=1 --retries=0"
+            "npx playwright test tests/pay.spec.ts:7 'tests/o'\\''ne \\[x\\].spec.ts:3' --project=chromium \
+             --project='Mobile Safari' --repeat-each=1 --retries=0"
         );
-        assert_eq!(verification(&[]), None);
+        assert_eq!((found.tests, found.left_out), (2, 0));
+        let unnamed = [tests[0].clone(), test("tests/pay.spec.ts", Some(7), "", (10, 10))];
+        assert!(!command_of(&unnamed).contains("--project"));
+        assert_eq!(verification(&[], PROOF), None);
+    }
+
+    #[test]
+    fn a_title_picks_where_a_line_does_not() {
+        let without_line = test("tests/pay.spec.ts", None, "", (10, 10));
+        let pattern = r"pay\.spec\.ts(\s+@\S+)*\s+Shop(\s+@\S+)*\s+pays\s+\(fast\)(\s+@\S+)*";
+        let ending = "--repeat-each=2 --retries=0";
+        assert_eq!(
+            command_of(std::slice::from_ref(&without_line)),
+            format!("npx playwright test tests/pay.spec.ts --grep='{pattern}$' {ending}")
+        );
+        let titles = vec!["adds 1.5\n\tand\u{7}2".to_owned()];
+        let shared =
+            FailingTest { line: Some(9), is_line_shared: true, titles, ..test("b.ts", None, "", (10, 10)) };
+        let other = r"b\.ts(\s+@\S+)*\s+adds\s+1\.5\s+and.2(\s+@\S+)*";
+        let alone = test("c.ts", Some(3), "", (10, 10));
+        let ending = "--repeat-each=1 --retries=0";
+        assert_eq!(
+            command_of(&[without_line, shared, alone]),
+            format!(
+                "npx playwright test c.ts:3 {ending} && \
+                 npx playwright test tests/pay.spec.ts b.ts:9 --grep='({pattern}|{other})$' {ending}"
+            )
+        );
+    }
+
+    #[test]
+    fn tests_on_one_line_are_one_target() {
+        let of_loop = |number: i64| FailingTest {
+            titles: vec![format!("adds {number}")],
+            ..test("a.ts", Some(5), "", (10, 10))
+        };
+        let all: Vec<FailingTest> = (0..8).map(of_loop).collect();
+        let found = verification(&all, PROOF).expect("there are tests");
+        assert!(found.command.starts_with("npx playwright test a.ts:5 --repeat-each"), "{}", found.command);
+        assert_eq!((found.tests, found.left_out), (8, 0));
+        let some: Vec<FailingTest> =
+            all.into_iter().map(|test| FailingTest { is_line_shared: true, ..test }).collect();
+        let found = verification(&some, PROOF).expect("there are tests");
+        assert_eq!((found.command.matches("adds").count(), found.tests, found.left_out), (5, 5, 3));
     }
 
     #[test]
     fn rare_failures_take_more_passes() {
-        let repeats = |history| verification(&[test("a", Some(1), "", history)]).map(|found| found.repeats);
-        assert_eq!(repeats((10, 10)), Some(1));
-        assert_eq!(repeats((2, 10)), Some(12));
-        assert_eq!(repeats((0, 30)), Some(20));
-        assert!(
-            verification(&[test("--x; rm", Some(1), "", (1, 1))])
-                .is_some_and(|found| found.command.contains("'--x; rm:1'"))
-        );
+        let repeats = |history| {
+            let found = verification(&[test("a", Some(1), "", history)], PROOF).expect("a test");
+            (found.repeats, found.needed)
+        };
+        assert_eq!(repeats((30, 30)), (1, Some(1)));
+        assert_eq!(repeats((10, 10)), (2, Some(2)));
+        assert_eq!(repeats((6, 30)), (20, Some(20)));
+        assert_eq!(repeats((1, 30)), (20, Some(149)));
+        let titled = |line: i64| FailingTest {
+            titles: vec![format!("test {line}")],
+            ..test("a", Some(line), "", (10, 10))
+        };
+        let found = verification(&(1..=7).map(titled).collect::<Vec<_>>(), PROOF).expect("tests");
+        assert_eq!((found.repeats, found.tests, found.left_out), (1, 5, 2));
+        assert!(command_of(&[test("--x; rm", Some(1), "", (1, 1))]).contains("'--x; rm:1'"));
     }
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::browsers::{Browsers, MAX_BROWSERS, MAX_DECIDED, Seen, Series};
 use super::recent::{MAX_IDENTIFIED, MAX_RECENT_MS, Recent, RecentOutcome};
 use super::{Key, TestState};
-use crate::ids::ExecutionId;
+use crate::ids::{ExecutionId, RunId};
 use crate::status::Outcome;
 use crate::time::Timestamp;
 use crate::totals::Totals;
@@ -211,6 +211,33 @@ pub fn passed_durations(
     }
     newest.passed_ms.reverse();
     Ok(newest)
+}
+
+/// What each browser project said last about a test, without the rest of its
+/// state.
+#[derive(Debug, Clone)]
+pub struct Predecessors(Browsers);
+
+impl Predecessors {
+    /// Reads three columns of a state.
+    ///
+    /// # Errors
+    /// When the packed column is damaged.
+    pub fn from_columns(
+        last_order_at: Timestamp,
+        last_execution: ExecutionId,
+        by_browser: &[u8],
+    ) -> Result<Self, UnreadableState> {
+        let (_, browsers, _) = unpack_browsers(by_browser, (last_order_at, last_execution))
+            .ok_or(UnreadableState("by_browser"))?;
+        Ok(Self(browsers))
+    }
+
+    /// See [`TestState::decided_before`].
+    #[must_use]
+    pub fn decided_before(&self, browser: i64, order_at: Timestamp, run: RunId) -> Option<Outcome> {
+        self.0.decided_before(browser, (order_at, run))
+    }
 }
 
 /// Number of identities, each as the distance to the next newer one, starting

@@ -16,7 +16,7 @@ mod recent;
 mod tests;
 
 pub use category::TestCategory;
-pub use columns::{NewestDurations, StateColumns, UnreadableState, passed_durations};
+pub use columns::{NewestDurations, Predecessors, StateColumns, UnreadableState, passed_durations};
 pub use flags::{ExecutionFlags, flags_for};
 pub use recent::{MAX_RECENT, MAX_RECENT_MS, RecentOutcome};
 

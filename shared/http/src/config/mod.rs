@@ -20,6 +20,7 @@ use callboard_domain::retention::{Edit, Level, Overrides};
 use callboard_domain::run_life::Patience;
 use callboard_store::StoreConfig;
 
+use crate::egress::Allowed;
 use mail::MailConfig;
 use oauth::OauthConfig;
 use reader::Reader;
@@ -131,6 +132,10 @@ pub struct Config {
     pub patience: Patience,
     /// Seconds after which a live stream ends.
     pub sse_max_seconds: u64,
+    /// Where addresses may lead besides the open internet.
+    pub egress_allow: Allowed,
+    /// Most bytes of an export that a function answers at once.
+    pub max_export_bytes: u64,
     /// How long content without references is kept, milliseconds.
     pub gc_grace_ms: i64,
     /// What is set of how long things are kept; the rest is set by hand.
@@ -252,6 +257,14 @@ fn read(reader: &Reader) -> Config {
             _ if is_lambda && !reader.is_set(registry::SSE_MAX_SECONDS.name) => 50,
             seconds => seconds,
         },
+        egress_allow: Allowed::read(&reader.words(&registry::EGRESS_ALLOW)).unwrap_or_else(|word| {
+            reader.refuse(
+                &registry::EGRESS_ALLOW,
+                format!("holds \"{word}\", which is no host and no network"),
+            );
+            Allowed::default()
+        }),
+        max_export_bytes: reader.number(&registry::EXPORT_MAX_STREAM_BYTES),
         gc_grace_ms: narrow::<i64>(reader.number(&registry::GC_GRACE_SECONDS)) * 1000,
         retention: Arc::new(retention(reader)),
         caps: Caps::configured(|name| {

@@ -340,6 +340,20 @@ pub const SSE_MAX_SECONDS: Variable = number(
     3_600,
     "Seconds after which a live stream ends; its client goes on where it was. As a function the default is 50.",
 );
+/// `SERVICE_EGRESS_ALLOW`
+pub const EGRESS_ALLOW: Variable = unset(
+    "SERVICE_EGRESS_ALLOW",
+    Kind::Words,
+    "Targets inside of your network that addresses in links may lead to: `host`, `host:port` or networks such as `10.1.0.0/16`.",
+);
+/// `SERVICE_EXPORT_MAX_STREAM_BYTES`
+pub const EXPORT_MAX_STREAM_BYTES: Variable = number(
+    "SERVICE_EXPORT_MAX_STREAM_BYTES",
+    4_000_000,
+    65_536,
+    20_000_000,
+    "Most bytes of an export that a function answers at once; a larger one is made by `POST /api/exports`.",
+);
 /// `SERVICE_GC_GRACE_SECONDS`
 pub const GC_GRACE_SECONDS: Variable = number(
     "SERVICE_GC_GRACE_SECONDS",
@@ -397,6 +411,8 @@ const OWN: &[Variable] = &[
     FINALIZING_STALE_MS,
     SHARD_JOIN_MS,
     SSE_MAX_SECONDS,
+    EGRESS_ALLOW,
+    EXPORT_MAX_STREAM_BYTES,
     LOG,
 ];
 

@@ -3,8 +3,8 @@
 use axum::extract::{FromRequestParts, RawPathParams};
 use callboard_auth::Grant;
 use callboard_domain::ids::{
-    ApiKeyId, ClusterId, ClusterSuggestionId, DeletionId, ExecutionId, FileId, GatePolicyId, InvitationId,
-    LinkId, MarkerId, ProjectId, ReportId, RunId, TagId, TestCaseId, TestFunctionId, UserId,
+    ApiKeyId, ClusterId, ClusterSuggestionId, DeletionId, ExecutionId, ExportId, FileId, GatePolicyId,
+    InvitationId, LinkId, MarkerId, ProjectId, ReportId, RunId, TagId, TestCaseId, TestFunctionId, UserId,
 };
 use http::request::Parts;
 
@@ -65,6 +65,7 @@ entity_ids! {
     MarkerId => "marker",
     TestFunctionId => "function",
     DeletionId => "deletion",
+    ExportId => "export",
 }
 
 impl EntityId for ExecutionId {

@@ -14,12 +14,13 @@ use crate::error::ErrorBody;
 
 /// Errors that say the same wherever they happen: the name of their component,
 /// the status, and what is written about them.
-const COMMON: [(&str, u16, &str); 9] = [
+const COMMON: [(&str, u16, &str); 10] = [
     (
         "SignInFirst",
         401,
         "`authentication_required`, `invalid_api_key`; `WWW-Authenticate` says how to sign in",
     ),
+    ("Stale", 412, "`precondition_failed`: `If-Match` names another state than the stored one"),
     ("BodyTooLarge", 413, "`body_too_large`, `too_many_items`; `data.limit` is the most"),
     ("AddressTooLong", 414, "`url_too_long`: the address is longer than 8 KiB"),
     ("NotJson", 415, "`unsupported_media_type`"),
@@ -127,6 +128,9 @@ fn codes(operation: &Operation, route: &Route) -> BTreeMap<u16, Codes> {
         if route.pattern.starts_with("/api/") {
             add(415, &[]);
         }
+    }
+    if route.mutates {
+        add(412, &[]);
     }
     if route.mutates && route.method == Method::Post {
         add(400, &["invalid_field"]);

@@ -88,6 +88,15 @@ pub async fn begin(store: &Store, now: Timestamp) -> Result<bool> {
     Ok(true)
 }
 
+/// How far the database's clock is ahead of a moment here, milliseconds.
+/// Sessions, keys and limits end by the clock of whoever asks.
+///
+/// # Errors
+/// [`StoreError`] when the database does not answer.
+pub async fn clock_ahead_ms(store: &Store, now: Timestamp) -> Result<i64, StoreError> {
+    Ok(instance::clock(store.db()).await?.millis() - now.millis())
+}
+
 /// Whether there are accounts and none of them is an administrator who can
 /// sign in.
 ///

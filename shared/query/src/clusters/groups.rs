@@ -94,8 +94,12 @@ pub struct FailureGroup {
     /// What a model says about it; null while nothing is diagnosed.
     #[schema(value_type = Option<Object>)]
     pub diagnosis: Option<Value>,
-    /// Executions of this run.
+    /// Executions of this run that count for it: those that failed, and those that passed after a failed attempt.
     pub count: i64,
+    /// Of these, failed in the end. Over all groups they add up to the failed tests of the run.
+    pub failed_count: i64,
+    /// Of these, passed in the end.
+    pub flaky_count: i64,
     /// Whether this run was the first to show it.
     pub is_new: bool,
     /// The run that showed it first.
@@ -119,7 +123,7 @@ pub struct FailureGroup {
 pub struct FailureGroups {
     /// The groups, the largest first.
     pub groups: Slice<FailureGroup, GroupKey>,
-    /// Failed tests of the run, timed out ones included.
+    /// Failed tests of the run, timed out ones included: the sum of `failed_count` over all groups.
     pub failed_tests: i64,
 }
 
@@ -186,6 +190,8 @@ fn group(
         note: brief.and_then(|brief| brief.note),
         diagnosis: None,
         count: place.map_or(unclustered, |place| place.n),
+        failed_count: place.map_or(unclustered, |place| place.n - place.flaky),
+        flaky_count: place.map_or(0, |place| place.flaky),
         is_new: cluster.is_some_and(|cluster| cluster.first_run == run.id),
         first_seen_run_id: cluster.map(|cluster| cluster.first_run.get()),
         first_seen_at: cluster.map(|cluster| cluster.first_seen_at),

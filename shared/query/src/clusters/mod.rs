@@ -3,6 +3,7 @@
 
 mod editing;
 mod groups;
+mod history;
 mod reading;
 mod suggestions;
 mod verification;
@@ -12,9 +13,10 @@ pub use editing::{
     ClusterEdit, Extracted, StatusChange, bulk, edit, extract, merge, set_base_commit, set_status,
 };
 pub use groups::{FailureGroup, FailureGroups, GroupCase, GroupKey, failure_groups};
+pub use history::{ClusterEvent, FieldChange, Happening, history};
 pub use reading::{
     Assignee, ClusterCounts, ClusterKey, ClusterQuery, ClusterSort, OccurrenceKey, OccurrenceQuery, counts,
-    detail, list, named, occurrences, of_project, test_cases,
+    detail, list, named, occurrences, of_project, signatures, test_cases,
 };
 pub(crate) use reading::{of_execution, of_test};
 pub use suggestions::{MergeSuggestion, SuggestionStatus, approve, reject, suggestions};

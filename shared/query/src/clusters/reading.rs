@@ -264,6 +264,19 @@ pub async fn named(
     Ok(required_cluster(&mut session, project.get(), id).await?.id)
 }
 
+/// The lines that name the causes of some clusters, by cluster.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn signatures(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    ids: Vec<i64>,
+) -> Result<HashMap<i64, String>> {
+    let rows = clusters::get_many(&mut ctx.store.db().read().await?, project.get(), ids).await?;
+    Ok(rows.into_iter().map(|row| (row.id.get(), row.signature)).collect())
+}
+
 /// One cluster with what its page shows.
 ///
 /// # Errors

@@ -4,13 +4,15 @@
 //! One clean run is no proof. A test that failed with probability r stays clean
 //! for m runs by luck with probability (1 − r)^m; over all tests of a cluster
 //! the logarithms add up to Λ. At [`QUIET`] the failure has fallen quiet, at
-//! [`STOPPED`] it has stopped, and every time it fell quiet and came back
-//! more proof is asked for.
+//! [`proof_asked`] it has stopped. A test that the run repeated passed as often
+//! as it was repeated.
 
 use std::collections::BTreeMap;
 
+use callboard_domain::attempts::AttemptSet;
 use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
-use callboard_domain::repair::{Series, evidence};
+use callboard_domain::repair::{Series, evidence, proof_asked};
+use callboard_domain::test_state::RecentOutcome;
 use callboard_domain::time::Timestamp;
 use callboard_store::clusters::{self, ClusterRow, ClusterStatus, counts, reads, routes, verify as store};
 use callboard_store::db::Session;
@@ -26,10 +28,6 @@ const MOST_CLUSTERS: usize = 500;
 const MOST_TESTS: i64 = 500;
 /// Λ from which a failure has fallen quiet.
 const QUIET: f64 = 1.0;
-/// Λ from which it has stopped.
-const STOPPED: f64 = 3.0;
-/// What is asked for in addition for every time it fell quiet and came back.
-const MORE_PROOF: f64 = 0.7;
 
 /// Judges the open clusters whose tests a final run had, and counts those the
 /// run was the first to show. Everything is a function of stored rows, so
@@ -42,8 +40,9 @@ pub(crate) async fn verify(ctx: &Context, project: ProjectId, run: RunId, now: T
     }
     let open = store::open_of_run(&mut session, project, run.id, run.order_at, MOST_CLUSTERS).await?;
     let mut judged = BTreeMap::new();
+    let repeated = if open.is_empty() { Repeated::new() } else { repeated_in(&mut session, &run).await? };
     for cluster in &open {
-        if let Some(verdict) = judge(&mut session, &run, cluster).await? {
+        if let Some(verdict) = judge(&mut session, &run, cluster, &repeated).await? {
             judged.insert(cluster.id, verdict);
         }
     }
@@ -100,7 +99,30 @@ struct Verdict {
     is_complete: bool,
 }
 
-async fn judge(session: &mut Session, run: &RunRow, cluster: &ClusterRow) -> Result<Option<Verdict>> {
+/// Passes of a test beyond the first, by test case and browser slot.
+type Repeated = BTreeMap<(TestCaseId, u8), usize>;
+
+/// Tests that passed in a run each time they were repeated.
+async fn repeated_in(session: &mut Session, run: &RunRow) -> Result<Repeated> {
+    let mut repeated = Repeated::new();
+    for passed in store::passed_with_attempts(session, run.project, run.id).await? {
+        let attempts = AttemptSet::from_json(&passed.attempts);
+        let attempts = attempts.map_err(|_| StoreError::Damaged("the attempts of an execution"))?;
+        let more = attempts.decide().map_or(0, |decision| decision.repetitions.saturating_sub(1));
+        if more > 0 {
+            let slot = RecentOutcome::slot_of(passed.browser_id);
+            repeated.insert((passed.test_case, slot), more);
+        }
+    }
+    Ok(repeated)
+}
+
+async fn judge(
+    session: &mut Session,
+    run: &RunRow,
+    cluster: &ClusterRow,
+    repeated: &Repeated,
+) -> Result<Option<Verdict>> {
     let tests = store::tests(session, run.project, cluster.id, MOST_TESTS).await?;
     let cases: Vec<i64> = tests.iter().map(|(case, _)| case.get()).collect();
     let states = rollups::states_in(session, run.project, run.lane_id, cases).await?;
@@ -110,7 +132,10 @@ async fn judge(session: &mut Session, run: &RunRow, cluster: &ClusterRow) -> Res
         let case: &TestCaseId = case;
         // What never ran on this lane says nothing about it.
         let Some(state) = states.get(case) else { continue };
-        let all: Vec<Series> = Series::of(state.recent());
+        let mut all: Vec<Series> = Series::of(state.recent());
+        for series in all.iter_mut().filter(|series| series.clean > 0) {
+            series.clean += repeated.get(&(*case, series.browser_slot)).copied().unwrap_or(0);
+        }
         is_complete &= all.iter().all(|series| series.clean > 0 || series.failures == 0);
         lambda += all.iter().map(evidence).sum::<f64>();
     }
@@ -125,9 +150,7 @@ fn note_clean(row: &mut ClusterRow, run: &RunRow, verdict: Verdict) {
         row.fix_commit.clone_from(&run.commit_sha);
     }
     row.is_quiet = verdict.lambda >= QUIET;
-    #[expect(clippy::cast_precision_loss, reason = "a small count")]
-    let needed = STOPPED + MORE_PROOF * row.false_quiets as f64;
-    if verdict.is_complete && verdict.lambda >= needed {
+    if verdict.is_complete && verdict.lambda >= proof_asked(row.false_quiets) {
         row.fix_verification = Some("stopped-failing".to_owned());
         row.ttr_ms = row.fix_at.map(|at| (at.millis() - row.first_seen_at.millis()).max(0));
     }

@@ -1,203 +1,39 @@
 //! Why an execution failed: what it says itself, what changed since its test
 //! passed, and where to look next.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod answer;
+mod changes;
+
+use std::collections::BTreeSet;
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::evidence::{ConsoleEntry, Evidence, NetworkRequest, Step};
-use callboard_domain::explain::{Facts, Headline, Verdict, first_divergence, headline, judge, received};
+use callboard_domain::evidence::Step;
+use callboard_domain::explain::{Facts, Headline, Verdict, headline, judge};
 use callboard_domain::flakiness::{Window, assess, regression_probability};
 use callboard_domain::ids::{ExecutionId, ProjectId};
+use callboard_domain::status::Outcome;
 use callboard_domain::text::cut;
 use callboard_store::clusters::{self, ClusterRow, ClusterStatus};
 use callboard_store::db::Session;
-use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow};
+use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder};
 use callboard_store::rollups;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::environment::{compare, label};
 use super::healing::{HealingSource, LocatorHealing, of_subject};
 use super::subject::{Subject, evidence_of};
 use crate::{Context, Result};
 
+pub use answer::{
+    ChangeKind, ChangeSince, Detail, ExplainedCluster, ExplainedHealing, ExplainedLine, ExplainedStep,
+    Explanation, LastPassed,
+};
+use changes::{changes, has_failed, received_value, request_name, slower, source_changed};
+
 /// Failing executions of a run that are looked at for what they share.
 const MAX_FAILING: i64 = 200;
 /// Failures from which gathering in one browser is no chance.
 const MIN_GATHERED: usize = 5;
 const MAX_VALUE_CHARS: usize = 400;
-/// From this factor on a longer duration is told, and only from a second on.
-const SLOWER: i64 = 2;
-const MIN_SLOW_MS: i64 = 1_000;
-
-/// How much is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Detail {
-    /// The three most telling changes.
-    Summary,
-    /// The eight most telling.
-    #[default]
-    Default,
-    /// All that are known, at most thirty.
-    Full,
-}
-
-impl Detail {
-    /// The words of the parameter.
-    pub const WORDS: &'static [&'static str] = &["summary", "default", "full"];
-
-    /// Reads a word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        match word {
-            "summary" => Some(Self::Summary),
-            "default" => Some(Self::Default),
-            "full" => Some(Self::Full),
-            _ => None,
-        }
-    }
-
-    const fn changes(self) -> usize {
-        match self {
-            Self::Summary => 3,
-            Self::Default => 8,
-            Self::Full => 30,
-        }
-    }
-}
-
-/// Kinds of changes, the most telling first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ChangeKind {
-    /// The first step that is another one.
-    Step,
-    /// What an assertion got.
-    ReceivedValue,
-    /// A request that failed and did not before.
-    FailedRequest,
-    /// An error of the page or its console that was not there before.
-    PageError,
-    /// A property of the environment.
-    Environment,
-    /// The failing line of the test.
-    SourceLine,
-    /// How long it took.
-    Duration,
-}
-
-/// Something that is not what it was when the test passed.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct ChangeSince {
-    /// What kind of change.
-    pub kind: ChangeKind,
-    /// What changed.
-    pub label: String,
-    /// When it passed.
-    pub before: Option<String>,
-    /// When it failed.
-    pub after: Option<String>,
-    /// The field of the evidence this rests on.
-    #[schema(example = "networkRequests")]
-    pub evidence: &'static str,
-}
-
-/// The step that failed.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct ExplainedStep {
-    /// Title.
-    #[schema(example = "locator.click(getByRole('button', { name: 'Pay' }))")]
-    pub title: String,
-    /// Where it stands.
-    pub location: Option<String>,
-    /// How long it took, ms.
-    pub duration: i64,
-}
-
-/// The line that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ExplainedLine {
-    /// File.
-    pub file_path: String,
-    /// Number.
-    pub line: u32,
-    /// Text.
-    pub text: String,
-}
-
-/// The last pass before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LastPassed {
-    /// The execution.
-    pub execution_id: i64,
-    /// Its run.
-    pub run_id: i64,
-    /// Commit of that run.
-    pub commit: Option<String>,
-}
-
-/// The cluster of the failure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ExplainedCluster {
-    /// Cluster.
-    pub id: i64,
-    /// One line that names it.
-    pub signature: String,
-    /// open, resolved or ignored.
-    pub status: &'static str,
-    /// Failing executions.
-    pub occurrences: i64,
-    /// Whether this run showed it first.
-    pub is_new: bool,
-}
-
-/// What a healed locator looks like.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ExplainedHealing {
-    /// Where it comes from.
-    pub source: HealingSource,
-    /// The locator.
-    pub locator: String,
-    /// Method.
-    pub method: String,
-    /// How likely it is right, 0 to 100.
-    pub score: u8,
-}
-
-/// Why an execution failed.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Explanation {
-    /// One line that says it; null for an execution that did not fail.
-    pub headline: Option<String>,
-    /// outage, locator-drift, environment, known-cluster, app-error,
-    /// likely-flake, likely-regression, test-bug or unknown.
-    #[schema(example = "likely-regression")]
-    pub verdict: &'static str,
-    /// How sure that is, 0 to 1.
-    pub confidence: f64,
-    /// The next best, when the verdict follows from something known.
-    pub also: Option<&'static str>,
-    /// The step that failed.
-    pub failing_step: Option<ExplainedStep>,
-    /// The line that failed.
-    pub source_line: Option<ExplainedLine>,
-    /// What is not what it was, the most telling first.
-    pub changed: Vec<ChangeSince>,
-    /// The last pass before.
-    pub last_passed: Option<LastPassed>,
-    /// The cluster of the failure.
-    pub cluster: Option<ExplainedCluster>,
-    /// A locator that works.
-    pub healing: Option<ExplainedHealing>,
-    /// Names of tools and ids: where to look next.
-    #[schema(example = json!(["get_locator_healing executionId=5"]))]
-    pub next: Vec<String>,
-}
 
 /// Explains an execution from what is stored. No model is asked.
 ///
@@ -276,6 +112,7 @@ pub async fn explain(
     let healed = healing.recommended().map(|locator| f64::from(locator.score) / 100.0);
     let judgement = judge(&Facts {
         is_mass_failure: subject.run.is_mass_failure,
+        passed_on_retry: subject.row.outcome == Outcome::Flaky,
         healed,
         is_known: cluster.as_ref().is_some_and(|cluster| {
             cluster.status == ClusterStatus::Open && cluster.first_run < subject.run.id
@@ -345,127 +182,6 @@ fn source_line(healing: &LocatorHealing) -> Option<ExplainedLine> {
     let location = healing.location.as_deref()?;
     let file_path = callboard_domain::ingest::Location::parse(location).path;
     Some(ExplainedLine { file_path, line: line.line, text: cut(line.text.clone(), MAX_VALUE_CHARS) })
-}
-
-/// Steps, requests and page errors that the last pass did not have.
-fn changes(failing: &Evidence, passed: Option<&Evidence>) -> Vec<ChangeSince> {
-    let Some(passed) = passed else { return Vec::new() };
-    let mut found = Vec::new();
-    let (now, then) = (titles(&failing.steps), titles(&passed.steps));
-    if let Some(divergence) = first_divergence(&now, &then) {
-        found.push(ChangeSince {
-            kind: ChangeKind::Step,
-            label: "First step that differs".to_owned(),
-            before: divergence.passed.map(|at| short(then[at])),
-            after: divergence.failing.map(|at| short(now[at])),
-            evidence: "steps",
-        });
-    }
-    let before: BTreeMap<(&str, &str), i64> = passed
-        .network_requests
-        .iter()
-        .map(|request| ((request.method.as_str(), request.normalized_url.as_str()), request.status))
-        .collect();
-    let mut told = BTreeSet::new();
-    for request in failing.network_requests.iter().filter(|request| has_failed(request)) {
-        let key = (request.method.as_str(), request.normalized_url.as_str());
-        let then = before.get(&key).copied();
-        if then == Some(request.status) || !told.insert(key) {
-            continue;
-        }
-        found.push(ChangeSince {
-            kind: ChangeKind::FailedRequest,
-            label: request_name(request),
-            before: then.map(status_text),
-            after: Some(status_text(request.status)),
-            evidence: "networkRequests",
-        });
-    }
-    let is_error = |entry: &&ConsoleEntry| matches!(entry.kind.as_str(), "pageerror" | "error");
-    let known: BTreeSet<String> =
-        passed.console_logs.iter().filter(is_error).map(|entry| without_digits(&entry.text)).collect();
-    let mut told = BTreeSet::new();
-    for entry in failing.console_logs.iter().filter(is_error) {
-        let text = without_digits(&entry.text);
-        if !known.contains(&text) && told.insert(text) {
-            found.push(ChangeSince {
-                kind: ChangeKind::PageError,
-                label: if entry.kind == "pageerror" { "Uncaught error" } else { "Console error" }.to_owned(),
-                before: None,
-                after: Some(short(&entry.text)),
-                evidence: "consoleLogs",
-            });
-        }
-    }
-    found
-}
-
-fn titles(steps: &[Step]) -> Vec<&str> {
-    steps.iter().map(|step| step.title.as_str()).collect()
-}
-
-fn has_failed(request: &NetworkRequest) -> bool {
-    request.status == 0 || request.status >= 400
-}
-
-fn request_name(request: &NetworkRequest) -> String {
-    short(&format!("{} {}", request.method, request.normalized_url))
-}
-
-fn status_text(status: i64) -> String {
-    if status == 0 { "no response".to_owned() } else { status.to_string() }
-}
-
-fn short(text: &str) -> String {
-    let masked = callboard_domain::trace::mask::masked(text).into_owned();
-    cut(masked, MAX_VALUE_CHARS)
-}
-
-fn without_digits(text: &str) -> String {
-    text.chars().filter(|char| !char.is_ascii_digit()).collect()
-}
-
-fn received_value(error: &str) -> Option<ChangeSince> {
-    let (expected, received) = received(error)?;
-    Some(ChangeSince {
-        kind: ChangeKind::ReceivedValue,
-        label: match expected {
-            Some(expected) => format!("Expected {expected}"),
-            None => "Received value".to_owned(),
-        },
-        before: None,
-        after: Some(received),
-        evidence: "error",
-    })
-}
-
-fn slower(failing: &ExecutionRow, passed: &ExecutionRow) -> Option<ChangeSince> {
-    let (now, then) = (failing.duration_ms, passed.duration_ms);
-    (now >= MIN_SLOW_MS && then > 0 && now >= SLOWER * then).then(|| ChangeSince {
-        kind: ChangeKind::Duration,
-        label: "Duration".to_owned(),
-        before: Some(format!("{then} ms")),
-        after: Some(format!("{now} ms")),
-        evidence: "duration",
-    })
-}
-
-/// The same line as it was when the test passed, when it was another one.
-fn source_changed(line: &ExplainedLine, passed: &Evidence) -> Option<ChangeSince> {
-    let source = passed.test_source.as_deref()?;
-    let lines = callboard_domain::healing::rewrite::numbered_lines(source);
-    // Moved lines are no change of the line.
-    if lines.is_empty() || lines.iter().any(|(_, text)| text.trim() == line.text.trim()) {
-        return None;
-    }
-    let (_, before) = lines.iter().find(|(number, _)| *number == line.line)?;
-    Some(ChangeSince {
-        kind: ChangeKind::SourceLine,
-        label: format!("{}:{}", line.file_path, line.line),
-        before: Some(short(before.trim())),
-        after: Some(short(line.text.trim())),
-        evidence: "testSource",
-    })
 }
 
 async fn cluster_of(session: &mut Session, subject: &Subject) -> Result<Option<ClusterRow>> {

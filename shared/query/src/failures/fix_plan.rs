@@ -1,22 +1,25 @@
 //! What to do about a cluster: edits that heal its locators, the tests that
 //! fail, who looks after them, and how to see that it is repaired.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::healing::verify::{FailingTest, verification};
-use callboard_domain::ids::{ClusterId, ProjectId};
-use callboard_domain::status::Outcome;
+use callboard_domain::healing::verify::{FailingTest, MAX_TARGETS, Verification, verification};
+use callboard_domain::ids::{ClusterId, ProjectId, TestCaseId};
+use callboard_domain::repair::{Series, proof_asked};
+use callboard_domain::test_state::{RecentOutcome, TestState};
 use callboard_domain::text::cut;
 use callboard_store::clusters::reads::{OccurrenceFilter, occurrences};
 use callboard_store::clusters::{self, ClusterRow};
-use callboard_store::executions::ExecutionRow;
+use callboard_store::db::Session;
+use callboard_store::executions::{ExecutionRow, brief};
 use callboard_store::test_cases::{self, TestCaseRow};
 use callboard_store::{lanes, rollups};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::healing::{LocatorHealing, of_subject};
+use super::healing::{HealingSource, LocatorHealing, of_subject};
 use super::subject::Subject;
 use crate::{Context, Entity, QueryError, Result};
 
@@ -26,8 +29,8 @@ const MAX_EXECUTIONS: i64 = 100;
 const MAX_HEALED: usize = 8;
 const MAX_EDITS: usize = 5;
 const MAX_TESTS: usize = 20;
-/// Decided executions that say how often a test fails.
-const HISTORY: usize = 30;
+/// Tests of a file among which others on the same line are looked for.
+const MAX_OF_FILE: i64 = 1_000;
 
 /// The cluster a plan is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -122,12 +125,26 @@ pub struct FixPlan {
     pub diagnosis: Option<serde_json::Value>,
     /// Changes that heal its locators, at most five.
     pub edits: Vec<PlannedEdit>,
-    /// Tests that fail for it, the newest first, at most twenty.
+    /// How many of them are known.
+    pub edits_count: usize,
+    /// How many of these are left out of `edits`.
+    pub edits_omitted: usize,
+    /// Failing tests whose locator was not looked at: at most eight are.
+    pub unexamined_tests: usize,
+    /// Tests that fail for it, once for each browser project, the newest first,
+    /// at most twenty.
     pub failing_tests: Vec<PlannedTest>,
+    /// How many of them its newest hundred failures show.
+    pub failing_tests_count: usize,
+    /// How many of these are left out of `failingTests`.
+    pub failing_tests_omitted: usize,
     /// Who looks after them.
     pub ownership: Ownership,
     /// How to see that a repair holds.
     pub verify: Verify,
+    /// Names of tools and ids: where to look next.
+    #[schema(example = json!(["get_locator_healing executionId=7"]))]
+    pub next: Vec<String>,
 }
 
 /// Plans the repair of a cluster from what is stored. What is not known is
@@ -150,80 +167,150 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
     // The newest failure of each test in each browser project.
     let mut seen = BTreeSet::new();
     let failing: Vec<&ExecutionRow> =
-        rows.iter().filter(|row| seen.insert((row.test_case, row.browser_id))).take(MAX_TESTS).collect();
+        rows.iter().filter(|row| seen.insert((row.test_case, row.browser_id))).collect();
     let ids: BTreeSet<i64> = failing.iter().map(|row| row.test_case.get()).collect();
-    let cases = test_cases::get_many(&mut session, project_id, ids.into_iter().collect()).await?;
+    let cases = test_cases::get_many(&mut session, project_id, ids.iter().copied().collect()).await?;
     let cases: BTreeMap<i64, TestCaseRow> = cases.into_values().map(|case| (case.id.get(), case)).collect();
-    let mut planned = Vec::new();
-    let mut to_verify = Vec::new();
-    for row in &failing {
-        let Some(case) = cases.get(&row.test_case.get()) else { continue };
-        let browser =
-            browsers.iter().find(|browser| browser.id == row.browser_id).map(|browser| browser.name.clone());
-        let browser = browser.filter(|name| !name.is_empty());
-        let state = rollups::state(&mut session, project_id, row.lane_id, row.test_case).await?;
-        let history = state.map_or((1, 1), |state| history(&state, row.browser_id));
-        to_verify.push(FailingTest {
+    let failing: Vec<(&ExecutionRow, &TestCaseRow)> =
+        failing.into_iter().filter_map(|row| Some((row, cases.get(&row.test_case.get())?))).collect();
+    let shared = shared_lines(&mut session, project_id, &failing).await?;
+    let mut states: BTreeMap<i64, HashMap<TestCaseId, TestState>> = BTreeMap::new();
+    for (row, _) in &failing {
+        if let Entry::Vacant(unread) = states.entry(row.lane_id) {
+            let ids = ids.iter().copied().collect();
+            unread.insert(rollups::states_in(&mut session, project_id, row.lane_id, ids).await?);
+        }
+    }
+    drop(session);
+    let browser_of = |row: &ExecutionRow| {
+        let browser = browsers.iter().find(|browser| browser.id == row.browser_id);
+        browser.map(|browser| browser.name.clone()).filter(|name| !name.is_empty())
+    };
+    let to_verify: Vec<FailingTest> = failing
+        .iter()
+        .map(|(row, case)| FailingTest {
             file_path: case.file_path.clone(),
-            line: row.facts.line.filter(|line| *line > 0),
+            line: line_of(row),
+            is_line_shared: line_of(row)
+                .is_some_and(|line| shared.contains(&(case.file_path.as_str(), line))),
             titles: case.suite_path.iter().chain([&case.title]).cloned().collect(),
-            project: browser.clone().unwrap_or_default(),
-            history,
-        });
-        planned.push(PlannedTest {
+            project: browser_of(row).unwrap_or_default(),
+            series: series(
+                states.get(&row.lane_id).and_then(|of_lane| of_lane.get(&case.id)),
+                row.browser_id,
+            ),
+        })
+        .collect();
+    let planned: Vec<PlannedTest> = failing
+        .iter()
+        .take(MAX_TESTS)
+        .map(|(row, case)| PlannedTest {
             test_case_id: case.id.get(),
             title: case.title.clone(),
             file_path: case.file_path.clone(),
-            line: row.facts.line.filter(|line| *line > 0),
-            browser_project: browser,
+            line: line_of(row),
+            browser_project: browser_of(row),
             execution_id: row.id.get(),
-        });
-    }
-    drop(session);
-
-    let mut edits: Vec<PlannedEdit> = Vec::new();
-    let mut places = BTreeSet::new();
-    let mut tried = BTreeSet::new();
-    for row in failing.iter().filter(|row| tried.insert(row.test_case)).take(MAX_HEALED) {
-        if edits.len() == MAX_EDITS {
-            break;
+        })
+        .collect();
+    let healed = Healed::of(ctx, project, &failing).await?;
+    let verify = match verification(&to_verify, proof_asked(cluster.false_quiets)) {
+        Some(found) => {
+            // Of a large cluster, the newest failures do not show every test.
+            let affected = usize::try_from(cluster.affected_tests).unwrap_or_default();
+            let left_out = found.left_out.max(affected.saturating_sub(found.tests));
+            Verify { expectation: expectation(&found, left_out), command: found.command }
         }
-        let subject = Subject::read(ctx, project, row.id).await?;
-        let healing = of_subject(ctx, project, &subject).await?;
-        if let Some(edit) = edit_of(&healing, row)
-            && places.insert((edit.file_path.clone(), edit.line))
-        {
-            edits.push(edit);
-        }
-    }
-    let verify = match verification(&to_verify) {
-        Some(found) => Verify {
-            expectation: format!(
-                "All {} test{} pass {} time{} in a row, without retries: then the failure counts as repaired.",
-                found.tests,
-                plural(found.tests),
-                found.repeats,
-                plural(found.repeats as usize)
-            ),
-            command: found.command,
-        },
         None => Verify {
             command: String::new(),
             expectation: "No failing test of it is stored any more.".to_owned(),
         },
     };
+    let next = healed.offered.filter(|_| healed.edits.is_empty());
+    let edits_count = healed.edits.len();
+    let edits: Vec<PlannedEdit> = healed.edits.into_iter().take(MAX_EDITS).collect();
     Ok(FixPlan {
         cluster: planned_cluster(&cluster),
         diagnosis: None,
+        edits_omitted: edits_count - edits.len(),
+        edits_count,
         edits,
+        unexamined_tests: healed.unexamined,
         ownership: ownership(planned.iter().filter_map(|test| cases.get(&test.test_case_id))),
+        failing_tests_count: failing.len(),
+        failing_tests_omitted: failing.len() - planned.len(),
         failing_tests: planned,
         verify,
+        next: next.map(|id| format!("get_locator_healing executionId={id}")).into_iter().collect(),
     })
 }
 
-const fn plural(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
+fn line_of(row: &ExecutionRow) -> Option<i64> {
+    row.facts.line.filter(|line| *line > 0)
+}
+
+/// Those of the lines a command could name on which tests stand that do not
+/// fail for the cluster, as in a loop.
+async fn shared_lines<'c>(
+    session: &mut Session,
+    project: ProjectId,
+    failing: &[(&ExecutionRow, &'c TestCaseRow)],
+) -> Result<BTreeSet<(&'c str, i64)>> {
+    let ids: BTreeSet<TestCaseId> = failing.iter().map(|(row, _)| row.test_case).collect();
+    let mut looked_at = BTreeSet::new();
+    let mut shared = BTreeSet::new();
+    for (row, case) in failing {
+        let Some(line) = line_of(row) else { continue };
+        let place = (case.file_path.as_str(), line);
+        if looked_at.len() == MAX_TARGETS || !looked_at.insert(place) {
+            continue;
+        }
+        let of_file = test_cases::of_file(session, project, &case.file_path, MAX_OF_FILE).await?;
+        let beside = brief::of_tests(session, project, (row.run, row.day), of_file).await?;
+        if beside.iter().any(|other| other.line == Some(line) && !ids.contains(&other.test_case)) {
+            shared.insert(place);
+        }
+    }
+    Ok(shared)
+}
+
+/// What healing says of the failing tests.
+#[derive(Default)]
+struct Healed {
+    /// Edits of different lines.
+    edits: Vec<PlannedEdit>,
+    /// The newest execution for which there are locators, none of them certain.
+    offered: Option<i64>,
+    /// Tests that were not looked at.
+    unexamined: usize,
+}
+
+impl Healed {
+    async fn of(
+        ctx: &Context,
+        project: Authorized<ProjectId>,
+        failing: &[(&ExecutionRow, &TestCaseRow)],
+    ) -> Result<Self> {
+        let mut healed = Self::default();
+        let mut tried = BTreeSet::new();
+        let newest: Vec<&ExecutionRow> =
+            failing.iter().map(|(row, _)| *row).filter(|row| tried.insert(row.test_case)).collect();
+        let examined = &newest[..newest.len().min(MAX_HEALED)];
+        healed.unexamined = newest.len() - examined.len();
+        let mut places = BTreeSet::new();
+        for row in examined {
+            let subject = Subject::read(ctx, project, row.id).await?;
+            let healing = of_subject(ctx, project, &subject).await?;
+            match edit_of(&healing, row) {
+                Some(edit) if places.insert((edit.file_path.clone(), edit.line)) => healed.edits.push(edit),
+                None if healing.source != HealingSource::None => {
+                    healed.offered = healed.offered.or(Some(row.id.get()));
+                }
+                _ => {}
+            }
+        }
+        Ok(healed)
+    }
 }
 
 fn planned_cluster(cluster: &ClusterRow) -> PlannedCluster {
@@ -256,14 +343,50 @@ fn edit_of(healing: &LocatorHealing, row: &ExecutionRow) -> Option<PlannedEdit> 
     })
 }
 
-/// How many of the last decided executions of a series failed.
-fn history(state: &callboard_domain::test_state::TestState, browser: i64) -> (u32, u32) {
-    let slot = callboard_domain::test_state::RecentOutcome::slot_of(browser);
-    let decided =
-        state.recent().rev().filter(|recent| recent.browser_slot == slot && recent.outcome.is_decided());
-    decided.take(HISTORY).fold((0, 0), |(failed, runs), recent| {
-        (failed + u32::from(recent.outcome != Outcome::Passed), runs + 1)
-    })
+/// How a test did in a browser project; of one that nothing is known about, that
+/// it failed.
+fn series(state: Option<&TestState>, browser: i64) -> Series {
+    let slot = RecentOutcome::slot_of(browser);
+    let all = state.map(|state| Series::of(state.recent())).unwrap_or_default();
+    let failed_once = Series { browser_slot: slot, failures: 1, before: 1, clean: 0 };
+    all.into_iter().find(|series| series.browser_slot == slot).unwrap_or(failed_once)
+}
+
+/// What the command has to show, and what of it is enough.
+fn expectation(found: &Verification, left_out: usize) -> String {
+    let Verification { repeats, needed, tests, .. } = found;
+    let times = |count: usize| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let passes = format!(
+        "All {tests} test{} pass {}{}, without retries, in a run that is sent here",
+        if *tests == 1 { "" } else { "s" },
+        times(*repeats),
+        if *repeats == 1 { "" } else { " in a row" },
+    );
+    let others = match left_out {
+        0 => String::new(),
+        1 => ", once its other test, which the command leaves out, has passed too".to_owned(),
+        _ => format!(", once its {left_out} other tests, which the command leaves out, have passed too"),
+    };
+    match needed {
+        Some(needed) if needed <= repeats => {
+            format!("{passes}: then the failure counts as repaired{others}.")
+        }
+        Some(needed) => format!(
+            "{passes}. It failed too seldom for that to prove a repair: it counts as repaired after {needed} \
+             passes of each{others}."
+        ),
+        None => {
+            let others = match left_out {
+                0 => String::new(),
+                1 => ", also from its other test, which the command leaves out".to_owned(),
+                _ => format!(", also from its {left_out} other tests, which the command leaves out"),
+            };
+            format!(
+                "{passes}. It failed so seldom that no number of passes proves a repair: watch that it stays \
+                 away{others}."
+            )
+        }
+    }
 }
 
 /// The owner that most tests name; the first of the alphabet among equals.

@@ -2,24 +2,21 @@
 //! their link to it.
 
 use callboard_auth::scope::Scope;
-use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
+use callboard_domain::ids::{ExecutionId, RunId};
 use callboard_domain::ingest::CaseRef;
 use callboard_domain::time::Timestamp;
 use callboard_store::blobs::{self, BlobRow, StagedBlob};
-use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
 use callboard_store::files::{self, FileKind};
 use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
-use callboard_store::test_cases;
-use callboard_store::{lanes, projects};
+use callboard_store::{projects, test_cases};
 
 use super::announce;
 use super::bearer::{self, Bearer};
-use super::chunk::stored_attempts;
+use super::choosing::{Chosen, choose};
 use super::files::{IncomingFile, PublishedFile, link_all, publish};
 use super::locked::LockedRun;
-use super::trace_browser;
 use crate::{Context, Entity, QueryError, Result};
 
 /// Most attachments of one attempt.
@@ -140,7 +137,7 @@ pub async fn case_files(
     let mut session = ctx.store.db().begin().await?;
     let mut locked = LockedRun::lock(&mut session, found.bearer.project, run).await?;
     locked.admit(found.bearer.slot, now)?;
-    let attempt = attempt_of(&case);
+    let attempt = (found.repetition, i64::from(case.retry));
     let linked = link_all(&mut session, found.place, found.row.id, attempt, &published, now).await?;
     if linked.traces + linked.others > 0 {
         let (title, location) = (&case.title, &case.location);
@@ -167,6 +164,7 @@ struct Found {
     bearer: Bearer,
     place: RunPlace,
     row: ExecutionRow,
+    repetition: i64,
     /// The trace, when only its hash came.
     trace: Option<BlobRow>,
     /// Attachments the attempt may still get.
@@ -191,7 +189,11 @@ async fn find(
     let case = test_cases::find(&mut session, project, files.case.identity).await?;
     let case = case.ok_or(QueryError::CaseNotFound)?;
     let stored = executions::of_batch(&mut session, place, vec![case.get()]).await?;
-    let row = choose(ctx, &mut session, project, stored, files).await?.ok_or(QueryError::CaseNotFound)?;
+    // Objects may have to be read to tell which is meant; no connection waits for them.
+    drop(session);
+    let chosen = choose(ctx, project, stored, files).await?.ok_or(QueryError::CaseNotFound)?;
+    let Chosen { row, repetition } = chosen;
+    let mut session = ctx.store.db().read().await?;
     if let (Some(told), Some(trace)) = (files.trace_hash, &files.trace)
         && told != trace.staged.sha256
     {
@@ -204,62 +206,8 @@ async fn find(
         }
         _ => None,
     };
-    let (repetition, retry) = attempt_of(&files.case);
+    let retry = i64::from(files.case.retry);
     let held = files::count_of_attempt(&mut session, project, row.id, repetition, retry).await?;
     let room = MAX_ATTACHMENTS.saturating_sub(usize::try_from(held).unwrap_or(usize::MAX));
-    Ok(Found { bearer, place, row, trace, room })
-}
-
-fn attempt_of(case: &CaseRef) -> (i64, i64) {
-    (i64::from(case.repeat_each_index.unwrap_or(0)), i64::from(case.retry))
-}
-
-/// Chooses the execution that is meant. Clients that know no browser projects
-/// leave several to choose from.
-async fn choose(
-    ctx: &Context,
-    session: &mut Session,
-    project: ProjectId,
-    stored: Vec<ExecutionRow>,
-    files: &CaseFiles,
-) -> Result<Option<ExecutionRow>> {
-    let case = &files.case;
-    let mut candidates = Vec::with_capacity(stored.len());
-    for row in stored {
-        let has_attempt = stored_attempts(&row)?.attempts().iter().any(|attempt| {
-            attempt.retry == case.retry
-                && case
-                    .repeat_each_index
-                    .is_none_or(|index| attempt.repetition.is_none_or(|own| own == index))
-        });
-        if has_attempt {
-            candidates.push(row);
-        }
-    }
-    let browsers = lanes::browsers(session, project).await?;
-    if let Some(name) = &case.browser_project {
-        let wanted = browsers.iter().find(|browser| browser.name == *name).map(|browser| browser.id);
-        candidates.retain(|row| Some(row.browser_id) == wanted);
-    }
-    if candidates.len() > 1
-        && let Some(trace) = &files.trace
-        && let Some(traced) = trace_browser::of(ctx, &trace.staged).await
-    {
-        let agrees = |row: &ExecutionRow| {
-            let browser = browsers.iter().find(|browser| browser.id == row.browser_id);
-            browser.is_some_and(|browser| browser.browser_name.as_ref() == Some(&traced))
-        };
-        if candidates.iter().any(agrees) {
-            candidates.retain(agrees);
-        }
-    }
-    let (repetition, retry) = attempt_of(case);
-    candidates.sort_by_key(|row| std::cmp::Reverse(row.id));
-    for row in &candidates {
-        let has_trace = files::has_trace(session, project, row.id, repetition, retry).await?;
-        if !has_trace {
-            return Ok(Some(row.clone()));
-        }
-    }
-    Ok(candidates.into_iter().next())
+    Ok(Found { bearer, place, row, repetition, trace, room })
 }

@@ -2,7 +2,7 @@
 //! rollups and totals. What is already known changes nothing, so every resend
 //! is free of effect.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use callboard_domain::attempts::{
     Attempt, AttemptFacts, AttemptSet, EarlierAttempt, EvidenceSlice, Merged as MergedReport, Reported,
@@ -10,21 +10,21 @@ use callboard_domain::attempts::{
 use callboard_domain::endpoints::Captured;
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
-use callboard_domain::test_state::{ExecutionFlags, flags_for};
+use callboard_domain::test_state::{ExecutionFlags, Predecessors};
 use callboard_domain::time::Timestamp;
-use callboard_domain::totals::Totals;
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
 use callboard_store::rollups::EndpointPlace;
 use callboard_store::runs::RunRow;
 use callboard_store::test_cases::{self, TestIdentity, TestMeta};
-use callboard_store::{StoreError, lanes, quarantine, rollups};
+use callboard_store::{StoreError, lanes, rollups};
 
-use super::clusters::{Counting, Failures};
+use super::changing::write;
+use super::clusters::Failures;
 use super::files::{PublishedFile, link_all};
 use super::locators::Sites;
-use super::rollup::{self, Change};
-use crate::{Context, Result, baseline};
+use super::rollup::Change;
+use crate::{Context, Result};
 
 /// All entries of one submission about one test in one browser project.
 #[derive(Debug)]
@@ -79,8 +79,7 @@ impl Known {
             return Ok(Self::default());
         }
         let mut session = ctx.store.db().read().await?;
-        let aside = quarantine::cases(&mut session, project, now).await?;
-        let browsers = lanes::browsers(&mut session, project).await?;
+        let (browsers, aside) = lanes::browsers_and_quarantine(&mut session, project, now).await?;
         drop(session);
         let mut browsers: HashMap<String, i64> =
             browsers.into_iter().map(|browser| (browser.name, browser.id)).collect();
@@ -108,6 +107,8 @@ pub(super) struct Target<'a> {
     pub(super) lanes: &'a [i64],
     /// Whether the run was made in this transaction and has no row yet.
     pub(super) is_fresh: bool,
+    /// Whether new executions may wait to be counted.
+    pub(super) may_wait: bool,
     /// Generation of the slot the entries came through; 0 outside shards.
     pub(super) generation: u32,
     /// Of the project.
@@ -126,7 +127,8 @@ pub(super) struct Target<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Folded {
     pub(super) new_test_cases: i64,
-    pub(super) new_executions: i64,
+    /// Executions that are counted now and were not before.
+    pub(super) counted: i64,
     pub(super) executions: Vec<(usize, ExecutionId)>,
     /// Rows that are new or changed, with the index of the newest entry about
     /// each.
@@ -151,7 +153,8 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         test_cases::resolve(session, project, identities(groups), target.run.order_at, target.now).await?;
     let failures = Failures::of(groups);
     failures.begin(session, target.run, target.is_fresh).await?;
-    let mut stored = stored_rows(session, target, place, resolved.ids.values()).await?;
+    let Stored { rows: mut stored, before: predecessors } =
+        stored_rows(session, target, place, resolved.ids.values()).await?;
 
     let Known { browsers, aside } = target.known;
     let mut changes = Vec::new();
@@ -159,6 +162,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let mut rows = Vec::with_capacity(groups.len());
     let mut sites = Sites::default();
     let mut capturing = Vec::new();
+    let mut repetitions = HashMap::new();
     for group in groups {
         let Some(newest) = group.newest() else { continue };
         let case =
@@ -172,6 +176,8 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
             after.flags = after.flags.set(ExecutionFlags::QUARANTINED, true);
         }
         new_attempts += merged.new_attempts;
+        let with_files = group.entries.iter().filter(|entry| target.files.contains_key(&entry.index));
+        repetitions.extend(with_files.map(|entry| (entry.index, repetition_of(&attempts, entry))));
         rows.push((group, after.id));
         uses_evidence |= before.as_ref() != Some(&after) && points_at(&attempts, target.evidence);
         if before.as_ref() != Some(&after) {
@@ -186,7 +192,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let new = changes.iter().filter(|(_, _, change)| change.before.is_none()).count();
     let mut folded = Folded {
         new_test_cases: i64::try_from(resolved.created).unwrap_or(i64::MAX),
-        new_executions: i64::try_from(new).unwrap_or(i64::MAX),
+        counted: 0,
         executions: Vec::new(),
         changed: Vec::new(),
         new_attempts,
@@ -207,7 +213,8 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         let calls = target.requests.calls(capturing);
         let rows = changes.iter_mut().map(|change| &mut change.after);
         failures.assign(session, target.run, rows, target.now).await?;
-        folded.open_clusters = write(session, target, place, &mut changes).await?;
+        let written = write(session, target, place, &mut changes, &predecessors).await?;
+        (folded.open_clusters, folded.counted) = (written.open_clusters, written.counted);
         sites.write(session, target.run).await?;
         let place = EndpointPlace { project, run: place.run, day: place.day };
         rollups::add_endpoints(session, place, target.is_fresh, calls).await?;
@@ -218,7 +225,8 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         for entry in &group.entries {
             folded.executions.push((entry.index, id));
             if let Some(files) = target.files.get(&entry.index) {
-                let attempt = (i64::from(entry.repeat_each_index.unwrap_or(0)), i64::from(entry.retry));
+                let repetition = repetitions.get(&entry.index).copied().unwrap_or(0);
+                let attempt = (i64::from(repetition), i64::from(entry.retry));
                 link_all(session, place, id, attempt, files, target.now).await?;
             }
         }
@@ -247,18 +255,33 @@ fn identities(groups: &[Group]) -> Vec<TestIdentity> {
     by_hash.into_values().collect()
 }
 
+/// What is known of the tests of a batch.
+#[derive(Default)]
+struct Stored {
+    /// Their executions in the run.
+    rows: HashMap<(TestCaseId, i64), ExecutionRow>,
+    /// What came before in the run's own lane; empty when their states are read
+    /// later anyway.
+    before: HashMap<TestCaseId, Predecessors>,
+}
+
 async fn stored_rows(
     session: &mut Session,
     target: &Target<'_>,
     place: RunPlace,
     cases: impl Iterator<Item = &TestCaseId>,
-) -> Result<HashMap<(TestCaseId, i64), ExecutionRow>> {
+) -> Result<Stored> {
     if target.is_fresh {
-        return Ok(HashMap::new());
+        return Ok(Stored::default());
     }
     let cases = cases.map(|id| id.get()).collect();
-    let rows = executions::of_batch(session, place, cases).await?;
-    Ok(rows.into_iter().map(|row| ((row.test_case, row.browser_id), row)).collect())
+    let (rows, before) = if target.may_wait {
+        executions::of_batch_with_predecessors(session, place, cases).await?
+    } else {
+        (executions::of_batch(session, place, cases).await?, HashMap::new())
+    };
+    let rows = rows.into_iter().map(|row| ((row.test_case, row.browser_id), row)).collect();
+    Ok(Stored { rows, before })
 }
 
 /// An execution after a group was merged into what was known.
@@ -324,6 +347,17 @@ fn points_at(attempts: &AttemptSet, evidence: &HashMap<usize, EvidenceSlice>) ->
 fn has_evidence_of(attempts: &AttemptSet, entry: &TestCaseEntry, target: &Target<'_>) -> bool {
     let slice = target.evidence.get(&entry.index);
     slice.is_some_and(|slice| attempts.attempts().iter().any(|attempt| attempt.evidence == Some(*slice)))
+}
+
+/// The repetition an entry reports: the client's index, else the one that was
+/// worked out for the attempt that began when the entry says.
+fn repetition_of(attempts: &AttemptSet, entry: &TestCaseEntry) -> u32 {
+    if let Some(index) = entry.repeat_each_index {
+        return index;
+    }
+    let views = attempts.decide().map(|decision| decision.attempts).unwrap_or_default();
+    let is_same = |attempt: &Attempt| attempt.retry == entry.retry && attempt.started_at == entry.started_at;
+    views.iter().find(|view| is_same(&view.attempt)).map_or(0, |view| view.repetition)
 }
 
 /// The attempts a stored row stands for.
@@ -396,80 +430,6 @@ fn reported(entry: &TestCaseEntry, generation: u32, evidence: &HashMap<usize, Ev
         })
         .collect();
     Reported { attempt, history }
-}
-
-/// Writes changed rows and everything that summarises them. Answers how many
-/// more clusters of failures are open.
-async fn write(
-    session: &mut Session,
-    target: &mut Target<'_>,
-    place: RunPlace,
-    changes: &mut [Change],
-) -> Result<i64> {
-    let run = &mut *target.run;
-    let counting = Counting::lock(session, run, changes).await?;
-    let cases: BTreeSet<TestCaseId> = changes.iter().map(|change| change.after.test_case).collect();
-    let cases: Vec<TestCaseId> = cases.into_iter().collect();
-    let states = rollups::lock_states(session, place.project, target.lanes, &cases).await?;
-    let mut unknown = Vec::new();
-    for (at, change) in changes.iter_mut().enumerate() {
-        let after = &mut change.after;
-        let known = states.get(&(run.lane_id, after.test_case));
-        let previous = known.and_then(|state| state.decided_before(after.browser_id, run.order_at, run.id));
-        after.flags = after.flags.compared(flags_for(previous, after.outcome));
-        if previous.is_none() && after.outcome.is_decided() {
-            unknown.push(at);
-        }
-    }
-    compare_elsewhere(session, run, changes, unknown).await?;
-    let rows: Vec<ExecutionRow> = changes.iter().map(|change| change.after.clone()).collect();
-    executions::upsert(session, place, &rows).await?;
-    let open_clusters = counting.apply(session, run, target.now).await?;
-    rollup::fold_states(session, place, run, target.lanes, states, changes).await?;
-
-    if !run.totals_from_rows {
-        run.totals = Totals::default();
-        run.totals_from_rows = true;
-    }
-    for change in changes.iter() {
-        if let Some(before) = &change.before {
-            run.totals.count(before.outcome, -1);
-            run.tests_ms -= before.total_duration_ms;
-            run.wasted_ms -= before.facts.wasted_ms;
-            run.lost_ms -= before.lost_ms();
-        }
-        run.totals.count(change.after.outcome, 1);
-        run.tests_ms += change.after.total_duration_ms;
-        run.wasted_ms += change.after.facts.wasted_ms;
-        run.lost_ms += change.after.lost_ms();
-    }
-    Ok(open_clusters)
-}
-
-/// Compares tests that never ended on this branch and in this environment with
-/// what they did on the default branch.
-async fn compare_elsewhere(
-    session: &mut Session,
-    run: &RunRow,
-    changes: &mut [Change],
-    mut unknown: Vec<usize>,
-) -> Result<()> {
-    if unknown.is_empty() {
-        return Ok(());
-    }
-    for lane in baseline::other_lanes(session, run).await? {
-        let cases: BTreeSet<i64> = unknown.iter().map(|at| changes[*at].after.test_case.get()).collect();
-        let states = rollups::states_in(session, run.project, lane, cases.into_iter().collect()).await?;
-        unknown.retain(|at| {
-            let after = &mut changes[*at].after;
-            let known = states.get(&after.test_case);
-            let previous =
-                known.and_then(|state| state.decided_before(after.browser_id, run.order_at, run.id));
-            after.flags = after.flags.compared(flags_for(previous, after.outcome));
-            previous.is_none()
-        });
-    }
-    Ok(())
 }
 
 fn note_browsers(run: &mut RunRow, groups: &[Group]) {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use callboard_domain::ids::RunId;
+use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::ingest::{EventsBody, RunFields, TestCaseEntry, Warnings};
 use callboard_domain::run_life::SlotState;
 use callboard_domain::status::RunStatus;
@@ -19,6 +19,7 @@ use super::chunk::{self, Folded, Group, Known, Target};
 use super::describing::{self, Plan};
 use super::locked::{ACTIVITY_STEP_MS, LockedRun};
 use super::packing::Packed;
+use super::rollup;
 use super::writer::{CONFLICT_ATTEMPTS, chunks};
 use crate::{Context, QueryError, Result};
 
@@ -106,6 +107,7 @@ impl Feeding<'_> {
             run: &mut locked.run,
             lanes: &lanes,
             is_fresh: false,
+            may_wait: true,
             generation: u32::try_from(generation).unwrap_or_default(),
             known,
             evidence: &self.packed.slices,
@@ -121,7 +123,7 @@ impl Feeding<'_> {
             evidence::record(&mut session, self.bearer.project, self.run, pack, self.now).await?;
         }
         locked.growth.test_cases += folded.new_test_cases;
-        locked.growth.executions += folded.new_executions;
+        locked.growth.executions += folded.counted;
         locked.growth.open_clusters += folded.open_clusters;
         for (index, row) in &folded.changed {
             if let Some(told) = self.told.get(index) {
@@ -152,6 +154,9 @@ pub async fn heartbeat(ctx: &Context, run: RunId, token: Option<&str>, now: Time
         && matches!(row.status, RunStatus::Running | RunStatus::Finalizing)
         && matches!(own.slot.state, SlotState::Live | SlotState::Finished)
     {
+        if rollup::has_waited(&row, now) {
+            count_waiting(ctx, project, run, now).await?;
+        }
         if own.slot.last_activity_at.millis() + ACTIVITY_STEP_MS <= now.millis() {
             let mut session = ctx.store.db().begin().await?;
             runs::touch(&mut session, project, run, now).await?;
@@ -165,6 +170,23 @@ pub async fn heartbeat(ctx: &Context, run: RunId, token: Option<&str>, now: Time
     locked.admit(slot, now)?;
     locked.settle(now, None, &ctx.patience);
     Ok(locked.close(session, now).await?.status)
+}
+
+/// Counts the executions of a run that wait for it.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub(super) async fn count_waiting(
+    ctx: &Context,
+    project: ProjectId,
+    run: RunId,
+    now: Timestamp,
+) -> Result<()> {
+    let mut session = ctx.store.db().begin().await?;
+    let mut locked = LockedRun::lock(&mut session, project, run).await?;
+    locked.count_waiting(&mut session).await?;
+    locked.close(session, now).await?;
+    Ok(())
 }
 
 /// A client is done. Answers where the run stands now: going on while other

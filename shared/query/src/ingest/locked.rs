@@ -15,15 +15,17 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
 use callboard_store::db::Session;
 use callboard_store::feed::{self, NewEvent};
+use callboard_store::lanes::{self, CountingLane};
 use callboard_store::projects::{self, Growth};
 use callboard_store::rollups::{self, RunContribution};
 use callboard_store::runs::slots::{self, SlotRow};
 use callboard_store::runs::{self, RunDetails, RunRow};
-use callboard_store::{StoreError, executions, jobs, lanes};
+use callboard_store::{StoreError, executions, jobs};
 
 use super::announce;
 use super::completion::{Completion, Recompute};
 use super::outcome::{mean_and_p90, never_passed_with_failures, told_by};
+use super::rollup;
 use crate::{LifeRefusal, Result, run_editing};
 
 /// How often a sign of life is written at most, ms.
@@ -65,9 +67,9 @@ struct Announcement {
 impl LockedRun {
     /// Locks a run and reads what belongs to it.
     pub(super) async fn lock(session: &mut Session, project: ProjectId, id: RunId) -> Result<Self> {
-        let run = runs::lock(session, project, id).await?;
-        let lanes = lanes_of_run(session, &run).await?;
-        Self::of(session, run, lanes, false).await
+        let (run, slots, lanes) = runs::lock_with_slots(session, project, id).await?;
+        let lanes = counting_lanes(&run, lanes)?;
+        Ok(Self::of(run, slots, lanes, false))
     }
 
     /// Takes over a run that this transaction just made.
@@ -77,16 +79,15 @@ impl LockedRun {
         id: RunId,
         lanes: Vec<i64>,
     ) -> Result<Self> {
-        let run = runs::lock(session, project, id).await?;
+        let (run, slots, _) = runs::lock_with_slots(session, project, id).await?;
         let new_run = Some((id, run.order_at));
-        let mut fresh = Self::of(session, run, lanes, true).await?;
+        let mut fresh = Self::of(run, slots, lanes, true);
         fresh.growth = Growth { runs: 1, new_run, ..Growth::default() };
         Ok(fresh)
     }
 
-    async fn of(session: &mut Session, run: RunRow, lanes: Vec<i64>, is_fresh: bool) -> Result<Self> {
-        let slots = slots::of_run(session, run.project, run.id).await?;
-        Ok(Self {
+    fn of(run: RunRow, slots: Vec<SlotRow>, lanes: Vec<i64>, is_fresh: bool) -> Self {
+        Self {
             before: contribution(&run),
             found: run.clone(),
             run,
@@ -100,7 +101,7 @@ impl LockedRun {
             described: None,
             events: Vec::new(),
             announcements: Vec::new(),
-        })
+        }
     }
 
     /// Judges the slots as they stand.
@@ -303,6 +304,12 @@ impl LockedRun {
         self.note(announce::run_ended("run-finished", &self.run));
     }
 
+    /// Counts the executions that wait for it.
+    pub(super) async fn count_waiting(&mut self, session: &mut Session) -> Result<()> {
+        self.growth.executions += rollup::count_waiting(session, &mut self.run, &self.lanes).await?;
+        Ok(())
+    }
+
     /// Writes everything and commits.
     pub(super) async fn close(self, mut session: Session, now: Timestamp) -> Result<RunRow> {
         let run = self.write(&mut session, now).await?;
@@ -313,6 +320,9 @@ impl LockedRun {
     /// Writes everything. The order of the statements is the order in which
     /// all transactions lock.
     pub(super) async fn write(mut self, session: &mut Session, now: Timestamp) -> Result<RunRow> {
+        if self.run.status.is_final() {
+            self.count_waiting(session).await?;
+        }
         for row in self.slots.iter().filter(|row| self.is_news(row)) {
             slots::update(session, self.run.project, row).await?;
         }
@@ -340,7 +350,7 @@ impl LockedRun {
         )
         .await?;
         self.run.updated_at = now;
-        runs::update(session, &self.run, self.found.status).await?;
+        runs::update(session, &self.run, &self.found).await?;
         if self.is_fresh || self.has_new_lanes {
             lanes::touch(session, self.run.project, &self.lanes, self.run.order_at).await?;
         }
@@ -437,7 +447,10 @@ impl LockedRun {
 /// The lanes a stored run counts in, ascending. They were made when the run
 /// was; those whose numbers were let go since are left out.
 pub(crate) async fn lanes_of_run(session: &mut Session, run: &RunRow) -> Result<Vec<i64>> {
-    let known = lanes::of_place(session, run.project, &run.branch, &run.environment).await?;
+    counting_lanes(run, lanes::of_place(session, run.project, &run.branch, &run.environment).await?)
+}
+
+fn counting_lanes(run: &RunRow, known: Vec<CountingLane>) -> Result<Vec<i64>> {
     if known.len() != lanes_of(Some(&run.branch), Some(&run.environment)).len() {
         return Err(StoreError::Damaged("a run without its lanes").into());
     }

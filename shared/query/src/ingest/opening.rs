@@ -459,6 +459,14 @@ pub(super) async fn open_lanes(
     at: Timestamp,
 ) -> Result<Lanes> {
     let word = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let known = lanes::of_place(&mut ctx.store.db().read().await?, project, &branch, &environment).await?;
+    if known.len() == lanes_of(word(&branch).as_deref(), word(&environment).as_deref()).len()
+        && let Some(own) = known.iter().max_by_key(|lane| lane.kind)
+    {
+        let own = own.id;
+        let ids = known.into_iter().filter(|lane| lane.counts(at)).map(|lane| lane.id).collect();
+        return Ok(Lanes { branch, environment, ids, own });
+    }
     let mut ids = Vec::with_capacity(4);
     let mut own = 0;
     for key in lanes_of(word(&branch).as_deref(), word(&environment).as_deref()) {

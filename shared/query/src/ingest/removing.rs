@@ -12,6 +12,7 @@ use callboard_store::clusters::{self, edit};
 use callboard_store::db::Session;
 use callboard_store::deletions::runs::{self as doomed, DoomedRun, Group};
 use callboard_store::executions::{ExecutionRow, RunPlace};
+use callboard_store::projects::{self, Growth};
 use callboard_store::rollups::{self, BrowserDays, EndpointPlace, FolderDays, RunContribution, TestDays};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::search::{self, SearchKind};
@@ -19,7 +20,8 @@ use callboard_store::{StoreError, test_cases};
 
 use super::clusters::recount_new;
 use super::locked::{contribution, lanes_of_run};
-use super::rollup::rebuild_histories;
+use super::moving::{by_lane, lanes_of_lane};
+use super::rollup::{self, rebuild_histories};
 use crate::Result;
 
 /// Hides runs of a project for a deletion: from now on nobody finds them and
@@ -52,8 +54,13 @@ pub(crate) async fn hide_runs(
         }
     }
     let mut gone = Vec::with_capacity(locked.len());
-    for run in &locked {
+    for run in &mut locked {
         let lanes = lanes_of_run(session, run).await?;
+        // What is taken back later has to be counted before.
+        let executions = rollup::count_waiting(session, run, &lanes).await?;
+        if executions > 0 {
+            projects::count(session, project, Growth { executions, ..Growth::default() }).await?;
+        }
         gone.push(DoomedRun {
             project,
             run: run.id,
@@ -97,8 +104,17 @@ pub(crate) async fn uncount(
     let cases: BTreeSet<TestCaseId> = rows.iter().map(|row| row.test_case).collect();
     let cases: Vec<TestCaseId> = cases.into_iter().collect();
     let opened = uncount_clusters(session, run, rows, now).await?;
-    uncount_states(session, run, rows, &cases).await?;
-    uncount_days(session, run, rows, &cases).await?;
+    for (lane_id, rows) in by_lane(rows) {
+        // Some may still be counted where the run was before it was moved.
+        let lanes = if lane_id == run.lane_id {
+            run.lanes.clone()
+        } else {
+            lanes_of_lane(session, run.project, lane_id, run.order_at).await?
+        };
+        let run = &DoomedRun { lane_id, lanes, ..run.clone() };
+        uncount_states(session, run, &rows, &cases).await?;
+        uncount_days(session, run, &rows, &cases).await?;
+    }
     // The run's requests go together: what is left of it shows none.
     let place = EndpointPlace { project: run.project, run: run.run, day: run.order_at.day() };
     rollups::take_back_endpoints(session, place).await?;

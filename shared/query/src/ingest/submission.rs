@@ -136,7 +136,8 @@ pub async fn submit(
     now: Timestamp,
 ) -> Result<Submitted> {
     let ctx = ctx.clone();
-    let written = tokio::spawn(async move { write_submission(&ctx, project.get(), submission, now).await });
+    let written =
+        tokio::spawn(async move { Box::pin(write_submission(&ctx, project.get(), submission, now)).await });
     written.await.map_err(|_| StoreError::Damaged("a submission broke off"))?
 }
 

@@ -1,8 +1,9 @@
-//! The browser a trace was recorded in: what tells apart executions of one
-//! test when the client names no browser project.
+//! Where and when a trace was recorded: what tells apart executions of one test
+//! when the client names no browser project.
 
 use std::io::Read as _;
 
+use callboard_domain::time::Timestamp;
 use callboard_store::blobs::StagedBlob;
 use flate2::read::DeflateDecoder;
 use futures::StreamExt as _;
@@ -22,8 +23,21 @@ const LOCAL_RECORD: [u8; 4] = *b"PK\x03\x04";
 /// An end record with its longest comment.
 const END_BYTES: usize = 22 + 65_535;
 
-/// The name of the browser, when the trace tells.
-pub(super) async fn of(ctx: &Context, trace: &StagedBlob) -> Option<String> {
+/// What a trace tells of its recording.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Recording {
+    /// Name of the browser.
+    pub(super) browser_name: Option<String>,
+    /// Its channel.
+    pub(super) channel: Option<String>,
+    /// Width and height of its pages, CSS pixels.
+    pub(super) viewport: Option<(i64, i64)>,
+    /// When it began: with the test, or with the first page of it.
+    pub(super) began_at: Option<Timestamp>,
+}
+
+/// What the trace tells of its recording; `None` when it is no trace.
+pub(super) async fn of(ctx: &Context, trace: &StagedBlob) -> Option<Recording> {
     if trace.size > MAX_TRACE_BYTES {
         return None;
     }
@@ -32,15 +46,16 @@ pub(super) async fn of(ctx: &Context, trace: &StagedBlob) -> Option<String> {
     while let Some(piece) = pieces.next().await {
         bytes.extend_from_slice(&piece.ok()?);
     }
-    browser_in(&bytes)
+    recording_in(&bytes)
 }
 
 /// Reads the archive's own list of entries; anything odd about it means that
 /// it tells nothing.
-fn browser_in(archive: &[u8]) -> Option<String> {
+fn recording_in(archive: &[u8]) -> Option<Recording> {
     let from = archive.len().saturating_sub(END_BYTES);
     let end = from + archive.get(from..)?.windows(4).rposition(|window| window == END_RECORD)?;
     let mut at = number(archive, end + 16, 4)?;
+    let mut found = Recording::default();
     for _ in 0..number(archive, end + 10, 2)?.min(MAX_ENTRIES) {
         if archive.get(at..at + 4)? != CENTRAL_RECORD {
             return None;
@@ -48,16 +63,34 @@ fn browser_in(archive: &[u8]) -> Option<String> {
         let [name, extra, comment] = [28, 30, 32].map(|field| number(archive, at + field, 2));
         let (name, extra, comment) = (name?, extra?, comment?);
         if archive.get(at + 46..at + 46 + name)?.ends_with(b".trace")
-            && let Some(browser) = browser_of_entry(archive, at)
+            && let Some(record) = record_of_entry(archive, at)
         {
-            return Some(browser);
+            found.learn(record);
         }
         at += 46 + name + extra + comment;
     }
-    None
+    Some(found)
 }
 
-fn browser_of_entry(archive: &[u8], central: usize) -> Option<String> {
+impl Recording {
+    /// The first context with a browser says which it was; the earliest of all
+    /// when it began.
+    fn learn(&mut self, record: Record) {
+        #[expect(clippy::cast_possible_truncation, reason = "what is out of range is no time")]
+        let began = record.wall_time.and_then(|millis| Timestamp::within_bounds(millis as i64));
+        if let Some(began) = began {
+            self.began_at = Some(self.began_at.map_or(began, |known| known.min(began)));
+        }
+        if self.browser_name.is_none() && !record.browser_name.is_empty() {
+            self.browser_name = Some(record.browser_name);
+            self.channel = record.options.channel;
+            self.viewport = record.options.viewport.map(|size| (size.width, size.height));
+        }
+    }
+}
+
+/// What the first context of an entry was made with.
+fn record_of_entry(archive: &[u8], central: usize) -> Option<Record> {
     let (method, size) = (number(archive, central + 10, 2)?, number(archive, central + 20, 4)?);
     let local = number(archive, central + 42, 4)?;
     if archive.get(local..local + 4)? != LOCAL_RECORD {
@@ -76,8 +109,7 @@ fn browser_of_entry(archive: &[u8], central: usize) -> Option<String> {
     }
     text.split(|byte| *byte == b'\n').find_map(|line| {
         let record: Record = serde_json::from_slice(line).ok()?;
-        let is_meant = record.kind == "context-options" && !record.browser_name.is_empty();
-        is_meant.then_some(record.browser_name)
+        (record.kind == "context-options").then_some(record)
     })
 }
 
@@ -88,6 +120,22 @@ struct Record {
     kind: String,
     #[serde(default)]
     browser_name: String,
+    wall_time: Option<f64>,
+    #[serde(default)]
+    options: Options,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Options {
+    channel: Option<String>,
+    viewport: Option<Size>,
+}
+
+#[derive(Deserialize)]
+struct Size {
+    width: i64,
+    height: i64,
 }
 
 /// A little-endian number of some bytes.
@@ -131,22 +179,29 @@ mod tests {
     }
 
     #[test]
-    fn the_browser_is_that_of_the_first_context_with_one() {
-        let runner = r#"{"version":8,"type":"context-options","origin":"testRunner","browserName":""}"#;
-        let library =
-            "{\"type\":\"before\"}\n{\"type\":\"context-options\",\"browserName\":\"webkit\",\"options\":{}}";
-        let traced = archive(&[("test.trace", runner), ("resources/a", "x"), ("0-trace.trace", library)]);
-        assert_eq!(browser_in(&traced).as_deref(), Some("webkit"));
-        assert_eq!(browser_in(&archive(&[("test.trace", runner)])), None);
-        assert_eq!(browser_in(b"PK"), None);
+    fn the_browser_is_that_of_the_first_context_with_one_and_the_beginning_the_earliest() {
+        let runner = r#"{"version":8,"type":"context-options","origin":"testRunner","browserName":"","wallTime":1767261600100}"#;
+        let library = "{\"type\":\"before\"}\n{\"type\":\"context-options\",\"browserName\":\"webkit\",\
+             \"options\":{\"viewport\":{\"width\":390,\"height\":844}},\"wallTime\":1767261600400}";
+        let traced = archive(&[("0-trace.trace", library), ("test.trace", runner), ("resources/a", "x")]);
+        let expected = Recording {
+            browser_name: Some("webkit".to_owned()),
+            channel: None,
+            viewport: Some((390, 844)),
+            began_at: Some(Timestamp(1_767_261_600_100)),
+        };
+        assert_eq!(recording_in(&traced), Some(expected));
+        let unknown = recording_in(&archive(&[("test.trace", runner)])).expect("a trace");
+        assert_eq!((unknown.browser_name, unknown.viewport), (None, None));
+        assert_eq!(recording_in(b"PK"), None);
     }
 
     proptest! {
         #[test]
         fn no_bytes_break_it(bytes in proptest::collection::vec(any::<u8>(), 0..200), cut in 0_usize..300) {
             let whole = archive(&[("0-trace.trace", "{}")]);
-            let _ = browser_in(&bytes);
-            let _ = browser_in(&[&whole[..cut.min(whole.len())], &bytes[..]].concat());
+            let _ = recording_in(&bytes);
+            let _ = recording_in(&[&whole[..cut.min(whole.len())], &bytes[..]].concat());
         }
     }
 }

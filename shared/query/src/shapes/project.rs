@@ -64,6 +64,8 @@ pub struct Project {
     pub repository_provider: Option<String>,
     /// Whether a token for the code host is stored; it is never shown.
     pub has_scm_token: bool,
+    /// Whether its badge can be shown outside.
+    pub has_badge_token: bool,
     /// What a diagnosis should know about the project.
     pub diagnosis_instructions: Option<String>,
     /// Tags, alphabetical.
@@ -112,6 +114,7 @@ impl Project {
             repository_url: row.repository_url.clone(),
             repository_provider: row.repository_provider.clone(),
             has_scm_token: row.has_scm_token,
+            has_badge_token: row.has_badge_token,
             diagnosis_instructions: row.diagnosis_instructions.clone(),
             tags,
             total_runs: row.runs,

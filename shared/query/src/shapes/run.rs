@@ -4,8 +4,8 @@ use callboard_domain::ids::RunId;
 use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
-use callboard_store::runs::RunRow;
 use callboard_store::runs::slots::SlotRow;
+use callboard_store::runs::{BriefRow, RunRow};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -56,6 +56,25 @@ impl RunBrief {
     /// Shows a stored run.
     #[must_use]
     pub fn of(row: &RunRow) -> Self {
+        Self {
+            id: row.id.get(),
+            status: row.status,
+            start_time: row.start_time,
+            duration: row.duration_ms,
+            totals: row.totals.into(),
+            pass_rate: row.totals.pass_rate(),
+            branch: non_empty(&row.branch),
+            commit: row.commit_sha.clone(),
+            environment: non_empty(&row.environment),
+            label: row.label.clone(),
+            is_full_run: row.is_full,
+            is_green: row.is_green,
+        }
+    }
+}
+
+impl From<&BriefRow> for RunBrief {
+    fn from(row: &BriefRow) -> Self {
         Self {
             id: row.id.get(),
             status: row.status,

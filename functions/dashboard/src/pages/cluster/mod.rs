@@ -1,6 +1,9 @@
 //! `/failure-clusters/{id}`: one cause of failures, what is known of it, and
 //! what people decided about it.
 
+mod events;
+mod origin;
+
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::RouteId;
@@ -21,7 +24,7 @@ use serde::Serialize;
 
 use crate::address::chosen;
 use crate::components::{
-    Choice, FilterBar, LineOf, LinkPanel, Pager, PatchLine, Point, Series, assignable, patch_lines,
+    Choice, FilterBar, LineOf, LinkPanel, Pager, PatchLine, Point, PointMark, Series, assignable, patch_lines,
 };
 use crate::filters;
 use crate::shell::Shell;
@@ -85,7 +88,10 @@ struct ClusterPage {
     cluster: ClusterDetail,
     tab: &'static str,
     filters: FilterBar,
+    origin: Option<origin::Origin>,
     trend: Series,
+    /// What happened to it, newest first.
+    events: Vec<events::Event>,
     occurrences: Vec<ExecutionWithRun>,
     pager: Pager,
     links: LinkPanel,
@@ -131,6 +137,8 @@ pub(crate) async fn cluster(
     } else {
         (Vec::new(), Vec::new())
     };
+    let history = clusters::history(&visit.ctx, project, id).await?;
+    let events: Vec<events::Event> = history.into_iter().filter_map(events::Event::of).collect();
     let hook = Hook { target: LinkTarget::Cluster, id: id.get() };
     let total = asked.branch.is_none().then_some(cluster.item.brief.occurrences);
     answer(&ClusterPage {
@@ -139,7 +147,9 @@ pub(crate) async fn cluster(
         filters: FilterBar::new(&visit.address, &[])
             .select("branch", "Branch", "All branches", branches, asked.branch.as_slice())
             .tally("failure", found.items.len(), found.next_cursor.is_some(), total),
-        trend: trend(&cluster, visit.now.day()),
+        origin: origin::Origin::of(&visit, project, &cluster).await?,
+        trend: trend(&cluster, visit.now.day(), &events),
+        events,
         occurrences: found.items,
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         links: LinkPanel::of(&visit, project, hook).await?,
@@ -171,14 +181,20 @@ async fn others(
     Ok(others.map(|brief| Choice::new(brief.id.to_string(), label(brief))).collect())
 }
 
-/// How often it occurred on each of the last days.
-fn trend(cluster: &ClusterDetail, today: Day) -> Series {
+/// How often it occurred on each of the last days, and when that turned.
+fn trend(cluster: &ClusterDetail, today: Day, events: &[events::Event]) -> Series {
     let days: Vec<Day> = (today.0 - TREND_DAYS + 1..=today.0).map(Day).collect();
     let of =
         |day: &Day| cluster.trend.iter().find(|seen| seen.day == *day).map_or(0, |seen| seen.occurrences);
-    let points = days.iter().map(|day| Point { label: day_of(*day), note: None, href: None, is_mark: false });
+    let points = days.iter().map(|day| Point { label: day_of(*day), note: None, href: None });
     let lines = [LineOf { name: "Failures", values: days.iter().map(|day| Some(of(day))).collect() }];
-    Series::new("Failures by day", points.collect(), &lines, grouped)
+    let turns = events.iter().filter(|event| event.is_turn());
+    let mark = |event: &events::Event| {
+        let at = days.iter().position(|day| *day == event.at.day())?;
+        Some((at, event.sentence.clone()))
+    };
+    let marks: Vec<PointMark> = turns.filter_map(mark).collect();
+    Series::new("Failures by day", points.collect(), &lines, grouped).with_marks(&marks)
 }
 
 fn edits(plan: &FixPlan) -> Vec<Edit> {

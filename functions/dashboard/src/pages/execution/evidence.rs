@@ -67,17 +67,21 @@ pub(crate) struct ConsoleRow {
 
 /// Console entries in their order.
 pub(crate) fn console(entries: &[ConsoleEntry]) -> Vec<ConsoleRow> {
-    let row = |entry: &ConsoleEntry| ConsoleRow {
-        weight: match entry.kind.as_str() {
+    entries.iter().map(|entry| console_row(&entry.kind, &entry.text, entry.location.as_deref())).collect()
+}
+
+/// A console entry by what the browser says of it.
+pub(crate) fn console_row(kind: &str, text: &str, location: Option<&str>) -> ConsoleRow {
+    ConsoleRow {
+        weight: match kind {
             "error" | "pageerror" | "assert" => "failed",
             "warning" | "warn" => "flaky",
             _ => "quiet",
         },
-        kind: entry.kind.clone(),
-        text: entry.text.clone(),
-        location: entry.location.clone(),
-    };
-    entries.iter().map(row).collect()
+        kind: kind.to_owned(),
+        text: text.to_owned(),
+        location: location.map(str::to_owned),
+    }
 }
 
 /// Arguments that make `playwright test` run exactly this test again, quoted

@@ -3,6 +3,7 @@
 mod evidence;
 mod pictures;
 mod steps;
+mod trace;
 mod why;
 
 use askama::Template;
@@ -35,13 +36,20 @@ const MAX_ATTEMPT: i64 = 10_000;
 /// Pictures of the last pass that are shown beside those of a failure.
 const PASSED_PICTURES: usize = 2;
 
-/// The attempt that is asked for.
+/// What is asked for.
 #[derive(Debug)]
-pub(crate) struct Asked(WantedAttempt);
+pub(crate) struct Asked {
+    attempt: WantedAttempt,
+    /// Whether the page tells what the trace of the attempt holds.
+    tells: bool,
+}
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        Ok(Self(WantedAttempt { retry: index(query, "retry")?, repetition: index(query, "repetition")? }))
+        let attempt =
+            WantedAttempt { retry: index(query, "retry")?, repetition: index(query, "repetition")? };
+        let tells = query.one_of("evidence", |text| (text == "trace").then_some(true))?;
+        Ok(Self { attempt, tells: tells.unwrap_or(false) })
     }
 }
 
@@ -79,6 +87,7 @@ struct ExecutionPage {
     screenshots: Vec<FileItem>,
     videos: Vec<FileItem>,
     others: Vec<FileItem>,
+    traces: trace::Traces,
     /// What would bring the trace viewer, where there is none.
     viewer_advice: Option<&'static str>,
     links: LinkPanel,
@@ -93,10 +102,10 @@ pub(crate) async fn execution(
     State(state): State<AppState>,
     visit: Visit,
     Path(id): Path<ExecutionId>,
-    Query(Asked(wanted)): Query<Asked>,
+    Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
     let project = resolve::execution(&visit.ctx, visit.scope(), id).await?;
-    let (detail, shown) = detail(&visit, project, id, wanted).await?;
+    let (mut detail, shown) = detail(&visit, project, id, asked.attempt).await?;
     let case = TestCaseId(detail.item.test_case_id);
     let browser = Some(detail.item.browser_project.clone()).filter(|browser| !browser.is_empty());
     let lane = HistoryQuery { browser, ..HistoryQuery::default() };
@@ -116,7 +125,14 @@ pub(crate) async fn execution(
         .await?
         .under(format!("Run {}", detail.run.id), format!("/test-runs/{}", detail.run.id))
         .here(&detail.item.title);
-    let beside = Beside { passed_pictures, links, neighbours };
+    let traces = std::mem::take(&mut detail.traces);
+    let mut traces = trace::Traces::of(&visit, traces);
+    if asked.tells && !traces.files.is_empty() {
+        let has_aria = detail.evidence.as_ref().is_some_and(|evidence| evidence["ariaSnapshot"].is_string());
+        let retry = shown.map(|(retry, _)| retry);
+        traces.told = Some(trace::Told::by(&visit, project, id, retry, has_aria).await?);
+    }
+    let beside = Beside { passed_pictures, links, neighbours, traces };
     answer(&ExecutionPage {
         why,
         ..ExecutionPage::new(shell, detail, shown, &history, beside, state.viewer())
@@ -128,6 +144,7 @@ struct Beside {
     passed_pictures: Option<(i64, Vec<FileItem>)>,
     links: LinkPanel,
     neighbours: Neighbours,
+    traces: trace::Traces,
 }
 
 /// The results of the same test, in the same browser project, right before
@@ -213,6 +230,7 @@ impl ExecutionPage {
             screenshots,
             videos,
             others,
+            traces: beside.traces,
             viewer_advice: viewer.advice(),
             links: beside.links,
             neighbours: beside.neighbours,
@@ -225,12 +243,13 @@ impl ExecutionPage {
 
     /// Whether the attempt left nothing to look at.
     fn is_bare(&self) -> bool {
-        let files = [&self.screenshots, &self.videos, &self.others, &self.detail.traces];
+        let files = [&self.screenshots, &self.videos, &self.others];
         self.detail.item.error.is_none()
             && self.steps.is_empty()
             && self.console.is_empty()
             && self.source.is_empty()
             && self.comparisons.is_empty()
+            && self.traces.files.is_empty()
             && files.iter().all(|files| files.is_empty())
             && self.evidence.stdout.is_none()
             && self.evidence.stderr.is_none()

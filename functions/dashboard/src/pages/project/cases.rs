@@ -10,7 +10,6 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::projects;
 use callboard_query::shapes::{Facets, TestCaseItem};
 use callboard_query::test_cases::{self, CatalogueQuery, LaneQuery, Sort};
 use serde::Serialize;
@@ -25,8 +24,6 @@ use crate::visit::{Visit, answer};
 
 /// Tests per page.
 const SIZE: PageSize = PageSize { min: 1, default: 50, max: 100 };
-/// Values each filter offers.
-const FACETS: usize = 100;
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
@@ -120,7 +117,7 @@ impl Asked {
     }
 
     /// The filters as a form.
-    pub(super) fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
+    pub(super) fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
         let results = ["failed", "flaky", "interrupted", "skipped", "didnotrun", "passed"]
             .map(|word| Choice::new(word, Tone::of_category(word).word()));
         let categories: Vec<String> = self.categories.iter().map(|word| (*word).to_owned()).collect();
@@ -128,21 +125,9 @@ impl Asked {
         FilterBar::new(&visit.address, &["tab", "sort"])
             .search("q", "Search tests and files", self.text.as_ref())
             .select("result", "Result", "Any result", results, &categories)
-            .select(
-                "branch",
-                "Branch",
-                "All branches",
-                facets.branches.into_iter().map(|branch| branch.name.into()),
-                &one(&self.branch),
-            )
-            .select("tag", "Tag", "Any tag", facets.tags.into_iter().map(Choice::from), &self.tags)
-            .select(
-                "owner",
-                "Owner",
-                "Any owner",
-                facets.owners.into_iter().map(Choice::from),
-                &one(&self.owner),
-            )
+            .branches(facets, "All branches", &one(&self.branch))
+            .tags(facets, &self.tags)
+            .owners(facets, &one(&self.owner))
             .chip_only("file", "File", self.file.as_ref())
             .order(ORDERS.map(|(word, label, _)| Choice::new(word, label)), self.sort)
     }
@@ -173,10 +158,10 @@ pub(super) async fn tab(
     let query = CatalogueQuery { after: cursors.decode(asked.page.cursor.as_deref())?, ..asked.query() };
     let found = test_cases::list(&visit.ctx, project, &query, asked.page.limit as usize).await?;
     let found = cursors.page(found)?;
-    let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    let facets = visit.facets(project).await?;
     let total = (!asked.is_filtered()).then_some(head.project.total_test_cases);
     answer(&CasesTab {
-        filters: asked.bar(&visit, facets).tally(
+        filters: asked.bar(&visit, &facets).tally(
             "test",
             found.items.len(),
             found.next_cursor.is_some(),

@@ -11,22 +11,19 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::flakiness::{self, FlakyQuery, FlakyTest, Sort};
-use callboard_query::projects;
 use callboard_query::shapes::Facets;
 use callboard_query::test_cases::LaneQuery;
 use serde::Serialize;
 
 use super::Head;
 use crate::address::chosen;
-use crate::components::{Choice, FilterBar, Pager, Sorting};
+use crate::components::{Choice, FilterBar, Pager, RecentForm, Sorting};
 use crate::filters;
 use crate::shell::Shell;
 use crate::visit::{Visit, answer};
 
 /// Tests per page.
 const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
-/// Values each filter offers.
-const FACETS: usize = 100;
 /// Width of the scale of a score.
 const SCALE: f64 = 1_000.0;
 
@@ -71,27 +68,15 @@ impl Asked {
         if self.sort == Sort::Impact { "impact" } else { "score" }
     }
 
-    fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
+    fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
         let causes = RootCause::ALL.map(|cause| Choice::new(cause.as_str(), cause_word(cause.as_str())));
         let orders =
             [Choice::new("score", "Most surely flaky first"), Choice::new("impact", "Most expensive first")];
         FilterBar::new(&visit.address, &["tab", "sort"])
             .select("cause", "Cause", "Any cause", causes, self.cause.map(str::to_owned).as_slice())
-            .select(
-                "branch",
-                "Branch",
-                "The default branch",
-                facets.branches.into_iter().map(|branch| branch.name.into()),
-                self.branch.as_slice(),
-            )
-            .select("tag", "Tag", "Any tag", facets.tags.into_iter().map(Choice::from), &self.tags)
-            .select(
-                "owner",
-                "Owner",
-                "Any owner",
-                facets.owners.into_iter().map(Choice::from),
-                self.owner.as_slice(),
-            )
+            .branches(facets, "The default branch", self.branch.as_slice())
+            .tags(facets, &self.tags)
+            .owners(facets, self.owner.as_slice())
             .order(orders, self.sort_word())
     }
 }
@@ -110,6 +95,7 @@ fn cause_word(cause: &str) -> &'static str {
 /// A test with where its rate lies on the scale from never to always.
 struct Row {
     test: FlakyTest,
+    form: RecentForm,
     cause: Option<&'static str>,
     low: i64,
     width: i64,
@@ -122,6 +108,7 @@ impl Row {
         let place = |share: f64| (share.clamp(0.0, 1.0) * SCALE) as i64;
         let (low, high) = (place(test.confidence.low), place(test.confidence.high));
         Self {
+            form: RecentForm::of(&test.recent),
             cause: test.root_cause.as_deref().map(cause_word),
             low,
             width: (high - low).max(8),
@@ -166,9 +153,9 @@ pub(super) async fn tab(
     let limit = asked.page.limit as usize;
     let found = flakiness::list(&visit.ctx, project, &query, visit.now.day(), limit).await?;
     let found = cursors.page(found)?;
-    let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    let facets = visit.facets(project).await?;
     answer(&FlakyTab {
-        filters: asked.bar(&visit, facets).tally(
+        filters: asked.bar(&visit, &facets).tally(
             "flaky test",
             found.items.len(),
             found.next_cursor.is_some(),

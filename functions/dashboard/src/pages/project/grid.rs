@@ -11,7 +11,6 @@ use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::PageSize;
 use callboard_query::grid::{self, Grid, GridCell};
 use callboard_query::page::Slice;
-use callboard_query::projects;
 use callboard_query::shapes::{RunBrief, TestCaseItem};
 use callboard_query::test_cases::CatalogueQuery;
 use serde::Serialize;
@@ -28,8 +27,6 @@ use crate::visit::{Visit, answer};
 const SIZE: PageSize = PageSize { min: 1, default: 40, max: 60 };
 /// Runs the grid shows.
 const RUNS: i64 = 40;
-/// Values each filter offers.
-const FACETS: usize = 100;
 
 /// What is asked for: the filters of the catalogue, by file where nothing else
 /// is said, so that neighbours in the code are neighbours here.
@@ -92,7 +89,7 @@ pub(super) async fn tab(
     let limit = asked.page().limit as usize;
     let Grid { runs, rows, next } = grid::of_newest_runs(&visit.ctx, project, &query, RUNS, limit).await?;
     let found = cursors.page(Slice { items: rows, next })?;
-    let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    let facets = visit.facets(project).await?;
     let shown = found.items.len();
     let total = (!asked.is_filtered()).then_some(head.project.total_test_cases);
     let rows = found.items.into_iter().map(|row| {
@@ -104,7 +101,7 @@ pub(super) async fn tab(
     answer(&GridTab {
         rows: rows.collect(),
         columns: runs.iter().map(|run| Column::of(run, &visit)).collect(),
-        filters: asked.bar(&visit, facets).tally("test", shown, found.next_cursor.is_some(), total),
+        filters: asked.bar(&visit, &facets).tally("test", shown, found.next_cursor.is_some(), total),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),
         shell,

@@ -8,7 +8,6 @@ use callboard_domain::time::Day;
 use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_query::performance::{self, SpecHealth, SpecSort};
-use callboard_query::projects;
 use callboard_query::shapes::Facets;
 use callboard_query::test_cases::LaneQuery;
 
@@ -22,8 +21,6 @@ use crate::visit::{Visit, answer};
 
 /// Folders the page shows.
 const FOLDERS: usize = 120;
-/// Values each filter offers.
-const FACETS: usize = 100;
 /// Shape of the map; its height is in pixels, its width is stretched.
 const MAP: Area = Area { x: 0.0, y: 0.0, width: 1_120.0, height: 340.0 };
 /// Periods one can choose, in days.
@@ -71,20 +68,14 @@ impl Asked {
         }
     }
 
-    fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
+    fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
         let orders = [
             Choice::new("rate", "Least steady first"),
             Choice::new("flaky", "Most flaky first"),
             Choice::new("name", "By name"),
         ];
         FilterBar::new(&visit.address, &["tab", "sort", "days"])
-            .select(
-                "branch",
-                "Branch",
-                "All branches",
-                facets.branches.into_iter().map(|branch| branch.name.into()),
-                self.branch.as_slice(),
-            )
+            .branches(facets, "All branches", self.branch.as_slice())
             .choice(
                 "days",
                 "Period",
@@ -135,9 +126,9 @@ pub(super) async fn tab(
     let found =
         performance::spec_health(&visit.ctx, project, &lane, (since, today), asked.sort, None, FOLDERS)
             .await?;
-    let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    let facets = visit.facets(project).await?;
     answer(&HealthTab {
-        filters: asked.bar(&visit, facets).tally("folder", found.items.len(), found.next.is_some(), None),
+        filters: asked.bar(&visit, &facets).tally("folder", found.items.len(), found.next.is_some(), None),
         sorting: Sorting::new(&visit.address, asked.sort_word()),
         tiles: tiles(&found.items, project.get()),
         is_cut: found.next.is_some(),

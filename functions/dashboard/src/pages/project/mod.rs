@@ -20,6 +20,7 @@ use callboard_http::{ApiError, AppState};
 use callboard_query::shapes::Project;
 use callboard_query::{projects, resolve};
 
+use crate::outcome::Standing;
 use crate::shell::{Section, Shell};
 use crate::visit::Visit;
 
@@ -87,6 +88,7 @@ impl FromQuery for Asked {
 /// What all tabs of the project show above themselves.
 struct Head {
     project: Project,
+    standing: Standing,
     tab: &'static str,
     /// Whether the reader may see who reaches the project, and what is set.
     shows_members: bool,
@@ -105,7 +107,8 @@ pub(crate) async fn project(
     let shell = Shell::new(&visit, Section::Project(id.get()), name.as_str()).await?;
     let shell = shell.under("Projects", "/projects").here(name);
     let shows_members = visit.caller.is_administrator();
-    let head = |tab| Head { project, tab, shows_members };
+    let standing = Standing(project.tendency, project.latest_run.as_ref().map(|run| run.status));
+    let head = |tab| Head { project, standing, tab, shows_members };
     match asked {
         Asked::Runs(asked) => runs::tab(visit, authorized, head("runs"), shell, asked).await,
         Asked::Cases(asked) => cases::tab(visit, authorized, head("cases"), shell, asked).await,

@@ -9,14 +9,13 @@ use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_query::performance::{self, SlowTest, TimeoutRow};
-use callboard_query::projects;
 use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::{Facets, RunItem};
 use callboard_query::test_cases::LaneQuery;
 
 use super::Head;
 use crate::address::chosen;
-use crate::components::{Choice, FilterBar, LineOf, MarkerList, Point, Series, name_of, nearest_rank};
+use crate::components::{FilterBar, LineOf, MarkerList, Point, Series, ShiftList, name_of, nearest_rank};
 use crate::filters;
 use crate::shell::Shell;
 use crate::text::{date_and_time, duration};
@@ -28,8 +27,6 @@ const RUNS: usize = 80;
 const SLOWEST: usize = 10;
 /// Passed executions the numbers of a test are about.
 const SAMPLES: usize = 50;
-/// Values each filter offers.
-const FACETS: usize = 100;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -46,22 +43,10 @@ impl FromQuery for Asked {
 }
 
 impl Asked {
-    fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
+    fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
         FilterBar::new(&visit.address, &["tab"])
-            .select(
-                "branch",
-                "Branch",
-                "All branches",
-                facets.branches.into_iter().map(|branch| branch.name.into()),
-                self.branch.as_slice(),
-            )
-            .select(
-                "environment",
-                "Environment",
-                "All environments",
-                facets.environments.into_iter().map(Choice::from),
-                self.environment.as_slice(),
-            )
+            .branches(facets, "All branches", self.branch.as_slice())
+            .environments(facets, self.environment.as_slice())
     }
 }
 
@@ -73,7 +58,9 @@ struct PerformanceTab {
     head: Head,
     filters: FilterBar,
     tests: Series,
+    test_shifts: ShiftList,
     whole: Series,
+    run_shifts: ShiftList,
     markers: MarkerList,
     slow_tests: Vec<SlowTest>,
     timeouts: Vec<TimeoutRow>,
@@ -98,7 +85,7 @@ pub(super) async fn tab(
     };
     let mut found = runs::list(&visit.ctx, visit.scope(), &query, RUNS).await?.items;
     found.reverse();
-    let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    let facets = visit.facets(project).await?;
     let lane = LaneQuery { branch: asked.branch.clone(), environment: asked.environment.clone() };
     let slow_tests = performance::slow_tests(&visit.ctx, project, &lane, SAMPLES, None, SLOWEST).await?.items;
     let timeouts =
@@ -106,10 +93,14 @@ pub(super) async fn tab(
     let first = found.first().map_or(visit.now, |run| run.brief.start_time);
     let markers = MarkerList::since(&visit, project, first, asked.environment.as_deref()).await?;
     let times: Vec<Timestamp> = found.iter().map(|run| run.brief.start_time).collect();
+    let test_shifts = ShiftList::of_runs(&found, "mean of a test", |run| run.avg_test_duration, visit.now);
+    let run_shifts = ShiftList::of_runs(&found, "wall clock", |run| run.brief.duration, visit.now);
     answer(&PerformanceTab {
-        filters: asked.bar(&visit, facets).tally("full run", found.len(), false, None),
-        tests: of_tests(&found).with_markers(&times, markers.markers()),
-        whole: of_runs(&found).with_markers(&times, markers.markers()),
+        filters: asked.bar(&visit, &facets).tally("full run", found.len(), false, None),
+        tests: of_tests(&found).with_markers(&times, markers.markers()).with_marks(&test_shifts.marks()),
+        test_shifts,
+        whole: of_runs(&found).with_markers(&times, markers.markers()).with_marks(&run_shifts.marks()),
+        run_shifts,
         markers,
         slow_tests,
         timeouts,
@@ -127,7 +118,6 @@ fn points(runs: &[RunItem]) -> Vec<Point> {
             None => name_of(run),
         }),
         href: Some(format!("/test-runs/{}", run.brief.id)),
-        is_mark: false,
     };
     runs.iter().map(point).collect()
 }

@@ -75,14 +75,13 @@ pub(super) async fn tab(
     let found = quarantine::list(&visit.ctx, project, query, visit.now, limit).await?;
     let Slice { items, next } = found.page;
     let page = cursors.page(Slice { items, next })?;
+    let total = asked.is_active.then_some(found.debt.active);
+    let (shown, goes_on) = (page.items.len(), page.next_cursor.is_some());
     let states = [Choice::new("active", "In quarantine"), Choice::new("released", "Released")];
     answer(&QuarantineTab {
-        filters: FilterBar::new(&visit.address, &["tab", "state"]).choice(
-            "state",
-            "State",
-            states,
-            if asked.is_active { "active" } else { "released" },
-        ),
+        filters: FilterBar::new(&visit.address, &["tab", "state"])
+            .choice("state", "State", states, if asked.is_active { "active" } else { "released" })
+            .tally("test", shown, goes_on, total),
         pager: Pager::new(&visit.address, page.next_cursor.as_ref()),
         rows: page.items,
         debt: found.debt,

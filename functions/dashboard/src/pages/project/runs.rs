@@ -14,7 +14,7 @@ use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::Facets;
 use callboard_query::test_cases::LaneQuery;
-use callboard_query::{daily, feeds, projects};
+use callboard_query::{daily, feeds};
 use serde::Serialize;
 
 use super::Head;
@@ -27,8 +27,6 @@ use crate::visit::{Visit, answer};
 
 /// Runs per page.
 const SIZE: PageSize = PageSize { min: 1, default: 30, max: 100 };
-/// Values each filter offers.
-const FACETS: usize = 100;
 const DAY_MS: i64 = 86_400_000;
 
 /// What is asked for.
@@ -84,28 +82,16 @@ impl Asked {
         }
     }
 
-    fn bar(&self, visit: &Visit, facets: Facets) -> FilterBar {
+    fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
         let statuses = [RunStatus::Passed, RunStatus::Failed, RunStatus::TimedOut, RunStatus::Interrupted]
             .map(|status| Choice::new(status.as_str(), status.tone().word()));
         let asked: Vec<String> = self.statuses.iter().map(|status| status.as_str().to_owned()).collect();
         let suites = [Choice::new("full", "Full runs"), Choice::new("partial", "Partial runs")];
         let suite = self.full_runs.map(|full| if full { "full" } else { "partial" }.to_owned());
         FilterBar::new(&visit.address, &["tab"])
-            .select(
-                "branch",
-                "Branch",
-                "All branches",
-                facets.branches.into_iter().map(|branch| branch.name.into()),
-                &self.branches,
-            )
+            .branches(facets, "All branches", &self.branches)
             .select("status", "Status", "Any status", statuses, &asked)
-            .select(
-                "environment",
-                "Environment",
-                "All environments",
-                facets.environments.into_iter().map(Choice::from),
-                &self.environments,
-            )
+            .environments(facets, &self.environments)
             .select("suite", "Suite", "Full and partial runs", suites, suite.as_slice())
             .chip_only("day", "Day", self.day.map(Day::to_iso).as_ref())
     }
@@ -145,7 +131,7 @@ pub(super) async fn tab(
     let today = visit.now.day();
     let lane = LaneQuery { branch: only(&asked.branches), environment: only(&asked.environments) };
     let days = daily::counts(&visit.ctx, &[project], &lane, Day(today.0 - TREND_DAYS + 1)).await?;
-    let facets = projects::facets(&visit.ctx, project, None, FACETS).await?;
+    let facets = visit.facets(project).await?;
     let since = Day(today.0 - TREND_DAYS + 1).start();
     let markers = MarkerList::since(&visit, project, since, lane.environment.as_deref()).await?;
     let total = (!asked.is_filtered()).then_some(head.project.total_runs);
@@ -154,7 +140,7 @@ pub(super) async fn tab(
         trend: Trend::new(days, today, |day| Some(visit.address.with("day", &day.to_iso())))
             .with_markers(markers.markers()),
         markers,
-        filters: asked.bar(&visit, facets).tally("run", found.items.len(), goes_on, total),
+        filters: asked.bar(&visit, &facets).tally("run", found.items.len(), goes_on, total),
         runs: RunTable::new(found.items, false, visit.now).with_ticks(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),

@@ -5,10 +5,10 @@ use axum::response::Response;
 use callboard_auth::Denied;
 use callboard_domain::ids::ProjectId;
 use callboard_http::{ApiError, AppState};
-use callboard_query::{retention, tags};
+use callboard_query::{gates, retention, tags};
 
 use super::Head;
-use crate::components::{ChoiceRow, RetentionForm};
+use crate::components::{ChoiceRow, GatePolicies, RetentionForm};
 use crate::filters;
 use crate::shell::Shell;
 use crate::visit::{Visit, answer};
@@ -26,6 +26,7 @@ struct SettingsTab {
     tags: Vec<ChoiceRow>,
     /// Whether a token can be kept at all.
     keeps_secrets: bool,
+    gates: GatePolicies,
     retention: RetentionForm,
 }
 
@@ -50,7 +51,10 @@ pub(super) async fn tab(
     let project = visit.scope().authorize(ProjectId(head.project.reference.id))?;
     let set = retention::of_project(&visit.ctx, project).await?.settings;
     let everywhere = retention::of_instance(&visit.ctx).await?.settings;
+    let policies = gates::policies(&visit.ctx, project).await?;
+    let origin = visit.site.origin().to_string();
     answer(&SettingsTab {
+        gates: GatePolicies::of_project(project.get().get(), policies, origin),
         retention: RetentionForm::of_project(project.get().get(), &set, &everywhere),
         tags: known.collect(),
         tracked_branches: head.project.tracked_branches.join("\n"),

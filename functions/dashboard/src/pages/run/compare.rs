@@ -131,6 +131,11 @@ pub(super) async fn tab(
         return answer(&CompareTab { shell, head, filters, sides: None, classes, rows, pager, is_filtered });
     };
     let found = cursors.page(compared.tests)?;
+    let total = compared.counts.as_ref().map(|counts| {
+        let of_wanted = each(counts).into_iter().filter(|(change, _)| wanted.contains(change));
+        of_wanted.map(|(_, count)| count).sum()
+    });
+    let filters = filters.tally("test", found.items.len(), found.next_cursor.is_some(), total);
     let side = |run: RunBrief| Side { bar: OutcomeBar::of(&run.totals), run };
     answer(&CompareTab {
         classes: compared.counts.map(|counts| classes(&visit, &counts, asked.change)).unwrap_or_default(),
@@ -172,6 +177,21 @@ impl Asked {
     }
 }
 
+/// The classes in the order of their weight, each with its number.
+const fn each(counts: &ChangeCounts) -> [(Change, i64); 9] {
+    [
+        (Change::NewFailure, counts.new_failure),
+        (Change::StillFailing, counts.still_failing),
+        (Change::Fixed, counts.fixed),
+        (Change::NewFlaky, counts.new_flaky),
+        (Change::Slower, counts.slower),
+        (Change::Faster, counts.faster),
+        (Change::Added, counts.added),
+        (Change::Removed, counts.removed),
+        (Change::Unchanged, counts.unchanged),
+    ]
+}
+
 fn classes(visit: &Visit, counts: &ChangeCounts, chosen: Option<&str>) -> Vec<Class> {
     let class = |(change, count): (Change, i64)| {
         let is_chosen = chosen == Some(change.as_str());
@@ -182,18 +202,7 @@ fn classes(visit: &Visit, counts: &ChangeCounts, chosen: Option<&str>) -> Vec<Cl
         };
         Class { word: words(change).0, count, href, is_chosen }
     };
-    let all = [
-        (Change::NewFailure, counts.new_failure),
-        (Change::StillFailing, counts.still_failing),
-        (Change::Fixed, counts.fixed),
-        (Change::NewFlaky, counts.new_flaky),
-        (Change::Slower, counts.slower),
-        (Change::Faster, counts.faster),
-        (Change::Added, counts.added),
-        (Change::Removed, counts.removed),
-        (Change::Unchanged, counts.unchanged),
-    ];
-    all.into_iter().filter(|(_, count)| *count > 0).map(class).collect()
+    each(counts).into_iter().filter(|(_, count)| *count > 0).map(class).collect()
 }
 
 impl Row {

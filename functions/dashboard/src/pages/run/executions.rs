@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::{Head, facts};
 use crate::address::chosen;
-use crate::components::{Choice, FilterBar, Pager};
+use crate::components::{Choice, FilterBar, OutcomeCount, Pager};
 use crate::filters;
 use crate::outcome::{Tone, Toned};
 use crate::shell::Shell;
@@ -31,7 +31,7 @@ const ORDERS: [(&str, &str, Sort); 4] = [
     ("started", "In order of start", Sort::StartedAt),
 ];
 /// Outcomes one can ask for.
-const OUTCOMES: [(&str, &str); 6] = [
+pub(super) const OUTCOMES: [(&str, &str); 6] = [
     ("failing", "Failed"),
     ("flaky", "Flaky"),
     ("interrupted", "Interrupted"),
@@ -44,7 +44,7 @@ const CHANGES: [(&str, &str); 3] =
     [("regression", "New failures"), ("flaky", "Newly flaky"), ("fixed", "Fixed")];
 
 /// What is asked for.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Asked {
     text: Option<String>,
     outcomes: Vec<&'static str>,
@@ -72,7 +72,8 @@ impl FromQuery for Asked {
     }
 }
 
-fn known(vocabulary: &[(&'static str, &str)], text: &str) -> Option<&'static str> {
+/// The word of a vocabulary that an address has.
+pub(super) fn known(vocabulary: &[(&'static str, &str)], text: &str) -> Option<&'static str> {
     vocabulary.iter().map(|(word, _)| *word).find(|word| *word == text)
 }
 
@@ -107,6 +108,15 @@ impl Asked {
         }
     }
 
+    /// How many executions there are, where the counts of the run tell: all of
+    /// them, or those of some outcomes.
+    fn total(&self, head: &Head) -> Option<i64> {
+        let is_asked =
+            |outcome: &&OutcomeCount| self.outcomes.is_empty() || self.outcomes.contains(&outcome.filter);
+        let is_narrower = Self { outcomes: Vec::new(), ..self.clone() }.is_filtered();
+        (!is_narrower).then(|| head.counts.iter().filter(is_asked).map(|outcome| outcome.count).sum())
+    }
+
     fn bar(&self, visit: &Visit, browsers: &[String]) -> FilterBar {
         let words = |list: &[&'static str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let choices =
@@ -116,13 +126,7 @@ impl Asked {
             .search("q", "Search tests and files", self.text.as_ref())
             .select("outcome", "Outcome", "Any outcome", choices(&OUTCOMES), &words(&self.outcomes))
             .select("change", "Change", "Changed or not", choices(&CHANGES), &words(&self.changes))
-            .select(
-                "browser",
-                "Browser",
-                "All browsers",
-                browsers.iter().cloned().map(Choice::from),
-                &browser,
-            )
+            .browsers(browsers, &browser)
             .chip_only("file", "File", self.file.as_ref())
             .order(ORDERS.map(|(word, label, _)| Choice::new(word, label)), self.sort)
     }
@@ -168,6 +172,7 @@ pub(super) async fn tab(
     let query = ExecutionQuery { after: cursors.decode(asked.page.cursor.as_deref())?, ..asked.query() };
     let found = executions::list(&visit.ctx, project, run, &query, asked.page.limit as usize).await?;
     let found = cursors.page(found)?;
+    let tally = (found.items.len(), found.next_cursor.is_some(), asked.total(&head));
     let with_files = found.items.iter().any(|row| row.counts.traces + row.counts.attachments > 0);
     let mut groups = grouped(found.items, asked.order());
     if !asked.is_filtered() {
@@ -175,7 +180,7 @@ pub(super) async fn tab(
     }
     answer(&ExecutionsTab {
         global_errors: facts::global_errors(&head.run.metadata),
-        filters: asked.bar(&visit, &head.run.item.browsers),
+        filters: asked.bar(&visit, &head.run.item.browsers).tally("execution", tally.0, tally.1, tally.2),
         groups,
         with_files,
         columns: 4 + usize::from(asked.order() != Sort::File) + usize::from(with_files),

@@ -23,6 +23,7 @@ use callboard_query::links::Hook;
 use callboard_query::shapes::{GateBrief, RunDetail};
 use callboard_query::{feeds, gates, resolve, runs};
 
+use crate::address::MAX_ID;
 use crate::components::{InPlace, LinkPanel, LiveRun, OutcomeBar, OutcomeCount, name_of, outcome_counts};
 use crate::filters;
 use crate::shell::Shell;
@@ -83,9 +84,6 @@ impl FromQuery for Asked {
         })
     }
 }
-
-/// Largest id an address can name: numbers of scripts are exact up to here.
-const MAX_ID: i64 = (1 << 53) - 1;
 
 /// What every tab of the run shows above itself.
 struct Head {

@@ -10,12 +10,14 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::executions::{self, ExecutionQuery, Sort};
+use callboard_query::executions::{self, ExecutionQuery, OutcomeGroup, Sort};
 use callboard_query::shapes::ExecutionItem;
 use serde::Serialize;
 
 use super::Head;
-use crate::components::Pager;
+use super::executions::{OUTCOMES, known};
+use crate::address::chosen;
+use crate::components::{Choice, FilterBar, Pager};
 use crate::filters;
 use crate::outcome::{Tone, Toned};
 use crate::shell::Shell;
@@ -34,13 +36,33 @@ const TICKS: i64 = 5;
 /// What is asked for.
 #[derive(Debug, Serialize)]
 pub(crate) struct Asked {
+    outcomes: Vec<&'static str>,
+    browser: Option<String>,
     #[serde(skip)]
     page: PageRequest,
 }
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        Ok(Self { page: query.page(SIZE)? })
+        Ok(Self {
+            outcomes: query.any_of("outcome", |text| known(&OUTCOMES, text))?,
+            browser: chosen(query, "browser").into_iter().next(),
+            page: query.page(SIZE)?,
+        })
+    }
+}
+
+impl Asked {
+    fn is_filtered(&self) -> bool {
+        !self.outcomes.is_empty() || self.browser.is_some()
+    }
+
+    fn bar(&self, visit: &Visit, head: &Head) -> FilterBar {
+        let outcomes: Vec<String> = self.outcomes.iter().map(|word| (*word).to_owned()).collect();
+        let offered = OUTCOMES.map(|(word, label)| Choice::new(word, label));
+        FilterBar::new(&visit.address, &["tab"])
+            .select("outcome", "Outcome", "Any outcome", offered, &outcomes)
+            .browsers(&head.run.item.browsers, self.browser.as_slice())
     }
 }
 
@@ -70,6 +92,8 @@ struct Lane {
 struct TimelineTab {
     shell: Shell,
     head: Head,
+    filters: FilterBar,
+    is_filtered: bool,
     lanes: Vec<Lane>,
     ticks: Vec<i64>,
     /// Shown time, ms.
@@ -92,6 +116,8 @@ pub(super) async fn tab(
 ) -> Result<Response, ApiError> {
     let query = ExecutionQuery {
         sort: Sort::StartedAt,
+        outcomes: asked.outcomes.iter().filter_map(|word| OutcomeGroup::parse(word)).collect(),
+        browser: asked.browser.clone(),
         after: cursors.decode(asked.page.cursor.as_deref())?,
         ..ExecutionQuery::default()
     };
@@ -105,6 +131,8 @@ pub(super) async fn tab(
     answer(&TimelineTab {
         ticks: (0..TICKS).map(|tick| span_ms * tick / (TICKS - 1)).collect(),
         busy_ms: lanes.iter().map(|lane| lane.busy_ms).sum(),
+        filters: asked.bar(&visit, &head).tally("execution", ran.len(), found.next_cursor.is_some(), None),
+        is_filtered: asked.is_filtered(),
         shown: ran.len(),
         span_ms,
         lanes,

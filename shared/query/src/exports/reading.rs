@@ -4,7 +4,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::totals::Totals;
-use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder};
+use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow};
 use callboard_store::{StoreError, evidence, lanes};
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::executions::{attempt_view, show};
 use crate::ingest::stored_attempts;
 use crate::page::{Slice, fetch};
 use crate::runs::required_run;
-use crate::shapes::{AttemptView, ExecutionItem, RunItem};
+use crate::shapes::{AttemptView, ExecutionItem, RunBrief, RunItem};
 use crate::{Context, Result, runs};
 
 /// Rows read at a time when each is a row of the database.
@@ -39,6 +39,11 @@ impl ExportWish {
         let fits = |outcome: &Outcome| self.statuses.is_empty() || self.statuses.contains(&outcome.status());
         Outcome::ALL.into_iter().filter(fits).collect()
     }
+
+    /// Whether tests of a status are not in it.
+    pub(super) fn leaves_out(&self, status: TestStatus) -> bool {
+        !self.statuses.is_empty() && !self.statuses.contains(&status)
+    }
 }
 
 /// A test of an export.
@@ -54,6 +59,9 @@ pub struct ExportedTest {
     /// What was captured, when asked for; null when there is nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Value>,
+    /// Its run, where the export holds several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunBrief>,
 }
 
 /// What an export is about.
@@ -101,7 +109,6 @@ pub async fn page(
     let limit = if wish.errors || wish.evidence { OBJECTS_AT_ONCE } else { ROWS_AT_ONCE };
     let mut session = ctx.store.db().read().await?;
     required_run(&mut session, project, run).await?;
-    let browsers = lanes::browsers(&mut session, project).await?;
     let outcomes = wish.outcomes().into_iter().map(Outcome::code).collect();
     let filter = ExecutionFilter {
         outcomes: (!wish.statuses.is_empty()).then_some(outcomes),
@@ -109,12 +116,25 @@ pub async fn page(
     };
     let order = ExecutionOrder::Id(after);
     let rows = executions::list(&mut session, project, run, &filter, &order, fetch(limit)).await?;
+    drop(session);
     let rows = Slice::cut(rows, limit, |row| row.id.get());
-    let items = show(&mut session, project, &rows.items, &browsers).await?;
+    Ok(Slice { items: told(ctx, project, &rows.items, wish).await?, next: rows.next })
+}
+
+/// What an export tells of some executions.
+pub(super) async fn told(
+    ctx: &Context,
+    project: ProjectId,
+    rows: &[ExecutionRow],
+    wish: &ExportWish,
+) -> Result<Vec<ExportedTest>> {
+    let mut session = ctx.store.db().read().await?;
+    let browsers = lanes::browsers(&mut session, project).await?;
+    let items = show(&mut session, project, rows, &browsers).await?;
     drop(session);
 
     let mut tests = Vec::with_capacity(items.len());
-    for (row, mut item) in rows.items.iter().zip(items) {
+    for (row, mut item) in rows.iter().zip(items) {
         let attempts = wish.attempts || wish.evidence;
         let decision = if attempts {
             Some(stored_attempts(row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?)
@@ -141,7 +161,8 @@ pub async fn page(
                 })
             }),
             item,
+            run: None,
         });
     }
-    Ok(Slice { items: tests, next: rows.next })
+    Ok(tests)
 }

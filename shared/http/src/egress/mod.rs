@@ -1,12 +1,19 @@
-//! Requests that leave this service. The one place where an HTTP client for
-//! them is built, with limits on time and size and without redirects, so that
-//! no answer leads anywhere else.
+//! Requests that leave this service. The one place where HTTP clients for them
+//! are built, with limits on time and size: [`FixedHost`] for hosts that the
+//! environment names, without redirects, so that no answer leads anywhere
+//! else, and [`UserUrl`] for addresses that callers name.
+
+mod targets;
+mod user_url;
 
 use std::time::Duration;
 
 use futures::StreamExt;
 use http::header::{ACCEPT, AUTHORIZATION, HeaderValue, USER_AGENT};
 use serde_json::Value;
+
+pub use targets::Allowed;
+pub use user_url::{Answer, Lookup, SystemLookup, UserUrl};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -24,8 +31,14 @@ pub enum EgressError {
     #[error("not a request: {0}")]
     Invalid(#[from] http::Error),
     /// The answer is larger than we read.
-    #[error("the answer is larger than {MAX_ANSWER_BYTES} bytes")]
+    #[error("the answer is larger than what is read of it")]
     TooLarge,
+    /// The address is not one that requests go to.
+    #[error("this address is not reached from here")]
+    Refused,
+    /// There was no whole answer in time.
+    #[error("no answer in time")]
+    TooSlow,
     /// The answer has another status than success.
     #[error("answered {0}")]
     Status(http::StatusCode),
@@ -68,16 +81,7 @@ impl FixedHost {
         if let Some(headers) = response.headers_mut() {
             headers.clone_from(answer.headers());
         }
-        let mut body = Vec::new();
-        let mut chunks = answer.bytes_stream();
-        while let Some(chunk) = chunks.next().await {
-            let chunk = chunk?;
-            if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-                return Err(EgressError::TooLarge);
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(response.body(body)?)
+        Ok(response.body(read_body(answer, MAX_ANSWER_BYTES, false).await?)?)
     }
 
     /// Asks for a JSON document, with an access token when there is one.
@@ -97,4 +101,23 @@ impl FixedHost {
         }
         serde_json::from_slice(answer.body()).map_err(|_| EgressError::NotJson)
     }
+}
+
+/// Reads a body up to a number of bytes; what is longer is cut, or refused.
+async fn read_body(answer: reqwest::Response, most: usize, may_cut: bool) -> Result<Vec<u8>, EgressError> {
+    let mut body = Vec::new();
+    let mut chunks = answer.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk?;
+        let room = most - body.len();
+        if chunk.len() > room {
+            if !may_cut {
+                return Err(EgressError::TooLarge);
+            }
+            body.extend_from_slice(&chunk[..room]);
+            break;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
 }

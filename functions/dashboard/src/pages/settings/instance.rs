@@ -43,7 +43,7 @@ struct SettingsPage {
 }
 
 /// What runs here.
-pub(crate) async fn settings(State(state): State<AppState>, visit: Visit) -> Result<Response, ApiError> {
+pub(crate) async fn instance(State(state): State<AppState>, visit: Visit) -> Result<Response, ApiError> {
     let shell = Shell::new(&visit, Section::Settings, "Settings").await?.under("Home", "/").here("Settings");
     let config = state.config();
     let sees_all = visit.caller.is_administrator() && visit.caller.reaches_everything();

@@ -1,7 +1,8 @@
 //! A table as RFC 4180 describes it. Cells that a spreadsheet would take for a
 //! formula begin with an apostrophe.
 
-use callboard_query::exports::{ExportWish, ExportedTest};
+use super::{ExportWish, ExportedTest};
+use crate::shapes::RunItem;
 
 const COLUMNS: [&str; 23] = [
     "id",
@@ -29,8 +30,77 @@ const COLUMNS: [&str; 23] = [
     "error",
 ];
 
-pub(super) fn head(wish: &ExportWish) -> String {
+/// What tells the run of a test, in tables of several runs.
+const RUN_COLUMNS: [&str; 5] = ["runId", "runStartTime", "branch", "environment", "commit"];
+
+/// The columns of a table of runs.
+const COLUMNS_OF_RUNS: [&str; 22] = [
+    "id",
+    "startTime",
+    "finishedAt",
+    "status",
+    "duration",
+    "totalTests",
+    "passedTests",
+    "failedTests",
+    "timedOutTests",
+    "interruptedTests",
+    "skippedTests",
+    "didNotRunTests",
+    "flakyTests",
+    "passRate",
+    "branch",
+    "environment",
+    "commit",
+    "label",
+    "isFullRun",
+    "newRegressions",
+    "newFlaky",
+    "wastedTimeMs",
+];
+
+/// The first line of a table of runs.
+pub(super) fn head_of_runs() -> String {
+    COLUMNS_OF_RUNS.join(",") + "\r\n"
+}
+
+/// A run as a line of a table.
+pub(super) fn run(item: &RunItem) -> String {
+    let (brief, totals) = (&item.brief, &item.brief.totals);
+    let number = |value: Option<i64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    line(&[
+        brief.id.to_string(),
+        brief.start_time.to_iso(),
+        item.finished_at.map(|at| at.to_iso()).unwrap_or_default(),
+        brief.status.as_str().to_owned(),
+        number(brief.duration),
+        totals.total_tests.to_string(),
+        totals.passed_tests.to_string(),
+        totals.failed_tests.to_string(),
+        totals.timed_out_tests.to_string(),
+        totals.interrupted_tests.to_string(),
+        totals.skipped_tests.to_string(),
+        totals.did_not_run_tests.to_string(),
+        totals.flaky_tests.to_string(),
+        brief.pass_rate.map(|rate| rate.to_string()).unwrap_or_default(),
+        text(&brief.branch),
+        text(&brief.environment),
+        text(&brief.commit),
+        text(&brief.label),
+        brief.is_full_run.to_string(),
+        number(item.new_regressions),
+        number(item.new_flaky),
+        item.wasted_time_ms.to_string(),
+    ])
+}
+
+/// The first line of a table of tests; `of_several_runs` as [`row`].
+pub(super) fn head(wish: &ExportWish, of_several_runs: bool) -> String {
     let mut columns = COLUMNS.to_vec();
+    if of_several_runs {
+        columns.extend(RUN_COLUMNS);
+    }
     if wish.attempts {
         columns.push("attempts");
     }
@@ -40,6 +110,7 @@ pub(super) fn head(wish: &ExportWish) -> String {
     columns.join(",") + "\r\n"
 }
 
+/// A test as a line of a table, with its run where that is known.
 pub(super) fn row(test: &ExportedTest, wish: &ExportWish) -> String {
     let item = &test.item;
     let number = |value: Option<i64>| value.map(|value| value.to_string()).unwrap_or_default();
@@ -70,12 +141,25 @@ pub(super) fn row(test: &ExportedTest, wish: &ExportWish) -> String {
         text(&item.priority),
         error.unwrap_or_default(),
     ];
+    if let Some(run) = &test.run {
+        cells.extend([
+            run.id.to_string(),
+            run.start_time.to_iso(),
+            text(&run.branch),
+            text(&run.environment),
+            text(&run.commit),
+        ]);
+    }
     if wish.attempts {
         cells.push(serde_json::to_string(&test.attempts).unwrap_or_default());
     }
     if wish.evidence {
         cells.push(serde_json::to_string(&test.evidence).unwrap_or_default());
     }
+    line(&cells)
+}
+
+fn line(cells: &[String]) -> String {
     cells.iter().map(|value| cell(value)).collect::<Vec<_>>().join(",") + "\r\n"
 }
 

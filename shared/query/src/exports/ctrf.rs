@@ -1,10 +1,10 @@
 //! Common Test Report Format. Its schema forbids keys it does not know, so
 //! everything here is named by it; ids of this service are in `extra`.
 
+use super::{ExportHead, ExportedTest};
+use crate::shapes::AttemptView;
 use callboard_domain::status::TestStatus;
 use callboard_domain::time::Timestamp;
-use callboard_query::exports::{ExportHead, ExportedTest};
-use callboard_query::shapes::AttemptView;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -76,7 +76,7 @@ pub(crate) async fn storage(visit: Visit, Query(asked): Query<Asked>) -> Result<
 }
 
 /// What a receipt is about, in words.
-pub(crate) fn kind_of(receipt: &Receipt) -> &'static str {
+fn kind_of(receipt: &Receipt) -> &'static str {
     match (receipt.target.kind.as_str(), receipt.reason.as_str()) {
         ("project", _) => "Project",
         (_, "retention") => "By its age",

@@ -4,8 +4,8 @@
 
 use std::fmt::Write as _;
 
+use super::{ExportHead, ExportedTest};
 use callboard_domain::status::TestStatus;
-use callboard_query::exports::{ExportHead, ExportedTest};
 
 /// Ends what [`head`] began.
 pub(super) const TAIL: &str =

@@ -5,33 +5,15 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::RouteId;
-use callboard_http::cursor::CursorScope;
-use callboard_http::extract::{FromQuery, Query, QueryReader};
-use callboard_http::page::{PageRequest, PageSize};
+use callboard_http::extract::Query;
 use callboard_http::{ApiError, AppState};
-use callboard_query::projects::{self, ProjectFilters, Sort};
 use callboard_query::shapes::Project;
 
+use super::project_list::Asked;
 use crate::components::{FilterBar, Pager, SettingsTab, SettingsTabs};
 use crate::filters;
 use crate::shell::{Section, Shell};
 use crate::visit::{Visit, answer};
-
-/// Projects per page.
-const SIZE: PageSize = PageSize { min: 1, default: 50, max: 100 };
-
-/// What is asked for.
-#[derive(Debug)]
-pub(crate) struct Asked {
-    text: Option<String>,
-    page: PageRequest,
-}
-
-impl FromQuery for Asked {
-    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        Ok(Self { text: query.text("q")?, page: query.page(SIZE)? })
-    }
-}
 
 /// A project with what is known about its code.
 struct Row {
@@ -87,19 +69,14 @@ pub(crate) async fn source_control(
     visit: Visit,
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
-    let cursors = CursorScope::new(RouteId::SourceControlPage, &asked.text)?;
-    let after = cursors.decode(asked.page.cursor.as_deref())?;
-    let filters = ProjectFilters { contains: asked.text.clone(), tag: None };
-    let limit = asked.page.rows();
-    let found = projects::list(&visit.ctx, visit.scope(), &filters, Sort::Name, after, limit).await?;
-    let found = cursors.page(found)?;
+    let list = asked.find(&visit, RouteId::SourceControlPage).await?;
     answer(&SourceControlPage {
         tabs: SettingsTabs::new(&visit, SettingsTab::SourceControl),
         keeps_secrets: !state.config().secret_keys.is_empty(),
-        filters: FilterBar::new(&visit.address, &[]).search("q", "Search projects", asked.text.as_ref()),
-        is_filtered: asked.text.is_some(),
-        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
-        rows: found.items.into_iter().map(Row::of).collect(),
+        filters: list.filters,
+        is_filtered: list.is_filtered,
+        pager: list.pager,
+        rows: list.projects.into_iter().map(Row::of).collect(),
         shell: Shell::new(&visit, Section::Settings, "Source control")
             .await?
             .under("Settings", "/settings")

@@ -1,0 +1,103 @@
+//! What a trace shows: what pages asked for, said and looked like around the
+//! failure. A trace is read when it is
+//! asked for, never for the page itself.
+
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ExecutionId, ProjectId};
+use callboard_http::ApiError;
+use callboard_query::failures::{self, Dom, TraceNetwork, TraceStatus};
+use callboard_query::shapes::FileItem;
+
+use super::evidence::{ConsoleRow, console_row};
+use crate::visit::Visit;
+
+/// Characters of the page's HTML that are shown; REST answers the whole.
+const HTML_CHARS: usize = 60_000;
+
+/// The traces of an execution.
+pub(super) struct Traces {
+    /// The files.
+    pub files: Vec<FileItem>,
+    /// What the trace of the shown attempt tells, where that is asked for.
+    pub told: Option<Told>,
+    /// This page with it.
+    pub told_href: String,
+}
+
+impl Traces {
+    /// The traces of an execution; nothing of them is read yet.
+    pub(super) fn of(visit: &Visit, files: Vec<FileItem>) -> Self {
+        Self { files, told: None, told_href: visit.address.with("evidence", "trace") }
+    }
+}
+
+/// What the trace of an attempt tells.
+pub(super) struct Told {
+    /// Requests around the failure; all of them when nothing failed.
+    pub network: TraceNetwork,
+    /// Console lines of the same time.
+    pub console: Vec<ConsoleRow>,
+    /// Address of the page at the failure.
+    pub url: Option<String>,
+    /// Its HTML, the beginning of it.
+    pub html: Option<String>,
+    /// Whether there is more of it.
+    pub is_cut: bool,
+    /// Its accessibility tree, where the client sent none.
+    pub aria: Option<String>,
+}
+
+impl Told {
+    /// Reads the trace of an attempt.
+    pub(super) async fn by(
+        visit: &Visit,
+        project: Authorized<ProjectId>,
+        id: ExecutionId,
+        retry: Option<u32>,
+        has_aria: bool,
+    ) -> Result<Self, ApiError> {
+        let network = failures::trace_network(&visit.ctx, project, id, retry).await?;
+        let dom = failures::dom_snapshot(&visit.ctx, project, id, retry, Dom::Dom).await?;
+        let aria = if has_aria {
+            None
+        } else {
+            failures::dom_snapshot(&visit.ctx, project, id, retry, Dom::Aria).await?.aria
+        };
+        let console = network.console.iter();
+        let console = console.map(|line| console_row(&line.kind, &line.text, line.location.as_deref()));
+        let mut html = dom.html;
+        let end = html.as_ref().and_then(|html| html.char_indices().nth(HTML_CHARS).map(|(at, _)| at));
+        if let (Some(html), Some(end)) = (&mut html, end) {
+            html.truncate(end);
+        }
+        Ok(Self {
+            console: console.collect(),
+            url: dom.url,
+            is_cut: end.is_some(),
+            html: html.filter(|html| !html.is_empty()),
+            aria,
+            network,
+        })
+    }
+
+    /// Why there is nothing to show; `None` when there is something.
+    pub(super) fn nothing(&self) -> Option<&'static str> {
+        let is_something = !self.network.requests.is_empty()
+            || !self.console.is_empty()
+            || self.html.is_some()
+            || self.aria.is_some();
+        if is_something {
+            return None;
+        }
+        Some(match self.network.status {
+            TraceStatus::NoTrace => "This attempt has no trace.",
+            TraceStatus::TooLarge => "The trace is too large to be read here; the viewer opens it.",
+            TraceStatus::Unsupported => {
+                "The trace cannot be read: it is damaged, or made in a way this version does not know."
+            }
+            TraceStatus::Ok | TraceStatus::NoData => {
+                "The trace holds no requests, no console lines and no page."
+            }
+        })
+    }
+}

@@ -1,0 +1,19 @@
+//! `/settings/…`: what holds for the whole instance. Accounts and the audit
+//! log have pages of their own, and so has each project.
+
+mod flakiness;
+mod instance;
+mod project_list;
+mod projects;
+mod retention;
+mod source_control;
+mod storage;
+mod tags;
+
+pub(crate) use flakiness::flakiness;
+pub(crate) use instance::instance;
+pub(crate) use projects::projects;
+pub(crate) use retention::retention;
+pub(crate) use source_control::source_control;
+pub(crate) use storage::storage;
+pub(crate) use tags::tags;

@@ -1,0 +1,208 @@
+//! A run that was told to have run in another environment. Its row and its
+//! share of the project's days move at once; a job brings its executions
+//! along, with what they count for, in batches. An execution says by its lane
+//! where it is counted, so whoever changes or removes one that has not moved
+//! yet finds its numbers where they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
+use callboard_domain::test_state::TestState;
+use callboard_domain::time::Timestamp;
+use callboard_store::db::Session;
+use callboard_store::deletions::runs as doomed;
+use callboard_store::executions::{self, ExecutionRow, RunPlace};
+use callboard_store::jobs::{self, Payload};
+use callboard_store::rollups::{self, FolderDays, RunContribution, TestDays};
+use callboard_store::runs::{self, RunRow};
+use callboard_store::{StoreError, lanes, test_cases};
+use serde::{Deserialize, Serialize};
+
+use super::locked::{LockedRun, contribution, lanes_of_run};
+use super::opening::open_lanes;
+use super::rollup::{observed, rebuild_histories};
+use crate::runs::required_run;
+use crate::{Context, LifeRefusal, Result};
+
+/// Executions of one transaction.
+const BATCH: i64 = 500;
+
+/// The work of moving the executions of a run.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct MoveExecutions {
+    /// Project.
+    pub project: ProjectId,
+    /// Run.
+    pub run: RunId,
+    /// The last execution that was looked at.
+    #[serde(default)]
+    pub after: i64,
+}
+
+impl Payload for MoveExecutions {
+    const KIND: &'static str = "move_executions";
+}
+
+/// Moves a run to another environment; empty when none is recorded.
+///
+/// # Errors
+/// [`LifeRefusal::NotFinished`] while results may still come; 404.
+pub(crate) async fn move_run(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    run: RunId,
+    environment: &str,
+    now: Timestamp,
+) -> Result<Option<String>> {
+    let project = project.get();
+    let found = required_run(&mut ctx.store.db().read().await?, project, run).await?;
+    if found.environment == environment {
+        return Ok(None);
+    }
+    let to = open_lanes(ctx, project, found.branch, environment.to_owned(), found.order_at).await?;
+    let mut session = ctx.store.db().begin().await?;
+    let mut locked = LockedRun::lock(&mut session, project, run).await?;
+    if !locked.run.status.is_final() {
+        return Err(LifeRefusal::NotFinished.into());
+    }
+    let from = std::mem::replace(&mut locked.run.environment, to.environment);
+    locked.run.lane_id = to.own;
+    let (left, joined) = difference(&locked.lanes, &to.ids);
+    let (share, nothing) = (contribution(&locked.run), RunContribution::default());
+    let (day, is_full) = (locked.run.order_at.day(), locked.run.is_full);
+    rollups::add_project_day(&mut session, project, &left, day, is_full, &share, &nothing).await?;
+    rollups::add_project_day(&mut session, project, &joined, day, is_full, &nothing, &share).await?;
+    locked.lanes = to.ids;
+    locked.has_new_lanes = true;
+    locked.describe(runs::details(&mut session, project, run).await?);
+    let job = MoveExecutions { project, run, after: 0 };
+    let key = format!("run:{run}:move:{}:{}", locked.run.lane_id, now.millis());
+    jobs::enqueue(&mut session, &key, Some(project), &job, now).await?;
+    locked.close(session, now).await?;
+    Ok(Some(from))
+}
+
+/// What is only in one of two lists of lanes.
+fn difference(from: &[i64], to: &[i64]) -> (Vec<i64>, Vec<i64>) {
+    let only =
+        |these: &[i64], those: &[i64]| these.iter().copied().filter(|id| !those.contains(id)).collect();
+    (only(from, to), only(to, from))
+}
+
+/// Brings the next executions of a run along. `None` when all have come.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn move_executions(ctx: &Context, job: MoveExecutions) -> Result<Option<MoveExecutions>> {
+    let MoveExecutions { project, run, after } = job;
+    let mut session = ctx.store.db().begin().await?;
+    let row = match runs::lock(&mut session, project, run).await {
+        Err(StoreError::RunGone) => return Ok(None),
+        row => row?,
+    };
+    let rows = executions::outside_lane(&mut session, project, run, row.lane_id, after, BATCH).await?;
+    let Some(last) = rows.last().map(|row| row.id.get()) else { return Ok(None) };
+    let to = lanes_of_run(&mut session, &row).await?;
+    bring_along(&mut session, &row, &to, &rows).await?;
+    session.commit().await?;
+    Ok(Some(MoveExecutions { after: last, ..job }))
+}
+
+/// Moves executions of a locked run to its lanes, wherever they are counted.
+pub(super) async fn bring_along(
+    session: &mut Session,
+    run: &RunRow,
+    to: &[i64],
+    rows: &[ExecutionRow],
+) -> Result<()> {
+    for (lane, rows) in by_lane(rows) {
+        if lane != run.lane_id {
+            let from = lanes_of_lane(session, run.project, lane, run.order_at).await?;
+            move_rows(session, run, &from, to, &rows).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Executions by the lane that says where they are counted.
+pub(super) fn by_lane(rows: &[ExecutionRow]) -> BTreeMap<i64, Vec<ExecutionRow>> {
+    let mut lanes: BTreeMap<i64, Vec<ExecutionRow>> = BTreeMap::new();
+    for row in rows {
+        lanes.entry(row.lane_id).or_default().push(row.clone());
+    }
+    lanes
+}
+
+/// The lanes in which executions of a lane count.
+pub(super) async fn lanes_of_lane(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    order_at: Timestamp,
+) -> Result<Vec<i64>> {
+    let place = lanes::place_of(session, project, lane).await?;
+    let (branch, environment) = place.ok_or(StoreError::Damaged("an execution without its lane"))?;
+    let known = lanes::of_place(session, project, &branch, &environment).await?;
+    Ok(known.into_iter().filter(|lane| lane.counts(order_at)).map(|lane| lane.id).collect())
+}
+
+async fn move_rows(
+    session: &mut Session,
+    run: &RunRow,
+    from: &[i64],
+    to: &[i64],
+    rows: &[ExecutionRow],
+) -> Result<()> {
+    let (left, joined) = difference(from, to);
+    let mut both: Vec<i64> = left.iter().chain(&joined).copied().collect();
+    both.sort_unstable();
+    let cases: BTreeSet<TestCaseId> = rows.iter().map(|row| row.test_case).collect();
+    let cases: Vec<TestCaseId> = cases.into_iter().collect();
+    let ids: Vec<i64> = cases.iter().map(|case| case.get()).collect();
+    let mut states = rollups::lock_states(session, run.project, &both, &cases).await?;
+    let moved = rows.iter().map(|row| row.id.get()).collect();
+    executions::set_lane(session, run.project, run.id, run.lane_id, moved).await?;
+    let mut rebuild = BTreeSet::new();
+    for row in rows {
+        let seen = observed(row, run);
+        for lane in &left {
+            let key = (*lane, row.test_case);
+            if let Some(state) = states.get_mut(&key) {
+                state.retract(&seen);
+                rebuild.insert(key);
+            }
+        }
+        for lane in &joined {
+            let key = (*lane, row.test_case);
+            match states.get_mut(&key) {
+                None => states.insert(key, TestState::first(&seen)),
+                Some(state) => {
+                    // Whatever it answers: the history is read again.
+                    let _applied = state.apply(None, &seen);
+                    rebuild.insert(key);
+                }
+            }
+        }
+    }
+    let day = run.order_at.day();
+    let place = RunPlace { project: run.project, run: run.id, day, lane_id: run.lane_id };
+    rebuild_histories(session, place, &mut states, &rebuild).await?;
+    rollups::write_states(session, run.project, &states).await?;
+    doomed::delete_empty_states(session, run.project, &left, ids.clone()).await?;
+    let paths = test_cases::file_paths(session, run.project, ids).await?;
+    for (lanes, sign) in [(&left, -1), (&joined, 1)] {
+        let (mut days, mut folders) = (TestDays::default(), FolderDays::default());
+        for row in rows {
+            for lane in lanes {
+                days.count(*lane, row.test_case, row.outcome, row.duration_ms, sign);
+            }
+            if let Some(path) = paths.get(&row.test_case) {
+                folders.count(rollups::folder_of(path), row.outcome, row.duration_ms, sign);
+            }
+        }
+        rollups::add_test_days(session, run.project, day, days).await?;
+        rollups::add_folder_days(session, run.project, lanes, day, folders).await?;
+    }
+    Ok(())
+}
