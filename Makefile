@@ -38,5 +38,6 @@ eval: ## Measure the methods that judge and group results on labelled data
 functions: ## Build the deployable functions into target/functions/
 	@scripts/functions.sh
 
-routes: ## Write infra/routes.json and the events of infra/template.yaml from the route table
+routes: ## Write infra/routes.json, infra/mcp-tools.json and the events of infra/template.yaml from the tables in the code
 	UPDATE_ROUTES=1 cargo test --locked --workspace --test routes
+	UPDATE_ROUTES=1 cargo test --locked --package callboard-fn-mcp --lib the_document_says

@@ -15,11 +15,7 @@ fuzzer=$(target_dir)/python/bin/st
 folder=$(mktemp -d)
 services=()
 clean_up() {
-  local service
-  for service in ${services[@]+"${services[@]}"}; do
-    kill "$service" 2>/dev/null || true
-    wait "$service" 2>/dev/null || true
-  done
+  end_processes ${services[@]+"${services[@]}"}
   rm -rf "$folder"
 }
 trap clean_up EXIT

@@ -13,14 +13,22 @@ if [ ! -x "$runner" ] || [ ! -x "$databases" ]; then
 fi
 
 folder=$(mktemp -d)
+# Each engine has its own copy of the checks, so that what their runs write does not mix when both run at once. It
+# lies inside the repository, where the reporter finds the commit.
+copy=$(target_dir)/end-to-end/$engine
+rm -rf "$copy"
+mkdir -p "$copy"
+copy=$(cd "$copy" && pwd)
+for checks in e2e mcp demo; do
+  tar -C tests --exclude=node_modules --exclude=test-results --exclude=playwright-report -cf - "$checks" | tar -C "$copy" -xf -
+done
+ln -s "$PWD/tests/data" "$copy/data"
+for checks in e2e mcp; do ln -s "$PWD/tests/$checks/node_modules" "$copy/$checks/node_modules"; done
 services=()
 database_urls=()
 clean_up() {
-  local service url
-  for service in ${services[@]+"${services[@]}"}; do
-    kill "$service" 2>/dev/null || true
-    wait "$service" 2>/dev/null || true
-  done
+  local url
+  end_processes ${services[@]+"${services[@]}"}
   for url in ${database_urls[@]+"${database_urls[@]}"}; do
     case "$url" in postgres*) "$databases" drop "$url" || true ;; esac
   done
@@ -61,7 +69,7 @@ secret=$(node -e 'process.stdout.write(crypto.randomBytes(32).toString("hex"))')
 start accounts SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret"
 accounts=$address
 # Where people can also sign in at a provider.
-(cd tests/e2e && exec node support/provider.mjs "$folder/provider") >"$folder/provider.log" 2>&1 </dev/null &
+(cd "$copy/e2e" && exec node support/provider.mjs "$folder/provider") >"$folder/provider.log" 2>&1 </dev/null &
 services+=("$!")
 for _ in $(seq 200); do
   [ -s "$folder/provider" ] && break
@@ -71,6 +79,18 @@ done
 start guarded SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret" SERVICE_OAUTH_IDP_ISSUER="$(cat "$folder/provider")" \
   SERVICE_OAUTH_IDP_CLIENT_ID=callboard SERVICE_OAUTH_IDP_CLIENT_SECRET=a-secret-of-the-client
 guarded=$address
+# Where uploaded pages have a host of their own, and where they have none.
+free_port() { node -e "require('net').createServer().listen(0, function () { console.log(this.address().port); this.close(); })"; }
+apart=()
+for access in "" "SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET=$secret"; do
+  port=$(free_port)
+  # shellcheck disable=SC2086 # several variables, or none
+  start "apart-${access%%=*}" SERVICE_PORT="$port" SERVICE_SANDBOX_ORIGIN="http://files.localhost:$port" $access
+  apart+=("$address")
+  # shellcheck disable=SC2086
+  start "together-${access%%=*}" SERVICE_HOST=0.0.0.0 $access
+  apart+=("$address")
+done
 start journeys
 journeys=$address
 # Agents ask faster here than one address may where callers do not sign in.
@@ -78,6 +98,9 @@ start agents SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret" SERVICE_RAT
 agents=$address
 start protocol SERVICE_RATE_LIMITS=off
 protocol=$address
+# Passwords are tried by many processes of one address.
+start pipelines SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret" SERVICE_RATE_LIMITS=off
+pipelines=$address
 start viewed SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret"
 viewed=$address
 start open
@@ -86,13 +109,17 @@ code=0
 # Dozens of cut connections take minutes and never reach a database: once is enough.
 faults=()
 if [ "$engine" = sqlite ]; then faults=(faults.mjs); fi
-(cd tests/e2e && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs counting.mjs streaming.mjs ${faults[@]+"${faults[@]}"} capture.mjs live.mjs viewer.mjs isolation.mjs pages.mjs) || code=$?
-(cd tests/e2e && CALLBOARD_URL=$journeys node --test --test-reporter=spec journeys.mjs) || code=$?
-(cd tests/e2e && CALLBOARD_URL=$viewed node --test --test-reporter=spec viewer.mjs) || code=$?
-(cd tests/e2e && CALLBOARD_URL=$guarded node --test --test-reporter=spec --test-concurrency=1 isolation.mjs oauth.mjs) || code=$?
-(cd tests/e2e && CALLBOARD_ACCOUNTS_URL=$accounts node --test --test-reporter=spec accounts.mjs) || code=$?
-(cd tests/mcp && CALLBOARD_URL=$protocol node --test --test-reporter=spec --test-concurrency=1 check.mjs stateless.mjs conformance.mjs repair.mjs) || code=$?
-(cd tests/mcp && CALLBOARD_ACCOUNTS_URL=$agents node --test --test-reporter=spec roles.mjs) || code=$?
+(cd "$copy/e2e" && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs counting.mjs streaming.mjs ${faults[@]+"${faults[@]}"} capture.mjs live.mjs viewer.mjs isolation.mjs pages.mjs) || code=$?
+(cd "$copy/e2e" && CALLBOARD_URL=$journeys node --test --test-reporter=spec journeys.mjs) || code=$?
+for address in "${apart[@]}"; do
+  (cd "$copy/e2e" && CALLBOARD_URL=$address node --test --test-reporter=spec isolation.mjs) || code=$?
+done
+(cd "$copy/e2e" && CALLBOARD_URL=$viewed node --test --test-reporter=spec viewer.mjs) || code=$?
+(cd "$copy/e2e" && CALLBOARD_URL=$guarded node --test --test-reporter=spec --test-concurrency=1 isolation.mjs oauth.mjs) || code=$?
+(cd "$copy/e2e" && CALLBOARD_ACCOUNTS_URL=$accounts node --test --test-reporter=spec accounts.mjs) || code=$?
+(cd "$copy/e2e" && CALLBOARD_ACCOUNTS_URL=$pipelines node --test --test-reporter=spec --test-concurrency=1 credentials.mjs) || code=$?
+(cd "$copy/mcp" && CALLBOARD_URL=$protocol node --test --test-reporter=spec --test-concurrency=1 check.mjs stateless.mjs conformance.mjs repair.mjs) || code=$?
+(cd "$copy/mcp" && CALLBOARD_ACCOUNTS_URL=$agents node --test --test-reporter=spec roles.mjs) || code=$?
 if [ "$code" -ne 0 ]; then
   say "The last lines of the service's log:"
   tail -n 40 "$folder"/{open,accounts,guarded,agents,protocol}.log

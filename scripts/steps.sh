@@ -47,6 +47,41 @@ step() {
   fi
 }
 
+ASIDE_NAMES=()
+ASIDE_PIDS=()
+ASIDE_FILES=()
+
+# aside <name> <command...>: a step that runs beside those that follow, until collect.
+aside() {
+  local name=$1 file
+  shift
+  file=$(mktemp)
+  say "Meanwhile: $name"
+  (
+    started=$SECONDS code=0
+    "$@" || code=$?
+    printf -- '--- %s: after %d s\n' "$name" "$((SECONDS - started))"
+    exit "$code"
+  ) >"$file" 2>&1 </dev/null &
+  ASIDE_NAMES+=("$name")
+  ASIDE_PIDS+=("$!")
+  ASIDE_FILES+=("$file")
+}
+
+# collect: waits for the steps aside, prints what they printed and counts how they ended.
+collect() {
+  local index code
+  for index in ${ASIDE_PIDS[@]+"${!ASIDE_PIDS[@]}"}; do
+    code=0
+    wait "${ASIDE_PIDS[$index]}" || code=$?
+    printf '\n=== %s\n' "${ASIDE_NAMES[$index]}"
+    cat "${ASIDE_FILES[$index]}"
+    rm -f "${ASIDE_FILES[$index]}"
+    if [ "$code" -eq 0 ]; then PASSED=$((PASSED + 1)); else fail_step "${ASIDE_NAMES[$index]}" "failed with exit code $code"; fi
+  done
+  ASIDE_NAMES=() ASIDE_PIDS=() ASIDE_FILES=()
+}
+
 # fail_step <name> <reason>: counts a step that failed, or could not run.
 fail_step() {
   FAILED=$((FAILED + 1))
@@ -80,11 +115,23 @@ apt_install() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" </dev/null >/dev/null
 }
 
-# without_settings <command...>: without the SERVICE_ and AWS_ settings of whoever runs this.
+# without_settings <command...>: without the SERVICE_ and AWS_ settings of whoever runs this. For the background
+# only: the command takes the place of the shell, so that $! is the process to end.
 without_settings() {
   local unset_flags=() name
   while read -r name; do unset_flags+=(-u "$name"); done < <(compgen -e | grep -E '^(SERVICE_|AWS_)|^PORT$' || true)
-  env ${unset_flags[@]+"${unset_flags[@]}"} "$@"
+  exec env ${unset_flags[@]+"${unset_flags[@]}"} "$@"
+}
+
+# end_processes <pid...>: asks all of them to end, and ends those that take longer than ten seconds.
+end_processes() {
+  local guard
+  [ $# -gt 0 ] || return 0
+  kill "$@" 2>/dev/null || true
+  (sleep 10 && kill -9 "$@") >/dev/null 2>&1 &
+  guard=$!
+  wait "$@" 2>/dev/null || true
+  kill "$guard" 2>/dev/null || true
 }
 
 # Where cargo puts what it builds.
@@ -111,10 +158,4 @@ start_service() {
   die "the service did not start within 20 s"
 }
 
-stop_services() {
-  local service
-  for service in ${SERVICES[@]+"${SERVICES[@]}"}; do
-    kill "$service" 2>/dev/null || true
-    wait "$service" 2>/dev/null || true
-  done
-}
+stop_services() { end_processes ${SERVICES[@]+"${SERVICES[@]}"}; }

@@ -54,6 +54,8 @@ if $built; then
 fi
 
 if $built && $has_server; then
+  # Half of the time a test waits for the database server.
+  export NEXTEST_TEST_THREADS=${NEXTEST_TEST_THREADS:-$((2 * $(nproc)))}
   if cargo nextest --version >/dev/null 2>&1; then
     step "Rust tests" cargo nextest run --locked --workspace --no-fail-fast || true
   else
@@ -64,7 +66,10 @@ else
   fail_step "Rust tests" "not run, see above"
 fi
 
-if $built && step "Packages of the fuzzer" scripts/prerequisites.sh python tests/contract; then
+python=false
+if step "Packages of the fuzzer and the linter" scripts/prerequisites.sh python tests/contract; then python=true; fi
+if $python; then step "Deployment template" "$(target_dir)/python/bin/cfn-lint" infra/template.yaml || true; fi
+if $built && $python; then
   step "Answers are those of the OpenAPI document" scripts/contract.sh || true
 else
   fail_step "Answers are those of the OpenAPI document" "not run, see above"
@@ -82,8 +87,10 @@ if step "Browser" scripts/prerequisites.sh browser; then browser=true; fi
 if $built && $has_server && $reporter && $browser &&
   step "Packages of the end-to-end tests" scripts/prerequisites.sh npm tests/e2e &&
   step "Packages of the MCP check" scripts/prerequisites.sh npm tests/mcp; then
-  step "End to end with SQLite" scripts/end-to-end.sh sqlite || true
-  step "End to end with PostgreSQL" scripts/end-to-end.sh postgres || true
+  # Both wait for browsers and pauses more than they compute.
+  aside "End to end with SQLite" scripts/end-to-end.sh sqlite
+  aside "End to end with PostgreSQL" scripts/end-to-end.sh postgres
+  collect
 else
   fail_step "End to end" "not run, see above"
 fi

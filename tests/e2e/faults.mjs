@@ -64,6 +64,19 @@ async function storedRun({ SERVICE_PROJECT_NAME: projectName }) {
   };
 }
 
+/** A line of this test alone, closed behind it. */
+async function faulty(context) {
+  const line = await faultyLine(serviceUrl);
+  context.after(() => line.close());
+  return line;
+}
+
+async function cuttable(context) {
+  const line = await cuttableLine(serviceUrl);
+  context.after(() => line.close());
+  return line;
+}
+
 async function spooled({ SERVICE_SPOOL_DIR: dir }) {
   const names = await readdir(dir, { recursive: true }).catch(() => []);
   return names.filter((name) => name.endsWith('.json.gz'));
@@ -80,16 +93,12 @@ before(async () => {
   assert.equal(whole.tests.find(({ title }) => title === 'leaves files and recovers').files.length, 5);
 });
 
-describe('a call that meets a fault', () => {
-  let line;
-  before(async () => {
-    line = await faultyLine(serviceUrl);
-  });
-  after(() => line.close());
-
+// Most of each of these is waiting, and each has its own line: a few at once disturb nobody.
+describe('a call that meets a fault', { concurrency: 4 }, () => {
   for (const call of CALLS) {
     for (const fault of Object.keys(FAULTS)) {
-      test(`${call}, ${fault}`, async () => {
+      test(`${call}, ${fault}`, async (context) => {
+        const line = await faulty(context);
         line.with((name, count) => (name === call && count <= 2 ? fault : undefined));
         const { settings, running } = sent(line.url);
         const { exitCode, output } = await running.finished;
@@ -103,7 +112,8 @@ describe('a call that meets a fault', () => {
 
   for (const [call, settings] of [['setup', {}], ['begin', {}]]) {
     for (const fault of ['refused', 'cut on the way back', 'answered 500', 'done and answered 502']) {
-      test(`${call} of a run that is registered before its set-up, ${fault}`, async () => {
+      test(`${call} of a run that is registered before its set-up, ${fault}`, async (context) => {
+        const line = await faulty(context);
         line.with((name, count) => (name === call && count <= 2 ? fault : undefined));
         const one = sent(line.url, { COUNTING_SETUP: '1', ...settings });
         const { output } = await one.running.finished;
@@ -113,7 +123,8 @@ describe('a call that meets a fault', () => {
     }
   }
 
-  test('every second call of any kind', async () => {
+  test('every second call of any kind', async (context) => {
+    const line = await faulty(context);
     const kinds = Object.keys(FAULTS).filter((name) => name !== 'slow');
     line.with((name, count, number) => (number % 2 === 0 ? kinds[(number / 2) % kinds.length] : undefined));
     const { settings, running } = sent(line.url);
@@ -122,14 +133,9 @@ describe('a call that meets a fault', () => {
   });
 });
 
-describe('a service that is away', () => {
-  let line;
-  before(async () => {
-    line = await cuttableLine(serviceUrl);
-  });
-  after(() => line.close());
-
-  test('when the tests begin, and back before they end', async () => {
+describe('a service that is away', { concurrency: 3 }, () => {
+  test('when the tests begin, and back before they end', async (context) => {
+    const line = await cuttable(context);
     line.cut();
     const { settings, running } = sent(line.url, { COUNTING_PAUSE_MS: '8000' });
     setTimeout(() => line.mend(), 1_000);
@@ -138,7 +144,8 @@ describe('a service that is away', () => {
     assert.deepEqual(await spooled(settings), []);
   });
 
-  test('when the tests end, and back a moment later', async () => {
+  test('when the tests end, and back a moment later', async (context) => {
+    const line = await cuttable(context);
     const { settings, running } = sent(line.url, { COUNTING_PAUSE_MS: '1500' });
     await running.line(/^\[callboard\] live: /);
     setTimeout(() => line.cut(), 1_500);
@@ -148,7 +155,8 @@ describe('a service that is away', () => {
     assert.deepEqual(await spooled(settings), []);
   });
 
-  test('from the middle on, until somebody flushes what was kept', async () => {
+  test('from the middle on, until somebody flushes what was kept', async (context) => {
+    const line = await cuttable(context);
     const { settings, running } = sent(line.url, { COUNTING_PAUSE_MS: '3000', SERVICE_FINALIZE_TIMEOUT: '1500' });
     await running.line(/^\[callboard\] live: /);
     await line.traffic();

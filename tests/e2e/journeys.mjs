@@ -197,6 +197,33 @@ describe('somebody', () => {
       });
     });
 
+    test(`sets what turns a run down on a ${device}`, async () => {
+      await travel(width, async (page, look) => {
+        await page.getByRole('main').getByRole('link', { name: 'shop', exact: true }).first().click();
+        await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Settings' }).click();
+        const gates = page.getByRole('region', { name: 'Gates' });
+        await gates.getByText('New policy').click();
+        await look('new policy');
+        const form = gates.locator('form').filter({ has: page.locator('#gate-name-new') });
+        await form.getByLabel('Name', { exact: true }).fill(`release on a ${device}`);
+        await form.getByLabel('Failed tests', { exact: true }).fill('2');
+        await form.getByLabel('A pass rate below, percent').fill('97.5');
+        await form.getByLabel('Any flaky test').check();
+        await form.getByRole('button', { name: 'Add policy' }).click();
+        await page.getByText('The policy is saved.').waitFor();
+        const stored = gates.getByRole('listitem').filter({ hasText: `release on a ${device}` });
+        await stored.getByText(/more than 2 failed tests, any new failure, less than 97\.5\s% passed, any flaky test/).waitFor();
+        await stored.getByText(`release on a ${device}`, { exact: true }).click();
+        await look('stored policy');
+        await stored.getByLabel('Failed tests', { exact: true }).fill('');
+        await stored.getByRole('button', { name: 'Save policy' }).click();
+        await gates.getByText(/Turned down: any new failure, less than 97\.5/).first().waitFor();
+        await gates.getByText(`release on a ${device}`, { exact: true }).click();
+        await gates.getByRole('button', { name: `Remove release on a ${device}` }).click();
+        await page.getByText('The policy is removed').waitFor();
+      });
+    });
+
     test(`gets from a flaky test to its owner on a ${device}`, async () => {
       await travel(width, async (page, look) => {
         await page.getByRole('main').getByRole('link', { name: 'shop', exact: true }).first().click();
@@ -228,6 +255,10 @@ describe('somebody', () => {
         await page.getByRole('button', { name: 'Save', exact: true }).click();
         await page.getByText('The cluster is saved.').waitFor();
         assert.equal(await page.getByLabel('Note', { exact: true }).inputValue(), `Known, on a ${device}`);
+        const history = page.getByRole('region', { name: 'History' });
+        await history.getByText(`Known, on a ${device}`).waitFor();
+        await history.getByText('First seen in run').waitFor();
+        await page.getByRole('heading', { name: 'What changed when it appeared' }).waitFor();
         await page.getByRole('navigation', { name: 'Cluster' }).getByRole('link', { name: 'Fix plan' }).click();
         await page.getByRole('heading', { name: 'See that it holds' }).waitFor();
         await look('fix plan');

@@ -115,6 +115,7 @@ describe('the pages of a run', () => {
       compare: `/test-runs/${testRunId}?tab=compare`,
       'compare with the run before': `/test-runs/${testRunId}?tab=compare&with=previous&change=newFailure`,
       timeline: `/test-runs/${testRunId}?tab=timeline`,
+      'timeline, filtered': `/test-runs/${testRunId}?tab=timeline&outcome=failing,flaky`,
       endpoints: `/test-runs/${testRunId}?tab=endpoints`,
       reports: `/test-runs/${testRunId}?tab=reports`,
       details: `/test-runs/${testRunId}?tab=details`,

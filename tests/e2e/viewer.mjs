@@ -99,6 +99,20 @@ describe('a stored trace', () => {
     await page.close();
   });
 
+  test('tells its requests and its page where somebody comes near them', async () => {
+    const page = await context.newPage();
+    await page.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
+    const told = page.getByRole('region', { name: 'From the trace' });
+    await told.scrollIntoViewIfNeeded();
+    await told.getByRole('heading', { name: 'Page at the failure' }).waitFor();
+    const plain = await (await browser.newContext({ javaScriptEnabled: false, storageState: await context.storageState() })).newPage();
+    await plain.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
+    await plain.getByRole('link', { name: /^Show the requests/ }).click();
+    await plain.getByRole('heading', { name: 'Page at the failure' }).waitFor();
+    await plain.context().close();
+    await page.close();
+  });
+
   test('is named with its viewer by REST', async () => {
     const { items: [trace] } = await getJson(`/api/test-run-cases/${execution.id}/traces`);
     const answer = await get(trace.viewerUrl, { redirect: 'manual' });

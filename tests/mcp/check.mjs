@@ -115,7 +115,7 @@ describe('the official client', () => {
     assert.match(client.getInstructions(), /nextCursor/);
     assert.deepEqual(await client.ping(), {});
     assert.equal(client.transport.sessionId, undefined);
-    await new Promise((resolve) => setTimeout(resolve, 2000));
+    await new Promise((resolve) => setTimeout(resolve, 10_000));
     assert.ok(requests.filter((method) => method === 'GET').length <= 1, requests.join(' '));
   });
 

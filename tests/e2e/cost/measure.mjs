@@ -1,13 +1,15 @@
 /**
  * What the capture fixtures and the reporter cost a suite: it is run in turns with and
- * without them, and the medians of every test are compared. A listener in this process
- * stands in for the service. Only a machine that does nothing else gives figures worth
- * comparing; the time of the processor suffers least from a busy one.
+ * without them, and the medians of every test are compared. There are two suites of the
+ * same tests: of one that runs the same lines over and over, as page objects do, and of
+ * one in which every test has lines of its own. A listener in this process stands in for
+ * the service. Only a machine that does nothing else gives figures worth comparing; the
+ * time of the processor suffers least from a busy one.
  *   node cost/measure.mjs [rounds] [tests]
  */
 import { spawn } from 'node:child_process';
 import http from 'node:http';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -43,30 +45,47 @@ const service = await listen((request, response) => {
   });
 });
 const scratch = await mkdtemp(path.join(tmpdir(), 'callboard-cost-'));
+// Beside the packages it needs, where version control does not look.
+const written = fileURLToPath(new URL('../test-results/', import.meta.url));
+await mkdir(written, { recursive: true });
+const ownLines = await mkdtemp(path.join(written, 'cost-'));
 
 try {
-  const runs = { plain: [], captured: [] };
-  for (let round = 0; round < ROUNDS; round++) {
-    const order = round % 2 === 0 ? ['plain', 'captured'] : ['captured', 'plain'];
-    for (const kind of order) runs[kind].push(await run(kind));
-  }
-  const [plain, captured] = [medians(runs.plain), medians(runs.captured)];
-  const extra = sum(captured) - sum(plain);
-  console.log(`${TESTS} tests, ${ROUNDS} rounds each, medians`);
-  console.log(`without   ${(sum(plain) / TESTS).toFixed(1)} ms per test`);
-  console.log(`with      ${(sum(captured) / TESTS).toFixed(1)} ms per test`);
-  console.log(`cost      ${(extra / TESTS).toFixed(1)} ms per test, ${((100 * extra) / sum(plain)).toFixed(1)} %`);
-  for (const [name, of] of [['whole run', ({ wall }) => wall], ['processor', ({ processor }) => processor]]) {
-    const [without, withIt] = [median(runs.plain.map(of)), median(runs.captured.map(of))];
-    console.log(`${name.padEnd(9)} ${Math.round(without)} ms without, ${Math.round(withIt)} ms with, ${((100 * (withIt - without)) / without).toFixed(1)} %`);
-  }
+  await writeFile(path.join(ownLines, 'orders.spec.ts'), await withOwnLines());
+  for (const [name, testDir] of [['shared lines', dir], ['lines of its own', ownLines]]) await compare(name, testDir);
 } finally {
   shop.close();
   service.close();
   await rm(scratch, { recursive: true, force: true });
+  await rm(ownLines, { recursive: true, force: true });
 }
 
-async function run(kind) {
+/** The spec with its loop written out. */
+async function withOwnLines() {
+  const source = await readFile(new URL('orders.spec.ts', import.meta.url), 'utf8');
+  const [, head, body] = /^(.*)for \(let number = 1;[^\n]*\n(.*)\n}\s*$/s.exec(source);
+  return head + Array.from({ length: TESTS }, (_, index) => body.replace('${number}', String(index + 1))).join('\n');
+}
+
+async function compare(name, testDir) {
+  const runs = { plain: [], captured: [] };
+  for (let round = 0; round < ROUNDS; round++) {
+    const order = round % 2 === 0 ? ['plain', 'captured'] : ['captured', 'plain'];
+    for (const kind of order) runs[kind].push(await run(kind, testDir));
+  }
+  const [plain, captured] = [medians(runs.plain), medians(runs.captured)];
+  const extra = sum(captured) - sum(plain);
+  console.log(`${name}: ${TESTS} tests, ${ROUNDS} rounds each, medians`);
+  console.log(`without   ${(sum(plain) / TESTS).toFixed(1)} ms per test`);
+  console.log(`with      ${(sum(captured) / TESTS).toFixed(1)} ms per test`);
+  console.log(`cost      ${(extra / TESTS).toFixed(1)} ms per test, ${((100 * extra) / sum(plain)).toFixed(1)} %`);
+  for (const [what, of] of [['whole run', ({ wall }) => wall], ['processor', ({ processor }) => processor]]) {
+    const [without, withIt] = [median(runs.plain.map(of)), median(runs.captured.map(of))];
+    console.log(`${what.padEnd(9)} ${Math.round(without)} ms without, ${Math.round(withIt)} ms with, ${((100 * (withIt - without)) / without).toFixed(1)} %`);
+  }
+}
+
+async function run(kind, testDir) {
   const report = path.join(scratch, 'report.json');
   const started = Date.now();
   let times = '';
@@ -75,7 +94,7 @@ async function run(kind) {
     const child = spawn('bash', ['-c', 'TIMEFORMAT="%U %S"; time npx playwright test -c "$0" >/dev/null 2>&1', dir], {
       cwd: dir, stdio: ['ignore', 'ignore', 'pipe'],
       env: {
-        ...process.env, CAPTURED: String(kind === 'captured'), COST_URL: addressOf(shop), COST_TESTS: String(TESTS),
+        ...process.env, CAPTURED: String(kind === 'captured'), COST_URL: addressOf(shop), COST_TESTS: String(TESTS), COST_DIR: testDir,
         COST_REPORT: report, COST_OUTPUT: path.join(scratch, 'results'), SERVICE_SPOOL_DIR: path.join(scratch, 'spool'),
         ...(kind === 'captured' ? { SERVICE_URL: addressOf(service) } : {}),
       },

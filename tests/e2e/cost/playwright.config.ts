@@ -4,7 +4,7 @@ import { defineConfig } from '@playwright/test';
 const isCaptured = process.env['CAPTURED'] === 'true';
 
 export default defineConfig({
-  testDir: '.',
+  testDir: process.env['COST_DIR'] ?? '.',
   outputDir: process.env['COST_OUTPUT'] ?? 'test-results',
   workers: 1,
   // A busy machine makes the figures worse, not the tests fail.

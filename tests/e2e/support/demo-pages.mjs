@@ -12,6 +12,7 @@ export async function demoPages() {
   const broken = executions.find((each) => each.title === 'pays by card') ?? executions[0];
   const flaky = executions.find((each) => each.flaky) ?? broken;
   const suggests = executions.find((each) => each.title === 'suggests while typing') ?? flaky;
+  const slower = executions.find((each) => each.title === 'sorts by rating') ?? suggests;
   const pages = {
     home: '/',
     projects: '/projects',
@@ -34,11 +35,13 @@ export async function demoPages() {
     'run-regression': `/test-runs/${run.id}?tab=regression`,
     'run-compare': `/test-runs/${run.id}?tab=compare&with=previous`,
     'run-timeline': `/test-runs/${run.id}?tab=timeline`,
+    'run-endpoints': `/test-runs/${run.id}?tab=endpoints`,
     'run-details': `/test-runs/${run.id}?tab=details`,
     'run-reports': `/test-runs/${run.id}?tab=reports`,
     execution: `/test-run-cases/${broken.id}`,
     'execution-flaky': `/test-run-cases/${flaky.id}`,
     'test-case': `/test-cases/${suggests.testCaseId}`,
+    'test-case-slower': `/test-cases/${slower.testCaseId}?branch=main`,
     analytics: '/analytics',
     'analytics-project': `/analytics?project=${shop.id}&days=14&branch=main`,
     settings: '/settings',
@@ -63,6 +66,11 @@ export async function demoPages() {
     pages['run-real-reports'] = `/test-runs/${traced.id}?tab=reports`;
     const [failed] = (await getJson(`/api/test-runs/${traced.id}/executions?limit=1`)).items;
     pages['execution-real'] = `/test-run-cases/${failed.id}`;
+    const [trace] = (await getJson(`/api/test-run-cases/${failed.id}/traces`)).items;
+    if (trace) {
+      pages['execution-trace'] = `/test-run-cases/${failed.id}?trace=${trace.id}`;
+      pages['execution-told'] = `/test-run-cases/${failed.id}?evidence=trace`;
+    }
   }
   const described = Object.fromEntries(Object.entries(pages).map(([name, address]) => [name, { address }]));
   return { ...described, 'not-found': { address: '/test-runs/999999', status: 404 }, 'refused-filter': { address: '/projects?sort=sideways', status: 400 }, search: { address: '/', act: search }, shortcuts: { address: '/', act: (page) => page.keyboard.press('?') } };

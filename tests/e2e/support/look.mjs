@@ -21,8 +21,11 @@ const RULES = JSON.stringify({
   rules: { 'target-size': { enabled: true } },
 });
 
-/** Jumps by less of the screen than this are not seen: half a pixel of a word that is measured again. */
-const UNSEEN = 0.001;
+/**
+ * Jumps by less of the screen than this are not seen: half a pixel of a word that is measured again, or the foot of
+ * the side list when a busy machine brings a page in two pieces.
+ */
+const UNSEEN = 0.005;
 
 /** Notes every jump of the page from its first moment on; goes into a context before its pages. */
 export async function watchJumps(context) {

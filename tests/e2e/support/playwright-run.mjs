@@ -2,6 +2,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
+const PLAYWRIGHT = fileURLToPath(new URL('../node_modules/@playwright/test/cli.js', import.meta.url));
 const CLI = fileURLToPath(new URL('../node_modules/callboard-reporter/dist/cli.js', import.meta.url));
 export const shopDir = fileURLToPath(new URL('../shop/', import.meta.url));
 /** A suite without a browser that has every outcome. */
@@ -17,7 +18,7 @@ export function runPlaywright(args, env = {}, cwd = shopDir) {
  * is a process group of its own, which `signal` reaches as a terminal would.
  */
 export function startPlaywright(args, env = {}, cwd = shopDir) {
-  const child = spawn('npx', ['playwright', 'test', ...args], {
+  const child = spawn(process.execPath, [PLAYWRIGHT, 'test', ...args], {
     cwd, env: { ...cleanEnvironment(), ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true,
   });
   let output = '';

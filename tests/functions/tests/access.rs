@@ -36,6 +36,8 @@ async fn hold(both: &Both, name: &str) -> Result<Holding> {
         "name": "pay", "kind": "helper", "module": "./pages", "steps": [{ "action": "goto", "value": "/pay" }],
     });
     let function = client.post_json(&format!("/api/projects/{project}/test-functions"), &function).await?;
+    let export = json!({ "kind": "run", "id": run, "format": "csv" });
+    let export = client.post_json("/api/exports", &export).await?;
     let policy = json!({ "name": "strict", "policy": { "maxFailed": 0 } });
     let policy = client.post_json(&format!("/api/projects/{project}/gate-policies"), &policy).await?;
     let cluster = number(&found["cluster"]["id"])?;
@@ -54,6 +56,7 @@ async fn hold(both: &Both, name: &str) -> Result<Holding> {
         cluster,
         suggestion,
         policy: number(&policy["policy"]["id"])?,
+        export: number(&export["export"]["id"])?,
     })
 }
 

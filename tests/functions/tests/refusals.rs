@@ -41,7 +41,7 @@ async fn no_function_starts_with_a_secret_that_anybody_could_guess() {
     let bucket = S3Server::start().await.unwrap();
     let asking = with(&settings(&database, &bucket), "SERVICE_AUTH_ENABLED", "true");
     for (name, _) in FUNCTIONS {
-        for secret in ["", "changemechangeme"] {
+        for secret in ["", "changemechangeme", "changeme", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"] {
             let function =
                 Function::start(name, &with(&asking, "SERVICE_AUTH_SECRET", secret)).await.unwrap();
             let (code, output) = function.refusal().await.unwrap();

@@ -16,6 +16,7 @@ const ABOUT_THE_PROCESS: [RouteId; 3] = [RouteId::Version, RouteId::SettingsPage
 
 /// Ids and names of what was stored, to make real paths of patterns.
 struct Stored {
+    export: Value,
     user: Value,
     project: Value,
     run: Value,
@@ -44,7 +45,10 @@ impl Stored {
         let home = both.functions.send(&get("/")?).await?.text();
         let account = json!({ "username": "ada", "role": "user" });
         let created = both.functions.send(&post("/api/users", &account)?).await?.json()?;
+        let export = json!({ "kind": "run", "id": run, "format": "csv" });
+        let export = both.functions.send(&post("/api/exports", &export)?).await?.json()?;
         Ok(Self {
+            export: export["export"]["id"].clone(),
             user: created["user"]["id"].clone(),
             project: uploaded["projectId"].clone(),
             run,
@@ -66,6 +70,7 @@ impl Stored {
             pattern if pattern.contains("/test-cases/{id}") => &self.test_case,
             pattern if pattern.contains("/test-run-cases/{id}") => &self.execution,
             pattern if pattern.contains("/users/{id}") => &self.user,
+            pattern if pattern.contains("/exports/{id}") => &self.export,
             pattern if pattern.contains("/failure-clusters/{id}") => &self.cluster,
             // Nothing was deleted: there is no first receipt.
             pattern if pattern.contains("/deletions/{id}") => &self.project,
@@ -119,8 +124,8 @@ async fn every_read_route_answers_as_in_the_local_runner() {
         let expected = match route.id {
             // Nobody proves an address where nobody signs in.
             RouteId::VerifyEmail => 400..401,
-            // Nothing was deleted, and the viewer is opened through the other origin only.
-            RouteId::GetDeletion | RouteId::ViewerAsset => 404..405,
+            // Nothing was deleted, no badge was made public, and the viewer is opened through the other origin only.
+            RouteId::GetDeletion | RouteId::PublicBadge | RouteId::ViewerAsset => 404..405,
             _ => 200..400,
         };
         assert!(

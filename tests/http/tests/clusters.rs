@@ -234,6 +234,40 @@ async fn clean_runs_prove_a_repair_and_a_failure_disproves_it() {
 }
 
 #[tokio::test]
+async fn a_test_that_was_repeated_proves_as_much_as_it_passed() {
+    for_each_service(async |service| {
+        let client = service.client();
+        for (times, is_told) in [(1, true), (2, true), (2, false)] {
+            let project = format!("repeated {times} {is_told}");
+            let sent = async |minute: i64, cases: Vec<Value>, status: &str| {
+                let more = json!({ "projectName": project, "status": status });
+                submit(client, &at(service, minute, cases, more)).await
+            };
+            let mut ids = (0, 0);
+            for night in 0..5 {
+                ids = sent(night - 200, vec![click("pays", "pay")], "failed").await;
+            }
+            let cluster = clusters(client, ids.0).await[0]["id"].clone();
+            let path = format!("/api/failure-clusters/{cluster}");
+            let plan = get(client, &format!("{path}/fix-plan")).await;
+            let command = plan["verify"]["command"].as_str().expect("a command");
+            assert!(command.contains("--repeat-each=2 "), "{command}");
+            let began = service.state().now().millis() - 100 * 60_000;
+            let repetition = |index: i64| {
+                let dated = json!({ "startedAt": began + index * 1000 });
+                let told = if is_told { json!({ "repeatEachIndex": index }) } else { json!({}) };
+                with(attempt("pays", "passed", 0), with(dated, told))
+            };
+            let clean = sent(-100, (0..times).map(repetition).collect(), "passed").await;
+            complete(service, clean).await;
+            let verdict = if times == 2 { json!("stopped-failing") } else { Value::Null };
+            assert_eq!(get(client, &path).await["fixVerification"], verdict, "{project}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn tests_that_are_taken_out_stay_out() {
     for_each_service(async |service| {
         let client = service.client();

@@ -163,6 +163,12 @@ async fn a_plan_names_the_edit_the_tests_and_a_command_that_runs_them() {
         );
         let told = tool(client, "get_fix_plan", json!({ "clusterId": cluster })).await;
         assert_eq!(told["verify"]["command"], command);
+        assert_eq!(told["failingTests"][0]["browserProject"], "Mobile Safari");
+        assert_eq!((&plan["failingTestsCount"], &plan["failingTestsOmitted"]), (&json!(1), &json!(0)));
+        assert_eq!(
+            (&plan["editsCount"], &plan["editsOmitted"], &plan["next"]),
+            (&json!(1), &json!(0), &json!([]))
+        );
         assert_eq!(told["edits"][0]["target"], "tests/login.spec.ts:26");
     })
     .await;

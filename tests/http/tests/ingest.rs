@@ -26,6 +26,9 @@ async fn the_minimal_payload_is_stored() {
         });
         let answer = service.client().post_json("/api/test-runs/submit", &submission).await.expect("stored");
         assert_eq!(answer["testRunId"], answer["runId"]);
+        for id in ["runId", "projectId"] {
+            assert!(answer[id].as_i64().is_some_and(|id| id > 0), "{answer}");
+        }
         assert_eq!(answer["status"], "failed");
         assert_eq!(answer["duplicate"], false);
         assert_eq!(answer["flakyTests"], 1, "a pass at the second attempt had a failed first one");
@@ -207,6 +210,8 @@ async fn statuses_and_expected_failures_are_counted_as_a_person_would() {
         let items = executions(service.client(), &answer["runId"]).await;
         let expected = items.iter().find(|item| item["title"] == "fails as expected").expect("it");
         assert_eq!((&expected["status"], &expected["expectedFailure"]), (&json!("passed"), &json!(true)));
+        let late = items.iter().find(|item| item["title"] == "times out").expect("it");
+        assert_eq!(late["status"], "timedout");
     })
     .await;
 }
@@ -235,6 +240,19 @@ async fn browser_projects_are_executions_of_one_test_case() {
         let found =
             service.client().json(&format!("/api/test-runs/{}", answer["runId"])).await.expect("the run");
         assert_eq!(found["browsers"], json!(browsers));
+
+        let nameless = with(
+            run("shop", "passed", vec![attempt("pays", "passed", 0), attempt("pays", "passed", 0)]),
+            json!({ "clientRunId": "without-a-browser" }),
+        );
+        let mut stored =
+            service.client().post_json("/api/test-runs/submit", &nameless).await.expect("stored");
+        assert_eq!(stored["totalTests"], 1);
+        stored = service.client().post_json("/api/test-runs/submit", &nameless).await.expect("known");
+        assert_eq!(stored["totalTests"], 1);
+        let again = executions(service.client(), &stored["runId"]).await;
+        assert_eq!(again.len(), 1);
+        assert_eq!(again[0]["testCaseId"], items[0]["testCaseId"], "the browser is no part of a test");
     })
     .await;
 }

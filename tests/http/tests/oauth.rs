@@ -1,11 +1,14 @@
 //! Signing in at a provider, and linking an account there, against a real
 //! provider process on both databases.
 
+use std::collections::BTreeMap;
+
 use callboard_domain::account::Role;
 use callboard_domain::ids::UserId;
 use callboard_domain::time::Timestamp;
 use callboard_store::Backend;
 use callboard_store::accounts::users::{self, Email, EmailSource, UserRow};
+use callboard_store::audit::{self, AuditFilter};
 use callboard_test_support::{Answer, Provider, Service, Settings, TestDatabase};
 use reqwest::Method;
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
@@ -135,6 +138,9 @@ async fn somebody_new_gets_an_account_that_sees_nothing_and_is_known_the_next_ti
         let mut early = Browser::default();
         world.provider.set_profile(person("7", "ada@corp.example", true));
         assert_eq!(world.sign_in(&mut early, "idp", "").await, "/login?error=setup-required");
+        let mut session = world.service.state().store().db().read().await.expect("a connection");
+        assert!(!users::any(&mut session).await.expect("an answer"), "nobody was let in");
+        drop(session);
         world.account("root", None).await;
 
         let mut browser = Browser::default();
@@ -154,6 +160,68 @@ async fn somebody_new_gets_an_account_that_sees_nothing_and_is_known_the_next_ti
         let again = world.me(&mut later).await;
         assert_eq!((&again["id"], &again["name"]), (&user["id"], &json!("Countess of Lovelace")));
         assert_eq!(again["email"], json!("ada@corp.example"), "an address that is not sent stays");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_sign_in_begins_with_what_nobody_else_can_know() {
+    on_both(&[], async |world| {
+        for provider in ["idp", "codehost"] {
+            let answer =
+                world.get(&mut Browser::default(), &format!("/api/auth/oauth/{provider}/login")).await;
+            let address = reqwest::Url::parse(answer.header(LOCATION.as_str())).expect("an address");
+            let asked: BTreeMap<String, String> = address.query_pairs().into_owned().collect();
+            assert_eq!(address.query_pairs().count(), asked.len(), "each once: {address}");
+            // 32 random bytes are 43 letters, and so is a SHA-256.
+            let is_random = |text: &str| {
+                text.len() == 43
+                    && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+            };
+            assert!(is_random(&asked["state"]) && is_random(&asked["code_challenge"]), "{address}");
+            assert_eq!(
+                (asked["code_challenge_method"].as_str(), asked["response_type"].as_str()),
+                ("S256", "code")
+            );
+            let back = format!("{}/api/auth/oauth/{provider}/callback", world.service.base_url());
+            assert_eq!(asked["redirect_uri"], back);
+            let sets: Vec<&str> =
+                answer.headers.get_all(SET_COOKIE).iter().map(|set| set.to_str().expect("ASCII")).collect();
+            assert_eq!(sets.len(), 1, "{sets:?}");
+            assert!(
+                sets[0].starts_with("svc_oauth=")
+                    && sets[0].ends_with("; Path=/; Max-Age=600; HttpOnly; SameSite=Lax"),
+                "{sets:?}"
+            );
+            for secret in [&asked["state"], &asked["code_challenge"]] {
+                assert!(!sets[0].contains(secret.as_str()), "the cookie is sealed");
+            }
+            let again = world.begin(&mut Browser::default(), provider, "").await;
+            assert!(!again.contains(&asked["state"]) && !again.contains(&asked["code_challenge"]));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_code_counts_only_with_the_verifier_it_was_asked_for_with() {
+    on_both(&[], async |world| {
+        world.account("root", None).await;
+        world.provider.set_profile(person("7", "ada@corp.example", true));
+        let (mut one, mut other) = (Browser::default(), Browser::default());
+        let of_one = world.begin(&mut one, "idp", "").await;
+        let of_other = world.begin(&mut other, "idp", "").await;
+        let part = |address: &reqwest::Url, name: &str| {
+            let found = address.query_pairs().find(|(key, _)| key == name).expect("a part");
+            found.1.into_owned()
+        };
+        let state = part(&world.provider.agree(&of_one).expect("agreed"), "state");
+        let code = part(&world.provider.agree(&of_other).expect("agreed"), "code");
+        let path = format!("/api/auth/oauth/idp/callback?code={code}&state={state}");
+        let answer = world.get(&mut one, &path).await;
+        assert_eq!(answer.header("location"), "/login?error=oauth-failed");
+        assert_eq!(world.provider.token_requests(), 1, "the provider looked at it");
+        assert_eq!(world.me(&mut one).await, Value::Null);
     })
     .await;
 }
@@ -229,9 +297,12 @@ async fn a_callback_counts_once_in_the_browser_that_began_it() {
         assert_eq!(end(browser.clone(), &other).await, refused, "at another provider");
         assert_eq!(world.provider.token_requests(), 0, "nobody was asked about any of these");
 
-        let before = browser.clone();
+        let mut before = browser.clone();
         assert_eq!(end(browser.clone(), &format!("{callback}?{query}")).await, "/");
-        assert_eq!(end(before, &format!("{callback}?{query}")).await, refused, "a second time");
+        let again = world.get(&mut before, &format!("{callback}?{query}")).await;
+        assert_eq!(again.header("location"), refused, "a second time");
+        let sets: Vec<_> = again.headers.get_all(SET_COOKIE).iter().collect();
+        assert!(sets.len() == 1 && sets[0].to_str().expect("ASCII").starts_with("svc_oauth=;"), "{sets:?}");
         assert_eq!(world.provider.token_requests(), 1);
 
         let mut declined = Browser::default();
@@ -249,6 +320,23 @@ async fn a_callback_counts_once_in_the_browser_that_began_it() {
 }
 
 #[tokio::test]
+async fn strangers_do_not_fill_the_audit_log() {
+    on_both(&[], async |world| {
+        world.account("root", None).await;
+        for _ in 0..30 {
+            let answer =
+                world.get(&mut Browser::default(), "/api/auth/oauth/idp/callback?code=x&state=y").await;
+            assert_eq!(answer.header("location"), "/login?error=invalid-state");
+        }
+        let mut session = world.service.state().store().db().read().await.expect("a connection");
+        let noted = audit::list(&mut session, &AuditFilter::default(), 100).await.expect("entries");
+        let refused = noted.iter().filter(|entry| entry.action == "oauth.refused").count();
+        assert_eq!(refused, 20);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn allowlists_are_asked_at_every_sign_in() {
     let lists = [
         ("SERVICE_OAUTH_ALLOWED_DOMAINS", "corp.example"),
@@ -259,6 +347,8 @@ async fn allowlists_are_asked_at_every_sign_in() {
         for (email, verified, end) in [
             ("ada@other.example", true, "/login?error=domain-not-allowed"),
             ("ada@sub.corp.example", true, "/login?error=domain-not-allowed"),
+            ("ada@other.example@corp.example", true, "/login?error=domain-not-allowed"),
+            ("ada@corp.example.evil", true, "/login?error=domain-not-allowed"),
             ("ada@corp.example", false, "/login?error=domain-not-allowed"),
             ("ada@CORP.example", true, "/"),
         ] {
@@ -342,6 +432,28 @@ async fn a_signed_in_person_links_and_unlinks_a_provider_account() {
         assert_eq!(end, "/settings/account?error=already-linked");
         assert_eq!(world.stored(root).await.oauth, None);
         assert_eq!(world.stored(id).await.oauth.expect("a link").id, "12");
+
+        // Each of these is noted once, the refusals with their reason.
+        let mut session = world.service.state().store().db().read().await.expect("a connection");
+        let noted = audit::list(&mut session, &AuditFilter::default(), 100).await.expect("entries");
+        let noted: Vec<(String, Value)> = noted
+            .into_iter()
+            .rev()
+            .filter(|entry| entry.action.starts_with("oauth."))
+            .map(|entry| {
+                let detail: Value = serde_json::from_str(&entry.detail).expect("a detail");
+                (entry.action, detail["reason"].clone())
+            })
+            .collect();
+        let expected = [
+            ("oauth.succeeded", Value::Null),
+            ("oauth.refused", json!("already-linked")),
+            ("oauth.succeeded", Value::Null),
+            ("oauth.unlinked", Value::Null),
+            ("oauth.linked", Value::Null),
+            ("oauth.refused", json!("already-linked")),
+        ];
+        assert_eq!(noted, expected.map(|(action, reason)| (action.to_owned(), reason)));
     })
     .await;
 }

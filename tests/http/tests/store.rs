@@ -51,8 +51,10 @@ async fn the_executions_of_a_run_are_read_by_their_keys_whatever_else_a_project_
                 || step.ends_with(" executions");
             let is_whole_project = step.ends_with("(project_id=?)");
             let is_whole_table = step.starts_with("SCAN executions") || step == "SCAN e";
+            // "ANY(day)": each day there is, one after the other.
+            let is_every_day = step.contains("ANY(day)");
             assert!(
-                !(is_whole_table || is_of_executions && is_whole_project),
+                !(is_whole_table || is_of_executions && (is_whole_project || is_every_day)),
                 "{name} reads all executions of a project: {step}\n{sql}"
             );
             seen += usize::from(is_of_executions);

@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -23,6 +24,7 @@ pub struct Process {
     name: String,
     child: Child,
     output: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
     /// Its working folder, so that defaults under `.data` stay out of the tree.
     _folder: TempDir,
 }
@@ -34,9 +36,18 @@ impl Process {
     /// # Errors
     /// When the binary was not built or does not start.
     pub fn start(name: &str, settings: &Settings) -> Result<Self> {
+        Self::command(name, &[], settings)
+    }
+
+    /// Starts a binary with arguments, such as a command of the local runner.
+    ///
+    /// # Errors
+    /// As [`Process::start`].
+    pub fn command(name: &str, arguments: &[&str], settings: &Settings) -> Result<Self> {
         let path = binary(name)?;
         let folder = tempfile::tempdir()?;
         let mut command = Command::new(&path);
+        command.args(arguments);
         for (variable, _) in std::env::vars_os() {
             let text = variable.to_string_lossy();
             if text.starts_with("SERVICE_") || text.starts_with("AWS_") || text == "PORT" {
@@ -52,9 +63,11 @@ impl Process {
             .spawn()
             .with_context(|| format!("cannot start {}", path.display()))?;
         let output = Arc::new(Mutex::new(String::new()));
-        collect(child.stdout.take(), &output);
-        collect(child.stderr.take(), &output);
-        Ok(Self { name: name.to_owned(), child, output, _folder: folder })
+        let readers = [collect(child.stdout.take(), &output), collect(child.stderr.take(), &output)]
+            .into_iter()
+            .flatten();
+        let readers = readers.collect();
+        Ok(Self { name: name.to_owned(), child, output, readers, _folder: folder })
     }
 
     /// What it has printed so far, both streams together.
@@ -71,7 +84,7 @@ impl Process {
         Ok(self.child.try_wait()?)
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until it ends by itself. [`Process::output`] is whole then.
     ///
     /// # Errors
     /// When it still runs after 30 seconds.
@@ -79,6 +92,10 @@ impl Process {
         let started = Instant::now();
         while started.elapsed() < PATIENCE {
             if let Some(status) = self.ended()? {
+                for reader in self.readers.drain(..) {
+                    // A reader that panicked has told so.
+                    let _ = reader.join();
+                }
                 return Ok(status);
             }
             tokio::time::sleep(PAUSE).await;
@@ -123,17 +140,20 @@ impl Drop for Process {
 
 /// Reads a stream to its end in a thread, so that the process never waits for
 /// a full pipe.
-fn collect(stream: Option<impl Read + Send + 'static>, output: &Arc<Mutex<String>>) {
-    let Some(stream) = stream else { return };
+fn collect(
+    stream: Option<impl Read + Send + 'static>,
+    output: &Arc<Mutex<String>>,
+) -> Option<JoinHandle<()>> {
+    let stream = stream?;
     let output = Arc::clone(output);
-    std::thread::spawn(move || {
+    Some(std::thread::spawn(move || {
         let mut reader = BufReader::new(stream);
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
             output.lock().unwrap_or_else(PoisonError::into_inner).push_str(&String::from_utf8_lossy(&line));
             line.clear();
         }
-    });
+    }))
 }
 
 /// The path of a binary: beside the folder of the running test.

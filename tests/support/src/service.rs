@@ -2,8 +2,10 @@
 //! over a fresh database and a folder for its files.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use callboard_fn_jobs::{Budget, run_due};
 use callboard_http::{AppState, Config};
 use callboard_local_runner::run;
 use callboard_store::Backend;
@@ -11,6 +13,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::{Client, Settings, TestDatabase};
+
+/// Time for the work of an hour of a service without data: far more than it takes.
+const HOURLY_WORK: Duration = Duration::from_secs(20);
 
 /// A running service. Dropping it stops it and removes its data.
 #[derive(Debug)]
@@ -40,7 +45,11 @@ impl Service {
     /// # Errors
     /// When there is no database, or the service does not start.
     pub async fn start(backend: Backend) -> Result<Self> {
-        Self::over(TestDatabase::fresh(backend).await?, &Settings::new()).await
+        let service = Self::over(TestDatabase::fresh(backend).await?, &Settings::new()).await?;
+        // What every hour begins with comes before the test, not in the middle of it: many tests tell of days long
+        // ago, and retention would let go of what they have just stored.
+        run_due(&service.state, Budget::of(HOURLY_WORK)).await?;
+        Ok(service)
     }
 
     /// Starts a service on a database, with settings beside the address of

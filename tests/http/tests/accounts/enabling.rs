@@ -88,3 +88,17 @@ async fn whoever_has_the_machine_finds_a_way_back_in() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_clock_of_the_database_is_compared_with_this_one() {
+    for_each_secured_service(async |service| {
+        const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+        let (store, now) = (service.state().store(), service.state().now());
+        let ahead = enabling::clock_ahead_ms(store, now).await.expect("a clock");
+        assert!(ahead.abs() < DAY_MS, "{ahead} ms");
+        let yesterday = callboard_domain::time::Timestamp(now.millis() - DAY_MS);
+        let ahead = enabling::clock_ahead_ms(store, yesterday).await.expect("a clock");
+        assert!((DAY_MS / 2..DAY_MS * 2).contains(&ahead), "{ahead} ms");
+    })
+    .await;
+}

@@ -169,6 +169,33 @@ async fn a_path_trick_finds_nothing() {
 }
 
 #[tokio::test]
+async fn a_symbolic_link_in_a_report_leads_nowhere() {
+    for_each_service(async |service| {
+        let stored = store(service, "shop").await;
+        let outside = service.database().folder().join("outside");
+        std::fs::create_dir(&outside).expect("a folder");
+        std::fs::write(outside.join("secret.txt"), "not of this report").expect("a file");
+        let report = service.database().folder().join("objects").join(stored.report.trim_end_matches('/'));
+        let link = |name: &str, to: &std::path::Path| {
+            std::os::unix::fs::symlink(to, report.join(name)).expect("a link");
+        };
+        link("file.txt", &outside.join("secret.txt"));
+        link("folder", &outside);
+        link("passwd.txt", std::path::Path::new("/etc/passwd"));
+        for entry in ["file.txt", "folder/secret.txt", "passwd.txt", "folder", "data"] {
+            for query in ["", "?download=1"] {
+                let path = format!("/api/files/{}{entry}{query}", stored.report);
+                let answer = ask(service.client(), &path, &[]).await;
+                assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}: {}", answer.text());
+            }
+        }
+        let entry = ask(service.client(), &format!("/api/files/{}app.js", stored.report), &[]).await;
+        assert_eq!(entry.status, StatusCode::OK);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_type_in_the_query_is_ignored() {
     for_each_service(async |service| {
         let stored = store(service, "shop").await;

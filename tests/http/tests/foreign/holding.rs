@@ -6,6 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::builders::{attempt, run, with};
+use crate::rows::settled;
 
 /// What a project holds, beyond what the route table names.
 #[derive(Debug, Clone)]
@@ -35,6 +36,7 @@ impl Held {
             link,
             marker,
             function,
+            export,
             cluster,
             suggestion,
             policy,
@@ -49,6 +51,7 @@ impl Held {
             link,
             marker,
             function,
+            export,
             cluster,
             suggestion,
             policy,
@@ -63,6 +66,9 @@ impl Held {
 pub(super) async fn fill(open: &Service, word: &str, secret: &str) -> Held {
     let client = open.client();
     let words = format!("{word} {secret}");
+    let mut address = reqwest::Url::parse(&format!("https://{word}.example/")).expect("an address");
+    address.path_segments_mut().expect("segments").pop_if_empty().push(secret);
+    let address = address.to_string();
     let case = |title: &str, status: &str| {
         let text = |what: &str| format!("{words} {what}");
         let case = attempt(&text(title), status, 0);
@@ -72,7 +78,7 @@ pub(super) async fn fill(open: &Service, word: &str, secret: &str) -> Held {
                 "location": format!("tests/{word}-{secret}.spec.ts:7:5"), "suitePath": [text("suite")], "tags": [word, secret],
                 "steps": [{ "title": text("step"), "startTime": 1_767_261_600_000_i64, "duration": 5, "category": "action" }],
                 "consoleLogs": [{ "type": "error", "text": text("console"), "timestamp": 1_767_261_600_000_i64 }],
-                "networkRequests": [{ "method": "GET", "url": format!("https://{word}.example/{secret}"), "status": 500, "duration": 4 }],
+                "networkRequests": [{ "method": "GET", "url": address, "status": 500, "duration": 4 }],
                 "ariaSnapshot": format!("- heading \"{words}\""), "stdout": text("output"), "testSource": text("source"),
                 "testAnnotations": [{ "type": "issue", "description": text("issue") }],
             }),
@@ -84,7 +90,7 @@ pub(super) async fn fill(open: &Service, word: &str, secret: &str) -> Held {
             run(&words, status, Vec::new()),
             json!({
                 "startTime": start, "isFullRun": true, "branch": words, "label": words, "environment": words, "author": words,
-                "commitMessage": words, "buildUrl": format!("https://{word}.example/{secret}"),
+                "commitMessage": words, "buildUrl": address,
                 "clientRunId": format!("{word}-{hour}"), "metadata": { "scm": { "defaultBranch": words }, "note": words },
             }),
         )
@@ -125,7 +131,6 @@ pub(super) async fn fill(open: &Service, word: &str, secret: &str) -> Held {
         let answer = client.send_json(method, &path, &body).await.expect("an answer");
         answer.success().unwrap_or_else(|error| panic!("{path}: {error:#}"))
     };
-    let address = format!("https://{word}.example/{secret}");
     let link = json!({ "entityType": "test_run", "entityId": run, "url": address, "title": words });
     let link = write(Method::POST, "/api/links".to_owned(), link).await;
     let marker = json!({ "label": words, "occurredAt": "2026-01-01", "category": "release" });
@@ -135,6 +140,9 @@ pub(super) async fn fill(open: &Service, word: &str, secret: &str) -> Held {
         "steps": [{ "action": "fill", "testId": words, "value": words }],
     });
     let function = write(Method::POST, format!("/api/projects/{project}/test-functions"), function).await;
+    let export = json!({ "kind": "run", "id": run, "format": "csv" });
+    let export = write(Method::POST, "/api/exports".to_owned(), export).await;
+    settled(open).await;
     let policy = json!({ "name": words, "policy": { "maxFailed": 0 } });
     let policy = write(Method::POST, format!("/api/projects/{project}/gate-policies"), policy).await;
     write(Method::POST, format!("/api/test-runs/{run}/gate"), json!({ "policy": words })).await;
@@ -156,6 +164,7 @@ pub(super) async fn fill(open: &Service, word: &str, secret: &str) -> Held {
             link: number(&link["link"]["id"]),
             marker: number(&marker["marker"]["id"]),
             function: number(&function["testFunction"]["id"]),
+            export: number(&export["export"]["id"]),
             cluster,
             suggestion,
             policy: number(&policy["policy"]["id"]),

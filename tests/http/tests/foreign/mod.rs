@@ -4,6 +4,7 @@
 //! they may see.
 
 mod holding;
+mod newcomers;
 mod tools;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,7 +4,8 @@ use callboard_test_support::{Answer, Form, for_each_service};
 use serde_json::{Value, json};
 
 use super::{Feeder, picked, start};
-use crate::builders::{attempt, with};
+use crate::builders::{attempt, run, with};
+use crate::rows::texts;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR-of-a-test";
 
@@ -38,9 +39,18 @@ async fn files_follow_their_result_and_are_stored_once() {
         };
         assert_eq!(code(&send(&feeder, named()).await), (404, "case_not_found".to_owned()));
         feeder.results(vec![attempt("pays", "failed", 0), attempt("pays", "passed", 1)]).await;
-        assert_eq!(code(&send(&feeder, named()).await), (422, "blob_missing".to_owned()));
-        let wrong = named().file("trace", "trace.zip", "application/zip", b"another trace");
-        assert_eq!(code(&send(&feeder, wrong).await), (422, "hash_mismatch".to_owned()));
+        let shot = |form: Form| form.file("attach_file", "f.png", "image/png", PNG);
+        assert_eq!(code(&send(&feeder, shot(named())).await), (422, "blob_missing".to_owned()));
+        let wrong = || shot(named()).file("trace", "trace.zip", "application/zip", b"another trace");
+        for _ in 0..2 {
+            assert_eq!(code(&send(&feeder, wrong()).await), (422, "hash_mismatch".to_owned()));
+            let check = json!({ "projectName": "shop", "hashes": [hash] });
+            let known = service.client().post_json("/api/traces/check", &check).await.expect("checked");
+            assert_eq!(picked(&known, ["existing", "missing"]), [json!([]), json!([hash])]);
+        }
+        let run = format!("/api/test-runs/{}", feeder.run);
+        let untouched = service.client().json(&run).await.expect("the run");
+        assert_eq!(untouched["storage"]["files"], 0, "{untouched}");
         let whole = || {
             // Files before the fields that say what they are.
             Form::new()
@@ -94,6 +104,13 @@ async fn a_broken_form_is_refused_by_name() {
             Form::new().field("streamToken", "0".repeat(64)).file("attach_file", "f.png", "image/png", PNG);
         let foreign = foreign.field("testCase", case("pays", 0));
         assert_eq!(code(&send(&feeder, foreign).await), (403, "invalid_token".to_owned()));
+        let whole = || token(form().field("testCase", case("pays", 0)));
+        let unknown = Feeder { run: 999_999, ..feeder.clone() };
+        assert_eq!(code(&send(&unknown, whole()).await), (404, "run_not_found".to_owned()));
+        let request = service.client().request(reqwest::Method::POST, "/api/test-runs/12abc/case-files");
+        let request = request.header("content-type", Form::content_type()).body(whole().into_body());
+        let misspelt = Answer::of(request).await.expect("an answer");
+        assert_eq!(code(&misspelt), (400, "invalid_run_id".to_owned()));
         feeder.finish("passed").await;
         let late = token(form().field("testCase", case("pays", 0)));
         assert_eq!(code(&send(&feeder, late).await), (409, "run_finished".to_owned()));
@@ -103,8 +120,13 @@ async fn a_broken_form_is_refused_by_name() {
 
 /// A trace whose context was opened in a browser: one stored entry.
 fn trace_of(browser: &str) -> Vec<u8> {
+    trace_with(&json!({ "type": "context-options", "browserName": browser }))
+}
+
+/// A trace that begins with a record: one stored entry.
+fn trace_with(record: &Value) -> Vec<u8> {
     let name = b"0-trace.trace";
-    let text = format!(r#"{{"type":"context-options","browserName":"{browser}"}}"#);
+    let text = record.to_string();
     let number = |number: usize, bytes: usize| number.to_le_bytes()[..bytes].to_vec();
     let (size, named) = (number(text.len(), 4), number(name.len(), 2));
     let local = [
@@ -175,6 +197,188 @@ async fn traces_without_a_browser_project_find_their_executions() {
             .await
             .expect("a page");
         assert_eq!(detail["browserProject"], "firefox desktop");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_of_projects_with_one_browser_find_their_executions_by_what_the_trace_tells() {
+    const BEGAN: i64 = 1_767_261_600_000;
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let case_of = |name: &str, width: i64, began: i64| {
+            let browser = json!({ "projectName": name, "browserName": "chromium",
+                "viewport": { "width": width, "height": 800 } });
+            with(attempt("pays", "failed", 0), json!({ "browser": browser, "startedAt": began }))
+        };
+        // Two of one size, which only their time tells apart.
+        let projects = [("wide", 1280, BEGAN), ("narrow", 390, BEGAN + 700), ("guest", 390, BEGAN + 9_000)];
+        feeder.results(projects.map(|(name, width, began)| case_of(name, width, began)).to_vec()).await;
+        let send_trace = async |width: i64, began: i64| {
+            let record = json!({ "type": "context-options", "browserName": "chromium", "wallTime": began + 40,
+                "options": { "viewport": { "width": width, "height": 800 } } });
+            let form = Form::new()
+                .field("streamToken", &feeder.token)
+                .field("testCase", case("pays", 0))
+                .file("trace", "trace.zip", "application/zip", &trace_with(&record))
+                .file("attach_file", "f.png", "image/png", &[PNG, width.to_string().as_bytes()].concat());
+            send(&feeder, form).await.success().expect("linked")
+        };
+        let chosen = async |answer: &Value| {
+            let path = format!("/api/test-run-cases/{}", answer["executionId"]);
+            let detail = service.client().json(&path).await.expect("a page");
+            (detail["browserProject"].clone(), picked(&detail["counts"], ["traces", "attachments"]))
+        };
+        for (name, width, began) in projects.into_iter().rev() {
+            let answer = send_trace(width, began).await;
+            assert_eq!(chosen(&answer).await, (json!(name), [json!(1), json!(1)]));
+        }
+        for (name, width, began) in projects {
+            let again = send_trace(width, began).await;
+            assert_eq!(picked(&again, ["traces", "attachments"]), [json!(0), json!(0)]);
+            assert_eq!(chosen(&again).await.0, json!(name), "sent again it is known");
+        }
+    })
+    .await;
+}
+
+const MORNING: i64 = 1_767_261_600_000;
+
+/// A trace of a page of this width, recorded at this moment.
+fn recorded(width: i64, began: i64) -> Vec<u8> {
+    let viewport = json!({ "width": width, "height": 800 });
+    trace_with(&json!({ "type": "context-options", "browserName": "chromium", "wallTime": began,
+        "options": { "viewport": viewport } }))
+}
+
+#[tokio::test]
+async fn a_trace_that_comes_before_its_result_waits_for_it() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let result = |name: &str, width: i64| {
+            let viewport = json!({ "width": width, "height": 800 });
+            let browser = json!({ "projectName": name, "browserName": "chromium", "viewport": viewport });
+            with(attempt("pays", "failed", 0), json!({ "browser": browser, "startedAt": MORNING }))
+        };
+        let trace = async |width: i64| {
+            let form = Form::new().field("streamToken", &feeder.token).field("testCase", case("pays", 0));
+            send(&feeder, form.file("trace", "trace.zip", "application/zip", &recorded(width, MORNING + 10)))
+                .await
+        };
+        feeder.results(vec![result("desktop", 1280)]).await;
+        let desktop = trace(1280).await.success().expect("linked");
+        assert_eq!(code(&trace(390).await), (404, "case_not_found".to_owned()));
+        feeder.results(vec![result("mobile", 390)]).await;
+        let mobile = trace(390).await.success().expect("linked");
+        assert_eq!(mobile["traces"], 1);
+        assert_ne!(desktop["executionId"], mobile["executionId"]);
+        let again = trace(1280).await.success().expect("known");
+        assert_eq!((&again["executionId"], &again["traces"]), (&desktop["executionId"], &json!(0)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_repetition_gets_its_own_files_though_nobody_counts_them() {
+    const REPETITIONS: &str =
+        "SELECT CAST(repetition AS text) || ' ' || name FROM files ORDER BY repetition, name";
+    let expected = ["0 screenshot", "0 trace", "1 screenshot", "1 trace"];
+    for_each_service(async |service| {
+        let began = [MORNING, MORNING + 5_000];
+        let results = began.map(|began| with(attempt("pays", "failed", 0), json!({ "startedAt": began })));
+        let feeder = start(service.client(), json!({})).await;
+        feeder.results(results.to_vec()).await;
+        for began in [began[1], began[0], began[1]] {
+            let form = Form::new()
+                .field("streamToken", &feeder.token)
+                .field("testCase", case("pays", 0))
+                .field("attach_meta", r#"[{"name":"screenshot","contentType":"image/png"}]"#)
+                .file("trace", "trace.zip", "application/zip", &recorded(1280, began + 10))
+                .file("attach_file", "f.png", "image/png", PNG);
+            send(&feeder, form).await.success().expect("linked");
+        }
+        assert_eq!(texts(service, REPETITIONS).await, expected);
+    })
+    .await;
+    for_each_service(async |service| {
+        let results = [MORNING, MORNING + 5_000]
+            .map(|began| with(attempt("pays", "failed", 0), json!({ "startedAt": began })));
+        let mut form = Form::new()
+            .field("projectName", "shop")
+            .field("testRun", run("shop", "failed", results.to_vec()).to_string())
+            .field("testCases", json!(results).to_string());
+        for entry in 0..2 {
+            form = form
+                .file(&format!("trace_{entry}"), "trace.zip", "application/zip", &recorded(1280, entry))
+                .field(
+                    &format!("attach_meta_{entry}"),
+                    r#"[{"name":"screenshot","contentType":"image/png"}]"#,
+                )
+                .file(&format!("attach_file_{entry}"), "f.png", "image/png", PNG);
+        }
+        let request = service.client().request(reqwest::Method::POST, "/api/test-runs/upload");
+        let request = request.header("content-type", Form::content_type()).body(form.into_body());
+        Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
+        assert_eq!(texts(service, REPETITIONS).await, expected);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn attachments_alone_go_to_an_execution_that_has_none_yet() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let browser = |name: &str| json!({ "browser": { "projectName": name, "browserName": "chromium" } });
+        let form = |note: &[u8]| {
+            Form::new()
+                .field("streamToken", &feeder.token)
+                .field("testCase", case("pays", 0))
+                .field("attach_meta", r#"[{"name":"note","contentType":"text/plain"}]"#)
+                .file("attach_file", "note.txt", "text/plain", note)
+        };
+        let mut chosen = std::collections::BTreeSet::new();
+        // As they are sent: a result, its files, and the next.
+        for name in ["wide", "narrow"] {
+            feeder.results(vec![with(attempt("pays", "passed", 0), browser(name))]).await;
+            let answer = send(&feeder, form(b"the same note")).await.success().expect("linked");
+            assert_eq!(answer["attachments"], 1, "{name}");
+            chosen.insert(answer["executionId"].as_i64());
+        }
+        assert_eq!(chosen.len(), 2);
+        let again = send(&feeder, form(b"the same note")).await.success().expect("known");
+        assert_eq!(again["attachments"], 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_shard_sends_files_with_its_own_token() {
+    for_each_service(async |service| {
+        let shard =
+            |index: u32| json!({ "instanceId": "0123456789abcdef", "shardIndex": index, "shardTotal": 2 });
+        let first = start(service.client(), shard(1)).await;
+        let setup = super::fields(shard(2));
+        let setup = service.client().post_json("/api/test-runs/setup", &setup).await.expect("set up");
+        let begin = json!({ "setupToken": setup["setupToken"], "shardIndex": 2, "shardTotal": 2 });
+        let path = format!("/api/test-runs/{}/begin", setup["runId"]);
+        let begun = service.client().post_json(&path, &begin).await.expect("begun");
+        let token = begun["streamToken"].as_str().expect("a token").to_owned();
+        let second = Feeder { token, ..first.clone() };
+        assert_eq!(begun["runId"], json!(first.run));
+        for (feeder, title) in [(&first, "pays"), (&second, "looks")] {
+            feeder.results(vec![attempt(title, "failed", 0)]).await;
+        }
+        // A token opens the run: also what another shard has sent.
+        for (feeder, title) in [(&first, "pays"), (&second, "looks"), (&second, "pays")] {
+            let form = Form::new()
+                .field("streamToken", &feeder.token)
+                .field("testCase", case(title, 0))
+                .file("attach_file", "note.txt", "text/plain", feeder.token.as_bytes());
+            let answer = send(feeder, form).await.success().expect("linked");
+            assert_eq!(answer["attachments"], 1, "{title}");
+        }
+        assert_eq!(first.finish("failed").await, "running");
+        assert_eq!(second.finish("failed").await, "failed");
     })
     .await;
 }

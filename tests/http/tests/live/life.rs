@@ -168,6 +168,44 @@ async fn files_are_waited_for_and_not_for_ever() {
 }
 
 #[tokio::test]
+async fn a_label_that_a_person_gave_stays() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({ "label": "Nightly" })).await;
+        let told = |shown: &Value| shown["label"].clone();
+        assert_eq!(told(&feeder.shown().await), "Nightly");
+        feeder.finish_with("passed", json!({ "label": null })).await;
+        assert_eq!(told(&feeder.shown().await), "Nightly", "nothing clears a label");
+
+        let edited = start(service.client(), json!({ "label": "Nightly", "clientRunId": "its-label" })).await;
+        let request =
+            service.client().request(reqwest::Method::PATCH, &format!("/api/test-runs/{}", edited.run));
+        let request = request.header("content-type", "application/json");
+        let body = json!({ "label": "Release 7" }).to_string();
+        let answer = callboard_test_support::Answer::of(request.body(body)).await.expect("an answer");
+        answer.success().expect("edited");
+        edited.finish_with("passed", json!({ "label": "Nightly" })).await;
+        assert_eq!(told(&edited.shown().await), "Release 7");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_placeholder_never_outweighs_a_result_whichever_comes_first() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let placeholder = |title: &str| attempt(title, "didnotrun", 0);
+        feeder.results(vec![placeholder("runs late"), attempt("runs", "failed", 0)]).await;
+        feeder
+            .results(vec![attempt("runs late", "passed", 0), placeholder("runs"), placeholder("never runs")])
+            .await;
+        feeder.finish("failed").await;
+        let keys = ["totalTests", "passedTests", "failedTests", "didNotRunTests"];
+        assert_eq!(picked(&feeder.shown().await, keys), [json!(3), json!(1), json!(1), json!(1)]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn ten_finishes_at_once_are_one_end() {
     for_each_service(async |service| {
         let feeder = start(service.client(), json!({})).await;
@@ -176,6 +214,7 @@ async fn ten_finishes_at_once_are_one_end() {
         assert!(futures::future::join_all(ends).await.iter().all(|status| status == "passed"));
         let events = global_events(service).await;
         assert_eq!(events.iter().filter(|event| event.0 == "run-finished").count(), 1);
+        assert_eq!(completions(service).await, [format!("run:{}:completion", feeder.run)]);
     })
     .await;
 }
@@ -292,6 +331,13 @@ async fn completions(service: &callboard_test_support::Service) -> Vec<String> {
 async fn what_follows_a_run_is_queued_once_however_it_ended() {
     for_each_service(async |service| {
         let client = service.client();
+        let upload = async |form: callboard_test_support::Form| {
+            let request = client.request(reqwest::Method::POST, "/api/test-runs/upload");
+            let request = request.header("content-type", callboard_test_support::Form::content_type());
+            let answer = callboard_test_support::Answer::of(request.body(form.into_body())).await;
+            answer.expect("an answer").success().expect("uploaded")
+        };
+        let form = || callboard_test_support::Form::new().field("projectName", "shop");
         let finished = start(client, json!({ "instanceId": "finished" })).await;
         finished.results(vec![attempt("pays", "passed", 0)]).await;
         finished.finish("passed").await;
@@ -304,7 +350,19 @@ async fn what_follows_a_run_is_queued_once_however_it_ended() {
         assert_eq!(merged["runId"], json!(finished.run));
         let submitted =
             client.post_json("/api/test-runs/submit", &run("shop", "passed", vec![])).await.expect("stored");
-        let mut ended = vec![json!(finished.run), submitted["runId"].clone()];
+        let batch = with(run("shop", "passed", vec![]), json!({ "clientRunId": "sent-with-files" }));
+        let mut uploaded = Value::Null;
+        for _ in 0..2 {
+            uploaded = upload(form().field("testRun", batch.to_string())).await["runId"].clone();
+        }
+        let waiting = start(client, json!({ "instanceId": "waiting" })).await;
+        assert_eq!(waiting.finish_with("passed", json!({ "hasPendingUploads": true })).await, "finalizing");
+        assert!(!completions(service).await.contains(&format!("run:{}:completion", waiting.run)));
+        for _ in 0..2 {
+            let attached = form().field("testRun", "{}").field("testRunId", waiting.run.to_string());
+            assert_eq!(upload(attached).await["status"], "passed");
+        }
+        let mut ended = vec![json!(finished.run), submitted["runId"].clone(), uploaded, json!(waiting.run)];
         for index in [1, 2] {
             let shard = json!({ "instanceId": "sharded", "shardIndex": index, "shardTotal": 2 });
             let feeder = start(client, shard).await;
@@ -345,6 +403,45 @@ async fn wrong_numbers_of_a_run_are_found_and_repaired() {
         let after = feeder.shown().await;
         let keys = ["totalTests", "failedTests", "testsDuration", "status"];
         assert_eq!(picked(&after, keys), picked(&before, keys));
+    })
+    .await;
+}
+
+/// Objects in which the evidence of a project lies.
+fn packs(service: &callboard_test_support::Service, project: &Value) -> usize {
+    let folder = service.database().folder().join(format!("objects/project-{project}/packs"));
+    let Ok(runs) = std::fs::read_dir(folder) else { return 0 };
+    runs.flatten().flat_map(|run| std::fs::read_dir(run.path())).flatten().count()
+}
+
+#[tokio::test]
+async fn the_evidence_of_a_request_is_one_object_however_many_tests_it_has() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let project = feeder.shown().await["projectId"].clone();
+        feeder.results(vec![attempt("tells nothing more", "passed", 0)]).await;
+        assert_eq!(packs(service, &project), 0);
+        let rich = |n: usize| {
+            let steps = json!([{ "title": format!("step {n}"), "duration": 5, "category": "action" }]);
+            complete(with(attempt(&format!("test {n}"), "passed", 0), json!({ "steps": steps })))
+        };
+        for request in 0..2 {
+            feeder.events((0..30).map(|n| rich(request * 30 + n)).collect()).await;
+            assert_eq!(packs(service, &project), request + 1);
+        }
+        let path = format!("/api/test-runs/{}/executions?limit=200", feeder.run);
+        let items = service.client().json(&path).await.expect("executions");
+        for item in items["items"]
+            .as_array()
+            .expect("items")
+            .iter()
+            .filter(|item| item["title"] != "tells nothing more")
+        {
+            let path = format!("/api/test-run-cases/{}?include=steps", item["id"]);
+            let told = service.client().json(&path).await.expect("an execution");
+            let title = item["title"].as_str().expect("a title").replace("test", "step");
+            assert_eq!(told["evidence"]["steps"][0]["title"], title);
+        }
     })
     .await;
 }

@@ -1,5 +1,6 @@
 //! Runs that are fed while they go on.
 
+mod counting;
 mod files;
 mod life;
 mod published;
@@ -18,7 +19,7 @@ use crate::builders::with;
 /// A client of one slot of a run, as a reporter is one.
 #[derive(Debug, Clone)]
 pub(crate) struct Feeder {
-    client: Client,
+    pub(crate) client: Client,
     pub(crate) run: i64,
     pub(crate) token: String,
 }

@@ -171,6 +171,22 @@ async fn a_run_that_is_set_up_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_stream_that_has_nothing_to_tell_shows_that_it_is_there() {
+    let service = Service::start(Backend::Sqlite).await.expect("a service");
+    let feeder = start(service.client(), json!({})).await;
+    let quiet = async |path: &str| {
+        let mut reader = Reader::open(service.client(), path, None).await;
+        let mut lines = Vec::new();
+        while lines.last().map(String::as_str) != Some(": heartbeat") {
+            lines.push(reader.line().await.expect("a stream that goes on"));
+        }
+        assert_eq!(lines[0], "retry: 2000");
+    };
+    let run = format!("/api/test-runs/{}/stream?catchUp=none", feeder.run);
+    tokio::join!(quiet(&run), quiet("/api/stream"));
+}
+
+#[tokio::test]
 async fn all_runs_are_watched_and_gone_on_with() {
     for_each_service(async |service| {
         let mut reader = Reader::open(service.client(), "/api/stream", Some(0)).await;

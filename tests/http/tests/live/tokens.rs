@@ -88,6 +88,9 @@ async fn a_token_is_told_once() {
         let stored = crate::store::everything_stored(service).await;
         assert!(stored.contains("pays went wrong"), "this finds what is stored");
         assert!(!stored.contains(&feeder.token));
+        let setup = client.post_json("/api/test-runs/setup", &fields(json!({}))).await;
+        let token = setup.expect("set up")["setupToken"].as_str().expect("a token").to_owned();
+        assert!(!crate::store::everything_stored(service).await.contains(&token));
     })
     .await;
 }
@@ -100,8 +103,17 @@ async fn whoever_loses_the_right_to_send_loses_it_for_what_is_going_on() {
         let nobody =
             service.client().post("/api/test-runs/start", &fields(json!({}))).await.expect("an answer");
         assert_eq!(nobody.status, 401);
+        // A key that opens a run is no token of it.
+        let program = service.program_of(user, KeyPermission::Full).await.expect("a key");
+        let feeder = start(&program, json!({ "clientRunId": "by-its-key-alone" })).await;
+        for call in ["events", "heartbeat", "finish"] {
+            let path = format!("/api/test-runs/{}/{call}", feeder.run);
+            let refused = program.post(&path, &json!({})).await.expect("an answer");
+            assert_eq!(code(&refused), (401, "missing_token".to_owned()), "{call}");
+        }
         for (statement, _) in [
             ("UPDATE api_keys SET revoked_at = 1", "the key"),
+            ("UPDATE api_keys SET expires_at = 12", "its time"),
             ("UPDATE users SET role = 'user'", "the role"),
             ("DELETE FROM project_assignments", "the project"),
             ("UPDATE users SET disabled_at = 1", "the account"),

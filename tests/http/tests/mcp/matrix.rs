@@ -10,6 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::agent::Agent;
 use crate::builders::{attempt, run, with};
+use crate::rows::{changed, every_row};
+
+/// What is noted of whoever asks, refused or not, and what the timer keeps.
+const MAY_CHANGE: [&str; 4] = ["jobs", "rate_limits", "audit_events", "api_keys"];
 
 const SECRET_NAME: &str = "unannounced product";
 /// Larger than every id there is.
@@ -93,6 +97,7 @@ async fn with_two_projects(test: impl AsyncFn(Service, Holding, Holding)) {
             .expect("a scene");
         let mine = Holding::store(&open, "shop").await;
         let other = Holding::store(&open, SECRET_NAME).await;
+        crate::comparison::work(&open).await;
         let mut settings = secured_settings();
         settings.push(("SERVICE_RATE_LIMITS".to_owned(), "off".to_owned()));
         let service = Service::over(open.into_database().await, &settings).await.expect("a scene");
@@ -111,6 +116,7 @@ async fn a_wrong_call_of_any_tool_is_told_in_a_sentence() {
     with_two_projects(async |service, mine, other| {
         let reporter = agent_of(&service, "ada", Role::Reporter, &mine.0["projectId"]).await;
         let user = agent_of(&service, "ben", Role::User, &mine.0["projectId"]).await;
+        let before = every_row(&service, &MAY_CHANGE).await;
         for tool in reporter.tools().await {
             let name = name_of(&tool);
             if name == "get_instance_stats" {
@@ -167,13 +173,14 @@ async fn a_wrong_call_of_any_tool_is_told_in_a_sentence() {
             // In a role that only reads.
             let writes = tool["annotations"]["readOnlyHint"] == json!(false);
             if writes {
-                let text = user.call(name, json!({})).await.unwrap_err();
+                let text = user.call(name, good).await.unwrap_err();
                 assert_eq!(
                     text, "This action requires the reporter or administrator role (yours: user).",
                     "{name}"
                 );
             }
         }
+        assert_eq!(changed(&before, &every_row(&service, &MAY_CHANGE).await), Vec::<&str>::new());
     })
     .await;
 }

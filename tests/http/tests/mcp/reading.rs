@@ -6,61 +6,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callboard_fn_jobs::{Budget, run_due};
-use callboard_store::Db;
 use callboard_test_support::form::report_archive;
 use callboard_test_support::{Answer, Form, Service, for_each_service};
 use reqwest::Method;
 use serde_json::json;
-use sqlx::Row as _;
 
 use super::agent::Agent;
 use super::matrix::{Holding, name_of};
 use crate::builders::{attempt, run, with};
+use crate::rows::{changed, every_row};
 
 /// What the timer of the service keeps for itself, and the counters of calls.
 const MAY_CHANGE: [&str; 2] = ["jobs", "rate_limits"];
-
-/// Every row of every table as text.
-async fn rows(service: &Service) -> BTreeMap<String, String> {
-    let tables = match service.state().store().db() {
-        Db::Sqlite { .. } => {
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        }
-        Db::Postgres(_) => {
-            "SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema()"
-        }
-    };
-    let mut found = BTreeMap::new();
-    for table in texts(service, tables).await.into_iter().filter(|name| !MAY_CHANGE.contains(&name.as_str()))
-    {
-        let row = match service.state().store().db() {
-            Db::Sqlite { .. } => {
-                let columns = format!("SELECT name FROM pragma_table_info('{table}')");
-                let quoted =
-                    texts(service, &columns).await.into_iter().map(|name| format!("quote(\"{name}\")"));
-                quoted.collect::<Vec<_>>().join(" || ',' || ")
-            }
-            Db::Postgres(_) => "t::text".to_owned(),
-        };
-        let all = texts(service, &format!("SELECT {row} FROM {table} t ORDER BY 1")).await;
-        found.insert(table, all.join("\n"));
-    }
-    found
-}
-
-async fn texts(service: &Service, statement: &str) -> Vec<String> {
-    let statement = sqlx::AssertSqlSafe(statement.to_owned());
-    match service.state().store().db() {
-        Db::Sqlite { readers, .. } => {
-            let rows = sqlx::query(statement).fetch_all(readers).await.expect("rows");
-            rows.iter().map(|row| row.get(0)).collect()
-        }
-        Db::Postgres(pool) => {
-            let rows = sqlx::query(statement).fetch_all(pool).await.expect("rows");
-            rows.iter().map(|row| row.get(0)).collect()
-        }
-    }
-}
 
 /// Every stored object with its length.
 fn objects(service: &Service) -> BTreeMap<PathBuf, u64> {
@@ -122,7 +79,7 @@ async fn a_connection_that_reads_changes_no_row_and_no_object() {
         let holding = history(service).await;
         let open = Agent::at(service.client().clone(), "/mcp");
         let reader = Agent::at(service.client().clone(), "/mcp?readonly=1");
-        let (before, kept) = (rows(service).await, objects(service));
+        let (before, kept) = (every_row(service, &MAY_CHANGE).await, objects(service));
         assert!(before.len() > 30 && !kept.is_empty());
         let reads = reader.tools().await;
         assert_eq!(reads.len(), 35);
@@ -147,9 +104,8 @@ async fn a_connection_that_reads_changes_no_row_and_no_object() {
             let text = reader.call(name_of(tool), holding.arguments(tool)).await.unwrap_err();
             assert!(text.starts_with("This connection is read-only"), "{text}");
         }
-        let (after, left) = (rows(service).await, objects(service));
-        let changed: Vec<&String> = before.keys().filter(|table| before[*table] != after[*table]).collect();
-        assert_eq!(changed, Vec::<&String>::new());
+        let (after, left) = (every_row(service, &MAY_CHANGE).await, objects(service));
+        assert_eq!(changed(&before, &after), Vec::<&str>::new());
         assert_eq!(left, kept);
     })
     .await;

@@ -113,7 +113,8 @@ async fn what_only_reads_writes_nothing() {
         let refused = scene.reader.call("set_cluster_status", arguments.clone()).await;
         assert_eq!(
             refused.unwrap_err(),
-            "This API key only reads; its permission was narrowed when it was created."
+            "This API key only reads; its permission was narrowed when it was created. Call with a key whose permission \
+             is full."
         );
         let message = json!({
             "jsonrpc": "2.0", "id": 1, "method": "tools/call",

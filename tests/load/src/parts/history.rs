@@ -20,8 +20,9 @@ const TESTS: usize = 200;
 const OTHERS: usize = 50;
 /// Runs around a point of the history whose latencies are compared.
 const WINDOW: usize = 30;
-/// Most time for a million executions; less of them has less.
-const BUDGET: Duration = Duration::from_secs(900);
+/// Most time for each execution; few of them have [`LEAST_BUDGET`].
+const BUDGET: Duration = Duration::from_micros(900);
+const LEAST_BUDGET: Duration = Duration::from_secs(90);
 
 /// A service with a long history.
 #[derive(Debug)]
@@ -56,7 +57,8 @@ impl History {
         let bodies: Vec<Bytes> = (1..=count as u64).map(|number| runs.body(number)).collect::<Result<_>>()?;
         let longest = subject::submit(&subject.client(), runs.body(0)?).await.context("the first run")?;
         let (client, bodies) = (subject.client(), Arc::new(bodies));
-        let plan = Plan { concurrency: 1, requests: count, budget: BUDGET };
+        let budget = (BUDGET * executions).max(LEAST_BUDGET);
+        let plan = Plan { concurrency: 1, requests: count, budget };
         let measured = drive(plan, move |number| {
             let (client, bodies) = (client.clone(), Arc::clone(&bodies));
             async move { subject::submit(&client, bodies[number].clone()).await.map(drop) }

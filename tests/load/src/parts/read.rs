@@ -21,7 +21,7 @@ use crate::subject::{self, Stored, Subject};
 
 const REQUESTS: usize = 100;
 /// No row of the table sends for longer at one concurrency.
-const BUDGET: Duration = Duration::from_secs(4);
+const BUDGET: Duration = Duration::from_secs(3);
 
 static LAST_EXECUTION: Statement = Statement::new(
     "read::LAST_EXECUTION",
@@ -65,10 +65,10 @@ pub async fn measure(setting: Setting, backend: Backend, history: &History) -> R
             continue;
         }
         let mut cells = vec![question.name.into(), tenths(answer.body.len() as f64 / 1024.0)];
-        for concurrency in [1, 8] {
+        for concurrency in [1_usize, 8] {
             let plan = Plan {
                 concurrency,
-                requests: setting.bounded(REQUESTS * concurrency.min(4)),
+                requests: setting.bounded(REQUESTS * concurrency.min(2)),
                 budget: BUDGET,
             };
             let (client, asked) = (client.clone(), Arc::new(question.clone()));

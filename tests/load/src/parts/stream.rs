@@ -25,7 +25,7 @@ const REPORTERS: usize = 4;
 const TESTS: usize = 200;
 /// Runs of a payload.
 const RUNS: usize = 120;
-const BUDGET: Duration = Duration::from_secs(30);
+const BUDGET: Duration = Duration::from_secs(20);
 /// Runs and tests of each over which memory is watched.
 const LONG: (usize, usize) = (100, 1_000);
 const MIB: f64 = 1024.0 * 1024.0;

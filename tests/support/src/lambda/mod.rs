@@ -137,8 +137,6 @@ impl Function {
     pub async fn refusal(self) -> Result<(Option<i32>, String)> {
         let mut process = self.process.into_inner().unwrap_or_else(PoisonError::into_inner);
         let status = process.end().await?;
-        // What it printed last may still be in the pipe.
-        tokio::time::sleep(PAUSE * 5).await;
         Ok((status.code(), process.output()))
     }
 

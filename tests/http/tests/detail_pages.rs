@@ -1,0 +1,168 @@
+//! What pages tell beyond what an answer of the API holds: the life of a
+//! cluster, what a trace shows, where durations changed, what turns a run down.
+
+use callboard_domain::time::Timestamp;
+use callboard_test_support::{Answer, Client, Form, Service, for_each_service};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::builders::{attempt, run, with};
+
+async fn page(client: &Client, path: &str) -> String {
+    let client = client.with_header("accept", "text/html").expect("a header");
+    let answer = client.get(path).await.expect("an answer");
+    assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    answer.text()
+}
+
+/// A run that began `minutes` from now.
+async fn submit(service: &Service, minutes: i64, cases: Vec<Value>, more: Value) -> (i64, i64) {
+    let start = Timestamp(service.state().now().millis() + minutes * 60_000);
+    let body = with(run("shop", "failed", cases), with(json!({ "startTime": start.to_iso() }), more));
+    let stored = service.client().post_json("/api/test-runs/submit", &body).await.expect("stored");
+    let number = |name: &str| stored[name].as_i64().expect("an id");
+    (number("projectId"), number("runId"))
+}
+
+/// The words of a page from a heading on, without its markup.
+fn words_after(html: &str, heading: &str) -> String {
+    let from = html.find(heading).unwrap_or_else(|| panic!("{heading} is not on the page"));
+    let mut words = String::new();
+    let mut is_markup = false;
+    for char in html[from..].chars() {
+        match char {
+            '<' => is_markup = true,
+            '>' => {
+                is_markup = false;
+                words.push(' ');
+            }
+            char if !is_markup => words.push(char),
+            _ => {}
+        }
+    }
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test]
+async fn a_cluster_tells_what_changed_when_it_appeared_and_what_became_of_it() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let green = "a".repeat(40);
+        let red = "b".repeat(40);
+        let code = |commit: &str| json!({ "branch": "main", "commit": commit, "commitMessage": "Reword the button", "author": "Ada" });
+        let host = |node: &str| json!({ "metadata": { "host": { "node": node } } });
+        let passed = with(run("shop", "passed", vec![attempt("pays", "passed", 0)]), code(&green));
+        let start = Timestamp(service.state().now().millis() - 7_200_000);
+        let passed = with(with(passed, host("24.1")), json!({ "startTime": start.to_iso() }));
+        client.post_json("/api/test-runs/submit", &passed).await.expect("stored");
+        let failed = || vec![attempt("pays", "failed", 0)];
+        let (project, first) = submit(service, -60, failed(), with(code(&red), host("24.2"))).await;
+        let repository = json!({ "repositoryUrl": "https://github.com/teashop/shop" });
+        client.send_json(Method::PATCH, &format!("/api/projects/{project}"), &repository).await.expect("an answer");
+        let list = client.json(&format!("/api/projects/{project}/failure-clusters")).await.expect("clusters");
+        let cluster = &list["items"][0]["id"];
+        let path = format!("/failure-clusters/{cluster}");
+
+        let html = page(client, &path).await;
+        assert!(html.contains(&format!("https://github.com/teashop/shop/compare/{green}...{red}")), "{html}");
+        let origin = words_after(&html, "What changed when it appeared");
+        assert!(origin.contains("Last green before Run 1") && origin.contains("First red Reword the button"), "{origin}");
+        assert!(origin.contains("Node 24.1 24.2"), "{origin}");
+        assert!(words_after(&html, ">History<").contains(&format!("First seen in run {first}")));
+
+        let status = format!("/api{path}/status");
+        let body = json!({ "status": "resolved", "note": "Mended in 9fceb02" });
+        client.send_json(Method::PATCH, &status, &body).await.expect("an answer");
+        let (_, later) = submit(service, 30, failed(), json!({})).await;
+        let history = words_after(&page(client, &path).await, ">History<");
+        let (back, resolved) = (format!("Came back after it was resolved in run {later}"), "Resolved Mended in 9fceb02");
+        let at = |words: &str| history.find(words).unwrap_or_else(|| panic!("{words}: {history}"));
+        assert!(at(&back) < at(resolved) && at(resolved) < at("First seen"), "newest first: {history}");
+
+        let base = json!({ "commit": "c".repeat(40) });
+        client.send_json(Method::PATCH, &format!("/api{path}/base-commit"), &base).await.expect("an answer");
+        let html = page(client, &path).await;
+        assert!(html.contains(&format!("git log --oneline {}..{red}", "c".repeat(40))), "{html}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_trace_is_told_where_it_is_asked_for() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/traces");
+        let trace =
+            std::fs::read(format!("{folder}/playwright-1.65/renamed-button.zip")).expect("a recorded trace");
+        let submission =
+            run("shop", "failed", vec![attempt("pays", "failed", 0), attempt("looks", "failed", 0)]);
+        let form = Form::new()
+            .field("projectName", "shop")
+            .field("testRun", submission.to_string())
+            .field("testCases", submission["testCases"].to_string())
+            .file("trace_0", "trace.zip", "application/zip", &trace);
+        let request = client.request(Method::POST, "/api/test-runs/upload");
+        let request = request.header("content-type", Form::content_type()).body(form.into_body());
+        let stored = Answer::of(request).await.expect("an answer").success().expect("stored");
+        let found = client
+            .json(&format!("/api/test-runs/{}/executions?sort=id", stored["runId"]))
+            .await
+            .expect("executions");
+        let of = |title: &str| {
+            let rows = found["items"].as_array().expect("executions");
+            rows.iter().find(|row| row["title"] == title).expect("the test")["id"].clone()
+        };
+        let path = format!("/test-run-cases/{}", of("pays"));
+        let html = page(client, &path).await;
+        assert!(html.contains(&format!("data-later=\"{path}?evidence=trace\"")), "{html}");
+        assert!(!html.contains("Sign in"), "the trace is not read for the page itself");
+        let told = page(client, &format!("{path}?evidence=trace")).await;
+        assert!(told.contains("&#60;button&#62;Sign in&#60;/button&#62;"), "{told}");
+        assert!(told.contains("- button &#34;Sign in&#34;"), "{told}");
+        // What has no trace offers none, and tells nothing when it is asked all the same.
+        let bare = page(client, &format!("/test-run-cases/{}?evidence=trace&trace=1", of("looks"))).await;
+        assert!(!bare.contains("From the trace") && !bare.contains("<iframe"), "{bare}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn charts_mark_where_durations_changed_for_good() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let mut ids = (0, 0);
+        for number in 0..30_i64 {
+            let wobble = number * 37 % 60;
+            let duration = if number < 16 { 1_000 + wobble } else { 1_800 + wobble };
+            let case = with(attempt("pays", "passed", 0), json!({ "duration": duration }));
+            let more = json!({ "status": "passed", "branch": "main", "commit": format!("{number:040x}"), "isFullRun": true });
+            ids = submit(service, number * 60 - 2_400, vec![case], more).await;
+        }
+        let (project, newest) = ids;
+        let rows = client.json(&format!("/api/test-runs/{newest}/executions")).await.expect("executions");
+        let case = page(client, &format!("/test-cases/{}", rows["items"][0]["testCaseId"])).await;
+        assert!(case.contains("shift-line") && words_after(&case, "Lasting changes").contains("slower 1"), "{case}");
+        let runs = page(client, &format!("/projects/{project}?tab=performance&branch=main")).await;
+        assert!(runs.contains("mark-line") && runs.contains(&format!("{:07x}", 0)), "{runs}");
+        assert!(words_after(&runs, "Lasting changes").contains("mean of a test since"), "{runs}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_settings_of_a_project_say_what_turns_a_run_down() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let (project, _) = submit(service, -5, vec![attempt("pays", "passed", 0)], json!({})).await;
+        let settings = format!("/projects/{project}?tab=settings");
+        let html = page(client, &settings).await;
+        assert!(words_after(&html, "id=\"gates-title\"").contains("There is no policy yet"), "{html}");
+        let policy = json!({ "name": "release", "isDefault": true, "policy": { "maxFailed": 2, "minPassRate": 0.985, "requireTags": ["smoke"] } });
+        client.post_json(&format!("/api/projects/{project}/gate-policies"), &policy).await.expect("stored");
+        let html = page(client, &settings).await;
+        let gates = words_after(&html, "id=\"gates-title\"").replace('\u{a0}', " ");
+        assert!(gates.contains("Turned down: more than 2 failed tests, less than 98.5 % passed, a failed @smoke test."), "{gates}");
+        assert!(html.contains("value=\"98.5\"") && html.contains("{\"policy\":\"release\"}"), "{html}");
+    })
+    .await;
+}
