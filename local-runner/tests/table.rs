@@ -61,6 +61,22 @@ fn the_document_describes_every_operation_and_no_other() {
     );
 }
 
+/// Who may call stands in the document as in the table: with roles, callers
+/// have to say who they are; without, there is nothing to say.
+#[test]
+fn the_document_says_who_may_call() {
+    let document = serde_json::to_value(openapi()).unwrap();
+    for route in ROUTES.iter().filter(|route| is_operation(route)) {
+        let path = route.pattern.replace("{*", "{");
+        let operation = &document["paths"][&path][route.method.as_str().to_ascii_lowercase()];
+        let told = operation["x-required-roles"].as_array().unwrap();
+        let is_open =
+            matches!(route.access, Access::Public | Access::Grant | Access::RunToken | Access::System);
+        assert_eq!(told.is_empty(), is_open, "{} {path}", route.method.as_str());
+        assert_eq!(operation["security"].is_null(), is_open, "{} {path}", route.method.as_str());
+    }
+}
+
 #[test]
 fn the_checked_in_document_is_the_one_of_the_handlers() {
     let checked_in = include_str!("../../infra/openapi.json");

@@ -51,7 +51,7 @@ async fn secured(backend: Backend) -> (Service, Cast) {
     (service, cast)
 }
 
-async fn hold(service: &Service, name: &str) -> Holding {
+pub(crate) async fn hold(service: &Service, name: &str) -> Holding {
     let client = service.client();
     let form = Form::new()
         .field("projectName", name)

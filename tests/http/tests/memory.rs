@@ -2,6 +2,7 @@
 //! from outside: as a process of its own.
 
 use bytes::Bytes;
+use callboard_http::Clock;
 use callboard_store::Backend;
 use callboard_test_support::{Answer, Runner, TestDatabase};
 use futures::{StreamExt as _, stream};
@@ -9,7 +10,7 @@ use reqwest::{Body, Method};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use crate::builders::{attempt, run};
+use crate::builders::{attempt, run, with};
 
 const MIB: u64 = 1024 * 1024;
 /// A large trace, below the limit of an upload.
@@ -31,7 +32,9 @@ fn pieces() -> impl Iterator<Item = Bytes> {
 }
 
 fn form() -> Body {
-    let submission = run("large", "failed", vec![attempt("pays", "failed", 0)]);
+    // Traces of long ago are let go of.
+    let begun = json!({ "startTime": Clock::system().now().to_iso() });
+    let submission = with(run("large", "failed", vec![attempt("pays", "failed", 0)]), begun);
     let fields = [
         ("projectName", "large".to_owned()),
         ("testRun", submission.to_string()),

@@ -37,6 +37,7 @@ impl Client {
     /// When the TLS provider cannot be set up.
     pub fn new(base_url: impl Into<String>) -> Result<Self> {
         callboard_http::install_tls();
+        #[expect(clippy::disallowed_methods, reason = "tests ask the service itself")]
         let http =
             reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
         Ok(Self { base_url: base_url.into(), http, headers: HeaderMap::new(), cookies: None })

@@ -6,7 +6,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
@@ -39,6 +39,7 @@ pub struct TestDatabase {
     url: String,
     folder: TempDir,
     drop_on: Option<PgConnectOptions>,
+    was_served: AtomicBool,
 }
 
 impl TestDatabase {
@@ -72,7 +73,7 @@ impl TestDatabase {
             Backend::Sqlite => {
                 let folder = tempfile::tempdir()?;
                 let url = format!("sqlite://{}", folder.path().join("callboard.db").display());
-                Ok(Self { backend, url, folder, drop_on: None })
+                Ok(Self { backend, url, folder, drop_on: None, was_served: AtomicBool::new(false) })
             }
             Backend::Postgres => Self::create(&Server::find().await?, "").await,
         }
@@ -86,6 +87,7 @@ impl TestDatabase {
             url: server.url_of(&name)?,
             folder: tempfile::tempdir()?,
             drop_on: Some(server.options.clone().database(&name)),
+            was_served: AtomicBool::new(false),
         })
     }
 
@@ -111,6 +113,11 @@ impl TestDatabase {
     #[must_use]
     pub fn storage_url(&self) -> String {
         format!("file://{}", self.folder.path().join("objects").display())
+    }
+
+    /// Whether no service worked on it before; from now on one has.
+    pub(crate) fn is_served_first(&self) -> bool {
+        !self.was_served.swap(true, Ordering::Relaxed)
     }
 
     /// Opens a store over the database and the folder.

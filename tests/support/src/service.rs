@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use callboard_fn_jobs::{Budget, run_due};
 use callboard_http::{AppState, Config};
 use callboard_local_runner::run;
-use callboard_store::Backend;
+use callboard_store::{Backend, jobs};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -16,6 +16,7 @@ use crate::{Client, Settings, TestDatabase};
 
 /// Time for the work of an hour of a service without data: far more than it takes.
 const HOURLY_WORK: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A running service. Dropping it stops it and removes its data.
 #[derive(Debug)]
@@ -45,11 +46,7 @@ impl Service {
     /// # Errors
     /// When there is no database, or the service does not start.
     pub async fn start(backend: Backend) -> Result<Self> {
-        let service = Self::over(TestDatabase::fresh(backend).await?, &Settings::new()).await?;
-        // What every hour begins with comes before the test, not in the middle of it: many tests tell of days long
-        // ago, and retention would let go of what they have just stored.
-        run_due(&service.state, Budget::of(HOURLY_WORK)).await?;
-        Ok(service)
+        Self::over(TestDatabase::fresh(backend).await?, &Settings::new()).await
     }
 
     /// Starts a service on a database, with settings beside the address of
@@ -58,7 +55,14 @@ impl Service {
     /// # Errors
     /// When the settings are refused, or the service does not start.
     pub async fn over(database: TestDatabase, settings: &Settings) -> Result<Self> {
-        Self::sharing(Arc::new(database), settings).await
+        let is_first = database.is_served_first();
+        let service = Self::sharing(Arc::new(database), settings).await?;
+        // What every hour begins with comes before the test, not in the middle of it: many tests tell of days long
+        // ago, and retention would let go of what they have just stored.
+        if is_first {
+            service.work_of_the_hour().await?;
+        }
+        Ok(service)
     }
 
     /// Starts another service over the same database and files, as if it were
@@ -68,6 +72,19 @@ impl Service {
     /// As [`Service::over`].
     pub async fn beside(&self, settings: &Settings) -> Result<Self> {
         Self::sharing(Arc::clone(&self.database), settings).await
+    }
+
+    /// Does what is due, and waits for what the timer of the service began of it.
+    async fn work_of_the_hour(&self) -> Result<()> {
+        loop {
+            run_due(&self.state, Budget::of(HOURLY_WORK)).await?;
+            let mut session = self.state.store().db().read().await?;
+            if jobs::counts(&mut session).await?.leased == 0 {
+                return Ok(());
+            }
+            drop(session);
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     async fn sharing(database: Arc<TestDatabase>, settings: &Settings) -> Result<Self> {

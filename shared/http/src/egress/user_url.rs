@@ -176,6 +176,7 @@ impl UserUrl {
         let is_opened = self.judge(url)?;
         let judged =
             Judged { lookup: Arc::clone(&self.lookup), allowed: Arc::clone(&self.allowed), is_opened };
+        #[expect(clippy::disallowed_methods, reason = "this is the guarded client")]
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()

@@ -12,7 +12,7 @@ use reqwest::header::{ACCEPT, HOST, HeaderName, IF_NONE_MATCH};
 use super::{DRAWING, PAGE, ask, head, path_of, raw, sent_to, store};
 
 /// The listener behind an address of this machine, whatever name it is given.
-fn listener_of(address: &str) -> Client {
+pub(crate) fn listener_of(address: &str) -> Client {
     let authority =
         address.strip_prefix("http://").and_then(|rest| rest.split('/').next()).expect("an authority");
     let port = authority.rsplit(':').next().expect("a port");

@@ -5,6 +5,8 @@ mod bytes;
 mod holders;
 mod isolation;
 
+pub(crate) use isolation::listener_of;
+
 use callboard_test_support::{Answer, Client, Form, Service, report_archive};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode};
@@ -18,18 +20,18 @@ const PAGE: &str = "\n<!DOCTYPE html>\n<title>report</title>";
 const DRAWING: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\"><script>1</script></svg>";
 
 /// A run with a file of every kind.
-struct Stored {
+pub(crate) struct Stored {
     /// Ids of its files by the name their test gave them.
     ids: Vec<(String, i64)>,
     /// Stored name of its report, with a slash at the end.
-    report: String,
+    pub(crate) report: String,
     trace: Vec<u8>,
     shot: Vec<u8>,
     table: Vec<u8>,
 }
 
 impl Stored {
-    fn id(&self, name: &str) -> i64 {
+    pub(crate) fn id(&self, name: &str) -> i64 {
         self.ids.iter().find(|(known, _)| known == name).expect(name).1
     }
 }
@@ -38,7 +40,7 @@ fn noise(seed: u8, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ seed).collect()
 }
 
-async fn store(service: &Service, project: &str) -> Stored {
+pub(crate) async fn store(service: &Service, project: &str) -> Stored {
     let trace = [b"PK\x03\x04".to_vec(), noise(1, 300_000)].concat();
     let shot = [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec(), noise(2, 900)].concat();
     let table = noise(3, 70_000);
@@ -88,7 +90,7 @@ async fn store(service: &Service, project: &str) -> Stored {
     Stored { ids: ids.collect(), report, trace, shot, table }
 }
 
-async fn ask(client: &Client, path: &str, headers: &[(HeaderName, &str)]) -> Answer {
+pub(crate) async fn ask(client: &Client, path: &str, headers: &[(HeaderName, &str)]) -> Answer {
     let headers: HeaderMap = headers
         .iter()
         .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).expect("a value")))
@@ -101,7 +103,7 @@ async fn head(client: &Client, path: &str) -> Answer {
 }
 
 /// Where the service sends a browser that asks for active content.
-async fn sent_to(service: &Service, path: &str) -> String {
+pub(crate) async fn sent_to(service: &Service, path: &str) -> String {
     let answer = ask(service.client(), path, &[]).await;
     assert_eq!(answer.status, StatusCode::FOUND, "{path}: {}", answer.text());
     assert_eq!(answer.header("cache-control"), "no-store");
@@ -110,7 +112,7 @@ async fn sent_to(service: &Service, path: &str) -> String {
 }
 
 /// The path of an address, with its slash.
-fn path_of(address: &str) -> &str {
+pub(crate) fn path_of(address: &str) -> &str {
     let (_, rest) = address.split_once("//").expect("an address");
     &rest[rest.find('/').expect("a path")..]
 }

@@ -1,8 +1,12 @@
 //! What nobody gets by trying: forged credentials, hostile input, and what a
 //! race or a page of another site could let slip.
 
+mod answers;
+mod archives;
+mod bodies;
 mod cookies;
 mod copies;
+mod deeds;
 mod headers;
 mod input;
 mod reach;
