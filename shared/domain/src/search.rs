@@ -75,17 +75,72 @@ pub struct Question {
 
 impl Question {
     /// Takes a question apart. The last word counts as the beginning of one;
-    /// the longest word leads, because it is likely the rarest.
+    /// the longest word leads, because it is likely the rarest, and of many
+    /// words the longest count. What the lists of test runners print around a
+    /// test, such as `1) [chromium] › cart.spec.ts:9:5 › pays`, is left out
+    /// where no text holds it.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        let mut words = words([text]);
-        words.truncate(MAX_ASKED);
+        let tokens = tokens(text);
+        let words = words(tokens.iter().copied());
         let last = words.len().saturating_sub(1);
         let mut words: Vec<(String, bool)> =
             words.into_iter().enumerate().map(|(at, word)| (word, at == last)).collect();
         words.sort_by_key(|(word, _)| std::cmp::Reverse(word.chars().count()));
+        words.truncate(MAX_ASKED);
         Self { words }
     }
+}
+
+/// The texts that a filter looks for: the whole, or when it is a test as test
+/// runners print it, such as `[chromium] › cart.spec.ts:9:5 › Cart › pays`,
+/// its file and its titles, each of them.
+#[must_use]
+pub fn parts(text: &str) -> Vec<String> {
+    let tokens = tokens(text);
+    if !text.contains('›') && tokens.len() != 1 {
+        return vec![text.to_owned()];
+    }
+    let parts: Vec<String> = tokens
+        .split(|token| *token == "›")
+        .map(|part| part.join(" "))
+        .filter(|part| !part.is_empty())
+        .collect();
+    if parts.is_empty() { vec![text.to_owned()] } else { parts }
+}
+
+/// The parts of a question that a text may hold: without the number of a
+/// failure, the browser project in front, and lines of files.
+fn tokens(text: &str) -> Vec<&str> {
+    let mut tokens: Vec<&str> = text.split_whitespace().collect();
+    if tokens.len() > 1
+        && tokens[0].strip_suffix(')').is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
+    {
+        tokens.remove(0);
+    }
+    if tokens.first().is_some_and(|first| first.starts_with('['))
+        && let Some(end) = tokens.iter().position(|token| token.ends_with(']'))
+        && tokens.get(end + 1) == Some(&"›")
+    {
+        tokens.drain(..=end);
+    }
+    tokens.into_iter().map(without_line).collect()
+}
+
+/// A place such as `cart.spec.ts:9:5` without its line and column.
+fn without_line(token: &str) -> &str {
+    let mut place = token.trim_matches(['(', ')', ',']);
+    for _ in 0..2 {
+        place = match place.rsplit_once(':') {
+            Some((file, line))
+                if file.contains('.') && !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit()) =>
+            {
+                file
+            }
+            _ => break,
+        };
+    }
+    place
 }
 
 /// How well something fits: 2 for a word found as it is, 1 for the beginning
@@ -126,6 +181,23 @@ mod tests {
         );
         assert_eq!(Question::of("a b c d e f g").words.len(), MAX_ASKED);
         assert!(Question::of(" %_\\ ").words.is_empty());
+    }
+
+    #[test]
+    fn what_a_test_runner_prints_is_a_question() {
+        let asked = |text| Question::of(text).words.into_iter().map(|(word, _)| word).collect::<Vec<_>>();
+        assert_eq!(asked("payment.spec.ts:9"), ["payment", "spec", "ts"]);
+        assert_eq!(asked("payment.spec.ts:9:5"), ["payment", "spec", "ts"]);
+        let whole = "  1) [Mobile Chrome] › tests/payment.spec.ts:9:5 › Payment › pays with a card";
+        assert_eq!(asked(whole), ["payment", "tests", "spec", "pays", "with"]);
+        assert_eq!(asked("at (tests/payment.spec.ts:9:5)"), ["payment", "tests", "spec", "at", "ts"]);
+        assert_eq!(parts(whole), ["tests/payment.spec.ts", "Payment", "pays with a card"]);
+        assert_eq!(parts("cart.spec.ts:9"), ["cart.spec.ts"]);
+        assert_eq!(parts("pays with a card"), ["pays with a card"]);
+        assert_eq!(parts("›"), ["›"]);
+        // Nothing of this is a place.
+        assert_eq!(asked("ratio 4:3"), ["ratio", "4", "3"]);
+        assert_eq!(asked("[smoke] pays"), ["smoke", "pays"]);
     }
 
     #[test]

@@ -5,16 +5,25 @@ use std::collections::HashMap;
 
 use callboard_domain::ids::{ProjectId, TestCaseId};
 use callboard_domain::ingest::IdentityHash;
-use callboard_domain::search::words;
+use callboard_domain::search::{parts, words};
 use callboard_domain::time::Timestamp;
 
 use crate::db::{Bulk, Column, Row, Session, args, statements};
 use crate::ids::{self, Kind, Listed};
+use crate::projects::like_contains;
 use crate::search::{self, SearchKind};
 use crate::{Result, StoreError};
 
 /// Between the describe titles of a stored suite path.
 pub const SUITE_SEPARATOR: char = '\u{1f}';
+
+/// Whether a test has a text in its title, its file or its describe titles.
+pub(crate) const HAS_TEXT: &str = "c.search_text LIKE ? ESCAPE '\\'";
+
+/// What each [`HAS_TEXT`] of a filter is asked with.
+pub(crate) fn asked_texts(text: Option<&str>) -> Vec<String> {
+    text.map(parts).unwrap_or_default().iter().map(|part| like_contains(part)).collect()
+}
 
 /// What tells one test from another, with the attributes of this run.
 #[derive(Debug, Clone)]

@@ -40,6 +40,15 @@ impl Filter {
         }
     }
 
+    /// [`Filter::and`] for each of some values.
+    #[must_use]
+    pub fn and_each<T>(self, condition: &'static str, values: impl IntoIterator<Item = T>) -> Self
+    where
+        Value: From<T>,
+    {
+        values.into_iter().fold(self, |filter, value| filter.and(condition, vec![Value::from(value)]))
+    }
+
     /// Ends the statement, e.g. with `ORDER BY … LIMIT ?`.
     #[must_use]
     pub fn end(self, tail: &'static str, values: Args) -> Self {

@@ -6,6 +6,7 @@ use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 use super::{ExecutionRow, read};
 use crate::Result;
 use crate::db::{Backend, Filter, Session, args};
+use crate::test_cases::{HAS_TEXT, asked_texts};
 
 /// How the executions of a run are sorted, with the key of the last row of
 /// the page before.
@@ -104,7 +105,7 @@ fn of_run(
     let filter = Filter::new(backend, base, args![project, run, low, high])
         .and_if("e.outcome in_ints(?)", wanted.outcomes.clone())
         .and_if("c.file_path = ?", wanted.file.clone())
-        .and_if("c.search_text LIKE ? ESCAPE '\\'", wanted.text.as_deref().map(crate::projects::like_contains))
+        .and_each(HAS_TEXT, asked_texts(wanted.text.as_deref()))
         .and_if(
             "EXISTS (SELECT 1 FROM test_case_tags t WHERE t.project_id = e.project_id AND t.tag = ? AND t.test_case_id = e.test_case_id)",
             wanted.tag.clone(),

@@ -12,9 +12,8 @@ use callboard_domain::time::{Day, Timestamp};
 use super::states::{read_state, state_columns};
 use crate::Result;
 use crate::db::{Backend, Filter, Session, args, statements};
-use crate::projects::like_contains;
 use crate::quarantine;
-use crate::test_cases::{self, TestCaseRow};
+use crate::test_cases::{self, HAS_TEXT, TestCaseRow, asked_texts};
 
 statements! {
     /// States of some tests in one lane.
@@ -219,7 +218,7 @@ fn in_lane(
         _ => Filter::new(backend, base, args![project, lanes.shown]),
     };
     let mut filter = filter
-        .and_if("c.search_text LIKE ? ESCAPE '\\'", wanted.text.as_deref().map(like_contains))
+        .and_each(HAS_TEXT, asked_texts(wanted.text.as_deref()))
         .and_if("s.category in_ints(?)", wanted.categories.clone())
         .and_if("c.owner = ?", wanted.owner.clone())
         .and_if("c.priority = ?", wanted.priority.clone())
