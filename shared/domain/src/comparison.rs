@@ -15,7 +15,7 @@ pub const LEAST_DELTA_MS: i64 = 500;
 /// Part of the base duration, percent, that a difference has to reach.
 const LEAST_DELTA_PERCENT: i64 = 20;
 
-/// The class of a pair.
+/// The class of a pair, those that need somebody first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Change {
     /// Fails now and did not before.

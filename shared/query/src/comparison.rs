@@ -1,10 +1,10 @@
 //! Comparing a run with another one, test by test.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::comparison::{self, Change, Side};
-use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
+use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_store::db::Session;
 use callboard_store::executions::brief::{self, BriefRow};
@@ -18,11 +18,6 @@ use crate::runs::required_run;
 use crate::shapes::RunBrief;
 use crate::{Context, Result, baseline};
 
-/// Rows that one request may look at for a filter on the class of change.
-const RESIDUAL_ROWS: usize = 5_000;
-/// Rows that are read at a time.
-const STEP: i64 = 500;
-
 /// What a run is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Against {
@@ -34,8 +29,7 @@ pub enum Against {
     Run(RunId),
 }
 
-/// Place in a comparison: the tests of the run itself by execution id (0), then
-/// those that only the other run has (1).
+/// Place in a comparison: the class of change, and the execution.
 pub type ChangeKey = (i64, i64);
 
 /// A test that two runs have in common, or one of them alone.
@@ -131,9 +125,8 @@ pub struct Comparison {
     pub tests: Slice<ComparedTest, ChangeKey>,
 }
 
-/// Compares a run; `None` when there is nothing to compare it with. Only some
-/// classes of change may be asked for: then a page may be short, even empty,
-/// while there is a next one.
+/// Compares a run, new failures first; `None` when there is nothing to compare
+/// it with. Only some classes of change may be asked for.
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
@@ -154,8 +147,9 @@ pub async fn compare(
         Against::Run(run) => Some(required_run(&mut session, project.get(), run).await?),
     };
     let Some(base) = base else { return Ok(None) };
-    let counts = if after.is_none() { Some(counts(&mut session, &base, &head).await?) } else { None };
-    let found = pairs(&mut session, &base, &head, changes, after, limit).await?;
+    let pairs = pairs(&mut session, &base, &head).await?;
+    let counts = after.is_none().then(|| counts(&pairs));
+    let found = page(pairs, changes, after, limit);
     let items = show(&mut session, project.get(), &found.items).await?;
     Ok(Some(Comparison {
         base: RunBrief::of(&base),
@@ -185,29 +179,45 @@ impl Pair {
     }
 
     fn key(&self) -> ChangeKey {
-        match (self.head, self.base) {
-            (Some(head), _) => (0, head.id.get()),
-            (None, base) => (1, base.map_or(0, |base| base.id.get())),
-        }
+        (self.change as i64, self.row().map_or(0, |row| row.id.get()))
     }
 }
 
-/// Counts a whole comparison: both runs are read once, in short rows.
-async fn counts(session: &mut Session, base: &RunRow, head: &RunRow) -> Result<ChangeCounts> {
+/// Every pair of two runs: each is read once, in short rows.
+async fn pairs(session: &mut Session, base: &RunRow, head: &RunRow) -> Result<Vec<Pair>> {
     let mut before: HashMap<(TestCaseId, i64), BriefRow> = HashMap::new();
     each_step(session, base, |row| {
         before.insert(row.series(), row);
     })
     .await?;
+    let mut pairs = Vec::new();
+    each_step(session, head, |row| pairs.extend(Pair::of(before.remove(&row.series()), Some(row)))).await?;
+    pairs.extend(before.into_values().filter_map(|row| Pair::of(Some(row), None)));
+    Ok(pairs)
+}
+
+fn counts(pairs: &[Pair]) -> ChangeCounts {
     let mut counts = ChangeCounts::default();
-    each_step(session, head, |row| {
-        if let Some(pair) = Pair::of(before.remove(&row.series()), Some(row)) {
-            *counts.of(pair.change) += 1;
-        }
-    })
-    .await?;
-    counts.removed = i64::try_from(before.len()).unwrap_or(i64::MAX);
-    Ok(counts)
+    for pair in pairs {
+        *counts.of(pair.change) += 1;
+    }
+    counts
+}
+
+/// The page behind a key: what needs somebody first, and within a class in the
+/// order of the run.
+fn page(
+    mut pairs: Vec<Pair>,
+    changes: &[Change],
+    after: Option<ChangeKey>,
+    limit: usize,
+) -> Slice<Pair, ChangeKey> {
+    pairs.retain(|pair| {
+        (changes.is_empty() || changes.contains(&pair.change)) && after.is_none_or(|after| pair.key() > after)
+    });
+    pairs.sort_unstable_by_key(Pair::key);
+    pairs.truncate(limit + 1);
+    Slice::cut(pairs, limit, Pair::key)
 }
 
 pub(crate) async fn each_step(
@@ -224,54 +234,6 @@ pub(crate) async fn each_step(
         rows.into_iter().for_each(&mut take);
         if is_last {
             return Ok(());
-        }
-    }
-}
-
-async fn pairs(
-    session: &mut Session,
-    base: &RunRow,
-    head: &RunRow,
-    changes: &[Change],
-    after: Option<ChangeKey>,
-    limit: usize,
-) -> Result<Slice<Pair, ChangeKey>> {
-    let (mut part, mut at) = after.unwrap_or((0, 0));
-    let mut found: Vec<Pair> = Vec::new();
-    let mut seen = 0;
-    loop {
-        let (of, other) = if part == 0 { (head, base) } else { (base, head) };
-        let rows = brief::of_run(session, of.project, of.id, Some(ExecutionId(at)), STEP).await?;
-        let is_last = i64::try_from(rows.len()).unwrap_or(i64::MAX) < STEP;
-        seen += rows.len();
-        at = rows.last().map_or(at, |row| row.id.get());
-        let tests: HashSet<i64> = rows.iter().map(|row| row.test_case.get()).collect();
-        let place = (other.id, other.order_at.day());
-        let counterparts =
-            brief::of_tests(session, other.project, place, tests.into_iter().collect()).await?;
-        let counterparts: HashMap<(TestCaseId, i64), BriefRow> =
-            counterparts.into_iter().map(|row| (row.series(), row)).collect();
-        for row in rows {
-            let counterpart = counterparts.get(&row.series()).copied();
-            let pair = if part == 0 {
-                Pair::of(counterpart, Some(row))
-            } else if counterpart.is_none() {
-                Pair::of(Some(row), None)
-            } else {
-                None
-            };
-            found.extend(pair.filter(|pair| changes.is_empty() || changes.contains(&pair.change)));
-            if found.len() > limit {
-                return Ok(Slice::cut(found, limit, Pair::key));
-            }
-        }
-        match (is_last, part) {
-            (true, 0) => (part, at) = (1, 0),
-            (true, _) => return Ok(Slice { items: found, next: None }),
-            (false, _) => {}
-        }
-        if seen >= RESIDUAL_ROWS {
-            return Ok(Slice { items: found, next: Some((part, at)) });
         }
     }
 }
