@@ -9,8 +9,8 @@ use callboard_http::extract::{Caller, FromQuery, Query, QueryReader, Visit};
 use callboard_http::{ApiError, AppState, mail};
 use callboard_query::accounts::addresses::{self, Unproven};
 use callboard_query::accounts::refusal::AccountRefusal;
-use http::HeaderMap;
 use http::header::ACCEPT;
+use http::{HeaderMap, Method};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -81,9 +81,14 @@ pub(crate) async fn verify(
     State(state): State<AppState>,
     _: SignInExists,
     visit: Visit,
+    method: Method,
     headers: HeaderMap,
     Query(proof): Query<Proof>,
 ) -> Result<Response, ApiError> {
+    // Whoever asks for the head alone only looks whether the link leads somewhere.
+    if method == Method::HEAD {
+        return Ok(Success::done().into_response());
+    }
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     if accept.contains("text/html") {
         // What stands in the address is no token of ours unless it has only these letters.

@@ -9,6 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use callboard_domain::ids::RunId;
 use callboard_domain::ingest::{CaseRef, parse_object};
+use callboard_domain::text::read_repaired;
 use callboard_http::extract::{Multipart, Part, Path};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::Context;
@@ -221,8 +222,7 @@ impl Form {
     fn into_case_files(self, case: CaseRef) -> CaseFiles {
         // A malformed hash says nothing.
         let trace_hash = self.text("trace_hash").and_then(|text| hex::decode(text).ok()?.try_into().ok());
-        let metas: Vec<AttachmentMeta> =
-            self.text("attach_meta").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let metas: Vec<AttachmentMeta> = self.text("attach_meta").and_then(read_repaired).unwrap_or_default();
         let trace = self.trace.map(|received| IncomingFile {
             entry: 0,
             hint: FileKindHint::Trace,

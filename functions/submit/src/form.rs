@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use callboard_auth::scope::Scope;
+use callboard_domain::text::read_repaired;
 use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
 use callboard_http::extract::{Multipart, Part};
@@ -222,7 +223,7 @@ impl Form {
     /// list counts as none.
     pub(crate) fn attachment_metas(&self, case: usize) -> Vec<AttachmentMeta> {
         let text = self.text(&format!("attach_meta_{case}"));
-        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+        text.and_then(read_repaired).unwrap_or_default()
     }
 
     /// Lets go of everything received.

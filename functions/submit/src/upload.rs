@@ -10,6 +10,7 @@ use callboard_domain::ingest::{
     Caps, Need, RunFields, TestCaseEntry, Warnings, parse_object, parse_test_cases,
 };
 use callboard_domain::status::RunStatus;
+use callboard_domain::text::clean;
 use callboard_domain::time::Timestamp;
 use callboard_http::extract::{Caller, Multipart, Visit};
 use callboard_http::{ApiError, AppState, Site};
@@ -90,7 +91,8 @@ pub(crate) async fn upload_run(
     let mut stored = Vec::with_capacity(reports.len());
     let mut is_repeated = !reports.is_empty();
     for mut report in reports {
-        report.label = labels.text(&format!("report_label_{}", report.kind)).map(str::to_owned);
+        report.label =
+            labels.text(&format!("report_label_{}", report.kind)).map(|label| clean(label).into_owned());
         let outcome = ingest::attach_report(&ctx, project, run, report, now).await?;
         is_repeated &= matches!(outcome, ReportOutcome::Known(_));
         match outcome {

@@ -187,11 +187,22 @@ impl NewKeyBody {
         let permission = fields.word("permission", &PERMISSIONS, KeyPermission::parse)?;
         Ok(Self {
             name: filled("name", fields.line("name", MAX_NAME_CHARS)?.into_value())?,
-            expires_at: fields.moment("expiresAt")?.into_value(),
+            expires_at: expiry(fields)?,
             permission: permission.unwrap_or(KeyPermission::Full),
             project_ids: fields.ids("projectIds", MOST_NAMED)?.into_value(),
         })
     }
+}
+
+/// When a key stops. Its other usual names count too: a key that was to stop
+/// and never does would be worse than any error.
+fn expiry(fields: &Fields) -> Result<Option<Timestamp>, ApiError> {
+    for name in ["expiresAt", "expiry", "expires", "expires_at"] {
+        if let Change::Set(at) = fields.moment(name)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
 }
 
 /// Somebody to invite.

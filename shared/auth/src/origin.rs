@@ -1,7 +1,7 @@
 //! Web origins: scheme, host and port, compared exactly.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The two schemes pages come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -97,10 +97,12 @@ impl Origin {
         Self { host: host.to_ascii_lowercase(), ..self.clone() }
     }
 
-    /// Whether the host is this machine.
+    /// Whether the host is this machine under one of its usual names. Other
+    /// addresses of the loopback network may be another program's.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
-        self.host == "localhost" || ip_literal(&self.host).is_some_and(|ip| ip.is_loopback())
+        let usual = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        self.host == "localhost" || ip_literal(&self.host).is_some_and(|ip| usual.contains(&ip))
     }
 }
 

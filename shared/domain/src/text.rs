@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use serde::de::DeserializeOwned;
+
 /// The bytes are not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("The text is not valid UTF-8 (first invalid byte at position {position}).")]
@@ -44,6 +46,13 @@ pub fn repair_json_text(mut bytes: Vec<u8>) -> Result<String, InvalidUtf8> {
         at += 6;
     }
     String::from_utf8(bytes).map_err(|error| InvalidUtf8 { position: error.utf8_error().valid_up_to() })
+}
+
+/// Reads JSON that somebody sent beside other things; `None` when it cannot be
+/// read even after [`repair_json_text`].
+#[must_use]
+pub fn read_repaired<T: DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_str(&repair_json_text(text.as_bytes().to_vec()).ok()?).ok()
 }
 
 /// Puts numbers that no `f64` holds (`1e999`) in quotes, so that a text that

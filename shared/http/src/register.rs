@@ -198,12 +198,13 @@ async fn guard(
 /// The code of an answer that refuses access.
 fn refusal_of(response: &Response) -> Option<Cow<'static, str>> {
     let RefusedWith(code) = response.extensions().get::<RefusedWith>()?;
-    let is_refusal = response.status() == StatusCode::FORBIDDEN || code == "invalid_api_key";
+    const OF_NOBODY: [&str; 3] = ["invalid_api_key", "invalid_or_expired_token", "setup_unavailable"];
+    let is_refusal = response.status() == StatusCode::FORBIDDEN || OF_NOBODY.contains(&code.as_ref());
     is_refusal.then(|| code.clone())
 }
 
-/// Leaves a refusal of somebody who is known, or of a key that opens nothing,
-/// in the audit log. That nobody was signed in is no attempt at anything.
+/// Leaves a refusal of somebody who is known, or of a key or mailed token that
+/// opens nothing, in the audit log. That nobody was signed in is no attempt at anything.
 async fn note_refusal(
     state: &AppState,
     route: &Route,

@@ -27,7 +27,9 @@ impl Profile {
     /// Reads the claims of an OpenID Connect provider.
     #[must_use]
     pub fn of_idp(claims: &Value) -> Option<Self> {
-        let verified = ["email_verified", "verified_email"].iter().any(|key| is_true(&claims[*key]));
+        // The standard claim decides; the other name is that of a provider that leaves it out.
+        let claim = claims.get("email_verified").unwrap_or(&claims["verified_email"]);
+        let verified = is_true(claim);
         let email = email(&claims["email"]);
         Some(Self {
             id: identifier(&claims["sub"]).or_else(|| identifier(&claims["id"]))?,
@@ -125,6 +127,7 @@ mod tests {
             json!({ "sub": "7", "email": "a@b.example" }),
             json!({ "sub": "7", "email": "a@b.example", "email_verified": "no" }),
             json!({ "sub": "7", "email_verified": true }),
+            json!({ "sub": "7", "email": "a@b.example", "email_verified": false, "verified_email": true }),
         ] {
             assert_eq!(of(claims).verified_email(), None);
         }

@@ -403,7 +403,11 @@ fn warnings(reader: &Reader, config: &Config) -> Vec<String> {
     warnings
 }
 
-/// Words that stand in examples, and texts of one repeated character.
+/// Fewest different characters of a secret: random ones of any alphabet have more.
+const LEAST_DIFFERENT_CHARS: usize = 5;
+
+/// Words and commands that stand in examples, and texts that repeat a few
+/// characters.
 fn is_guessable(secret: &str) -> bool {
     const WELL_KNOWN: &[&str] = &[
         "changeme",
@@ -426,8 +430,12 @@ fn is_guessable(secret: &str) -> bool {
         "_",
     ];
     let lower = secret.to_ascii_lowercase();
-    let repeated = secret.chars().next().is_some_and(|first| secret.chars().all(|char| char == first));
-    repeated || WELL_KNOWN.iter().fold(lower, |rest, word| rest.replace(word, "")).len() < 8
+    let different: std::collections::BTreeSet<char> = secret.chars().collect();
+    // A command that a file of settings holds instead of what it prints, or the place of a secret.
+    let is_placeholder = ["$(", "${", "`", "<", ">"].iter().any(|sign| secret.contains(sign));
+    different.len() < LEAST_DIFFERENT_CHARS
+        || is_placeholder
+        || WELL_KNOWN.iter().fold(lower, |rest, word| rest.replace(word, "")).len() < 8
 }
 
 #[cfg(test)]
@@ -472,6 +480,9 @@ mod tests {
             "your-secret-here-your-secret",
             "0123456789abcdef0123456789abcdef",
             "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "abababababababababababababababab",
+            "$(openssl rand -hex 32)",
+            "<openssl rand -hex 32>",
         ] {
             let text = refused(&[("SERVICE_AUTH_SECRET", secret)]);
             assert!(!text.contains(secret), "{text}");

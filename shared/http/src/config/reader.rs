@@ -156,8 +156,8 @@ impl Reader {
             return false;
         };
         match raw.to_ascii_lowercase().as_str() {
-            "true" | "1" => true,
-            "false" | "0" => false,
+            "true" => true,
+            "false" => false,
             _ => self.reject(variable, raw).unwrap_or(false),
         }
     }

@@ -1,12 +1,13 @@
 //! Bodies that are read field by field, so that a wrong type is told with the
 //! name of its field, and "absent" with "null" apart. Unknown keys are
-//! ignored. Text is taken as it came: what cannot be stored is refused, where
-//! larger bodies repair it.
+//! ignored. Half of a surrogate pair, which no text can hold, becomes U+FFFD;
+//! so does U+0000 in prose, while names and passwords are taken as they came.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use axum::extract::{FromRequest, Request};
+use callboard_domain::text::{clean, repair_json_text};
 use callboard_domain::time::Timestamp;
 use callboard_query::Change;
 use serde_json::{Map, Value};
@@ -16,6 +17,8 @@ use crate::error::ApiError;
 
 /// The largest whole number that survives a trip through JavaScript.
 const MAX_EXACT: u64 = (1 << 53) - 1;
+/// How much of a word that is not in its list is said again.
+const MAX_ECHOED_CHARS: usize = 40;
 /// Longest web address.
 const MAX_ADDRESS_BYTES: usize = 2_048;
 
@@ -28,7 +31,11 @@ impl<S: Sync> FromRequest<S> for Fields {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let JsonBytes(bytes) = JsonBytes::from_request(request, state).await?;
-        match serde_json::from_slice(&bytes) {
+        let read = serde_json::from_slice(&bytes).or_else(|error| {
+            let repaired = repair_json_text(bytes).map_err(|_| error)?;
+            serde_json::from_str(&repaired)
+        });
+        match read {
             Ok(Value::Object(fields)) => Ok(Self(fields)),
             Ok(_) => Err(ApiError::invalid_body("", "The body must be a JSON object.")),
             Err(error) => Err(ApiError::invalid_json(format!("The body cannot be read: {error}."))),
@@ -41,7 +48,9 @@ fn wrong(name: &str, expected: &str, got: &Value) -> ApiError {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(text) if text.trim().is_empty() => "a blank text",
+        Value::String(text) if text.chars().any(char::is_control) => "a text with control characters",
+        Value::String(text) => &format!("a text of {} characters", text.chars().count()),
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     };
@@ -127,11 +136,11 @@ impl Fields {
     pub fn prose(&self, name: &str, max_chars: usize) -> Result<Change<String>, ApiError> {
         let expected = format!("text of 1 to {max_chars} characters");
         self.change(name, &expected, |value| {
-            let text = value.as_str()?;
+            let text = clean(value.as_str()?);
             let is_control = |char: char| char.is_control() && !matches!(char, '\n' | '\r' | '\t');
             let is_prose =
                 !text.trim().is_empty() && text.chars().count() <= max_chars && !text.chars().any(is_control);
-            is_prose.then(|| text.to_owned())
+            is_prose.then(|| text.into_owned())
         })
     }
 
@@ -252,7 +261,14 @@ impl Fields {
         parse: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<T>, ApiError> {
         let expected = format!("one of {}", words.join(", "));
-        self.value(name, &expected, |value| parse(value.as_str()?))
+        let read = self.value(name, &expected, |value| parse(value.as_str()?));
+        read.map_err(|error| match self.0.get(name).and_then(Value::as_str) {
+            Some(given) => {
+                let given: String = given.chars().take(MAX_ECHOED_CHARS).collect();
+                ApiError::invalid_field(name, format!("{name} must be {expected}, got {given:?}."))
+            }
+            None => error,
+        })
     }
 
     /// A list of ids, in ascending order and without repetition.
@@ -329,6 +345,23 @@ mod tests {
         for name in ["ids", "more", "a", "b"] {
             assert_eq!(code(body.ids::<ProjectId>(name, 10)), named(name));
         }
+    }
+
+    #[test]
+    fn an_error_says_what_came() {
+        let body = fields(json!({ "role": "admin", "name": " ", "long": "x".repeat(9), "odd": "a\nb" }));
+        let told = |error: ApiError| error.body().message.clone();
+        let role = body.word("role", &["user"], |word| (word == "user").then_some(()));
+        assert_eq!(told(role.unwrap_err()), "role must be one of user, got \"admin\".");
+        for (name, got) in [
+            ("name", "a blank text"),
+            ("long", "a text of 9 characters"),
+            ("odd", "a text with control characters"),
+        ] {
+            assert!(told(body.line(name, 8).unwrap_err()).ends_with(&format!("got {got}.")), "{name}");
+        }
+        let prose = fields(json!({ "note": "a\u{0}b" })).prose("note", 9).unwrap();
+        assert_eq!(prose, Change::Set("a\u{fffd}b".to_owned()));
     }
 
     #[test]

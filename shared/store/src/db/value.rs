@@ -1,4 +1,12 @@
 //! Values bound to statements, the same for both engines.
+//!
+//! Invariant: no bound text holds U+0000, which PostgreSQL cannot store or
+//! compare: it is replaced where a value is made, so that no reader of input
+//! that forgets about it makes a statement fail on one engine.
+
+use std::borrow::Cow;
+
+use callboard_domain::text::clean;
 
 /// One bound value. Lists bind as an array on PostgreSQL and as a JSON text
 /// (for `json_each`) on SQLite.
@@ -29,6 +37,14 @@ macro_rules! args {
 }
 pub(crate) use args;
 
+/// A text without U+0000, and without a copy when there is none.
+fn storable(text: String) -> String {
+    match clean(&text) {
+        Cow::Owned(cleaned) => cleaned,
+        Cow::Borrowed(_) => text,
+    }
+}
+
 macro_rules! from {
     ($($source:ty => |$v:ident| $make:expr;)+) => {$(
         impl From<$source> for Value {
@@ -43,17 +59,17 @@ from! {
     bool => |v| Value::Int(Some(i64::from(v)));
     f64 => |v| Value::Real(Some(v));
     Option<f64> => |v| Value::Real(v);
-    String => |v| Value::Text(Some(v));
-    &str => |v| Value::Text(Some(v.to_owned()));
-    &String => |v| Value::Text(Some(v.clone()));
-    Option<String> => |v| Value::Text(v);
-    Option<&str> => |v| Value::Text(v.map(str::to_owned));
+    String => |v| Value::Text(Some(storable(v)));
+    &str => |v| Value::Text(Some(clean(v).into_owned()));
+    &String => |v| Value::Text(Some(clean(v).into_owned()));
+    Option<String> => |v| Value::Text(v.map(storable));
+    Option<&str> => |v| Value::Text(v.map(|v| clean(v).into_owned()));
     Vec<u8> => |v| Value::Bytes(Some(v));
     &[u8] => |v| Value::Bytes(Some(v.to_vec()));
     [u8; 32] => |v| Value::Bytes(Some(v.to_vec()));
     Option<Vec<u8>> => |v| Value::Bytes(v);
     Vec<i64> => |v| Value::Ints(v);
-    Vec<String> => |v| Value::Texts(v);
+    Vec<String> => |v| Value::Texts(v.into_iter().map(storable).collect());
     Vec<Vec<u8>> => |v| Value::BytesList(v);
     callboard_domain::ids::ProjectId => |v| Value::Int(Some(v.0));
     callboard_domain::ids::RunId => |v| Value::Int(Some(v.0));

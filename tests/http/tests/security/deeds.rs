@@ -169,6 +169,20 @@ async fn who_was_turned_away_is_noted() {
             assert_eq!(entry["actor"]["username"], "ada", "{entry}");
         }
 
+        // Who is nobody and tries a token, or to become the first administrator, once an hour each.
+        for _ in 0..2 {
+            let token = format!("srp_{}", "a".repeat(43));
+            let reset = json!({ "token": token, "password": PASSWORD });
+            let answer = send(service.client(), Method::POST, "/api/auth/reset-password", reset).await;
+            assert_eq!(answer.status, 400, "{}", answer.text());
+            let answer = service.client().get("/api/auth/verify-email?token=svm_x").await.expect("an answer");
+            assert_eq!(answer.status, 400, "{}", answer.text());
+            let first = json!({ "username": "eve", "password": PASSWORD });
+            let answer = send(service.client(), Method::POST, "/api/auth/setup", first).await;
+            assert_eq!(answer.status, 400, "{}", answer.text());
+        }
+        assert_eq!(since(&admin, &mut last).await, ["access.refused"; 3]);
+
         let guess = json!({ "username": "ada", "password": "a wrong guess" });
         let mut words = Vec::new();
         for _ in 0..6 {

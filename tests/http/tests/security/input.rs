@@ -7,6 +7,7 @@ use callboard_domain::account::Role;
 use callboard_test_support::access::{Holding, address};
 use callboard_test_support::{
     Answer, Form, Service, TestDatabase, for_each_backend, for_each_secured_service, for_each_service,
+    report_archive,
 };
 use reqwest::{Body, Method};
 use serde_json::json;
@@ -85,6 +86,67 @@ async fn nul_is_replaced_in_what_people_wrote_and_refused_in_names() {
             let answer = send(service.client(), Method::POST, "/api/test-runs/submit", body).await;
             assert_eq!(refusal(&answer), refused(400, "invalid_project_name"));
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nul_and_half_a_pair_break_no_statement_wherever_they_stand() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let submission = run("shop", "failed", vec![attempt("pays", "failed", 0)]);
+        let form = |meta: &str| {
+            let report = report_archive(&[("index.html", b"<h1>Report</h1>")]).expect("an archive");
+            Form::new()
+                .field("projectName", "shop")
+                .field("testRun", submission.to_string())
+                .field("testCases", submission["testCases"].to_string())
+                .field("attach_meta_0", meta)
+                .file("attach_file_0", "a.txt", "text/plain", b"a note")
+                .field("report_label_html", "l\u{0}m")
+                .file("report_html", "report.gz", "application/gzip", &report)
+        };
+        for meta in [
+            r#"[{"name":"n\u0000x","originalName":"e\u0000.txt","contentType":"text/\u0000plain"}]"#,
+            r#"[{"name":"n\ud83dx"}]"#,
+        ] {
+            let request = client.request(Method::POST, "/api/test-runs/upload");
+            let request = request.header("content-type", Form::content_type()).body(form(meta).into_body());
+            let stored = Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
+            assert_eq!(stored["reports"][0]["label"], "l\u{fffd}m");
+            let list = format!("/api/test-runs/{}/executions", stored["runId"]);
+            let execution = client.json(&list).await.expect("executions")["items"][0]["id"].clone();
+            let files = format!("/api/test-run-cases/{execution}/files");
+            assert_eq!(client.json(&files).await.expect("files")["items"][0]["name"], "n\u{fffd}x");
+        }
+        for (method, path, body) in [
+            (Method::PATCH, "/api/projects/1", r#"{"description":"a\u0000b\ud83dc"}"#),
+            (Method::PATCH, "/api/test-runs/1", r#"{"label":"a\ud83db"}"#),
+        ] {
+            let request = client.request(method, path).header("content-type", "application/json").body(body);
+            let answer = Answer::of(request).await.expect("an answer");
+            assert!(answer.status.is_success(), "{path}: {}", answer.text());
+        }
+        let project = client.json("/api/projects/1").await.expect("the project");
+        assert_eq!(project["description"], "a\u{fffd}b\u{fffd}c");
+    })
+    .await;
+    for_each_secured_service(async |service| {
+        service.account("us1", Role::User).await.expect("an account");
+        for name in ["us1\u{0}", "\u{0}", "us\u{0}1"] {
+            let body = json!({ "username": name, "password": "a wrong guess" });
+            let answer = send(service.client(), Method::POST, "/api/auth/login", body).await;
+            assert_eq!(refusal(&answer), refused(401, "invalid_credentials"));
+            let body = json!({ "email": format!("{name}@example.org") });
+            let answer = send(service.client(), Method::POST, "/api/auth/forgot-password", body).await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+        }
+        let empty =
+            send(service.client(), Method::POST, "/api/auth/forgot-password", json!({ "email": "" })).await;
+        assert_eq!(empty.status, 200, "an address that is none is answered like any other");
+        crate::rows::settled(service).await;
+        let troubled = "SELECT kind FROM jobs WHERE error IS NOT NULL";
+        assert_eq!(crate::rows::texts(service, troubled).await, Vec::<String>::new());
     })
     .await;
 }
