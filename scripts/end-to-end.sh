@@ -46,8 +46,9 @@ start() {
     *) die "usage: end-to-end.sh sqlite | postgres" ;;
   esac
   database_urls+=("$database_url")
-  # Port 0 takes a free port; the log says which.
-  without_settings env SERVICE_PORT=0 SERVICE_DATA_DIR="$folder/$name" SERVICE_DATABASE_URL="$database_url" "$@" \
+  # Port 0 takes a free port; the log says which. A dozen services share one server, which takes a hundred connections.
+  without_settings env SERVICE_PORT=0 SERVICE_DATA_DIR="$folder/$name" SERVICE_DATABASE_URL="$database_url" \
+    SERVICE_DATABASE_CONNECTIONS=4 "$@" \
     "$runner" >"$folder/$name.log" 2>&1 </dev/null &
   service=$!
   services+=("$service")

@@ -67,8 +67,8 @@ pub(crate) struct CommitBody {
 
 impl CommitBody {
     pub(crate) fn read(fields: &Fields) -> Result<Self, ApiError> {
-        fields.require_any(&["commit"])?;
         let commit = match fields.text("commit")? {
+            Change::Keep => return Err(ApiError::missing_fields(&["commit"])),
             Change::Set(text) if text.is_empty() => None,
             Change::Set(text) => {
                 let is_commit =
@@ -79,7 +79,7 @@ impl CommitBody {
                 }
                 Some(text.to_ascii_lowercase())
             }
-            Change::Keep | Change::Clear => None,
+            Change::Clear => None,
         };
         Ok(Self { commit })
     }

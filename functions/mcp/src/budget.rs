@@ -91,20 +91,20 @@ pub(crate) fn shrink(mut answer: Value, tool: Option<&str>, sections: Sections, 
         cut_strings(&mut answer, max_chars);
         note(&mut omitted, "part of long texts".to_owned());
     }
-    let hint =
-        tool.filter(|_| !hint.is_empty()).map(|tool| format!("call {tool} with include={}", json!(hint)));
-    mark(answer, limit, &omitted, hint)
+    let hint = match tool.filter(|_| !hint.is_empty()) {
+        Some(tool) => format!("call {tool} with include={}", json!(hint)),
+        None => "ask for one part of it, or for less: a smaller pageSize, fewer sections in include, one execution".to_owned(),
+    };
+    mark(answer, limit, &omitted, &hint)
 }
 
 /// Says in an answer that it is not whole.
-pub(crate) fn mark(mut answer: Value, limit: usize, omitted: &[String], hint: Option<String>) -> Value {
-    let mut truncated = json!({
+pub(crate) fn mark(mut answer: Value, limit: usize, omitted: &[String], hint: &str) -> Value {
+    let truncated = json!({
         "reason": format!("The result would be longer than {limit} characters."),
         "omitted": omitted,
+        "hint": hint,
     });
-    if let Some(hint) = hint {
-        truncated["hint"] = hint.into();
-    }
     answer["truncated"] = truncated;
     answer
 }
@@ -208,7 +208,9 @@ mod tests {
         let both = json!({"console": vec!["y".repeat(100); 200], "stdout": "one line"});
         let shrunk = shrink(both, Some("t"), SECTIONS, 3000);
         assert_eq!(shrunk["console"].as_array().unwrap().len(), 24, "as many as fit");
-        assert_eq!((&shrunk["stdout"], &shrunk["truncated"]["hint"]), (&json!("one line"), &Value::Null));
+        assert_eq!(shrunk["stdout"], "one line");
+        let hint = shrunk["truncated"]["hint"].as_str().unwrap();
+        assert!(hint.starts_with("ask for one part"), "{hint}");
     }
 
     #[test]

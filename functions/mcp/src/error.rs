@@ -31,7 +31,7 @@ pub(crate) enum ToolError {
     #[error(transparent)]
     Argument(#[from] ArgumentError),
     /// Nothing has this id.
-    #[error("{} {id} not found.{}", capitalised(entity.noun()), next_step(*entity))]
+    #[error("{} {id} not found.{}", capitalised(noun(*entity)), next_step(*entity))]
     NotFound {
         /// Kind.
         entity: Entity,
@@ -124,7 +124,15 @@ impl From<QueryError> for ToolError {
 fn no_access(entity: Entity, id: &str) -> String {
     match entity {
         Entity::Project => format!("No access to project {id}."),
-        other => format!("No access to {} {id}: its project is not assigned to you.", other.noun()),
+        other => format!("No access to {} {id}: its project is not assigned to you.", noun(other)),
+    }
+}
+
+/// What tools call a kind: arguments say `clusterId`.
+const fn noun(entity: Entity) -> &'static str {
+    match entity {
+        Entity::Cluster => "cluster",
+        other => other.noun(),
     }
 }
 

@@ -5,6 +5,7 @@ use callboard_domain::status::{RunStatus, TestStatus};
 use callboard_domain::time::Timestamp;
 use callboard_query::shapes::{ClusterItem, ExecutionItem, RunItem, browser_label};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::clean::shortened;
@@ -165,4 +166,24 @@ pub(crate) fn short_error(error: Option<String>) -> Option<String> {
 /// A commit as summaries show it.
 pub(crate) fn short_commit(commit: Option<String>) -> Option<String> {
     commit.map(|commit| commit.chars().take(COMMIT_CHARS).collect())
+}
+
+/// Writes the times within captured evidence as every other time is written,
+/// however deep they stand.
+pub(crate) fn readable_times(captured: &mut Value) {
+    const MOMENTS: [&str; 2] = ["timestamp", "startTime"];
+    match captured {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value.as_i64() {
+                    Some(millis) if MOMENTS.contains(&name.as_str()) => {
+                        *value = Timestamp(millis).to_iso().into()
+                    }
+                    _ => readable_times(value),
+                }
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(readable_times),
+        _ => {}
+    }
 }

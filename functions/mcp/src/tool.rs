@@ -338,7 +338,7 @@ impl Tool {
             }
             if shortened {
                 let next = "pass nextCursor as cursor".to_owned();
-                answer = budget::mark(answer, limit, &["rows".to_owned()], Some(next));
+                answer = budget::mark(answer, limit, &["rows".to_owned()], &next);
             }
             let text = answer.to_string();
             if budget::fits(&text, limit) {

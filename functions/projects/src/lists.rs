@@ -40,7 +40,7 @@ impl FromQuery for ListFilters {
 
 /// The caller's projects with their latest run.
 #[utoipa::path(get, path = "/api/projects", tag = "projects", params(ListFilters, PageRequest),
-    responses((status = 200, body = Page<Project>)))]
+    responses((status = 200, body = Page<Project>), (status = 404, description = "`tag_not_found`")))]
 pub(crate) async fn projects(
     State(state): State<AppState>,
     site: Site,

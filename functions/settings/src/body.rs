@@ -52,9 +52,9 @@ impl TagBody {
     }
 
     pub(crate) fn complete(fields: &Fields) -> Result<(String, TagColor), ApiError> {
-        fields.require(&["text", "color"])?;
+        fields.require(&["text"])?;
         let Self { text, color } = Self::read(fields)?;
-        Ok((given("text", text)?, given("color", color)?))
+        Ok((given("text", text)?, color.unwrap_or(TagColor::Neutral)))
     }
 }
 

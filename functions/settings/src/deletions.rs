@@ -2,9 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use callboard_auth::RouteId;
 use callboard_domain::ids::{DeletionId, ProjectId};
 use callboard_domain::time::Timestamp;
+use callboard_http::conditional::tagged_json;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{Caller, Fields, FromQuery, Path, Query, QueryReader, Visit};
 use callboard_http::page::{Page, PageRequest};
@@ -13,6 +15,7 @@ use callboard_query::deletions::{
     self, DeletedRuns, DeletionFilters, DeletionState, NamedRuns, Reason, Receipt, RunsToDelete,
 };
 use callboard_query::resolve;
+use http::HeaderMap;
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -73,13 +76,18 @@ pub(crate) async fn list(
 /// 404 `deletion_not_found`.
 #[utoipa::path(get, path = "/api/deletions/{id}", tag = "settings", operation_id = "get_deletion",
     params(("id" = i64, Path, description = "Receipt")),
-    responses((status = 200, body = Receipt), (status = 404, description = "`deletion_not_found`")))]
+    responses(
+        (status = 200, body = Receipt),
+        (status = 304, description = "The client has this state"),
+        (status = 404, description = "`deletion_not_found`")
+    ))]
 pub(crate) async fn get(
     State(state): State<AppState>,
     site: Site,
     Path(id): Path<DeletionId>,
-) -> Result<Json<Receipt>, ApiError> {
-    Ok(Json(deletions::get(&state.context(&site), id).await?))
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    tagged_json(&headers, &deletions::get(&state.context(&site), id).await?)
 }
 
 /// What a clean-up does, or would do.
@@ -124,6 +132,9 @@ pub(crate) struct OlderThan {
     /// Only in this project.
     #[param(value_type = Option<i64>)]
     project_id: Option<ProjectId>,
+    /// Only says how many match.
+    #[param(required = false, default = false)]
+    dry_run: bool,
 }
 
 impl FromQuery for OlderThan {
@@ -133,6 +144,7 @@ impl FromQuery for OlderThan {
             older_than_days: days
                 .ok_or_else(|| ApiError::invalid_query("olderThanDays", "olderThanDays is required."))?,
             project_id: query.id("projectId")?,
+            dry_run: query.flag("dryRun")?.unwrap_or(false),
         })
     }
 }
@@ -151,8 +163,8 @@ pub(crate) async fn clean_up_by_query(
     visit: Visit,
     Query(asked): Query<OlderThan>,
 ) -> Result<Json<CleanupAnswer>, ApiError> {
-    let OlderThan { older_than_days, project_id } = asked;
-    let body = CleanupBody { older_than_days, project_id, dry_run: false };
+    let OlderThan { older_than_days, project_id, dry_run } = asked;
+    let body = CleanupBody { older_than_days, project_id, dry_run };
     clean(&state, &site, &caller, &visit, &body).await
 }
 

@@ -198,7 +198,7 @@ pub(crate) async fn edit(
     let EditUserBody { name, email, role, disabled, current_password } = EditUserBody::read(&fields)?;
     let acting = acting(&state, &caller, &visit);
     let ctx = state.context(&site);
-    let takes_proof = acting.is_own(user.get()) && !email.is_keep() && !acting.signed_in_recently();
+    let takes_proof = acting.is_own(user.get()) && !email.is_keep();
     let verified = match current_password.filter(|_| takes_proof) {
         Some(given) => Some(verified(&state, &ctx, &visit, acting, user, given).await?),
         None => None,

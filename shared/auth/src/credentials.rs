@@ -45,7 +45,8 @@ pub fn presented(route: &Route, headers: &HeaderMap) -> Result<Presented, Ambigu
     let bearer = authorization.and_then(bearer_token);
     let key = match (bearer, authorization) {
         (Some(token), _) if is_strict || token.starts_with(KEY_PREFIX) => Some(token),
-        (None, Some(other)) if is_strict => Some(other),
+        // What a proxy in front asked for is no key, where there is one beside it.
+        (None, Some(other)) if is_strict && api_key.is_none() => Some(other),
         _ => api_key,
     };
     Ok(match key {

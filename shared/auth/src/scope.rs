@@ -114,7 +114,9 @@ pub enum Denied {
     #[error("This takes a person who is signed in; an API key does not do.")]
     SessionRequired,
     /// The key is narrowed to something else.
-    #[error("This API key is not meant for this; its permission was narrowed when it was created.")]
+    #[error(
+        "This API key is not meant for this; its permission or its projects were narrowed when it was created."
+    )]
     KeyScopeDenied,
     /// The project is not among the caller's.
     #[error("You have no access to this project.")]

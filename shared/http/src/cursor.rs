@@ -1,7 +1,8 @@
 //! Cursors of lists: base64url of `{v, r, h, k}`, the version, the route, a
-//! hash over filters and sort, and the key of the last row with its id. They
-//! are not signed, because every page applies the caller's scope again; one of
-//! another list, of other filters or altered is 400 `invalid_cursor`.
+//! hash over filters, sort and key, and the key of the last row with its id, as
+//! JSON. The hash has no secret, because every page applies the caller's scope
+//! again; a cursor of another list, of other filters or altered is 400
+//! `invalid_cursor`.
 
 use base64ct::{Base64UrlUnpadded, Encoding};
 use callboard_auth::RouteId;
@@ -25,11 +26,18 @@ pub struct CursorScope {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Wire<R, K> {
+struct Wire<R> {
     v: u8,
     r: R,
     h: String,
-    k: K,
+    k: String,
+}
+
+/// What shows that a key belongs to a list and is as it was given out.
+#[must_use]
+pub fn check_of(list: &str, key: &str) -> String {
+    let digest = Sha256::new().chain_update(list).chain_update("\n").chain_update(key).finalize();
+    Base64UrlUnpadded::encode_string(&digest[..HASH_BYTES])
 }
 
 impl CursorScope {
@@ -49,7 +57,8 @@ impl CursorScope {
     /// # Errors
     /// 500 for a key that cannot be written as JSON.
     pub fn encode<K: Serialize>(&self, key: &K) -> Result<String, ApiError> {
-        let wire = Wire { v: VERSION, r: self.route.name(), h: self.hash.clone(), k: key };
+        let k = serde_json::to_string(key).map_err(ApiError::internal)?;
+        let wire = Wire { v: VERSION, r: self.route.name(), h: check_of(&self.hash, &k), k };
         let json = serde_json::to_vec(&wire).map_err(ApiError::internal)?;
         Ok(Base64UrlUnpadded::encode_string(&json))
     }
@@ -76,9 +85,10 @@ impl CursorScope {
             return None;
         }
         let json = Base64UrlUnpadded::decode_vec(text).ok()?;
-        let wire: Wire<String, K> = serde_json::from_slice(&json).ok()?;
-        let is_ours = wire.v == VERSION && wire.r == self.route.name() && wire.h == self.hash;
-        is_ours.then_some(wire.k)
+        let wire: Wire<String> = serde_json::from_slice(&json).ok()?;
+        let is_ours =
+            wire.v == VERSION && wire.r == self.route.name() && wire.h == check_of(&self.hash, &wire.k);
+        is_ours.then(|| serde_json::from_str(&wire.k).ok())?
     }
 }
 
@@ -106,6 +116,11 @@ mod tests {
                 prop_assert!(scope(RouteId::ListRuns, &other).read::<(i64, String, i64)>(&cursor).is_none());
             }
             prop_assert!(list.read::<(i64, i64)>(&cursor).is_none());
+            let mut altered = Base64UrlUnpadded::decode_vec(&cursor).unwrap();
+            let digit = altered.iter().rposition(u8::is_ascii_digit).unwrap();
+            altered[digit] = if altered[digit] == b'9' { b'8' } else { altered[digit] + 1 };
+            let altered = Base64UrlUnpadded::encode_string(&altered);
+            prop_assert!(list.read::<(i64, String, i64)>(&altered).is_none());
         }
 
         #[test]

@@ -76,7 +76,7 @@ pub struct ProjectFilters {
 /// of projects, the page may then be short while there is a next one.
 ///
 /// # Errors
-/// [`QueryError::Store`].
+/// [`QueryError::NotFound`] for a tag that there is not; [`QueryError::Store`].
 pub async fn list(
     ctx: &Context,
     scope: &Scope,
@@ -86,6 +86,11 @@ pub async fn list(
     limit: usize,
 ) -> Result<Slice<Project, ProjectKey>> {
     let mut session = ctx.store.db().read().await?;
+    if let Some(tag) = filters.tag
+        && tags::get_many(&mut session, vec![tag.get()]).await?.is_empty()
+    {
+        return Err(QueryError::not_found(Entity::Tag, tag));
+    }
     let rows = match &filters.contains {
         Some(text) => matching(&mut session, scope, filters.tag, text, sort, after, limit).await?,
         None => page(&mut session, scope, filters.tag, sort, after, limit).await?,

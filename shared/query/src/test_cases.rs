@@ -2,6 +2,7 @@
 //! stability.
 
 use callboard_auth::scope::Authorized;
+use callboard_domain::annotations::LinkTarget;
 use callboard_domain::ids::{ProjectId, TestCaseId};
 use callboard_domain::lane::LaneKey;
 use callboard_domain::status::{Outcome, TestStatus};
@@ -16,6 +17,7 @@ use callboard_store::rollups::{self, CatalogueFilter, CatalogueLanes, CatalogueO
 use crate::clusters;
 use crate::executions::{show, with_runs};
 use crate::flakiness::judged_lane;
+use crate::links;
 use crate::page::{Slice, fetch};
 use crate::projects::required;
 use crate::shapes::{ExecutionWithRun, ProjectRef, StabilityBucket, TestCaseDetail, TestCaseItem};
@@ -190,7 +192,8 @@ pub async fn detail(
     let rows = rollups::with_states(&mut session, project, lanes, vec![id.get()]).await?;
     let row = rows.into_iter().next().ok_or_else(|| QueryError::not_found(Entity::TestCase, id))?;
     let clusters = clusters::of_test(&mut session, project, id).await?;
-    Ok(TestCaseDetail { item: TestCaseItem::of(&row), project: ProjectRef::of(&owner), clusters })
+    let links = links::shown(&mut session, project, LinkTarget::TestCase, id.get()).await?;
+    Ok(TestCaseDetail { item: TestCaseItem::of(&row), project: ProjectRef::of(&owner), clusters, links })
 }
 
 /// The conditions of a test's history.

@@ -47,10 +47,21 @@ async fn tags_are_words_of_the_installation() {
         refused(&new("x", "mauve").await, 400, "invalid_field");
         refused(&new("", "blue").await, 400, "invalid_field");
         refused(&new(&"x".repeat(51), "blue").await, 400, "invalid_field");
-        refused(&send(client, Method::POST, "/api/tags", json!({ "text": "x" })).await, 400, "missing_field");
+        refused(
+            &send(client, Method::POST, "/api/tags", json!({ "color": "red" })).await,
+            400,
+            "missing_field",
+        );
 
         let list = client.json("/api/tags").await.expect("tags");
         assert_eq!(list, json!({ "items": [api, web], "nextCursor": null }));
+        let plain =
+            created(&send(client, Method::POST, "/api/tags", json!({ "text": "zzz" })).await)["tag"].clone();
+        assert_eq!(plain["color"], "neutral", "whoever does not care for a color need not choose");
+        let gone = format!("/api/tags/{}", plain["id"]);
+        delete(client, &gone).await.success().expect("deleted");
+        let lost = client.get(&format!("/api/projects?tag={}", plain["id"])).await.expect("an answer");
+        refused(&lost, 404, "tag_not_found");
         let page = client.json("/api/tags?limit=1").await.expect("tags");
         let next = format!("/api/tags?limit=1&cursor={}", page["nextCursor"].as_str().expect("more"));
         assert_eq!(client.json(&next).await.expect("tags")["items"], json!([web]));
@@ -94,7 +105,8 @@ async fn tags_are_words_of_the_installation() {
             .iter()
             .filter_map(|item| item["action"].as_str())
             .collect();
-        assert_eq!(words, ["tag.deleted", "tag.changed", "tag.created", "tag.created"]);
+        let deeds = ["deleted", "changed", "deleted", "created", "created", "created"];
+        assert_eq!(words, deeds.map(|deed| format!("tag.{deed}")));
     })
     .await;
 }

@@ -14,6 +14,7 @@ use crate::clean::shortened;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
+use crate::shapes::readable_times;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 const ERROR_CHARS: usize = 1_500;
@@ -181,7 +182,9 @@ async fn explain(asked: Asked<'_>) -> Result<Answer, ToolError> {
 fn last_entries(evidence: &Value, key: &str, matters: impl Fn(&Value) -> bool) -> Vec<Value> {
     let entries = evidence.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let kept: Vec<Value> = entries.iter().filter(|entry| matters(entry)).cloned().collect();
-    kept[kept.len().saturating_sub(ENTRIES)..].to_vec()
+    let mut last = kept[kept.len().saturating_sub(ENTRIES)..].to_vec();
+    last.iter_mut().for_each(readable_times);
+    last
 }
 
 fn has_failed(request: &Value) -> bool {

@@ -33,6 +33,14 @@ pub(super) static TOOL: Tool = Tool {
     call: |asked| Box::pin(heal(asked)),
 };
 
+/// All that is said when nothing is known.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Nothing {
+    execution_id: i64,
+    source: HealingSource,
+}
+
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
@@ -74,6 +82,9 @@ async fn heal(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let context = asked.context;
     let project = context.execution(execution_id).await?;
     let found = failures::locator_healing(&context.query, project, execution_id).await?;
+    if found.source == HealingSource::None {
+        return answer(&Nothing { execution_id: execution_id.get(), source: found.source });
+    }
     answer(&Output::of(execution_id, found))
 }
 

@@ -16,6 +16,7 @@ use crate::clean::shortened;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
+use crate::shapes::readable_times;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 /// Characters of the complete error.
@@ -25,7 +26,6 @@ const ARIA_CHARS: usize = 8_000;
 /// Parts one can ask for.
 const PARTS: [&str; 6] = ["steps", "console", "network", "webVitals", "aria", "source"];
 /// Keys of evidence that hold epoch milliseconds.
-const MOMENTS: [&str; 2] = ["timestamp", "startTime"];
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_test_run_case",
@@ -202,16 +202,6 @@ fn text(value: Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text),
         _ => None,
-    }
-}
-
-fn readable_times(entry: &mut Value) {
-    for key in MOMENTS {
-        if let Some(moment) = entry.get_mut(key)
-            && let Some(millis) = moment.as_i64()
-        {
-            *moment = Timestamp(millis).to_iso().into();
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use callboard_auth::routes::Roles;
 use callboard_domain::annotations::LinkTarget;
 use callboard_domain::ids::{ExecutionId, RunId, TestCaseId};
 use callboard_query::links::{self, Hook, Link};
+use callboard_query::{Entity, executions};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -64,7 +65,11 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let context = asked.context;
     let (target, project) = match LinkTarget::read(&entity_type) {
         Some(LinkTarget::Execution) => {
-            (LinkTarget::Execution, context.execution(ExecutionId(entity_id)).await?)
+            let id = ExecutionId(entity_id);
+            let project = context.execution(id).await?;
+            let found = executions::require(&context.query, project, id).await;
+            found.map_err(|error| ToolError::about(Entity::Execution, id, error))?;
+            (LinkTarget::Execution, project)
         }
         Some(LinkTarget::TestCase) => (LinkTarget::TestCase, context.test_case(TestCaseId(entity_id)).await?),
         _ => (LinkTarget::Run, context.run(RunId(entity_id)).await?),

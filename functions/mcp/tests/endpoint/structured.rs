@@ -108,7 +108,7 @@ async fn results_have_the_shape_their_schema_says() {
     let missing = ["get_repo_commits", "get_repo_diff", "submit_diagnosis_feedback", "run_cluster_diagnosis"];
     assert_eq!(unanswered, missing);
 
-    let everywhere = Service::with(&[("SERVICE_MCP_STRUCTURED", "1")]).await;
+    let everywhere = Service::with(&[("SERVICE_MCP_STRUCTURED", "true")]).await;
     let result = ask(&everywhere, "", "tools/call", json!({"name": "list_projects"})).await;
     assert_eq!(result["structuredContent"], json!({"items": [], "nextCursor": null}));
 }

@@ -156,8 +156,12 @@ fn apply(
     let present = row.email.as_ref().map(|email| email.address.clone());
     let address = edit.email.applied_to(present.clone());
     if address != present {
-        if is_own && !acting.signed_in_recently() && verified.is_none_or(|verified| verified != row.password)
-        {
+        let is_proven = if row.password.is_empty() {
+            acting.signed_in_recently()
+        } else {
+            verified.is_some_and(|verified| verified == row.password)
+        };
+        if is_own && !is_proven {
             return Err(AccountRule::PasswordRequired);
         }
         // An address that its owner entered is not relied on before it is proven.

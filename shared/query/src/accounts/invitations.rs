@@ -182,8 +182,11 @@ async fn again(
 ) -> Result<UserRow> {
     let mut row = locked(session, user).await?;
     let is_waiting = row.disabled_at.is_none() && invitations::has_open(session, row.id).await?;
-    if row.is_claimed() || is_waiting {
+    if row.is_claimed() {
         return Err(AccountRule::EmailTaken.into());
+    }
+    if is_waiting {
+        return Err(AccountRule::InvitationOpen.into());
     }
     new.reach.check(session, new.role).await?;
     row.role = new.role;

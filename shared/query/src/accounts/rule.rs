@@ -10,6 +10,11 @@ pub enum AccountRule {
     /// Another account has the trusted address.
     #[error("Another account has this e-mail address.")]
     EmailTaken,
+    /// The address has an invitation that was not accepted yet.
+    #[error(
+        "This address has an open invitation; POST /api/invitations/{{id}}/resend sends it again, and DELETE takes it back."
+    )]
+    InvitationOpen,
     /// Nobody would be left who can administrate.
     #[error("This is the last administrator who can sign in; make somebody else an administrator first.")]
     LastAdministrator,
@@ -27,7 +32,7 @@ pub enum AccountRule {
     Disabled,
     /// Somebody signed in long ago has to prove who they are.
     #[error(
-        "Changing the e-mail address takes the current password, or a sign-in within the last 15 minutes."
+        "Changing the e-mail address takes the current password, or without one a sign-in within the last 15 minutes."
     )]
     PasswordRequired,
 }
@@ -38,7 +43,7 @@ impl AccountRule {
     pub const fn code(self) -> &'static str {
         match self {
             Self::NameTaken => "name_taken",
-            Self::EmailTaken => "email_taken",
+            Self::EmailTaken | Self::InvitationOpen => "email_taken",
             Self::LastAdministrator => "last_administrator",
             Self::CannotChangeSelf => "cannot_change_self",
             Self::NoEmail => "no_email",

@@ -8,6 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{ClusterBrief, ProjectRef};
+use crate::links::Link;
 
 /// A test across runs, with its numbers in one lane (or in all of them).
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -137,6 +138,8 @@ pub struct TestCaseDetail {
     pub project: ProjectRef,
     /// Failure clusters it failed for, the newest first, at most 10.
     pub clusters: Vec<ClusterBrief>,
+    /// Links at it, newest first.
+    pub links: Vec<Link>,
 }
 
 /// Stability over consecutive executions or over one UTC day.

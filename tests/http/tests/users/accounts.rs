@@ -170,7 +170,7 @@ async fn an_entity_that_the_client_has_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_change_of_ones_own_address_takes_a_fresh_sign_in_or_the_password() {
+async fn a_change_of_ones_own_address_takes_the_password_or_without_one_a_fresh_sign_in() {
     for_each_secured_service(async |service| {
         let ada = service.account_with("ada", Role::User, |user| user.email = trusted("old@example.org"));
         let ada = ada.await.expect("an account");
@@ -193,8 +193,13 @@ async fn a_change_of_ones_own_address_takes_a_fresh_sign_in_or_the_password() {
         assert!(!is_let_in(&other).await, "every other session ended");
 
         let fresh = service.browser_of(ada).await.expect("a browser");
-        done(&patch(&fresh, "/api/users/me", edit("third@example.org")).await);
-        assert!(!is_let_in(&old).await);
+        refused(&patch(&fresh, "/api/users/me", edit("third@example.org")).await, 400, "password_required");
+        let of_provider = service.account_with("eve", Role::User, |user| user.password.clear());
+        let of_provider = of_provider.await.expect("an account");
+        let late = signed_in_at(service, of_provider, Timestamp(now - 16 * MINUTE_MS)).await;
+        refused(&patch(&late, "/api/users/me", edit("eve@example.org")).await, 400, "password_required");
+        let fresh = service.browser_of(of_provider).await.expect("a browser");
+        done(&patch(&fresh, "/api/users/me", edit("eve@example.org")).await);
         // A key proves nothing about the person.
         let program = service.program_of(ada, KeyPermission::Full).await.expect("a key");
         refused(
@@ -234,11 +239,11 @@ async fn an_address_is_relied_on_when_an_administrator_entered_it() {
         let (admin, _) = administrator(service).await;
         let (ada, ada_id) = person(service, "ada", Role::User).await;
         let (_, bob_id) = person(service, "bob", Role::User).await;
-        let address = json!({ "email": "Ada@Example.org" });
+        let address = json!({ "email": "Ada@Example.org", "currentPassword": PASSWORD });
         done(&patch(&ada, "/api/users/me", address.clone()).await);
         // What somebody says of themselves keeps nobody from the address.
         done(&patch(&admin, &format!("/api/users/{bob_id}"), address.clone()).await);
-        let other = json!({ "email": "ada@example.ORG" });
+        let other = json!({ "email": "ada@example.ORG", "currentPassword": PASSWORD });
         done(&patch(&ada, "/api/users/me", other).await);
         let taken = json!({ "username": "carl", "role": "user", "email": "ADA@example.org" });
         refused(&post(&admin, "/api/users", taken).await, 409, "email_taken");

@@ -131,7 +131,8 @@ async fn the_person_of_an_account_is_invited_to_a_new_password() {
         assert!(items[0]["acceptedAt"].is_string() && items[1]["revokedAt"].is_string(), "{listed}");
         // An address that its owner entered is not relied on.
         let (bob, bob_id) = person(service, "bob", Role::User).await;
-        done(&patch(&bob, "/api/users/me", json!({ "email": "bob@example.org" })).await);
+        let address = json!({ "email": "bob@example.org", "currentPassword": PASSWORD });
+        done(&patch(&bob, "/api/users/me", address).await);
         refused(&post(&admin, &format!("/api/users/{bob_id}/invite"), json!({})).await, 409, "no_email");
     })
     .await;
