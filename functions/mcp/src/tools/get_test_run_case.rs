@@ -25,7 +25,6 @@ const ERROR_CHARS: usize = 20_000;
 const ARIA_CHARS: usize = 8_000;
 /// Parts one can ask for.
 const PARTS: [&str; 6] = ["steps", "console", "network", "webVitals", "aria", "source"];
-/// Keys of evidence that hold epoch milliseconds.
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_test_run_case",
