@@ -82,9 +82,10 @@ fn kind_of(name: &str) -> Kind {
     if let Some(case) = index("attach_file_") {
         return Kind::Attachment(case);
     }
-    let is_text = matches!(name, "testRunId" | "projectName" | "testRun" | "testCases" | "trace_hashes")
-        || name.starts_with("attach_meta_")
-        || name.starts_with("report_label_");
+    let is_text =
+        matches!(name, "testRunId" | "runId" | "projectName" | "testRun" | "testCases" | "trace_hashes")
+            || name.starts_with("attach_meta_")
+            || name.starts_with("report_label_");
     if is_text {
         return Kind::Text;
     }

@@ -140,7 +140,11 @@ async fn judge(receiver: &Receiver<'_>, form: &mut Form, caps: &Caps) -> Result<
     if !missing.is_empty() {
         return Err(ApiError::missing_fields(&missing));
     }
-    if let Some(id) = form.fields.get("testRunId").filter(|id| !id.is_empty()) {
+    // Clients send the words of an absent id, too; `runId` is a later spelling.
+    let is_told = |id: &&Vec<u8>| !matches!(id.trim_ascii(), b"" | b"0" | b"null" | b"undefined");
+    let told =
+        form.fields.get("testRunId").filter(is_told).or_else(|| form.fields.get("runId").filter(is_told));
+    if let Some(id) = told {
         let id = std::str::from_utf8(id).ok().and_then(|id| RunId::parse(id.trim()));
         let id = id.ok_or_else(|| {
             ApiError::bad_request("invalid_run_id", "testRunId must be the number of a run, e.g. 41.")

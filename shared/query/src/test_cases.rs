@@ -330,8 +330,13 @@ pub async fn stability_by_count(
     let limit = usize::try_from(TREND_EXECUTIONS - 1).unwrap_or_default();
     let mut rows = history_rows(&mut session, project, id, &query, &[], limit).await?.rows;
     rows.reverse();
-    let size = rows.len().div_ceil(buckets.max(1)).max(1);
-    Ok(rows.chunks(size).filter_map(bucket_of).collect())
+    Ok(evenly(&rows, buckets).filter_map(bucket_of).collect())
+}
+
+/// Cuts a list into at most `parts` parts whose sizes differ by one at most.
+fn evenly<T>(list: &[T], parts: usize) -> impl Iterator<Item = &[T]> {
+    let parts = parts.min(list.len());
+    (0..parts).map(move |at| &list[at * list.len() / parts..(at + 1) * list.len() / parts])
 }
 
 fn bucket_of(rows: &[(Timestamp, ExecutionRow)]) -> Option<StabilityBucket> {
@@ -389,4 +394,21 @@ pub async fn stability_by_day(
             total_runs: counts.runs,
         });
     Ok(shown.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::evenly;
+
+    #[test]
+    fn parts_differ_by_one_at_most_and_lose_nothing() {
+        for (len, parts) in [(0, 5), (1, 5), (21, 20), (101, 20), (200, 20), (7, 7)] {
+            let list: Vec<usize> = (0..len).collect();
+            let cut: Vec<&[usize]> = evenly(&list, parts).collect();
+            assert_eq!(cut.concat(), list);
+            assert_eq!(cut.len(), parts.min(len));
+            let sizes = cut.iter().map(|part| part.len());
+            assert!(sizes.clone().max().unwrap_or(0) - sizes.min().unwrap_or(0) <= 1);
+        }
+    }
 }

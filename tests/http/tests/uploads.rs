@@ -202,8 +202,8 @@ async fn a_report_joins_a_stored_run_and_an_unsafe_one_does_it_no_harm() {
                 .text("report_label_html", "Nightly")
                 .part("report_html", file(archive, "html.gz", "application/gzip"))
         };
-        let good =
-            upload(service, attach(archive(&[("index.html", b"hello"), ("data\\a.txt", b"there")]))).await;
+        let good_report = || archive(&[("index.html", b"hello"), ("data\\a.txt", b"there")]);
+        let good = upload(service, attach(good_report())).await;
         let good = good.success().expect("stored");
         assert_eq!(good["reports"][0]["label"], "Nightly");
         assert_eq!(good["status"], "passed");
@@ -238,6 +238,19 @@ async fn a_report_joins_a_stored_run_and_an_unsafe_one_does_it_no_harm() {
         )
         .await;
         assert_eq!(invalid.json().expect("JSON")["code"], "invalid_run_id");
+        // A later spelling leads to the run too; the words for none lead to a new one.
+        let again = upload(service, attach(good_report()).text("runId", "")).await.success().expect("known");
+        assert_eq!(again["runId"], stored["runId"]);
+        let later = Form::new()
+            .text("runId", stored["runId"].to_string())
+            .text("projectName", "shop")
+            .text("testRun", "{}");
+        assert_eq!(upload(service, later).await.success().expect("attached")["runId"], stored["runId"]);
+        for none in ["0", "null", "undefined", " "] {
+            let fresh = form("shop", &run("shop", "passed", vec![attempt("pays", "passed", 0)]));
+            let fresh = upload(service, fresh.text("testRunId", none)).await.success().expect("stored");
+            assert_ne!(fresh["runId"], stored["runId"]);
+        }
         let nothing = upload(service, Form::new().text("testRunId", "1")).await;
         assert_eq!(nothing.json().expect("JSON")["code"], "missing_field");
     })
