@@ -188,7 +188,13 @@ describe('the pages of a run', () => {
       test(`are in order on a ${device}, ${theme}`, async () => {
         const options = { viewport: { width, height: 844 }, colorScheme: theme, reducedMotion: 'reduce' };
         await visit(options, { ...pages, ...REFUSED }, async (page, name) => {
-          const complaints = [...(await complaintsAbout(page, name)), ...(await movingParts(page, name))];
+          let about = await complaintsAbout(page, name);
+          // A busy machine may paint half of a page before it has read the rest. What jumps for a reason jumps again.
+          if (about.some((complaint) => complaint.includes(' jumps: '))) {
+            await page.reload();
+            about = await complaintsAbout(page, name);
+          }
+          const complaints = [...about, ...(await movingParts(page, name))];
           if (await page.evaluate(() => window.wasRun)) complaints.push(`${name} ran markup out of a name`);
           return complaints;
         });
