@@ -156,7 +156,7 @@ pub(crate) async fn create(
     fields: Fields,
 ) -> Result<Response, ApiError> {
     fields.require(&["name", "kind", "module", "steps"])?;
-    let function = TestFunction::read(fields.all()).map_err(|faults| refused(&faults))?;
+    let function = TestFunction::read(fields.as_map()).map_err(|faults| refused(&faults))?;
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
     let acting = visit.acting(&caller, state.now());
@@ -190,7 +190,7 @@ pub(crate) async fn edit(
     let ctx = state.context(&site);
     let project = test_functions::resolve_function(&ctx, caller.scope(), id).await?;
     let acting = visit.acting(&caller, state.now());
-    let edited = test_functions::edit(&ctx, acting, project, id, fields.all()).await;
+    let edited = test_functions::edit(&ctx, acting, project, id, fields.as_map()).await;
     edited.map(TestFunctionWritten::of).map_err(|error| match error {
         EditError::Faults(faults) => refused(&faults),
         EditError::Query(error) => error.into(),

@@ -213,12 +213,6 @@ impl Fields {
         self.change(name, "an object", |value| value.as_object().cloned().map(Self))
     }
 
-    /// Everything as it was sent, for what is read elsewhere.
-    #[must_use]
-    pub const fn all(&self) -> &Map<String, Value> {
-        &self.0
-    }
-
     /// All of them, for bodies that are read as a whole.
     #[must_use]
     pub const fn as_map(&self) -> &Map<String, Value> {
