@@ -27,7 +27,7 @@ use crate::shapes::{
     AttemptView, ExecutionDetail, ExecutionItem, FileItem, ProjectRef, RunBrief, TestMetaView, TraceItem,
 };
 use crate::test_cases::bare_tag;
-use crate::{Context, Entity, QueryError, Result, links};
+use crate::{Context, Entity, QueryError, Result, links, retention};
 pub use callboard_store::files::FileKind;
 
 /// Files that the page of an execution lists.
@@ -334,10 +334,15 @@ pub async fn detail(
         links::shown(&mut session, project, LinkTarget::TestCase, row.test_case.get()).await?;
     let case = test_cases::get(&mut session, project, row.test_case).await?;
     let baseline = passed_before(&mut session, &row, &run).await?;
-    drop(session);
-
     let decision =
         stored_attempts(&row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
+    let evidence_expires_at = if decision.attempts.iter().any(|view| view.attempt.evidence.is_some()) {
+        retention::end_of_evidence(&mut session, ctx, &run, row.outcome).await?
+    } else {
+        None
+    };
+    drop(session);
+
     let is_asked = |view: &&callboard_domain::attempts::AttemptView| {
         if wanted.retry.is_none() && wanted.repetition.is_none() {
             return view.deciding;
@@ -375,6 +380,7 @@ pub async fn detail(
         traces: traces.iter().map(|file| FileItem::of(file, &ctx.links)).collect(),
         evidence,
         evidence_available: sizes.unwrap_or_else(|| Value::Object(Map::new())),
+        evidence_expires_at,
         url: ctx.links.execution(id.get()),
         item,
     })

@@ -103,13 +103,17 @@ pub struct FileRow {
     pub sha256: [u8; 32],
     /// When it was stored.
     pub created_at: Timestamp,
+    /// When its time is over; a file of a pinned run has no end.
+    pub expires_at: Option<Timestamp>,
 }
 
 macro_rules! select_file {
     ($tail:literal) => {
         concat!(
             "SELECT f.id, f.project_id, f.run_id, f.execution_id, f.repetition, f.retry, f.kind, f.name, f.path, \
-             f.content_type, f.original_name, f.size, f.blob_id, b.sha256, f.created_at \
+             f.content_type, f.original_name, f.size, f.blob_id, b.sha256, f.created_at, \
+             (SELECT CASE WHEN r.pinned_at IS NULL THEN f.expires_at END FROM test_runs r \
+             WHERE r.project_id = f.project_id AND r.id = f.run_id) \
              FROM files f JOIN blobs b ON b.project_id = f.project_id AND b.id = f.blob_id ",
             $tail
         )
@@ -151,6 +155,7 @@ fn read(row: &Row) -> Result<FileRow> {
         blob: BlobId(r.int()?),
         sha256: r.bytes()?.try_into().map_err(|_| StoreError::Damaged("a content hash"))?,
         created_at: r.time()?,
+        expires_at: r.opt_time()?,
     })
 }
 

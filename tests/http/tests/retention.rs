@@ -93,6 +93,24 @@ async fn kept(client: &Client, run: i64, title: &str) -> (usize, Vec<String>) {
     (one["evidence"]["steps"].as_array().map_or(0, Vec::len), names)
 }
 
+/// When the evidence of an execution of a run goes, and its first file.
+async fn ends(client: &Client, run: i64, title: &str) -> [Value; 2] {
+    let found = client.json(&format!("/api/test-runs/{run}/executions")).await.expect("executions");
+    let found = found["items"].as_array().expect("executions").iter().find(|one| one["title"] == title);
+    let id = found.unwrap_or_else(|| panic!("no {title}"))["id"].clone();
+    let one = client.json(&format!("/api/test-run-cases/{id}")).await.expect("the execution");
+    let files = client.json(&format!("/api/test-run-cases/{id}/files")).await.expect("files");
+    assert_eq!(one["attachments"], files["items"]);
+    [one["evidenceExpiresAt"].clone(), files["items"][0]["expiresAt"].clone()]
+}
+
+/// The moment at which something that began on a day and is kept so many
+/// whole days goes.
+fn day_after(service: &Service, began: i64, days: i64) -> Value {
+    let day = service.state().now().day().0 + began + days + 1;
+    json!(callboard_domain::time::Day(day).start().to_iso())
+}
+
 #[tokio::test]
 async fn runs_go_by_their_age_and_what_explains_or_measures_stays() {
     for_each_backend(async |backend| {
@@ -249,6 +267,13 @@ async fn evidence_and_files_go_by_kind_and_outcome_and_failures_stay_readable() 
         let run = stored["runId"].as_i64().expect("a run");
         swept(&service).await;
         assert_eq!(kept(client, run, "passes").await, (1, vec!["of passed".to_owned()]));
+        assert_eq!(ends(client, run, "passes").await, [day_after(&service, -20, 30), day_after(&service, -20, 30)]);
+        assert_eq!(ends(client, run, "fails").await, [day_after(&service, -20, 180), day_after(&service, -20, 180)]);
+        let pin = client.request(Method::PUT, &format!("/api/test-runs/{run}/pin"));
+        Answer::of(pin.json(&json!({}))).await.and_then(|answer| answer.success()).expect("pinned");
+        assert_eq!(ends(client, run, "passes").await, [Value::Null, Value::Null], "nothing of a pinned run goes");
+        let unpin = client.request(Method::DELETE, &format!("/api/test-runs/{run}/pin"));
+        Answer::of(unpin).await.and_then(|answer| answer.success()).expect("unpinned");
         let size = async || client.json("/api/projects/1/storage").await.expect("storage")["totals"]["bytes"].clone();
         let before = size().await.as_i64().expect("bytes");
 

@@ -2,6 +2,7 @@
 
 use callboard_domain::ids::ProjectId;
 use callboard_domain::retention::{OutcomeClass, Policy, is_tracked};
+use callboard_domain::status::Outcome;
 use callboard_domain::time::Timestamp;
 use callboard_store::projects::ProjectRow;
 use callboard_store::retention::{self, Dates};
@@ -94,6 +95,24 @@ pub async fn ends_of_run(session: &mut Session, ctx: &Context, run: &RunRow) -> 
             failed: end(OutcomeClass::Failed),
         },
     })
+}
+
+/// When the evidence of a test that ended in a way goes; null where it is
+/// kept, as all of a pinned run is.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub(crate) async fn end_of_evidence(
+    session: &mut Session,
+    ctx: &Context,
+    run: &RunRow,
+    outcome: Outcome,
+) -> Result<Option<Timestamp>> {
+    if run.pin.is_some() {
+        return Ok(None);
+    }
+    let policy = effective(session, ctx, run.project).await?;
+    Ok(policy.evidence.end(OutcomeClass::of(outcome), run.order_at))
 }
 
 /// The policy of a project that still exists.

@@ -14,8 +14,8 @@ mod settings;
 mod sweep;
 mod trimming;
 
-pub(crate) use dating::date_run;
 pub use dating::{EvidenceEnds, RunEnds, ends_of_run};
+pub(crate) use dating::{date_run, end_of_evidence};
 pub use lanes::{ForgetNumbers, forget_numbers};
 pub use preview::{Exemptions, Preview, preview};
 pub use redating::{Redate, redate};

@@ -377,6 +377,9 @@ pub struct ExecutionDetail {
     /// Size in bytes, as JSON, of every part there is of that evidence.
     #[schema(value_type = Object)]
     pub evidence_available: Value,
+    /// When the evidence goes; null where it is kept or there is none.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub evidence_expires_at: Option<Timestamp>,
     /// Page of the execution.
     pub url: String,
 }

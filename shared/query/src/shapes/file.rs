@@ -36,6 +36,9 @@ pub struct FileItem {
     /// When it was stored.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
+    /// When it goes; null where it is kept.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<Timestamp>,
 }
 
 /// The attempt a file belongs to.
@@ -64,6 +67,7 @@ impl FileItem {
             path: row.path.clone(),
             url: links.file(&row.id.to_string()),
             created_at: row.created_at,
+            expires_at: row.expires_at,
         }
     }
 }
