@@ -22,16 +22,36 @@ use crate::lane::Lane;
 const MAX_AGE_DAYS: i64 = 366;
 const MS_PER_DAY: i64 = 86_400_000;
 
-/// The sorts offered: their word and the one direction each has.
-const SORTS: [(&str, Sort, &str); 7] = [
-    ("lastRun", Sort::LastRun, "desc"),
-    ("title", Sort::Title, "asc"),
-    ("file", Sort::File, "asc"),
-    ("totalRuns", Sort::TotalRuns, "desc"),
-    ("flakyScore", Sort::Flaky, "desc"),
-    ("avgDuration", Sort::Slowest, "desc"),
-    ("passRate", Sort::PassRate, "asc"),
+/// Most rows a script may skip by counting.
+const MAX_OFFSET: i64 = 10_000;
+
+/// The sorts offered: their word, and whether they go up or down unless asked.
+const SORTS: [(&str, Sort, Direction); 7] = [
+    ("lastRun", Sort::LastRun, Direction::Desc),
+    ("title", Sort::Title, Direction::Asc),
+    ("file", Sort::File, Direction::Asc),
+    ("totalRuns", Sort::TotalRuns, Direction::Desc),
+    ("flakyScore", Sort::Flaky, Direction::Desc),
+    ("avgDuration", Sort::Slowest, Direction::Desc),
+    ("passRate", Sort::PassRate, Direction::Asc),
 ];
+
+/// Up or down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Asc,
+    Desc,
+}
+
+impl Direction {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "asc" => Some(Self::Asc),
+            "desc" => Some(Self::Desc),
+            _ => None,
+        }
+    }
+}
 
 /// Which tests the catalogue shows, and in which order.
 #[derive(Debug, Default, PartialEq, Serialize, IntoParams)]
@@ -60,16 +80,24 @@ pub(crate) struct CatalogueFilters {
     /// `true`: only tests in quarantine, `false`: only the others.
     quarantined: Option<bool>,
     /// `lastRun` (newest first, the default), `title`, `file` (both in order of characters), `totalRuns` (most first),
-    /// `flakyScore` (most probably flaky first), `avgDuration` (slowest first) or `passRate` (least steady first). Each
-    /// has one direction, which `dir` may repeat.
+    /// `flakyScore` (most probably flaky first), `avgDuration` (slowest first) or `passRate` (least steady first).
     #[param(value_type = Option<String>, example = "lastRun")]
     sort: Sort,
+    /// `asc` or `desc`, when the list is to go the other way than its sort says. Tests without a duration or a rate
+    /// come last either way.
+    #[param(rename = "dir", required = false, value_type = Option<String>, example = "desc")]
+    is_reversed: bool,
+    /// Rows to skip before the first page, at most 10000; for scripts that count rows.
+    #[param(required = false, default = 0)]
+    offset: usize,
 }
 
 impl FromQuery for CatalogueFilters {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let mut category = categories(query, "category")?;
         category.extend(categories(query, "status")?);
+        let (sort, is_reversed) = sort(query)?;
+        let offset = query.number("offset", 0..=MAX_OFFSET)?.unwrap_or(0);
         Ok(Self {
             q: query.text("q")?,
             category,
@@ -80,7 +108,9 @@ impl FromQuery for CatalogueFilters {
             file: query.exact("file")?,
             max_age_days: query.number("maxAgeDays", 1..=MAX_AGE_DAYS)?,
             quarantined: query.flag("quarantined")?,
-            sort: sort(query)?,
+            sort,
+            is_reversed,
+            offset: usize::try_from(offset).unwrap_or_default(),
         })
     }
 }
@@ -89,21 +119,20 @@ fn categories(query: &QueryReader, name: &str) -> Result<Vec<TestCategory>, ApiE
     query.words(name, &TestCategory::ALL.map(TestCategory::as_str), TestCategory::parse)
 }
 
-/// Reads `sort`, and `dir`, which may only repeat the direction the sort has.
-fn sort(query: &QueryReader) -> Result<Sort, ApiError> {
-    let accepted = SORTS.map(|(word, _, direction)| format!("{word} ({direction})"));
-    let accepted = accepted.each_ref().map(String::as_str);
+/// Reads `sort` and `dir`: the order, and whether it is turned round.
+fn sort(query: &QueryReader) -> Result<(Sort, bool), ApiError> {
     let find = |wanted: &str| SORTS.into_iter().find(|(word, ..)| *word == wanted);
     let [default, ..] = SORTS;
-    let (_, sort, direction) = query.word("sort", &accepted, find)?.unwrap_or(default);
-    query.word("dir", &[direction], |word| (word == direction).then_some(()))?;
-    Ok(sort)
+    let (_, sort, usual) = query.word("sort", &SORTS.map(|(word, ..)| word), find)?.unwrap_or(default);
+    let asked = query.word("dir", &["asc", "desc"], Direction::parse)?;
+    Ok((sort, asked.is_some_and(|asked| asked != usual)))
 }
 
 impl CatalogueFilters {
     /// Whether nothing is left out.
     fn is_everything(&self) -> bool {
-        *self == Self { sort: self.sort, ..Self::default() }
+        let Self { sort, is_reversed, offset, .. } = *self;
+        *self == Self { sort, is_reversed, offset, ..Self::default() }
     }
 
     fn query(&self, lane: LaneQuery, after: Option<CatalogueKey>, now: Timestamp) -> CatalogueQuery {
@@ -119,6 +148,7 @@ impl CatalogueFilters {
             since: self.max_age_days.map(|days| Timestamp(now.millis() - days * MS_PER_DAY)),
             quarantined: self.quarantined,
             sort: self.sort,
+            is_reversed: self.is_reversed,
             after,
         }
     }
@@ -151,6 +181,8 @@ pub(crate) async fn test_cases(
     } else {
         None
     };
-    let found = test_cases::list(&ctx, project, &query, page.rows()).await?;
+    // A cursor stands behind what the first page skipped.
+    let offset = if page.cursor.is_none() { filters.offset } else { 0 };
+    let found = test_cases::list_from(&ctx, project, query, offset, page.rows()).await?;
     Ok(Json(CountedPage::new(cursors.page(found)?, total)))
 }

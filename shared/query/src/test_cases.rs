@@ -12,7 +12,9 @@ use callboard_domain::totals::rate;
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, History, HistoryFilter};
 use callboard_store::lanes;
-use callboard_store::rollups::{self, CatalogueFilter, CatalogueLanes, CatalogueOrder, CatalogueRow};
+use callboard_store::rollups::{
+    self, CatalogueFilter, CatalogueLanes, CatalogueOrder, CatalogueRow, CatalogueSort,
+};
 
 use crate::clusters;
 use crate::executions::{show, with_runs};
@@ -96,6 +98,8 @@ pub struct CatalogueQuery {
     pub quarantined: Option<bool>,
     /// Sort.
     pub sort: Sort,
+    /// Whether what would come first comes last.
+    pub is_reversed: bool,
     /// Key of the last row of the page before.
     pub after: Option<CatalogueKey>,
 }
@@ -144,8 +148,29 @@ pub async fn list(
         Sort::Slowest => CatalogueOrder::Slowest(query.after),
     };
     let lanes = lanes_of(&mut session, project, &query.lane, lane).await?;
-    let rows = rollups::catalogue(&mut session, project, lanes, &filter, &order, fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |row| key_of(query.sort, row)).map(|row| TestCaseItem::of(&row)))
+    let sort = CatalogueSort { order, is_reversed: query.is_reversed };
+    let rows = rollups::catalogue(&mut session, project, lanes, &filter, &sort, fetch(limit)).await?;
+    Ok(Slice::cut(rows, limit, |row| key_of(query, row)).map(|row| TestCaseItem::of(&row)))
+}
+
+/// A page that begins a number of rows behind the cursor, for scripts that
+/// count rows. They are read nevertheless, so callers bound the number.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn list_from(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    mut query: CatalogueQuery,
+    offset: usize,
+    limit: usize,
+) -> Result<Slice<TestCaseItem, CatalogueKey>> {
+    if offset > 0 {
+        let skipped = list(ctx, project, &query, offset).await?;
+        let Some(key) = skipped.next else { return Ok(Slice { items: Vec::new(), next: None }) };
+        query.after = Some(key);
+    }
+    list(ctx, project, &query, limit).await
 }
 
 /// The lane whose numbers are shown, with the one that speaks for it about
@@ -160,14 +185,14 @@ async fn lanes_of(
     Ok(CatalogueLanes { shown, judged: judged.map_or(shown, |judged| judged.id) })
 }
 
-fn key_of(sort: Sort, row: &CatalogueRow) -> CatalogueKey {
-    let number = |of: fn(&TestState) -> i64| row.state.as_ref().map_or(0, of);
-    let number = match sort {
-        Sort::LastRun => number(|state| state.last_order_at().millis()),
-        Sort::TotalRuns => number(|state| state.counts().total_tests),
+fn key_of(query: &CatalogueQuery, row: &CatalogueRow) -> CatalogueKey {
+    let number = |of: &dyn Fn(&TestState) -> i64| row.state.as_ref().map_or(0, of);
+    let number = match query.sort {
+        Sort::LastRun => number(&|state| state.last_order_at().millis()),
+        Sort::TotalRuns => number(&|state| state.counts().total_tests),
         Sort::Flaky => row.flaky_score,
-        Sort::PassRate => number(rollups::pass_rate_key),
-        Sort::Slowest => number(|state| state.avg_duration_ms().unwrap_or(0)),
+        Sort::PassRate => number(&|state| rollups::pass_rate_key(state, query.is_reversed)),
+        Sort::Slowest => number(&rollups::mean_key),
         Sort::Title | Sort::File | Sort::Newest => 0,
     };
     (number, row.case.id.get())

@@ -1,14 +1,12 @@
 //! `get_project_test_catalog`: the tests of a project, last run first.
 
 use callboard_auth::routes::Roles;
-use callboard_auth::scope::Authorized;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::TestStatus;
 use callboard_domain::time::Timestamp;
-use callboard_query::page::Slice;
+use callboard_query::projects;
 use callboard_query::shapes::TestCaseItem;
-use callboard_query::test_cases::{self, CatalogueKey, CatalogueQuery};
-use callboard_query::{Context, projects};
+use callboard_query::test_cases::{self, CatalogueQuery};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -103,29 +101,13 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     };
     let offset = input.offset.unwrap_or(0);
     let asked_from_start = offset == 0 && query.after.is_none();
-    let found = from_offset(&context.query, project, query, offset, asked.page_size()).await?;
+    let found = test_cases::list_from(&context.query, project, query, offset, asked.page_size()).await?;
     // What fits on the first page is counted nevertheless.
     let is_all = asked_from_start && found.next.is_none();
     let total = total.or_else(|| is_all.then(|| i64::try_from(found.items.len()).unwrap_or(i64::MAX)));
     let next_offset = input.offset.and(found.next.as_ref()).map(|_| offset + found.items.len());
     let (items, next_cursor) = asked.split(found.map(Row::from))?;
     answer(&Output { total, items, next_cursor, offset: input.offset, next_offset })
-}
-
-/// A page that begins a number of rows behind the cursor.
-async fn from_offset(
-    context: &Context,
-    project: Authorized<ProjectId>,
-    mut query: CatalogueQuery,
-    offset: usize,
-    limit: usize,
-) -> Result<Slice<TestCaseItem, CatalogueKey>, ToolError> {
-    if offset > 0 {
-        let skipped = test_cases::list(context, project, &query, offset).await?;
-        let Some(key) = skipped.next else { return Ok(Slice { items: Vec::new(), next: None }) };
-        query.after = Some(key);
-    }
-    Ok(test_cases::list(context, project, &query, limit).await?)
 }
 
 impl From<TestCaseItem> for Row {

@@ -1,13 +1,16 @@
 //! The catalogue: test cases with their state in one lane. Bounded by the
 //! tests of a project, whatever their history.
 
-use std::cmp::Reverse;
+mod order;
+
 use std::collections::HashMap;
 
 use callboard_domain::ids::{ProjectId, TestCaseId};
-use callboard_domain::sketch::bucket_of;
 use callboard_domain::test_state::TestState;
-use callboard_domain::time::{Day, Timestamp};
+use callboard_domain::time::Day;
+
+use order::ordered;
+pub use order::{CatalogueOrder, CatalogueSort, mean_key, pass_rate_key};
 
 use super::states::{read_state, state_columns};
 use crate::Result;
@@ -38,45 +41,6 @@ pub struct CatalogueRow {
     pub flaky_score: i64,
     /// Whether it is in quarantine.
     pub is_quarantined: bool,
-}
-
-/// How the catalogue is sorted, with the key of the last row of the page
-/// before.
-#[derive(Debug, Clone)]
-pub enum CatalogueOrder {
-    /// Newest last run first; key: start of the last run and id.
-    LastRun(Option<(i64, i64)>),
-    /// By title; key: the id alone, titles are long.
-    Title(Option<i64>),
-    /// By file; key: the id alone, paths are long.
-    File(Option<i64>),
-    /// Most executions first; key: number and id.
-    TotalRuns(Option<(i64, i64)>),
-    /// Newest test first; key: the id.
-    Newest(Option<i64>),
-    /// Most probably flaky first; key: score and id.
-    Flaky(Option<(i64, i64)>),
-    /// Least steady first, undecided ones last; key: see [`pass_rate_key`] and
-    /// id.
-    PassRate(Option<(i64, i64)>),
-    /// Slowest first; key: mean duration (0 when there is none) and id.
-    Slowest(Option<(i64, i64)>),
-}
-
-/// Where a test stands among pass rates: parts of ten thousand, and behind all
-/// of them when nothing was decided.
-#[must_use]
-pub fn pass_rate_key(state: &TestState) -> i64 {
-    let counts = state.counts();
-    let decided = counts.passed_tests + counts.failed_tests;
-    if decided == 0 { 10_001 } else { counts.passed_tests * 10_000 / decided }
-}
-
-/// [`pass_rate_key`] in SQL.
-macro_rules! pass_rate {
-    () => {
-        "CASE WHEN s.passed + s.failed = 0 THEN 10001 ELSE s.passed * 10000 / (s.passed + s.failed) END"
-    };
 }
 
 /// The conditions of the catalogue.
@@ -121,26 +85,34 @@ pub async fn catalogue(
     project: ProjectId,
     lanes: CatalogueLanes,
     wanted: &CatalogueFilter,
-    order: &CatalogueOrder,
+    sort: &CatalogueSort,
     limit: i64,
 ) -> Result<Vec<CatalogueRow>> {
-    if let CatalogueOrder::Slowest(after) = order {
-        return slowest(session, project, lanes, wanted, *after, limit).await;
+    if let CatalogueOrder::Slowest(after) = sort.order {
+        return by_speed(session, project, lanes, wanted, (after, sort.is_reversed), limit).await;
     }
-    let mut ids = ids(session, project, lanes, wanted, order, limit).await?;
-    let missing = limit - i64::try_from(ids.len()).unwrap_or(limit);
-    if matches!(order, CatalogueOrder::Flaky(_)) && missing > 0 {
-        // What is not in the index follows by id.
-        let calm = match order {
-            CatalogueOrder::Flaky(Some((0, id))) => Some(*id),
-            _ => None,
-        };
-        let order = CatalogueOrder::Flaky(Some((0, calm.unwrap_or(0))));
-        if calm.is_none() {
-            ids.extend(self::ids(session, project, lanes, wanted, &order, missing).await?);
+    let mut ids = Vec::new();
+    for order in parts_of(sort) {
+        let missing = limit - i64::try_from(ids.len()).unwrap_or(limit);
+        if missing > 0 {
+            let part = CatalogueSort { order, is_reversed: sort.is_reversed };
+            ids.extend(self::ids(session, project, lanes, wanted, &part, missing).await?);
         }
     }
     with_states(session, project, lanes, ids).await
+}
+
+/// The index of flakiness knows only tests that failed at all: the calm ones,
+/// with the key 0, are a list of their own, by id.
+fn parts_of(sort: &CatalogueSort) -> Vec<CatalogueOrder> {
+    let calm = |after| CatalogueOrder::Flaky(Some((0, after)));
+    match (&sort.order, sort.is_reversed) {
+        (CatalogueOrder::Flaky(Some((0, id))), false) => vec![calm(*id)],
+        (CatalogueOrder::Flaky(after), false) => vec![CatalogueOrder::Flaky(*after), calm(0)],
+        (CatalogueOrder::Flaky(None), true) => vec![calm(0), CatalogueOrder::Flaky(None)],
+        (CatalogueOrder::Flaky(Some((0, id))), true) => vec![calm(*id), CatalogueOrder::Flaky(None)],
+        (order, _) => vec![order.clone()],
+    }
 }
 
 async fn ids(
@@ -148,25 +120,25 @@ async fn ids(
     project: ProjectId,
     lanes: CatalogueLanes,
     wanted: &CatalogueFilter,
-    order: &CatalogueOrder,
+    sort: &CatalogueSort,
     limit: i64,
 ) -> Result<Vec<i64>> {
-    let filter = in_lane(session.backend(), project, lanes, wanted, order, limit);
+    let filter = in_lane(session.backend(), project, lanes, wanted, sort, limit);
     session.list(filter).await?.iter().map(|row| row.reader().int()).collect()
 }
 
-/// The slowest tests: whole classes of speed, slowest first, in exact order
-/// inside.
-async fn slowest(
+/// The slowest tests, or the fastest: whole classes of speed, in exact order
+/// inside. Tests without a duration come last either way.
+async fn by_speed(
     session: &mut Session,
     project: ProjectId,
     lanes: CatalogueLanes,
     wanted: &CatalogueFilter,
-    after: Option<(i64, i64)>,
+    (after, is_reversed): (Option<(i64, i64)>, bool),
     limit: i64,
 ) -> Result<Vec<CatalogueRow>> {
-    let order = CatalogueOrder::Slowest(after);
-    let filter = in_lane(session.backend(), project, lanes, wanted, &order, i64::MAX);
+    let sort = CatalogueSort { order: CatalogueOrder::Slowest(after), is_reversed };
+    let filter = in_lane(session.backend(), project, lanes, wanted, &sort, i64::MAX);
     let mut classes: Vec<(i64, Vec<i64>)> = Vec::new();
     for row in session.list(filter).await? {
         let mut r = row.reader();
@@ -177,15 +149,13 @@ async fn slowest(
         }
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let key = |row: &CatalogueRow| {
-        let mean = row.state.as_ref().and_then(TestState::avg_duration_ms).unwrap_or(0);
-        (Reverse(mean), row.case.id.get())
-    };
+    let place = |mean: i64, id: i64| (mean < 0, if is_reversed { mean } else { -mean }, id);
+    let key = |row: &CatalogueRow| place(row.state.as_ref().map_or(-1, mean_key), row.case.id.get());
     let mut found = Vec::new();
     for (_, ids) in classes {
         let mut rows = with_states(session, project, lanes, ids).await?;
         if let Some((mean, id)) = after {
-            rows.retain(|row| key(row) > (Reverse(mean), id));
+            rows.retain(|row| key(row) > place(mean, id));
         }
         rows.sort_by_key(key);
         found.extend(rows);
@@ -202,7 +172,7 @@ fn in_lane(
     project: ProjectId,
     lanes: CatalogueLanes,
     wanted: &CatalogueFilter,
-    order: &CatalogueOrder,
+    sort: &CatalogueSort,
     limit: i64,
 ) -> Filter {
     let base = "SELECT c.id, s.speed_class FROM test_state s JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id \
@@ -211,7 +181,7 @@ fn in_lane(
     let flaky = "SELECT c.id, s.speed_class FROM test_state j JOIN test_state s ON s.project_id = j.project_id AND s.lane_id = $2 \
                  AND s.test_case_id = j.test_case_id JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id \
                  WHERE j.project_id = $1 AND j.lane_id = $3 AND s.total > 0";
-    let filter = match order {
+    let filter = match &sort.order {
         CatalogueOrder::Flaky(after) if !matches!(after, Some((0, _))) => {
             Filter::new(backend, flaky, args![project, lanes.shown, lanes.judged])
         }
@@ -241,7 +211,7 @@ fn in_lane(
             args![tag],
         );
     }
-    ordered(filter, lanes, order, limit)
+    ordered(filter, lanes, sort, limit)
 }
 
 /// What the catalogue's statement can look like, for the test that prepares
@@ -277,83 +247,14 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     let mut shapes = Vec::new();
     for wanted in [CatalogueFilter::default(), all, outside] {
         for order in orders(None).into_iter().chain(orders(Some(1))) {
-            shapes.push(in_lane(
-                backend,
-                ProjectId(1),
-                CatalogueLanes { shown: 0, judged: 1 },
-                &wanted,
-                &order,
-                1,
-            ));
+            for is_reversed in [false, true] {
+                let sort = CatalogueSort { order: order.clone(), is_reversed };
+                let lanes = CatalogueLanes { shown: 0, judged: 1 };
+                shapes.push(in_lane(backend, ProjectId(1), lanes, &wanted, &sort, 1));
+            }
         }
     }
     shapes
-}
-
-fn ordered(filter: Filter, lanes: CatalogueLanes, order: &CatalogueOrder, limit: i64) -> Filter {
-    match order {
-        // Whole days lead, so the index serves the order and only a day is sorted.
-        CatalogueOrder::LastRun(after) => match after {
-            Some((at, id)) => filter.and(
-                "s.last_day <= ? AND (s.last_order_at, s.test_case_id) < (?, ?)",
-                args![Timestamp(*at).day(), *at, *id],
-            ),
-            None => filter,
-        }
-        .end("ORDER BY s.last_day DESC, s.last_order_at DESC, s.test_case_id DESC LIMIT ?", args![limit]),
-        CatalogueOrder::Title(after) => match after {
-            Some(id) => filter.and(
-                "(c.title, c.id) > (SELECT k.title, k.id FROM test_cases k WHERE k.project_id = $1 AND k.id = ?)",
-                args![*id],
-            ),
-            None => filter,
-        }
-        .end("ORDER BY c.title, c.id LIMIT ?", args![limit]),
-        CatalogueOrder::File(after) => match after {
-            Some(id) => filter.and(
-                "(c.file_path, c.id) > (SELECT k.file_path, k.id FROM test_cases k WHERE k.project_id = $1 AND k.id = ?)",
-                args![*id],
-            ),
-            None => filter,
-        }
-        .end("ORDER BY c.file_path, c.id LIMIT ?", args![limit]),
-        CatalogueOrder::TotalRuns(after) => match after {
-            Some((total, id)) => filter.and("(s.total, s.test_case_id) < (?, ?)", args![*total, *id]),
-            None => filter,
-        }
-        .end("ORDER BY s.total DESC, s.test_case_id DESC LIMIT ?", args![limit]),
-        CatalogueOrder::Newest(after) => filter
-            .and_if("s.test_case_id < ?", *after)
-            .end("ORDER BY s.test_case_id DESC LIMIT ?", args![limit]),
-        CatalogueOrder::Flaky(Some((0, id))) => filter
-            .and(
-                "s.test_case_id > ? AND NOT EXISTS (SELECT 1 FROM test_state j WHERE j.project_id = $1 AND j.lane_id = ? \
-                 AND j.test_case_id = s.test_case_id AND j.flaky_score > 0)",
-                args![*id, lanes.judged],
-            )
-            .end("ORDER BY s.test_case_id LIMIT ?", args![limit]),
-        CatalogueOrder::Flaky(after) => match after {
-            Some((score, id)) => filter.and(
-                "j.flaky_score > 0 AND j.flaky_score <= ? AND (j.flaky_score < ? OR j.test_case_id > ?)",
-                args![*score, *score, *id],
-            ),
-            None => filter.and("j.flaky_score > 0", args![]),
-        }
-        .end("ORDER BY j.flaky_score DESC, j.test_case_id LIMIT ?", args![limit]),
-        CatalogueOrder::PassRate(after) => match after {
-            Some((key, id)) => {
-                filter.and(concat!("(", pass_rate!(), ", s.test_case_id) > (?, ?)"), args![*key, *id])
-            }
-            None => filter,
-        }
-        .end(concat!("ORDER BY ", pass_rate!(), ", s.test_case_id LIMIT ?"), args![limit]),
-        CatalogueOrder::Slowest(after) => {
-            // A test without a duration is in class 0.
-            let class = after.map(|(mean, _)| if mean > 0 { i64::from(bucket_of(mean)) + 1 } else { 0 });
-            // Whole classes of the page: the caller stops when it has enough.
-            filter.and_if("s.speed_class <= ?", class).end("ORDER BY s.speed_class DESC, s.test_case_id LIMIT ?", args![limit])
-        }
-    }
 }
 
 /// Test cases with their states, in the order of `ids`; missing ones are left
