@@ -12,16 +12,19 @@ use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::daily::{self, DayCounts, DaySpan};
 use callboard_query::performance::{
-    self, DurationsQuery, RunDuration, SlowTest, SpecHealth, SpecSort, TimeoutRow,
+    self, DurationsQuery, NewestQuery, RunDuration, SlowTest, SpecHealth, SpecSort, TimeoutRow,
 };
 use callboard_query::resolve;
 use serde::Serialize;
 use utoipa::IntoParams;
 
+use crate::kept;
+
 const DEFAULT_RUNS: usize = 50;
 const DEFAULT_DAYS: i64 = 30;
 /// Most days a list of days has.
 const MOST_DAYS: i64 = 366;
+const MS_PER_DAY: i64 = 86_400_000;
 
 /// How many executions are looked at.
 #[derive(Debug, Serialize, IntoParams)]
@@ -30,12 +33,23 @@ pub(crate) struct Newest {
     /// Newest passed executions of each test to look at, 4 to 100.
     #[param(value_type = Option<i64>, default = 50)]
     runs: usize,
+    /// Only tests that ran within this many days, 1 to 366.
+    days: Option<i64>,
 }
 
 impl FromQuery for Newest {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        kept::refuse(query, &["fullRuns"])?;
         let runs = query.number("runs", 4..=100)?.and_then(|runs| usize::try_from(runs).ok());
-        Ok(Self { runs: runs.unwrap_or(DEFAULT_RUNS) })
+        let days = query.number("days", 1..=MOST_DAYS)?;
+        Ok(Self { runs: runs.unwrap_or(DEFAULT_RUNS), days })
+    }
+}
+
+impl Newest {
+    fn query(&self, lane: &Lane, today: Day) -> NewestQuery {
+        let since = self.days.map(|days| Day(today.0 - days + 1));
+        NewestQuery { lane: lane.query(), runs: self.runs, since }
     }
 }
 
@@ -59,8 +73,8 @@ pub(crate) async fn slow_tests(
     let after = cursors.decode(page.cursor.as_deref())?;
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
-    let found =
-        performance::slow_tests(&ctx, project, &lane.query(), newest.runs, after, page.rows()).await?;
+    let query = newest.query(&lane, state.now().day());
+    let found = performance::slow_tests(&ctx, project, &query, after, page.rows()).await?;
     Ok(Json(cursors.page(found)?))
 }
 
@@ -85,8 +99,8 @@ pub(crate) async fn timeout_opportunities(
     let after = cursors.decode(page.cursor.as_deref())?;
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
-    let (lane, rows) = (lane.query(), page.rows());
-    let found = performance::timeout_opportunities(&ctx, project, &lane, newest.runs, after, rows).await?;
+    let query = newest.query(&lane, state.now().day());
+    let found = performance::timeout_opportunities(&ctx, project, &query, after, page.rows()).await?;
     Ok(Json(cursors.page(found)?))
 }
 
@@ -111,13 +125,35 @@ impl FromQuery for Window {
     }
 }
 
+/// How far back a chart goes.
+#[derive(Debug, Serialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Reach {
+    /// Only runs started within this many days, 1 to 366.
+    days: Option<i64>,
+}
+
+impl FromQuery for Reach {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        Ok(Self { days: query.number("days", 1..=MOST_DAYS)? })
+    }
+}
+
+impl Reach {
+    /// The beginning of a window: the later of what both ask for.
+    fn since(&self, from: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+        let reached = self.days.map(|days| Timestamp(now.millis() - days * MS_PER_DAY));
+        from.max(reached)
+    }
+}
+
 /// Durations of the newest finished runs, the oldest of the page first. The
 /// next page is older.
 ///
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/projects/{id}/performance", tag = "analytics",
-    params(("id" = i64, Path, description = "Project"), Window, Lane, PageRequest),
+    params(("id" = i64, Path, description = "Project"), Window, Reach, Lane, PageRequest),
     responses((status = 200, body = Page<RunDuration>)))]
 pub(crate) async fn performance(
     State(state): State<AppState>,
@@ -125,13 +161,14 @@ pub(crate) async fn performance(
     caller: Caller,
     Path(id): Path<ProjectId>,
     Query(window): Query<Window>,
+    Query(reach): Query<Reach>,
     Query(lane): Query<Lane>,
     Query(page): Query<PageRequest>,
 ) -> Result<Json<Page<RunDuration>>, ApiError> {
-    let cursors = CursorScope::new(RouteId::Performance, &(id, &window, &lane))?;
+    let cursors = CursorScope::new(RouteId::Performance, &(id, &window, &reach, &lane))?;
     let query = DurationsQuery {
         lane: lane.query(),
-        from: window.from,
+        from: reach.since(window.from, state.now()),
         before: window.to.map(|to| Timestamp(to.millis() + 1)),
         full_runs: window.full_runs,
         after: cursors.decode(page.cursor.as_deref())?,
@@ -162,6 +199,7 @@ impl FromQuery for Folders {
             "flakyRate" => Some(SpecSort::FlakyRate),
             _ => None,
         })?;
+        kept::refuse(query, &["fullRuns"])?;
         Ok(Self {
             days: query.number("days", 1..=90)?.unwrap_or(DEFAULT_DAYS),
             sort: sort.unwrap_or_default(),

@@ -16,6 +16,8 @@ use callboard_query::{ingest, resolve};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::kept;
+
 /// Which flaky tests are shown, and in which order.
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
@@ -23,6 +25,8 @@ pub(crate) struct FlakyFilters {
     /// Newest decided runs to judge by, 3 to 200.
     #[param(default = 50)]
     runs: Option<i64>,
+    /// Only tests that failed or passed on a retry within this many days, 1 to 366.
+    days: Option<i64>,
     /// Least score, 0 to 100.
     min_score: Option<i64>,
     /// Comma list or repeated, with or without `@`; only tests with all of these tags.
@@ -48,8 +52,10 @@ impl FromQuery for FlakyFilters {
             "impact" => Some(Sort::Impact),
             _ => None,
         })?;
+        kept::refuse(query, &["fullRuns"])?;
         Ok(Self {
             runs: query.number("runs", 3..=200)?,
+            days: query.number("days", 1..=366)?,
             min_score: query.number("minScore", 0..=100)?,
             tags: query.any_of("tags", |tag| Some(tag.to_owned()))?,
             owner: query.exact("owner")?,
@@ -65,6 +71,7 @@ impl FlakyFilters {
         FlakyQuery {
             lane: lane.query(),
             runs: self.runs.and_then(|runs| usize::try_from(runs).ok()),
+            days: self.days,
             min_score: self.min_score,
             tags: self.tags.clone(),
             owner: self.owner.clone(),

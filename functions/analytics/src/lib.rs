@@ -6,6 +6,7 @@
 
 mod durations;
 mod flaky;
+mod kept;
 mod widgets;
 
 use axum::Router;

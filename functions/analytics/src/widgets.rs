@@ -15,6 +15,8 @@ use callboard_query::network::{self, SlowEndpoint};
 use callboard_query::{Context, resolve};
 use utoipa::IntoParams;
 
+use crate::kept;
+
 const DEFAULT_DAYS: i64 = 30;
 const MOST_DAYS: i64 = 366;
 
@@ -63,13 +65,7 @@ pub(crate) struct AllBranches {
 
 impl FromQuery for AllBranches {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        for name in ["branch", "environment", "fullRuns"] {
-            if query.single(name)?.is_some() {
-                let message =
-                    format!("{name} is not asked for here: these numbers are of all runs together.");
-                return Err(ApiError::invalid_query(name, message));
-            }
-        }
+        kept::refuse(query, &["branch", "environment", "fullRuns"])?;
         let Asked { days, project, limit, .. } = Asked::from_query(query)?;
         Ok(Self { days, project, limit })
     }

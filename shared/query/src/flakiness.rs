@@ -100,6 +100,8 @@ pub struct FlakyQuery {
     pub lane: LaneQuery,
     /// Newest decided runs to look at; `None` is the usual number.
     pub runs: Option<usize>,
+    /// Only tests that failed or passed on a retry within this many days.
+    pub days: Option<i64>,
     /// Least score.
     pub min_score: Option<i64>,
     /// All of these tags, with or without `@`.
@@ -223,6 +225,11 @@ pub async fn list(
         return Ok(Slice { items: Vec::new(), next: None });
     };
     let mut judged = judge(&mut session, project, lane, query).await?;
+    if let Some(days) = query.days {
+        let since = Day(today.0 - days + 1);
+        let flakes = last_flakes(&mut session, project, lane, &judged, since, today).await?;
+        judged.retain(|test| flakes.get(&test.case).is_some_and(|at| at.day() >= since));
+    }
     judged.sort_by_key(|test| {
         let (value, id) = test.key(query.sort);
         (Reverse(value), id)
@@ -313,7 +320,8 @@ async fn show(
     let mut cases = test_cases::get_many(session, project, ids.clone()).await?;
     let mut causes = test_cases::root_causes(session, project, ids.clone()).await?;
     let commits = commits(session, project, &judged).await?;
-    let last_flakes = last_flakes(session, project, lane, &judged, today).await?;
+    let since = Day(today.0 - LAST_FLAKE_DAYS);
+    let last_flakes = last_flakes(session, project, lane, &judged, since, today).await?;
     let shown = judged.into_iter().filter_map(|test| {
         let case = cases.remove(&test.case)?;
         let Judged { state, found: Assessment { posterior, broken, evidence }, .. } = &test;
@@ -382,11 +390,14 @@ fn same_commit_flips(state: &TestState, commits: &HashMap<RunId, String>) -> i64
     flips
 }
 
+/// When each of some tests last failed or passed on a retry; one that did so
+/// neither lately nor since a day has no entry.
 async fn last_flakes(
     session: &mut Session,
     project: ProjectId,
     lane: JudgedLane,
     judged: &[Judged],
+    since: Day,
     today: Day,
 ) -> Result<HashMap<TestCaseId, Timestamp>> {
     let mut found = HashMap::new();
@@ -401,7 +412,6 @@ async fn last_flakes(
         }
     }
     if !unknown.is_empty() {
-        let since = Day(today.0 - LAST_FLAKE_DAYS);
         found.extend(scores::last_failing_days(session, project, lane.id, unknown, since, today).await?);
     }
     Ok(found)

@@ -101,6 +101,17 @@ pub async fn of_runs(
     }))
 }
 
+/// Which executions a list of durations looks at.
+#[derive(Debug, Clone, Default)]
+pub struct NewestQuery {
+    /// Branch and environment.
+    pub lane: LaneQuery,
+    /// Newest passed executions of each test.
+    pub runs: usize,
+    /// Only tests that ran on this day or later.
+    pub since: Option<Day>,
+}
+
 /// A test by how long it takes.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -128,7 +139,7 @@ pub struct SlowTest {
     pub trend: Trend,
 }
 
-/// The slowest tests of a lane by the mean of their newest `runs` passed
+/// The slowest tests of a lane by the mean of their newest passed
 /// executions. Bounded by the tests of the project, whatever their history.
 /// The key is the mean and the id of the last test seen.
 ///
@@ -137,17 +148,16 @@ pub struct SlowTest {
 pub async fn slow_tests(
     ctx: &Context,
     project: Authorized<ProjectId>,
-    lane: &LaneQuery,
-    runs: usize,
+    query: &NewestQuery,
     after: Option<(i64, i64)>,
     limit: usize,
 ) -> Result<Slice<SlowTest, (i64, i64)>> {
     let project = project.get();
     let mut session = ctx.store.db().read().await?;
-    let Some(lane) = lane.find(&mut session, project).await? else {
+    let Some(lane) = query.lane.find(&mut session, project).await? else {
         return Ok(Slice { items: Vec::new(), next: None });
     };
-    let found = scores::durations(&mut session, project, lane, runs).await?;
+    let found = scores::durations(&mut session, project, lane, query.runs, query.since).await?;
     let mut tests: Vec<(Spread, Durations)> =
         found.into_iter().filter_map(|test| Some((Spread::of(&test.passed_ms)?, test))).collect();
     let key = |(spread, test): &(Spread, Durations)| (Reverse(spread.mean), test.case.get());
@@ -307,18 +317,17 @@ pub struct TimeoutRow {
 pub async fn timeout_opportunities(
     ctx: &Context,
     project: Authorized<ProjectId>,
-    lane: &LaneQuery,
-    runs: usize,
+    query: &NewestQuery,
     after: Option<(i64, i64)>,
     limit: usize,
 ) -> Result<Slice<TimeoutRow, (i64, i64)>> {
     let project = project.get();
     let mut session = ctx.store.db().read().await?;
-    let Some(lane) = lane.find(&mut session, project).await? else {
+    let Some(lane) = query.lane.find(&mut session, project).await? else {
         return Ok(Slice { items: Vec::new(), next: None });
     };
     let rules = TimeoutRules::default();
-    let found = scores::durations(&mut session, project, lane, runs).await?;
+    let found = scores::durations(&mut session, project, lane, query.runs, query.since).await?;
     let newest = found.iter().map(|test| test.last_execution.get()).collect();
     let limits = executions::timeouts(&mut session, project, newest).await?;
     let mut rows = Vec::new();

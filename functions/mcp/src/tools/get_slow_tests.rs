@@ -3,8 +3,7 @@
 use callboard_auth::routes::Roles;
 use callboard_domain::durations::Trend;
 use callboard_domain::ids::ProjectId;
-use callboard_query::performance::{self, SlowTest};
-use callboard_query::test_cases::LaneQuery;
+use callboard_query::performance::{self, NewestQuery, SlowTest};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -78,9 +77,7 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let after: Option<(i64, i64)> = asked.after()?;
     let context = asked.context;
     let project = context.project(input.project_id).await?;
-    let everywhere = LaneQuery::default();
-    let rows = asked.page_size();
-    let found =
-        performance::slow_tests(&context.query, project, &everywhere, input.runs, after, rows).await?;
+    let query = NewestQuery { runs: input.runs, ..NewestQuery::default() };
+    let found = performance::slow_tests(&context.query, project, &query, after, asked.page_size()).await?;
     asked.page(found.map(Row::from))
 }

@@ -14,7 +14,7 @@ use crate::db::{Backend, Filter, Session, args, statements};
 statements! {
     /// The newest durations of the tests of a lane.
     DURATIONS = "SELECT test_case_id, last_execution_id, recent, recent_ms FROM test_state \
-        WHERE project_id = $1 AND lane_id = $2 AND speed_class > 0";
+        WHERE project_id = $1 AND lane_id = $2 AND speed_class > 0 AND last_day >= $3";
     /// The last day on which each of some tests failed or flaked. PK
     LAST_FAILING_DAYS = "SELECT test_case_id, MAX(day) FROM test_daily WHERE project_id = $1 AND lane_id = $2 AND day in_ints($3) \
         AND test_case_id in_ints($4) AND failed + flaky > 0 GROUP BY test_case_id";
@@ -173,7 +173,7 @@ pub struct Durations {
 }
 
 /// The durations of the newest `runs` passed executions of each test of a
-/// lane that has any. Bounded by the tests of the project.
+/// lane that has any and that ran on a day or later. Bounded by the tests of the project.
 ///
 /// # Errors
 /// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
@@ -182,8 +182,10 @@ pub async fn durations(
     project: ProjectId,
     lane: i64,
     runs: usize,
+    since: Option<Day>,
 ) -> Result<Vec<Durations>> {
-    let rows = session.all(&DURATIONS, args![project, lane]).await?;
+    let since = since.map_or(i64::MIN, |day| day.0);
+    let rows = session.all(&DURATIONS, args![project, lane, since]).await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in &rows {
         let mut r = row.reader();

@@ -8,7 +8,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, QueryReader};
-use callboard_query::performance::{self, SlowTest, TimeoutRow};
+use callboard_query::performance::{self, NewestQuery, SlowTest, TimeoutRow};
 use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::{Facets, RunItem};
 use callboard_query::test_cases::LaneQuery;
@@ -87,9 +87,10 @@ pub(super) async fn tab(
     found.reverse();
     let facets = visit.facets(project).await?;
     let lane = LaneQuery { branch: asked.branch.clone(), environment: asked.environment.clone() };
-    let slow_tests = performance::slow_tests(&visit.ctx, project, &lane, SAMPLES, None, SLOWEST).await?.items;
+    let newest = NewestQuery { lane, runs: SAMPLES, since: None };
+    let slow_tests = performance::slow_tests(&visit.ctx, project, &newest, None, SLOWEST).await?.items;
     let timeouts =
-        performance::timeout_opportunities(&visit.ctx, project, &lane, SAMPLES, None, SLOWEST).await?.items;
+        performance::timeout_opportunities(&visit.ctx, project, &newest, None, SLOWEST).await?.items;
     let first = found.first().map_or(visit.now, |run| run.brief.start_time);
     let markers = MarkerList::since(&visit, project, first, asked.environment.as_deref()).await?;
     let times: Vec<Timestamp> = found.iter().map(|run| run.brief.start_time).collect();
