@@ -13,8 +13,8 @@ use callboard_http::{ApiError, AppState, Site};
 use callboard_query::clusters::{
     self, Assignee, ClusterCounts, ClusterKey, ClusterQuery, ClusterSort, ClusterStatus,
 };
-use callboard_query::resolve;
 use callboard_query::shapes::{ClusterItem, ClusterWithProject};
+use callboard_query::{Context, resolve};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -85,6 +85,14 @@ impl FromQuery for ClusterFilters {
 }
 
 impl ClusterFilters {
+    /// Fails unless there is the account that is named.
+    async fn check(&self, ctx: &Context) -> Result<(), ApiError> {
+        if let Some(Whose::Of(user)) = self.assignee {
+            resolve::account(ctx, user).await?;
+        }
+        Ok(())
+    }
+
     fn query(&self, caller: &Caller, projects: Vec<ProjectId>, after: Option<ClusterKey>) -> ClusterQuery {
         ClusterQuery {
             statuses: self.status.iter().filter_map(|word| ClusterStatus::parse(word)).collect(),
@@ -120,11 +128,14 @@ pub(crate) struct ClustersOfProject {
 /// Failure clusters of a project.
 ///
 /// # Errors
-/// 404 `project_not_found`, 403 `project_access_denied`.
+/// 404 `project_not_found`, `user_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/projects/{id}/failure-clusters", tag = "clusters",
     operation_id = "list_project_clusters",
     params(("id" = i64, Path, description = "Project"), ClusterFilters, PageRequest),
-    responses((status = 200, body = ClustersOfProject)))]
+    responses(
+        (status = 200, body = ClustersOfProject),
+        (status = 404, description = "`project_not_found`, `user_not_found`")
+    ))]
 pub(crate) async fn of_project(
     State(state): State<AppState>,
     site: Site,
@@ -137,6 +148,7 @@ pub(crate) async fn of_project(
     let query = filters.query(&caller, Vec::new(), cursors.decode(page.cursor.as_deref())?);
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
+    filters.check(&ctx).await?;
     let found = clusters::of_project(&ctx, project, &query, state.now(), page.rows()).await?;
     let counts = clusters::counts(&ctx, project).await?;
     let found = cursors.page(found)?;
@@ -164,7 +176,7 @@ impl FromQuery for Projects {
     responses(
         (status = 200, body = Page<ClusterWithProject>),
         (status = 403, description = "`project_access_denied`"),
-        (status = 404, description = "`project_not_found`")
+        (status = 404, description = "`project_not_found`, `user_not_found`")
     ))]
 pub(crate) async fn all(
     State(state): State<AppState>,
@@ -180,6 +192,7 @@ pub(crate) async fn all(
     for id in &projects.project {
         resolve::project(&ctx, caller.scope(), *id).await?;
     }
+    filters.check(&ctx).await?;
     let query = filters.query(&caller, projects.project, after);
     let found = clusters::list(&ctx, caller.scope(), &query, state.now(), page.rows()).await?;
     Ok(Json(cursors.page(found)?))

@@ -54,9 +54,15 @@ impl FromQuery for Asked {
     }
 }
 
-/// Receipts of deletions, newest first. They are kept for 400 days.
+/// Receipts of deletions, newest first. They are kept for 400 days, also those
+/// of a project that is gone.
+///
+/// # Errors
+/// 404 `project_not_found` for a project that is neither there nor in a
+/// receipt.
 #[utoipa::path(get, path = "/api/deletions", tag = "settings", operation_id = "list_deletions",
-    params(Asked, PageRequest), responses((status = 200, body = Page<Receipt>)))]
+    params(Asked, PageRequest),
+    responses((status = 200, body = Page<Receipt>), (status = 404, description = "`project_not_found`")))]
 pub(crate) async fn list(
     State(state): State<AppState>,
     site: Site,

@@ -218,10 +218,12 @@ pub struct DeletionFilters {
 /// Key of a page: when the last deletion was asked for, and its id.
 pub type DeletionKey = (i64, i64);
 
-/// Receipts, newest first.
+/// Receipts, newest first. Of a project that is gone there are receipts as
+/// long as they are kept.
 ///
 /// # Errors
-/// [`QueryError::Store`].
+/// [`QueryError::NotFound`] for a project that never was or has no receipt
+/// any more, [`QueryError::Store`].
 pub async fn list(
     ctx: &Context,
     filters: DeletionFilters,
@@ -232,6 +234,14 @@ pub async fn list(
     let DeletionFilters { state, project, from, to } = filters;
     let wanted = ReceiptFilter { state, project, from, to, after };
     let rows = deletions::list(&mut session, &wanted, fetch(limit)).await?;
+    if let Some(project) = project.filter(|_| rows.is_empty()) {
+        let any = ReceiptFilter { project: Some(project), ..ReceiptFilter::default() };
+        let is_known = callboard_store::projects::get(&mut session, project).await?.is_some()
+            || !deletions::list(&mut session, &any, 1).await?.is_empty();
+        if !is_known {
+            return Err(QueryError::not_found(Entity::Project, project));
+        }
+    }
     Ok(Slice::cut(rows, limit, |row: &ReceiptRow| (row.created_at.millis(), row.id.get())).map(Receipt::of))
 }
 

@@ -3,8 +3,10 @@
 
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::{
-    ClusterId, ClusterSuggestionId, ExecutionId, ExportId, FileId, GatePolicyId, ProjectId, RunId, TestCaseId,
+    ClusterId, ClusterSuggestionId, ExecutionId, ExportId, FileId, GatePolicyId, ProjectId, RunId,
+    TestCaseId, UserId,
 };
+use callboard_store::accounts::users;
 use callboard_store::ids::{self, Listed};
 
 use crate::{Context, Entity, QueryError, Result};
@@ -20,6 +22,16 @@ pub async fn project(ctx: &Context, scope: &Scope, id: ProjectId) -> Result<Auth
         return Err(QueryError::not_found(Entity::Project, id));
     }
     Ok(scope.authorize(id)?)
+}
+
+/// An account that exists. Every caller may name one: lists of people who look
+/// after something are no secret, and an unknown one is a mistake.
+///
+/// # Errors
+/// [`QueryError::NotFound`].
+pub async fn account(ctx: &Context, id: UserId) -> Result<UserId> {
+    let found = users::get(&mut ctx.store.db().read().await?, id).await?;
+    found.map(|row| row.id).ok_or_else(|| QueryError::not_found(Entity::User, id))
 }
 
 /// The project of a run.
