@@ -1,13 +1,16 @@
 //! By what tests are judged: in the installation, and in one project.
 
 use axum::Json;
+use axum::response::Response;
 use callboard_domain::flakiness::{FLAKINESS_KEYS, FlakinessOverrides, FlakinessSettings, UnusableSetting};
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
+use callboard_http::conditional::tagged_json;
 use callboard_http::extract::{Fields, Path};
 use callboard_query::flakiness::settings::{self, InstanceFlakiness, ProjectFlakiness};
 use callboard_query::shapes::UserRef;
+use http::HeaderMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -109,9 +112,10 @@ fn refused(unusable: UnusableSetting) -> ApiError {
 
 /// By what tests are judged in projects that set nothing of their own.
 #[utoipa::path(get, path = "/api/settings/flakiness", tag = "settings", operation_id = "instance_flakiness",
-    responses((status = 200, body = FlakinessAnswer)))]
-pub(crate) async fn of_instance(desk: Desk) -> Result<Json<FlakinessAnswer>, ApiError> {
-    Ok(Json(settings::of_instance(&desk.ctx).await?.into()))
+    responses((status = 200, body = FlakinessAnswer), (status = 304, description = "The client has this state")))]
+pub(crate) async fn of_instance(desk: Desk, headers: HeaderMap) -> Result<Response, ApiError> {
+    let found = settings::of_instance(&desk.ctx).await?;
+    tagged_json(&headers, &FlakinessAnswer::from(found))
 }
 
 /// Changes by what tests are judged. What is absent stays, null is the default.
@@ -139,13 +143,19 @@ pub(crate) async fn edit_instance(
 /// 404 `project_not_found`.
 #[utoipa::path(get, path = "/api/projects/{id}/flakiness", tag = "settings", operation_id = "project_flakiness",
     params(("id" = i64, Path, description = "Project")),
-    responses((status = 200, body = ProjectFlakinessAnswer), (status = 404, description = "`project_not_found`")))]
+    responses(
+        (status = 200, body = ProjectFlakinessAnswer),
+        (status = 304, description = "The client has this state"),
+        (status = 404, description = "`project_not_found`")
+    ))]
 pub(crate) async fn of_project(
     desk: Desk,
     Path(id): Path<ProjectId>,
-) -> Result<Json<ProjectFlakinessAnswer>, ApiError> {
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let project = desk.project(id).await?;
-    Ok(Json(settings::of_project(&desk.ctx, project).await?.into()))
+    let found = settings::of_project(&desk.ctx, project).await?;
+    tagged_json(&headers, &ProjectFlakinessAnswer::from(found))
 }
 
 /// Changes by what the tests of a project are judged. What is absent stays,

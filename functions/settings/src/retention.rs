@@ -1,13 +1,16 @@
 //! How long things are kept: of the installation, and of one project.
 
 use axum::Json;
+use axum::response::Response;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::retention::{Edit, Level, Policy};
 use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
+use callboard_http::conditional::tagged_json;
 use callboard_http::extract::{Fields, JsonBytes, Path};
 use callboard_query::retention::{self, InstanceRetention, Preview, ProjectRetention};
 use callboard_query::shapes::UserRef;
+use http::HeaderMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -188,9 +191,10 @@ fn edit(fields: &Fields, level: Level) -> Result<Edit, ApiError> {
 
 /// How long things are kept in projects that set nothing of their own.
 #[utoipa::path(get, path = "/api/settings/retention", tag = "settings", operation_id = "instance_retention",
-    responses((status = 200, body = RetentionAnswer)))]
-pub(crate) async fn of_instance(desk: Desk) -> Result<Json<RetentionAnswer>, ApiError> {
-    Ok(Json(retention::of_instance(&desk.ctx).await?.into()))
+    responses((status = 200, body = RetentionAnswer), (status = 304, description = "The client has this state")))]
+pub(crate) async fn of_instance(desk: Desk, headers: HeaderMap) -> Result<Response, ApiError> {
+    let found = retention::of_instance(&desk.ctx).await?;
+    tagged_json(&headers, &RetentionAnswer::from(found))
 }
 
 /// Changes how long things are kept. What is absent stays. Null for a number
@@ -221,13 +225,19 @@ pub(crate) async fn edit_instance(
 /// 404 `project_not_found`.
 #[utoipa::path(get, path = "/api/projects/{id}/retention", tag = "settings", operation_id = "project_retention",
     params(("id" = i64, Path, description = "Project")),
-    responses((status = 200, body = ProjectRetentionAnswer), (status = 404, description = "`project_not_found`")))]
+    responses(
+        (status = 200, body = ProjectRetentionAnswer),
+        (status = 304, description = "The client has this state"),
+        (status = 404, description = "`project_not_found`")
+    ))]
 pub(crate) async fn of_project(
     desk: Desk,
     Path(id): Path<ProjectId>,
-) -> Result<Json<ProjectRetentionAnswer>, ApiError> {
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let project = desk.project(id).await?;
-    Ok(Json(retention::of_project(&desk.ctx, project).await?.into()))
+    let found = retention::of_project(&desk.ctx, project).await?;
+    tagged_json(&headers, &ProjectRetentionAnswer::from(found))
 }
 
 /// Changes how long a project keeps things. What is absent stays, null takes

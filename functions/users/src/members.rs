@@ -2,14 +2,17 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use callboard_auth::RouteId;
 use callboard_domain::ids::ProjectId;
+use callboard_http::conditional::tagged_json;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{Caller, Fields, Path, Query, Visit};
 use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::accounts::members::{self, Member, UserProjects};
 use callboard_query::resolve;
+use http::HeaderMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -23,13 +26,14 @@ use crate::subject::{Subject, acting};
 /// 404 `user_not_found`.
 #[utoipa::path(get, path = "/api/users/{id}/projects", tag = "users",
     params(("id" = String, Path, description = "User, or `me`")),
-    responses((status = 200, body = UserProjects)))]
+    responses((status = 200, body = UserProjects), (status = 304, description = "The client has this state")))]
 pub(crate) async fn of_user(
     State(state): State<AppState>,
     site: Site,
     Subject(user): Subject,
-) -> Result<Json<UserProjects>, ApiError> {
-    Ok(Json(members::of_user(&state.context(&site), user).await?))
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    tagged_json(&headers, &members::of_user(&state.context(&site), user).await?)
 }
 
 /// The projects of an account were written.

@@ -10,9 +10,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::{Extension, Router};
 use callboard_auth::client_address::ClientAddress;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, EXPECT, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use http::{Method, StatusCode, Uri};
@@ -29,7 +29,7 @@ impl Readers {
     /// Takes the reading routes of the function.
     pub(crate) fn set(&self, router: Router) {
         // Routes become a router once.
-        let _ = self.0.set(router);
+        let _ = self.0.set(router.fallback(async || (StatusCode::NOT_FOUND, Extension(NoPlace))));
     }
 
     /// Fails when a request names states and what is stored is in none of
@@ -39,18 +39,26 @@ impl Readers {
     /// 412 `precondition_failed`.
     pub(crate) async fn check(&self, condition: Condition) -> Result<(), ApiError> {
         let Some(router) = self.0.get() else { return Ok(()) };
+        let mut is_refused = false;
         for read in condition.reads {
             let Ok(answer) = router.clone().oneshot(read).await;
-            if !answer.status().is_success() {
-                continue;
+            if answer.status().is_success() {
+                if let Some(tag) = answer.headers().get(ETAG).and_then(|tag| tag.to_str().ok()) {
+                    return if names(&condition.named, Some(tag)) { Ok(()) } else { Err(stale()) };
+                }
+            } else {
+                is_refused |= answer.extensions().get::<NoPlace>().is_none();
             }
-            let tag = answer.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
-            return if names(&condition.named, tag) { Ok(()) } else { Err(stale()) };
         }
-        // What cannot be read has no state to compare; the change says why.
-        Ok(())
+        // What the caller cannot read has no state to compare; the change says why. What has no tag anywhere is in none
+        // of the states named, and to change it nevertheless would break what the header promises.
+        if is_refused || names(&condition.named, None) { Ok(()) } else { Err(untagged()) }
     }
 }
+
+/// Marks the answer for a path at which nothing is read.
+#[derive(Debug, Clone, Copy)]
+struct NoPlace;
 
 /// What a change is bound to.
 pub(crate) struct Condition {
@@ -110,6 +118,11 @@ fn names(named: &[HeaderValue], tag: Option<&str>) -> bool {
 
 fn stale() -> ApiError {
     let message = "This was changed since you read it; read it again, and send If-Match with its new ETag.";
+    ApiError::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", message)
+}
+
+fn untagged() -> ApiError {
+    let message = "This has no ETag, so If-Match cannot name its state; leave the header out.";
     ApiError::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", message)
 }
 

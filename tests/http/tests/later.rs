@@ -139,6 +139,11 @@ async fn a_change_bound_to_a_state_is_refused_when_that_is_past() {
                 format!("/api/failure-clusters/{cluster}"),
                 (Method::PATCH, "/status".to_owned(), json!({ "status": "ignored" })),
             ),
+            ("/api/settings/flakiness".to_owned(), (Method::PATCH, String::new(), json!({ "minRuns": 3 }))),
+            (
+                "/api/projects/1/retention".to_owned(),
+                (Method::PUT, String::new(), json!({ "runs": { "days": 90 } })),
+            ),
         ] {
             let read = client.get(&path).await.expect("an answer");
             let tag = read.header("etag").to_owned();
@@ -154,6 +159,21 @@ async fn a_change_bound_to_a_state_is_refused_when_that_is_past() {
             refused(&change("\"nothing\"").await, 412, "precondition_failed");
             assert_eq!(change("*").await.status.as_u16(), 200);
         }
+        // What is read at no address has no state that could be named.
+        let tag = client
+            .post_json("/api/tags", &json!({ "text": "mobile", "color": "teal" }))
+            .await
+            .expect("a tag");
+        let path = format!("/api/tags/{}", tag["tag"]["id"]);
+        let change = async |tag: &str| {
+            let request = client.request(Method::PATCH, &path).header("if-match", tag);
+            client.send(request.json(&json!({ "text": "phone" }))).await.expect("an answer")
+        };
+        refused(&change("\"nothing\"").await, 412, "precondition_failed");
+        assert_eq!(change("*").await.status.as_u16(), 200);
+        let unknown = client.request(Method::PATCH, "/api/projects/4711").header("if-match", "\"nothing\"");
+        let unknown = client.send(unknown.json(&json!({ "label": "x" }))).await.expect("an answer");
+        refused(&unknown, 404, "project_not_found");
     })
     .await;
 }
