@@ -85,8 +85,8 @@ impl FromQuery for Asked {
         }
         Ok(Self {
             metric: metric.unwrap_or_default(),
-            branch: query.exact("branch")?,
-            environment: query.exact("environment")?,
+            branch: query.recorded("branch")?,
+            environment: query.recorded("environment")?,
             label,
             style: style.unwrap_or_default(),
         })

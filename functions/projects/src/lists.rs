@@ -93,13 +93,13 @@ pub(crate) async fn menu(
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct OverviewFilters {
-    /// Only runs in this environment.
+    /// Only runs in this environment; an empty value stands for runs without one.
     environment: Option<String>,
 }
 
 impl FromQuery for OverviewFilters {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        Ok(Self { environment: query.exact("environment")? })
+        Ok(Self { environment: query.recorded("environment")? })
     }
 }
 

@@ -118,12 +118,22 @@ impl QueryReader {
     /// 400 when it is longer than anything that is stored, or given more than
     /// once.
     pub fn exact(&self, name: &str) -> Result<Option<String>, ApiError> {
+        Ok(self.recorded(name)?.filter(|text| !text.is_empty()))
+    }
+
+    /// The one value of a parameter that is compared as it is; an empty one
+    /// means "none recorded".
+    ///
+    /// # Errors
+    /// 400 when it is longer than anything that is stored, or given more than
+    /// once.
+    pub fn recorded(&self, name: &str) -> Result<Option<String>, ApiError> {
         match self.single(name)? {
             Some(text) if text.chars().count() > MAX_EXACT_CHARS => Err(ApiError::invalid_query(
                 name,
                 format!("{name} may have at most {MAX_EXACT_CHARS} characters."),
             )),
-            text => Ok(text.filter(|text| !text.is_empty()).map(str::to_owned)),
+            text => Ok(text.map(str::to_owned)),
         }
     }
 
