@@ -128,12 +128,13 @@ impl ApiError {
         Self::bad_request("invalid_multipart", message)
     }
 
-    /// 400 `missing_field` with the names in `data.fields`.
+    /// 400 `missing_field` with the names in `data.fields` and, as for a field
+    /// that is there, the first of them in `data.field`.
     #[must_use]
     pub fn missing_fields(fields: &[&str]) -> Self {
         let names = fields.join(", ");
         Self::bad_request("missing_field", format!("Required and missing: {names}."))
-            .with_data(json!({ "fields": fields }))
+            .with_data(json!({ "field": fields.first(), "fields": fields }))
     }
 
     /// 400 `invalid_field` with the name in `data.field`.

@@ -170,7 +170,9 @@ impl From<FieldError> for ApiError {
     fn from(error: FieldError) -> Self {
         let answer = Self::bad_request(error.code(), error.to_string());
         match error {
-            FieldError::Missing { fields } => answer.with_data(json!({ "fields": fields })),
+            FieldError::Missing { fields } => {
+                answer.with_data(json!({ "field": fields.first(), "fields": fields }))
+            }
             FieldError::Invalid { field, .. } => answer.with_data(json!({ "field": field })),
             FieldError::InvalidProjectName { .. } => answer.with_data(json!({ "field": "projectName" })),
             FieldError::InvalidShard { .. } => answer,

@@ -320,7 +320,7 @@ mod tests {
         assert!(body.require(&["b"]).is_ok() && body.require_any(&["a", "c"]).is_ok());
         assert_eq!(
             code(body.require(&["a", "b", "c"])),
-            ("missing_field".into(), json!({ "fields": ["a", "c"] }))
+            ("missing_field".into(), json!({ "field": "a", "fields": ["a", "c"] }))
         );
         assert_eq!(code(body.require_any(&["c", "d"])).0, "no_fields");
     }

@@ -51,7 +51,10 @@ async fn a_refused_sign_in_does_not_say_why() {
             client.post(LOGIN, &json!({ "username": "eve", "password": "" })).await.expect("an answer");
         assert_eq!(refusal(&empty), refused(400, "invalid_field"));
         let without = client.post(LOGIN, &json!({ "username": "eve" })).await.expect("an answer");
-        assert_eq!(without.json().expect("JSON")["data"], json!({ "fields": ["password"] }));
+        assert_eq!(
+            without.json().expect("JSON")["data"],
+            json!({ "field": "password", "fields": ["password"] })
+        );
     })
     .await;
 }
