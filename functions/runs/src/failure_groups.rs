@@ -45,7 +45,8 @@ pub(crate) async fn of_run(
     let ctx = state.context(&site);
     let project = resolve::run(&ctx, caller.scope(), id).await?;
     let found = clusters::failure_groups(&ctx, project, id, after, page.rows()).await?;
-    let groups = cursors.page(found.groups)?;
+    let mut groups = cursors.page(found.groups)?;
+    clusters::heal_groups(&ctx, project, &mut groups.items).await?;
     Ok(Json(GroupsAnswer {
         items: groups.items,
         next_cursor: groups.next_cursor,

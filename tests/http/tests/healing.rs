@@ -85,7 +85,10 @@ async fn a_renamed_button_is_found_by_what_the_last_pass_saw() {
     for_each_service(async |service: &Service| {
         let client = service.client();
         submit(client, 1, "passed", vec![passed("logs in", json!([snapshot(LOCATION, "Log in")]))]).await;
-        let (_, execution) = submit(client, 2, "failed", vec![failed("logs in")]).await;
+        let (run, execution) = submit(client, 2, "failed", vec![failed("logs in")]).await;
+        let groups = client.json(&format!("/api/test-runs/{run}/failure-groups")).await.expect("groups");
+        let expected = json!({ "recommended": FOUND, "source": "element-match", "healed": false });
+        assert_eq!(groups["items"][0]["healing"], expected, "{groups:#}");
         let found = healing(client, execution).await;
         assert_eq!(found["source"], "element-match", "{found:#}");
         assert_eq!(found["failingLocator"], json!({ "method": "getByRole", "args": ["button", { "name": "Log in" }] }));

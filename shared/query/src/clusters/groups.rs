@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::ids::{ClusterId, ProjectId, RunId};
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::clusters::reads::{self, ClusterInRun, OccurrenceFilter};
 use callboard_store::clusters::{self, ClusterRow};
@@ -15,13 +15,16 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::executions::show;
+use crate::failures::{HealingSource, locator_healing};
 use crate::page::Slice;
 use crate::runs::required_run;
 use crate::shapes::{ClusterBrief, ExecutionItem};
-use crate::{Context, Result};
+use crate::{Context, QueryError, Result};
 
 /// Cases shown of a group.
 const CASES_SHOWN: i64 = 10;
+/// Groups of a page that are healed.
+const HEALED: usize = 5;
 /// Failures of one worker that make one look at it.
 const MIN_ON_ONE_WORKER: i64 = 3;
 /// How unlikely it has to be that they are there by chance.
@@ -113,9 +116,24 @@ pub struct FailureGroup {
     pub flaky: bool,
     /// Some of the failures, at most 10.
     pub cases: Vec<GroupCase>,
-    /// A locator that would work again; null, ask for the locator healing of a case.
-    #[schema(value_type = Option<Object>)]
-    pub healing: Option<Value>,
+    /// A locator that would work again in the first of the cases. Null where nothing is recommended, and beyond the first
+    /// groups of a page that lost an element: ask for the locator healing of a case.
+    pub healing: Option<GroupHealing>,
+    /// Whether the failures name an element, which alone can have been lost.
+    #[serde(skip)]
+    names_element: bool,
+}
+
+/// A locator to use instead of the one that finds nothing.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct GroupHealing {
+    /// The locator.
+    #[schema(example = "getByRole('button', { name: 'Pay' })")]
+    pub recommended: String,
+    /// Where it is known from.
+    pub source: HealingSource,
+    /// Whether it passed at that place in a later run.
+    pub healed: bool,
 }
 
 /// A page of groups.
@@ -199,7 +217,34 @@ fn group(
         flaky: place.is_some_and(|place| place.flaky > 0),
         cases,
         healing: None,
+        names_element: cluster.is_some_and(|cluster| cluster.selector.is_some()),
     }
+}
+
+/// Adds what would work again to the first groups that lost an element. Each
+/// costs a look at the evidence and the trace of one failure.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn heal_groups(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    groups: &mut [FailureGroup],
+) -> Result<()> {
+    for group in groups.iter_mut().filter(|group| group.names_element).take(HEALED) {
+        let Some(case) = group.cases.first() else { continue };
+        group.healing = match locator_healing(ctx, project, ExecutionId(case.execution_id)).await {
+            Ok(found) => found.recommended().map(|locator| GroupHealing {
+                recommended: locator.locator.clone(),
+                source: found.source,
+                healed: found.healed_in_run_id.is_some(),
+            }),
+            // It went while this was read.
+            Err(QueryError::NotFound { .. }) => None,
+            Err(error) => return Err(error),
+        };
+    }
+    Ok(())
 }
 
 async fn cases(

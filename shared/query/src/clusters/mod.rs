@@ -12,7 +12,9 @@ mod versions;
 pub use editing::{
     ClusterEdit, Extracted, StatusChange, bulk, edit, extract, merge, set_base_commit, set_status,
 };
-pub use groups::{FailureGroup, FailureGroups, GroupCase, GroupKey, failure_groups};
+pub use groups::{
+    FailureGroup, FailureGroups, GroupCase, GroupHealing, GroupKey, failure_groups, heal_groups,
+};
 pub use history::{ClusterEvent, FieldChange, Happening, history};
 pub use reading::{
     Assignee, ClusterCounts, ClusterKey, ClusterQuery, ClusterSort, OccurrenceKey, OccurrenceQuery, counts,

@@ -2,7 +2,7 @@
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::environment::{Difference, Surroundings, add, differences};
-use callboard_domain::evidence::Evidence;
+use callboard_domain::evidence::{Browser, Evidence};
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
@@ -122,21 +122,23 @@ pub(super) async fn compare(
     subject: &Subject,
     (row, run, evidence): (&ExecutionRow, &RunRow, &Evidence),
 ) -> Result<Vec<Difference>> {
-    let failing = surroundings(ctx, &subject.row, &subject.run, &subject.evidence).await?;
-    Ok(differences(&failing, &surroundings(ctx, row, run, evidence).await?))
+    // Evidence goes earlier than its execution. What one side cannot tell any more is no difference.
+    let browsers = subject.evidence.browser.as_ref().zip(evidence.browser.as_ref()).unzip();
+    let failing = surroundings(ctx, &subject.row, &subject.run, browsers.0).await?;
+    Ok(differences(&failing, &surroundings(ctx, row, run, browsers.1).await?))
 }
 
 async fn surroundings(
     ctx: &Context,
     row: &ExecutionRow,
     run: &RunRow,
-    evidence: &Evidence,
+    browser: Option<&Browser>,
 ) -> Result<Surroundings> {
     let details = runs::details(&mut ctx.store.db().read().await?, run.project, run.id).await?;
     let mut found = Surroundings::new();
     // What the columns say wins over what metadata says.
     add(&mut found, "", &serde_json::from_str::<Value>(&details.metadata).unwrap_or_default());
-    let browser = serde_json::to_value(&evidence.browser).unwrap_or_default();
+    let browser = serde_json::to_value(browser).unwrap_or_default();
     add(&mut found, "browser", &browser);
     let columns = json!({
         "branch": run.branch,
