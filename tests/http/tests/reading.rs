@@ -321,7 +321,8 @@ async fn whatever_cannot_be_used_is_refused_by_name() {
             "/api/test-runs/1/executions?worker=-1",
             "/api/projects?sort=size",
             "/api/projects/1/test-cases?sort=colour",
-            "/api/projects/1/test-cases?sort=title&dir=desc",
+            "/api/projects/1/test-cases?sort=title&dir=up",
+            "/api/projects/1/test-cases?offset=10001",
             "/api/projects/1/test-cases?category=red",
             "/api/projects/1/test-cases?branch=a&branch=b",
             "/api/projects/1/test-cases?branch=",
@@ -331,6 +332,12 @@ async fn whatever_cannot_be_used_is_refused_by_name() {
             "/api/test-run-cases/1048577?include=everything",
             "/api/test-run-cases/1048577?include=none,steps",
             "/api/test-run-cases/1048577/files?kind=pdf",
+            "/api/projects/1/failure-clusters?assignee=4711",
+            "/api/failure-clusters?assignee=4711",
+            "/api/deletions?project=4711",
+            "/api/projects/1/flaky-tests?fullRuns=true",
+            "/api/projects/1/slow-tests?days=0",
+            "/api/projects/1/spec-health?fullRuns=false",
             "/api/projects/0",
             "/api/test-runs/12abc",
             "/api/test-cases/9223372036854775808",
@@ -473,6 +480,58 @@ async fn the_overview_shows_each_project_its_own_newest_runs() {
         assert_eq!(busy["latestFullRun"]["startTime"], "2026-01-01T10:00:02.000Z");
         let staging = of("?environment=staging", "busy").await;
         assert_eq!((runs(&staging), &staging["tendency"]), (3, &json!("passing")));
+    })
+    .await;
+}
+
+/// What a list says when it is read in pages of two.
+async fn in_pages(client: &Client, path: &str) -> Vec<String> {
+    let mut titles = Vec::new();
+    let mut at = client.json(&format!("{path}&limit=2")).await.expect("a page");
+    loop {
+        let items = at["items"].as_array().expect("tests").iter();
+        titles.extend(items.map(|test| test["title"].as_str().expect("a title").to_owned()));
+        let Some(cursor) = at["nextCursor"].as_str() else { return titles };
+        at = client.json(&format!("{path}&limit=2&cursor={cursor}")).await.expect("a page");
+    }
+}
+
+#[tokio::test]
+async fn the_catalogue_goes_both_ways_and_rows_can_be_counted_off() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let timed =
+            |title: &str, duration: i64| with(attempt(title, "passed", 0), json!({ "duration": duration }));
+        let skipped = |title: &str| with(attempt(title, "skipped", 0), json!({ "duration": 0 }));
+        let mut cases = vec![timed("d", 40), timed("b", 900), timed("a", 40), skipped("e"), skipped("f")];
+        cases.extend([attempt("c", "failed", 0), attempt("c", "passed", 1)]);
+        let body = with(run("shop", "passed", cases), json!({ "startTime": "2026-01-01T10:00:00.000Z" }));
+        client.post_json("/api/test-runs/submit", &body).await.expect("stored");
+        for (sort, usual, other) in [
+            ("title", "asc", "desc"),
+            ("file", "asc", "desc"),
+            ("lastRun", "desc", "asc"),
+            ("totalRuns", "desc", "asc"),
+            ("flakyScore", "desc", "asc"),
+            ("avgDuration", "desc", "asc"),
+            ("passRate", "asc", "desc"),
+        ] {
+            let of = |dir: &str| format!("/api/projects/1/test-cases?sort={sort}{dir}");
+            let usually = in_pages(client, &of("")).await;
+            assert_eq!(in_pages(client, &of(&format!("&dir={usual}"))).await, usually, "{sort}");
+            let turned = in_pages(client, &of(&format!("&dir={other}"))).await;
+            let mut sorted = turned.clone();
+            sorted.sort();
+            assert_eq!(sorted, ["a", "b", "c", "d", "e", "f"], "{sort} {other}");
+            assert_ne!(turned, usually, "{sort}");
+            let counted = in_pages(client, &of(&format!("&dir={other}&offset=4"))).await;
+            assert_eq!(counted, turned[4..], "{sort} {other}");
+        }
+        let fastest = in_pages(client, "/api/projects/1/test-cases?sort=avgDuration&dir=asc").await;
+        assert_eq!(fastest[4..], ["e", "f"], "without a duration they come last");
+        let calm = in_pages(client, "/api/projects/1/test-cases?sort=flakyScore&dir=asc").await;
+        assert_eq!(calm[5], "c");
+        assert_eq!(in_pages(client, "/api/projects/1/test-cases?offset=6").await, Vec::<String>::new());
     })
     .await;
 }
