@@ -31,9 +31,10 @@ const MS_PER_DAY: i64 = 86_400_000;
 #[into_params(parameter_in = Query)]
 pub(crate) struct Newest {
     /// Newest passed executions of each test to look at, 4 to 100.
-    #[param(value_type = Option<i64>, default = 50)]
+    #[param(value_type = Option<i64>, default = 50, minimum = 4, maximum = 100)]
     runs: usize,
     /// Only tests that ran within this many days, 1 to 366.
+    #[param(minimum = 1, maximum = 366)]
     days: Option<i64>,
 }
 
@@ -130,6 +131,7 @@ impl FromQuery for Window {
 #[into_params(parameter_in = Query)]
 pub(crate) struct Reach {
     /// Only runs started within this many days, 1 to 366.
+    #[param(minimum = 1, maximum = 366)]
     days: Option<i64>,
 }
 
@@ -184,7 +186,7 @@ pub(crate) async fn performance(
 #[into_params(parameter_in = Query)]
 pub(crate) struct Folders {
     /// Days up to today, 1 to 90.
-    #[param(value_type = Option<i64>, default = 30)]
+    #[param(value_type = Option<i64>, default = 30, minimum = 1, maximum = 90)]
     days: i64,
     /// `prefix` (by name, the default), `passRate` (least steady first) or `flakyRate` (most flaky first).
     #[param(value_type = Option<String>, example = "prefix")]

@@ -12,6 +12,7 @@ use callboard_http::lane::Lane;
 use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::flakiness::{self, FlakyQuery, FlakyTest, Sort};
+use callboard_query::shapes::words::{PriorityWord, RootCauseWord};
 use callboard_query::{ingest, resolve};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -23,11 +24,13 @@ use crate::kept;
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub(crate) struct FlakyFilters {
     /// Newest decided runs to judge by, 3 to 200.
-    #[param(default = 50)]
+    #[param(default = 50, minimum = 3, maximum = 200)]
     runs: Option<i64>,
     /// Only tests that failed or passed on a retry within this many days, 1 to 366.
+    #[param(minimum = 1, maximum = 366)]
     days: Option<i64>,
     /// Least score, 0 to 100.
+    #[param(minimum = 0, maximum = 100)]
     min_score: Option<i64>,
     /// Comma list or repeated, with or without `@`; only tests with all of these tags.
     #[param(required = false)]
@@ -35,10 +38,10 @@ pub(crate) struct FlakyFilters {
     /// Exact owner.
     owner: Option<String>,
     /// critical, high, medium or low.
-    #[param(value_type = Option<String>, example = "high")]
+    #[param(value_type = Option<PriorityWord>, example = "high", inline)]
     priority: Option<Priority>,
     /// timing, network, assertion, environment or other.
-    #[param(value_type = Option<String>, example = "timing")]
+    #[param(value_type = Option<RootCauseWord>, example = "timing", inline)]
     root_cause: Option<RootCause>,
     /// `score` (most probably flaky first, the default) or `impact` (most expensive first); equal ones by id.
     #[param(value_type = Option<String>, example = "score")]
@@ -128,7 +131,7 @@ pub(crate) struct Classified {
     #[schema(value_type = i64)]
     test_case_id: TestCaseId,
     /// timing, network, assertion, environment or other.
-    #[schema(value_type = String, example = "timing")]
+    #[schema(value_type = RootCauseWord)]
     root_cause: RootCause,
 }
 

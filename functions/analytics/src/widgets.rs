@@ -25,7 +25,7 @@ const MOST_DAYS: i64 = 366;
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub(crate) struct Asked {
     /// Days up to today, 1 to 366.
-    #[param(value_type = Option<i64>, default = 30)]
+    #[param(value_type = Option<i64>, default = 30, minimum = 1, maximum = 366)]
     days: i64,
     /// `true`: only full runs, `false`: only partial ones.
     full_runs: Option<bool>,
@@ -53,7 +53,7 @@ impl FromQuery for Asked {
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub(crate) struct AllBranches {
     /// Days up to today, 1 to 366.
-    #[param(value_type = Option<i64>, default = 30)]
+    #[param(value_type = Option<i64>, default = 30, minimum = 1, maximum = 366)]
     days: i64,
     /// Repeatable; only these projects.
     #[param(required = false, value_type = Vec<i64>)]

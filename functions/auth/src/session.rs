@@ -56,6 +56,7 @@ pub(crate) struct MeAnswer {
     user: Option<OwnAccount>,
     /// Whether the first administrator is still to be created; said to callers who are not signed in.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     needs_setup: Option<bool>,
     /// Providers people can sign in at: `idp`, `codehost`.
     #[schema(example = json!(["idp"]))]

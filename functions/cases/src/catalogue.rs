@@ -12,6 +12,7 @@ use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{CountedPage, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::shapes::TestCaseItem;
+use callboard_query::shapes::words::{PriorityWord, TestCategoryWord};
 use callboard_query::test_cases::{self, CatalogueKey, CatalogueQuery, LaneQuery, Sort};
 use callboard_query::{projects, resolve};
 use serde::Serialize;
@@ -61,7 +62,7 @@ pub(crate) struct CatalogueFilters {
     q: Option<String>,
     /// Comma list or repeated: failed (with timed out), flaky, interrupted, didnotrun, skipped, passed, never-run.
     /// `status` is another name of this parameter.
-    #[param(required = false, value_type = Vec<String>, example = json!(["failed", "flaky"]))]
+    #[param(required = false, value_type = Vec<TestCategoryWord>, example = json!(["failed", "flaky"]), inline)]
     category: Vec<TestCategory>,
     /// Comma list or repeated, with or without `@`; only tests with all of these tags.
     #[param(required = false)]
@@ -69,13 +70,14 @@ pub(crate) struct CatalogueFilters {
     /// Exact owner.
     owner: Option<String>,
     /// critical, high, medium or low.
-    #[param(value_type = Option<String>, example = "high")]
+    #[param(value_type = Option<PriorityWord>, example = "high", inline)]
     priority: Option<Priority>,
     /// Exact feature.
     feature: Option<String>,
     /// Beginning of the file.
     file: Option<String>,
     /// Only tests that ran within this many days, 1 to 366.
+    #[param(minimum = 1, maximum = 366)]
     max_age_days: Option<i64>,
     /// `true`: only tests in quarantine, `false`: only the others.
     quarantined: Option<bool>,
@@ -88,7 +90,7 @@ pub(crate) struct CatalogueFilters {
     #[param(rename = "dir", required = false, value_type = Option<String>, example = "desc")]
     is_reversed: bool,
     /// Rows to skip before the first page, at most 10000; for scripts that count rows.
-    #[param(required = false, default = 0)]
+    #[param(required = false, default = 0, minimum = 0, maximum = 10000)]
     offset: usize,
 }
 

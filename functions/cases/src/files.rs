@@ -9,6 +9,7 @@ use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::executions::FileKind;
+use callboard_query::shapes::words::FileKindWord;
 use callboard_query::shapes::{FileItem, TraceItem};
 use callboard_query::{executions, resolve};
 use serde::Serialize;
@@ -37,7 +38,7 @@ pub(crate) async fn traces(
 #[into_params(parameter_in = Query)]
 pub(crate) struct FileFilters {
     /// Comma list or repeated: trace, screenshot, video, attachment.
-    #[param(required = false, value_type = Vec<String>, example = json!(["screenshot", "video"]))]
+    #[param(required = false, value_type = Vec<FileKindWord>, example = json!(["screenshot", "video"]), inline)]
     kind: Vec<FileKind>,
 }
 

@@ -12,6 +12,7 @@ use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::resolve;
 use callboard_query::shapes::ExecutionWithRun;
+use callboard_query::shapes::words::TestStatusWord;
 use callboard_query::test_cases::{self, HistoryQuery, LaneQuery};
 use serde::Serialize;
 use utoipa::IntoParams;
@@ -31,7 +32,7 @@ pub(crate) struct HistoryFilters {
     /// Exact name of the browser project; an empty value stands for executions without one.
     browser: Option<String>,
     /// Comma list or repeated: passed (with flaky), failed, timedout, interrupted, skipped, didnotrun.
-    #[param(required = false, value_type = Vec<String>, example = json!(["failed", "timedout"]))]
+    #[param(required = false, value_type = Vec<TestStatusWord>, example = json!(["failed", "timedout"]), inline)]
     status: Vec<TestStatus>,
     /// Date or date-time; only runs started then or later.
     #[param(value_type = Option<String>, example = "2026-01-01")]

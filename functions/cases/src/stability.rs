@@ -20,11 +20,13 @@ const DEFAULT_DAYS: i64 = 30;
 #[into_params(parameter_in = Query)]
 pub(crate) struct Split {
     /// Most parts the newest 200 executions are split into, 5 to 50; 20 by default.
+    #[param(minimum = 5, maximum = 50)]
     buckets: Option<usize>,
     /// `day`: one part for every UTC day with executions, instead of parts of equal size.
     #[param(value_type = Option<String>, example = "day")]
     by: Option<ByDay>,
     /// With `by=day`: how many days up to today, 1 to 366; 30 by default.
+    #[param(minimum = 1, maximum = 366)]
     days: Option<i64>,
 }
 

@@ -8,6 +8,7 @@ use callboard_http::ApiError;
 use callboard_http::extract::Fields;
 use callboard_query::Change;
 use callboard_query::clusters::{ClusterEdit, ClusterStatus};
+use callboard_query::shapes::words::ClusterStatusWord;
 use utoipa::ToSchema;
 
 const MAX_NOTE_CHARS: usize = 2_000;
@@ -42,7 +43,7 @@ fn note(fields: &Fields) -> Result<Change<String>, ApiError> {
 #[derive(Debug, ToSchema)]
 pub(crate) struct StatusBody {
     /// `open`, `resolved` or `ignored`; from any status.
-    #[schema(value_type = String, example = "resolved")]
+    #[schema(value_type = ClusterStatusWord)]
     pub(crate) status: ClusterStatus,
     /// A note of at most 2,000 characters: absent keeps it, null clears it.
     #[schema(value_type = Option<String>, required = false)]
@@ -128,7 +129,7 @@ pub(crate) struct BulkBody {
     #[schema(value_type = Vec<i64>)]
     pub(crate) ids: BTreeSet<ClusterId>,
     /// `open`, `resolved` or `ignored`.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<ClusterStatusWord>)]
     pub(crate) status: Option<ClusterStatus>,
     /// A note of at most 2,000 characters: absent keeps it, null clears it.
     #[schema(value_type = Option<String>, required = false)]

@@ -13,6 +13,7 @@ use callboard_http::{ApiError, AppState, Site};
 use callboard_query::clusters::{
     self, Assignee, ClusterCounts, ClusterKey, ClusterQuery, ClusterSort, ClusterStatus,
 };
+use callboard_query::shapes::words::{ClusterStatusWord, ErrorTypeWord};
 use callboard_query::shapes::{ClusterItem, ClusterWithProject};
 use callboard_query::{Context, resolve};
 use serde::Serialize;
@@ -31,10 +32,10 @@ enum Whose {
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub(crate) struct ClusterFilters {
     /// Comma list or repeated: open, resolved, ignored.
-    #[param(required = false, value_type = Vec<String>, example = json!(["open"]))]
+    #[param(required = false, value_type = Vec<ClusterStatusWord>, example = json!(["open"]), inline)]
     status: Vec<&'static str>,
     /// Comma list or repeated: timeout, assertion, strict-mode, navigation, crash, unknown.
-    #[param(required = false, value_type = Vec<String>, example = json!(["timeout"]))]
+    #[param(required = false, value_type = Vec<ErrorTypeWord>, example = json!(["timeout"]), inline)]
     error_type: Vec<&'static str>,
     /// Id of an account, `me` or `none`.
     #[param(value_type = Option<String>, example = "me")]

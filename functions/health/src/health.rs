@@ -55,11 +55,11 @@ pub(crate) struct HealthAnswer {
     /// `ok`, `unreachable`, `migration_pending`, or `auth_mode_differs` when the last deployment was told
     /// otherwise about signing in than this process; absent for a live probe.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "ok")]
+    #[schema(nullable = false, example = "ok")]
     database: Option<&'static str>,
     /// `ok` or `unreachable`; absent for a live probe.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "ok")]
+    #[schema(nullable = false, example = "ok")]
     storage: Option<&'static str>,
 }
 

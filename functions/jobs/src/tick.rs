@@ -46,7 +46,7 @@ pub struct Ticked {
     failed: u64,
     /// When the next job is due, when one is waiting.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[schema(nullable = false, value_type = Option<String>, format = DateTime)]
     next_due_at: Option<Timestamp>,
 }
 

@@ -116,6 +116,7 @@ pub(crate) struct WarningView {
     message: String,
     /// Index of the event it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     index: Option<usize>,
 }
 

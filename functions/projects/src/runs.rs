@@ -10,6 +10,7 @@ use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{Page, PageRequest};
 use callboard_http::run_filters::{RunFilters, run_statuses};
 use callboard_http::{ApiError, AppState, Site};
+use callboard_query::shapes::words::RunStatusWord;
 use callboard_query::shapes::{RunBrief, RunItem};
 use callboard_query::{resolve, runs};
 use serde::Serialize;
@@ -49,7 +50,7 @@ pub(crate) struct LatestFilters {
     #[param(required = false)]
     environment: Vec<String>,
     /// Comma list or repeated.
-    #[param(required = false, value_type = Vec<String>, example = json!(["passed"]))]
+    #[param(required = false, value_type = Vec<RunStatusWord>, example = json!(["passed"]), inline)]
     status: Vec<RunStatus>,
     /// `true`: only full runs, `false`: only partial ones.
     full_runs: Option<bool>,

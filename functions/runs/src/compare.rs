@@ -12,6 +12,7 @@ use callboard_http::{ApiError, AppState, Site};
 use callboard_query::comparison::{self, Against, ChangeCounts, ComparedTest};
 use callboard_query::resolve;
 use callboard_query::shapes::RunBrief;
+use callboard_query::shapes::words::ChangeWord;
 use serde::Serialize;
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
@@ -25,7 +26,7 @@ pub(crate) struct Asked {
     #[param(value_type = Option<String>, example = "baseline")]
     with: Against,
     /// Comma list or repeated: newFailure, stillFailing, fixed, newFlaky, added, removed, slower, faster, unchanged.
-    #[param(required = false, value_type = Vec<String>, example = json!(["newFailure", "fixed"]))]
+    #[param(required = false, value_type = Vec<ChangeWord>, example = json!(["newFailure", "fixed"]), inline)]
     change: Vec<Change>,
 }
 

@@ -12,6 +12,7 @@ use callboard_http::page::{CountedPage, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::executions::{self, ExecutionKey, ExecutionQuery, OutcomeGroup, Sort};
 use callboard_query::shapes::ExecutionItem;
+use callboard_query::shapes::words::{PriorityWord, TestStatusWord};
 use callboard_query::{clusters, resolve, runs};
 use serde::Serialize;
 use utoipa::IntoParams;
@@ -24,7 +25,7 @@ const MAX_INDEX: i64 = 1_000_000;
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub(crate) struct ExecutionFilters {
     /// Comma list or repeated: passed (with flaky), failed, timedout, interrupted, skipped, didnotrun.
-    #[param(required = false, value_type = Vec<String>, example = json!(["failed", "timedout"]))]
+    #[param(required = false, value_type = Vec<TestStatusWord>, example = json!(["failed", "timedout"]), inline)]
     status: Vec<TestStatus>,
     /// Comma list or repeated: failing (failed or timedout), flaky, interrupted, didnotrun, skipped, passed (at
     /// the first attempt).
@@ -39,13 +40,15 @@ pub(crate) struct ExecutionFilters {
     /// Exact owner of the test.
     owner: Option<String>,
     /// Priority of the test: critical, high, medium or low.
-    #[param(value_type = Option<String>, example = "high")]
+    #[param(value_type = Option<PriorityWord>, example = "high", inline)]
     priority: Option<Priority>,
     /// Exact name of the browser project; an empty value stands for tests without one.
     browser: Option<String>,
     /// Shard of the deciding attempt.
+    #[param(minimum = 0, maximum = 1000000)]
     shard: Option<i64>,
     /// Worker of the deciding attempt.
+    #[param(minimum = 0, maximum = 1000000)]
     worker: Option<i64>,
     /// Failure cluster.
     cluster_id: Option<i64>,

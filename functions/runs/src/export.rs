@@ -13,6 +13,7 @@ use callboard_http::config::Platform;
 use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::exports::{ExportHead, ExportWish, Part, RunFile};
+use callboard_query::shapes::words::TestStatusWord;
 use callboard_query::{QueryError, resolve};
 use futures::stream;
 use http::StatusCode;
@@ -27,7 +28,7 @@ pub(crate) struct Asked {
     #[param(value_type = String, example = "junit")]
     format: ExportFormat,
     /// Comma list or repeated: passed (with flaky), failed, timedout, interrupted, skipped, didnotrun.
-    #[param(required = false, value_type = Vec<String>, example = json!(["failed", "timedout"]))]
+    #[param(required = false, value_type = Vec<TestStatusWord>, example = json!(["failed", "timedout"]), inline)]
     status: Vec<TestStatus>,
     /// Comma list or repeated: `attempts`, `errors` (whole instead of their first lines), `evidence` (steps, console,
     /// network and the rest; in `csv` and `ndjson`).

@@ -89,6 +89,7 @@ pub(crate) async fn specs(
 #[into_params(parameter_in = Query)]
 pub(crate) struct TimelineFilter {
     /// Only this worker.
+    #[param(minimum = 0, maximum = 1000000)]
     worker: Option<i64>,
 }
 

@@ -133,7 +133,7 @@ pub(crate) async fn clean_up(
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub(crate) struct OlderThan {
     /// Days, at least 1.
-    #[param(minimum = 1)]
+    #[param(minimum = 1, maximum = 36500)]
     older_than_days: i64,
     /// Only in this project.
     #[param(value_type = Option<i64>)]

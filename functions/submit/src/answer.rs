@@ -17,6 +17,7 @@ pub(crate) struct WarningView {
     message: String,
     /// Index of the test case it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     index: Option<usize>,
 }
 
@@ -68,6 +69,7 @@ pub(crate) struct SubmitAnswer {
     duplicate: bool,
     /// What was read leniently, at most 20 entries.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     warnings: Option<Vec<WarningView>>,
 }
 
@@ -115,6 +117,7 @@ pub(crate) struct UploadAnswer {
     pub(crate) run_url: String,
     /// What was read leniently, at most 20 entries.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub(crate) warnings: Option<Vec<WarningView>>,
 }
 

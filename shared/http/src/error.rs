@@ -34,6 +34,7 @@ pub struct ErrorBody {
     pub message: String,
     /// What programs need besides.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub data: Option<Value>,
 }
 

@@ -1,6 +1,7 @@
 //! The OpenAPI document: every function crate describes its own operations;
 //! here they become one document, completed from the route table.
 
+mod answers;
 mod refusals;
 
 use callboard_auth::ROUTES;
@@ -42,6 +43,7 @@ pub fn document(parts: impl IntoIterator<Item = OpenApi>) -> OpenApi {
             complete(operation, route);
         }
     }
+    answers::require_keys(&mut document);
     document
 }
 

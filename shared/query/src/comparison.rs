@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 use crate::page::Slice;
 use crate::runs::required_run;
 use crate::shapes::RunBrief;
+use crate::shapes::words::{ChangeWord, TestStatusWord};
 use crate::{Context, Result, baseline};
 
 /// What a run is compared with.
@@ -37,7 +38,7 @@ pub type ChangeKey = (i64, i64);
 #[serde(rename_all = "camelCase")]
 pub struct ComparedTest {
     /// newFailure, stillFailing, fixed, newFlaky, added, removed, slower, faster or unchanged.
-    #[schema(value_type = String, example = "newFailure")]
+    #[schema(value_type = ChangeWord)]
     pub change: Change,
     /// Test case.
     pub test_case_id: i64,
@@ -64,7 +65,7 @@ pub struct ComparedSide {
     /// Execution.
     pub execution_id: i64,
     /// Status.
-    #[schema(value_type = String, example = "passed")]
+    #[schema(value_type = TestStatusWord)]
     pub status: TestStatus,
     /// Passed after a failed attempt.
     pub flaky: bool,

@@ -26,6 +26,7 @@ use crate::baseline::{self, Fallback};
 use crate::page::{Slice, fetch};
 use crate::projects::required;
 use crate::runs::required_run;
+use crate::shapes::words::RunStatusWord;
 use crate::shapes::{GateBrief, PinItem, UserRef};
 use crate::{Context, Entity, LifeRefusal, QueryError, Result};
 
@@ -93,7 +94,7 @@ pub struct GateFacts {
     /// Project.
     pub project_name: String,
     /// How the run ended.
-    #[schema(value_type = String, example = "failed")]
+    #[schema(value_type = RunStatusWord)]
     pub status: RunStatus,
     /// All tests.
     pub total_tests: i64,

@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 
 use crate::page::Slice;
 use crate::runs::{RunKey, RunQuery};
+use crate::shapes::words::{RunStatusWord, TimeoutKindWord, TrendWord};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result, runs};
 
@@ -36,7 +37,7 @@ pub struct RunDuration {
     /// 90th percentile of the durations of its tests, ms.
     pub p90_test_duration: Option<i64>,
     /// Status.
-    #[schema(value_type = String)]
+    #[schema(value_type = RunStatusWord)]
     pub status: RunStatus,
     /// Tests.
     pub total_tests: i64,
@@ -135,7 +136,7 @@ pub struct SlowTest {
     /// Duration of the newest of them, ms.
     pub latest_duration: i64,
     /// faster, slower or stable: the newer half against the older one.
-    #[schema(value_type = String, example = "stable")]
+    #[schema(value_type = TrendWord)]
     pub trend: Trend,
 }
 
@@ -285,7 +286,7 @@ pub struct TimeoutRow {
     /// File of the test.
     pub file_path: String,
     /// oversized-timeout or stale-slow.
-    #[schema(value_type = String, example = "oversized-timeout")]
+    #[schema(value_type = TimeoutKindWord)]
     pub kind: TimeoutKind,
     /// The timeout of its newest execution, ms.
     pub timeout: Option<i64>,

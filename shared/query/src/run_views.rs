@@ -20,6 +20,7 @@ use crate::executions::show;
 use crate::page::{Slice, fetch};
 use crate::runs::required_run;
 use crate::shapes::Totals;
+use crate::shapes::words::TestStatusWord;
 use crate::{Context, Result};
 
 pub use regression::{
@@ -115,7 +116,7 @@ pub struct TimelineItem {
     /// Sum over all attempts.
     pub duration: i64,
     /// Status.
-    #[schema(value_type = String, example = "passed")]
+    #[schema(value_type = TestStatusWord)]
     pub status: TestStatus,
     /// Passed after a failed attempt.
     pub flaky: bool,

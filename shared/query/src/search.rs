@@ -17,6 +17,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::shapes::ProjectRef;
+use crate::shapes::words::RunStatusWord;
 use crate::{Context, Result};
 
 /// Index rows looked at for each kind of thing; all kinds together stay below
@@ -75,6 +76,7 @@ pub struct SearchAnswer {
     pub clusters: Vec<FoundCluster>,
     /// What to do when the question is too short to find anything.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub hint: Option<&'static str>,
 }
 
@@ -87,7 +89,7 @@ pub struct FoundRun {
     /// Display label.
     pub label: Option<String>,
     /// Where it stands.
-    #[schema(value_type = String, example = "failed")]
+    #[schema(value_type = RunStatusWord)]
     pub status: RunStatus,
     /// When it started.
     #[schema(value_type = String, format = DateTime)]

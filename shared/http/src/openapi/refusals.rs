@@ -201,6 +201,8 @@ fn entity(segment: &str) -> Option<&'static str> {
         "links" => "link",
         "markers" => "marker",
         "tags" => "tag",
+        "test-functions" => "function",
+        "sessions" => "session",
         "users" => "user",
         "api-keys" => "api_key",
         "invitations" => "invitation",

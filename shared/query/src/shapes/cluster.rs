@@ -8,6 +8,8 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::words::{ClusterStatusWord, ErrorTypeWord};
+
 use super::{ProjectRef, UserRef};
 use crate::context::Links;
 
@@ -29,10 +31,10 @@ pub struct ClusterBrief {
     /// What a person calls it.
     pub title: Option<String>,
     /// `timeout`, `assertion`, `strict-mode`, `navigation`, `crash` or `unknown`.
-    #[schema(example = "timeout")]
+    #[schema(value_type = ErrorTypeWord)]
     pub error_type: &'static str,
     /// `open`, `resolved` or `ignored`.
-    #[schema(example = "open")]
+    #[schema(value_type = ClusterStatusWord)]
     pub status: &'static str,
     /// Executions that failed for this cause.
     pub occurrences: i64,

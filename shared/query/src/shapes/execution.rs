@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use super::{ClusterOfExecution, FileItem, ProjectRef, RunBrief, non_empty, shortened};
 use crate::failures::PassedBefore;
 use crate::links::Link;
+use crate::shapes::words::TestStatusWord;
 
 /// One test case in one run in one browser project.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -41,7 +42,7 @@ pub struct ExecutionItem {
     /// Column of the test.
     pub column: Option<i64>,
     /// passed, failed, timedout, interrupted, skipped or didnotrun.
-    #[schema(value_type = String, example = "failed")]
+    #[schema(value_type = TestStatusWord)]
     pub status: TestStatus,
     /// Passed after a failed attempt.
     pub flaky: bool,
@@ -228,7 +229,7 @@ pub struct ExecutionSummary {
     /// Name of the browser project.
     pub browser_project: String,
     /// Status.
-    #[schema(value_type = String)]
+    #[schema(value_type = TestStatusWord)]
     pub status: TestStatus,
     /// Passed after a failed attempt.
     pub flaky: bool,
@@ -274,7 +275,7 @@ pub struct AttemptView {
     /// Repetition (`--repeat-each`).
     pub repetition: u32,
     /// Status of this attempt.
-    #[schema(value_type = String)]
+    #[schema(value_type = TestStatusWord)]
     pub status: TestStatus,
     /// Duration.
     pub duration: i64,
@@ -322,7 +323,7 @@ pub struct BlockingTest {
     /// Title of the test.
     pub title: String,
     /// Status.
-    #[schema(value_type = String, example = "failed")]
+    #[schema(value_type = TestStatusWord)]
     pub status: TestStatus,
 }
 

@@ -6,6 +6,7 @@ use callboard_store::reports::ReportRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::words::FileKindWord;
 use crate::Links;
 
 /// A stored file.
@@ -15,7 +16,7 @@ pub struct FileItem {
     /// File id.
     pub id: i64,
     /// trace, screenshot, video or attachment.
-    #[schema(example = "screenshot")]
+    #[schema(value_type = FileKindWord)]
     pub kind: &'static str,
     /// Name the test gave it.
     pub name: String,

@@ -10,6 +10,7 @@ mod run;
 mod tag;
 mod test_case;
 mod user;
+pub mod words;
 
 pub use cluster::{
     AffectedTestCase, ClusterBrief, ClusterDay, ClusterDetail, ClusterItem, ClusterOfExecution,

@@ -16,6 +16,7 @@ use crate::baseline::Baseline;
 use crate::links::Link;
 use crate::markers::Marker;
 use crate::retention::RunEnds;
+use crate::shapes::words::RunStatusWord;
 
 /// The short form of a run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -26,7 +27,7 @@ pub struct RunBrief {
     pub id: i64,
     /// Where the run stands: initializing, running, finalizing, passed, failed,
     /// timedout, interrupted or cancelled.
-    #[schema(value_type = String, example = "failed")]
+    #[schema(value_type = RunStatusWord)]
     pub status: RunStatus,
     /// Start by the client's clock.
     #[schema(value_type = String, format = DateTime)]
@@ -291,7 +292,7 @@ pub struct ShardItem {
     /// 0, and one more for every retry of the shard.
     pub generation: i64,
     /// The result it claimed.
-    #[schema(value_type = Option<String>, example = "passed")]
+    #[schema(value_type = Option<RunStatusWord>)]
     pub status: Option<RunStatus>,
     /// Wall clock.
     pub duration: Option<i64>,

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::{ClusterBrief, ProjectRef};
 use crate::links::Link;
+use crate::shapes::words::{TestCategoryWord, TestStatusWord};
 
 /// A test across runs, with its numbers in one lane (or in all of them).
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -38,7 +39,7 @@ pub struct TestCaseItem {
     pub link: Option<String>,
     /// passed, failed, flaky, interrupted, skipped, didnotrun or never-run:
     /// how the last execution ended.
-    #[schema(example = "flaky")]
+    #[schema(value_type = TestCategoryWord)]
     pub category: &'static str,
     /// Executions.
     pub total_runs: i64,
@@ -68,7 +69,7 @@ pub struct TestCaseItem {
     #[schema(minimum = 0, maximum = 100)]
     pub flaky_score: i64,
     /// How the last execution ended.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<TestStatusWord>)]
     pub last_status: Option<TestStatus>,
     /// Start of the run of the last execution.
     #[schema(value_type = Option<String>, format = DateTime)]
