@@ -104,6 +104,23 @@ pub struct CatalogueQuery {
     pub after: Option<CatalogueKey>,
 }
 
+impl CatalogueQuery {
+    fn filter(&self) -> CatalogueFilter {
+        CatalogueFilter {
+            text: self.text.clone(),
+            categories: (!self.categories.is_empty())
+                .then(|| self.categories.iter().map(|category| category.code()).collect()),
+            tags: self.tags.iter().map(|tag| bare_tag(tag)).collect(),
+            owner: self.owner.clone(),
+            priority: self.priority.clone(),
+            feature: self.feature.clone(),
+            file_prefix: self.file_prefix.clone(),
+            since: self.since.map(Timestamp::day),
+            quarantined: self.quarantined,
+        }
+    }
+}
+
 /// Tags are stored without the `@` they are written with in titles.
 pub(crate) fn bare_tag(tag: &str) -> String {
     tag.strip_prefix('@').unwrap_or(tag).to_owned()
@@ -124,18 +141,7 @@ pub async fn list(
     let Some(lane) = query.lane.find(&mut session, project).await? else {
         return Ok(Slice { items: Vec::new(), next: None });
     };
-    let filter = CatalogueFilter {
-        text: query.text.clone(),
-        categories: (!query.categories.is_empty())
-            .then(|| query.categories.iter().map(|category| category.code()).collect()),
-        tags: query.tags.iter().map(|tag| bare_tag(tag)).collect(),
-        owner: query.owner.clone(),
-        priority: query.priority.clone(),
-        feature: query.feature.clone(),
-        file_prefix: query.file_prefix.clone(),
-        since: query.since.map(Timestamp::day),
-        quarantined: query.quarantined,
-    };
+    let filter = query.filter();
     let id = query.after.map(|(_, id)| id);
     let order = match query.sort {
         Sort::LastRun => CatalogueOrder::LastRun(query.after),
@@ -151,6 +157,17 @@ pub async fn list(
     let sort = CatalogueSort { order, is_reversed: query.is_reversed };
     let rows = rollups::catalogue(&mut session, project, lanes, &filter, &sort, fetch(limit)).await?;
     Ok(Slice::cut(rows, limit, |row| key_of(query, row)).map(|row| TestCaseItem::of(&row)))
+}
+
+/// How many tests a catalogue has, whatever its page.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn count(ctx: &Context, project: Authorized<ProjectId>, query: &CatalogueQuery) -> Result<i64> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let Some(lane) = query.lane.find(&mut session, project).await? else { return Ok(0) };
+    Ok(rollups::count_in_catalogue(&mut session, project, lane, &query.filter()).await?)
 }
 
 /// A page that begins a number of rows behind the cursor, for scripts that

@@ -53,7 +53,7 @@ struct Input {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
-    total: Option<i64>,
+    total: i64,
     items: Vec<Row>,
     next_cursor: Option<String>,
     offset: Option<usize>,
@@ -88,9 +88,6 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let project = context.project(input.project_id).await?;
     let is_whole =
         input.query.is_none() && input.tags.is_empty() && input.owner.is_none() && input.priority.is_none();
-    // The counter knows all tests; filtered ones are not counted anywhere.
-    let total =
-        if is_whole { Some(projects::get(&context.query, project).await?.total_test_cases) } else { None };
     let query = CatalogueQuery {
         text: input.query,
         tags: input.tags.iter().map(|tag| tag.trim_start_matches('@').to_owned()).collect(),
@@ -99,12 +96,14 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
         after,
         ..CatalogueQuery::default()
     };
+    // The counter knows all tests; others are counted among the tests of the project.
+    let total = if is_whole {
+        projects::get(&context.query, project).await?.total_test_cases
+    } else {
+        test_cases::count(&context.query, project, &query).await?
+    };
     let offset = input.offset.unwrap_or(0);
-    let asked_from_start = offset == 0 && query.after.is_none();
     let found = test_cases::list_from(&context.query, project, query, offset, asked.page_size()).await?;
-    // What fits on the first page is counted nevertheless.
-    let is_all = asked_from_start && found.next.is_none();
-    let total = total.or_else(|| is_all.then(|| i64::try_from(found.items.len()).unwrap_or(i64::MAX)));
     let next_offset = input.offset.and(found.next.as_ref()).map(|_| offset + found.items.len());
     let (items, next_cursor) = asked.split(found.map(Row::from))?;
     answer(&Output { total, items, next_cursor, offset: input.offset, next_offset })

@@ -235,6 +235,9 @@ async fn a_test_is_found_by_its_words_and_told_across_runs() {
         .call("get_project_test_catalog", json!({"projectId": history.project, "search": "ships"}))
         .await;
     assert_eq!((filtered["total"].clone(), filtered["items"][0]["flaky"].clone()), (json!(1), json!(1)));
+    let filtered = json!({"projectId": history.project, "search": "s", "pageSize": 1});
+    let filtered = history.call("get_project_test_catalog", filtered).await;
+    assert_eq!((filtered["total"].clone(), filtered["items"].as_array().unwrap().len()), (json!(3), 1));
     let second = history
         .call("get_project_test_catalog", json!({"projectId": history.project, "offset": 1, "pageSize": 1}))
         .await;
@@ -413,4 +416,19 @@ async fn anything_is_found_by_its_words() {
     let none = history.call("search", json!({"query": "x"})).await;
     assert_eq!((&none["projects"], &none["runs"], &none["cases"]), (&json!([]), &json!([]), &json!([])));
     assert!(none["hint"].is_string());
+}
+
+#[tokio::test]
+async fn commits_that_are_asked_about_are_told_as_their_newest_runs_know_them() {
+    let history = history().await;
+    let asked = json!({"clusterId": history.cluster, "selectedCommitShas": ["0123456", "abcdef0"]});
+    let told = history.call("get_cluster_context", asked).await;
+    assert_eq!(told["coverage"]["commitsCount"], 1);
+    let line = format!("0123456 by unknown author: no message (run {}, failed)", history.red);
+    assert!(told["text"].as_str().unwrap().contains(&line), "{}", told["text"]);
+    let wrong = json!({"clusterId": history.cluster, "selectedCommitShas": ["main"]});
+    let refused = history.service.call("get_cluster_context", wrong).await.unwrap_err();
+    assert!(refused.contains("`selectedCommitShas` must hold 7 to 64 hexadecimal digits each"), "{refused}");
+    let shown = history.call("get_cluster", json!({"clusterId": history.cluster})).await;
+    assert!(!shown["groupedBy"].as_array().unwrap().is_empty(), "{shown}");
 }

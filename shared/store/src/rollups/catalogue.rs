@@ -187,6 +187,31 @@ fn in_lane(
         }
         _ => Filter::new(backend, base, args![project, lanes.shown]),
     };
+    ordered(conditions(filter, wanted), lanes, sort, limit)
+}
+
+/// How many tests of a lane fit. Bounded by the tests of the project, as every
+/// page of an order without an index is.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn count_in_catalogue(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    wanted: &CatalogueFilter,
+) -> Result<i64> {
+    let filter = counting(session.backend(), project, lane, wanted);
+    session.list(filter).await?.first().map_or(Ok(0), |row| row.reader().int())
+}
+
+fn counting(backend: Backend, project: ProjectId, lane: i64, wanted: &CatalogueFilter) -> Filter {
+    let base = "SELECT COUNT(*) FROM test_state s JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id \
+                WHERE s.project_id = $1 AND s.lane_id = $2 AND s.total > 0";
+    conditions(Filter::new(backend, base, args![project, lane]), wanted)
+}
+
+fn conditions(filter: Filter, wanted: &CatalogueFilter) -> Filter {
     let mut filter = filter
         .and_each(HAS_TEXT, asked_texts(wanted.text.as_deref()))
         .and_if("s.category in_ints(?)", wanted.categories.clone())
@@ -211,7 +236,7 @@ fn in_lane(
             args![tag],
         );
     }
-    ordered(filter, lanes, sort, limit)
+    filter
 }
 
 /// What the catalogue's statement can look like, for the test that prepares
@@ -246,6 +271,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     };
     let mut shapes = Vec::new();
     for wanted in [CatalogueFilter::default(), all, outside] {
+        shapes.push(counting(backend, ProjectId(1), 0, &wanted));
         for order in orders(None).into_iter().chain(orders(Some(1))) {
             for is_reversed in [false, true] {
                 let sort = CatalogueSort { order: order.clone(), is_reversed };

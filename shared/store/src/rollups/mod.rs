@@ -12,8 +12,8 @@ pub(crate) mod states;
 
 pub use browsers::{BrowserDays, BrowserSums, add_browser_days, browser_days};
 pub use catalogue::{
-    CatalogueFilter, CatalogueLanes, CatalogueOrder, CatalogueRow, CatalogueSort, catalogue, mean_key,
-    pass_rate_key, with_states,
+    CatalogueFilter, CatalogueLanes, CatalogueOrder, CatalogueRow, CatalogueSort, catalogue,
+    count_in_catalogue, mean_key, pass_rate_key, with_states,
 };
 pub use days::{
     DayDelta, DaySpan, ProjectDay, RunContribution, TestDays, add_project_day, add_test_days, project_days,
