@@ -61,6 +61,9 @@ pub(crate) enum ArgumentError {
     /// A cursor that is none of ours.
     #[error("Invalid cursor. Omit `cursor` to start from the first page.")]
     Cursor,
+    /// More than one thing at once, so that the next attempt can be right.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))]
+    Several(Vec<Self>),
 }
 
 /// Arguments under their advertised names, coerced and complete with defaults.
@@ -71,7 +74,7 @@ impl Arguments {
     /// Reads `params.arguments`.
     ///
     /// # Errors
-    /// [`ArgumentError`] for the first parameter that is missing or wrong.
+    /// [`ArgumentError`] for every parameter that is missing or wrong.
     pub(crate) fn read(given: Option<Value>, parameters: &[Parameter]) -> Result<Self, ArgumentError> {
         let given = match given {
             None | Some(Value::Null) => Map::new(),
@@ -79,10 +82,15 @@ impl Arguments {
             Some(other) => return Err(ArgumentError::NotAnObject { got: shown(&other) }),
         };
         let mut read = Map::new();
+        let mut faults = Vec::new();
         for parameter in parameters {
             let value = names(parameter).find_map(|name| given.get(&name).filter(|value| !value.is_null()));
-            let value = match value {
-                Some(value) => coerce(parameter, value)?,
+            let value = match value.map(|value| coerce(parameter, value)) {
+                Some(Ok(value)) => value,
+                Some(Err(fault)) => {
+                    faults.push((parameter.name, fault));
+                    None
+                }
                 None => null_word(parameter, &given),
             };
             let is_optional = parameter.need == Need::Optional;
@@ -91,18 +99,27 @@ impl Arguments {
             }
         }
         for parameter in parameters {
+            // What is there and wrong is told already.
+            let is_given =
+                |name: &str| read.contains_key(name) || faults.iter().any(|(wrong, _)| *wrong == name);
             let is_missing = match parameter.need {
                 Need::Optional => false,
-                Need::Required => !read.contains_key(parameter.name),
-                Need::RequiredWithout(other) => {
-                    !read.contains_key(parameter.name) && !read.contains_key(other)
-                }
+                Need::Required => !is_given(parameter.name),
+                Need::RequiredWithout(other) => !is_given(parameter.name) && !is_given(other),
             };
             if is_missing {
-                return Err(missing(parameter, &given, parameters));
+                faults.push((parameter.name, missing(parameter, &given, parameters)));
             }
         }
-        Ok(Self(read))
+        let mut faults: Vec<ArgumentError> = faults.into_iter().map(|(_, fault)| fault).collect();
+        match (faults.pop(), faults.is_empty()) {
+            (None, _) => Ok(Self(read)),
+            (Some(only), true) => Err(only),
+            (Some(last), false) => {
+                faults.push(last);
+                Err(ArgumentError::Several(faults))
+            }
+        }
     }
 
     /// The values by name.

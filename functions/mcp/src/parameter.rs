@@ -15,6 +15,41 @@ pub(crate) const TEXT_CHARS: usize = 2_000;
 /// Most texts of a list where nothing else is said.
 const MAX_TEXTS: usize = 100;
 
+/// What a parameter means, where its name and its schema leave that open. A
+/// name means the same in every tool.
+const MEANINGS: [(&str, &str); 30] = [
+    ("branch", "Exact name"),
+    ("baseCommit", "Compare from here instead of the last green run"),
+    ("buckets", "Parts of the last 200 executions"),
+    ("commit", "Empty clears it"),
+    ("content", "Also return the images"),
+    ("cursor", "nextCursor of the page before"),
+    ("days", "Days up to today"),
+    ("detail", "How much evidence to add"),
+    ("feedback", "none takes the vote back"),
+    ("file", "Only this file, with more of its patch"),
+    ("force", "Anew, even if there is one"),
+    ("fields", "Names, of an object"),
+    ("importName", "Exported name"),
+    ("include", "Parts to return whole"),
+    ("limit", "Newest ones"),
+    ("maxChars", "Length of the text"),
+    ("module", "Path it is imported from"),
+    ("note", "Left out: kept; empty: cleared"),
+    ("pageSize", "Rows per page"),
+    ("paramSources", "What parameters stand for"),
+    ("path", "Field of the parameter"),
+    ("owner", "Exact name"),
+    ("query", "Part of title, file or name"),
+    ("receiver", "Object it is a method of"),
+    ("returnsPage", "Whether it ends on another page"),
+    ("runs", "Newest runs to look at"),
+    ("selectedCommitShas", "Commits to tell about"),
+    ("stepIndex", "Counted from 0"),
+    ("tags", "All of them"),
+    ("urlPattern", "Page it works on"),
+];
+
 /// One parameter of a tool.
 #[derive(Debug)]
 pub(crate) struct Parameter {
@@ -230,6 +265,11 @@ impl Parameter {
         Self { null_is: Some(word), ..self }
     }
 
+    /// The same, for clients that know of it.
+    pub(crate) const fn unadvertised(self) -> Self {
+        Self { is_advertised: false, ..self }
+    }
+
     /// The same, required.
     pub(crate) const fn required(self) -> Self {
         Self { need: Need::Required, ..self }
@@ -245,8 +285,24 @@ impl Parameter {
         Self { need: Need::RequiredWithout(other), ..self }
     }
 
-    /// The JSON schema of its values.
+    /// What it means, in a few words.
+    fn description(&self) -> Option<String> {
+        match self.kind {
+            Kind::Id { from } => Some(format!("From {from}")),
+            _ => MEANINGS.iter().find(|(name, _)| *name == self.name).map(|(_, text)| (*text).to_owned()),
+        }
+    }
+
+    /// The JSON schema of its values, with what it means.
     pub(crate) fn schema(&self) -> Value {
+        let mut schema = self.values();
+        if let Some(description) = self.description() {
+            schema["description"] = description.into();
+        }
+        schema
+    }
+
+    fn values(&self) -> Value {
         match self.kind {
             Kind::Id { .. } => json!({"type": "integer", "minimum": 1, "maximum": MAX_ID}),
             Kind::Count { min, max, default } => {

@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 
 use crate::page::Slice;
 use crate::projects::required;
+use crate::shapes::words::FlakyClassWord;
 use crate::test_cases::{LaneQuery, bare_tag};
 use crate::{Context, Result};
 
@@ -145,7 +146,7 @@ pub struct FlakyTest {
     #[schema(minimum = 0, maximum = 100)]
     pub flaky_score: i64,
     /// flaky or suspected.
-    #[schema(value_type = String, example = "flaky")]
+    #[schema(value_type = FlakyClassWord)]
     pub class: FlakyClass,
     /// Between which rates it fails by chance.
     pub confidence: Confidence,
@@ -186,6 +187,9 @@ pub struct FlakyTest {
     /// When it last failed or passed on a retry; the start of the day when that was more than sixteen executions ago.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_flake_at: Option<Timestamp>,
+    /// Whether it is known how long its failed attempts took; else both times lost are 0.
+    #[serde(skip)]
+    pub knows_durations: bool,
     /// How its newest executions ended, oldest first; for drawings.
     #[serde(skip)]
     pub recent: Vec<Outcome>,
@@ -351,6 +355,7 @@ async fn show(
             impact: evidence.impact(),
             wasted_duration: evidence.wasted_ms(),
             avg_failed_duration: evidence.mean_lost_ms.unwrap_or(0),
+            knows_durations: evidence.mean_lost_ms.is_some(),
             last_flake_at: last_flakes.get(&test.case).copied(),
             recent: state.recent().map(|recent| recent.outcome).collect(),
         })

@@ -165,6 +165,15 @@ fn a_missing_argument_is_named_with_its_source_and_with_what_came_instead() {
 }
 
 #[test]
+fn everything_that_is_wrong_is_told_at_once() {
+    assert_eq!(
+        read(json!({"pageSize": "x"})),
+        Err("`pageSize` must be an integer from 1 to 50, got \"x\". `runId` is required (integer). Get it from list_runs."
+            .to_owned())
+    );
+}
+
+#[test]
 fn the_advertised_name_wins_and_null_does_not_count() {
     assert_eq!(read(json!({"runId": 1, "id": 2, "run_id": 3})).unwrap()["runId"], 1);
     assert_eq!(read(json!({"runId": null, "id": 2, "run_id": 3})).unwrap()["runId"], 2);

@@ -73,15 +73,15 @@ struct Output {
     is_new_flaky: bool,
     last_passed: Option<LastPassed>,
     cluster: Option<Cluster>,
-    next: Vec<String>,
-    screenshot_count: usize,
-    trace_count: usize,
-    url: String,
     #[schema(value_type = Vec<Object>)]
     console: Vec<Value>,
     #[schema(value_type = Vec<Object>)]
     network: Vec<Value>,
     aria_excerpt: Option<String>,
+    screenshot_count: usize,
+    trace_count: usize,
+    next: Vec<String>,
+    url: String,
 }
 
 #[derive(Serialize, ToSchema)]

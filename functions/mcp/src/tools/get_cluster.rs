@@ -5,7 +5,7 @@ use callboard_auth::routes::Roles;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId};
 use callboard_query::failures::{self, HealingSource};
-use callboard_query::shapes::AffectedTestCase;
+use callboard_query::shapes::{AffectedTestCase, CommonField};
 use callboard_query::{QueryError, clusters};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -43,6 +43,7 @@ struct Output {
     note: Option<String>,
     base_commit: Option<String>,
     project: Project,
+    grouped_by: Vec<CommonField>,
     affected_test_cases: Vec<AffectedTestCase>,
     locator_healing: Vec<Healing>,
 }
@@ -84,6 +85,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         cluster: found.item.into(),
         base_commit: found.base_commit,
         project: Project { project_id: found.project.id, name: found.project.name },
+        grouped_by: found.grouped_by,
         affected_test_cases: found.affected_test_cases,
         locator_healing,
     })

@@ -6,13 +6,15 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId};
 use callboard_query::baseline::Baseline;
 use callboard_query::executions::{self, Part, Parts, WantedAttempt};
+use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::ClusterDetail;
-use callboard_query::{QueryError, clusters, runs};
+use callboard_query::{QueryError, clusters};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::budget::{RESULT_CHARS, Sections};
+use crate::clean::quoted;
 use crate::error::ToolError;
 use crate::evidence_text::{Outline, Section, compose};
 use crate::outputs;
@@ -46,6 +48,7 @@ pub(super) static TOOL: Tool = Tool {
 struct Input {
     cluster_id: ClusterId,
     base_commit: Option<String>,
+    selected_commit_shas: Vec<String>,
     max_chars: usize,
 }
 
@@ -66,6 +69,7 @@ struct Output {
 struct Coverage {
     has_last_green: bool,
     has_commit_range: bool,
+    commits_count: Option<usize>,
     base_commit_used: Option<String>,
     already_green: bool,
     source_control_error: String,
@@ -74,6 +78,7 @@ struct Coverage {
 async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let context = asked.context;
+    let shas = commits(&input.selected_commit_shas)?;
     let project = context.cluster(input.cluster_id).await?;
     let cluster = clusters::detail(&context.query, project, input.cluster_id).await?;
     // What lies between green and the first failure broke it; later green runs say nothing of that.
@@ -90,9 +95,11 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     };
     let baseline = first_run.as_ref().and_then(|run| run.baseline.as_ref());
     let first_commit = first_run.as_ref().and_then(|run| run.item.brief.commit.as_deref());
+    let selected = selected_commits(&asked, project, &shas).await?;
     let coverage = Coverage {
         has_last_green: baseline.is_some(),
         has_commit_range: false,
+        commits_count: (!shas.is_empty()).then_some(selected.len()),
         base_commit_used: input
             .base_commit
             .or_else(|| cluster.base_commit.clone())
@@ -100,7 +107,8 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         already_green: cluster.item.fix_landed_run_id.is_some(),
         source_control_error: context.no_source_control(project.get()).to_string(),
     };
-    let sections = sections(&cluster, first_commit, baseline, evidence);
+    let mut sections = sections(&cluster, first_commit, baseline, evidence);
+    sections.insert(1, Section::list("commits", "Selected commits", selected));
     // Quotes and line breaks take a second character each in JSON.
     let room = if input.max_chars > RESULT_CHARS / 2 { input.max_chars * 4 / 5 } else { input.max_chars };
     let composed = compose(sections, room);
@@ -112,6 +120,48 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         coverage,
         url: cluster.item.url,
     })
+}
+
+/// The commits that are asked about, as they are stored.
+///
+/// # Errors
+/// For what names no commit.
+fn commits(selected: &[String]) -> Result<Vec<String>, ToolError> {
+    let is_commit =
+        |sha: &&String| (7..=64).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match selected.iter().find(|sha| !is_commit(sha)) {
+        Some(wrong) => Err(ToolError::Refused(format!(
+            "`selectedCommitShas` must hold 7 to 64 hexadecimal digits each, got {}.",
+            quoted(wrong)
+        ))),
+        None => Ok(selected.iter().map(|sha| sha.to_ascii_lowercase()).collect()),
+    }
+}
+
+/// What the newest run of each selected commit says of it. Only what runs
+/// brought along is known of commits.
+async fn selected_commits(
+    asked: &Asked<'_>,
+    project: Authorized<ProjectId>,
+    shas: &[String],
+) -> Result<Vec<String>, ToolError> {
+    let context = asked.context;
+    let mut told = Vec::with_capacity(shas.len());
+    for sha in shas {
+        let query = RunQuery {
+            projects: vec![project.get()],
+            commit_prefix: Some(sha.clone()),
+            ..RunQuery::default()
+        };
+        let found = runs::list(&context.query, context.scope(), &query, 1).await?;
+        told.extend(found.items.into_iter().map(|run| {
+            let message = run.commit_message.as_deref().unwrap_or("no message");
+            let author = run.author.as_deref().unwrap_or("unknown author");
+            let status = run.brief.status.as_str();
+            format!("{sha} by {author}: {message} (run {}, {status})", run.brief.id)
+        }));
+    }
+    Ok(told)
 }
 
 fn sections(

@@ -14,10 +14,8 @@ use crate::parameter::Parameter;
 use crate::shapes::short_commit;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
-/// Most tests in a list.
+/// Most rows of a list.
 const LISTED: usize = 15;
-/// Most workers that are listed.
-const WORKERS: usize = 15;
 /// From how much more than the mean on a worker is told of.
 const IMBALANCE: f64 = 0.5;
 
@@ -64,8 +62,10 @@ struct Output {
     most_improved: Option<Vec<InsightTest>>,
     most_regressed: Option<Vec<InsightTest>>,
     worker_imbalance: Vec<Worker>,
+    worker_imbalance_count: Option<i64>,
     worker_imbalance_warning: Option<String>,
     cluster_new: Vec<NewCluster>,
+    cluster_new_count: Option<i64>,
     url: String,
 }
 
@@ -104,6 +104,8 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let (new_flaky, new_flaky_count) = head(found.new_flaky, counts.new_flaky);
     let (flaky_on_retry, flaky_on_retry_count) =
         head(Some(found.flaky_on_retry), Some(counts.flaky_on_retry));
+    let (workers, worker_imbalance_count) = cut(found.workers, counts.workers);
+    let (cluster_new, cluster_new_count) = cut(found.new_clusters, counts.new_clusters);
     answer(&Output {
         run_id,
         has_baseline: found.has_baseline,
@@ -135,18 +137,26 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         most_improved: found.most_improved,
         most_regressed: found.most_regressed,
         worker_imbalance_warning: warning(found.worker_imbalance),
-        worker_imbalance: found.workers.into_iter().take(WORKERS).map(Worker::from).collect(),
-        cluster_new: found.new_clusters,
+        worker_imbalance: workers.into_iter().map(Worker::from).collect(),
+        worker_imbalance_count,
+        cluster_new,
+        cluster_new_count,
         url: context.query.links.run(run_id.get()),
     })
 }
 
 /// The head of a list, and the length of the whole one when that is more.
 fn head(list: Option<Vec<InsightTest>>, count: Option<i64>) -> (Option<Vec<InsightTest>>, Option<i64>) {
-    let Some(mut list) = list else { return (None, None) };
+    let Some(list) = list else { return (None, None) };
+    let (list, count) = cut(list, count.unwrap_or_default());
+    (Some(list), count)
+}
+
+/// The same of a list that is always there.
+fn cut<T>(mut list: Vec<T>, count: i64) -> (Vec<T>, Option<i64>) {
     list.truncate(LISTED);
     let shown = i64::try_from(list.len()).unwrap_or(i64::MAX);
-    (Some(list), count.filter(|count| *count > shown))
+    (list, Some(count).filter(|count| *count > shown))
 }
 
 fn warning(imbalance: Option<f64>) -> Option<String> {

@@ -55,8 +55,8 @@ struct Row {
     owner: Option<String>,
     priority: Option<String>,
     impact: i64,
-    wasted_duration: i64,
-    avg_failed_duration: i64,
+    wasted_duration: Option<i64>,
+    avg_failed_duration: Option<i64>,
     url: String,
 }
 
@@ -84,8 +84,8 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
         owner: test.owner,
         priority: test.priority,
         impact: test.impact,
-        wasted_duration: test.wasted_duration,
-        avg_failed_duration: test.avg_failed_duration,
+        wasted_duration: test.knows_durations.then_some(test.wasted_duration),
+        avg_failed_duration: test.knows_durations.then_some(test.avg_failed_duration),
     };
     asked.page(found.map(row))
 }

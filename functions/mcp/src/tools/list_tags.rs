@@ -2,17 +2,18 @@
 
 use callboard_auth::routes::Roles;
 use callboard_query::shapes::Tag;
-use callboard_query::tags;
+use callboard_query::tags::{self, TagKey};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
-use crate::shapes::Page;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::parameter::Parameter;
+use crate::tool::{Answer, Asked, Group, Hints, Tool};
 
-/// Tags of one answer.
+/// Tags of one answer. Hardly any installation has more, so that there are
+/// further ones is told by a cursor, and not in the list of tools.
 const MOST: usize = 200;
 
 pub(super) static TOOL: Tool = Tool {
@@ -22,7 +23,7 @@ pub(super) static TOOL: Tool = Tool {
     group: Group::Projects,
     roles: Roles::ALL,
     hints: Hints::READ,
-    parameters: &[],
+    parameters: &[Parameter::cursor().unadvertised()],
     sections: Sections::NONE,
     result: outputs::page_of::<Row>,
     call: |asked| Box::pin(list(asked)),
@@ -37,7 +38,7 @@ struct Row {
 }
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let found = tags::list(&asked.context.query, None, None, MOST).await?;
-    let items = found.items.into_iter().map(|Tag { id, text, color, .. }| Row { tag_id: id, text, color });
-    answer(&Page { items: items.collect(), next_cursor: None })
+    let after: Option<TagKey> = asked.after()?;
+    let found = tags::list(&asked.context.query, None, after, MOST).await?;
+    asked.page(found.map(|Tag { id, text, color, .. }| Row { tag_id: id, text, color }))
 }

@@ -118,11 +118,11 @@ fn lint(schema: &Value, path: &str) {
     let kind = schema["type"].as_str().unwrap_or_else(|| panic!("{path} has no single type"));
     let keys: BTreeSet<&str> = schema.keys().map(String::as_str).collect();
     let allowed: &[&str] = match kind {
-        "object" => &["type", "properties", "required"],
-        "integer" => &["type", "minimum", "maximum", "default"],
-        "string" => &["type", "enum", "maxLength", "default"],
-        "boolean" => &["type"],
-        "array" => &["type", "items"],
+        "object" => &["type", "properties", "required", "description"],
+        "integer" => &["type", "minimum", "maximum", "default", "description"],
+        "string" => &["type", "enum", "maxLength", "default", "description"],
+        "boolean" => &["type", "description"],
+        "array" => &["type", "items", "description"],
         other => panic!("{path} is a {other}"),
     };
     assert!(keys.iter().all(|key| allowed.contains(key)), "{path}: {keys:?}");

@@ -58,5 +58,16 @@ async fn tags_and_links_are_told_as_they_were_attached() {
         refused.contains("test_run") && refused.contains("execution") && refused.contains("test_case"),
         "{refused}"
     );
+
+    // More tags than one answer has.
+    for n in 0..200 {
+        tags::create(&ctx, acting, &format!("team {n:03}"), TagColor::Blue).await.unwrap();
+    }
+    let first = service.call("list_tags", json!({})).await.unwrap();
+    assert_eq!(first["items"].as_array().unwrap().len(), 200);
+    let rest = service.call("list_tags", json!({ "cursor": first["nextCursor"] })).await.unwrap();
+    let texts: Vec<&str> =
+        rest["items"].as_array().unwrap().iter().filter_map(|tag| tag["text"].as_str()).collect();
+    assert_eq!((texts, &rest["nextCursor"]), (vec!["team 199", "web"], &serde_json::Value::Null));
     assert!(service.call("list_links", json!({ "entityType": "run", "entityId": 999 })).await.is_err());
 }

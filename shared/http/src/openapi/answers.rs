@@ -31,6 +31,7 @@ fn sent(document: &OpenApi) -> BTreeSet<String> {
         });
     let mut unread: Vec<String> = Vec::new();
     for body in operations.filter_map(|operation| operation.request_body.as_ref()) {
+        let RefOr::T(body) = body else { continue };
         for content in body.content.values() {
             if let RefOr::T(content) = content
                 && let Some(schema) = &content.schema
