@@ -49,6 +49,9 @@ static ERRNO: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static TIMEOUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\btimeout:? (?:of )?\d+\s?ms exceeded"));
+// What a person threw says first what was waited for, and stays free text.
+static BARE_TIMEOUT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^(?:(?:Timeout)?Error: )*Timeout:? (?:of )?\d+\s?ms exceeded"));
 static SCRIPT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:Type|Reference|Range|Syntax)Error$"));
 static SELECTOR: LazyLock<Regex> = LazyLock::new(|| pattern(r#"selector "([^"\n]+)""#));
 
@@ -148,7 +151,7 @@ fn kind(head: &str, first: &str, matcher: &Option<Matcher>, has_action: bool, cl
         Kind::Timeout
     } else if TEST_TIMEOUT.is_match(first) || HOOK.is_match(first) && head.contains("timeout") {
         Kind::TestTimeout
-    } else if TIMEOUT.is_match(first) && class == "TimeoutError" {
+    } else if BARE_TIMEOUT.is_match(first) || TIMEOUT.is_match(first) && class == "TimeoutError" {
         Kind::Timeout
     } else if SCRIPT.is_match(class) {
         Kind::Script
@@ -296,8 +299,10 @@ fn template(
             (expectation.map(|code| format!("src:{code}")).unwrap_or_default(), false)
         }
         Kind::Timeout if target.is_empty() => {
+            // Polling has no log and says it at once.
+            let lines = part.log.iter().copied().chain(part.said().next().filter(|_| part.log.is_empty()));
             let awaited =
-                part.log.iter().find_map(|line| line.split_once("waiting for ")).map(|(_, what)| what);
+                lines.filter_map(|line| line.split_once("waiting for ")).map(|(_, what)| what).next();
             (awaited.map(|what| bounded(mask::text(cut_str(what, MAX_RAW_CHARS)))).unwrap_or_default(), false)
         }
         _ => (String::new(), false),

@@ -80,6 +80,17 @@ fn a_test_timeout_says_less_than_the_call_it_hit() {
 }
 
 #[test]
+fn a_timeout_that_names_no_call_is_still_a_timeout() {
+    let bare = read(&["Error: Timeout 5000ms exceeded while waiting on the predicate"]);
+    assert_eq!((fields(&bare), bare.template.as_str()), ((Kind::Timeout, "", "", "", ""), ""));
+    assert_eq!(bare.error_type(), ErrorType::Timeout);
+    let event = read(&["Error: Timeout 5000ms exceeded while waiting for event \"popup\""]);
+    assert_eq!((event.kind, event.template.as_str()), (Kind::Timeout, "event \"popup\""));
+    let own = read(&["Error: order 17 was not shipped: timeout of 5000ms exceeded"]);
+    assert_eq!(own.kind, Kind::App, "what a person wrote tells causes apart");
+}
+
+#[test]
 fn codes_tell_apart_what_texts_do_not() {
     let goto = read(&[
         "Error: page.goto: net::ERR_CONNECTION_REFUSED at http://127.0.0.1:313/p/b3053463?t=867310\nCall log:\n  - navigating to \"http://127.0.0.1:313/p\", waiting until \"load\"",
