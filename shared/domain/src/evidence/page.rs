@@ -212,6 +212,27 @@ pub struct ConsoleEntry {
 
 element_is_object!(StorageItem, Cookie, ConsoleEntry);
 
+impl ConsoleEntry {
+    /// An error nobody caught.
+    #[must_use]
+    pub fn is_page_error(&self) -> bool {
+        self.kind == "pageerror"
+    }
+
+    /// An error nobody caught, or one that was written as such.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.is_page_error() || self.kind == "error"
+    }
+
+    /// The text without its digits: what two entries about different data have
+    /// in common.
+    #[must_use]
+    pub fn without_numbers(&self) -> String {
+        self.text.chars().filter(|char| !char.is_ascii_digit()).collect()
+    }
+}
+
 /// Keeps the first 20 and the newest entries, `max` together, and says in
 /// between how many are missing; cuts each to `max_chars` characters.
 pub(super) fn bounded_console(

@@ -2,8 +2,8 @@
 //!
 //! A test is judged by a Bayesian filter over its attempts: `filter` is the
 //! filter itself, `series` applies it to the recent history a state keeps.
-//! `root_cause` guesses why a test is flaky, `quarantine` proposes whom to set aside and
-//! whom to let go.
+//! `root_cause` guesses why a test is flaky, `place` tells where failures
+//! gather, `quarantine` proposes whom to set aside and whom to let go.
 //!
 //! Invariant: everything is a function of its arguments; the counts shown
 //! beside a score explain it and are not part of it. A score made of such
@@ -16,6 +16,7 @@
 //! own.
 
 mod filter;
+mod place;
 mod quarantine;
 mod root_cause;
 mod series;
@@ -24,10 +25,11 @@ mod settings;
 mod tests;
 
 pub use filter::{Code, Filter, Posterior};
+pub use place::Place;
 pub use quarantine::{
     Candidate, MAX_CANDIDATES, QuarantineSettings, Streak, candidates, is_candidate, streak,
 };
-pub use root_cause::{Because, FailingAttempt, Finding, Place, RootCause, categorise};
+pub use root_cause::{Because, Beside, FailingAttempt, Finding, RootCause, categorise};
 pub use series::{Assessment, DEFAULT_WINDOW, Evidence, Window, assess, regression_probability};
 pub use settings::{FLAKINESS_KEYS, FlakinessOverrides, FlakinessSettings, UnusableSetting};
 

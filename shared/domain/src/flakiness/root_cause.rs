@@ -1,18 +1,50 @@
 //! Why a test is flaky, as far as its stored executions tell.
 //!
-//! Evidence adds up as log-odds; a cause has to be clearly ahead of the next
-//! one to be named. Invariant: a named cause comes with what speaks for it.
+//! Evidence adds up as log-odds, each in the share of the attempts that show
+//! it: what one attempt in fifty shows does not outweigh what the others do.
+//! A cause has to be clearly ahead of the next one to be named. Errors of the
+//! application are weighed like the others and called other in the end.
+//! Invariant: a named cause comes with what speaks for it.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Serialize, Serializer};
+
+use super::Place;
+use crate::evidence::{ConsoleEntry, Evidence};
+use crate::failure::{Kind, Signature};
 
 /// Failing attempts looked at, the newest.
 pub const MAX_ATTEMPTS: usize = 50;
 /// How far ahead a cause has to be.
 const MARGIN: f64 = 0.5;
-/// Failures from which a concentration can be told from chance.
-const ENOUGH_FAILURES: usize = 5;
-/// Probability below which a concentration is not chance.
-const SIGNIFICANT: f64 = 0.01;
+/// Matchers that wait for a state of an element: there is no value to vary.
+const STATES: [&str; 10] = [
+    "toBeAttached",
+    "toBeChecked",
+    "toBeDisabled",
+    "toBeEditable",
+    "toBeEmpty",
+    "toBeEnabled",
+    "toBeFocused",
+    "toBeHidden",
+    "toBeInViewport",
+    "toBeVisible",
+];
+/// Codes of errors that only a network has; the others are of files and memory.
+const NETWORK_CODES: [&str; 11] = [
+    "EADDRINUSE",
+    "EAI_AGAIN",
+    "ECONNABORTED",
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "EHOSTUNREACH",
+    "ENETUNREACH",
+    "ENOTFOUND",
+    "EPIPE",
+    "EPROTO",
+    "ETIMEDOUT",
+];
 
 /// A cause of flakiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,8 +93,10 @@ impl Serialize for RootCause {
 /// An attempt that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailingAttempt {
-    /// First line of its error.
-    pub error: Option<String>,
+    /// What its error says.
+    pub failure: Option<Signature>,
+    /// The value an assertion got, as the error writes it.
+    pub received: Option<String>,
     /// It ended in the timeout of the test.
     pub timed_out: bool,
     /// How long it took, ms.
@@ -71,23 +105,33 @@ pub struct FailingAttempt {
     pub timeout_ms: Option<i64>,
     /// A later attempt of the same execution passed.
     pub passed_on_retry: bool,
+    /// What happened beside; `None` when nobody knows any more.
+    pub beside: Option<Beside>,
 }
 
-/// Executions in one place: a browser project, an environment, a shard.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The kind of place.
-    pub kind: &'static str,
-    /// Its name.
-    pub name: String,
-    /// Decided executions there.
-    pub ran: usize,
-    /// Those with a failing attempt.
-    pub failed: usize,
-    /// Decided executions in all places of the kind.
-    pub ran_anywhere: usize,
-    /// Those with a failing attempt.
-    pub failed_anywhere: usize,
+/// What happened around an attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Requests without an answer or with a server error: method and path.
+    pub failed_requests: BTreeSet<String>,
+    /// Errors of the page and its console, without numbers.
+    pub page_errors: BTreeSet<String>,
+}
+
+impl Beside {
+    /// What the evidence of an attempt tells.
+    #[must_use]
+    pub fn of(evidence: &Evidence) -> Self {
+        let requests = evidence.network_requests.iter();
+        let failed = requests.filter(|request| request.status == 0 || request.status >= 500);
+        let errors = evidence.console_logs.iter().filter(|entry| entry.is_error());
+        Self {
+            failed_requests: failed
+                .map(|request| format!("{} {}", request.method, request.normalized_url))
+                .collect(),
+            page_errors: errors.map(ConsoleEntry::without_numbers).collect(),
+        }
+    }
 }
 
 /// One thing that speaks for a cause.
@@ -110,85 +154,100 @@ pub struct Finding {
     pub because: Vec<Because>,
 }
 
-/// What the first line of an error says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Timeout,
-    Network,
-    Value,
-    Unsettled,
-    Code,
-    Unknown,
-}
+/// Matcher, whether it is negated, element, text.
+type Assertion<'a> = (&'a str, bool, &'a str, &'a str);
 
-fn kind_of(attempt: &FailingAttempt) -> Kind {
-    let text = attempt.error.as_deref().unwrap_or_default();
-    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if has(&[
-        "net::ERR_",
-        "NS_ERROR_",
-        "ECONNREFUSED",
-        "ECONNRESET",
-        "ENOTFOUND",
-        "ETIMEDOUT",
-        "EPIPE",
-        "socket hang up",
-    ]) {
-        Kind::Network
-    } else if attempt.timed_out || has(&["Timeout ", "Timed out", "Test timeout of"]) {
-        Kind::Timeout
-    } else if has(&[
-        "toBeVisible",
-        "toBeEnabled",
-        "toBeAttached",
-        "toBeInViewport",
-        "detached",
-        "not stable",
-        "intercepts pointer",
-    ]) {
-        Kind::Unsettled
-    } else if has(&["expect(", "expect."]) {
-        Kind::Value
-    } else if has(&["TypeError", "ReferenceError", "RangeError", "SyntaxError"]) {
-        Kind::Code
-    } else {
-        Kind::Unknown
+impl FailingAttempt {
+    fn is_of(&self, kinds: &[Kind]) -> bool {
+        self.failure.as_ref().is_some_and(|failure| kinds.contains(&failure.kind))
+    }
+
+    /// It waited in vain for something that was there the next time.
+    fn waited(&self) -> bool {
+        let is_unsettled = self
+            .failure
+            .as_ref()
+            .is_some_and(|failure| matches!(failure.reason, "unstable" | "detached" | "not-found"));
+        self.timed_out || is_unsettled || self.is_of(&[Kind::Timeout, Kind::TestTimeout])
+    }
+
+    fn is_at_its_timeout(&self) -> bool {
+        self.timeout_ms.is_some_and(|timeout| timeout > 0 && self.duration_ms * 10 >= timeout * 9)
+    }
+
+    /// Its error names a request that went wrong.
+    fn names_network(&self) -> bool {
+        let Some(failure) = &self.failure else { return false };
+        let is_of_network = |code: &String| {
+            NETWORK_CODES.contains(&code.as_str())
+                || ["net::", "NS_ERROR_", "http5"].iter().any(|start| code.starts_with(start))
+        };
+        failure.codes.iter().any(is_of_network) || failure.template.contains("socket hang up")
+    }
+
+    /// The assertion of a value it failed at, and the value it got.
+    fn compared(&self) -> Option<(Assertion<'_>, &str)> {
+        let failure = self.failure.as_ref().filter(|failure| {
+            failure.kind == Kind::Assert
+                && failure.reason.is_empty()
+                && !STATES.contains(&failure.api.as_str())
+        })?;
+        // Codes are left out: they hold the value where it is a status.
+        let assertion = (&*failure.api, failure.negated, &*failure.target, &*failure.template);
+        Some((assertion, self.received.as_deref()?))
     }
 }
 
-/// Judges the newest failing attempts of a flaky test and where they failed.
+/// Judges the newest failing attempts of a flaky test, the newest first, by
+/// what passes of it were like and by where it failed.
 #[must_use]
-pub fn categorise(attempts: &[FailingAttempt], places: &[Place]) -> Finding {
+pub fn categorise(attempts: &[FailingAttempt], passes: &[Beside], places: &[Place]) -> Finding {
     let attempts = &attempts[..attempts.len().min(MAX_ATTEMPTS)];
     let mut because = Vec::new();
-    let mut share = |cause, weight, what: &str, fits: &dyn Fn(&FailingAttempt) -> bool| {
-        let count = attempts.iter().filter(|attempt| fits(attempt)).count();
-        if count > 0 && count * 2 >= attempts.len() {
-            let seen = format!("{count} of {} failing attempts {what}", attempts.len());
-            because.push(Because { cause, weight, seen });
+    let all = attempts.len();
+    let mut part = |cause, weight: f64, count: usize, what: &str| {
+        if count > 0 {
+            let weight = weight * share(count, all);
+            because.push(Because {
+                cause,
+                weight,
+                seen: format!("{count} of {all} failing attempts {what}"),
+            });
         }
     };
-    share(RootCause::Timing, 1.0, "waited in vain for what the next attempt found", &|attempt| {
-        attempt.passed_on_retry && matches!(kind_of(attempt), Kind::Timeout | Kind::Unsettled)
-    });
-    share(RootCause::Timing, 0.7, "took at least 90 % of their timeout", &|attempt| {
-        attempt.timeout_ms.is_some_and(|timeout| timeout > 0 && attempt.duration_ms * 10 >= timeout * 9)
-    });
-    share(RootCause::Network, 1.5, "ended in a network error", &|attempt| kind_of(attempt) == Kind::Network);
-    share(RootCause::Assertion, 0.7, "compared a value that differed", &|attempt| {
-        kind_of(attempt) == Kind::Value
-    });
-    share(RootCause::Other, 0.5, "ended in an error of code", &|attempt| kind_of(attempt) == Kind::Code);
-    for place in places {
-        let is_some_of_many = place.ran < place.ran_anywhere && place.failed_anywhere >= ENOUGH_FAILURES;
-        if is_some_of_many && concentration(place) < SIGNIFICANT {
-            let seen = format!(
-                "{} of {} failing executions were in {} {}, where {} of {} ran",
-                place.failed, place.failed_anywhere, place.kind, place.name, place.ran, place.ran_anywhere
-            );
-            because.push(Because { cause: RootCause::Environment, weight: 2.0, seen });
-        }
+    let count = |fits: &dyn Fn(&FailingAttempt) -> bool| attempts.iter().filter(|one| fits(one)).count();
+
+    let waited = count(&|attempt| attempt.passed_on_retry && attempt.waited());
+    part(RootCause::Timing, 1.0, waited, "waited in vain for what the next attempt found");
+    let late = count(&FailingAttempt::is_at_its_timeout);
+    part(RootCause::Timing, 0.7, late, "took at least 90 % of their timeout");
+
+    let usual: BTreeSet<&String> = passes.iter().flat_map(|pass| &pass.failed_requests).collect();
+    let lost_request = |attempt: &FailingAttempt| {
+        let mut requests = attempt.beside.iter().flat_map(|beside| &beside.failed_requests);
+        requests.any(|request| !usual.contains(request))
+    };
+    let network = count(&|attempt| attempt.names_network() || lost_request(attempt));
+    part(RootCause::Network, 1.5, network, "had a request fail that fails in no pass");
+
+    let (varying, constant) = compared_values(attempts);
+    part(RootCause::Assertion, 0.7, varying, "compared a value that differs from attempt to attempt");
+    part(RootCause::Other, 0.5, constant, "compared a value that is always the same wrong one");
+
+    if let Some(failing) = telling_page_error(attempts, passes) {
+        let of = count(&|attempt| attempt.beside.is_some());
+        let seen =
+            format!("{failing} of {of} failing attempts showed an error of the page that passes do not");
+        because.push(Because { cause: RootCause::Other, weight: 1.5, seen });
     }
+    for place in places.iter().filter(|place| place.is_concentration()) {
+        let seen = format!(
+            "{} of {} failing executions were in {} {}, where {} of {} ran",
+            place.failed, place.failed_anywhere, place.kind, place.name, place.ran, place.ran_anywhere
+        );
+        because.push(Because { cause: RootCause::Environment, weight: 2.0, seen });
+    }
+
     let sum = |cause| because.iter().filter(move |one| one.cause == cause).map(|one| one.weight);
     let mut scores = RootCause::ALL.map(|cause| {
         // One place is evidence enough: its kinds overlap.
@@ -202,72 +261,141 @@ pub fn categorise(attempts: &[FailingAttempt], places: &[Place]) -> Finding {
     Finding { cause, because }
 }
 
-/// Probability of at least so many failures in the place if place did not
-/// matter: the upper tail of the hypergeometric distribution, which is Fisher's
-/// exact test of the two by two table.
-fn concentration(place: &Place) -> f64 {
-    let (population, drawn) = (place.ran_anywhere, place.ran);
-    let marked = place.failed_anywhere.min(population);
-    let logs: Vec<f64> = std::iter::once(0.0)
-        .chain((1..=population).scan(0.0, |sum, n| {
-            #[expect(clippy::cast_precision_loss, reason = "a few hundred executions")]
-            let log = (n as f64).ln();
-            *sum += log;
-            Some(*sum)
-        }))
-        .collect();
-    let choose = |n: usize, k: usize| if k > n { f64::NEG_INFINITY } else { logs[n] - logs[k] - logs[n - k] };
-    let all = choose(population, drawn);
-    (place.failed..=marked.min(drawn))
-        .filter(|&k| drawn - k <= population - marked)
-        .map(|k| (choose(marked, k) + choose(population - marked, drawn - k) - all).exp())
-        .sum()
+fn share(count: usize, of: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "at most fifty attempts")]
+    let share = count as f64 / of.max(1) as f64;
+    share
+}
+
+/// Attempts at one assertion that got another value each time, and those that
+/// got the same one every time. One alone says neither.
+fn compared_values(attempts: &[FailingAttempt]) -> (usize, usize) {
+    let mut got: BTreeMap<Assertion<'_>, Vec<&str>> = BTreeMap::new();
+    for (assertion, value) in attempts.iter().filter_map(FailingAttempt::compared) {
+        got.entry(assertion).or_default().push(value);
+    }
+    got.values().filter(|values| values.len() > 1).fold((0, 0), |(varying, constant), values| {
+        if values.iter().all(|value| *value == values[0]) {
+            (varying, constant + values.len())
+        } else {
+            (varying + values.len(), constant)
+        }
+    })
+}
+
+/// In how many failing attempts there was the error of the page that at least
+/// half of them and at most a twentieth of the passes show.
+fn telling_page_error(attempts: &[FailingAttempt], passes: &[Beside]) -> Option<usize> {
+    let failing: Vec<&Beside> = attempts.iter().filter_map(|attempt| attempt.beside.as_ref()).collect();
+    if passes.is_empty() {
+        return None;
+    }
+    let mut seen: BTreeMap<&String, usize> = BTreeMap::new();
+    for error in failing.iter().flat_map(|beside| &beside.page_errors) {
+        *seen.entry(error).or_default() += 1;
+    }
+    let is_rare = |error: &String| {
+        passes.iter().filter(|pass| pass.page_errors.contains(error)).count() * 20 <= passes.len()
+    };
+    seen.into_iter()
+        .filter(|(error, count)| count * 2 >= failing.len() && is_rare(error))
+        .map(|one| one.1)
+        .max()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::{ErrorText, signature};
 
     fn attempt(error: &str) -> FailingAttempt {
-        FailingAttempt { error: Some(error.to_owned()), passed_on_retry: true, ..FailingAttempt::default() }
+        FailingAttempt {
+            failure: signature(&[ErrorText { message: error, stack: None }], &[]),
+            received: crate::explain::received(error).map(|(_, received)| received),
+            passed_on_retry: true,
+            ..FailingAttempt::default()
+        }
+    }
+
+    fn cause(attempts: &[FailingAttempt]) -> RootCause {
+        categorise(attempts, &[], &[]).cause
+    }
+
+    fn beside(requests: &[&str], errors: &[&str]) -> Beside {
+        let all = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+        Beside { failed_requests: all(requests), page_errors: all(errors) }
+    }
+
+    fn total(received: &str) -> FailingAttempt {
+        attempt(&format!(
+            "Error: expect(locator).toHaveText(expected) failed\n\nLocator: getByTestId('total')\nExpected: \"1\"\nReceived: \"{received}\"\n\nCall log:\n  - locator resolved to <p>"
+        ))
     }
 
     #[test]
-    fn causes_are_named_by_what_most_attempts_show() {
+    fn causes_are_named_by_what_the_attempts_show() {
         let net = vec![attempt("Error: page.goto: net::ERR_CONNECTION_RESET at https://shop.test/"); 3];
-        assert_eq!(categorise(&net, &[]).cause, RootCause::Network);
+        assert_eq!(cause(&net), RootCause::Network);
         let waits = vec![attempt("TimeoutError: locator.click: Timeout 5000ms exceeded."); 4];
-        assert_eq!(categorise(&waits, &[]).cause, RootCause::Timing);
-        let values = vec![attempt("Error: expect(received).toBe(expected) // Object.is equality"); 2];
-        let found = categorise(&values, &[]);
+        assert_eq!(cause(&waits), RootCause::Timing);
+        let gone = attempt(
+            "Error: expect(locator).toBeVisible() failed\n\nLocator: getByTestId('x')\nError: element(s) not found",
+        );
+        assert_eq!(cause(&[gone]), RootCause::Timing);
+        let odd =
+            [vec![attempt("Error: connect ECONNREFUSED 127.0.0.1:80")], vec![waits[0].clone(); 9]].concat();
+        assert_eq!(cause(&odd), RootCause::Timing, "one attempt in ten does not outweigh the others");
+        assert_eq!(cause(&[net, waits].concat()), RootCause::Other, "neither is ahead");
+        let file = vec![attempt("Error: ENOENT: no such file or directory, open 'a.json'"); 3];
+        assert_eq!(cause(&file), RootCause::Other);
+        assert_eq!(categorise(&[], &[], &[]), Finding { cause: RootCause::Other, because: vec![] });
+    }
+
+    #[test]
+    fn a_value_that_varies_is_the_tests_and_one_that_does_not_is_the_applications() {
+        let found = categorise(&[total("2"), total("3")], &[], &[]);
         assert_eq!(found.cause, RootCause::Assertion);
-        assert_eq!(found.because[0].seen, "2 of 2 failing attempts compared a value that differed");
-        let mixed = [net, waits].concat();
-        assert_eq!(categorise(&mixed, &[]).cause, RootCause::Timing, "the rarer one is not half of them");
-        assert_eq!(categorise(&[], &[]), Finding { cause: RootCause::Other, because: vec![] });
+        assert_eq!(
+            found.because[0].seen,
+            "2 of 2 failing attempts compared a value that differs from attempt to attempt"
+        );
+        let same = categorise(&[total("2"), total("2")], &[], &[]);
+        assert_eq!((same.cause, same.because[0].weight), (RootCause::Other, 0.5));
+        assert_eq!(categorise(&[total("2")], &[], &[]).because, vec![]);
     }
 
     #[test]
     fn a_timeout_that_never_passes_on_retry_says_little_about_timing() {
         let attempts = vec![FailingAttempt { timed_out: true, ..FailingAttempt::default() }; 3];
-        assert_eq!(categorise(&attempts, &[]).cause, RootCause::Other);
+        assert_eq!(cause(&attempts), RootCause::Other);
+    }
+
+    #[test]
+    fn only_what_passes_do_not_show_speaks_of_requests_and_pages() {
+        let failing = |requests: &[&str], errors: &[&str]| FailingAttempt {
+            beside: Some(beside(requests, errors)),
+            ..FailingAttempt::default()
+        };
+        let lost = vec![failing(&["GET /api/cart"], &[]); 3];
+        assert_eq!(categorise(&lost, &[beside(&[], &[])], &[]).cause, RootCause::Network);
+        let usual = beside(&["GET /api/cart"], &["warning"]);
+        assert_eq!(categorise(&lost, &[usual], &[]).because, vec![]);
+        // An application that throws is no slow test, though the test waits for it.
+        let slow =
+            FailingAttempt { timed_out: true, passed_on_retry: true, ..failing(&[], &["TypeError: x"]) };
+        let found = categorise(&[slow.clone()], &[beside(&[], &[])], &[]);
+        assert_eq!((found.cause, found.because[0].cause), (RootCause::Other, RootCause::Other));
+        assert_eq!(categorise(&[slow], &[], &[]).cause, RootCause::Timing, "nobody knows what passes show");
     }
 
     #[test]
     fn failures_in_one_browser_point_at_the_environment() {
-        let values = vec![attempt("Error: expect(received).toBe(expected)"); 6];
-        let place = Place {
-            kind: "browser project",
-            name: "webkit".to_owned(),
-            ran: 20,
-            failed: 6,
-            ran_anywhere: 60,
-            failed_anywhere: 6,
+        let values: Vec<FailingAttempt> = (0..6).map(|number| total(&number.to_string())).collect();
+        let of = |webkit| {
+            let counts = [("webkit", 20, webkit), ("chromium", 40, 6 - webkit)];
+            Place::count("browser project", counts.map(|(name, ran, failed)| (name.to_owned(), ran, failed)))
         };
-        // C(20,6) / C(60,6) = 38,760 / 50,063,860
-        assert!((concentration(&place) - 38_760.0 / 50_063_860.0).abs() < 1e-9);
-        assert_eq!(categorise(&values, std::slice::from_ref(&place)).cause, RootCause::Environment);
-        let spread = Place { failed: 2, ..place };
-        assert_eq!(categorise(&values, &[spread]).cause, RootCause::Assertion);
+        assert_eq!(categorise(&values, &[], &of(6)).cause, RootCause::Environment);
+        assert_eq!(categorise(&values, &[], &of(2)).cause, RootCause::Assertion);
     }
 }
