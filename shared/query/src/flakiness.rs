@@ -1,5 +1,6 @@
 //! Questions about flaky tests: which there are, and what they cost.
 
+pub(crate) mod exact;
 pub mod settings;
 
 use std::cmp::Reverse;
@@ -50,7 +51,8 @@ impl JudgedLane {
 
 /// The lane that speaks for what is asked: that of the branch; without one,
 /// that of the default branch when it has enough runs, or of the only branch
-/// there is; else all runs together. `None` when nothing ran there.
+/// there is unless the default branch is another one; else all runs together.
+/// `None` when nothing ran there.
 pub(crate) async fn judged_lane(
     session: &mut Session,
     project: ProjectId,
@@ -74,12 +76,17 @@ pub(crate) async fn judged_lane(
     Ok(all.map(|id| JudgedLane { id, believes_failures: false }))
 }
 
-/// The branch that speaks for a project.
+/// The branch that speaks for a project. Where all runs are of one branch its
+/// failures are believed from the first run on: no other branch could bring
+/// failures of unfinished work. That branch must not be unfinished work itself.
 async fn speaking_branch(session: &mut Session, project: ProjectId) -> Result<Option<String>> {
-    if let Some(only) = lanes::only_branch(session, project).await? {
+    let default = required(session, project).await?.default_branch.filter(|branch| !branch.is_empty());
+    if let Some(only) = lanes::only_branch(session, project).await?
+        && default.as_ref().is_none_or(|default| *default == only)
+    {
         return Ok(Some(only));
     }
-    let Some(default) = required(session, project).await?.default_branch else { return Ok(None) };
+    let Some(default) = default else { return Ok(None) };
     let decided = runs::count_decided(session, project, &default, ENOUGH_RUNS).await?;
     Ok((decided >= ENOUGH_RUNS).then_some(default))
 }

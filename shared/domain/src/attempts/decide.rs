@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::resolve::Resolved;
-use super::{Attempt, AttemptSet};
+use super::{Attempt, AttemptSet, MAX_LISTED};
 use crate::failure::Fingerprint;
 use crate::status::{Outcome, TestStatus};
 use crate::time::Timestamp;
@@ -60,6 +60,30 @@ impl Decision {
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
         Outcome::of(self.status, self.flaky)
+    }
+
+    /// The attempts as a sequence of failed (`true`) and passed ones, by
+    /// repetition and retry. Where only the outcome and the number of retries
+    /// are known, those before the last one failed; a test that was skipped or
+    /// interrupted tried nothing.
+    #[must_use]
+    pub fn tries(&self) -> Vec<bool> {
+        let outcome = self.outcome();
+        if !outcome.is_decided() {
+            return Vec::new();
+        }
+        let counted = self.attempts.iter().filter(|view| !view.superseded);
+        let known: Vec<bool> = counted
+            .filter(|view| view.attempt.status.is_failing() || view.attempt.status == TestStatus::Passed)
+            .map(|view| view.attempt.status.is_failing())
+            .collect();
+        if self.repetitions > 1 || known.len() > self.retries as usize {
+            return known;
+        }
+        // Of what lies beyond the listed ones no more is needed than that it failed.
+        let mut tries = vec![true; (self.retries as usize).min(MAX_LISTED)];
+        tries.push(outcome.status().is_failing());
+        tries
     }
 }
 

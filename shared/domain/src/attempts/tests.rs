@@ -76,6 +76,21 @@ fn nothing_decides_nothing() {
 }
 
 #[test]
+fn attempts_are_tries_and_unreported_ones_failed() {
+    let tries = |attempts: Vec<Attempt>| decide(attempts).tries();
+    assert_eq!(
+        tries(vec![attempt(0, Failed), attempt(1, TimedOut), attempt(2, Passed)]),
+        [true, true, false]
+    );
+    assert_eq!(tries(vec![attempt(2, Passed)]), [true, true, false]);
+    assert_eq!(tries(vec![attempt(1, Failed)]), [true, true]);
+    assert_eq!(tries(vec![attempt(0, Skipped)]), [] as [bool; 0]);
+    assert_eq!(tries(vec![attempt(0, Failed), attempt(1, Interrupted)]), [] as [bool; 0]);
+    let repeated = vec![attempt(0, Passed).of_repetition(0), attempt(0, Failed).of_repetition(1)];
+    assert_eq!(tries(repeated), [false, true]);
+}
+
+#[test]
 fn a_pass_after_a_failure_is_one_flaky_test_in_either_order() {
     let failed = attempt(0, Failed).at(1).took(300);
     let passed = attempt(1, Passed).at(500).took(200);

@@ -49,17 +49,22 @@ pub struct Facts {
     pub is_mass_failure: bool,
     /// Whether a later attempt of the same run passed.
     pub passed_on_retry: bool,
-    /// How sure the healing of the locator is, 0 to 1, when it gave an answer.
+    /// How sure the healing of the locator is, 0 to 1, when it gave an answer. Of
+    /// a test that passed on a retry it says nothing: the locator fitted then.
     pub healed: Option<f64>,
     /// Whether the cause was known, and open, before this run.
     pub is_known: bool,
-    /// Probability that the failure is a regression.
+    /// Probability that the test is broken since, and did not fail by chance.
     pub regression: Option<f64>,
+    /// Whether the test is known to have passed before: what never passed did
+    /// not stop working.
+    pub passed_before: bool,
     /// Probability that the test is flaky.
     pub flaky: Option<f64>,
     /// A server error or an uncaught error that the last pass did not have.
     pub has_new_error: bool,
-    /// Whether the failures of the run gather in one browser or shard.
+    /// Whether the failures of the run gather where this one happened: in its
+    /// browser project or its shard.
     pub concentrates: bool,
     /// Properties of the environment that differ from the last pass.
     pub environment_changes: usize,
@@ -80,8 +85,8 @@ pub struct Judgement {
 
 /// Below this confidence nothing is said.
 const MIN_CONFIDENCE: f64 = 0.4;
-/// Log-odds are kept within these bounds: no probability is certain.
-const MAX_LOGIT: f64 = 4.0;
+/// No probability is certain; its log-odds must stay a number.
+const ALMOST_NEVER: f64 = 1e-9;
 
 /// Weighs the facts.
 #[must_use]
@@ -91,32 +96,32 @@ pub fn judge(facts: &Facts) -> Judgement {
     if facts.is_mass_failure {
         return Judgement { verdict: Verdict::Outage, confidence: 0.95, second };
     }
-    // What works at the second attempt is neither gone nor broken, whatever else is known of it.
-    if facts.passed_on_retry {
-        let second = if facts.is_known { Some(Verdict::KnownCluster) } else { second };
-        let second = second.filter(|second| *second != Verdict::LikelyFlake);
-        return Judgement { verdict: Verdict::LikelyFlake, confidence: 0.9, second };
-    }
-    if let Some(healed) = facts.healed {
+    if let Some(healed) = facts.healed.filter(|_| !facts.passed_on_retry) {
         return Judgement { verdict: Verdict::LocatorDrift, confidence: healed.clamp(0.0, 1.0), second };
     }
+    // What works at the second attempt is a flake, whatever little its history says.
+    let flake = facts.passed_on_retry.then_some(Verdict::LikelyFlake);
     if facts.is_known {
-        return Judgement { verdict: Verdict::KnownCluster, confidence: 0.9, second };
+        return Judgement { verdict: Verdict::KnownCluster, confidence: 0.9, second: flake.or(second) };
+    }
+    if let Some(verdict) = flake {
+        let second = second.filter(|second| *second != verdict);
+        return Judgement { verdict, confidence: 0.9, second };
     }
     best
 }
 
 fn weigh(facts: &Facts) -> Judgement {
     let logit = |p: f64| {
-        let p = p.clamp(0.001, 0.999);
-        (p / (1.0 - p)).ln().clamp(-MAX_LOGIT, MAX_LOGIT)
+        let p = p.clamp(ALMOST_NEVER, 1.0 - ALMOST_NEVER);
+        (p / (1.0 - p)).ln()
     };
-    let regression = facts.regression.map_or(0.0, logit);
+    let broken = facts.regression.map_or(0.0, logit);
     let is_flaky = facts.flaky.is_some_and(|p| p >= 0.5);
     let changes = u32::try_from(facts.environment_changes).unwrap_or(u32::MAX);
     let scores = [
-        (Verdict::LikelyRegression, regression),
-        (Verdict::LikelyFlake, if is_flaky { -regression } else { -MAX_LOGIT }),
+        (Verdict::LikelyRegression, if facts.passed_before { broken } else { 0.0 }),
+        (Verdict::LikelyFlake, if is_flaky { -broken } else { f64::NEG_INFINITY }),
         (Verdict::AppError, if facts.has_new_error { 1.5 } else { 0.0 }),
         (
             Verdict::Environment,
@@ -153,6 +158,7 @@ mod tests {
             healed: Some(0.95),
             is_known: true,
             regression: Some(0.99),
+            passed_before: true,
             ..Facts::default()
         };
         let regression = Some(Verdict::LikelyRegression);
@@ -162,17 +168,29 @@ mod tests {
             verdict(Facts { is_mass_failure: false, healed: None, ..all }),
             (Verdict::KnownCluster, regression)
         );
+        // Its locator worked at the second attempt, so it did not drift.
         let retried = Facts { passed_on_retry: true, ..all };
         assert_eq!(verdict(retried).0, Verdict::Outage);
         let retried = Facts { is_mass_failure: false, ..retried };
-        assert_eq!(verdict(retried), (Verdict::LikelyFlake, Some(Verdict::KnownCluster)));
+        assert_eq!(verdict(retried), (Verdict::KnownCluster, Some(Verdict::LikelyFlake)));
+        assert_eq!(verdict(Facts { is_known: false, ..retried }), (Verdict::LikelyFlake, regression));
     }
 
     #[test]
     fn evidence_decides_between_the_rest_and_without_any_nothing_is_said() {
         assert_eq!(verdict(Facts::default()), (Verdict::Unknown, None));
-        let broken = Facts { regression: Some(0.95), ..Facts::default() };
+        let broken = Facts { regression: Some(0.95), passed_before: true, ..Facts::default() };
         assert_eq!(verdict(broken).0, Verdict::LikelyRegression);
+        assert_eq!(verdict(Facts { passed_before: false, ..broken }).0, Verdict::Unknown);
+        // Certainty outweighs everything else together.
+        let certain = Facts {
+            regression: Some(1.0),
+            has_new_error: true,
+            concentrates: true,
+            environment_changes: 2,
+            ..broken
+        };
+        assert_eq!(verdict(certain).0, Verdict::LikelyRegression);
         let flaky = Facts { regression: Some(0.1), flaky: Some(0.9), ..Facts::default() };
         assert_eq!(verdict(flaky).0, Verdict::LikelyFlake);
         // Without a flaky history a failure is no flake, however little speaks for a regression.

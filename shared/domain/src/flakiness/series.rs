@@ -131,17 +131,40 @@ pub fn assess(recent: impl Iterator<Item = RecentOutcome> + Clone, window: Windo
     Some(Assessment { posterior: worst?, broken, evidence })
 }
 
-/// The probability that the newest failure of one series is a regression; what
-/// is left is the probability that it is a flake.
+/// A decided execution of one series with what its row knows beyond the recent
+/// history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExactRun<'a> {
+    /// The commit that was tested, if anybody told.
+    pub commit: Option<&'a str>,
+    /// Its attempts in order, `true` for a failed one.
+    pub tries: Vec<bool>,
+    /// Its run failed as a whole.
+    pub is_mass_failure: bool,
+}
+
+/// Judges one series, oldest first, from all its attempts and commits: where
+/// tests are not retried, failing and passing on one commit is what tells a
+/// flaky test from a broken one.
 #[must_use]
-pub fn regression_probability(
-    recent: impl Iterator<Item = RecentOutcome> + Clone,
-    browser: i64,
-    window: Window,
-) -> Option<f64> {
-    let slot = RecentOutcome::slot_of(browser);
-    let runs = series(recent, window).remove(&slot).filter(|runs| !runs.is_empty())?;
-    Some(judge(&runs, window.failures).broken)
+pub fn judge_exactly<'a>(runs: impl IntoIterator<Item = ExactRun<'a>>, failures: bool) -> Posterior {
+    let mut filter = Filter::default();
+    let mut before = None;
+    for run in runs {
+        let failed_in_the_end = run.tries.last() == Some(&true);
+        if failed_in_the_end && !failures && !run.is_mass_failure {
+            continue;
+        }
+        let is_same = run.commit.is_some() && run.commit == before;
+        let code = if is_same { Code::Same } else { Code::New };
+        before = run.commit;
+        if run.is_mass_failure {
+            filter.skip(code);
+        } else {
+            filter.run(code, run.tries);
+        }
+    }
+    filter.posterior()
 }
 
 /// Decided outcomes by series, the newest of each.

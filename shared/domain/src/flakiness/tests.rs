@@ -67,6 +67,39 @@ fn a_recent_history_is_judged_like_its_attempts() {
     }
 }
 
+#[test]
+fn attempts_and_commits_are_judged_exactly() {
+    for case in expected().iter().filter(|case| case[0] != "recent") {
+        let skipped: Vec<u64> = case[2].as_array().unwrap().iter().map(|run| run.as_u64().unwrap()).collect();
+        let runs = case[1].as_array().unwrap();
+        // A commit for every run that tested new code.
+        let mut commits: Vec<String> = Vec::new();
+        for run in runs {
+            let number = commits.last().map_or(0, |last| last.parse().unwrap()) + i32::from(run[0] == 1);
+            commits.push(number.to_string());
+        }
+        let exact = (0_u64..).zip(runs).zip(&commits).map(|((number, run), commit)| ExactRun {
+            commit: Some(commit),
+            tries: run[1].as_str().unwrap().chars().map(|attempt| attempt == 'F').collect(),
+            is_mass_failure: skipped.contains(&number),
+        });
+        let found = judge_exactly(exact, true);
+        assert!((found.probability - case[3].as_f64().unwrap()).abs() < 1e-6);
+        assert!((found.broken - case[7].as_f64().unwrap()).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn failing_and_passing_on_one_commit_is_chance() {
+    let runs = |commits: [Option<&'static str>; 8]| {
+        let tries = [false, true, false, true, false, true, false, true].map(|failed| vec![failed]);
+        let runs = commits.into_iter().zip(tries);
+        judge_exactly(runs.map(|(commit, tries)| ExactRun { commit, tries, is_mass_failure: false }), true)
+    };
+    let (same, unknown) = (runs([Some("a"); 8]), runs([None; 8]));
+    assert!(same.probability > unknown.probability && same.broken < 0.05 && unknown.broken > same.broken);
+}
+
 fn outcome(outcome: Outcome) -> RecentOutcome {
     let lost_ms = (outcome != Outcome::Passed).then_some(1_000);
     RecentOutcome { outcome, is_mass_failure: false, browser_slot: 0, duration_ms: Some(100), lost_ms }
@@ -114,7 +147,7 @@ fn a_failure_of_a_flaky_test_may_still_be_a_regression() {
     let flaky = history("PPxPPPPxPPPPFPPPxPPP");
     let now = |end: &str| {
         let all = [flaky.clone(), history(end)].concat();
-        regression_probability(all.into_iter(), 0, Window::standard(true)).unwrap()
+        assess(all.into_iter(), Window::standard(true)).unwrap().broken
     };
     assert!(now("F") < 0.2, "{}", now("F"));
     let failing = now(&"F".repeat(10));

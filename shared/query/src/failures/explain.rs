@@ -4,35 +4,29 @@
 mod answer;
 mod changes;
 
-use std::collections::BTreeSet;
-
 use callboard_auth::scope::Authorized;
 use callboard_domain::evidence::Step;
 use callboard_domain::explain::{Facts, Headline, Verdict, headline, judge};
-use callboard_domain::flakiness::{Window, assess, regression_probability};
+use callboard_domain::flakiness::{Place, Posterior};
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::status::Outcome;
 use callboard_domain::text::cut;
 use callboard_store::clusters::{self, ClusterRow, ClusterStatus};
 use callboard_store::db::Session;
-use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder};
-use callboard_store::rollups;
+use callboard_store::{executions, rollups};
 
 use super::environment::{compare, label};
 use super::healing::{HealingSource, LocatorHealing, of_subject};
 use super::subject::{Subject, evidence_of};
+use crate::flakiness::exact::Series;
 use crate::{Context, Result};
 
 pub use answer::{
     ChangeKind, ChangeSince, Detail, ExplainedCluster, ExplainedHealing, ExplainedLine, ExplainedStep,
     Explanation, LastPassed,
 };
-use changes::{changes, has_failed, received_value, request_name, slower, source_changed};
+use changes::{changes, has_failed, has_new_error, received_value, request_name, slower, source_changed};
 
-/// Failing executions of a run that are looked at for what they share.
-const MAX_FAILING: i64 = 200;
-/// Failures from which gathering in one browser is no chance.
-const MIN_GATHERED: usize = 5;
 const MAX_VALUE_CHARS: usize = 400;
 
 /// Explains an execution from what is stored. No model is asked.
@@ -98,15 +92,11 @@ pub async fn explain(
     let test_changed = source_change.is_some();
     changed.extend(source_change);
     changed.sort_by_key(|change| change.kind);
-    let has_new_error = changed.iter().any(|change| match change.kind {
-        ChangeKind::PageError => true,
-        ChangeKind::FailedRequest => change.after.as_deref().is_some_and(|status| status.starts_with('5')),
-        _ => false,
-    });
+    let has_new_error = passed.as_ref().is_some_and(|passed| has_new_error(&subject.evidence, passed));
 
     let mut session = ctx.store.db().read().await?;
     let cluster = cluster_of(&mut session, &subject).await?;
-    let (regression, flaky) = history(&mut session, &subject).await?;
+    let history = history(&mut session, &subject).await?;
     let concentrates = concentrates(&mut session, &subject).await?;
     drop(session);
     let healed = healing.recommended().map(|locator| f64::from(locator.score) / 100.0);
@@ -117,9 +107,9 @@ pub async fn explain(
         is_known: cluster.as_ref().is_some_and(|cluster| {
             cluster.status == ClusterStatus::Open && cluster.first_run < subject.run.id
         }),
-        // What never passed did not stop working.
-        regression: regression.filter(|_| last.is_some()),
-        flaky,
+        regression: Some(history.broken),
+        passed_before: last.is_some(),
+        flaky: Some(history.probability),
         has_new_error,
         concentrates,
         environment_changes,
@@ -195,33 +185,43 @@ async fn cluster_of(session: &mut Session, subject: &Subject) -> Result<Option<C
     })
 }
 
-/// How probably the failure is a regression, and the test flaky. The history
-/// speaks for the newest execution only; of older ones nothing is said.
-async fn history(session: &mut Session, subject: &Subject) -> Result<(Option<f64>, Option<f64>)> {
-    let state =
-        rollups::state(session, subject.row.project, subject.row.lane_id, subject.row.test_case).await?;
-    let Some(state) = state else { return Ok((None, None)) };
-    let window = Window::standard(true);
-    let is_newest = state.identified().next_back().is_some_and(|(_, newest, _)| newest == subject.row.id);
-    let regression =
-        is_newest.then(|| regression_probability(state.recent(), subject.row.browser_id, window)).flatten();
-    Ok((regression, assess(state.recent(), window).map(|found| found.posterior.probability)))
+/// What the test looked like after the execution: how probably it was broken
+/// then, and how probably it is flaky.
+async fn history(session: &mut Session, subject: &Subject) -> Result<Posterior> {
+    let Subject { row, run, .. } = subject;
+    let state = rollups::state(session, row.project, row.lane_id, row.test_case).await?;
+    let day = run.order_at.day();
+    let series = Series {
+        project: row.project,
+        test_case: row.test_case,
+        browser: row.browser_id,
+        lanes: Some(vec![row.lane_id]),
+        until: (run.order_at, row.id),
+        first_seen: state.map_or(day, |state| state.first_seen_at().day()),
+        failures: true,
+    };
+    series.posterior(session).await
 }
 
-/// Whether all failures of a run with several browser projects are of one:
-/// at least five, so that chance would do it once in a hundred runs at most.
+/// Whether the failures of the run gather in the browser project or the shard
+/// of this one.
 async fn concentrates(session: &mut Session, subject: &Subject) -> Result<bool> {
-    if subject.run.browsers.len() < 2 || subject.run.totals.failed_tests < 5 {
+    let Subject { row, run, .. } = subject;
+    if run.browsers.len() < 2 && row.facts.shard_index.is_none() {
         return Ok(false);
     }
-    let filter = ExecutionFilter { outcomes: Some(vec![1, 2]), ..ExecutionFilter::default() };
-    let order = ExecutionOrder::Trouble(None);
-    let failing =
-        executions::list(session, subject.row.project, subject.run.id, &filter, &order, MAX_FAILING).await?;
-    let browsers: BTreeSet<i64> = failing.iter().map(|row| row.browser_id).collect();
-    let shares = u32::try_from(subject.run.browsers.len()).unwrap_or(u32::MAX);
-    let by_chance = f64::from(shares).powi(1 - i32::try_from(failing.len()).unwrap_or(i32::MAX));
-    Ok(failing.len() >= MIN_GATHERED && browsers.len() == 1 && by_chance < 0.01)
+    let counts = executions::places(session, row.project, run.id).await?;
+    let browsers = counts.iter().map(|count| (count.browser_id.to_string(), count.ran, count.failed));
+    let shards = counts.iter().filter_map(|count| {
+        let shard = count.shard_index?;
+        Some((shard.to_string(), count.ran, count.failed))
+    });
+    let (browsers, shards) = (Place::count("browser project", browsers), Place::count("shard", shards));
+    let is_here = |places: &[Place], here: i64| {
+        places.iter().any(|place| place.name == here.to_string() && place.is_concentration())
+    };
+    Ok(is_here(&browsers, row.browser_id)
+        || row.facts.shard_index.is_some_and(|shard| is_here(&shards, shard)))
 }
 
 /// Tool names and ids only: nothing a test can write into.

@@ -11,17 +11,22 @@ use callboard_domain::attempts::{Attempt, EvidenceSlice};
 use callboard_domain::evidence::Evidence;
 use callboard_domain::explain::received;
 use callboard_domain::failure::{ErrorText, signature};
-use callboard_domain::flakiness::{self, Beside, FailingAttempt, Place, RootCause, categorise};
+use callboard_domain::flakiness::{
+    self, Beside, DEFAULT_WINDOW, FailingAttempt, Place, RootCause, assess, categorise,
+};
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::test_state::TestState;
 use callboard_domain::text::strip_ansi;
+use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow, HistoryFilter};
-use callboard_store::{evidence, lanes, rollups, runs, test_cases};
+use callboard_store::runs::{self, RunRow};
+use callboard_store::{evidence, lanes, rollups, test_cases};
 use serde_json::Value;
 
 use super::chunk::stored_attempts;
-use crate::flakiness::judged_lane;
+use crate::flakiness::exact::Series;
+use crate::flakiness::{JudgedLane, judged_lane};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Entity, QueryError, Result};
 
@@ -61,9 +66,13 @@ pub(super) async fn find_causes(ctx: &Context, project: ProjectId, id: RunId) ->
     };
     let states =
         rollups::scores::states_of(&mut session, project, lane.id, cases.into_iter().collect()).await?;
-    let is_listed = |state: &TestState| flakiness::class_of(state, lane.believes_failures).is_listed();
-    let flaky: Vec<(TestCaseId, TestState)> =
-        states.into_iter().filter(|(_, state)| is_listed(state)).collect();
+    let mut flaky = Vec::new();
+    for (case, state) in states {
+        let is_listed = flakiness::class_of(&state, lane.believes_failures).is_listed();
+        if is_listed || is_flaky_without_retries(&mut session, &run, lane, case, &state, &rows).await? {
+            flaky.push((case, state));
+        }
+    }
     drop(session);
     let (mut found, mut hosts) = (BTreeMap::new(), Hosts::new());
     for (case, state) in flaky {
@@ -75,6 +84,46 @@ pub(super) async fn find_causes(ctx: &Context, project: ProjectId, id: RunId) ->
     }
     session.commit().await?;
     Ok(())
+}
+
+/// Whether a test that is never retried is flaky by its commits, which its
+/// recent history does not hold. Of one that did not fail, pass and fail again
+/// they say nothing, and most broken tests did not.
+async fn is_flaky_without_retries(
+    session: &mut Session,
+    run: &RunRow,
+    lane: JudgedLane,
+    case: TestCaseId,
+    state: &TestState,
+    rows: &[ExecutionRow],
+) -> Result<bool> {
+    let Some(found) = assess(state.recent(), lane.window(DEFAULT_WINDOW)) else { return Ok(false) };
+    if found.evidence.retry_passes > 0 || found.evidence.alternations < 3 {
+        return Ok(false);
+    }
+    let branch = match lane.believes_failures {
+        true => lanes::place_of(session, run.project, lane.id).await?.map(|(branch, _)| branch),
+        false => None,
+    };
+    let lanes = match branch {
+        Some(branch) => Some(lanes::specific(session, run.project, &[branch], &[]).await?),
+        None => None,
+    };
+    for row in rows.iter().filter(|row| row.test_case == case) {
+        let series = Series {
+            project: run.project,
+            test_case: case,
+            browser: row.browser_id,
+            lanes: lanes.clone(),
+            until: (run.order_at, row.id),
+            first_seen: state.first_seen_at().day(),
+            failures: lane.believes_failures,
+        };
+        if series.posterior(session).await?.class.is_listed() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Finds out why a test is flaky, and notes it.

@@ -117,6 +117,10 @@ statements! {
         CAST(SUM(CASE WHEN outcome IN (1, 2, 3) AND total_duration > duration THEN total_duration - duration ELSE 0 END) AS BIGINT) \
         FROM executions \
         WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 GROUP BY outcome";
+    /// Decided executions of a run by where they ran, and those of them with a failing attempt.
+    PLACES = "SELECT browser_id, shard_index, COUNT(*), CAST(SUM(CASE WHEN outcome = 7 THEN 0 ELSE 1 END) AS BIGINT) \
+        FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 AND outcome IN (1, 2, 3, 7) \
+        GROUP BY browser_id, shard_index";
     /// Counts stored files on their execution.
     COUNT_FILES = "UPDATE executions SET n_traces = n_traces + $4, n_files = n_files + $5 \
         WHERE project_id = $1 AND run_id = $2 AND id = $3";
@@ -413,6 +417,36 @@ pub async fn durations(session: &mut Session, project: ProjectId, run: RunId) ->
     let (low, high) = ExecutionId::range_of(run);
     let rows = session.all(&DURATIONS, args![project, run, low, high]).await?;
     rows.iter().map(|row| row.reader().int()).collect()
+}
+
+/// How many executions of a run there were in one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlaceCount {
+    /// Browser project.
+    pub browser_id: i64,
+    /// Shard; `None` outside shards.
+    pub shard_index: Option<i64>,
+    /// Decided ones.
+    pub ran: usize,
+    /// Those with a failing attempt.
+    pub failed: usize,
+}
+
+/// Counts the decided executions of a run by browser project and shard.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn places(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<PlaceCount>> {
+    let (low, high) = ExecutionId::range_of(run);
+    let rows = session.all(&PLACES, args![project, run, low, high]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            let (browser_id, shard_index) = (r.int()?, r.opt_int()?);
+            let mut count = || -> Result<usize> { Ok(usize::try_from(r.int()?).unwrap_or_default()) };
+            Ok(PlaceCount { browser_id, shard_index, ran: count()?, failed: count()? })
+        })
+        .collect()
 }
 
 /// What the executions of a run add up to.

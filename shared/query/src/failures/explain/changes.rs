@@ -9,9 +9,8 @@ use callboard_store::executions::ExecutionRow;
 
 use super::{ChangeKind, ChangeSince, ExplainedLine, MAX_VALUE_CHARS};
 
-/// From this factor on a longer duration is told, and only from a second on.
+/// From this factor on a longer duration is told.
 const SLOWER: i64 = 2;
-const MIN_SLOW_MS: i64 = 1_000;
 
 /// Steps, requests and page errors that the last pass did not have.
 pub(super) fn changes(failing: &Evidence, passed: Option<&Evidence>) -> Vec<ChangeSince> {
@@ -47,12 +46,11 @@ pub(super) fn changes(failing: &Evidence, passed: Option<&Evidence>) -> Vec<Chan
             evidence: "networkRequests",
         });
     }
-    let is_error = |entry: &&ConsoleEntry| matches!(entry.kind.as_str(), "pageerror" | "error");
-    let known: BTreeSet<String> =
-        passed.console_logs.iter().filter(is_error).map(|entry| without_digits(&entry.text)).collect();
+    let errors = passed.console_logs.iter().filter(|entry| entry.is_error());
+    let known: BTreeSet<String> = errors.map(ConsoleEntry::without_numbers).collect();
     let mut told = BTreeSet::new();
-    for entry in failing.console_logs.iter().filter(is_error) {
-        let text = without_digits(&entry.text);
+    for entry in failing.console_logs.iter().filter(|entry| entry.is_error()) {
+        let text = entry.without_numbers();
         if !known.contains(&text) && told.insert(text) {
             found.push(ChangeSince {
                 kind: ChangeKind::PageError,
@@ -64,6 +62,20 @@ pub(super) fn changes(failing: &Evidence, passed: Option<&Evidence>) -> Vec<Chan
         }
     }
     found
+}
+
+/// Whether a server failed or the page threw as it did not when the test
+/// passed. What pages write to the console as errors is often none.
+pub(super) fn has_new_error(failing: &Evidence, passed: &Evidence) -> bool {
+    let failures = |evidence: &Evidence| -> BTreeSet<(String, String)> {
+        let failed = evidence.network_requests.iter().filter(|request| request.status >= 500);
+        failed.map(|request| (request.method.clone(), request.normalized_url.clone())).collect()
+    };
+    let thrown = |evidence: &Evidence| -> BTreeSet<String> {
+        let errors = evidence.console_logs.iter().filter(|entry| entry.is_page_error());
+        errors.map(ConsoleEntry::without_numbers).collect()
+    };
+    !failures(failing).is_subset(&failures(passed)) || !thrown(failing).is_subset(&thrown(passed))
 }
 
 fn titles(steps: &[Step]) -> Vec<&str> {
@@ -87,10 +99,6 @@ fn short(text: &str) -> String {
     cut(masked, MAX_VALUE_CHARS)
 }
 
-fn without_digits(text: &str) -> String {
-    text.chars().filter(|char| !char.is_ascii_digit()).collect()
-}
-
 pub(super) fn received_value(error: &str) -> Option<ChangeSince> {
     let (expected, received) = received(error)?;
     Some(ChangeSince {
@@ -107,7 +115,7 @@ pub(super) fn received_value(error: &str) -> Option<ChangeSince> {
 
 pub(super) fn slower(failing: &ExecutionRow, passed: &ExecutionRow) -> Option<ChangeSince> {
     let (now, then) = (failing.duration_ms, passed.duration_ms);
-    (now >= MIN_SLOW_MS && then > 0 && now >= SLOWER * then).then(|| ChangeSince {
+    (then > 0 && now >= SLOWER * then).then(|| ChangeSince {
         kind: ChangeKind::Duration,
         label: "Duration".to_owned(),
         before: Some(format!("{then} ms")),
