@@ -1,9 +1,10 @@
 //! What is remarkable about a run: what broke, what recovered, what became
 //! slow, and who had most to do.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use callboard_auth::scope::Authorized;
+use callboard_domain::flakiness::{DEFAULT_WINDOW, FlakyClass, assess};
 use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
 use callboard_domain::insights::{self, Shift};
 use callboard_domain::status::Outcome;
@@ -18,8 +19,10 @@ use utoipa::ToSchema;
 
 use crate::baseline::{self, Baseline, BaselineRun};
 use crate::comparison::each_step;
+use crate::flakiness::judged_lane;
 use crate::runs::required_run;
 use crate::shapes::Totals;
+use crate::test_cases::LaneQuery;
 use crate::{Context, Result};
 
 /// Most tests in a list.
@@ -53,11 +56,13 @@ pub struct RunInsights {
     pub avg_duration_delta: Option<i64>,
     /// Tests that passed before and fail now.
     pub new_regressions: Option<Vec<InsightTest>>,
-    /// Tests that failed before and still do.
+    /// Tests that failed before and still do, and tests that nothing is known of and that fail now
+    /// as others failed in earlier runs.
     pub recurrences: Option<Vec<InsightTest>>,
     /// Tests that failed before and pass now.
     pub recovered: Option<Vec<InsightTest>>,
-    /// Tests that passed at the first attempt before and are flaky now.
+    /// Tests that passed at the first attempt before and are flaky now; first those that were not
+    /// called flaky before.
     pub new_flaky: Option<Vec<InsightTest>>,
     /// Tests that passed after a failed attempt.
     pub flaky_on_retry: Vec<InsightTest>,
@@ -127,7 +132,7 @@ pub struct WorkerLoad {
 pub struct InsightCounts {
     /// Passed before and fail now.
     pub new_regressions: Option<i64>,
-    /// Failed before and still do.
+    /// Failed before and still do, or fail as others did.
     pub recurrences: Option<i64>,
     /// Failed before and pass now.
     pub recovered: Option<i64>,
@@ -163,11 +168,13 @@ impl Listed {
 
 #[derive(Default)]
 struct Read {
+    /// Clusters that the run is the first to show.
+    new_clusters: HashSet<ClusterId>,
     is_known: bool,
     new_regressions: Listed,
     recurrences: Listed,
     recovered: Listed,
-    new_flaky: Listed,
+    new_flaky: Vec<BriefRow>,
     flaky: Listed,
     slowest: Vec<BriefRow>,
     passed: Vec<BriefRow>,
@@ -175,6 +182,11 @@ struct Read {
 }
 
 impl Read {
+    /// It fails as something failed in an earlier run.
+    fn is_of_old_cluster(&self, row: &BriefRow) -> bool {
+        row.cluster.is_some_and(|cluster| !self.new_clusters.contains(&cluster))
+    }
+
     fn take(&mut self, row: BriefRow) {
         let has = |flag: Flags| row.flags.contains(flag);
         let is_failing = row.outcome.status().is_failing();
@@ -182,7 +194,7 @@ impl Read {
         if !has(Flags::QUARANTINED) {
             if has(Flags::NEW_REGRESSION) {
                 self.new_regressions.push(row);
-            } else if is_failing && has(Flags::BASELINE_KNOWN) {
+            } else if is_failing && (has(Flags::BASELINE_KNOWN) || self.is_of_old_cluster(&row)) {
                 self.recurrences.push(row);
             }
             if has(Flags::FIXED) {
@@ -227,10 +239,12 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     let mut session = ctx.store.db().read().await?;
     let row = required_run(&mut session, project.get(), run).await?;
     let green = baseline::of_run(&mut session, &row).await?;
-    let mut read = Read::default();
+    let new_clusters = clusters::reads::new_of_run(&mut session, project.get(), run, i64::MAX).await?;
+    let mut read = Read { new_clusters: new_clusters.iter().copied().collect(), ..Read::default() };
     each_step(&mut session, &row, |row| read.take(row)).await?;
+    let new_flaky = newly_flaky_first(&mut session, &row, &read.new_flaky).await?;
     let shifts = shifts(&mut session, &row, &read.passed).await?;
-    let titles = titles(&mut session, &row, &read, &shifts).await?;
+    let titles = titles(&mut session, &row, &read, &new_flaky, &shifts).await?;
 
     let has_baseline = read.is_known || green.is_some();
     let list = |listed: &Listed| listed.rows.iter().filter_map(|row| shown(row, None, &titles)).collect();
@@ -253,14 +267,13 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
         new_regressions: counted(&read.new_regressions),
         recurrences: counted(&read.recurrences),
         recovered: counted(&read.recovered),
-        new_flaky: counted(&read.new_flaky),
+        new_flaky: counted(&new_flaky),
         flaky_on_retry: read.flaky.count,
         improved: shifts.as_ref().map(|shifts| count(shifts.faster.len())),
         regressed: shifts.as_ref().map(|shifts| count(shifts.slower.len())),
         workers: worker_count,
         new_clusters: 0,
     };
-    let new_clusters = clusters::reads::new_of_run(&mut session, project.get(), run, i64::MAX).await?;
     let listed_clusters = named(&mut session, project.get(), &new_clusters).await?;
     Ok(RunInsights {
         has_baseline,
@@ -273,7 +286,7 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
         new_regressions: compared(&read.new_regressions),
         recurrences: compared(&read.recurrences),
         recovered: compared(&read.recovered),
-        new_flaky: compared(&read.new_flaky),
+        new_flaky: compared(&new_flaky),
         flaky_on_retry: list(&read.flaky),
         slowest_tests: read.slowest.iter().filter_map(|row| shown(row, None, &titles)).collect(),
         most_improved: shifts.as_ref().map(|shifts| top(&shifts.faster)),
@@ -308,6 +321,31 @@ impl Rates {
         let delta = run.totals.pass_rate().zip(before).map(|(now, before)| now - before);
         Self { before, delta: delta.map(|delta| (delta * 10_000.0).round() / 10_000.0) }
     }
+}
+
+/// Puts tests first that nobody called flaky before the run: the others do
+/// again what is known of them.
+async fn newly_flaky_first(session: &mut Session, run: &RunRow, rows: &[BriefRow]) -> Result<Listed> {
+    let mut listed = Listed::default();
+    let Some(lane) = judged_lane(session, run.project, &LaneQuery::default()).await? else {
+        rows.iter().for_each(|row| listed.push(*row));
+        return Ok(listed);
+    };
+    let mut known = Vec::new();
+    for part in rows.chunks(STEP) {
+        let tests = part.iter().map(|row| row.test_case.get()).collect();
+        let states = rollups::states_in(session, run.project, lane.id, tests).await?;
+        for row in part {
+            let before = states.get(&row.test_case).map(|state| state.before(run.order_at, run.id));
+            let found = before.and_then(|before| assess(before, lane.window(DEFAULT_WINDOW)));
+            match found.map(|found| found.posterior.class) {
+                Some(FlakyClass::Flaky) => known.push(*row),
+                _ => listed.push(*row),
+            }
+        }
+    }
+    known.into_iter().for_each(|row| listed.push(row));
+    Ok(listed)
 }
 
 /// Tests whose duration changed notably, most first.
@@ -346,9 +384,10 @@ async fn titles(
     session: &mut Session,
     run: &RunRow,
     read: &Read,
+    new_flaky: &Listed,
     shifts: &Option<Shifts>,
 ) -> Result<HashMap<TestCaseId, TestCaseRow>> {
-    let lists = [&read.new_regressions, &read.recurrences, &read.recovered, &read.new_flaky, &read.flaky];
+    let lists = [&read.new_regressions, &read.recurrences, &read.recovered, new_flaky, &read.flaky];
     let mut ids: Vec<i64> = lists
         .iter()
         .flat_map(|list| &list.rows)

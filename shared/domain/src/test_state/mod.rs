@@ -347,20 +347,28 @@ impl TestState {
         passed.filter_map(|recent| recent.duration_ms).collect()
     }
 
-    /// Durations in milliseconds of the passes of a browser project in runs
-    /// before the given one, oldest first, out of the newest
-    /// [`MAX_RECENT_MS`] executions. Empty for a run so long ago that what came
-    /// before it cannot be told from what came after.
-    #[must_use]
-    pub fn passed_durations_before(&self, browser: i64, order_at: Timestamp, run: RunId) -> Vec<i64> {
+    /// The recent history as it was before a run, oldest first. Empty for a run
+    /// so long ago that what came before it cannot be told from what came after.
+    pub fn before(
+        &self,
+        order_at: Timestamp,
+        run: RunId,
+    ) -> impl Iterator<Item = RecentOutcome> + Clone + '_ {
         let unidentified = self.recent.iter().len() - self.recent.keys().len();
         let is_before = |key: &Key| (key.0, key.1.run()) < (order_at, run);
         let identified_before = self.recent.keys().filter(is_before).count();
         let is_oldest_identified = self.recent.keys().next().is_some_and(|key| key.1.run() == run);
         let known =
             if identified_before > 0 || is_oldest_identified { unidentified + identified_before } else { 0 };
+        self.recent.iter().take(known)
+    }
+
+    /// Durations in milliseconds of the passes of a browser project in runs
+    /// before the given one, as far as [`Self::before`] knows them.
+    #[must_use]
+    pub fn passed_durations_before(&self, browser: i64, order_at: Timestamp, run: RunId) -> Vec<i64> {
         let slot = RecentOutcome::slot_of(browser);
-        let passes = self.recent.iter().take(known);
+        let passes = self.before(order_at, run);
         let passes = passes.filter(|recent| recent.browser_slot == slot && is_passed(recent.outcome));
         passes.filter_map(|recent| recent.duration_ms).collect()
     }

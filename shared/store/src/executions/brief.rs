@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_domain::status::Outcome;
 use callboard_domain::test_state::ExecutionFlags;
 use callboard_domain::time::{Day, Timestamp};
@@ -40,6 +40,8 @@ pub struct BriefRow {
     pub shard_index: Option<i64>,
     /// Line of the test.
     pub line: Option<i64>,
+    /// Cluster of its failure.
+    pub cluster: Option<ClusterId>,
 }
 
 impl BriefRow {
@@ -54,7 +56,7 @@ macro_rules! select_brief {
     ($tail:literal) => {
         concat!(
             "SELECT e.id, e.test_case_id, e.browser_id, e.outcome, e.flags, e.retries, e.duration, e.total_duration, \
-             e.started_at, e.worker_index, e.parallel_index, e.shard_index, e.line FROM executions e ",
+             e.started_at, e.worker_index, e.parallel_index, e.shard_index, e.line, e.cluster_id FROM executions e ",
             $tail
         )
     };
@@ -94,6 +96,7 @@ fn read(row: &Row) -> Result<BriefRow> {
         parallel_index: r.opt_int()?,
         shard_index: r.opt_int()?,
         line: r.opt_int()?,
+        cluster: r.opt_int()?.map(ClusterId),
     })
 }
 
