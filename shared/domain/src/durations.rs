@@ -181,15 +181,14 @@ pub fn timeout_opportunity(
     is_marked_slow: bool,
     rules: &TimeoutRules,
 ) -> Option<TimeoutOpportunity> {
-    if durations.count < rules.min_runs {
-        return None;
-    }
     let enough = rules.recommended_floor_ms.max(rules.safety.saturating_mul(durations.p95));
     let enough = enough.max(durations.max.saturating_mul(6).saturating_add(4) / 5);
     let recommended_ms = enough.saturating_add(999) / 1000 * 1000;
     // 0 means that the test may take for ever.
     let timeout = timeout_ms.filter(|&timeout| timeout > 0);
-    let is_oversized = timeout.is_some_and(|timeout| {
+    // How long a test may take at most is not known from a few runs; a mark is stale by any of them.
+    let is_known = durations.count >= rules.min_runs;
+    let is_oversized = timeout.filter(|_| is_known).is_some_and(|timeout| {
         timeout >= rules.floor_ms && timeout >= rules.factor.saturating_mul(durations.max)
     });
     let kind = if is_oversized {
@@ -251,5 +250,9 @@ mod tests {
             (TimeoutKind::StaleSlow, 18_000, 2_000)
         );
         assert_eq!(opportunity(&[10_000; 5], 20_000, 1, true), None);
+        assert_eq!(
+            opportunity(&[100], 60_000, 0, true).map(|found| found.kind),
+            Some(TimeoutKind::StaleSlow)
+        );
     }
 }

@@ -31,13 +31,16 @@ const TIME_GROWTH: f64 = 0.25;
 const TIME_MS: i64 = 30 * MINUTE_MS;
 /// Wasted time, ms.
 const WASTE_MS: i64 = 60 * MINUTE_MS;
+/// Time that shorter timeouts would save in a run, ms.
+const SAVING_MS: i64 = 15_000;
 /// Regressions, and their growth.
 const REGRESSIONS: i64 = 5;
 /// See [`REGRESSIONS`].
 const REGRESSION_GROWTH: f64 = 0.5;
 /// p90 of an endpoint that several projects call, ms.
 const SLOW_MS: i64 = 1_000;
-const MINUTE_MS: i64 = 60 * 1000;
+const SECOND_MS: i64 = 1000;
+const MINUTE_MS: i64 = 60 * SECOND_MS;
 
 /// How much something matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -75,10 +78,12 @@ pub struct ProjectFacts {
     pub now: WindowSums,
     /// The equal window before.
     pub before: WindowSums,
-    /// Newest full runs of the default branch in a row that did not pass.
+    /// Newest full runs of the default branch in a row that failed.
     pub failing_streak: i64,
     /// Wall clock of these runs, ms.
     pub streak_ms: i64,
+    /// What shorter timeouts would save in a run, ms.
+    pub timeout_saving_ms: i64,
 }
 
 /// An open cluster of failures.
@@ -154,16 +159,14 @@ fn growth(now: i64, before: i64) -> Option<f64> {
 /// What stands out in a project called `name`.
 #[must_use]
 pub fn of_project(name: &str, facts: &ProjectFacts) -> Vec<Standout> {
-    let ProjectFacts { now, before, failing_streak, streak_ms } = facts;
+    let ProjectFacts { now, before, failing_streak, streak_ms, timeout_saving_ms } = facts;
     let mut found = Vec::new();
     let is_comparable = now.runs >= LEAST_RUNS && before.runs >= LEAST_RUNS;
     if *failing_streak >= STREAK {
         found.push(Standout {
             rule: "failing-streak",
             severity: Severity::Critical,
-            message: format!(
-                "The last {failing_streak} full runs of {name} on its default branch did not pass."
-            ),
+            message: format!("The last {failing_streak} full runs of {name} on its default branch failed."),
             detail: None,
             minutes: minutes(*streak_ms),
         });
@@ -178,6 +181,18 @@ pub fn of_project(name: &str, facts: &ProjectFacts) -> Vec<Standout> {
             ),
             detail: Some(format!("{} minutes in the time before.", minutes(before.wasted_ms))),
             minutes: minutes(now.wasted_ms),
+        });
+    }
+    if *timeout_saving_ms >= SAVING_MS {
+        found.push(Standout {
+            rule: "timeout-saving",
+            severity: Severity::Warning,
+            message: format!(
+                "Shorter timeouts would save {name} {} seconds per run.",
+                timeout_saving_ms / SECOND_MS
+            ),
+            detail: Some(format!("{} runs in this time.", now.runs)),
+            minutes: minutes(timeout_saving_ms.saturating_mul(now.runs)),
         });
     }
     if !is_comparable {
@@ -299,16 +314,32 @@ mod tests {
     fn time_waste_regressions_and_streaks_have_their_thresholds() {
         let before = WindowSums { regressions: 4, ..window(10, 100, 0) };
         let now = WindowSums { wasted_ms: WASTE_MS, regressions: 6, ..window(13, 130, 0) };
-        let facts = ProjectFacts { now, before, failing_streak: 3, streak_ms: MINUTE_MS };
+        let facts = ProjectFacts {
+            now,
+            before,
+            failing_streak: 3,
+            streak_ms: MINUTE_MS,
+            timeout_saving_ms: SAVING_MS,
+        };
         let expected = [
             ("failing-streak", Severity::Critical),
             ("wasted-time", Severity::Warning),
+            ("timeout-saving", Severity::Warning),
             ("ci-time-growth", Severity::Warning),
             ("regressions", Severity::Warning),
         ];
         assert_eq!(rules(&facts), expected);
         let calm = WindowSums { wasted_ms: WASTE_MS - 1, regressions: 5, ..window(12, 120, 0) };
-        assert_eq!(rules(&ProjectFacts { now: calm, before, failing_streak: 2, streak_ms: 0 }), []);
+        assert_eq!(
+            rules(&ProjectFacts {
+                now: calm,
+                before,
+                failing_streak: 2,
+                streak_ms: 0,
+                timeout_saving_ms: SAVING_MS - 1
+            }),
+            []
+        );
     }
 
     #[test]

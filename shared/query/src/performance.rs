@@ -4,11 +4,15 @@
 use std::cmp::Reverse;
 
 use callboard_auth::scope::{Authorized, Scope};
-use callboard_domain::durations::{Spread, TimeoutKind, TimeoutRules, Trend, timeout_opportunity};
+use callboard_domain::durations::{
+    Spread, TimeoutKind, TimeoutOpportunity, TimeoutRules, Trend, timeout_opportunity,
+};
+use callboard_domain::flakiness::DEFAULT_WINDOW;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::{Day, Timestamp};
 use callboard_domain::totals::rate;
+use callboard_store::db::Session;
 use callboard_store::rollups::scores::{self, Durations};
 use callboard_store::rollups::{self, Folder};
 use callboard_store::{executions, test_cases};
@@ -327,27 +331,17 @@ pub async fn timeout_opportunities(
     let Some(lane) = query.lane.find(&mut session, project).await? else {
         return Ok(Slice { items: Vec::new(), next: None });
     };
-    let rules = TimeoutRules::default();
     let found = scores::durations(&mut session, project, lane, query.runs, query.since).await?;
-    let newest = found.iter().map(|test| test.last_execution.get()).collect();
-    let limits = executions::timeouts(&mut session, project, newest).await?;
-    let mut rows = Vec::new();
-    for test in found {
-        let Some(spread) = Spread::of(&test.passed_ms) else { continue };
-        let (timeout, is_slow) = limits.get(&test.last_execution).copied().unwrap_or_default();
-        if let Some(found) = timeout_opportunity(&spread, timeout, test.timed_out, is_slow, &rules) {
-            rows.push((found, spread, timeout, is_slow, test));
-        }
-    }
+    let mut rows = opportunities(&mut session, project, found).await?;
     if let Some((impact, id)) = after {
-        rows.retain(|(found, .., test)| (Reverse(found.impact), test.case.get()) > (Reverse(impact), id));
+        rows.retain(|row| (Reverse(row.found.impact), row.test.case.get()) > (Reverse(impact), id));
     }
-    rows.sort_unstable_by_key(|(found, .., test)| (Reverse(found.impact), test.case.get()));
+    rows.sort_unstable_by_key(|row| (Reverse(row.found.impact), row.test.case.get()));
     rows.truncate(limit + 1);
-    let page = Slice::cut(rows, limit, |(found, .., test)| (found.impact, test.case.get()));
-    let ids = page.items.iter().map(|(.., test)| test.case.get()).collect();
+    let page = Slice::cut(rows, limit, |row| (row.found.impact, row.test.case.get()));
+    let ids = page.items.iter().map(|row| row.test.case.get()).collect();
     let mut cases = test_cases::get_many(&mut session, project, ids).await?;
-    let items = page.items.into_iter().filter_map(|(found, spread, timeout, is_slow, test)| {
+    let items = page.items.into_iter().filter_map(|Opportunity { found, spread, timeout, is_slow, test }| {
         let case = cases.remove(&test.case)?;
         Some(TimeoutRow {
             test_case_id: case.id.get(),
@@ -367,4 +361,46 @@ pub async fn timeout_opportunities(
         })
     });
     Ok(Slice { items: items.collect(), next: page.next })
+}
+
+/// A test whose timeout could be shorter.
+struct Opportunity {
+    found: TimeoutOpportunity,
+    spread: Spread,
+    timeout: Option<i64>,
+    is_slow: bool,
+    test: Durations,
+}
+
+/// Those of some tests whose timeouts could be shorter.
+async fn opportunities(
+    session: &mut Session,
+    project: ProjectId,
+    tests: Vec<Durations>,
+) -> Result<Vec<Opportunity>> {
+    let rules = TimeoutRules::default();
+    let newest = tests.iter().map(|test| test.last_execution.get()).collect();
+    let limits = executions::timeouts(session, project, newest).await?;
+    let mut all = Vec::new();
+    for test in tests {
+        let Some(spread) = Spread::of(&test.passed_ms) else { continue };
+        let (timeout, is_slow) = limits.get(&test.last_execution).copied().unwrap_or_default();
+        if let Some(found) = timeout_opportunity(&spread, timeout, test.timed_out, is_slow, &rules) {
+            all.push(Opportunity { found, spread, timeout, is_slow, test });
+        }
+    }
+    Ok(all)
+}
+
+/// What shorter timeouts would save in a run of a project, ms: for each test
+/// what its newest timeouts would have cost less, spread over its runs.
+pub(crate) async fn timeout_saving(
+    session: &mut Session,
+    project: ProjectId,
+    lane: &LaneQuery,
+) -> Result<i64> {
+    let Some(lane) = lane.find(session, project).await? else { return Ok(0) };
+    let tests = scores::durations_of_timed_out(session, project, lane, DEFAULT_WINDOW).await?;
+    let all = opportunities(session, project, tests).await?;
+    Ok(all.iter().map(|one| one.found.saving_ms / (one.spread.count + one.test.failed).max(1)).sum())
 }

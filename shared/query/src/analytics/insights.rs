@@ -16,15 +16,14 @@ use utoipa::ToSchema;
 
 use super::{MOST_PROJECTS, WidgetQuery, total};
 use crate::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
-use crate::network;
 use crate::projects::{ProjectFilters, Sort};
-use crate::{Context, Result};
+use crate::{Context, Result, network, performance};
 
 /// What is shown at most.
 const MOST: usize = 10;
 /// Clusters that are looked at, those that failed most often.
 const CLUSTERS: usize = 50;
-/// Runs in a row that are looked at.
+/// Newest runs that are looked at for those in a row.
 const STREAK_RUNS: i64 = 20;
 
 /// Something that stands out.
@@ -84,7 +83,18 @@ pub async fn insights(
         tests_ms += sums.tests_ms;
         tests += sums.totals.total_tests;
         let (failing_streak, streak_ms) = streak(&mut session, id).await?;
-        let facts = ProjectFacts { now: window(&sums), before: window(&before), failing_streak, streak_ms };
+        // Without a timeout there is nothing to save, and nothing to read.
+        let timeout_saving_ms = match sums.totals.timed_out_tests {
+            0 => 0,
+            _ => performance::timeout_saving(&mut session, id, &query.lane).await?,
+        };
+        let facts = ProjectFacts {
+            now: window(&sums),
+            before: window(&before),
+            failing_streak,
+            streak_ms,
+            timeout_saving_ms,
+        };
         let name = reference.label.as_deref().unwrap_or(&reference.name);
         for standout in standouts::of_project(name, &facts) {
             let to = Some(ctx.links.project(reference.id));
@@ -137,8 +147,9 @@ const fn window(sums: &RunContribution) -> WindowSums {
     }
 }
 
-/// The newest full runs of a project's default branch that did not pass, up to
-/// the first that did, and how long they took.
+/// The newest full runs of a project's default branch that failed, up to the
+/// first that passed, and how long they took. A run that somebody or something
+/// ended says neither.
 async fn streak(session: &mut Session, project: ProjectId) -> Result<(i64, i64)> {
     let Some(branch) = projects::get(session, project).await?.and_then(|project| project.default_branch)
     else {
@@ -147,6 +158,9 @@ async fn streak(session: &mut Session, project: ProjectId) -> Result<(i64, i64)>
     let wanted =
         RunFilter { branch: Some(branch), is_full: Some(true), finished: true, ..RunFilter::default() };
     let newest = runs::list(session, Some(project), &wanted, STREAK_RUNS).await?;
-    let failing = newest.iter().take_while(|run| run.status != RunStatus::Passed);
+    let decided = newest
+        .iter()
+        .filter(|run| matches!(run.status, RunStatus::Passed | RunStatus::Failed | RunStatus::TimedOut));
+    let failing = decided.take_while(|run| run.status != RunStatus::Passed);
     Ok(failing.fold((0, 0), |(count, ms), run| (count + 1, ms + run.duration_ms.unwrap_or(0))))
 }

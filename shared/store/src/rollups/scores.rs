@@ -9,12 +9,15 @@ use callboard_domain::time::{Day, Timestamp};
 
 use super::states::{read_state, state_columns};
 use crate::Result;
-use crate::db::{Backend, Filter, Session, args, statements};
+use crate::db::{Backend, Filter, Row, Session, args, statements};
 
 statements! {
     /// The newest durations of the tests of a lane.
     DURATIONS = "SELECT test_case_id, last_execution_id, recent, recent_ms FROM test_state \
         WHERE project_id = $1 AND lane_id = $2 AND speed_class > 0 AND last_day >= $3";
+    /// The same of the tests that ever timed out. ix: test_state_by_speed
+    DURATIONS_OF_TIMED_OUT = "SELECT test_case_id, last_execution_id, recent, recent_ms FROM test_state \
+        WHERE project_id = $1 AND lane_id = $2 AND speed_class > 0 AND timedout > 0";
     /// The last day on which each of some tests failed or flaked. PK
     LAST_FAILING_DAYS = "SELECT test_case_id, MAX(day) FROM test_daily WHERE project_id = $1 AND lane_id = $2 AND day in_ints($3) \
         AND test_case_id in_ints($4) AND failed + flaky > 0 GROUP BY test_case_id";
@@ -185,9 +188,25 @@ pub async fn durations(
     since: Option<Day>,
 ) -> Result<Vec<Durations>> {
     let since = since.map_or(i64::MIN, |day| day.0);
-    let rows = session.all(&DURATIONS, args![project, lane, since]).await?;
+    read_durations(&session.all(&DURATIONS, args![project, lane, since]).await?, runs)
+}
+
+/// [`durations`] of the tests that ever timed out.
+///
+/// # Errors
+/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+pub async fn durations_of_timed_out(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    runs: usize,
+) -> Result<Vec<Durations>> {
+    read_durations(&session.all(&DURATIONS_OF_TIMED_OUT, args![project, lane]).await?, runs)
+}
+
+fn read_durations(rows: &[Row], runs: usize) -> Result<Vec<Durations>> {
     let mut found = Vec::with_capacity(rows.len());
-    for row in &rows {
+    for row in rows {
         let mut r = row.reader();
         let (case, last_execution) = (TestCaseId(r.int()?), ExecutionId(r.int()?));
         let newest = passed_durations(&r.bytes()?, &r.bytes()?, runs)
