@@ -37,6 +37,8 @@ statements! {
     /// A new template.
     INSERT_TEMPLATE = "INSERT INTO fingerprint_templates (project_id, bucket, id, tokens, tokens_hash, cluster_id, n) \
         VALUES ($1, $2, $3, $4, $5, $6, 1) ON CONFLICT DO NOTHING";
+    /// Removes a template.
+    FORGET = "DELETE FROM fingerprint_templates WHERE project_id = $1 AND bucket = $2 AND id = $3";
     /// A template that forgets words, unless it becomes equal to another one.
     GENERALISE = "UPDATE fingerprint_templates SET tokens = $4, tokens_hash = $5, n = n + 1 WHERE project_id = $1 AND bucket = $2 AND id = $3 \
         AND NOT EXISTS (SELECT 1 FROM fingerprint_templates o WHERE o.project_id = $1 AND o.bucket = $2 AND o.tokens_hash = $5)";
@@ -226,6 +228,14 @@ pub(super) async fn resembling(
     let (id, _, cluster) = &known[found.index];
     if let Some(tokens) = found.generalised {
         let (text, hash) = (Wording::joined(&tokens), Wording::hash(&tokens));
+        // Of two that say the same now, the older one and its cluster stay.
+        let equal = known.iter().find(|(other, words, _)| other != id && *words == text);
+        if let Some((other, _, older)) = equal {
+            session.execute(&FORGET, args![project, wording.bucket, *other.max(id)]).await?;
+            if other < id {
+                return Ok(Resembling::Cluster(*older));
+            }
+        }
         session.execute(&GENERALISE, args![project, wording.bucket, *id, text, hash]).await?;
     }
     Ok(Resembling::Cluster(*cluster))
