@@ -67,6 +67,9 @@ pub struct Element {
     pub order: Option<f64>,
 }
 
+/// The name in lower case, as locators look for it, and the other properties.
+pub(super) type Key<'a> = (String, [&'a str; 6]);
+
 impl Element {
     /// Reads the description a reporter sent along with a locator.
     #[must_use]
@@ -111,8 +114,9 @@ impl Element {
 
     /// What makes two elements the same one for the rule about elements that
     /// were there before.
-    pub(super) fn key(&self) -> [&str; 7] {
-        [&self.role, &self.name, &self.href, &self.id, &self.test_id, &self.name_attr, &self.tag]
+    pub(super) fn key(&self) -> Key<'_> {
+        let others = [&*self.role, &*self.href, &*self.id, &*self.test_id, &*self.name_attr, &*self.tag];
+        (self.name.to_lowercase(), others)
     }
 }
 

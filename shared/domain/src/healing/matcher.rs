@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::element::Element;
+use super::element::{Element, Key};
 use super::ratio::{as_f64, ratio, text_ratio};
 
 /// Elements of one page that are looked at.
@@ -103,8 +103,8 @@ struct Facts<'a> {
     count: usize,
     names: HashMap<String, usize>,
     ids: HashMap<&'a str, usize>,
-    keys_before: HashMap<[&'a str; 7], usize>,
-    keys_now: HashMap<[&'a str; 7], usize>,
+    keys_before: HashMap<Key<'a>, usize>,
+    keys_now: HashMap<Key<'a>, usize>,
     /// Whether places are known on both sides.
     has_order: bool,
 }
@@ -161,7 +161,7 @@ impl<'a> Facts<'a> {
         if !old.landmarks.is_empty() || !new.landmarks.is_empty() {
             sum += 1.2 * ratio(&old.landmarks, &new.landmarks) - 0.4;
         }
-        if !old.path.is_empty() && !new.path.is_empty() {
+        if !old.path.is_empty() || !new.path.is_empty() {
             sum += 0.8 * text_ratio(&old.path, &new.path) - 0.3;
         }
         if let (true, Some(then), Some(now)) = (self.has_order, old.order, new.order) {
