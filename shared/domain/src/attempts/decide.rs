@@ -26,6 +26,9 @@ pub struct Decision {
     pub duration_ms: i64,
     /// Sum over the attempts that count.
     pub total_duration_ms: i64,
+    /// What the test cost beside itself: of a repetition that passed all
+    /// attempts but the last, of one that failed all but the first.
+    pub lost_ms: i64,
     /// Highest retry among the attempts that count.
     pub retries: u32,
     /// How often the test was run from its beginning (`--repeat-each`).
@@ -130,6 +133,7 @@ impl AttemptSet {
             total_duration_ms: counting
                 .iter()
                 .fold(0, |sum: i64, attempt| sum.saturating_add(attempt.duration_ms)),
+            lost_ms: chains.iter().map(|chain| lost_ms(chain, &resolved)).fold(0, i64::saturating_add),
             retries: counting.iter().map(|attempt| attempt.retry).max().unwrap_or(0),
             repetitions: chains.len(),
             started_at: counting.iter().filter_map(|attempt| attempt.started_at).min(),
@@ -137,6 +141,19 @@ impl AttemptSet {
             dropped: self.dropped(),
             deciding: resolved[deciding].attempt.clone(),
         })
+    }
+}
+
+/// Time of the attempts of a chain that did not matter in the end.
+fn lost_ms(chain: &Chain, resolved: &[Resolved]) -> i64 {
+    let sum = |positions: &[usize]| {
+        let durations = positions.iter().map(|&position| resolved[position].attempt.duration_ms);
+        durations.fold(0, i64::saturating_add)
+    };
+    match (chain.as_slice(), chain.last().map(|&last| resolved[last].attempt.status)) {
+        ([_, after @ ..], Some(status)) if status.is_failing() => sum(after),
+        ([before @ .., _], Some(TestStatus::Passed)) => sum(before),
+        _ => 0,
     }
 }
 

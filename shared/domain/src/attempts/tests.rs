@@ -91,6 +91,21 @@ fn attempts_are_tries_and_unreported_ones_failed() {
 }
 
 #[test]
+fn retries_are_lost_time_and_so_is_what_came_before_a_pass() {
+    let lost = |attempts: Vec<Attempt>| decide(attempts).lost_ms;
+    let tried =
+        |last| vec![attempt(0, Failed).took(300), attempt(1, TimedOut).took(30), attempt(2, last).took(7)];
+    assert_eq!((lost(tried(Passed)), lost(tried(Failed)), lost(tried(Interrupted))), (330, 37, 0));
+    assert_eq!(lost(vec![attempt(0, Failed).took(300)]), 0);
+    let repeated = vec![
+        attempt(0, Passed).of_repetition(0).took(5),
+        attempt(0, Failed).of_repetition(1).took(6),
+        attempt(1, Passed).of_repetition(1).took(8),
+    ];
+    assert_eq!(lost(repeated), 6, "a repetition that passed at once lost nothing");
+}
+
+#[test]
 fn a_pass_after_a_failure_is_one_flaky_test_in_either_order() {
     let failed = attempt(0, Failed).at(1).took(300);
     let passed = attempt(1, Passed).at(500).took(200);

@@ -322,6 +322,7 @@ fn merged(
         retries: i64::from(decision.retries),
         duration_ms: decision.duration_ms,
         total_duration_ms: decision.total_duration_ms,
+        retries_ms: Some(decision.lost_ms),
         started_at: decision.started_at,
         facts: AttemptFacts { fingerprint: decision.fingerprint, ..decision.deciding.facts },
         traces: before.map_or(0, |row| row.traces),

@@ -56,8 +56,8 @@ statements! {
         WHERE project_id = $1 AND lane_id = $2 AND test_case_id in_ints($3) AND total > 0";
     /// The newest executions of each of some tests in some lanes, for rebuilding their states; of other runs than the one that
     /// is being counted only those that are. ix: executions_history
-    NEWEST_OBSERVATIONS = "SELECT o.test_case_id, o.id, o.order_at, o.outcome, o.browser_id, o.duration, o.wasted_ms, o.total_duration, o.is_mass_failure FROM \
-        (SELECT e.test_case_id, e.id, r.order_at, e.outcome, e.browser_id, e.duration, e.wasted_ms, e.total_duration, r.is_mass_failure, \
+    NEWEST_OBSERVATIONS = "SELECT o.test_case_id, o.id, o.order_at, o.outcome, o.browser_id, o.duration, o.wasted_ms, o.total_duration, o.lost_ms, o.is_mass_failure FROM \
+        (SELECT e.test_case_id, e.id, r.order_at, e.outcome, e.browser_id, e.duration, e.wasted_ms, e.total_duration, e.lost_ms, r.is_mass_failure, \
         ROW_NUMBER() OVER (PARTITION BY e.test_case_id ORDER BY r.order_at DESC, e.id DESC) AS place \
         FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
         WHERE e.project_id = $1 AND e.day in_ints($2) AND e.test_case_id in_ints($3) AND e.lane_id in_ints($4) \
@@ -396,7 +396,8 @@ pub async fn newest_observations(
                     mass_failure: false,
                 };
                 // An observation only tells of it when the outcome can have cost time.
-                let lost_ms = r.int()? - observation.duration_ms;
+                let others_ms = r.int()? - observation.duration_ms;
+                let lost_ms = r.opt_int()?.unwrap_or(others_ms);
                 let mass_failure = r.flag()?;
                 found.entry(case).or_default().push(Observation { lost_ms, mass_failure, ..observation });
             }
