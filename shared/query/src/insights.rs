@@ -10,7 +10,7 @@ use callboard_domain::insights::{self, Shift};
 use callboard_domain::status::Outcome;
 use callboard_domain::test_state::ExecutionFlags as Flags;
 use callboard_store::db::Session;
-use callboard_store::executions::brief::BriefRow;
+use callboard_store::executions::brief::{self, BriefRow};
 use callboard_store::runs::RunRow;
 use callboard_store::test_cases::TestCaseRow;
 use callboard_store::{clusters, rollups, test_cases};
@@ -33,6 +33,11 @@ const TOP: usize = 5;
 const WORKERS: usize = 200;
 /// Tests whose earlier durations are read at a time.
 const STEP: usize = 500;
+/// Tests of an old run whose earlier passes are looked up one by one, and the
+/// days before it that are looked through.
+const LONG_AGO: usize = 50;
+/// See [`LONG_AGO`].
+const LONG_AGO_DAYS: i64 = 28;
 
 /// What is remarkable about a run. Without anything to compare with, every
 /// comparing field is null.
@@ -354,24 +359,48 @@ struct Shifts {
     slower: Vec<(BriefRow, Shift)>,
 }
 
+impl Shifts {
+    /// Measures a passed test against its earlier passes.
+    fn take(&mut self, row: BriefRow, earlier: &[i64]) {
+        match insights::shift(row.duration_ms, earlier) {
+            Some(shift) if shift.delta_ms() > 0 => self.slower.push((row, shift)),
+            Some(shift) => self.faster.push((row, shift)),
+            None => {}
+        }
+    }
+}
+
 /// Measures passed tests against their earlier passes in the lane of the run;
 /// `None` when none of them has any.
 async fn shifts(session: &mut Session, run: &RunRow, passed: &[BriefRow]) -> Result<Option<Shifts>> {
     let mut found = Shifts { faster: Vec::new(), slower: Vec::new() };
     let mut is_known = false;
+    let mut long_ago: Vec<(i64, BriefRow)> = Vec::new();
     for part in passed.chunks(STEP) {
         let tests = part.iter().map(|row| row.test_case.get()).collect();
         let states = rollups::states_in(session, run.project, run.lane_id, tests).await?;
         for row in part {
             let Some(state) = states.get(&row.test_case) else { continue };
-            let earlier = state.passed_durations_before(row.browser_id, run.order_at, run.id);
-            is_known |= !earlier.is_empty();
-            let Some(shift) = insights::shift(row.duration_ms, &earlier) else { continue };
-            if shift.delta_ms() > 0 {
-                found.slower.push((*row, shift))
+            if state.knows_before(run.order_at, run.id) {
+                let earlier = state.passed_durations_before(row.browser_id, run.order_at, run.id);
+                is_known |= !earlier.is_empty();
+                found.take(*row, &earlier);
             } else {
-                found.faster.push((*row, shift))
+                let usual = insights::median(&state.passed_durations()).unwrap_or(row.duration_ms);
+                long_ago.push(((row.duration_ms - usual).abs(), *row));
             }
+        }
+    }
+    // Of an old run those are read again that took other than they do now.
+    long_ago.sort_by_key(|(change, row)| (std::cmp::Reverse(*change), row.id));
+    long_ago.truncate(LONG_AGO);
+    let tests: Vec<i64> = long_ago.iter().map(|(_, row)| row.test_case.get()).collect();
+    if !tests.is_empty() {
+        let most = i64::try_from(insights::EARLIER_PASSES).unwrap_or(i64::MAX);
+        let earlier = brief::passes_before(session, run, LONG_AGO_DAYS, tests, most).await?;
+        is_known |= !earlier.is_empty();
+        for (_, row) in &long_ago {
+            found.take(*row, earlier.get(&row.series()).map_or(&[], Vec::as_slice));
         }
     }
     for list in [&mut found.faster, &mut found.slower] {

@@ -347,6 +347,23 @@ impl TestState {
         passed.filter_map(|recent| recent.duration_ms).collect()
     }
 
+    /// How much of the recent history came before a run; `None` for a run so
+    /// long ago that what came before it cannot be told from what came after.
+    fn known_before(&self, order_at: Timestamp, run: RunId) -> Option<usize> {
+        let unidentified = self.recent.iter().len() - self.recent.keys().len();
+        let is_before = |key: &Key| (key.0, key.1.run()) < (order_at, run);
+        let identified_before = self.recent.keys().filter(is_before).count();
+        let is_oldest_identified = self.recent.keys().next().is_some_and(|key| key.1.run() == run);
+        let is_known = identified_before > 0 || is_oldest_identified || unidentified == 0;
+        is_known.then_some(unidentified + identified_before)
+    }
+
+    /// Whether [`Self::before`] knows what came before a run.
+    #[must_use]
+    pub fn knows_before(&self, order_at: Timestamp, run: RunId) -> bool {
+        self.known_before(order_at, run).is_some()
+    }
+
     /// The recent history as it was before a run, oldest first. Empty for a run
     /// so long ago that what came before it cannot be told from what came after.
     pub fn before(
@@ -354,13 +371,7 @@ impl TestState {
         order_at: Timestamp,
         run: RunId,
     ) -> impl Iterator<Item = RecentOutcome> + Clone + '_ {
-        let unidentified = self.recent.iter().len() - self.recent.keys().len();
-        let is_before = |key: &Key| (key.0, key.1.run()) < (order_at, run);
-        let identified_before = self.recent.keys().filter(is_before).count();
-        let is_oldest_identified = self.recent.keys().next().is_some_and(|key| key.1.run() == run);
-        let known =
-            if identified_before > 0 || is_oldest_identified { unidentified + identified_before } else { 0 };
-        self.recent.iter().take(known)
+        self.recent.iter().take(self.known_before(order_at, run).unwrap_or(0))
     }
 
     /// Durations in milliseconds of the passes of a browser project in runs

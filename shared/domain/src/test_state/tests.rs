@@ -199,6 +199,8 @@ fn durations_before_a_run_leave_out_what_came_after() {
     assert_eq!(before(31).len(), 30, "a run that is still to come");
     assert_eq!(before(20), (1..=19).collect::<Vec<_>>());
     assert_eq!(before(3), Vec::<i64>::new(), "so long ago that it cannot be told");
+    let knows = |run: i64| state.knows_before(Timestamp(run * DAY_MS), RunId(run));
+    assert!(knows(20) && !knows(3));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use callboard_domain::test_state::ExecutionFlags;
 use callboard_domain::time::{Day, Timestamp};
 
 use crate::db::{Backend, Filter, Row, Session, args, statements};
+use crate::runs::RunRow;
 use crate::{Result, StoreError};
 
 /// An execution in short.
@@ -67,6 +68,13 @@ statements! {
     OF_RUN = select_brief!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 ORDER BY e.id LIMIT $5");
     /// Executions of some tests in one run. ix: executions_history
     OF_TESTS = select_brief!("WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)");
+    /// Durations of the newest passes of some tests on some days before a run in its lane, at most so many of each in a
+    /// browser project, newest first. ix: executions_history
+    PASSES_BEFORE = "SELECT o.test_case_id, o.browser_id, o.duration FROM (SELECT e.test_case_id, e.browser_id, e.duration, \
+        ROW_NUMBER() OVER (PARTITION BY e.test_case_id, e.browser_id ORDER BY r.order_at DESC, e.id DESC) AS place \
+        FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
+        WHERE e.project_id = $1 AND e.day in_ints($2) AND e.test_case_id in_ints($3) AND e.lane_id = $4 AND e.outcome IN (3, 7) \
+        AND (r.order_at, e.run_id) < ($5, $6)) o WHERE o.place <= $7 ORDER BY o.place";
     /// Executions of a run by their outcome and flags.
     BY_FLAGS = "SELECT outcome, flags, COUNT(*) FROM executions \
         WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 GROUP BY outcome, flags";
@@ -118,6 +126,32 @@ pub async fn of_run(
     let (low, high) = ExecutionId::range_of(run);
     let low = after.map_or(low, |after| after.get().max(low));
     session.all(&OF_RUN, args![project, run, low, high, limit]).await?.iter().map(read).collect()
+}
+
+/// Durations (ms) of the newest passes of some tests in the lane of a run and
+/// before it, by test and browser project, oldest first: at most `limit` of
+/// each, out of the `days` up to the run.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn passes_before(
+    session: &mut Session,
+    run: &RunRow,
+    days: i64,
+    tests: Vec<i64>,
+    limit: i64,
+) -> Result<HashMap<(TestCaseId, i64), Vec<i64>>> {
+    let last = run.order_at.day().0;
+    let days: Vec<i64> = (last - days + 1..=last).collect();
+    let args = args![run.project, days, tests, run.lane_id, run.order_at, run.id, limit];
+    let mut found: HashMap<(TestCaseId, i64), Vec<i64>> = HashMap::new();
+    for row in session.all(&PASSES_BEFORE, args).await? {
+        let mut r = row.reader();
+        let series = (TestCaseId(r.int()?), r.int()?);
+        found.entry(series).or_default().push(r.int()?);
+    }
+    found.values_mut().for_each(|durations| durations.reverse());
+    Ok(found)
 }
 
 /// Executions of some tests in one run, which started on `day`.
