@@ -1,6 +1,7 @@
 //! One line that says what happened, made of facts.
 
 use crate::failure::{Kind, Signature};
+use crate::healing::OtherPage;
 use crate::text::{clean, cut_str};
 use crate::trace::mask::masked;
 
@@ -51,6 +52,8 @@ pub struct Headline<'a> {
     pub error: &'a str,
     /// The locator, as written.
     pub locator: Option<&'a str>,
+    /// The page it failed on, when that is not the one it was to be on.
+    pub other_page: Option<&'a OtherPage>,
     /// The run in which the test passed last.
     pub last_passed_run: Option<i64>,
     /// The first request that failed, `METHOD path` and its status; `None`
@@ -62,6 +65,7 @@ pub struct Headline<'a> {
 #[must_use]
 pub fn headline(facts: &Headline<'_>) -> String {
     let mut parts = vec![what_happened(facts)];
+    parts.extend(facts.other_page.map(ToString::to_string));
     parts.push(match facts.last_passed_run {
         Some(run) => format!("it last passed in run {run}"),
         None => "no earlier pass is known".to_owned(),
@@ -144,6 +148,7 @@ mod tests {
             signature: &signature,
             error,
             locator,
+            other_page: None,
             last_passed_run: Some(41),
             failed_request,
         })

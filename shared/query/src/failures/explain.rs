@@ -152,6 +152,7 @@ fn line(subject: &Subject, healing: &LocatorHealing, last: Option<&LastPassed>) 
         signature: &signature,
         error: &error,
         locator: healing.failing_text.as_deref(),
+        other_page: healing.other_page.as_ref(),
         last_passed_run: last.map(|last| last.run_id),
         failed_request: was_recorded.then(|| named.as_ref().map(|(name, status)| (name.as_str(), *status))),
     }))

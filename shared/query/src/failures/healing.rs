@@ -12,8 +12,8 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::failure::Kind;
 use callboard_domain::healing::rewrite::{rewrite, rewrite_as_is};
 use callboard_domain::healing::{
-    Answer, Element, Finder, Locator, Ranked, Recommendation, Verdict, aria, chain_in_error, found_by, heal,
-    inventory, locators, recommend,
+    Answer, Element, Finder, Locator, OtherPage, Ranked, Recommendation, Verdict, aria, chain_in_error,
+    found_by, heal, inventory, locators, other_page, recommend,
 };
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::ingest::{AlternativeLocator, Location};
@@ -21,7 +21,7 @@ use callboard_domain::locator;
 use callboard_store::locators::{self as stored, LocatorRow};
 use serde_json::Value;
 
-use super::subject::Subject;
+use super::subject::{Subject, evidence_of};
 use super::trace::{failing_aria, failing_document};
 use crate::{Context, Result};
 
@@ -79,6 +79,10 @@ pub(super) async fn of_subject(
     });
     // An element that is there, and covered or disabled, is no matter of its locator.
     if signature.reason != "not-found" && signature.kind != Kind::Strict {
+        return Ok(answer);
+    }
+    answer.other_page = page_it_was_on(ctx, subject).await?;
+    if answer.other_page.is_some() {
         return Ok(answer);
     }
     let Some(page) = Page::of(ctx, project, subject).await? else { return Ok(answer) };
@@ -162,6 +166,18 @@ pub(super) async fn of_subject(
     answer.healed_in_run_id = healed_in(&rows, subject, site.as_ref(), &recommended);
     answer.recommendation = Some(advice(&best, score, picked));
     Ok(answer)
+}
+
+/// The page the test failed on, when it is not the one it was to be on.
+async fn page_it_was_on(ctx: &Context, subject: &Subject) -> Result<Option<OtherPage>> {
+    if subject.evidence.page_state.is_none() {
+        return Ok(None);
+    }
+    let passed = match subject.last_passed(ctx).await? {
+        Some((row, _)) => Some(evidence_of(ctx, &row).await?),
+        None => None,
+    };
+    Ok(other_page(&subject.evidence, passed.as_ref()))
 }
 
 /// The elements of the failing page.

@@ -1,6 +1,6 @@
 //! What is said about a lost locator.
 
-use callboard_domain::healing::Locator;
+use callboard_domain::healing::{Locator, OtherPage};
 use callboard_domain::time::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -139,6 +139,9 @@ pub struct LocatorHealing {
     /// The failing locator as it is written.
     #[serde(skip)]
     pub(in crate::failures) failing_text: Option<String>,
+    /// The page the test failed on, when that is why nothing is answered.
+    #[serde(skip)]
+    pub(in crate::failures) other_page: Option<OtherPage>,
     /// Margin of the matcher's answer, when it gave one.
     #[serde(skip)]
     pub(in crate::failures) margin: Option<f64>,
@@ -160,6 +163,7 @@ impl LocatorHealing {
             healed_in_run_id: None,
             edit: None,
             failing_text: None,
+            other_page: None,
             margin: None,
         }
     }
