@@ -21,7 +21,7 @@ import { projectNameFor, type Settings } from './options';
 import { writeCiOutputs, writeOutputFile, type RunOutput } from './output';
 import { reportProgress } from './progress';
 import { deliverNoReport, deliverReports } from './report-delivery';
-import { configDir, expectedReports, mayBeReported } from './reports';
+import { configDir, expectedReports, isFresh, mayBeReported, type Report } from './reports';
 import { runFields, startFields, type RunFields, type StartFields } from './run';
 import type { Selection } from './selection';
 import { takeHandover } from './setup-registration';
@@ -215,15 +215,15 @@ export function beginRun(parts: RunParts): ActiveRun {
     if (!known || !settings.uploadReport) return;
     const run = { runId: known.runId, projectName, startedAtMs };
     await withinBudget(async (deadline) => {
-      let status = await deliverReports({
-        client, deadline, log, run,
-        reports: expectedReports(config, settings.reports, process.env, workingDirectory),
-        done: sentReports,
-      });
+      let status = await deliverReports({ client, deadline, log, run, reports: reports(), done: sentReports });
       if (status !== undefined) awaitsReport = false;
       if (awaitsReport && isLast) status = await deliverNoReport({ client, deadline, log, run });
       known.status = status ?? known.status;
     });
+  }
+
+  function reports(): Report[] {
+    return expectedReports(config, settings.reports, process.env, workingDirectory);
   }
 
   return {
@@ -264,6 +264,8 @@ export function beginRun(parts: RunParts): ActiveRun {
     sendReports: () => sendReports(false),
     async exit() {
       await sendReports(true);
+      const areLeft = !delivered && settings.uploadReport;
+      await spool.release(areLeft ? reports().filter((report) => isFresh(report, startedAtMs)) : []);
       await withinBudget((deadline) => spool.settle(deadline));
       live?.stop();
       const output = writeOutput();

@@ -17,11 +17,21 @@ export interface ReportEntry {
 }
 
 /** What the service unpacks at most; a larger report is not sent at all. */
-export const REPORT_MAX_BYTES = 1024 ** 3;
-export const REPORT_MAX_ENTRIES = 100_000;
+const REPORT_MAX_BYTES = 1024 ** 3;
+const REPORT_MAX_ENTRIES = 100_000;
+
+/** The files of a report; fails when they are more than the service takes. */
+export async function sendableEntries(dir: string): Promise<ReportEntry[]> {
+  const entries = await reportEntries(dir);
+  const sizeBytes = entries.reduce((total, { size }) => total + size, 0);
+  if (sizeBytes > REPORT_MAX_BYTES || entries.length > REPORT_MAX_ENTRIES) {
+    throw new Error(`it has ${entries.length} files and ${sizeBytes} bytes, which is too much`);
+  }
+  return entries;
+}
 
 /** Regular files below the directory, in a stable order. Links are not followed. */
-export async function reportEntries(dir: string): Promise<ReportEntry[]> {
+async function reportEntries(dir: string): Promise<ReportEntry[]> {
   const entries: ReportEntry[] = [];
   const visit = async (folder: string): Promise<void> => {
     const children = await readdir(folder, { withFileTypes: true });

@@ -2,12 +2,12 @@
  * Attaches report directories to a run that is already there. Called whenever more
  * reports may be finished; each directory is sent once.
  */
-import type { Client, Deadline, JsonObject } from './client';
+import { isForbidden, isTransient, type Client, type Deadline, type JsonObject } from './client';
 import { reasonOf } from './failure';
 import type { Log } from './log';
-import { reportEntries, REPORT_MAX_BYTES, REPORT_MAX_ENTRIES } from './report-archive';
+import { packReport, sendableEntries } from './report-archive';
 import { isFresh, type Report } from './reports';
-import { noReportBody, reportBody, type AttachedRun } from './upload';
+import { noReportBody, reportBody, type AttachedRun, type OutgoingReport } from './upload';
 
 export interface ReportDelivery {
   client: Client;
@@ -47,15 +47,30 @@ export async function deliverNoReport(
   }
 }
 
+/**
+ * Attaches reports that were kept with a run of an earlier process. Fails when another
+ * try may succeed; a report that the service does not want is let go.
+ */
+export async function deliverKeptReports(
+  { client, deadline, log, run, reports, tries }:
+  Pick<ReportDelivery, 'client' | 'deadline' | 'log' | 'run'> & { reports: readonly OutgoingReport[]; tries: number },
+): Promise<void> {
+  for (const report of reports) {
+    try {
+      await client.send('/api/test-runs/upload', reportBody(run, report), deadline, { tries });
+    } catch (error) {
+      if (isTransient(error) || isForbidden(error)) throw error;
+      log.warn(`the ${report.type} report could not be sent: ${reasonOf(error)}`);
+    }
+  }
+}
+
 async function deliverReport(
   { client, deadline, log, run }: ReportDelivery, report: Report,
 ): Promise<string | undefined> {
-  const entries = await reportEntries(report.dir);
-  const sizeBytes = entries.reduce((total, { size }) => total + size, 0);
-  if (sizeBytes > REPORT_MAX_BYTES || entries.length > REPORT_MAX_ENTRIES) {
-    throw new Error(`it has ${entries.length} files and ${sizeBytes} bytes, which is too much`);
-  }
-  const answer = await client.send('/api/test-runs/upload', reportBody(run, report, entries), deadline);
+  const entries = await sendableEntries(report.dir);
+  const outgoing = { type: report.type, label: report.label, open: () => packReport(entries) };
+  const answer = await client.send('/api/test-runs/upload', reportBody(run, outgoing), deadline);
   log.detail(`${report.type} report sent (${entries.length} files)`);
   return statusOf(answer);
 }

@@ -5,8 +5,6 @@
 import { read, sha256, type AttachmentFile } from './files';
 import type { RequestBody } from './http';
 import { multipartBody, type Part } from './multipart';
-import { packReport, type ReportEntry } from './report-archive';
-import type { Report } from './reports';
 import type { RunFields } from './run';
 import type { AttemptIdentity } from './test-case';
 
@@ -45,15 +43,25 @@ export interface AttachedRun {
   startedAtMs: number;
 }
 
-export function reportBody(run: AttachedRun, report: Report, entries: readonly ReportEntry[]): RequestBody {
+/** A report on its way: what it is, and the archive of its directory. */
+export interface OutgoingReport {
+  type: string;
+  label: string | undefined;
+  /** Bytes of the archive; undefined when it is made while it is sent. */
+  size?: number;
+  open(): AsyncIterable<Uint8Array>;
+}
+
+export function reportBody(run: AttachedRun, { type, label, size, open }: OutgoingReport): RequestBody {
   return multipartBody([
     ...fieldsOf(run),
-    ...(report.label === undefined ? [] : [{ name: `report_label_${report.type}`, value: report.label }]),
+    ...(label === undefined ? [] : [{ name: `report_label_${type}`, value: label }]),
     {
-      name: `report_${report.type}`,
-      fileName: `${report.type}-report.gz`,
+      name: `report_${type}`,
+      fileName: `${type}-report.gz`,
       contentType: 'application/gzip',
-      open: () => packReport(entries),
+      ...(size === undefined ? {} : { size }),
+      open,
     },
   ]);
 }

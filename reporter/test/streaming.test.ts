@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import type { RunFields } from '../src/run';
 import type { TestCaseEntry } from '../src/test-case';
 import { callboard, installedSuite, playwright, type Finished } from './playwright-run';
-import { eventsOf, field, fileBytes, liveReplies, startService, STREAM_TOKEN, type Received, type Reply, type Service } from './service';
+import { eventsOf, field, fileBytes, liveReplies, startService, STREAM_TOKEN, unpack, type Received, type Reply, type Service } from './service';
 
 const COMMONJS = ['-c', 'playwright.config.cjs'];
 const ONE = ['-c', 'playwright.config.mjs', '-g', 'prints and steps'];
@@ -220,7 +220,7 @@ describe('a service that does not take the run', () => {
     });
   }
 
-  test('and is gone: the flush command sends the run with its files, even after the next run emptied the folder of results', async () => {
+  test('and is gone: the flush command sends the run with its files and its report, even after the next run emptied their folders', async () => {
     const gone = await startService();
     const { port } = new URL(gone.url);
     await gone.close();
@@ -228,7 +228,9 @@ describe('a service that does not take the run', () => {
     const { exitCode, lines } = await playwright(dir, COMMONJS, { SERVICE_URL: gone.url, SERVICE_API_KEY: 'pd_secret' });
     assert.equal(exitCode, 1);
     assert.equal(lines.length, 1, lines.join('\n'));
+    const report = readFileSync(path.join(dir, 'report/index.html'));
     await playwright(dir, [...COMMONJS, '-g', 'is skipped']);
+    assert.notDeepEqual(readFileSync(path.join(dir, 'report/index.html')), report);
     const stored = readdirSync(path.join(dir, 'spool'), { recursive: true }).map(String);
     assert.ok(!stored.filter((name) => name.endsWith('.files.json'))
       .some((name) => readFileSync(path.join(dir, 'spool', name), 'utf8').includes('pd_secret')));
@@ -242,7 +244,10 @@ describe('a service that does not take the run', () => {
     assert.equal(flushed.exitCode, 0);
     assert.match(flushed.stdout, /sample-shop: .*\/test-runs\/7/);
     assert.match(again.stdout, /nothing/);
-    assert.deepEqual(service.paths(), ['test-runs/upload']);
+    assert.deepEqual(service.paths(), ['test-runs/upload', 'test-runs/upload']);
+    const attached = service.received[1]!.form;
+    assert.equal(attached.get('testRunId'), '7');
+    assert.deepEqual(unpack(await fileBytes(attached.get('report_html'))).get('index.html'), report);
     const { form, headers } = service.received[0]!;
     assert.equal(headers.authorization, 'Bearer pd_2');
     const cases = field<TestCaseEntry[]>(form, 'testCases');

@@ -13,9 +13,12 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { createGzip, gunzip } from 'node:zlib';
 import type { OutgoingAttempt } from '../delivery';
-import { sha256, type AttachmentFile } from '../files';
+import { read, sha256, type AttachmentFile } from '../files';
+import { packReport, sendableEntries } from '../report-archive';
+import type { Report } from '../reports';
 import type { RunFields } from '../run';
 import type { AttemptIdentity, TestCaseEntry } from '../test-case';
+import type { OutgoingReport } from '../upload';
 
 /** A file, and the result it belongs to by its position in the body. */
 interface SpooledFile extends Omit<AttachmentFile, 'content'> {
@@ -25,12 +28,22 @@ interface SpooledFile extends Omit<AttachmentFile, 'content'> {
   sha256: string;
 }
 
+/** A report of the whole run, packed as it is sent. */
+interface SpooledReport {
+  type: string;
+  label?: string;
+  path: string;
+  size: number;
+}
+
 export interface SpoolNote {
   origin: string;
   projectName: string;
   /** The process that wrote it and is still at work on the run; null once it has given up. */
   owner: { pid: number; hostname: string } | null;
   files: SpooledFile[];
+  /** Absent as long as the process that wrote it is at work. */
+  reports?: SpooledReport[];
 }
 
 export interface SpoolTarget {
@@ -44,13 +57,17 @@ export interface SpoolTarget {
 export interface SpooledRun {
   run: RunFields;
   attempts: OutgoingAttempt[];
+  reports: OutgoingReport[];
 }
 
 const SUFFIX = '.json.gz';
 const NOTE_SUFFIX = '.files.json';
 const FILES_SUFFIX = '.files';
 
-/** `isFinal` says that this process will not send the run any more; only then files are kept. */
+/**
+ * `isFinal` says that this process will not send the run any more; only then files are kept.
+ * The entry stays in use until it is released: reports of the run may still be written.
+ */
 export async function writeEntry(
   target: SpoolTarget, run: RunFields, attempts: Iterable<OutgoingAttempt>, isFinal: boolean,
 ): Promise<string> {
@@ -73,7 +90,7 @@ export async function writeEntry(
   const note: SpoolNote = {
     origin: target.origin,
     projectName: run.projectName,
-    owner: isFinal ? null : { pid: process.pid, hostname: os.hostname() },
+    owner: { pid: process.pid, hostname: os.hostname() },
     files: [],
   };
   for (const { index, file } of files) {
@@ -83,6 +100,33 @@ export async function writeEntry(
   await writeFile(`${base}${NOTE_SUFFIX}`, JSON.stringify(note), { mode: 0o600 });
   await rename(draft, `${base}${SUFFIX}`);
   return `${base}${SUFFIX}`;
+}
+
+/** Leaves an entry to later processes, with the reports there are of its run by now. */
+export async function releaseEntry(entry: string, reports: readonly Report[], filesMaxBytes: number): Promise<void> {
+  const note = await readNote(entry);
+  if (!note) return;
+  const kept: SpooledReport[] = [];
+  let room = filesMaxBytes - await sizeOfEntry(entry);
+  for (const report of reports) {
+    const spooled = await spooledReport(entry, report, kept.length).catch(() => undefined);
+    if (spooled === undefined) continue;
+    room -= spooled.size;
+    if (room >= 0) kept.push(spooled);
+    else await rm(spooled.path, { force: true });
+  }
+  const draft = `${beside(entry, NOTE_SUFFIX)}.${randomUUID()}`;
+  await writeFile(draft, JSON.stringify({ ...note, owner: null, reports: kept } satisfies SpoolNote), { mode: 0o600 });
+  await rename(draft, beside(entry, NOTE_SUFFIX));
+}
+
+/** The next run writes its report to the same directory, so it is packed now. */
+async function spooledReport(entry: string, { type, label, dir }: Report, number: number): Promise<SpooledReport> {
+  const place = path.join(beside(entry, FILES_SUFFIX), `report-${number}.gz`);
+  const entries = await sendableEntries(dir);
+  await mkdir(path.dirname(place), { recursive: true, mode: 0o700 });
+  await pipeline(packReport(entries), createWriteStream(place, { mode: 0o600 }));
+  return { type, ...(label === undefined ? {} : { label }), path: place, size: (await stat(place)).size };
 }
 
 type Keeper = (file: AttachmentFile) => Promise<string | undefined>;
@@ -121,7 +165,7 @@ export async function readNote(entry: string): Promise<SpoolNote | undefined> {
   }
 }
 
-/** The run with those of its files that are still what they were. */
+/** The run with those of its files and reports that are still what they were. */
 export async function readEntry(entry: string, note: SpoolNote): Promise<SpooledRun> {
   const body = await promisify(gunzip)(await readFile(entry));
   const { testCases, ...run } = JSON.parse(body.toString('utf8')) as RunFields & { testCases: Partial<TestCaseEntry>[] };
@@ -131,7 +175,12 @@ export async function readEntry(entry: string, note: SpoolNote): Promise<Spooled
     const isUnchanged = await sha256(content).then((now) => now === hash, () => false);
     if (isUnchanged) attempts[index]?.files.push({ ...described, content });
   }
-  return { run: run as RunFields, attempts };
+  const reports: OutgoingReport[] = [];
+  for (const { type, label, path: place, size } of note.reports ?? []) {
+    const isUnchanged = await stat(place).then((now) => now.size === size, () => false);
+    if (isUnchanged) reports.push({ type, label, size, open: () => read({ kind: 'file', path: place, size }) });
+  }
+  return { run: run as RunFields, attempts, reports };
 }
 
 export async function removeEntry(entry: string): Promise<void> {
@@ -143,7 +192,7 @@ export async function removeEntry(entry: string): Promise<void> {
 /** Bytes of the entry together with the files kept for it. */
 export async function sizeOfEntry(entry: string): Promise<number> {
   const note = await readNote(entry);
-  const own = (note?.files ?? []).filter((file) => file.path.startsWith(beside(entry, FILES_SUFFIX)));
+  const own = [...note?.files ?? [], ...note?.reports ?? []].filter((file) => file.path.startsWith(beside(entry, FILES_SUFFIX)));
   return (await stat(entry)).size + own.reduce((total, { size }) => total + size, 0);
 }
 

@@ -7,9 +7,10 @@ import type { Client, Deadline } from '../client';
 import type { OutgoingAttempt } from '../delivery';
 import { reasonOf } from '../failure';
 import type { Log } from '../log';
+import type { Report } from '../reports';
 import type { Settings } from '../options';
 import type { RunFields } from '../run';
-import { removeEntry, writeEntry } from './entry';
+import { releaseEntry, removeEntry, writeEntry } from './entry';
 import { entriesIn, flushSpool, prune, spoolFolder } from './spool';
 
 export interface RunSpoolParts {
@@ -27,6 +28,8 @@ export interface RunSpool {
   watch(isOffline: () => boolean, snapshot: () => Promise<{ run: RunFields; attempts: Iterable<OutgoingAttempt> }>): void;
   /** Keeps the run for a later process; returns the file. */
   keep(run: RunFields, attempts: Iterable<OutgoingAttempt>): Promise<string>;
+  /** This process is done: what it kept is left to later ones, with the reports of the run. */
+  release(reports: readonly Report[]): Promise<void>;
   /** The run reached the service: what was kept of it is not needed. */
   forget(): Promise<void>;
   /** Gives earlier runs a little time, then lets go of them. */
@@ -44,6 +47,7 @@ export function createRunSpool({ settings, origin, projectName, client, log }: R
   let flushing: Promise<void> = Promise.resolve();
   let writing: Promise<string | undefined> = Promise.resolve(undefined);
   let timer: NodeJS.Timeout | undefined;
+  let kept: string | undefined;
 
   return {
     flush() {
@@ -68,9 +72,18 @@ export function createRunSpool({ settings, origin, projectName, client, log }: R
     async keep(run, attempts) {
       clearInterval(timer);
       await writing;
-      const file = await writeEntry(target, run, attempts, true);
+      kept = await writeEntry(target, run, attempts, true);
       await prune(settings.spoolDir, settings.spoolMaxBytes);
-      return file;
+      return kept;
+    },
+    async release(reports) {
+      if (kept === undefined) return;
+      try {
+        await releaseEntry(kept, reports, settings.spoolMaxBytes);
+        await prune(settings.spoolDir, settings.spoolMaxBytes);
+      } catch (error) {
+        log.detail(`keeping the reports of the run failed: ${reasonOf(error)}`);
+      }
     },
     async forget() {
       clearInterval(timer);

@@ -9,6 +9,7 @@ import type { Client, Deadline } from '../client';
 import { deliverRun, type DeliveredRun } from '../delivery';
 import { reasonOf } from '../failure';
 import type { Log } from '../log';
+import { deliverKeptReports } from '../report-delivery';
 import { isEntry, isInUse, readEntry, readNote, removeEntry, sizeOfEntry, type SpoolNote } from './entry';
 
 const ENTRIES_MAX = 20;
@@ -70,10 +71,11 @@ export async function flushSpool(parts: FlushParts): Promise<void> {
     const client = parts.clientFor(note);
     if (!client || parts.deadline.signal.aborted) continue;
     try {
-      const { run, attempts } = await readEntry(file, note);
-      const sent = await deliverRun({
-        client, deadline: parts.deadline, log: parts.log, run, attempts, tries: parts.tries,
-      });
+      const { deadline, log, tries } = parts;
+      const { run, attempts, reports } = await readEntry(file, note);
+      const sent = await deliverRun({ client, deadline, log, run, attempts, tries });
+      const attached = { runId: sent.runId, projectName: run.projectName, startedAtMs: Date.parse(run.startTime) };
+      await deliverKeptReports({ client, deadline, log, run: attached, reports, tries });
       await removeEntry(file);
       parts.onSent(sent, note);
     } catch (error) {
