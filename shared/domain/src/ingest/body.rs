@@ -2,9 +2,11 @@
 //! normalised as soon as it is read, so that a large body never exists as a
 //! tree; everything beside the list stays a JSON object for the run's fields.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::caps::Caps;
@@ -19,6 +21,9 @@ use crate::text::{InvalidUtf8, is_nested_deeper, quote_unreadable_numbers, repai
 pub const MAX_TEST_CASES: usize = 50_000;
 const LIST: &str = "testCases";
 const MAX_DEPTH: usize = 128;
+/// How deep the parser goes. An object that uses the last level there may be
+/// is read field by field, which spares that level.
+const PARSER_DEPTH: usize = 127;
 
 /// Why a body cannot be read at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -116,7 +121,10 @@ impl SubmitBody {
     /// [`BodyError`] when it is not a JSON object, or its `testCases` is not a
     /// list or too long.
     pub fn parse(bytes: Vec<u8>, caps: &Caps) -> Result<Self, BodyError> {
-        let read = |text: &str| read(text, BodySeed { caps }, Value::is_object);
+        let read = |text: &str| match deep_fields(text)? {
+            Some(fields) => read_fields(fields, caps).map(Some),
+            None => read(text, BodySeed { caps }, Value::is_object),
+        };
         let (fields, list) = read_leniently(bytes, read)?.ok_or(BodyError::NotAnObject)?;
         Ok(Self { fields, test_cases: list.into_cases()? })
     }
@@ -137,10 +145,42 @@ pub fn parse_test_cases(bytes: Vec<u8>, caps: &Caps) -> Result<TestCases, BodyEr
 /// # Errors
 /// [`BodyError`] when it is not.
 pub fn parse_object(bytes: Vec<u8>) -> Result<Map<String, Value>, BodyError> {
-    match read_leniently(bytes, |text| serde_json::from_str(text).map_err(|error| invalid(&error)))? {
+    let read = |text: &str| match deep_fields(text)? {
+        Some(fields) => read_values(fields).map(Value::Object),
+        None => value(text),
+    };
+    match read_leniently(bytes, read)? {
         Value::Object(fields) => Ok(fields),
         _ => Err(BodyError::NotAnObject),
     }
+}
+
+fn value(text: &str) -> Result<Value, BodyError> {
+    serde_json::from_str(text).map_err(|error| invalid(&error))
+}
+
+/// The fields of an object that is deeper than the parser goes; `None` for
+/// everything else.
+fn deep_fields(text: &str) -> Result<Option<HashMap<String, &RawValue>>, BodyError> {
+    if !text.trim_start().starts_with('{') || !is_nested_deeper(text, PARSER_DEPTH) {
+        return Ok(None);
+    }
+    serde_json::from_str(text).map(Some).map_err(|error| invalid(&error))
+}
+
+fn read_values(raw: HashMap<String, &RawValue>) -> Result<Map<String, Value>, BodyError> {
+    raw.into_iter().map(|(name, raw)| Ok((name, value(raw.get())?))).collect()
+}
+
+fn read_fields(
+    mut raw: HashMap<String, &RawValue>,
+    caps: &Caps,
+) -> Result<(Map<String, Value>, ListRead), BodyError> {
+    let list = match raw.remove(LIST) {
+        Some(list) => read(list.get(), ListSeed { caps }, |_| true)?.unwrap_or(ListRead::NotAList),
+        None => ListRead::Absent,
+    };
+    Ok((read_values(raw)?, list))
 }
 
 /// Reads a text; once more when what made it unreadable is a number out of

@@ -151,3 +151,26 @@ proptest! {
         prop_assert!(list.entries.len() <= 1);
     }
 }
+
+#[test]
+fn bodies_go_as_deep_as_128_levels_and_no_deeper() {
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    // Beside the object itself, and the list and the entry.
+    let field = |levels: usize| format!(r#"{{"metadata":{}}}"#, nested(levels));
+    let in_case = |levels: usize| {
+        format!(r#"{{"testCases":[{{"title":"a","status":"passed","pageState":{}}}]}}"#, nested(levels))
+    };
+    for (text, is_taken) in
+        [(field(127), true), (field(128), false), (in_case(125), true), (in_case(126), false)]
+    {
+        assert_eq!(body(&text).is_ok(), is_taken, "{text}");
+        assert_eq!(parse_object(text.clone().into_bytes()).is_ok(), is_taken, "{text}");
+    }
+    let read = body(&field(127)).expect("is accepted");
+    assert_eq!(read.fields["metadata"].to_string(), nested(127));
+    assert_eq!(
+        body(&in_case(125)).expect("is accepted").test_cases.map(|cases| cases.entries.len()),
+        Some(1)
+    );
+    assert_eq!(parse_test_cases(nested(128).into_bytes(), &Caps::default()).is_ok(), true);
+}
