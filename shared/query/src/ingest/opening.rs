@@ -149,9 +149,7 @@ impl Opening<'_> {
                 Ok(slots::by_recovery_key(session, self.project, key, after).await?)
             }
             (Some(instance), _) if self.fields.shard.is_none() => {
-                let from = Timestamp(self.start.millis() - BEGUN_ABOUT_MS);
-                let to = Timestamp(self.start.millis() + BEGUN_ABOUT_MS);
-                Ok(slots::begun_between(session, self.project, instance, from, to).await?)
+                Ok(slots::begun_about(session, self.project, instance, self.start, BEGUN_ABOUT_MS).await?)
             }
             _ => Ok(None),
         }

@@ -28,11 +28,14 @@ statements! {
     /// The newest slot of a recovery key. ix: run_slots_recovery_key
     BY_RECOVERY_KEY = "SELECT run_id, id FROM run_slots WHERE project_id = $1 AND recovery_key = $2 AND opened_at > $3 \
         ORDER BY opened_at DESC, id DESC LIMIT 1";
-    /// The unsharded slot of a pipeline that began about then and whose run is not over. ix: test_runs_by_instance, run_slots_of_run
+    /// The unsharded slot of a pipeline that began about then and whose run is not over, or was not yet when the batch began: its
+    /// client may not have heard that it is. ix: test_runs_by_instance, run_slots_of_run
     BEGUN_ABOUT = "SELECT s.run_id, s.id FROM test_runs r JOIN run_slots s ON s.project_id = r.project_id AND s.run_id = r.id \
         WHERE r.project_id = $1 AND r.instance_id = $2 AND r.shard_total IS NULL \
-        AND r.status IN ('initializing', 'running', 'finalizing', 'interrupted') \
-        AND s.start_key IS NULL AND s.begun_at >= $3 AND s.begun_at <= $4 ORDER BY s.begun_at DESC, s.id DESC LIMIT 1";
+        AND (r.status IN ('initializing', 'running', 'finalizing', 'interrupted') \
+        OR (r.status = 'cancelled' AND r.end_reason = 'superseded') \
+        OR (r.status IN ('passed', 'failed', 'timedout') AND r.finished_at >= $5)) \
+        AND s.start_key IS NULL AND s.begun_at >= $3 AND s.begun_at <= $4 ORDER BY ABS(s.begun_at - $5), s.id DESC LIMIT 1";
     /// A slot; a concurrent caller with the same key may have been first.
     INSERT = "INSERT INTO run_slots (id, project_id, run_id, shard_index, ordinal, generation, state, start_key, recovery_key, \
         claimed_status, start_time, duration, waiting, opened_at, begun_at, last_activity_at, metadata_ci) \
@@ -138,20 +141,21 @@ pub async fn by_recovery_key(
     row.as_ref().map(found).transpose()
 }
 
-/// The slot of an unsharded run of a pipeline whose tests began between two
-/// moments, while the run is unfinished or interrupted. Only slots that were
-/// set up without a key of their own are meant.
+/// The slot of an unsharded run of a pipeline whose tests began about a moment,
+/// give or take `slack_ms`, and whose run was not over then. Only slots that
+/// were set up without a key of their own are meant.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn begun_between(
+pub async fn begun_about(
     session: &mut Session,
     project: ProjectId,
     instance: &str,
-    from: Timestamp,
-    to: Timestamp,
+    moment: Timestamp,
+    slack_ms: i64,
 ) -> Result<Option<FoundSlot>> {
-    let row = session.first(&BEGUN_ABOUT, args![project, instance, from, to]).await?;
+    let (from, to) = (Timestamp(moment.millis() - slack_ms), Timestamp(moment.millis() + slack_ms));
+    let row = session.first(&BEGUN_ABOUT, args![project, instance, from, to, moment]).await?;
     row.as_ref().map(found).transpose()
 }
 
