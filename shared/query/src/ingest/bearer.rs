@@ -66,8 +66,11 @@ pub(super) async fn recognise_in(
     let row = token.filter(|row| row.kind == kind).ok_or(TokenRefusal::Invalid)?;
     if row.revoked {
         // A run that was cancelled says so: its client did nothing wrong.
-        let is_cancelled = end_reason == Some(EndReason::User);
-        return Err(if is_cancelled { LifeRefusal::Cancelled.into() } else { TokenRefusal::Revoked.into() });
+        return Err(match (end_reason, kind) {
+            (Some(EndReason::User), TokenKind::Setup) => LifeRefusal::CannotBegin.into(),
+            (Some(EndReason::User), TokenKind::Stream) => LifeRefusal::Cancelled.into(),
+            _ => TokenRefusal::Revoked.into(),
+        });
     }
     match kind {
         // 409 is what makes clients start afresh.
