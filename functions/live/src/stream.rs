@@ -123,12 +123,17 @@ async fn may_read(
     run: RunId,
     headers: &HeaderMap,
 ) -> Result<RunReader, ApiError> {
-    if caller.role().is_some() {
-        return Ok(RunReader::of(resolve::run(ctx, caller.scope(), run).await?, run));
-    }
+    let denied = match caller.role() {
+        Some(_) => match resolve::run(ctx, caller.scope(), run).await {
+            Err(QueryError::Denied(denied)) => denied,
+            resolved => return Ok(RunReader::of(resolved?, run)),
+        },
+        None => Denied::AuthenticationRequired,
+    };
+    // Whoever feeds the run may read it, whatever else they send.
     match headers.get(TOKEN).and_then(|token| token.to_str().ok()) {
         Some(token) => Ok(RunReader::by_token(ctx, run, token, state.now()).await?),
-        None => Err(Denied::AuthenticationRequired.into()),
+        None => Err(denied.into()),
     }
 }
 
@@ -147,6 +152,7 @@ struct Reading {
     trusted_until: Timestamp,
     sent_at: Instant,
     is_over: bool,
+    may_end: bool,
 }
 
 fn answer(state: AppState, ctx: Context, headers: HeaderMap, source: Source) -> Response {
@@ -156,6 +162,7 @@ fn answer(state: AppState, ctx: Context, headers: HeaderMap, source: Source) -> 
         trusted_until: trusted_from(state.now()),
         sent_at: now,
         is_over: false,
+        may_end: true,
         state,
         ctx,
         headers,
@@ -184,7 +191,7 @@ impl Reading {
     /// The next piece to send; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if self.is_over || Instant::now() >= self.ends_at {
+            if self.is_over || (self.may_end && Instant::now() >= self.ends_at) {
                 return None;
             }
             let now = self.state.now();
@@ -223,6 +230,7 @@ impl Reading {
             Source::Run { feed, .. } => {
                 let found = feed.next(&self.ctx, self.state.now()).await?;
                 self.is_over = found.is_over;
+                self.may_end = found.may_end();
                 Ok(found.messages)
             }
             Source::Global { caller, feed } => feed.next(&self.ctx, caller.scope()).await,

@@ -1,15 +1,21 @@
 //! Live feeds: what happens to a run, and to all runs, read from rows after a
 //! number, so that any process can go on where another one stopped.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::attempts::EvidenceSlice;
+use callboard_domain::evidence::StepEvent;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
-use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder};
+use callboard_store::evidence;
+use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow};
 use callboard_store::runs::RunRow;
 use callboard_store::{feed, lanes};
+use futures::StreamExt as _;
+use futures::stream;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -21,6 +27,10 @@ use crate::{Context, Result};
 
 /// Results that are told again to a reader who comes late.
 const CATCH_UP: i64 = 2_000;
+/// Results of them that are told at a time: bounds what their steps take.
+const TOLD_AT_ONCE: usize = 50;
+/// Evidence that is read at the same time.
+const PARALLEL_READS: usize = 8;
 /// Events read by one statement.
 const PAGE: i64 = 500;
 
@@ -71,6 +81,9 @@ pub struct RunFeed {
     reader: RunReader,
     catch_up: CatchUp,
     last: Option<i64>,
+    /// Results that the reader is still to be told again, before what happened
+    /// since.
+    untold: VecDeque<ExecutionRow>,
     /// Whether the reader was told that the run is over.
     is_over: bool,
 }
@@ -82,13 +95,24 @@ pub struct RunMessages {
     pub messages: Vec<Message>,
     /// Whether nothing will follow.
     pub is_over: bool,
+    /// Whether more follows at once that a reader who goes on after the last
+    /// number would miss.
+    has_more: bool,
+}
+
+impl RunMessages {
+    /// Whether the reader may be left here, to go on after the last number.
+    #[must_use]
+    pub const fn may_end(&self) -> bool {
+        !self.has_more
+    }
 }
 
 impl RunFeed {
     /// A reader after a number, or a new one.
     #[must_use]
     pub const fn after(reader: RunReader, last: Option<i64>, catch_up: CatchUp) -> Self {
-        Self { reader, catch_up, last, is_over: false }
+        Self { reader, catch_up, last, untold: VecDeque::new(), is_over: false }
     }
 
     /// What happened since the last call.
@@ -102,6 +126,7 @@ impl RunFeed {
         // Read first: what is committed later is found among the events.
         let row = required_run(&mut session, project, run).await?;
         let last = match self.last {
+            Some(last) if !self.untold.is_empty() => last,
             Some(last) if self.is_kept_after(&mut session, &row, last).await? => last,
             Some(_) => {
                 messages.push(message(None, "reset", &json!({}), now));
@@ -109,6 +134,16 @@ impl RunFeed {
             }
             None => self.begin(&mut session, &row, &mut messages, now).await?,
         };
+        self.last = Some(last);
+        if !self.untold.is_empty() {
+            // Evidence is read on connections of its own.
+            drop(session);
+            self.tell_again(ctx, &mut messages, now).await?;
+            if !self.untold.is_empty() {
+                return Ok(RunMessages { messages, is_over: false, has_more: true });
+            }
+            session = ctx.store.db().read().await?;
+        }
         let events = feed::of_run(&mut session, project, run, last, PAGE).await?;
         self.last = Some(events.last().map_or(last, |event| event.seq));
         let is_drained = events.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
@@ -126,7 +161,7 @@ impl RunFeed {
             messages.push(message(None, "run-finished", &ended(&row), now));
             self.is_over = true;
         }
-        Ok(RunMessages { messages, is_over })
+        Ok(RunMessages { messages, is_over, has_more: false })
     }
 
     /// Whether no lasting event after a number is gone.
@@ -165,11 +200,37 @@ impl RunFeed {
         rows.truncate(usize::try_from(CATCH_UP).unwrap_or(usize::MAX));
         rows.reverse();
         messages.push(init(row, is_cut, now));
-        let browsers = lanes::browsers(session, project).await?;
-        for item in show(session, project, &rows, &browsers).await? {
-            messages.push(message(None, "test-completed", &Replayed::of(item), now));
-        }
+        self.untold = rows.into();
         Ok(row.feed_seq)
+    }
+
+    /// Tells the next of the results that were there before the reader came.
+    async fn tell_again(&mut self, ctx: &Context, messages: &mut Vec<Message>, now: Timestamp) -> Result<()> {
+        let project = self.reader.project;
+        let rows: Vec<ExecutionRow> = self.untold.drain(..self.untold.len().min(TOLD_AT_ONCE)).collect();
+        let mut session = ctx.store.db().read().await?;
+        let browsers = lanes::browsers(&mut session, project).await?;
+        let items = show(&mut session, project, &rows, &browsers).await?;
+        drop(session);
+        let steps = rows.into_iter().map(|row| step_events(ctx, project, row.evidence));
+        let steps: Vec<_> = stream::iter(steps).buffered(PARALLEL_READS).collect().await;
+        for (item, steps) in items.into_iter().zip(steps) {
+            messages.push(message(None, "test-completed", &Replayed::of(item, steps), now));
+        }
+        Ok(())
+    }
+}
+
+/// The steps an execution told of. Evidence that cannot be read costs its
+/// steps: the result is told all the same.
+async fn step_events(ctx: &Context, project: ProjectId, slice: Option<EvidenceSlice>) -> Vec<StepEvent> {
+    let Some(slice) = slice else { return Vec::new() };
+    match evidence::read(&ctx.store, project, &slice).await {
+        Ok(evidence) => evidence.step_events,
+        Err(error) => {
+            tracing::warn!(%error, "a result is told again without its steps");
+            Vec::new()
+        }
     }
 }
 
@@ -211,6 +272,7 @@ struct Replayed {
     duration: i64,
     location: String,
     error: Option<String>,
+    step_events: Vec<StepEvent>,
     wasted_time_ms: i64,
     worker_index: Option<i64>,
     shard_index: Option<i64>,
@@ -221,7 +283,7 @@ struct Replayed {
 }
 
 impl Replayed {
-    fn of(item: ExecutionItem) -> Self {
+    fn of(item: ExecutionItem, step_events: Vec<StepEvent>) -> Self {
         Self {
             replay: true,
             execution_id: item.id,
@@ -235,6 +297,7 @@ impl Replayed {
             duration: item.duration,
             location: item.location,
             error: item.error,
+            step_events,
             wasted_time_ms: item.wasted_time_ms,
             worker_index: item.worker_index,
             shard_index: item.shard_index,
