@@ -59,10 +59,13 @@ pub(crate) struct Opened {
     capabilities: [&'static str; 3],
     /// How much one request may bring.
     limits: Limits,
+    /// What was read leniently, at most 20 entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<WarningView>>,
 }
 
 impl Opened {
-    fn of(ticket: &Ticket, config: &Config) -> Self {
+    fn of(ticket: &Ticket, found: &Warnings, config: &Config) -> Self {
         Self {
             success: true,
             run_id: ticket.run.get(),
@@ -70,6 +73,7 @@ impl Opened {
             run_url: ticket.url.clone(),
             capabilities: CAPABILITIES,
             limits: Limits::of(config),
+            warnings: warnings(found),
         }
     }
 }
@@ -85,8 +89,8 @@ pub(crate) struct SetupAnswer {
 }
 
 impl SetupAnswer {
-    pub(crate) fn of(ticket: Ticket, config: &Config) -> Self {
-        Self { opened: Opened::of(&ticket, config), setup_token: ticket.token }
+    pub(crate) fn of(ticket: Ticket, found: &Warnings, config: &Config) -> Self {
+        Self { opened: Opened::of(&ticket, found, config), setup_token: ticket.token }
     }
 }
 
@@ -101,8 +105,8 @@ pub(crate) struct StartAnswer {
 }
 
 impl StartAnswer {
-    pub(crate) fn of(ticket: Ticket, config: &Config) -> Self {
-        Self { opened: Opened::of(&ticket, config), stream_token: ticket.token }
+    pub(crate) fn of(ticket: Ticket, found: &Warnings, config: &Config) -> Self {
+        Self { opened: Opened::of(&ticket, found, config), stream_token: ticket.token }
     }
 }
 
@@ -114,7 +118,7 @@ pub(crate) struct WarningView {
     code: String,
     /// Sentence for people.
     message: String,
-    /// Index of the event it is about.
+    /// Index of the event it is about, where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     index: Option<usize>,

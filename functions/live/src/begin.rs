@@ -31,8 +31,8 @@ pub(crate) async fn begin_run(
     Path(run): Path<RunId>,
     JsonBytes(bytes): JsonBytes,
 ) -> Result<Response, ApiError> {
-    let (token, fields) = body::token_and_fields(bytes, "setupToken", Need::Begin)?;
+    let (token, fields, found) = body::token_and_fields(bytes, "setupToken", Need::Begin)?;
     let ctx = state.context(&site);
     let ticket = ingest::begin(&ctx, run, token.as_deref(), &fields, state.now()).await?;
-    Ok(TellsSecret.mark(Json(StartAnswer::of(ticket, state.config()))))
+    Ok(TellsSecret.mark(Json(StartAnswer::of(ticket, &found, state.config()))))
 }

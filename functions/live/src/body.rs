@@ -1,7 +1,7 @@
 //! JSON bodies of calls that carry a token: read leniently, so that only what
 //! a call cannot do without is an error.
 
-use callboard_domain::ingest::{Need, RunFields, parse_object};
+use callboard_domain::ingest::{Need, RunFields, Warnings, parse_object};
 use callboard_http::ApiError;
 use serde_json::{Map, Value};
 
@@ -15,14 +15,14 @@ pub(crate) fn token(body: &Map<String, Value>, key: &str) -> Option<String> {
     body.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// A token and the fields of a run beside it.
+/// A token, the fields of a run beside it, and what of them was left out.
 pub(crate) fn token_and_fields(
     bytes: Vec<u8>,
     key: &str,
     need: Need,
-) -> Result<(Option<String>, RunFields), ApiError> {
+) -> Result<(Option<String>, RunFields, Warnings), ApiError> {
     let mut body = object(bytes)?;
     let token = token(&body, key);
-    let (fields, _) = RunFields::parse(&mut body, need)?;
-    Ok((token, fields))
+    let (fields, found) = RunFields::parse(&mut body, need)?;
+    Ok((token, fields, found))
 }

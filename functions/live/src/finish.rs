@@ -11,6 +11,7 @@ use callboard_query::ingest;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::answer::{WarningView, warnings};
 use crate::body;
 
 /// Where a run stands after one of its clients is done.
@@ -31,6 +32,9 @@ pub(crate) struct FinishAnswer {
     status: RunStatus,
     /// Page of the run.
     run_url: String,
+    /// What was read leniently, at most 20 entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<WarningView>>,
 }
 
 /// A client of a run is done.
@@ -42,7 +46,7 @@ pub(crate) struct FinishAnswer {
     path = "/api/test-runs/{id}/finish",
     tag = "live",
     params(("id" = i64, Path, description = "Run")),
-    request_body(content = Object, description = "streamToken is required; status defaults to failed",
+    request_body(content = Object, description = "streamToken is required; status defaults to failed, and one that is unknown to what the tests say",
         example = json!({ "streamToken": "<64 hex>", "status": "passed", "duration": 5000, "hasPendingUploads": true })),
     responses((status = 200, body = FinishAnswer))
 )]
@@ -52,7 +56,7 @@ pub(crate) async fn finish_run(
     Path(run): Path<RunId>,
     JsonBytes(bytes): JsonBytes,
 ) -> Result<Json<FinishAnswer>, ApiError> {
-    let (token, fields) = body::token_and_fields(bytes, "streamToken", Need::Finish)?;
+    let (token, fields, found) = body::token_and_fields(bytes, "streamToken", Need::Finish)?;
     let ctx = state.context(&site);
     let status = ingest::finish(&ctx, run, token.as_deref(), &fields, state.now()).await?;
     Ok(Json(FinishAnswer {
@@ -61,5 +65,6 @@ pub(crate) async fn finish_run(
         run_id: run.get(),
         status,
         run_url: ctx.links.run(run.get()),
+        warnings: warnings(&found),
     }))
 }

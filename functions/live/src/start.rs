@@ -31,13 +31,13 @@ pub(crate) async fn setup_run(
     JsonBytes(bytes): JsonBytes,
 ) -> Result<Response, ApiError> {
     let now = state.now();
-    let (fields, _) = RunFields::parse(&mut body::object(bytes)?, Need::Setup)?;
+    let (fields, found) = RunFields::parse(&mut body::object(bytes)?, Need::Setup)?;
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();
     let project = ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
     let ticket = ingest::setup(&ctx, project, &fields, visit.actor(), now).await?;
-    Ok(TellsSecret.mark(Json(SetupAnswer::of(ticket, state.config()))))
+    Ok(TellsSecret.mark(Json(SetupAnswer::of(ticket, &found, state.config()))))
 }
 
 /// Opens a run that results are sent to while it goes on.
@@ -62,11 +62,11 @@ pub(crate) async fn start_run(
     JsonBytes(bytes): JsonBytes,
 ) -> Result<Response, ApiError> {
     let now = state.now();
-    let (fields, _) = RunFields::parse(&mut body::object(bytes)?, Need::Start)?;
+    let (fields, found) = RunFields::parse(&mut body::object(bytes)?, Need::Start)?;
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();
     let project = ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
     let ticket = ingest::start(&ctx, project, &fields, visit.actor(), now).await?;
-    Ok(TellsSecret.mark(Json(StartAnswer::of(ticket, state.config()))))
+    Ok(TellsSecret.mark(Json(StartAnswer::of(ticket, &found, state.config()))))
 }

@@ -59,7 +59,8 @@ pub struct RunFields {
     pub project_name: Option<String>,
     /// Description for a project created by this call.
     pub project_description: Option<String>,
-    /// Claimed result; `None` when not sent or unknown.
+    /// Claimed result; `None` when not sent or unknown. A client that says
+    /// only that it is done claims `failed`.
     pub status: Option<RunStatus>,
     /// Client's clock at the start.
     pub start_time: Option<Timestamp>,
@@ -114,7 +115,12 @@ impl RunFields {
         let mut read = Reader { body, warnings: &mut warnings };
         let requires = |field| need.required().contains(&field);
         let project_name = read.project_name(requires("projectName"))?;
-        let status = read.status(requires("status"))?;
+        let says_nothing =
+            !matches!(read.body.get("status"), Some(Value::String(word)) if !word.trim().is_empty());
+        let status = match read.status(requires("status"))? {
+            None if need == Need::Finish && says_nothing => Some(RunStatus::Failed),
+            told => told,
+        };
         let start_time = read.start_time()?;
         let shard = read.shard()?;
         let metadata = read.object("metadata").map(bounded_metadata);

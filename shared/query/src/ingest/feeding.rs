@@ -229,8 +229,7 @@ async fn finish_once(
     locked.admit(slot, now)?;
     let started = locked.slot(slot)?.slot.start_time.millis();
     let duration = fields.duration_ms.unwrap_or_else(|| (now.millis() - started).max(0));
-    let claimed = fields.status.unwrap_or(RunStatus::Failed);
-    locked.finish_slot(slot, Some(claimed), Some(duration), fields.has_pending_uploads, now)?;
+    locked.finish_slot(slot, fields.status, Some(duration), fields.has_pending_uploads, now)?;
     describing::describe(&mut session, &mut locked, slot, fields, Plan::Told, None).await?;
     locked.note(announce::run_progress(&locked.run));
     locked.settle(now, None, &ctx.patience);
