@@ -3,22 +3,22 @@
 //! form has been read and judged.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
 use callboard_domain::ids::RunId;
-use callboard_domain::ingest::{CaseRef, parse_object};
-use callboard_domain::text::read_repaired;
-use callboard_http::extract::{Multipart, Part, Path};
+use callboard_domain::ingest::{CaseRef, Warnings, attachment_metas, parse_object};
+use callboard_http::extract::{Multipart, Part, Path, Pulse};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::Context;
 use callboard_query::ingest::{self, CaseFiles, FileKindHint, IncomingFile};
 use callboard_store::StoreError;
 use callboard_store::blobs::{self, IN_MEMORY_BYTES, StagedBlob};
 use futures::StreamExt as _;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::answer::{WarningView, warnings};
 
 /// Most bytes of all text fields together.
 const MAX_FIELDS_BYTES: u64 = 16 * 1024 * 1024;
@@ -26,8 +26,6 @@ const MAX_FIELDS_BYTES: u64 = 16 * 1024 * 1024;
 const MEMORY_BUDGET: usize = 16 * 1024 * 1024;
 /// Longest name of an attachment, in characters.
 const MAX_NAME_CHARS: usize = 500;
-/// How often a long upload counts as a sign of life.
-const PULSE: Duration = Duration::from_secs(5);
 
 /// Files that were linked.
 #[derive(Debug, Serialize, ToSchema)]
@@ -45,6 +43,9 @@ pub(crate) struct CaseFilesAnswer {
     traces: i64,
     /// Attachments that are new.
     attachments: i64,
+    /// What was read leniently, at most 20 entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<WarningView>>,
 }
 
 /// Takes the trace and the attachments of one attempt of a test.
@@ -75,7 +76,8 @@ pub(crate) async fn case_files(
     let mut form = Form::default();
     let receiver = Receiver { state: &state, ctx: &ctx, run };
     let read = receiver.read(multipart, &mut form).await;
-    let judged = read.and_then(|()| form.judge());
+    let mut found = Warnings::default();
+    let judged = read.and_then(|()| form.judge(&mut found));
     let (token, case) = match judged {
         Ok(judged) => judged,
         Err(error) => {
@@ -83,24 +85,21 @@ pub(crate) async fn case_files(
             return Err(error);
         }
     };
-    let files = form.into_case_files(case);
+    let files = form.into_case_files(case, &mut found);
     let taken = ingest::case_files(&ctx, run, token.as_deref(), files, state.now()).await?;
+    if taken.surplus > 0 {
+        found.add("file_ignored", None, || {
+            format!("{} attachments were ignored: the attempt has as many as it may have.", taken.surplus)
+        });
+    }
     Ok(Json(CaseFilesAnswer {
         success: true,
         test_runs_case_id: taken.execution.get(),
         execution_id: taken.execution.get(),
         traces: taken.traces,
         attachments: taken.attachments,
+        warnings: warnings(&found),
     }))
-}
-
-/// What the client tells about an attachment.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct AttachmentMeta {
-    name: Option<String>,
-    content_type: Option<String>,
-    original_name: Option<String>,
 }
 
 struct Received {
@@ -165,11 +164,11 @@ impl Receiver<'_> {
         let now = self.state.now();
         // The store sees a broken stream; what broke it is kept for the answer.
         let broken = std::sync::Mutex::new(None);
-        let beaten = std::sync::Mutex::new(Instant::now());
+        let pulse = Pulse::due_later();
         let chunks = part.chunks().then(async |chunk| match chunk {
             Ok(chunk) => {
                 if let Some(token) = token
-                    && is_due(&beaten)
+                    && pulse.is_due()
                     && let Err(error) = ingest::is_sending(self.ctx, self.run, token, self.state.now()).await
                 {
                     tracing::debug!(%error, "a long upload could not be noted as a sign of life");
@@ -197,32 +196,34 @@ impl Receiver<'_> {
     }
 }
 
-/// Whether a pulse is due; notes that it is given.
-fn is_due(beaten: &std::sync::Mutex<Instant>) -> bool {
-    let Ok(mut beaten) = beaten.lock() else { return false };
-    let is_due = beaten.elapsed() >= PULSE;
-    if is_due {
-        *beaten = Instant::now();
-    }
-    is_due
-}
-
 impl Form {
     fn text(&self, name: &str) -> Option<&str> {
         self.fields.get(name).and_then(|bytes| std::str::from_utf8(bytes).ok()).map(str::trim)
     }
 
     /// The token and which attempt is meant.
-    fn judge(&self) -> Result<(Option<String>, CaseRef), ApiError> {
+    fn judge(&self, found: &mut Warnings) -> Result<(Option<String>, CaseRef), ApiError> {
         let case = self.fields.get("testCase").ok_or_else(|| ApiError::missing_fields(&["testCase"]))?;
-        let case = CaseRef::parse(parse_object(case.clone())?)?;
+        let case = CaseRef::parse(parse_object(case.clone())?, found)?;
         Ok((self.text("streamToken").map(str::to_owned), case))
     }
 
-    fn into_case_files(self, case: CaseRef) -> CaseFiles {
-        // A malformed hash says nothing.
-        let trace_hash = self.text("trace_hash").and_then(|text| hex::decode(text).ok()?.try_into().ok());
-        let metas: Vec<AttachmentMeta> = self.text("attach_meta").and_then(read_repaired).unwrap_or_default();
+    fn into_case_files(self, case: CaseRef, found: &mut Warnings) -> CaseFiles {
+        let told_hash = self.text("trace_hash").filter(|text| !text.is_empty());
+        let trace_hash = told_hash.and_then(|text| hex::decode(text).ok()?.try_into().ok());
+        if told_hash.is_some() && trace_hash.is_none() {
+            found.add("field_dropped", None, || {
+                "trace_hash must be a SHA-256 in hex; the field was left out.".to_owned()
+            });
+        }
+        let told_metas = self.text("attach_meta").filter(|text| !text.is_empty());
+        let metas = told_metas.and_then(attachment_metas);
+        if told_metas.is_some() && metas.is_none() {
+            found.add("field_dropped", None, || {
+                "attach_meta must be a JSON list; the field was left out.".to_owned()
+            });
+        }
+        let metas = metas.unwrap_or_default();
         let trace = self.trace.map(|received| IncomingFile {
             entry: 0,
             hint: FileKindHint::Trace,

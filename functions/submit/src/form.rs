@@ -4,26 +4,25 @@
 
 use std::collections::HashMap;
 
-use callboard_auth::scope::Scope;
-use callboard_domain::text::read_repaired;
+use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::ingest::{AttachmentMeta, attachment_metas};
 use callboard_domain::time::Timestamp;
-use callboard_http::ApiError;
-use callboard_http::extract::{Multipart, Part};
+use callboard_http::extract::{Multipart, Part, Pulse};
+use callboard_http::{ApiError, AppState};
 use callboard_query::Context;
 use callboard_query::ingest::{self, IncomingReport};
 use callboard_store::StoreError;
 use callboard_store::audit::Actor;
 use callboard_store::blobs::{self, IN_MEMORY_BYTES, StagedBlob};
 use futures::StreamExt as _;
-use serde::Deserialize;
 
 /// Most bytes of all text fields together, the list of test cases aside.
 const MAX_FIELDS_BYTES: u64 = 16 * 1024 * 1024;
-/// Most bytes of what is told about the attachments of one test case: a
-/// hundred of them, generously.
-const MAX_ATTACHMENT_META_BYTES: u64 = 256 * 1024;
 /// What all files of a form together may hold in memory.
 const MEMORY_BUDGET: usize = 16 * 1024 * 1024;
+/// Fields that name a stored run.
+const RUN_FIELDS: [&str; 2] = ["testRunId", "runId"];
 /// Longest type word of a report.
 const MAX_REPORT_TYPE_CHARS: usize = 40;
 
@@ -51,18 +50,6 @@ pub(crate) struct CaseFile {
     pub(crate) content_type: Option<String>,
     /// The bytes.
     pub(crate) staged: StagedBlob,
-}
-
-/// What the client tells about an attachment.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct AttachmentMeta {
-    /// Name the test gave it.
-    pub(crate) name: Option<String>,
-    /// Type.
-    pub(crate) content_type: Option<String>,
-    /// Name of the client's file.
-    pub(crate) original_name: Option<String>,
 }
 
 enum Kind {
@@ -105,6 +92,7 @@ fn is_report_type(word: &str) -> bool {
 
 /// Where files go while the form is read.
 pub(crate) struct Receiver<'a> {
+    pub(crate) state: &'a AppState,
     pub(crate) ctx: &'a Context,
     pub(crate) scope: &'a Scope,
     pub(crate) actor: Actor,
@@ -131,6 +119,7 @@ impl Receiver<'_> {
     async fn read_into(&self, multipart: &mut Multipart, form: &mut Form) -> Result<(), ApiError> {
         let mut attachments: HashMap<usize, usize> = HashMap::new();
         let mut memory = MEMORY_BUDGET;
+        let pulse = Pulse::due_at_once();
         let mut fields = MAX_FIELDS_BYTES;
         while let Some(mut part) = multipart.next_part().await? {
             match kind_of(part.name()) {
@@ -140,27 +129,26 @@ impl Receiver<'_> {
                     let bytes = if name == "testCases" {
                         part.bytes(self.max_test_cases_bytes).await?
                     } else {
-                        let is_meta = name.starts_with("attach_meta_");
-                        let limit = if is_meta { fields.min(MAX_ATTACHMENT_META_BYTES) } else { fields };
-                        let bytes = part.bytes(limit).await?;
+                        let bytes = part.bytes(fields).await?;
                         fields -= bytes.len() as u64;
                         bytes
                     };
                     form.fields.insert(name, bytes);
                 }
                 Kind::Trace(case) => {
-                    let file = self.file(&mut part, form, case, None, &mut memory).await?;
+                    let file = self.file(&mut part, form, (case, None), &pulse, &mut memory).await?;
                     form.files.push(file);
                 }
                 Kind::Attachment(case) => {
                     let position = attachments.entry(case).or_default();
-                    let file = self.file(&mut part, form, case, Some(*position), &mut memory).await?;
+                    let file =
+                        self.file(&mut part, form, (case, Some(*position)), &pulse, &mut memory).await?;
                     *position += 1;
                     form.files.push(file);
                 }
                 Kind::Report(kind) => {
                     let file_name = part.file_name().unwrap_or("report").to_owned();
-                    let staged = self.stage(&mut part, form, &mut memory).await?;
+                    let staged = self.stage(&mut part, form, &pulse, &mut memory).await?;
                     form.reports.push(IncomingReport { kind, label: None, file_name, staged });
                 }
             }
@@ -172,13 +160,13 @@ impl Receiver<'_> {
         &self,
         part: &mut Part<'_>,
         form: &Form,
-        case: usize,
-        attachment: Option<usize>,
+        (case, attachment): (usize, Option<usize>),
+        pulse: &Pulse,
         memory: &mut usize,
     ) -> Result<CaseFile, ApiError> {
         let file_name = part.file_name().map(str::to_owned);
         let content_type = part.content_type().map(str::to_owned);
-        let staged = self.stage(part, form, memory).await?;
+        let staged = self.stage(part, form, pulse, memory).await?;
         Ok(CaseFile { case, attachment, file_name, content_type, staged })
     }
 
@@ -186,23 +174,33 @@ impl Receiver<'_> {
         &self,
         part: &mut Part<'_>,
         form: &Form,
+        pulse: &Pulse,
         memory: &mut usize,
     ) -> Result<StagedBlob, ApiError> {
-        let project = match form.text("projectName") {
-            Some(name) => ingest::known_project(self.ctx, self.scope, name.trim()).await?,
-            None => None,
-        };
+        let (project, attached) = self.place(form).await?;
         // The store sees a broken stream; what broke it is kept for the answer.
-        let mut broken = None;
-        let chunks = part.chunks().map(|chunk| {
-            chunk.map_err(|error| {
-                broken = Some(error);
-                std::io::Error::other("the form broke off")
-            })
+        let broken = std::sync::Mutex::new(None);
+        let chunks = part.chunks().then(async |chunk| match chunk {
+            Ok(chunk) => {
+                if let Some((project, run)) = attached
+                    && pulse.is_due()
+                    && let Err(error) =
+                        ingest::files_are_coming(self.ctx, project, run, self.state.now()).await
+                {
+                    tracing::debug!(%error, "a long upload could not be noted as a sign of life");
+                }
+                Ok(chunk)
+            }
+            Err(error) => {
+                if let Ok(mut broken) = broken.lock() {
+                    *broken = Some(error);
+                }
+                Err(std::io::Error::other("the form broke off"))
+            }
         });
         let allowed = IN_MEMORY_BYTES.min(*memory);
-        let project = project.map_or(0, |project| project.get());
         let staged = blobs::stage(&self.ctx.store, project, Box::pin(chunks), allowed, self.now).await;
+        let broken = broken.into_inner().ok().flatten();
         match (staged, broken) {
             (Ok(staged), _) => {
                 *memory -= staged.in_memory().min(*memory);
@@ -212,19 +210,56 @@ impl Receiver<'_> {
             (Err(error), _) => Err(error.into()),
         }
     }
+
+    /// The project whose files are staged, zero as long as nothing is known of
+    /// it, and the run they are for when it is stored. A name that the caller
+    /// may not use is no error yet: what follows may say that a stored run is
+    /// meant, and then names do not count.
+    async fn place(&self, form: &Form) -> Result<(i64, Option<Attached>), ApiError> {
+        if let Some(run) = form.attached_run() {
+            let (project, _) = ingest::run_to_attach_to(self.ctx, self.scope, run).await?;
+            return Ok((project.get().get(), Some((project, run))));
+        }
+        let known = match form.text("projectName") {
+            Some(name) => ingest::known_project(self.ctx, self.scope, name.trim()).await?,
+            None => None,
+        };
+        Ok((known.map_or(0, ProjectId::get), None))
+    }
 }
 
+/// A stored run that files are attached to.
+type Attached = (Authorized<ProjectId>, RunId);
+
 impl Form {
+    /// The stored run that the form is about. Anything that is no number of a
+    /// run leads to a new one. `runId` is a later spelling.
+    pub(crate) fn attached_run(&self) -> Option<RunId> {
+        RUN_FIELDS.iter().find_map(|name| self.text(name).and_then(|id| RunId::parse(id.trim())))
+    }
+
+    /// A field that should name a stored run and does not. Clients send the
+    /// words of an absent id, too; they mean nothing by it.
+    pub(crate) fn misspelt_run(&self) -> Option<&'static str> {
+        let is_told = |name: &&str| {
+            let told = self.fields.get(*name).map(|id| id.trim_ascii());
+            told.is_some_and(|id| !matches!(id, b"" | b"0" | b"null" | b"undefined"))
+        };
+        RUN_FIELDS.into_iter().find(is_told).filter(|_| self.attached_run().is_none())
+    }
+
     /// A text field; `None` when it is missing or not UTF-8.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.fields.get(name).and_then(|bytes| std::str::from_utf8(bytes).ok())
     }
 
-    /// What the client tells about the attachments of a test case; a broken
-    /// list counts as none.
-    pub(crate) fn attachment_metas(&self, case: usize) -> Vec<AttachmentMeta> {
-        let text = self.text(&format!("attach_meta_{case}"));
-        text.and_then(read_repaired).unwrap_or_default()
+    /// What the client tells about the attachments of a test case; `None` when
+    /// it tells something that is no list.
+    pub(crate) fn attachment_metas(&self, case: usize) -> Option<Vec<AttachmentMeta>> {
+        match self.fields.get(&format!("attach_meta_{case}")) {
+            Some(told) if !told.is_empty() => std::str::from_utf8(told).ok().and_then(attachment_metas),
+            _ => Some(Vec::new()),
+        }
     }
 
     /// Lets go of everything received.

@@ -51,7 +51,7 @@ pub(crate) async fn submit_run(
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();
     let project = ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
-    let submission = Submission { fields, entries: cases, files: Vec::new() };
+    let submission = Submission { fields, entries: cases, ..Submission::default() };
     let submitted = ingest::submit(&ctx, project, submission, now).await?;
     Ok(Json(SubmitAnswer::of(&submitted, &warnings)))
 }

@@ -1,30 +1,29 @@
 //! A run with files, or reports of a run that is stored already.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use axum::Json;
 use axum::extract::State;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::ingest::{
-    Caps, Need, RunFields, TestCaseEntry, Warnings, parse_object, parse_test_cases,
+    AttachmentMeta, Caps, MAX_ATTACHMENTS, Need, RunFields, TestCaseEntry, Warnings, parse_object,
+    parse_test_cases,
 };
 use callboard_domain::status::RunStatus;
-use callboard_domain::text::clean;
+use callboard_domain::text::{clean, read_repaired};
 use callboard_domain::time::Timestamp;
 use callboard_http::extract::{Caller, Multipart, Visit};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::Context;
-use callboard_query::ingest::{self, FileKindHint, IncomingFile, ReportOutcome, Submission};
+use callboard_query::ingest::{self, FileKindHint, IncomingFile, NamedTrace, ReportOutcome, Submission};
 use serde_json::Value;
 
 use crate::answer::{ReportView, UploadAnswer, warnings};
-use crate::form::{AttachmentMeta, CaseFile, Form, Receiver};
+use crate::form::{CaseFile, Form, Receiver};
 use crate::room::room_for;
 use crate::submit::body_error;
 
-/// Most attachments of one attempt.
-const MAX_ATTACHMENTS: usize = 100;
 /// Longest name of an attachment, in characters.
 const MAX_NAME_CHARS: usize = 500;
 
@@ -33,7 +32,8 @@ const MAX_NAME_CHARS: usize = 500;
 ///
 /// The parts may come in any order and are streamed to the object store. A
 /// report archive with an unsafe path is refused with a warning; the run is
-/// stored all the same.
+/// stored all the same. So it is without a trace that `trace_hashes` only
+/// names, when it is not stored.
 #[utoipa::path(
     post,
     path = "/api/test-runs/upload",
@@ -55,6 +55,7 @@ pub(crate) async fn upload_run(
 ) -> Result<Json<UploadAnswer>, ApiError> {
     let ctx = state.context(&site);
     let receiver = Receiver {
+        state: &state,
         ctx: &ctx,
         scope: caller.scope(),
         actor: visit.actor(),
@@ -82,8 +83,9 @@ pub(crate) async fn upload_run(
             }
             (Warnings::default(), project, run, status)
         }
-        Upload::NewRun { project, fields, entries, mut found } => {
-            let (run, status, more) = store(&ctx, project, (*fields, entries, files), &labels, now).await?;
+        Upload::NewRun { project, fields, entries, named, mut found } => {
+            let whole = Whole { fields: *fields, entries, files, named };
+            let (run, status, more) = store(&ctx, project, whole, &labels, now).await?;
             found.extend(more);
             (found, project, run, status)
         }
@@ -128,6 +130,7 @@ enum Upload {
         project: Authorized<ProjectId>,
         fields: Box<RunFields>,
         entries: Vec<TestCaseEntry>,
+        named: Vec<NamedTrace>,
         found: Warnings,
     },
 }
@@ -140,15 +143,7 @@ async fn judge(receiver: &Receiver<'_>, form: &mut Form, caps: &Caps) -> Result<
     if !missing.is_empty() {
         return Err(ApiError::missing_fields(&missing));
     }
-    // Clients send the words of an absent id, too; `runId` is a later spelling.
-    let is_told = |id: &&Vec<u8>| !matches!(id.trim_ascii(), b"" | b"0" | b"null" | b"undefined");
-    let told =
-        form.fields.get("testRunId").filter(is_told).or_else(|| form.fields.get("runId").filter(is_told));
-    if let Some(id) = told {
-        let id = std::str::from_utf8(id).ok().and_then(|id| RunId::parse(id.trim()));
-        let id = id.ok_or_else(|| {
-            ApiError::bad_request("invalid_run_id", "testRunId must be the number of a run, e.g. 41.")
-        })?;
+    if let Some(id) = form.attached_run() {
         let (project, status) = ingest::run_to_attach_to(receiver.ctx, receiver.scope, id).await?;
         return Ok(Upload::Attach { project, run: id, status });
     }
@@ -159,6 +154,11 @@ async fn judge(receiver: &Receiver<'_>, form: &mut Form, caps: &Caps) -> Result<
     let run = form.fields.remove("testRun").unwrap_or_default();
     let mut run = parse_object(run).map_err(|error| body_error(&error))?;
     let (fields, mut found) = RunFields::parse(&mut run, Need::UploadNewRun)?;
+    if let Some(field) = form.misspelt_run() {
+        found.add("field_dropped", None, || {
+            format!("{field} must be the number of a run, e.g. 41; the field was left out.")
+        });
+    }
     let mut entries = Vec::new();
     if let Some(cases) = form.fields.remove("testCases").filter(|cases| !cases.is_empty()) {
         let caps = caps.clone();
@@ -167,61 +167,115 @@ async fn judge(receiver: &Receiver<'_>, form: &mut Form, caps: &Caps) -> Result<
         found.extend(cases.warnings);
         entries = cases.entries;
     }
-    verify_hashes(form)?;
+    let named = named_traces(form, &mut found)?;
     let description = fields.project_description.as_deref();
     let Receiver { ctx, scope, actor, now, .. } = *receiver;
     let project = ingest::open_project(ctx, scope, &name, description, actor, now).await?;
-    Ok(Upload::NewRun { project, fields: Box::new(fields), entries, found })
+    Ok(Upload::NewRun { project, fields: Box::new(fields), entries, named, found })
 }
 
-/// Compares what the client says its traces hash to with what arrived.
-fn verify_hashes(form: &Form) -> Result<(), ApiError> {
-    // Clients send null where a trace has no hash; only texts are claims.
-    let told: HashMap<String, Value> =
-        form.text("trace_hashes").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+/// Compares what the client says its traces hash to with what arrived; answers
+/// the traces that it named and did not send.
+fn named_traces(form: &Form, found: &mut Warnings) -> Result<Vec<NamedTrace>, ApiError> {
+    let mut dropped = |index| {
+        found.add("field_dropped", index, || {
+            "trace_hashes must be an object of a SHA-256 in hex by the index of its test case; what is not was left out."
+                .to_owned()
+        });
+    };
+    let Some(told) = form.fields.get("trace_hashes").filter(|told| !told.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let told = std::str::from_utf8(told).ok().and_then(read_repaired::<BTreeMap<String, Value>>);
+    if told.is_none() {
+        dropped(None);
+    }
+    let mut sent: HashMap<usize, Vec<[u8; 32]>> = HashMap::new();
     for file in form.files.iter().filter(|file| file.attachment.is_none()) {
-        let Some(hash) = told.get(&file.case.to_string()).and_then(Value::as_str) else { continue };
-        if !hash.eq_ignore_ascii_case(&hex::encode(file.staged.sha256)) {
-            return Err(
-                callboard_query::QueryError::HashMismatch { part: format!("trace_{}", file.case) }.into()
-            );
+        sent.entry(file.case).or_default().push(file.staged.sha256);
+    }
+    let mut named = Vec::new();
+    for (index, hash) in told.unwrap_or_default() {
+        // Clients send null where a trace has no hash.
+        if hash.is_null() {
+            continue;
+        }
+        let Ok(entry) = index.parse::<usize>() else {
+            dropped(None);
+            continue;
+        };
+        let sha256 = hash.as_str().and_then(|hash| hex::decode(hash).ok()?.try_into().ok());
+        match (sha256, sent.get(&entry)) {
+            (None, _) => dropped(Some(entry)),
+            (Some(sha256), None) => named.push(NamedTrace { entry, sha256 }),
+            (Some(sha256), Some(sent)) if sent.iter().any(|sent| *sent != sha256) => {
+                let part = format!("trace_{entry}");
+                return Err(callboard_query::QueryError::HashMismatch { part }.into());
+            }
+            (Some(_), Some(_)) => {}
         }
     }
-    Ok(())
+    Ok(named)
 }
 
-/// Fields, entries and files of a run to be stored.
-type Whole = (RunFields, Vec<TestCaseEntry>, Vec<CaseFile>);
+/// A run to be stored.
+struct Whole {
+    fields: RunFields,
+    entries: Vec<TestCaseEntry>,
+    files: Vec<CaseFile>,
+    named: Vec<NamedTrace>,
+}
 
 async fn store(
     ctx: &Context,
     project: Authorized<ProjectId>,
-    (fields, entries, received): Whole,
+    whole: Whole,
     form: &Form,
     now: Timestamp,
 ) -> Result<(RunId, RunStatus, Warnings), ApiError> {
+    let Whole { fields, entries, files: received, mut named } = whole;
     let mut found = Warnings::default();
-    let known: std::collections::HashSet<usize> = entries.iter().map(|entry| entry.index).collect();
+    let known: HashSet<usize> = entries.iter().map(|entry| entry.index).collect();
+    let ignored = |found: &mut Warnings, case| {
+        found.add("file_ignored", Some(case), || {
+            format!(
+                "A file for test case {case} was ignored: there is no such test case, or it has too many."
+            )
+        });
+    };
     let mut files = Vec::with_capacity(received.len());
     let mut metas: HashMap<usize, Vec<AttachmentMeta>> = HashMap::new();
     for file in received {
-        let fits =
-            known.contains(&file.case) && file.attachment.is_none_or(|position| position < MAX_ATTACHMENTS);
-        if fits {
-            let metas = metas.entry(file.case).or_insert_with(|| form.attachment_metas(file.case));
-            files.push(incoming(file, metas));
-        } else {
-            let case = file.case;
-            found.add("file_ignored", Some(case), || {
-                format!(
-                    "A file for test case {case} was ignored: there is no such test case, or it has too many."
-                )
-            });
+        let case = file.case;
+        if !known.contains(&case) || file.attachment.is_some_and(|position| position >= MAX_ATTACHMENTS) {
+            ignored(&mut found, case);
             file.staged.discard(&ctx.store).await?;
+            continue;
         }
+        let metas = metas.entry(case).or_insert_with(|| {
+            form.attachment_metas(case).unwrap_or_else(|| {
+                found.add("field_dropped", Some(case), || {
+                    format!("attach_meta_{case} must be a JSON list; the field was left out.")
+                });
+                Vec::new()
+            })
+        });
+        files.push(incoming(file, metas));
     }
-    let submission = Submission { fields, entries, files };
+    named.retain(|trace| {
+        let fits = known.contains(&trace.entry);
+        if !fits {
+            ignored(&mut found, trace.entry);
+        }
+        fits
+    });
+    let submission = Submission { fields, entries, files, named_traces: named };
     let submitted = ingest::submit(ctx, project, submission, now).await?;
+    for case in &submitted.missing_traces {
+        found.add("blob_missing", Some(*case), || {
+            format!("The trace of test case {case} was only named and is not stored; the run lacks it.")
+        });
+    }
     Ok((submitted.run, submitted.status, found))
 }
 

@@ -132,7 +132,7 @@ impl Service {
         .await
         .unwrap();
         let entries = body.test_cases.unwrap_or_default().entries;
-        submit(&context, project, Submission { fields, entries, files: Vec::new() }, now).await.unwrap()
+        submit(&context, project, Submission { fields, entries, ..Submission::default() }, now).await.unwrap()
     }
 }
 

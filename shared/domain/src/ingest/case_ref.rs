@@ -27,11 +27,12 @@ pub struct CaseRef {
 }
 
 impl CaseRef {
-    /// Reads it leniently: title and location are required.
+    /// Reads it leniently: title and location are required. What is left out
+    /// is noted in `warnings`.
     ///
     /// # Errors
     /// [`FieldError`] naming what is missing.
-    pub fn parse(mut fields: Map<String, Value>) -> Result<Self, FieldError> {
+    pub fn parse(mut fields: Map<String, Value>, warnings: &mut Warnings) -> Result<Self, FieldError> {
         let text = |name: &str| {
             fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
         };
@@ -46,9 +47,8 @@ impl CaseRef {
         let browser_project = text("browserProject");
         // Read as a result would be, so that both name the same test.
         fields.insert("status".to_owned(), Value::from("passed"));
-        let entry = TestCaseInput::from_value(Value::Object(fields)).and_then(|input| {
-            TestCaseEntry::parse(input, 0, &Caps::default(), &mut Warnings::default()).ok()
-        });
+        let entry = TestCaseInput::from_value(Value::Object(fields))
+            .and_then(|input| TestCaseEntry::parse(input, 0, &Caps::default(), warnings).ok());
         let entry = entry.ok_or(FieldError::Missing { fields: vec!["title"] })?;
         Ok(Self {
             identity: entry.identity,
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn read(value: Value) -> Result<CaseRef, FieldError> {
-        CaseRef::parse(value.as_object().cloned().unwrap_or_default())
+        CaseRef::parse(value.as_object().cloned().unwrap_or_default(), &mut Warnings::default())
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! run fields come out as [`RunFields`], test cases as [`TestCaseEntry`] with
 //! their evidence already within the [`Caps`] and free of secrets.
 
+mod attachment_meta;
 mod body;
 mod caps;
 mod case_ref;
@@ -26,6 +27,7 @@ mod test_case_input;
 mod test_values;
 mod warnings;
 
+pub use attachment_meta::{AttachmentMeta, MAX_ATTACHMENTS, attachment_metas};
 pub use body::{BodyError, MAX_TEST_CASES, SubmitBody, TestCases, parse_object, parse_test_cases};
 pub use caps::{CapSetting, Caps};
 pub use case_ref::CaseRef;

@@ -8,6 +8,7 @@ mod fields;
 mod json;
 mod multipart;
 mod path;
+mod pulse;
 mod query;
 mod visit;
 
@@ -19,5 +20,6 @@ pub(crate) use json::check_content_type;
 pub use json::{JsonBody, JsonBytes};
 pub use multipart::{Multipart, Part};
 pub use path::{EntityId, Granted, Path, Tail};
+pub use pulse::Pulse;
 pub use query::{FromQuery, Query, QueryReader};
 pub use visit::Visit;

@@ -54,7 +54,7 @@ impl<S: Sync> FromRequest<S> for Multipart {
             parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let boundary = multer::parse_boundary(content_type).map_err(|error| match error {
             multer::Error::NoBoundary => ApiError::invalid_multipart("The content type names no boundary."),
-            _ => ApiError::unsupported_media_type("multipart/form-data"),
+            _ => ApiError::invalid_multipart("The body must be a form, sent as multipart/form-data."),
         })?;
         let limit = parts
             .extensions

@@ -3,11 +3,11 @@
 
 use callboard_auth::scope::Scope;
 use callboard_domain::ids::{ExecutionId, RunId};
-use callboard_domain::ingest::CaseRef;
+use callboard_domain::ingest::{CaseRef, MAX_ATTACHMENTS};
 use callboard_domain::time::Timestamp;
 use callboard_store::blobs::{self, BlobRow, StagedBlob};
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
-use callboard_store::files::{self, FileKind};
+use callboard_store::files;
 use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
 use callboard_store::{projects, test_cases};
@@ -18,9 +18,6 @@ use super::choosing::{Chosen, choose};
 use super::files::{IncomingFile, PublishedFile, link_all, publish};
 use super::locked::LockedRun;
 use crate::{Context, Entity, QueryError, Result};
-
-/// Most attachments of one attempt.
-const MAX_ATTACHMENTS: usize = 100;
 
 /// What a client sends about one attempt of a test.
 #[derive(Debug)]
@@ -44,6 +41,8 @@ pub struct CaseFilesTaken {
     pub traces: i64,
     /// Attachments that are new.
     pub attachments: i64,
+    /// Attachments beyond what an attempt may have.
+    pub surplus: usize,
 }
 
 impl CaseFiles {
@@ -124,12 +123,14 @@ pub async fn case_files(
         }
     };
     let CaseFiles { case, trace, mut attachments, .. } = files;
-    for surplus in attachments.split_off(found.room.min(attachments.len())) {
-        discard(ctx, surplus.staged).await;
+    let rest = attachments.split_off(found.room.min(attachments.len()));
+    let surplus = rest.len();
+    for file in rest {
+        discard(ctx, file.staged).await;
     }
     let mut published = Vec::with_capacity(attachments.len() + 1);
     if let Some(stored) = found.trace {
-        published.push(known_trace(&case, stored));
+        published.push(PublishedFile::stored_trace(0, &case.title, stored));
     }
     for file in trace.into_iter().chain(attachments) {
         published.push(publish(ctx, found.bearer.project, file, now).await?);
@@ -145,19 +146,7 @@ pub async fn case_files(
     }
     locked.settle(now, None, &ctx.patience);
     locked.close(session, now).await?;
-    Ok(CaseFilesTaken { execution: found.row.id, traces: linked.traces, attachments: linked.others })
-}
-
-fn known_trace(case: &CaseRef, stored: BlobRow) -> PublishedFile {
-    PublishedFile {
-        entry: 0,
-        kind: FileKind::Trace,
-        name: "trace".to_owned(),
-        content_type: "application/zip".to_owned(),
-        original_name: Some(format!("{}.zip", case.title)),
-        size: stored.size,
-        blob: stored,
-    }
+    Ok(CaseFilesTaken { execution: found.row.id, traces: linked.traces, attachments: linked.others, surplus })
 }
 
 struct Found {

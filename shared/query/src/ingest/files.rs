@@ -49,6 +49,21 @@ pub(super) struct PublishedFile {
     pub(super) blob: BlobRow,
 }
 
+impl PublishedFile {
+    /// A trace that was sent before, for an entry that only named it.
+    pub(super) fn stored_trace(entry: usize, title: &str, blob: BlobRow) -> Self {
+        Self {
+            entry,
+            kind: FileKind::Trace,
+            name: "trace".to_owned(),
+            content_type: "application/zip".to_owned(),
+            original_name: Some(format!("{title}.zip")),
+            size: blob.size,
+            blob,
+        }
+    }
+}
+
 /// Puts the bytes of a file under their final key.
 pub(super) async fn publish(
     ctx: &Context,
@@ -61,7 +76,10 @@ pub(super) async fn publish(
     let size = file.staged.size;
     let kind = match file.hint {
         FileKindHint::Trace => FileKind::Trace,
-        FileKindHint::Attachment => kind_of(&content_type),
+        FileKindHint::Attachment => {
+            let name = file.original_name.as_deref().unwrap_or(&file.name);
+            kind_of(&content_type, name, &file.content_type)
+        }
     };
     let blob = file.staged.publish(&ctx.store, project, &content_type, now).await?;
     Ok(PublishedFile {
@@ -135,6 +153,8 @@ const BY_EXTENSION: [(&str, &str); 14] = [
     ("html", "text/html"),
     ("svg", "image/svg+xml"),
 ];
+/// The type of bytes of which nothing is known.
+const UNKNOWN_TYPE: &str = "application/octet-stream";
 /// Types that are text and therefore have no magic number.
 const TEXT_TYPES: [&str; 5] =
     ["application/json", "text/plain", "text/markdown", "text/html", "image/svg+xml"];
@@ -155,18 +175,21 @@ pub fn recognise(head: &Bytes, name: &str, told: &str) -> String {
     if TEXT_TYPES.contains(&told.as_str()) {
         return told;
     }
-    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
-    let by_extension = BY_EXTENSION
-        .iter()
-        .find(|(known, _)| extension.as_deref() == Some(known))
-        .map(|(_, content_type)| *content_type)
-        .filter(|content_type| TEXT_TYPES.contains(content_type));
-    by_extension.unwrap_or("application/octet-stream").to_owned()
+    let text = by_extension(name).filter(|content_type| TEXT_TYPES.contains(content_type));
+    text.unwrap_or(UNKNOWN_TYPE).to_owned()
 }
 
-/// Whether an attachment of this type is a screenshot, a video or neither.
+/// Whether an attachment is a screenshot, a video or neither: by the type that
+/// was recognised, and where nothing was, by what the client told of it, or the
+/// extension when it told no type. A drawing is a page of its own.
 #[must_use]
-pub fn kind_of(content_type: &str) -> FileKind {
+pub fn kind_of(recognised: &str, name: &str, told: &str) -> FileKind {
+    let told = told.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let content_type = match (recognised, told.as_str()) {
+        (UNKNOWN_TYPE, "" | UNKNOWN_TYPE) => by_extension(name).unwrap_or_default(),
+        (UNKNOWN_TYPE, told) => told,
+        (recognised, _) => recognised,
+    };
     if content_type.starts_with("image/") && content_type != "image/svg+xml" {
         FileKind::Screenshot
     } else if content_type.starts_with("video/") {
@@ -174,6 +197,12 @@ pub fn kind_of(content_type: &str) -> FileKind {
     } else {
         FileKind::Attachment
     }
+}
+
+fn by_extension(name: &str) -> Option<&'static str> {
+    let (_, extension) = name.rsplit_once('.')?;
+    let extension = extension.to_ascii_lowercase();
+    BY_EXTENSION.iter().find(|(known, _)| *known == extension).map(|(_, content_type)| *content_type)
 }
 
 #[cfg(test)]
@@ -189,7 +218,20 @@ mod tests {
         assert_eq!(recognise(&text, "shot.png", "image/png"), "application/octet-stream");
         assert_eq!(recognise(&text, "data.json", ""), "application/json");
         assert_eq!(recognise(&text, "x.exe", "application/x-msdownload"), "application/octet-stream");
-        assert_eq!(kind_of("image/png"), FileKind::Screenshot);
-        assert_eq!(kind_of("image/svg+xml"), FileKind::Attachment);
+    }
+
+    #[test]
+    fn a_picture_is_one_by_its_bytes_or_by_what_is_told_of_it() {
+        let kind = |head: &'static [u8], name: &str, told: &str| {
+            kind_of(&recognise(&Bytes::from_static(head), name, told), name, told)
+        };
+        let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+        assert_eq!(kind(png, "shot", ""), FileKind::Screenshot);
+        assert_eq!(kind(b"\x01\x02", "shot", "image/x-portable-pixmap"), FileKind::Screenshot);
+        assert_eq!(kind(b"\x01\x02", "shot.PNG", ""), FileKind::Screenshot);
+        assert_eq!(kind(b"\x01\x02", "take", "video/quicktime"), FileKind::Video);
+        assert_eq!(kind(b"\x01\x02", "shot.png", "application/x-other"), FileKind::Attachment);
+        assert_eq!(kind(b"PK\x03\x04", "shot.png", "image/png"), FileKind::Attachment);
+        assert_eq!(kind(b"<svg/>", "a.svg", "image/svg+xml"), FileKind::Attachment);
     }
 }

@@ -55,8 +55,10 @@ pub(crate) use moving::move_run;
 pub use moving::{MoveExecutions, move_executions};
 pub(crate) use removing::{hide_runs, uncount};
 pub use report::{Archive, IncomingReport, ReportOutcome, attach_report};
-pub use submission::{Submission, Submitted, known_project, open_project, run_to_attach_to, submit};
+pub use submission::{
+    NamedTrace, Submission, Submitted, known_project, open_project, run_to_attach_to, submit,
+};
 pub use sweep::{Swept, sweep_stale_runs};
 pub use tickets::{Ticket, begin, setup, start};
 pub use trace_pool::{PoolTraces, pool_traces, queue_trace_pool};
-pub use waiting::files_have_come;
+pub use waiting::{files_are_coming, files_have_come};

@@ -11,8 +11,7 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
 use callboard_store::StoreError;
 use callboard_store::audit::{self, Actor, AuditEvent, Target};
-use callboard_store::projects;
-use callboard_store::runs;
+use callboard_store::{blobs, projects, runs};
 
 use super::chunk;
 use super::files::{self, IncomingFile, PublishedFile};
@@ -31,6 +30,17 @@ pub struct Submission {
     pub entries: Vec<TestCaseEntry>,
     /// Files of its test cases.
     pub files: Vec<IncomingFile>,
+    /// Traces that the client takes for stored.
+    pub named_traces: Vec<NamedTrace>,
+}
+
+/// A trace of which only the hash came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedTrace {
+    /// Index of the entry in the submitted list.
+    pub entry: usize,
+    /// SHA-256 of the trace.
+    pub sha256: [u8; 32],
 }
 
 /// What became of a submission.
@@ -48,6 +58,8 @@ pub struct Submitted {
     pub duplicate: bool,
     /// Execution of every entry, by index of the entry.
     pub executions: Vec<(usize, ExecutionId)>,
+    /// Entries whose trace was only named and is not stored.
+    pub missing_traces: Vec<usize>,
     /// Page of the run.
     pub url: String,
 }
@@ -93,17 +105,14 @@ pub async fn open_project(
     Ok(scope.authorize(named.id)?)
 }
 
-/// The project of this name, when it exists; for what arrives before the rest
-/// of a submission can be judged.
+/// The project of this name, when it exists and the caller may write there;
+/// for what arrives before the rest of a submission can be judged.
 ///
 /// # Errors
-/// [`QueryError::Denied`] when the caller may not write there.
+/// [`QueryError::Store`].
 pub async fn known_project(ctx: &Context, scope: &Scope, name: &str) -> Result<Option<ProjectId>> {
     let known = projects::find(&mut ctx.store.db().read().await?, name).await?;
-    Ok(match known {
-        Some(project) => Some(scope.authorize(project.id)?.get()),
-        None => None,
-    })
+    Ok(known.and_then(|project| scope.authorize(project.id).ok()).map(|project| project.get()))
 }
 
 /// The run that files are attached to later, with its project.
@@ -147,7 +156,7 @@ async fn write_submission(
     submission: Submission,
     now: Timestamp,
 ) -> Result<Submitted> {
-    let Submission { fields, mut entries, files: incoming } = submission;
+    let Submission { fields, mut entries, files: incoming, named_traces } = submission;
     let start = fields.start_time.unwrap_or(now);
     let keys = batch_keys(&fields, start);
     let span = span_of(&entries);
@@ -158,6 +167,7 @@ async fn write_submission(
         let file = files::publish(ctx, project, file, now).await?;
         files.entry(file.entry).or_default().push(file);
     }
+    let missing_traces = add_stored(ctx, project, &named_traces, &entries, &mut files).await?;
     let known = opening.look(&mut ctx.store.db().read().await?).await?.run();
     let packed = Packed::write(ctx, project, known, &mut entries, now).await?;
     let groups = chunk::group(entries);
@@ -172,8 +182,38 @@ async fn write_submission(
         totals: run.totals,
         duplicate: is_known,
         executions,
+        missing_traces,
         url: ctx.links.run(run.id.get()),
     })
+}
+
+/// Adds the traces that are stored to the files of their entries; answers the
+/// entries whose trace is not. One that is missing costs nothing else: a client
+/// that is refused here would lose its whole run for it.
+async fn add_stored(
+    ctx: &Context,
+    project: ProjectId,
+    named: &[NamedTrace],
+    entries: &[TestCaseEntry],
+    files: &mut HashMap<usize, Vec<PublishedFile>>,
+) -> Result<Vec<usize>> {
+    let mut missing = Vec::new();
+    if named.is_empty() {
+        return Ok(missing);
+    }
+    let titles: HashMap<usize, &str> =
+        entries.iter().map(|entry| (entry.index, entry.title.as_str())).collect();
+    let mut session = ctx.store.db().read().await?;
+    for NamedTrace { entry, sha256 } in named {
+        let title = titles.get(entry).copied().unwrap_or_default();
+        match blobs::stored(&mut session, project, sha256).await? {
+            Some(blob) => {
+                files.entry(*entry).or_default().push(PublishedFile::stored_trace(*entry, title, blob));
+            }
+            None => missing.push(*entry),
+        }
+    }
+    Ok(missing)
 }
 
 /// From the earliest start to the latest end of the test cases.
