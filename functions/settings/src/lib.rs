@@ -1,8 +1,9 @@
 //! Function `settings`: what administrators configure and look after.
 //!
-//! Lives here: the audit log, tags, links, markers, deletions, retention and storage. Must not live here: accounts, which the function
-//! `users` serves; SQL.
+//! Lives here: the audit log, tags, links, markers, deletions, retention and storage, and what is said where no language model
+//! is configured. Must not live here: accounts, which the function `users` serves; SQL.
 
+mod ai;
 mod answer;
 mod audit;
 mod body;
@@ -24,6 +25,7 @@ use utoipa::OpenApi;
 /// The routes of this function.
 pub fn router(state: AppState) -> Router {
     Routes::new(state)
+        .on(RouteId::StepResolution, ai::resolve_step)
         .on(RouteId::ListAudit, audit::list)
         .on(RouteId::ListTags, tags::list)
         .on(RouteId::CreateTag, tags::create)
@@ -74,6 +76,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     #[derive(OpenApi)]
     #[openapi(
         paths(
+            ai::resolve_step,
             audit::list,
             tags::list,
             tags::create,

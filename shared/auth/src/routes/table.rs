@@ -136,6 +136,9 @@ routes! {
     CheckTraces => post("/api/traces/check").reporting().ingest().body(BodyLimit::Fixed(16 * 1024 * KIB))
         .listed().changes_nothing();
 
+    /// Code for a step that is written in words.
+    StepResolution => post("/api/ai/step-resolution").reporting().changes_nothing();
+
     /// Registers a run before its global set-up.
     SetupRun => post("/api/test-runs/setup").reporting().ingest().body(BodyLimit::Fixed(16 * 1024 * KIB))
         .project(ProjectSource::FromBody(&["projectName"]));
