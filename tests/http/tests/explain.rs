@@ -134,6 +134,41 @@ async fn without_an_earlier_pass_only_the_failure_itself_is_told() {
 }
 
 #[tokio::test]
+async fn a_failure_is_judged_by_what_came_before_it_also_when_others_followed() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        for day in 1..=3 {
+            submit(client, day, "passed", vec![passed("logs in", json!([]))]).await;
+        }
+        let thrown = |text: &str| with(failed("logs in"), json!({ "error": text }));
+        let (_, first) = submit(client, 4, "failed", vec![thrown("Error: no session")]).await;
+        submit(client, 5, "passed", vec![passed("logs in", json!([]))]).await;
+        let (_, again) = submit(client, 6, "failed", vec![thrown("Error: no session")]).await;
+        let verdict = async |id: i64| {
+            let path = format!("/api/test-run-cases/{id}/explain");
+            client.json(&path).await.expect("an answer")["verdict"].clone()
+        };
+        assert_eq!(verdict(first).await, "likely-regression");
+        assert_eq!(verdict(again).await, "known-cluster");
+
+        // On a login page that no pass loaded there is nothing to heal.
+        let page = |path: &str, status: u16| {
+            let url = format!("http://shop{path}");
+            let request = with(request("GET", &url, status), json!({ "resourceType": "document" }));
+            json!({ "networkRequests": [request], "pageState": { "url": url } })
+        };
+        let shown = with(passed("logs in", json!([snapshot(LOCATION, "Log in")])), page("/account", 200));
+        submit(client, 7, "passed", vec![shown]).await;
+        let (_, lost) = submit(client, 8, "failed", vec![with(failed("logs in"), page("/login", 200))]).await;
+        let found = client.json(&format!("/api/test-run-cases/{lost}/explain")).await.expect("an answer");
+        assert_eq!(found["healing"], Value::Null);
+        let headline = found["headline"].as_str().unwrap_or_default();
+        assert!(headline.contains("; the page was the login page `/login`; "), "{headline}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_plan_names_the_edit_the_tests_and_a_command_that_runs_them() {
     for_each_service(async |service: &Service| {
         let client = service.client();

@@ -208,8 +208,17 @@ async fn the_cause_is_found_when_a_run_ends() {
                 attempt("waits", "failed", 0),
                 json!({ "error": "TimeoutError: locator.click: Timeout 5000ms exceeded.\nCall log:\n" }),
             );
+            let differs = format!(
+                "Error: expect(received).toBe(expected) // Object.is equality\n\nExpected: 1\nReceived: {number}0"
+            );
+            let differs = with(attempt("differs", "failed", 0), json!({ "error": differs }));
+            let broken = json!({ "method": "GET", "url": "http://shop.test/api/cart", "status": 503, "duration": 5 });
+            let loses = json!({ "error": "Error: no cart", "networkRequests": [broken] });
+            let loses = with(attempt("loses", "failed", 0), loses);
+            let flaky = vec![failed, differs, loses];
+            let passes = ["waits", "differs", "loses"].map(|title| attempt(title, "passed", 1));
             let steady = ["a", "b", "c", "d"].map(|title| attempt(title, "passed", 0));
-            day(number, [vec![failed, attempt("waits", "passed", 1)], steady.to_vec()].concat())
+            day(number, [flaky, passes.to_vec(), steady.to_vec()].concat())
         };
         for number in 1..=3 {
             submit(client, waits(number)).await;
@@ -217,7 +226,9 @@ async fn the_cause_is_found_when_a_run_ends() {
         work(service).await;
         let found = flaky(client, "?rootCause=timing").await;
         assert_eq!(titles(&found), ["waits"]);
-        assert!(flaky(client, "?rootCause=network").await.is_empty());
+        assert_eq!(titles(&flaky(client, "?rootCause=assertion").await), ["differs"]);
+        assert_eq!(titles(&flaky(client, "?rootCause=network").await), ["loses"]);
+        assert!(flaky(client, "?rootCause=environment").await.is_empty());
         let case = json!({ "testCaseId": found[0]["testCaseId"] });
         let classified = client.post_json("/api/projects/1/flaky-classify", &case).await.expect("classified");
         assert_eq!(classified["rootCause"], "timing");

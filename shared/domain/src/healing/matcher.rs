@@ -107,6 +107,8 @@ struct Facts<'a> {
     keys_now: HashMap<Key<'a>, usize>,
     /// Whether places are known on both sides.
     has_order: bool,
+    /// Whether paths are: an accessibility tree has none, which says nothing.
+    has_paths: bool,
 }
 
 impl<'a> Facts<'a> {
@@ -118,6 +120,7 @@ impl<'a> Facts<'a> {
             keys_before: counted(before.iter().map(Element::key)),
             keys_now: counted(page.iter().map(Element::key)),
             has_order: target.order.is_some(),
+            has_paths: !target.path.is_empty() && page.iter().any(|element| !element.path.is_empty()),
         }
     }
 
@@ -161,7 +164,7 @@ impl<'a> Facts<'a> {
         if !old.landmarks.is_empty() || !new.landmarks.is_empty() {
             sum += 1.2 * ratio(&old.landmarks, &new.landmarks) - 0.4;
         }
-        if !old.path.is_empty() || !new.path.is_empty() {
+        if self.has_paths {
             sum += 0.8 * text_ratio(&old.path, &new.path) - 0.3;
         }
         if let (true, Some(then), Some(now)) = (self.has_order, old.order, new.order) {
