@@ -17,7 +17,7 @@ const MAX_TEXTS: usize = 100;
 
 /// What a parameter means, where its name and its schema leave that open. A
 /// name means the same in every tool.
-const MEANINGS: [(&str, &str); 30] = [
+const MEANINGS: [(&str, &str); 23] = [
     ("branch", "Exact name"),
     ("baseCommit", "Compare from here instead of the last green run"),
     ("buckets", "Parts of the last 200 executions"),
@@ -29,25 +29,18 @@ const MEANINGS: [(&str, &str); 30] = [
     ("feedback", "none takes the vote back"),
     ("file", "Only this file, with more of its patch"),
     ("force", "Anew, even if there is one"),
-    ("fields", "Names, of an object"),
-    ("importName", "Exported name"),
     ("include", "Parts to return whole"),
     ("limit", "Newest ones"),
     ("maxChars", "Length of the text"),
     ("module", "Path it is imported from"),
     ("note", "Left out: kept; empty: cleared"),
     ("pageSize", "Rows per page"),
-    ("paramSources", "What parameters stand for"),
-    ("path", "Field of the parameter"),
     ("owner", "Exact name"),
     ("query", "Part of title, file or name"),
     ("receiver", "Object it is a method of"),
-    ("returnsPage", "Whether it ends on another page"),
     ("runs", "Newest runs to look at"),
     ("selectedCommitShas", "Commits to tell about"),
-    ("stepIndex", "Counted from 0"),
     ("tags", "All of them"),
-    ("urlPattern", "Page it works on"),
 ];
 
 /// One parameter of a tool.
