@@ -3,7 +3,9 @@
 use std::io::Write as _;
 
 use bytes::Bytes;
-use callboard_test_support::{Answer, Service, for_each_service};
+use callboard_domain::account::{KeyPermission, Role};
+use callboard_domain::ids::ProjectId;
+use callboard_test_support::{Answer, Service, for_each_secured_service, for_each_service};
 use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -93,6 +95,66 @@ async fn traces_and_attachments_come_back_byte_by_byte() {
     .await;
 }
 
+/// A ZIP archive whose entries are not compressed.
+fn archive_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let number = |number: usize, bytes: usize| number.to_le_bytes()[..bytes].to_vec();
+    let (mut file, mut directory) = (Vec::new(), Vec::new());
+    for (name, content) in entries {
+        let size = number(content.len(), 4);
+        let sizes = [size.clone(), size, number(name.len(), 2)].concat();
+        let place = number(file.len(), 4);
+        directory
+            .extend([b"PK\x01\x02".as_slice(), &[0; 16], &sizes, &[0; 12], &place, name.as_bytes()].concat());
+        file.extend([b"PK\x03\x04".as_slice(), &[0; 14], &sizes, &[0; 2], name.as_bytes(), content].concat());
+    }
+    let count = number(entries.len(), 2);
+    let (length, place) = (number(directory.len(), 4), number(file.len(), 4));
+    let end = [b"PK\x05\x06".as_slice(), &[0; 4], &count, &count, &length, &place, &[0; 2]].concat();
+    [file, directory, end].concat()
+}
+
+#[tokio::test]
+async fn traces_that_share_resources_are_read_as_they_were_sent_and_store_them_once() {
+    for_each_service(async |service| {
+        let record = br#"{"type":"context-options","browserName":"chromium"}"#;
+        let (shared, one, other) = (zip_of(1, 100_000), zip_of(2, 80_000), zip_of(3, 80_000));
+        // Of one name, and not the same.
+        let traces = [&one, &other].map(|page| {
+            archive_of(&[
+                ("0-trace.trace", record.as_slice()),
+                ("resources/shared.png", &shared),
+                ("resources/page.html", page),
+            ])
+        });
+        let titles = ["pays", "looks"];
+        let submission = run("shop", "failed", titles.map(|title| attempt(title, "failed", 0)).to_vec());
+        let mut form = form("shop", &submission);
+        for (entry, trace) in traces.iter().enumerate() {
+            form = form.part(format!("trace_{entry}"), file(trace.clone(), "trace.zip", "application/zip"));
+        }
+        let answer = upload(service, form).await.success().expect("stored");
+        crate::rows::settled(service).await;
+        let parts = "SELECT CAST(COUNT(*) AS text) FROM blobs WHERE kind = 'pool'";
+        assert_eq!(crate::rows::texts(service, parts).await, ["3"]);
+        let path = format!("/api/test-runs/{}/executions", answer["runId"]);
+        let page = service.client().json(&path).await.expect("a page");
+        for row in page["items"].as_array().expect("items") {
+            let entry = titles.iter().position(|title| row["title"] == *title).expect("a title");
+            let path = format!("/api/test-run-cases/{}/files", row["id"]);
+            let files = service.client().json(&path).await.expect("files");
+            let path = format!("/api/files/{}", files["items"][0]["id"]);
+            let whole = service.client().get(&path).await.expect("the trace");
+            assert!(whole.body == traces[entry], "{} differs", titles[entry]);
+            // From within what is shared to within what is not.
+            let request = service.client().request(reqwest::Method::GET, &path);
+            let part = Answer::of(request.header("range", "bytes=90000-140000")).await.expect("a part");
+            assert_eq!(part.status.as_u16(), 206);
+            assert!(part.body == traces[entry][90_000..=140_000], "a part of {} differs", titles[entry]);
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn parts_may_come_in_any_order() {
     for_each_service(async |service| {
@@ -156,6 +218,65 @@ async fn a_hash_is_checked_beside_traces_that_have_none() {
 }
 
 #[tokio::test]
+async fn a_trace_that_is_stored_need_only_be_named() {
+    for_each_service(async |service| {
+        let trace = zip_of(8, 3_000);
+        let hash = hex::encode(Sha256::digest(&trace));
+        let first = run("shop", "failed", vec![attempt("pays", "failed", 0)]);
+        let sent = form("shop", &first).part("trace_0", file(trace, "trace.zip", "application/zip"));
+        upload(service, sent).await.success().expect("stored");
+        let cases = ["pays", "looks", "signs in"].map(|title| attempt(title, "failed", 0)).to_vec();
+        let second = with(run("shop", "failed", cases), json!({ "clientRunId": "names-its-traces" }));
+        let hashes = json!({ "0": hash.to_uppercase(), "1": "ab".repeat(32), "2": "no hash", "7": hash });
+        for _ in 0..2 {
+            let named = form("shop", &second).text("trace_hashes", hashes.to_string());
+            let answer = upload(service, named).await.success().expect("stored");
+            let told: Vec<_> = answer["warnings"]
+                .as_array()
+                .expect("warnings")
+                .iter()
+                .map(|warning| (warning["code"].as_str().expect("a code"), warning["index"].as_u64()))
+                .collect();
+            let expected = [("field_dropped", Some(2)), ("file_ignored", Some(7)), ("blob_missing", Some(1))];
+            assert_eq!(told, expected, "what is not stored costs nothing but itself");
+            let path = format!("/api/test-runs/{}/executions?limit=10", answer["runId"]);
+            let page = service.client().json(&path).await.expect("a page");
+            let mut traces: Vec<(&str, &Value)> = page["items"]
+                .as_array()
+                .expect("items")
+                .iter()
+                .map(|row| (row["title"].as_str().expect("a title"), &row["counts"]["traces"]))
+                .collect();
+            traces.sort_by_key(|(title, _)| *title);
+            assert_eq!(traces, [("looks", &json!(0)), ("pays", &json!(1)), ("signs in", &json!(0))]);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn much_may_be_told_of_attachments_and_what_is_no_list_is_left_out() {
+    for_each_service(async |service| {
+        let submission =
+            run("shop", "failed", vec![attempt("pays", "failed", 0), attempt("looks", "failed", 0)]);
+        let mut metas = vec![json!({ "name": "note", "contentType": "text/plain" })];
+        metas.resize(20_000, json!({ "name": "beyond what an attempt may have" }));
+        let note = || file(b"a note".to_vec(), "note.txt", "text/plain");
+        let form = form("shop", &submission)
+            .text("attach_meta_0", json!(metas).to_string())
+            .part("attach_file_0", note())
+            .text("attach_meta_1", "[{")
+            .part("attach_file_1", note());
+        let answer = upload(service, form).await.success().expect("stored");
+        assert_eq!(answer["warnings"].as_array().map(Vec::len), Some(1), "{answer}");
+        assert_eq!(answer["warnings"][0]["index"], 1);
+        let names = crate::rows::texts(service, "SELECT name FROM files ORDER BY name").await;
+        assert_eq!(names, ["attachment", "note"]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_resent_upload_adds_nothing_and_equal_bytes_are_stored_once() {
     for_each_service(async |service| {
         let cases = vec![attempt("pays", "failed", 0), attempt("looks", "failed", 0)];
@@ -207,6 +328,10 @@ async fn a_report_joins_a_stored_run_and_an_unsafe_one_does_it_no_harm() {
         let good = good.success().expect("stored");
         assert_eq!(good["reports"][0]["label"], "Nightly");
         assert_eq!(good["status"], "passed");
+        let page = good["reports"][0]["path"].as_str().expect("a path");
+        let beside = page.replace("index.html", "data/a.txt");
+        let found = service.client().get(&format!("/api/files/{beside}")).await.expect("an answer");
+        assert_eq!((found.status.as_u16(), found.text()), (200, "there".to_owned()));
         for bad in [
             archive(&[("../evil.html", b"x")]),
             archive(&[("index.html", b"x"), ("/etc/passwd", b"x")]),
@@ -232,12 +357,11 @@ async fn a_report_joins_a_stored_run_and_an_unsafe_one_does_it_no_harm() {
         )
         .await;
         assert_eq!(missing.status.as_u16(), 404);
-        let invalid = upload(
-            service,
-            Form::new().text("testRunId", "12abc").text("projectName", "x").text("testRun", "{}"),
-        )
-        .await;
-        assert_eq!(invalid.json().expect("JSON")["code"], "invalid_run_id");
+        // What is no number of a run leads to a new one, which says so.
+        let misspelt = form("shop", &run("shop", "passed", vec![attempt("pays", "passed", 0)]));
+        let misspelt = upload(service, misspelt.text("testRunId", "12abc")).await.success().expect("stored");
+        assert_ne!(misspelt["runId"], stored["runId"]);
+        assert_eq!(misspelt["warnings"][0]["code"], "field_dropped", "{misspelt}");
         // A later spelling leads to the run too; the words for none lead to a new one.
         let again = upload(service, attach(good_report()).text("runId", "")).await.success().expect("known");
         assert_eq!(again["runId"], stored["runId"]);
@@ -250,9 +374,55 @@ async fn a_report_joins_a_stored_run_and_an_unsafe_one_does_it_no_harm() {
             let fresh = form("shop", &run("shop", "passed", vec![attempt("pays", "passed", 0)]));
             let fresh = upload(service, fresh.text("testRunId", none)).await.success().expect("stored");
             assert_ne!(fresh["runId"], stored["runId"]);
+            assert_eq!(fresh["warnings"], Value::Null, "{none}");
         }
         let nothing = upload(service, Form::new().text("testRunId", "1")).await;
         assert_eq!(nothing.json().expect("JSON")["code"], "missing_field");
+        let request = service.client().request(reqwest::Method::POST, "/api/test-runs/upload");
+        let no_form = Answer::of(request.header("content-type", "application/json").body("{}")).await;
+        let no_form = no_form.expect("an answer");
+        assert_eq!(
+            (no_form.status.as_u16(), &no_form.json().expect("JSON")["code"]),
+            (400, &json!("invalid_multipart"))
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_report_belongs_to_the_run_it_names_whatever_project_the_form_names() {
+    for_each_secured_service(async |service| {
+        let admin = service.account("admin", Role::Administrator).await.expect("an account");
+        let admin = service.program_of(admin, KeyPermission::Full).await.expect("a key");
+        let stored = async |project: &str| {
+            let run = run(project, "passed", vec![attempt("pays", "passed", 0)]);
+            admin.post_json("/api/test-runs/submit", &run).await.expect("stored")
+        };
+        let (own, foreign) = (stored("shop").await, stored("bank").await);
+        let user = service.account("ada", Role::Reporter).await.expect("an account");
+        let project = ProjectId(own["projectId"].as_i64().expect("a project"));
+        service.assign(user, Some(project)).await.expect("assigned");
+        let program = service.program_of(user, KeyPermission::Ingest).await.expect("a key");
+        let attach = async |run: &Value| {
+            // The file comes before the field that says where it belongs.
+            let form = Form::new()
+                .text("projectName", "bank")
+                .text("testRun", "{}")
+                .part("report_html", file(archive(&[("index.html", b"x")]), "html.gz", "application/gzip"))
+                .text("testRunId", run["runId"].to_string());
+            let request = program.request(reqwest::Method::POST, "/api/test-runs/upload");
+            Answer::of(request.multipart(form)).await.expect("an answer")
+        };
+        let attached = attach(&own).await.success().expect("attached");
+        assert_eq!(
+            (&attached["runId"], attached["reports"].as_array().map(Vec::len)),
+            (&own["runId"], Some(1))
+        );
+        let refused = attach(&foreign).await;
+        assert_eq!(
+            (refused.status.as_u16(), &refused.json().expect("JSON")["code"]),
+            (403, &json!("project_access_denied"))
+        );
     })
     .await;
 }

@@ -85,10 +85,34 @@ async fn files_follow_their_result_and_are_stored_once() {
 }
 
 #[tokio::test]
+async fn what_is_left_out_of_a_form_is_told_in_its_answer() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        let mut form = Form::new()
+            .field("streamToken", &feeder.token)
+            .field("testCase", case("pays", 0))
+            .field("trace_hash", "no hash")
+            .field("attach_meta", "[{");
+        for number in 0..102 {
+            form = form.file("attach_file", "note.txt", "text/plain", format!("note {number}").as_bytes());
+        }
+        let answer = send(&feeder, form).await.success().expect("linked");
+        assert_eq!(picked(&answer, ["traces", "attachments"]), [json!(0), json!(100)]);
+        let told: Vec<_> =
+            answer["warnings"].as_array().expect("warnings").iter().map(|w| &w["code"]).collect();
+        assert_eq!(told, ["field_dropped", "field_dropped", "file_ignored"]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_broken_form_is_refused_by_name() {
     for_each_service(async |service| {
         let feeder = start(service.client(), json!({})).await;
         feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        let no_form = feeder.call("case-files", json!({})).await;
+        assert_eq!(code(&no_form), (400, "invalid_multipart".to_owned()));
         let form = || Form::new().file("attach_file", "f.png", "image/png", PNG);
         let token = |form: Form| form.field("streamToken", &feeder.token);
         assert_eq!(code(&send(&feeder, token(form())).await), (400, "missing_field".to_owned()));

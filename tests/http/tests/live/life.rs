@@ -3,7 +3,7 @@
 use callboard_test_support::for_each_service;
 use serde_json::{Value, json};
 
-use super::{Feeder, complete, fields, global_events, picked, run_events, start, sweep};
+use super::{Feeder, complete, fields, global_events, later, picked, run_events, start, sweep};
 use crate::builders::{attempt, run, with};
 
 const TOTALS: [&str; 5] = ["status", "totalTests", "passedTests", "failedTests", "flakyTests"];
@@ -145,6 +145,21 @@ async fn files_are_waited_for_and_not_for_ever() {
         assert_eq!(waiting.finish_with("passed", json!({ "hasPendingUploads": true })).await, "finalizing");
         sweep(service, 300_000).await;
         assert_eq!(waiting.shown().await["status"], "finalizing");
+        // An upload is a sign of life from its first bytes on, also one that breaks off.
+        crate::store::sql(service, "UPDATE test_runs SET last_activity_at = last_activity_at - 600000").await;
+        let cut = callboard_test_support::Form::new().field("testRunId", waiting.run.to_string()).file(
+            "report_html",
+            "html.gz",
+            "application/gzip",
+            &vec![b'x'; 300_000],
+        );
+        let cut = cut.into_body();
+        let request = service.client().request(reqwest::Method::POST, "/api/test-runs/upload");
+        let request = request.header("content-type", callboard_test_support::Form::content_type());
+        let refused = callboard_test_support::Answer::of(request.body(cut.slice(..cut.len() - 8))).await;
+        assert_eq!(refused.expect("an answer").status.as_u16(), 400);
+        sweep(service, 300_000).await;
+        assert_eq!(waiting.shown().await["status"], "finalizing");
         let form = callboard_test_support::Form::new()
             .field("testRunId", waiting.run.to_string())
             .field("projectName", "shop")
@@ -257,6 +272,59 @@ async fn a_batch_after_set_up_finds_the_run_by_when_its_tests_began() {
         assert_eq!(picked(&answer, ["runId", "status"]), [json!(run_id), json!("passed")]);
     })
     .await;
+    // Its client did not hear that the run is over, and sends all of it again.
+    for_each_service(async |service| {
+        let key = json!({ "instanceId": "0123456789abcdef" });
+        let (run_id, token) = set_up(service, key.clone()).await;
+        let feeder = begin(service, run_id, &token, json!({})).await.expect("begun");
+        let began = service.state().now().to_iso();
+        feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        assert_eq!(feeder.finish("passed").await, "passed");
+        let body = |start: String| {
+            let body = run("shop", "passed", vec![attempt("pays", "passed", 0)]);
+            with(with(body, key.clone()), json!({ "startTime": start }))
+        };
+        let again = service.client().post_json("/api/test-runs/submit", &body(began)).await.expect("merged");
+        let keys = ["runId", "status", "totalTests", "duplicate"];
+        assert_eq!(picked(&again, keys), [json!(run_id), json!("passed"), json!(1), json!(true)]);
+        // What began after the end is another run of the same pipeline.
+        let next = later(service, 30_000).to_iso();
+        let other = service.client().post_json("/api/test-runs/submit", &body(next)).await.expect("stored");
+        assert_eq!((other["runId"] == json!(run_id), &other["duplicate"]), (false, &json!(false)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_left_out_of_a_call_is_told_in_its_answer() {
+    for_each_service(async |service| {
+        let odd = json!({ "label": ["no text"] });
+        let told = |answer: &Value| {
+            let warnings = answer["warnings"].as_array().cloned().unwrap_or_default();
+            warnings
+                .iter()
+                .map(|warning| warning["code"].as_str().unwrap_or_default().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let client = service.client();
+        let setup = client.post_json("/api/test-runs/setup", &fields(odd.clone())).await.expect("set up");
+        assert_eq!(told(&setup), ["field_dropped"]);
+        let path = format!("/api/test-runs/{}/begin", setup["runId"]);
+        let body = with(json!({ "setupToken": setup["setupToken"] }), odd.clone());
+        assert_eq!(told(&client.post_json(&path, &body).await.expect("begun")), ["field_dropped"]);
+        let started = client.post_json("/api/test-runs/start", &fields(odd.clone())).await.expect("started");
+        assert_eq!(told(&started), ["field_dropped"]);
+        let feeder = start(client, json!({ "clientRunId": "in-good-order" })).await;
+        feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        let body = with(odd, json!({ "status": "purple" }));
+        let finished = feeder.call("finish", body).await.success().expect("finished");
+        assert_eq!(told(&finished), ["unknown_status", "field_dropped"]);
+        assert_eq!(finished["status"], "passed", "an unknown word says nothing, so the tests do");
+        let silent = start(client, json!({ "clientRunId": "says-nothing" })).await;
+        let finished = silent.call("finish", json!({})).await.success().expect("finished");
+        assert_eq!((told(&finished), finished["status"].clone()), (vec![], json!("failed")));
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -313,6 +381,11 @@ async fn a_run_cancelled_by_hand_stays_cancelled() {
         );
         let kinds: Vec<String> = global_events(service).await.into_iter().map(|event| event.0).collect();
         assert_eq!(kinds, ["run-started", "run-cancelled"]);
+        // One that did not begin yet is told what makes its client start afresh.
+        let (run_id, token) = set_up(service, json!({ "instanceId": "not-begun" })).await;
+        let path = format!("/api/test-runs/{run_id}/cancel");
+        service.client().post_json(&path, &json!({})).await.expect("cancelled");
+        assert_eq!(begin(service, run_id, &token, json!({})).await.expect_err("over"), "begin_not_possible");
     })
     .await;
 }

@@ -332,6 +332,17 @@ async fn a_set_up_goes_before_and_a_second_begin_starts_anew() {
 }
 
 #[tokio::test]
+async fn a_client_that_asks_for_a_step_is_told_that_there_is_no_model() {
+    for_each_service(async |service| {
+        let body = json!({ "step": "adds the first article to the basket" });
+        let answer = post(service.client(), "/api/ai/step-resolution", &body).await;
+        assert_eq!(answer.status.as_u16(), 503);
+        assert_eq!(answer.json().expect("json")["code"], json!("ai_not_configured"));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_batch_of_eleven_megabytes_is_taken_as_it_is_and_compressed() {
     for_each_service(async |service| {
         let client = service.client();

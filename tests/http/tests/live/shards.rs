@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use callboard_store::Backend;
-use callboard_test_support::{Answer, Form, Service, for_each_service};
+use callboard_test_support::{Answer, Form, Service, for_each_service, report_archive};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
@@ -213,6 +213,10 @@ enum Call {
     Finish,
     Submit,
     Upload,
+    /// It is done but for its report.
+    FinishAndWait,
+    /// Its report.
+    Attach,
     /// Time passes: whoever is silent is taken for gone.
     Silence,
 }
@@ -266,6 +270,23 @@ impl Pipeline<'_> {
             Call::Finish => {
                 let feeder = self.feeders[at].as_ref().expect("started");
                 fed(feeder.call("finish", json!({ "status": claim(index), "duration": 5000 })).await);
+            }
+            Call::FinishAndWait => {
+                let feeder = self.feeders[at].as_ref().expect("started");
+                let body = json!({ "status": claim(index), "duration": 5000, "hasPendingUploads": true });
+                fed(feeder.call("finish", body).await);
+            }
+            Call::Attach => {
+                let feeder = self.feeders[at].as_ref().expect("started");
+                let report = report_archive(&[("index.html", &[u8::try_from(index).expect("small")])]);
+                let form = Form::new()
+                    .field("testRunId", feeder.run.to_string())
+                    .field("projectName", self.project)
+                    .field("testRun", "{}")
+                    .file("report_html", "html.gz", "application/gzip", &report.expect("an archive"));
+                let request = client.request(reqwest::Method::POST, "/api/test-runs/upload");
+                let request = request.header("content-type", Form::content_type()).body(form.into_body());
+                Answer::of(request).await.expect("an answer").success().expect("attached");
             }
             Call::Submit => {
                 client.post_json("/api/test-runs/submit", &batch(self.project, index)).await.expect("stored");
@@ -338,13 +359,14 @@ impl Pipeline<'_> {
 }
 
 fn scripts() -> impl Strategy<Value = Vec<Call>> {
-    use Call::{Finish, Results, Start, Submit, Upload};
+    use Call::{Attach, Finish, FinishAndWait, Results, Start, Submit, Upload};
     let live = vec![Start, Results(0), Results(1), Finish];
     prop_oneof![
         3 => Just(live.clone()),
         2 => Just([&live[..], &[Submit]].concat()),
         1 => Just(vec![Start, Results(1), Start, Results(0), Results(1), Finish, Finish, Results(0)]),
         1 => Just(vec![Start, Results(0), Upload, Results(1), Finish]),
+        2 => Just(vec![Start, Results(0), Results(1), FinishAndWait, Attach]),
         1 => Just(vec![Submit]),
         1 => Just(vec![Upload, Submit]),
         1 => Just(vec![Submit, Start, Results(0), Finish]),

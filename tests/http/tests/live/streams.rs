@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{picked, start};
-use crate::builders::attempt;
+use crate::builders::{attempt, passing, with};
 
 /// A stream that is being read.
 struct Reader {
@@ -92,10 +92,13 @@ fn kinds(messages: &[Value]) -> Vec<&str> {
 async fn a_run_is_watched_from_its_middle_to_its_end() {
     for_each_service(async |service| {
         let feeder = start(service.client(), json!({ "totalTests": 2 })).await;
-        feeder.results(vec![attempt("pays", "failed", 0)]).await;
+        let step = json!({ "title": "adds to the basket", "category": "test.step", "startedAt": 1_767_261_600_000_i64,
+            "duration": 40, "status": "passed", "location": "/shop/tests/shop.spec.ts:8:3" });
+        feeder.results(vec![with(attempt("pays", "failed", 0), json!({ "stepEvents": [step] }))]).await;
         let path = format!("/api/test-runs/{}/stream", feeder.run);
         let mut reader = Reader::open(service.client(), &path, None).await;
         let first = reader.until("test-completed").await;
+        assert_eq!(first[1]["data"]["stepEvents"], json!([step]));
         assert_eq!(kinds(&first), ["init", "test-completed"]);
         let keys = ["id", "status", "totalTests", "failedTests", "plannedTests", "catchUpTruncated"];
         let expected = [json!(feeder.run), json!("running"), json!(1), json!(1), json!(2), json!(false)];
@@ -130,6 +133,29 @@ async fn a_run_is_watched_from_its_middle_to_its_end() {
 }
 
 #[tokio::test]
+async fn every_stored_result_is_told_again_before_what_happens_then() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        feeder.results(passing(120)).await;
+        let path = format!("/api/test-runs/{}/stream", feeder.run);
+        let mut reader = Reader::open(service.client(), &path, None).await;
+        reader.until("init").await;
+        feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        feeder.finish("passed").await;
+        let told = reader.rest().await;
+        let is_replayed: Vec<bool> = told.iter().map(|message| message["data"]["replay"] == true).collect();
+        assert_eq!(is_replayed.iter().filter(|is_replayed| **is_replayed).count(), 120);
+        assert!(is_replayed[..120].iter().all(|is_replayed| *is_replayed), "before anything else");
+        let live = ["test-completed", "run-progress", "run-progress", "run-finished"];
+        assert_eq!(kinds(&told[120..]), live);
+        let mut late = Reader::open(service.client(), &path, None).await;
+        let told = late.rest().await;
+        assert_eq!((told.len(), told[122]["type"].clone()), (123, json!("run-finished")));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_client_reads_its_own_run_with_its_token_and_no_other() {
     callboard_test_support::for_each_secured_service(async |service| {
         let user = service.account("ada", Role::Reporter).await.expect("an account");
@@ -146,6 +172,12 @@ async fn a_client_reads_its_own_run_with_its_token_and_no_other() {
         assert_eq!(refused.status(), 403);
         let mut reader = Reader::sent(with_token(&own.token)).await;
         assert_eq!(kinds(&reader.until("init").await), ["init"]);
+        // The token counts beside a key that does not reach the project.
+        let stranger = service.account("grace", Role::User).await.expect("an account");
+        let stranger = service.program_of(stranger, KeyPermission::Read).await.expect("a key");
+        assert_eq!(stranger.get(&path).await.expect("an answer").status, 403);
+        let both = stranger.request(Method::GET, &path).header("x-stream-token", &own.token);
+        assert_eq!(kinds(&Reader::sent(both).await.until("init").await), ["init"]);
     })
     .await;
 }

@@ -75,6 +75,93 @@ async fn steps_alone_keep_a_run_alive() {
     .await;
 }
 
+#[tokio::test]
+async fn a_silent_run_is_ended_by_whoever_looks_and_everybody_is_told() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let other = service.beside(&callboard_test_support::Settings::new()).await.expect("another service");
+        sweep(&other, 110_000).await;
+        assert_eq!(feeder.shown().await["status"], "running");
+        tokio::join!(sweep(&other, 130_000), sweep(service, 130_000));
+        let shown = feeder.shown().await;
+        assert_eq!(picked(&shown, ["status", "endReason"]), [json!("interrupted"), json!("stale")]);
+        assert_eq!(super::run_events(service, feeder.run).await, ["run-status", "run-finished"]);
+        let kinds: Vec<String> =
+            super::global_events(service).await.into_iter().map(|event| event.0).collect();
+        assert_eq!(kinds, ["run-started", "run-interrupted"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_request_writes_one_pack_however_much_evidence_it_brings() {
+    for_each_service(async |service| {
+        let packs =
+            async || crate::rows::texts(service, "SELECT CAST(COUNT(*) AS text) FROM packs").await.remove(0);
+        let feeder = start(service.client(), json!({})).await;
+        let failing =
+            |from: u32| (from..from + 30).map(|n| attempt(&format!("test {n}"), "failed", 0)).collect();
+        for (from, expected) in [(0, "1"), (30, "2"), (30, "2")] {
+            feeder.results(failing(from)).await;
+            assert_eq!(packs().await, expected, "what is known already needs no pack");
+        }
+        let batch = run("shop", "failed", failing(0));
+        service.client().post_json("/api/test-runs/submit", &batch).await.expect("stored");
+        assert_eq!(packs().await, "3");
+    })
+    .await;
+}
+
+/// The orders in which some things can come.
+fn orders(count: usize) -> Vec<Vec<usize>> {
+    if count == 0 {
+        return vec![Vec::new()];
+    }
+    let shorter = orders(count - 1);
+    let grown = |order: &Vec<usize>, at: usize| [&order[..at], &[count - 1], &order[at..]].concat();
+    shorter.iter().flat_map(|order| (0..count).map(move |at| grown(order, at))).collect()
+}
+
+#[tokio::test]
+async fn repetitions_that_nobody_counts_are_three_in_any_order() {
+    const MORNING: i64 = 1_767_261_600_000;
+    for_each_service(async |service| {
+        let repetitions =
+            [("passed", 0, 0), ("failed", 0, 5_000), ("passed", 1, 6_000), ("passed", 0, 9_000)];
+        let results = repetitions.map(|(status, retry, began)| {
+            with(attempt("pays", status, retry), json!({ "startedAt": MORNING + began }))
+        });
+        for (number, order) in orders(results.len()).into_iter().enumerate() {
+            let feeder =
+                start(service.client(), json!({ "clientRunId": format!("in-order-{number}") })).await;
+            for at in &order {
+                feeder.results(vec![results[*at].clone()]).await;
+            }
+            let path = format!("/api/test-runs/{}/executions", feeder.run);
+            let page = service.client().json(&path).await.expect("a page");
+            assert_eq!(page["items"].as_array().map(Vec::len), Some(1), "{order:?}");
+            let row = &page["items"][0];
+            let keys = ["status", "flaky", "retries", "attemptCount"];
+            assert_eq!(picked(row, keys), [json!("passed"), json!(true), json!(1), json!(4)], "{order:?}");
+            let path = format!("/api/test-run-cases/{}", row["id"]);
+            let detail = service.client().json(&path).await.expect("an execution");
+            let mut told: Vec<_> = detail["attempts"]
+                .as_array()
+                .expect("attempts")
+                .iter()
+                .map(|one| (one["repetition"].as_i64(), one["retry"].as_i64()))
+                .collect();
+            told.sort_unstable();
+            assert_eq!(
+                told,
+                [(0, 0), (1, 0), (1, 1), (2, 0)].map(|(one, other)| (Some(one), Some(other))),
+                "{order:?}"
+            );
+        }
+    })
+    .await;
+}
+
 /// Says that no report follows, as reporters do that found none.
 async fn attach_nothing(client: &Client, run: i64) -> Value {
     let form = Form::new()

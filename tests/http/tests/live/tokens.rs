@@ -76,6 +76,38 @@ async fn a_credential_beside_a_token_does_no_harm_and_no_good() {
 }
 
 #[tokio::test]
+async fn a_key_counts_in_either_header_for_whatever_brings_results() {
+    callboard_test_support::for_each_secured_service(async |service| {
+        let user = service.account("ada", Role::Reporter).await.expect("an account");
+        service.assign(user, None).await.expect("assigned");
+        let browser = service.browser_of(user).await.expect("a browser");
+        let key = browser.post_json("/api/users/me/api-keys", &json!({ "name": "ci" })).await.expect("a key");
+        let key = key["key"].as_str().expect("a text");
+        let unknown = format!("pd_{}", "e".repeat(64));
+        let carriers =
+            |key: &str| [("authorization", format!("bEaReR {key}")), ("x-api-key", key.to_owned())];
+        let calls = [
+            ("setup", fields(json!({}))),
+            ("start", fields(json!({}))),
+            ("submit", crate::builders::run("shop", "passed", vec![])),
+        ];
+        for (path, body) in &calls {
+            let path = format!("/api/test-runs/{path}");
+            for (header, value) in carriers(key) {
+                let client = service.client().with_header(header, &value).expect("a header");
+                assert_eq!(client.post(&path, body).await.expect("an answer").status, 200, "{header} {path}");
+            }
+            for (header, value) in carriers(&unknown) {
+                let client = service.client().with_header(header, &value).expect("a header");
+                let refused = client.post(&path, body).await.expect("an answer");
+                assert_eq!(code(&refused), (401, "invalid_api_key".to_owned()), "{header} {path}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_token_is_told_once() {
     for_each_service(async |service| {
         // Under a key, too, whose answers are kept otherwise.
@@ -85,6 +117,9 @@ async fn a_token_is_told_once() {
         feeder.results(vec![attempt("pays", "failed", 0)]).await;
         let told = feeder.shown().await.to_string();
         assert!(!told.contains(&feeder.token));
+        let path = format!("/api/test-runs/{}/export?format=ndjson", feeder.run);
+        let exported = service.client().get(&path).await.expect("an export").text();
+        assert!(exported.contains("pays went wrong") && !exported.contains(&feeder.token), "{exported}");
         let stored = crate::store::everything_stored(service).await;
         assert!(stored.contains("pays went wrong"), "this finds what is stored");
         assert!(!stored.contains(&feeder.token));
