@@ -172,5 +172,5 @@ fn bodies_go_as_deep_as_128_levels_and_no_deeper() {
         body(&in_case(125)).expect("is accepted").test_cases.map(|cases| cases.entries.len()),
         Some(1)
     );
-    assert_eq!(parse_test_cases(nested(128).into_bytes(), &Caps::default()).is_ok(), true);
+    assert!(parse_test_cases(nested(128).into_bytes(), &Caps::default()).is_ok());
 }
