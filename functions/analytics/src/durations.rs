@@ -149,6 +149,19 @@ impl Reach {
     }
 }
 
+/// Which runs a chart shows.
+#[derive(Debug)]
+pub(crate) struct Chart {
+    window: Window,
+    reach: Reach,
+}
+
+impl FromQuery for Chart {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        Ok(Self { window: Window::from_query(query)?, reach: Reach::from_query(query)? })
+    }
+}
+
 /// Durations of the newest finished runs, the oldest of the page first. The
 /// next page is older.
 ///
@@ -162,8 +175,7 @@ pub(crate) async fn performance(
     site: Site,
     caller: Caller,
     Path(id): Path<ProjectId>,
-    Query(window): Query<Window>,
-    Query(reach): Query<Reach>,
+    Query(Chart { window, reach }): Query<Chart>,
     Query(lane): Query<Lane>,
     Query(page): Query<PageRequest>,
 ) -> Result<Json<Page<RunDuration>>, ApiError> {

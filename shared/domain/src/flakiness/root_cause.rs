@@ -383,7 +383,7 @@ mod tests {
         // An application that throws is no slow test, though the test waits for it.
         let slow =
             FailingAttempt { timed_out: true, passed_on_retry: true, ..failing(&[], &["TypeError: x"]) };
-        let found = categorise(&[slow.clone()], &[beside(&[], &[])], &[]);
+        let found = categorise(std::slice::from_ref(&slow), &[beside(&[], &[])], &[]);
         assert_eq!((found.cause, found.because[0].cause), (RootCause::Other, RootCause::Other));
         assert_eq!(categorise(&[slow], &[], &[]).cause, RootCause::Timing, "nobody knows what passes show");
     }

@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::healing::verify::{FailingTest, MAX_TARGETS, Verification, verification};
-use callboard_domain::ids::{ClusterId, ProjectId, TestCaseId};
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::repair::{Series, proof_asked};
 use callboard_domain::test_state::{RecentOutcome, TestState};
 use callboard_domain::text::cut;
 use callboard_store::clusters::reads::{OccurrenceFilter, occurrences};
 use callboard_store::clusters::{self, ClusterRow};
-use callboard_store::db::Session;
 use callboard_store::executions::{ExecutionRow, brief};
 use callboard_store::test_cases::{self, TestCaseRow};
 use callboard_store::{lanes, rollups};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -27,6 +27,8 @@ use crate::{Context, Entity, QueryError, Result};
 const MAX_EXECUTIONS: i64 = 100;
 /// Executions whose locator is healed: each reads its evidence, and its trace.
 const MAX_HEALED: usize = 8;
+/// How many of them are looked at at a time.
+const HEALED_TOGETHER: usize = 4;
 const MAX_EDITS: usize = 5;
 const MAX_TESTS: usize = 20;
 /// Tests of a file among which others on the same line are looked for.
@@ -173,7 +175,6 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
     let cases: BTreeMap<i64, TestCaseRow> = cases.into_values().map(|case| (case.id.get(), case)).collect();
     let failing: Vec<(&ExecutionRow, &TestCaseRow)> =
         failing.into_iter().filter_map(|row| Some((row, cases.get(&row.test_case.get())?))).collect();
-    let shared = shared_lines(&mut session, project_id, &failing).await?;
     let mut states: BTreeMap<i64, HashMap<TestCaseId, TestState>> = BTreeMap::new();
     for (row, _) in &failing {
         if let Entry::Vacant(unread) = states.entry(row.lane_id) {
@@ -181,7 +182,11 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
             unread.insert(rollups::states_in(&mut session, project_id, row.lane_id, ids).await?);
         }
     }
+    // Nobody holds a connection while waiting for another one.
     drop(session);
+    let (shared, healed) =
+        tokio::join!(shared_lines(ctx, project_id, &failing), Healed::of(ctx, project, &failing));
+    let (shared, healed) = (shared?, healed?);
     let browser_of = |row: &ExecutionRow| {
         let browser = browsers.iter().find(|browser| browser.id == row.browser_id);
         browser.map(|browser| browser.name.clone()).filter(|name| !name.is_empty())
@@ -213,7 +218,6 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
             execution_id: row.id.get(),
         })
         .collect();
-    let healed = Healed::of(ctx, project, &failing).await?;
     let verify = match verification(&to_verify, proof_asked(cluster.false_quiets)) {
         Some(found) => {
             // Of a large cluster, the newest failures do not show every test.
@@ -252,11 +256,12 @@ fn line_of(row: &ExecutionRow) -> Option<i64> {
 /// Those of the lines a command could name on which tests stand that do not
 /// fail for the cluster, as in a loop.
 async fn shared_lines<'c>(
-    session: &mut Session,
+    ctx: &Context,
     project: ProjectId,
     failing: &[(&ExecutionRow, &'c TestCaseRow)],
 ) -> Result<BTreeSet<(&'c str, i64)>> {
     let ids: BTreeSet<TestCaseId> = failing.iter().map(|(row, _)| row.test_case).collect();
+    let mut session = ctx.store.db().read().await?;
     let mut looked_at = BTreeSet::new();
     let mut shared = BTreeSet::new();
     for (row, case) in failing {
@@ -265,8 +270,8 @@ async fn shared_lines<'c>(
         if looked_at.len() == MAX_TARGETS || !looked_at.insert(place) {
             continue;
         }
-        let of_file = test_cases::of_file(session, project, &case.file_path, MAX_OF_FILE).await?;
-        let beside = brief::of_tests(session, project, (row.run, row.day), of_file).await?;
+        let of_file = test_cases::of_file(&mut session, project, &case.file_path, MAX_OF_FILE).await?;
+        let beside = brief::of_tests(&mut session, project, (row.run, row.day), of_file).await?;
         if beside.iter().any(|other| other.line == Some(line) && !ids.contains(&other.test_case)) {
             shared.insert(place);
         }
@@ -298,9 +303,10 @@ impl Healed {
         let examined = &newest[..newest.len().min(MAX_HEALED)];
         healed.unexamined = newest.len() - examined.len();
         let mut places = BTreeSet::new();
-        for row in examined {
-            let subject = Subject::read(ctx, project, row.id).await?;
-            let healing = of_subject(ctx, project, &subject).await?;
+        let healings: Vec<_> = examined.iter().map(|row| healing(ctx, project, row.id)).collect();
+        let found: Vec<LocatorHealing> =
+            stream::iter(healings).buffered(HEALED_TOGETHER).try_collect().await?;
+        for (row, healing) in examined.iter().zip(found) {
             match edit_of(&healing, row) {
                 Some(edit) if places.insert((edit.file_path.clone(), edit.line)) => healed.edits.push(edit),
                 None if healing.source != HealingSource::None => {
@@ -311,6 +317,11 @@ impl Healed {
         }
         Ok(healed)
     }
+}
+
+async fn healing(ctx: &Context, project: Authorized<ProjectId>, id: ExecutionId) -> Result<LocatorHealing> {
+    let subject = Subject::read(ctx, project, id).await?;
+    of_subject(ctx, project, &subject).await
 }
 
 fn planned_cluster(cluster: &ClusterRow) -> PlannedCluster {

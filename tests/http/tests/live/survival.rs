@@ -82,7 +82,7 @@ async fn a_silent_run_is_ended_by_whoever_looks_and_everybody_is_told() {
         let other = service.beside(&callboard_test_support::Settings::new()).await.expect("another service");
         sweep(&other, 110_000).await;
         assert_eq!(feeder.shown().await["status"], "running");
-        tokio::join!(sweep(&other, 130_000), sweep(service, 130_000));
+        tokio::join!(Box::pin(sweep(&other, 130_000)), Box::pin(sweep(service, 130_000)));
         let shown = feeder.shown().await;
         assert_eq!(picked(&shown, ["status", "endReason"]), [json!("interrupted"), json!("stale")]);
         assert_eq!(super::run_events(service, feeder.run).await, ["run-status", "run-finished"]);
