@@ -61,6 +61,7 @@ pub(crate) struct Opened {
     limits: Limits,
     /// What was read leniently, at most 20 entries.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     warnings: Option<Vec<WarningView>>,
 }
 

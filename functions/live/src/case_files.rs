@@ -45,6 +45,7 @@ pub(crate) struct CaseFilesAnswer {
     attachments: i64,
     /// What was read leniently, at most 20 entries.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     warnings: Option<Vec<WarningView>>,
 }
 

@@ -34,6 +34,7 @@ pub(crate) struct FinishAnswer {
     run_url: String,
     /// What was read leniently, at most 20 entries.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     warnings: Option<Vec<WarningView>>,
 }
 

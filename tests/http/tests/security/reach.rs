@@ -58,7 +58,6 @@ async fn a_submitted_remote_is_never_called(backend: Backend) {
         format!("/api/failure-clusters/{cluster}/fix-plan"),
         format!("/test-runs/{run}"),
         format!("/projects/{project}"),
-        format!("/projects/{project}/settings"),
     ];
     for path in paths {
         assert_eq!(client.get(&path).await.expect("an answer").status.as_u16(), 200, "{path}");
