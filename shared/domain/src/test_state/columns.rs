@@ -148,7 +148,8 @@ impl TestState {
 /// Durations of the newest outcomes that have one.
 fn pack_durations(recent: &Recent) -> Vec<u8> {
     let newest_first = recent.iter().rev().map_while(|outcome| outcome.duration_ms);
-    let mut durations: Vec<i64> = newest_first.take(MAX_RECENT_MS).collect();
+    let mut durations = Vec::with_capacity(MAX_RECENT_MS);
+    durations.extend(newest_first.take(MAX_RECENT_MS));
     durations.reverse();
     let mut bytes = Vec::with_capacity(durations.len() * 2);
     durations.into_iter().for_each(|duration| write(&mut bytes, duration.unsigned_abs()));
@@ -156,10 +157,13 @@ fn pack_durations(recent: &Recent) -> Vec<u8> {
 }
 
 fn unpack_recent(recent: &[u8], mut recent_ms: &[u8]) -> Result<Vec<RecentOutcome>, UnreadableState> {
-    let outcomes: Option<Vec<_>> = recent.iter().copied().map(RecentOutcome::from_byte).collect();
-    let mut outcomes = outcomes.ok_or(UnreadableState("recent"))?;
+    // States are read by the hundred for every run, each to get one outcome more: nothing grows on the way.
+    let mut outcomes = Vec::with_capacity(recent.len() + 1);
+    for byte in recent {
+        outcomes.push(RecentOutcome::from_byte(*byte).ok_or(UnreadableState("recent"))?);
+    }
     let damaged = UnreadableState("recent_ms");
-    let mut durations = Vec::new();
+    let mut durations = Vec::with_capacity(recent_ms.len());
     while !recent_ms.is_empty() {
         let duration = read(&mut recent_ms).and_then(|duration| i64::try_from(duration).ok());
         durations.push(duration.ok_or(damaged)?);
@@ -240,13 +244,17 @@ impl Predecessors {
     }
 }
 
+/// What the packed identities and outcomes of a test in one or two browser
+/// projects take.
+const USUAL_BYTES: usize = 256;
+
 /// Number of identities, each as the distance to the next newer one, starting
 /// at the last observation; then number of browser projects, each with its id,
 /// its last outcome and its decided ones, newest first; then, unless there is
 /// none, the time lost by each outcome that can have lost any, newest first and
 /// one more than it is, so that 0 is "unknown".
 fn pack_browsers(state: &TestState) -> Vec<u8> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
     write(&mut bytes, state.recent.keys().len() as u64);
     let mut newer = state.last;
     for key in state.recent.keys().rev() {
@@ -284,9 +292,10 @@ fn give_back_lost(outcomes: &mut [RecentOutcome], lost: &[u64]) -> Option<()> {
 
 fn unpack_browsers(mut bytes: &[u8], last: Key) -> Option<(Vec<Key>, Browsers, Vec<u64>)> {
     let bytes = &mut bytes;
-    let mut keys = Vec::new();
+    let identified = read_count(bytes, MAX_IDENTIFIED)?;
+    let mut keys = Vec::with_capacity(identified + 1);
     let mut newer = last;
-    for _ in 0..read_count(bytes, MAX_IDENTIFIED)? {
+    for _ in 0..identified {
         newer = read_key(bytes, newer)?;
         keys.push(newer);
     }

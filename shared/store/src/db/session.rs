@@ -11,7 +11,7 @@ use futures::TryStreamExt as _;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnection, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
-use sqlx::{AssertSqlSafe, Either, Executor as _, SqlSafeStr, SqlStr, Transaction};
+use sqlx::{Arguments as _, AssertSqlSafe, Either, Executor as _, SqlSafeStr, SqlStr, Transaction};
 
 use super::bulk::Cells;
 use super::pending::{Pending, joined_reads};
@@ -304,6 +304,7 @@ fn sqlite_arguments(args: Args) -> Result<SqliteArguments> {
 }
 
 fn add_sqlite(arguments: &mut SqliteArguments, args: Args) -> Result<()> {
+    arguments.reserve(args.len(), 0);
     for value in args {
         match value {
             Value::Int(value) => add(arguments, value)?,
@@ -344,6 +345,7 @@ fn postgres_arguments(args: Args) -> Result<PgArguments> {
 /// Cells row by row, taken out of the rows, then the scalars.
 fn sqlite_rows(scalars: Args, rows: &mut Rows, range: Range<usize>) -> Result<SqliteArguments> {
     let mut arguments = SqliteArguments::default();
+    arguments.reserve(range.len() * rows.columns.len() + scalars.len(), 0);
     for at in range {
         for cells in &mut rows.columns {
             match cells {
