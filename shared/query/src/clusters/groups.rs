@@ -10,12 +10,13 @@ use callboard_store::clusters::{self, ClusterRow};
 use callboard_store::db::Session;
 use callboard_store::lanes::{self, BrowserProject};
 use callboard_store::runs::RunRow;
+use futures::{StreamExt as _, stream};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::executions::show;
-use crate::failures::{HealingSource, locator_healing};
+use crate::failures::{HealingSource, LocatorHealing, locator_healing};
 use crate::page::Slice;
 use crate::runs::required_run;
 use crate::shapes::{ClusterBrief, ExecutionItem};
@@ -231,9 +232,16 @@ pub async fn heal_groups(
     project: Authorized<ProjectId>,
     groups: &mut [FailureGroup],
 ) -> Result<()> {
-    for group in groups.iter_mut().filter(|group| group.names_element).take(HEALED) {
-        let Some(case) = group.cases.first() else { continue };
-        group.healing = match locator_healing(ctx, project, ExecutionId(case.execution_id)).await {
+    let lost = groups.iter_mut().filter(|group| group.names_element && !group.cases.is_empty());
+    let lost: Vec<&mut FailureGroup> = lost.take(HEALED).collect();
+    let healings: Vec<_> = lost
+        .iter()
+        .filter_map(|group| group.cases.first())
+        .map(|case| locator_healing(ctx, project, ExecutionId(case.execution_id)))
+        .collect();
+    let found: Vec<Result<LocatorHealing>> = stream::iter(healings).buffered(HEALED).collect().await;
+    for (group, found) in lost.into_iter().zip(found) {
+        group.healing = match found {
             Ok(found) => found.recommended().map(|locator| GroupHealing {
                 recommended: locator.locator.clone(),
                 source: found.source,
