@@ -254,12 +254,16 @@ impl Signature {
             what = format!("not {what}");
         }
         let about = if self.target.is_empty() {
-            self.template.strip_prefix("src:").unwrap_or(&self.template)
+            self.template.strip_prefix("src:").unwrap_or(&self.template).trim_end_matches(';')
         } else {
             &self.target
         };
+        // An expectation as it is written says its matcher itself.
+        if about.starts_with("expect(") && about.contains(&self.api) {
+            what.clear();
+        }
         let mut because = vec![reason_in_words(self.reason).to_owned()];
-        because.extend(self.codes.iter().cloned());
+        because.extend(self.codes.iter().map(|code| code_in_words(code)));
         if self.kind == Kind::Strict {
             because.push("several elements".to_owned());
         }
@@ -272,10 +276,10 @@ impl Signature {
         because.retain(|part| !part.is_empty());
         let mut line = what;
         if !about.is_empty() {
-            line = format!("{line} {about}");
+            line = format!("{line} {about}").trim_start().to_owned();
         }
         if !because.is_empty() {
-            let tail = format!(" — {}", because.join(" "));
+            let tail = format!(" — {}", because.join(", "));
             let room = MAX_SUMMARY_CHARS.saturating_sub(tail.chars().count());
             line = format!("{}{tail}", cut_str(&line, room));
         }
@@ -309,6 +313,23 @@ fn reason_in_words(reason: &str) -> &str {
         "readonly" => "read only",
         "not-found" => "not found",
         other => other,
+    }
+}
+
+/// A code as people read it: `exp200` as `expected 200`.
+fn code_in_words(code: &str) -> String {
+    let status = |mark: &str| {
+        let digits = code.strip_prefix(mark)?;
+        (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
+    };
+    if let Some(status) = status("exp") {
+        format!("expected {status}")
+    } else if let Some(status) = status("got") {
+        format!("got {status}")
+    } else if let Some(status) = status("http") {
+        format!("HTTP {status}")
+    } else {
+        code.to_owned()
     }
 }
 

@@ -106,6 +106,7 @@ fn codes_tell_apart_what_texts_do_not() {
         )])
     };
     assert_eq!(status(401).codes, ["exp200", "got401"]);
+    assert_eq!(status(401).summary(), "toBe — expected 200, got 401");
     assert!(status(401).fingerprint() != status(500).fingerprint());
     assert!(status(140).codes.is_empty(), "a number is no status");
     let post = read(&[
