@@ -105,9 +105,9 @@ impl Shell {
         project: &ProjectRef,
         title: &str,
     ) -> Result<Self, ApiError> {
-        let title = format!("{title} · {}", project.name);
+        let title = format!("{title} · {}", project.shown());
         let shell = Self::new(visit, Section::Project(project.id), title).await?;
-        Ok(shell.under("Projects", "/projects").under(&project.name, format!("/projects/{}", project.id)))
+        Ok(shell.under("Projects", "/projects").under(project.shown(), format!("/projects/{}", project.id)))
     }
 
     /// A frame that asks the database nothing.
@@ -123,7 +123,7 @@ impl Shell {
     /// The project the page is inside of, where the rail knows its name.
     pub(crate) fn project_name(&self) -> Option<&str> {
         let entry = self.recent.iter().find(|entry| self.section.is_project(&entry.reference.id));
-        entry.map(|entry| entry.reference.name.as_str())
+        entry.map(|entry| entry.reference.shown())
     }
 
     /// Adds a step that leads somewhere.

@@ -8,6 +8,7 @@ use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
+use callboard_store::projects::ProjectRow;
 use callboard_store::runs::{self, RunFilter, RunRow};
 use callboard_store::{evidence, files, projects, reports};
 use serde_json::Value;
@@ -239,14 +240,11 @@ async fn show(ctx: &Context, session: &mut Session, rows: &[RunRow]) -> Result<V
     let mut ids: Vec<i64> = rows.iter().map(|run| run.project.get()).collect();
     ids.sort_unstable();
     ids.dedup();
-    let names: HashMap<ProjectId, String> = projects::get_many(session, ids)
-        .await?
-        .into_iter()
-        .map(|project| (project.id, project.name))
-        .collect();
+    let owners: HashMap<ProjectId, ProjectRow> =
+        projects::get_many(session, ids).await?.into_iter().map(|project| (project.id, project)).collect();
     // Runs of a project that was deleted are on their way out.
-    let named = rows.iter().filter_map(|run| Some((run, names.get(&run.project)?)));
-    Ok(named.map(|(run, name)| RunItem::of(run, name, &ctx.links)).collect())
+    let owned = rows.iter().filter_map(|run| Some((run, owners.get(&run.project)?)));
+    Ok(owned.map(|(run, owner)| RunItem::of(run, owner, &ctx.links)).collect())
 }
 
 /// Unfinished runs of the caller's projects, newest first.
@@ -290,8 +288,8 @@ pub async fn latest(
 pub async fn get(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<RunItem> {
     let mut session = ctx.store.db().read().await?;
     let row = required_run(&mut session, project.get(), run).await?;
-    let name = required(&mut session, project.get()).await?.name;
-    Ok(RunItem::of(&row, &name, &ctx.links))
+    let owner = required(&mut session, project.get()).await?;
+    Ok(RunItem::of(&row, &owner, &ctx.links))
 }
 
 pub(crate) async fn required_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<RunRow> {
@@ -319,7 +317,7 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     let ends = retention::ends_of_run(&mut session, ctx, &row).await?;
     let json = |text: Option<&String>| text.and_then(|text| serde_json::from_str(text).ok());
     Ok(RunDetail {
-        item: RunItem::of(&row, &owner.name, &ctx.links),
+        item: RunItem::of(&row, &owner, &ctx.links),
         project: ProjectRef::of(&owner),
         filter_details: json(details.filter_details.as_ref()),
         metadata: json(Some(&details.metadata)).unwrap_or_else(|| Value::Object(serde_json::Map::new())),

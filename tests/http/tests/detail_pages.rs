@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::builders::{attempt, run, with};
 
-async fn page(client: &Client, path: &str) -> String {
+pub(crate) async fn page(client: &Client, path: &str) -> String {
     let client = client.with_header("accept", "text/html").expect("a header");
     let answer = client.get(path).await.expect("an answer");
     assert_eq!(answer.status, 200, "{path}: {}", answer.text());
@@ -25,7 +25,7 @@ async fn submit(service: &Service, minutes: i64, cases: Vec<Value>, more: Value)
 }
 
 /// The words of a page from a heading on, without its markup.
-fn words_after(html: &str, heading: &str) -> String {
+pub(crate) fn words_after(html: &str, heading: &str) -> String {
     let from = html.find(heading).unwrap_or_else(|| panic!("{heading} is not on the page"));
     let mut words = String::new();
     let mut is_markup = false;
@@ -145,6 +145,25 @@ async fn charts_mark_where_durations_changed_for_good() {
         let runs = page(client, &format!("/projects/{project}?tab=performance&branch=main")).await;
         assert!(runs.contains("mark-line") && runs.contains(&format!("{:07x}", 0)), "{runs}");
         assert!(words_after(&runs, "Lasting changes").contains("mean of a test since"), "{runs}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_project_reads_as_it_is_labelled_wherever_people_read_it() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let (project, newest) = submit(service, -5, vec![attempt("pays", "failed", 0)], json!({})).await;
+        let label = json!({ "label": "Web shop" });
+        client
+            .send_json(Method::PATCH, &format!("/api/projects/{project}"), &label)
+            .await
+            .expect("an answer");
+        for path in [format!("/projects/{project}"), format!("/test-runs/{newest}"), "/projects".to_owned()] {
+            assert!(page(client, &path).await.contains("Web shop"), "{path}");
+        }
+        let home = page(client, "/").await;
+        assert!(home.contains("Web shop") && !home.contains(">shop<"), "{home}");
     })
     .await;
 }

@@ -29,6 +29,12 @@ impl ProjectRef {
     pub fn of(row: &ProjectRow) -> Self {
         Self { id: row.id.get(), name: row.name.clone(), label: row.label.clone() }
     }
+
+    /// What people read: its label, else its name.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.name)
+    }
 }
 
 /// How a project has been doing lately.

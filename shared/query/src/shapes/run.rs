@@ -4,6 +4,7 @@ use callboard_domain::ids::RunId;
 use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
+use callboard_store::projects::ProjectRow;
 use callboard_store::runs::slots::SlotRow;
 use callboard_store::runs::{BriefRow, RunRow};
 use serde::Serialize;
@@ -104,6 +105,9 @@ pub struct RunItem {
     pub project_id: i64,
     /// Project name.
     pub project_name: String,
+    /// Name to show instead; for pages.
+    #[serde(skip)]
+    pub project_label: Option<String>,
     /// Why the run ended when not by its results: client, user, superseded,
     /// stale, setup_timeout or shards_missing.
     #[schema(example = "stale")]
@@ -172,13 +176,14 @@ pub struct RunItem {
 }
 
 impl RunItem {
-    /// Shows a stored run of a named project.
+    /// Shows a stored run of a project.
     #[must_use]
-    pub fn of(row: &RunRow, project_name: &str, links: &Links) -> Self {
+    pub fn of(row: &RunRow, project: &ProjectRow, links: &Links) -> Self {
         Self {
             brief: RunBrief::of(row),
             project_id: row.project.get(),
-            project_name: project_name.to_owned(),
+            project_name: project.name.clone(),
+            project_label: project.label.clone(),
             end_reason: row.end_reason.map(EndReason::as_str),
             finished_at: row.finished_at,
             totals_source: if row.totals_from_rows { "rows" } else { "claimed" },

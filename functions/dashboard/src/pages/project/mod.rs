@@ -103,7 +103,7 @@ pub(crate) async fn project(
 ) -> Result<Response, ApiError> {
     let authorized = resolve::project(&visit.ctx, visit.scope(), id).await?;
     let project = projects::get(&visit.ctx, authorized).await?;
-    let name = project.reference.name.clone();
+    let name = project.reference.shown().to_owned();
     let shell = Shell::new(&visit, Section::Project(id.get()), name.as_str()).await?;
     let shell = shell.under("Projects", "/projects").here(name);
     let shows_members = visit.caller.is_administrator();

@@ -33,7 +33,7 @@ impl Row {
         let latest = project.latest_run;
         Self {
             id: project.reference.id,
-            name: project.reference.label.unwrap_or(project.reference.name),
+            name: project.reference.shown().to_owned(),
             host: match project.repository_provider.as_deref() {
                 Some("github") => "GitHub",
                 Some("gitlab") => "GitLab",
