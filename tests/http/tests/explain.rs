@@ -4,6 +4,7 @@ use callboard_test_support::{Client, Service, for_each_service};
 use serde_json::{Value, json};
 
 use crate::builders::with;
+use crate::detail_pages::{page as page_of, words_after};
 use crate::healing::{LOCATION, failed, passed, snapshot, submit};
 
 /// Calls a tool of the agent endpoint.
@@ -164,6 +165,12 @@ async fn a_failure_is_judged_by_what_came_before_it_also_when_others_followed() 
         assert_eq!(found["healing"], Value::Null);
         let headline = found["headline"].as_str().unwrap_or_default();
         assert!(headline.contains("; the page was the login page `/login`; "), "{headline}");
+        let html = page_of(client, &format!("/test-run-cases/{lost}")).await;
+        let panel = words_after(&html, "id=\"healing-title\"");
+        assert!(
+            panel.contains("Another locator would not help The test was on the login page /login ."),
+            "{panel}"
+        );
     })
     .await;
 }

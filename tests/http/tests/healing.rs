@@ -6,6 +6,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::builders::{run, with};
+use crate::detail_pages::{page, words_after};
 
 pub(crate) const LOCATION: &str = "tests/login.spec.ts:26:56";
 const LOST: &str = "getByRole('button', { name: 'Log in' })";
@@ -89,6 +90,12 @@ async fn a_renamed_button_is_found_by_what_the_last_pass_saw() {
         let groups = client.json(&format!("/api/test-runs/{run}/failure-groups")).await.expect("groups");
         let expected = json!({ "recommended": FOUND, "source": "element-match", "healed": false });
         assert_eq!(groups["items"][0]["healing"], expected, "{groups:#}");
+        let html = page(client, &format!("/test-runs/{run}?tab=groups")).await;
+        let (locator, panel) = (FOUND.replace('\'', "&#39;"), format!("/test-run-cases/{execution}#healing"));
+        assert!(html.contains(&locator) && html.contains(&panel), "{html}");
+        let html = page(client, &format!("/test-run-cases/{execution}")).await;
+        let panel = words_after(&html, "id=\"healing-title\"");
+        assert!(panel.contains("It finds the element that the test found before."), "{panel}");
         let found = healing(client, execution).await;
         assert_eq!(found["source"], "element-match", "{found:#}");
         assert_eq!(found["failingLocator"], json!({ "method": "getByRole", "args": ["button", { "name": "Log in" }] }));

@@ -1,7 +1,9 @@
 //! Why it failed: the verdict, what changed since the test passed, and the
 //! locator that would work.
 
-use callboard_query::failures::{ChangeSince, Explanation, LocatorHealing, LostLocator, RankedLocator};
+use callboard_domain::healing::OtherPage;
+use callboard_domain::time::Timestamp;
+use callboard_query::failures::{ChangeSince, Explanation, HealingSource, LocatorHealing, RankedLocator};
 
 use crate::components::{PatchLine, patch_lines};
 use crate::text::duration;
@@ -31,18 +33,26 @@ pub(crate) struct Why {
     pub class: &'static str,
     /// The next best verdict.
     pub also: Option<&'static str>,
-    /// A locator that would work; with its change of the test.
+    /// What is said about a locator that finds nothing any more.
     pub healing: Option<Healing>,
 }
 
-/// Locators that would work, or might.
+/// What is said about a locator that finds nothing any more.
 pub(crate) struct Healing {
     /// The locator as the test wrote it.
     pub lost: Option<String>,
+    /// Why another locator would not help.
+    pub refusal: Option<String>,
     /// What to write instead, when that is certain enough.
     pub advice: Option<RankedLocator>,
+    /// How that is known.
+    pub known_from: Option<&'static str>,
+    /// When the test last found the element.
+    pub last_found: Option<Timestamp>,
     /// What will hold longest, when that is another one.
     pub durable: Option<RankedLocator>,
+    /// Whether nothing that finds the element is likely to hold.
+    pub needs_test_id: bool,
     /// Others that find the element.
     pub others: Vec<RankedLocator>,
     /// The change, line by line.
@@ -75,6 +85,7 @@ impl Why {
 
 impl Healing {
     fn of(healing: LocatorHealing) -> Option<Self> {
+        let refusal = healing.other_page().map(refusal);
         let advice = healing.recommended().cloned();
         let is_advice = |locator: &str| advice.as_ref().is_some_and(|advice| advice.locator == locator);
         let recommendation = healing.recommendation.as_ref();
@@ -91,27 +102,69 @@ impl Healing {
                 others.push(ranked.clone());
             }
         }
-        if advice.is_none() && others.is_empty() {
+        if advice.is_none() && others.is_empty() && refusal.is_none() {
             return None;
         }
         Some(Self {
-            lost: healing.failing_locator.as_ref().map(written),
+            lost: healing.failing_text().map(str::to_owned),
             patch: healing.edit.as_ref().map(|edit| patch_lines(&edit.unified_diff)).unwrap_or_default(),
+            known_from: advice
+                .as_ref()
+                .and_then(|advice| if advice.picked_by_user { None } else { known_from(healing.source) }),
+            last_found: healing.captured_at.filter(|_| advice.is_some()),
+            needs_test_id: recommendation.is_some_and(|found| found.suggest_add_test_id),
             healed_in: healing.healed_in_run_id,
+            refusal,
             advice,
             durable,
             others,
         })
+    }
+
+    /// What the panel is about.
+    pub(crate) const fn heading(&self) -> &'static str {
+        match (&self.refusal, &self.advice) {
+            (Some(_), _) => "Another locator would not help",
+            (None, Some(_)) => "A locator that works",
+            (None, None) => "Locators that may work",
+        }
+    }
+}
+
+/// How a locator is known, in words.
+const fn known_from(source: HealingSource) -> Option<&'static str> {
+    match source {
+        HealingSource::PriorRun => Some("It stood for this element in an earlier run."),
+        HealingSource::ElementMatch => Some("It finds the element that the test found before."),
+        HealingSource::Fingerprint => Some("It works where the test uses the same locator elsewhere."),
+        HealingSource::CrossTest => Some("It is known from another test with the same locator."),
+        HealingSource::AriaSnapshot => Some("Its role and name fit what the test looks for."),
+        HealingSource::None => None,
+    }
+}
+
+/// Why nothing is recommended on a page the test did not mean to be on.
+fn refusal(page: &OtherPage) -> String {
+    match page {
+        OtherPage::Error(path, status) => {
+            format!(
+                "The server answered `{path}` with {status}, so the test saw an error page. Look at the request, not at the locator."
+            )
+        }
+        OtherPage::Login(path) => {
+            format!(
+                "The test was on the login page `{path}`. Look at why it was not signed in, not at the locator."
+            )
+        }
+        OtherPage::Elsewhere(path) => {
+            format!(
+                "The test was on `{path}`, which it did not open when it last passed. Look at why it came there, not at the locator."
+            )
+        }
     }
 }
 
 /// A duration that programs are told in milliseconds.
 fn as_duration(told: String) -> String {
     told.strip_suffix(" ms").and_then(|ms| ms.parse().ok()).map_or(told.clone(), duration)
-}
-
-/// A locator as a call.
-fn written(locator: &LostLocator) -> String {
-    let arguments: Vec<String> = locator.args.iter().map(ToString::to_string).collect();
-    format!("{}({})", locator.method, arguments.join(", "))
 }

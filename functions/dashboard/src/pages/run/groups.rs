@@ -58,7 +58,8 @@ pub(super) async fn tab(
     let after = cursors.decode(asked.page.cursor.as_deref())?;
     let limit = asked.page.limit as usize;
     let found = clusters::failure_groups(&visit.ctx, project, run, after, limit).await?;
-    let groups = cursors.page(found.groups)?;
+    let mut groups = cursors.page(found.groups)?;
+    clusters::heal_groups(&visit.ctx, project, &mut groups.items).await?;
     answer(&GroupsTab {
         pager: Pager::new(&visit.address, groups.next_cursor.as_ref()),
         groups: groups.items,

@@ -174,6 +174,13 @@ impl LocatorHealing {
         self.failing_text.as_deref()
     }
 
+    /// The page the test failed on, when nothing is recommended because that is
+    /// not the one it was to be on.
+    #[must_use]
+    pub const fn other_page(&self) -> Option<&OtherPage> {
+        self.other_page.as_ref()
+    }
+
     /// The recommended locator.
     #[must_use]
     pub fn recommended(&self) -> Option<&RankedLocator> {
