@@ -56,6 +56,12 @@ pub(crate) fn ago(at: &Timestamp, _: &dyn Values, now: &Timestamp) -> Result<Htm
     Ok(HtmlSafeOutput(format!("<time datetime=\"{iso}\" title=\"{exact}\">{relative}</time>")))
 }
 
+/// How long until a moment: `in 12 d`.
+#[askama::filter_fn]
+pub(crate) fn ahead(at: &Timestamp, _: &dyn Values, now: &Timestamp) -> Result<String> {
+    Ok(text::ahead(*at, *now))
+}
+
 /// A moment, exactly.
 #[askama::filter_fn]
 pub(crate) fn exact(at: &Timestamp, _: &dyn Values) -> Result<String> {

@@ -10,6 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::builders::{attempt, run, with};
+use crate::detail_pages::{page, words_after};
 
 /// A day some time ago; the policy counts whole days.
 fn days_ago(service: &Service, days: i64) -> String {
@@ -269,8 +270,13 @@ async fn evidence_and_files_go_by_kind_and_outcome_and_failures_stay_readable() 
         assert_eq!(kept(client, run, "passes").await, (1, vec!["of passed".to_owned()]));
         assert_eq!(ends(client, run, "passes").await, [day_after(&service, -20, 30), day_after(&service, -20, 30)]);
         assert_eq!(ends(client, run, "fails").await, [day_after(&service, -20, 180), day_after(&service, -20, 180)]);
+        let rows = client.json(&format!("/api/test-runs/{run}/executions")).await.expect("executions");
+        let shown = page(client, &format!("/test-run-cases/{}", rows["items"][0]["id"])).await;
+        assert!(words_after(&shown, "Kept until").contains(" in "), "{shown}");
         let pin = client.request(Method::PUT, &format!("/api/test-runs/{run}/pin"));
         Answer::of(pin.json(&json!({}))).await.and_then(|answer| answer.success()).expect("pinned");
+        let shown = page(client, &format!("/test-run-cases/{}", rows["items"][0]["id"])).await;
+        assert!(!shown.contains("Kept until"), "{shown}");
         assert_eq!(ends(client, run, "passes").await, [Value::Null, Value::Null], "nothing of a pinned run goes");
         let unpin = client.request(Method::DELETE, &format!("/api/test-runs/{run}/pin"));
         Answer::of(unpin).await.and_then(|answer| answer.success()).expect("unpinned");

@@ -28,6 +28,18 @@ pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// How long until then, in the coarsest unit that says it: `in 5 h`, `in 12 d`;
+/// from two months on in months. What is over comes any moment.
+pub(crate) fn ahead(at: Timestamp, now: Timestamp) -> String {
+    let left = at.millis().saturating_sub(now.millis());
+    match left {
+        _ if left < HOUR_MS => "within the hour".to_owned(),
+        _ if left < 2 * DAY_MS => format!("in {}\u{a0}h", left / HOUR_MS),
+        _ if left < 60 * DAY_MS => format!("in {}\u{a0}d", left / DAY_MS),
+        _ => format!("in {}\u{a0}months", left / (30 * DAY_MS)),
+    }
+}
+
 /// `20 Nov 2026, 14:03:22 UTC`.
 pub(crate) fn date_and_time(at: Timestamp) -> String {
     utc(at).format("%-d %b %Y, %H:%M:%S UTC").to_string()
@@ -64,5 +76,14 @@ mod tests {
         assert_eq!(ago(20 * DAY_MS), "31 Oct");
         assert_eq!(ago(400 * DAY_MS), "16 Oct 2025");
         assert_eq!(date_and_time(now), "20 Nov 2026, 12:00:00 UTC");
+    }
+
+    #[test]
+    fn what_is_to_come_is_said_in_the_same_way() {
+        let until = |ms: i64| ahead(Timestamp(ms), Timestamp(0)).replace('\u{a0}', " ");
+        assert_eq!(until(-5), "within the hour");
+        assert_eq!(until(30 * HOUR_MS), "in 30 h");
+        assert_eq!(until(12 * DAY_MS + HOUR_MS), "in 12 d");
+        assert_eq!(until(90 * DAY_MS), "in 3 months");
     }
 }

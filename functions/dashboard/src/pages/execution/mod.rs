@@ -1,6 +1,7 @@
 //! `/test-run-cases/{id}`: one execution, diagnosis first.
 
 mod evidence;
+mod keeping;
 mod pictures;
 mod steps;
 mod trace;
@@ -94,6 +95,10 @@ struct ExecutionPage {
     neighbours: Neighbours,
     history: Strip,
     history_count: usize,
+    /// How long what it left behind is kept.
+    keeping: keeping::Keeping,
+    /// Whether the reader may keep its run for good.
+    may_keep: bool,
     detail: ExecutionDetail,
 }
 
@@ -125,6 +130,7 @@ pub(crate) async fn execution(
         .await?
         .under(format!("Run {}", detail.run.id), format!("/test-runs/{}", detail.run.id))
         .here(&detail.item.title);
+    let keeping = keeping::Keeping::of(&detail, visit.now);
     let traces = std::mem::take(&mut detail.traces);
     let mut traces = trace::Traces::of(&visit, traces);
     if asked.tells && !traces.files.is_empty() {
@@ -132,7 +138,8 @@ pub(crate) async fn execution(
         let retry = shown.map(|(retry, _)| retry);
         traces.told = Some(trace::Told::by(&visit, project, id, retry, has_aria).await?);
     }
-    let beside = Beside { passed_pictures, links, neighbours, traces };
+    let may_keep = visit.caller.may_triage();
+    let beside = Beside { passed_pictures, links, neighbours, traces, keeping, may_keep };
     answer(&ExecutionPage {
         why,
         ..ExecutionPage::new(shell, detail, shown, &history, beside, state.viewer())
@@ -145,6 +152,8 @@ struct Beside {
     links: LinkPanel,
     neighbours: Neighbours,
     traces: trace::Traces,
+    keeping: keeping::Keeping,
+    may_keep: bool,
 }
 
 /// The results of the same test, in the same browser project, right before
@@ -234,11 +243,21 @@ impl ExecutionPage {
             viewer_advice: viewer.advice(),
             links: beside.links,
             neighbours: beside.neighbours,
+            keeping: beside.keeping,
+            may_keep: beside.may_keep,
             history: Strip::of_executions(history, shell.now),
             history_count: history.len(),
             shell,
             detail,
         }
+    }
+
+    /// Whether the execution left something to look at that is gone by now.
+    fn is_gone(&self) -> bool {
+        let counts = &self.detail.item.counts;
+        let has_evidence = self.detail.attempts.iter().any(|attempt| attempt.has_evidence);
+        !has_evidence
+            && counts.steps + counts.console + counts.network + counts.traces + counts.attachments > 0
     }
 
     /// Whether the attempt left nothing to look at.
