@@ -11,6 +11,7 @@ use callboard_query::analytics::{
     self, BrowserMatrix, CiTimeTrend, ClusterLandscape, InsightItem, LeaderboardItem, PassRateHeatmap,
     PortfolioItem, RegressionVelocity, WastedTime, WidgetQuery,
 };
+use callboard_query::flakiness::Sort;
 use callboard_query::network::{self, SlowEndpoint};
 use callboard_query::{Context, resolve};
 use utoipa::IntoParams;
@@ -149,7 +150,8 @@ pub(crate) async fn flaky_leaderboard(
 ) -> Result<Json<Page<LeaderboardItem>>, ApiError> {
     let ctx = state.context(&site);
     let query = asked.query(&ctx, &caller, &lane).await?;
-    let items = analytics::flaky_leaderboard(&ctx, caller.scope(), &query, state.now().day()).await?;
+    let items =
+        analytics::flaky_leaderboard(&ctx, caller.scope(), &query, Sort::Score, state.now().day()).await?;
     Ok(Json(Page::whole(items)))
 }
 

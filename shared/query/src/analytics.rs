@@ -19,7 +19,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::daily::{of_project, sum};
-use crate::flakiness::{self, FlakyQuery, FlakyTest, judged_lane};
+use crate::flakiness::{self, FlakyQuery, FlakyTest, Sort, judged_lane};
 use crate::projects;
 use crate::shapes::{ProjectRef, RunBrief};
 use crate::test_cases::LaneQuery;
@@ -236,7 +236,8 @@ pub struct LeaderboardItem {
     pub project: ProjectRef,
 }
 
-/// The most probably flaky tests of several projects.
+/// The flaky tests of several projects: those that are most probably flaky, or
+/// those that cost most.
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
@@ -244,10 +245,11 @@ pub async fn flaky_leaderboard(
     ctx: &Context,
     scope: &Scope,
     query: &WidgetQuery,
+    sort: Sort,
     today: Day,
 ) -> Result<Vec<LeaderboardItem>> {
     let found = projects::recent_names(ctx, &query.scope(scope), MOST_PROJECTS).await?;
-    let flaky = FlakyQuery { lane: query.lane.clone(), ..FlakyQuery::default() };
+    let flaky = FlakyQuery { lane: query.lane.clone(), sort, ..FlakyQuery::default() };
     let mut known = BTreeMap::new();
     let mut seen: Vec<Authorized<ProjectId>> = Vec::with_capacity(found.len());
     for project in found {

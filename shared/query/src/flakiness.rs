@@ -15,6 +15,7 @@ use callboard_domain::test_state::{TestCategory, TestState};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::db::Session;
 use callboard_store::rollups::scores::{self, FlakyFilter};
+use callboard_store::rollups::{self, CatalogueLanes};
 use callboard_store::{lanes, runs, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -257,7 +258,34 @@ pub async fn list(
     Ok(Slice { items, next: page.next })
 }
 
-/// The flakiest tests of some projects together, the highest score first.
+/// One test as the list of flaky tests has it; nothing of one that is not on
+/// it.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn of_test(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    case: TestCaseId,
+    lane: &LaneQuery,
+    today: Day,
+) -> Result<Option<FlakyTest>> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let Some(lane) = judged_lane(&mut session, project, lane).await? else { return Ok(None) };
+    let lanes = CatalogueLanes { shown: lane.id, judged: lane.id };
+    let rows = rollups::with_states(&mut session, project, lanes, vec![case.get()]).await?;
+    let min_runs = settings::effective(&mut session, project).await?.min_runs;
+    let judged = rows.into_iter().filter_map(|row| {
+        let state = row.state?;
+        let found = assess(state.recent(), lane.window(DEFAULT_WINDOW))?;
+        is_listed(&found, LEAST_LISTED, min_runs).then_some(Judged { case, state, found })
+    });
+    let judged = judged.collect();
+    Ok(show(&mut session, project, lane, judged, today).await?.pop())
+}
+
+/// The flakiest tests of some projects together, in the order asked for.
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
@@ -277,7 +305,7 @@ pub async fn leaders(
         let judged = judge(&mut session, project, lane, query).await?;
         found.extend(judged.into_iter().map(|test| (project, lane, test)));
     }
-    let order = |test: &Judged| (Reverse(test.key(Sort::Score).0), test.case);
+    let order = |test: &Judged| (Reverse(test.key(query.sort).0), test.case);
     found.sort_by_key(|(_, _, test)| order(test));
     found.truncate(limit);
     // Only what is shown is read whole, in one go for each project.
@@ -290,7 +318,13 @@ pub async fn leaders(
         let tests = show(&mut session, project, lane, judged, today).await?;
         shown.extend(tests.into_iter().map(|test| (project, test)));
     }
-    shown.sort_by_key(|(_, test)| (Reverse(test.flaky_score), test.test_case_id));
+    shown.sort_by_key(|(_, test)| {
+        let value = match query.sort {
+            Sort::Score => test.flaky_score,
+            Sort::Impact => test.impact,
+        };
+        (Reverse(value), test.test_case_id)
+    });
     Ok(shown)
 }
 
@@ -313,11 +347,16 @@ async fn judge(
     let rows = scores::maybe_flaky(session, project, lane.id, &filter).await?;
     let judged = rows.into_iter().filter_map(|row| {
         let found = assess(row.state.recent(), lane.window(runs))?;
-        let is_listed = found.posterior.class.is_listed() && found.posterior.score() >= least;
-        let is_known = found.evidence.runs >= min_runs;
-        (is_listed && is_known).then_some(Judged { case: row.case, state: row.state, found })
+        is_listed(&found, least, min_runs).then_some(Judged { case: row.case, state: row.state, found })
     });
     Ok(judged.collect())
+}
+
+/// Whether a test is sure enough to fail by chance, and ran often enough for
+/// that to be said.
+fn is_listed(found: &Assessment, least: i64, min_runs: i64) -> bool {
+    let is_sure = found.posterior.class.is_listed() && found.posterior.score() >= least;
+    is_sure && found.evidence.runs >= min_runs
 }
 
 async fn show(

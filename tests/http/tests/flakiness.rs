@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::builders::{attempt, run, with};
 use crate::comparison::{submit, work};
+use crate::detail_pages::{page, words_after};
 
 /// The run of a day of January, of `shop` on `main`.
 fn day(number: usize, cases: Vec<Value>) -> Value {
@@ -95,6 +96,13 @@ async fn tests_that_pass_on_a_retry_are_flaky_and_repaired_ones_are_not() {
         );
         // The values of the slow implementation of the same filter: 0.9990 and 0.9916.
         assert_eq!(json!([alternates["flakyScore"], wobbles["flakyScore"]]), json!([100, 99]));
+
+        let html = page(client, &format!("/test-cases/{}", wobbles["testCaseId"])).await;
+        let panel = words_after(&html, "id=\"flaky-title\"").replace('\u{a0}', " ");
+        assert!(panel.contains("Time it lost 300 ms in its last 14 runs, 100 ms each time"), "{panel}");
+        let all = get(client, "/api/projects/1/test-cases?q=reads").await;
+        let html = page(client, &format!("/test-cases/{}", all["items"][0]["id"])).await;
+        assert!(!html.contains("flaky-title"), "{html}");
 
         // Only the last five runs: the first flakes are out of sight.
         let few = flaky(client, "?runs=5").await;

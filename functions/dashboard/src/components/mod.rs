@@ -2,10 +2,12 @@
 //! and one file of styles; rendered inside another template it is not escaped
 //! again, because every template escapes what it is given.
 
+mod chance;
 mod charts;
 mod chooser;
 mod cluster_people;
 mod cluster_table;
+mod export_menu;
 mod filter_bar;
 mod gate_policies;
 mod in_place;
@@ -29,10 +31,12 @@ mod sort;
 mod strip;
 mod treemap;
 
+pub(crate) use chance::{ChanceRange, cause_word};
 pub(crate) use charts::{HistoryChart, TREND_DAYS, Trend, nearest_rank};
 pub(crate) use chooser::ChoiceRow;
 pub(crate) use cluster_people::assignable;
 pub(crate) use cluster_table::{ClusterTable, error_type_word, status_class};
+pub(crate) use export_menu::ExportMenu;
 pub(crate) use filter_bar::{Choice, FilterBar};
 pub(crate) use gate_policies::GatePolicies;
 pub(crate) use in_place::InPlace;

@@ -11,6 +11,7 @@ use callboard_query::analytics::{
     self, BrowserMatrix, CiTimeTrend, ErrorTypeCount, InsightItem, LeaderboardItem, PassRateHeatmap,
     PortfolioItem, RegressionVelocity, WasteOfProject, WastedTime, WidgetQuery,
 };
+use callboard_query::flakiness::Sort;
 use callboard_query::network::{self, SlowEndpoint};
 use callboard_query::projects;
 use callboard_query::shapes::{Facets, ProjectRef};
@@ -73,7 +74,7 @@ impl Asked {
     /// Branches and environments can be chosen once a project is: every
     /// project has its own.
     fn bar(&self, visit: &Visit, offered: Vec<ProjectRef>, facets: &Facets) -> FilterBar {
-        let choices = offered.into_iter().map(|project| Choice::new(project.id.to_string(), project.name));
+        let choices = offered.into_iter().map(|project| Choice::new(project.id.to_string(), project.shown()));
         let chosen: Vec<String> = self.project.iter().map(|id| id.get().to_string()).collect();
         let suites = [Choice::new("full", "Full runs"), Choice::new("partial", "Partial runs")];
         let suite = self.full_runs.map(|full| if full { "full" } else { "partial" }.to_owned());
@@ -177,7 +178,7 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         resolved: open.resolved_in_period,
         kinds: open.by_error_type,
         clusters: ClusterTable::of_all(open.clusters, visit.now),
-        leaderboard: analytics::flaky_leaderboard(ctx, scope, &query, today).await?,
+        leaderboard: analytics::flaky_leaderboard(ctx, scope, &query, Sort::Impact, today).await?,
         velocity: velocity(analytics::regression_velocity(ctx, scope, &query, today).await?),
         ci_time: ci_time(analytics::ci_time_trend(ctx, scope, &query, today).await?),
         browsers: browsers.browsers.clone(),
@@ -263,7 +264,7 @@ fn matrix(map: BrowserMatrix) -> Vec<HeatRow> {
 }
 
 fn heat_row(project: ProjectRef, places: &[String], rates: Vec<Option<f64>>) -> HeatRow {
-    let cells = places.iter().zip(rates).map(|(place, rate)| cell(&project.name, place, rate)).collect();
+    let cells = places.iter().zip(rates).map(|(place, rate)| cell(project.shown(), place, rate)).collect();
     HeatRow { project, cells }
 }
 

@@ -8,6 +8,7 @@ use callboard_domain::time::Day;
 use callboard_http::ApiError;
 use callboard_query::analytics::{self, LeaderboardItem, WidgetQuery};
 use callboard_query::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
+use callboard_query::flakiness::Sort;
 use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::ClusterWithProject;
 use callboard_query::test_cases::LaneQuery;
@@ -77,7 +78,8 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
         limit: COSTLY,
         ..WidgetQuery::default()
     };
-    let costly = analytics::flaky_leaderboard(&visit.ctx, visit.scope(), &costly, today).await?;
+    let costly =
+        analytics::flaky_leaderboard(&visit.ctx, visit.scope(), &costly, Sort::Impact, today).await?;
     let open = ClusterQuery {
         statuses: vec![ClusterStatus::Open],
         snoozed: Some(false),

@@ -11,6 +11,7 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::flakiness::{self, FlakyTest};
 use callboard_query::links::Hook;
 use callboard_query::quarantine::{self, Quarantine};
 use callboard_query::resolve;
@@ -20,7 +21,8 @@ use serde::Serialize;
 
 use crate::address::chosen;
 use crate::components::{
-    Choice, FilterBar, HistoryChart, LineOf, LinkPanel, MarkerList, Pager, Point, Series, ShiftList,
+    ChanceRange, Choice, FilterBar, HistoryChart, LineOf, LinkPanel, MarkerList, Pager, Point, Series,
+    ShiftList,
 };
 use crate::filters;
 use crate::outcome::{Tone, Toned};
@@ -90,6 +92,9 @@ struct TestCasePage {
     trends: Option<(Series, Series)>,
     markers: MarkerList,
     quarantine: Option<Quarantine>,
+    /// What is known of its flakiness, with its drawing; of one that is not
+    /// called flaky nothing.
+    flaky: Option<(FlakyTest, ChanceRange)>,
     links: LinkPanel,
     filters: FilterBar,
     history: Vec<ExecutionWithRun>,
@@ -124,6 +129,7 @@ pub(crate) async fn test_case(
     let since = Day(today.0 - TREND_DAYS + 1).start();
     let markers = MarkerList::since(&visit, project, since, asked.environment.as_deref()).await?;
     let quarantine = quarantine::of_test(&visit.ctx, project, id, visit.now).await?;
+    let flaky = flakiness::of_test(&visit.ctx, project, id, &asked.lane(), today).await?;
     let hook = Hook { target: LinkTarget::TestCase, id: id.get() };
     let links = LinkPanel::of(&visit, project, hook).await?;
     let shifts = ShiftList::of_executions(&charted, visit.now);
@@ -142,6 +148,7 @@ pub(crate) async fn test_case(
         shifts,
         markers,
         quarantine,
+        flaky: flaky.map(|test| (test.clone(), ChanceRange::of(&test))),
         links,
         pager: Pager::new(&visit.address, history.next_cursor.as_ref()),
         history: history.items,

@@ -17,15 +17,13 @@ use serde::Serialize;
 
 use super::Head;
 use crate::address::chosen;
-use crate::components::{Choice, FilterBar, Pager, RecentForm, Sorting};
+use crate::components::{ChanceRange, Choice, FilterBar, Pager, RecentForm, Sorting, cause_word};
 use crate::filters;
 use crate::shell::Shell;
 use crate::visit::{Visit, answer};
 
 /// Tests per page.
 const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
-/// Width of the scale of a score.
-const SCALE: f64 = 1_000.0;
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
@@ -81,38 +79,20 @@ impl Asked {
     }
 }
 
-/// A cause as people read it.
-fn cause_word(cause: &str) -> &'static str {
-    match cause {
-        "timing" => "Timing",
-        "network" => "Network",
-        "assertion" => "Assertion",
-        "environment" => "Environment",
-        _ => "Other",
-    }
-}
-
-/// A test with where its rate lies on the scale from never to always.
+/// A test with what its row draws.
 struct Row {
     test: FlakyTest,
     form: RecentForm,
     cause: Option<&'static str>,
-    low: i64,
-    width: i64,
-    rate: i64,
+    range: ChanceRange,
 }
 
 impl Row {
     fn of(test: FlakyTest) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "a share of a thousand")]
-        let place = |share: f64| (share.clamp(0.0, 1.0) * SCALE) as i64;
-        let (low, high) = (place(test.confidence.low), place(test.confidence.high));
         Self {
             form: RecentForm::of(&test.recent),
             cause: test.root_cause.as_deref().map(cause_word),
-            low,
-            width: (high - low).max(8),
-            rate: place(test.rate),
+            range: ChanceRange::of(&test),
             test,
         }
     }
@@ -127,7 +107,8 @@ struct FlakyTab {
     filters: FilterBar,
     rows: Vec<Row>,
     sorting: Sorting,
-    wasted_ms: i64,
+    /// What the tests of the page cost; nothing where that is not known of any.
+    wasted_ms: Option<i64>,
     pager: Pager,
     is_filtered: bool,
 }
@@ -162,11 +143,16 @@ pub(super) async fn tab(
             None,
         ),
         sorting: Sorting::new(&visit.address, asked.sort_word()),
-        wasted_ms: found.items.iter().map(|test| test.wasted_duration).sum(),
+        wasted_ms: found.items.iter().any(|test| test.knows_durations).then(|| lost(&found.items)),
         rows: found.items.into_iter().map(Row::of).collect(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),
         shell,
         head,
     })
+}
+
+/// What tests cost together.
+fn lost(tests: &[FlakyTest]) -> i64 {
+    tests.iter().map(|test| test.wasted_duration).sum()
 }
