@@ -36,6 +36,8 @@ pub(crate) enum Asset {
     Chooser,
     /// Rows that are chosen together.
     Bulk,
+    /// Files that take a while to make.
+    Export,
     /// Passwords that can be looked at.
     Password,
     /// The pages in front of the door.
@@ -81,7 +83,7 @@ const STYLES: &str = concat!(
 );
 
 impl Asset {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Styles,
         Self::Theme,
         Self::Page,
@@ -92,6 +94,7 @@ impl Asset {
         Self::Dialogs,
         Self::Chooser,
         Self::Bulk,
+        Self::Export,
         Self::Password,
         Self::Entrance,
         Self::Live,
@@ -113,6 +116,7 @@ impl Asset {
             Self::Dialogs => ("dialogs", "js"),
             Self::Chooser => ("chooser", "js"),
             Self::Bulk => ("bulk", "js"),
+            Self::Export => ("export", "js"),
             Self::Password => ("password", "js"),
             Self::Entrance => ("entrance", "js"),
             Self::Live => ("live", "js"),
@@ -135,6 +139,7 @@ impl Asset {
             | Self::Dialogs
             | Self::Chooser
             | Self::Bulk
+            | Self::Export
             | Self::Password
             | Self::Entrance
             | Self::Live
@@ -156,6 +161,7 @@ impl Asset {
             Self::Dialogs => include_str!("../assets/scripts/dialogs.js"),
             Self::Chooser => include_str!("../assets/scripts/chooser.js"),
             Self::Bulk => include_str!("../assets/scripts/bulk.js"),
+            Self::Export => include_str!("../assets/scripts/export.js"),
             Self::Password => include_str!("../assets/scripts/password.js"),
             Self::Entrance => include_str!("../assets/scripts/entrance.js"),
             Self::Live => include_str!("../assets/scripts/live.js"),

@@ -9,6 +9,7 @@ use axum::response::Response;
 use callboard_auth::RouteId;
 use callboard_auth::scope::Authorized;
 use callboard_domain::annotations::LinkTarget;
+use callboard_domain::export::ExportKind;
 use callboard_domain::ids::{ClusterId, ProjectId};
 use callboard_domain::time::Day;
 use callboard_http::ApiError;
@@ -24,7 +25,8 @@ use serde::Serialize;
 
 use crate::address::chosen;
 use crate::components::{
-    Choice, FilterBar, LineOf, LinkPanel, Pager, PatchLine, Point, PointMark, Series, assignable, patch_lines,
+    Choice, ExportMenu, FilterBar, LineOf, LinkPanel, Pager, PatchLine, Point, PointMark, Series, assignable,
+    patch_lines,
 };
 use crate::filters;
 use crate::shell::Shell;
@@ -95,6 +97,8 @@ struct ClusterPage {
     occurrences: Vec<ExecutionWithRun>,
     pager: Pager,
     links: LinkPanel,
+    /// A file of its failures.
+    export: ExportMenu,
     /// Whether the reader may decide about it.
     may_triage: bool,
     /// Whom it can be given to.
@@ -152,6 +156,7 @@ pub(crate) async fn cluster(
         events,
         occurrences: found.items,
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        export: ExportMenu::of(ExportKind::Cluster, id.get()).only(asked.branch.clone(), None),
         links: LinkPanel::of(&visit, project, hook).await?,
         assignee: cluster
             .item

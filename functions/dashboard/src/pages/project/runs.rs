@@ -4,6 +4,7 @@ use askama::Template;
 use axum::response::Response;
 use callboard_auth::RouteId;
 use callboard_auth::scope::Authorized;
+use callboard_domain::export::ExportKind;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::{Day, Timestamp};
@@ -19,7 +20,7 @@ use serde::Serialize;
 
 use super::Head;
 use crate::address::chosen;
-use crate::components::{Choice, FilterBar, MarkerList, Pager, RunTable, TREND_DAYS, Trend};
+use crate::components::{Choice, ExportMenu, FilterBar, MarkerList, Pager, RunTable, TREND_DAYS, Trend};
 use crate::filters;
 use crate::outcome::Toned;
 use crate::shell::Shell;
@@ -113,6 +114,8 @@ struct RunsTab {
     /// none where it shows older runs.
     after: Option<i64>,
     origin: String,
+    /// A file of the runs, for those who may have one made.
+    export: Option<ExportMenu>,
 }
 
 /// The first tab of a project.
@@ -145,6 +148,10 @@ pub(super) async fn tab(
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),
         after,
+        export: (visit.caller.may_triage() && head.project.total_runs > 0).then(|| {
+            let menu = ExportMenu::of(ExportKind::Project, project.get().get());
+            menu.only(only(&asked.branches), only(&asked.environments))
+        }),
         origin: visit.site.origin().to_string(),
         shell,
         head,
