@@ -9,6 +9,9 @@ use crate::components::{OutcomeBar, Strip};
 use crate::filters;
 use crate::outcome::{Standing, Tone, Toned};
 
+/// Most recent runs a row is told of.
+const LOOKED_AT: usize = 20;
+
 /// A project with what its row draws.
 pub(crate) struct Row {
     reference: ProjectRef,
@@ -18,6 +21,8 @@ pub(crate) struct Row {
     latest: Option<Latest>,
     /// Since when nothing passed any more.
     red: Option<Red>,
+    /// Failure clusters that wait for a repair.
+    open_clusters: i64,
     strip: Strip,
     /// Runs and tests ever seen.
     totals: Option<(i64, i64)>,
@@ -28,7 +33,7 @@ pub(crate) struct Row {
 struct Red {
     since: Timestamp,
     runs: i64,
-    /// Whether there were more than were looked at.
+    /// Whether there may have been more than were looked at.
     is_cut: bool,
 }
 
@@ -43,7 +48,8 @@ impl Red {
         let green = telling.iter().rposition(|run| run.status.tone() == Tone::Passed);
         let red = green.map_or(telling.as_slice(), |at| &telling[at + 1..]);
         let since = red.first()?.start_time;
-        Some(Self { since, runs: i64::try_from(red.len()).unwrap_or(i64::MAX), is_cut: green.is_none() })
+        let is_cut = green.is_none() && oldest_first.len() >= LOOKED_AT;
+        Some(Self { since, runs: i64::try_from(red.len()).unwrap_or(i64::MAX), is_cut })
     }
 }
 
@@ -67,6 +73,7 @@ impl Row {
             tags: overview.tags,
             latest: latest.map(Latest::of),
             red,
+            open_clusters: overview.open_clusters,
             strip,
             totals: None,
         }
@@ -75,13 +82,18 @@ impl Row {
     /// A row of the list of projects, with its recent runs, newest first.
     pub(crate) fn of_project(project: Project, recent: Vec<RunBrief>, now: Timestamp) -> Self {
         let oldest_first: Vec<RunBrief> = recent.into_iter().rev().collect();
+        // One that goes on says nothing yet about how the project stands.
+        let is_telling = |run: &&RunBrief| run.is_full_run && run.status.is_final();
+        let telling = oldest_first.iter().rfind(is_telling).cloned();
+        let latest = telling.or_else(|| project.latest_run.clone());
         Self {
             tone: Standing(project.tendency, project.latest_run.as_ref().map(|run| run.status)).tone(),
             reference: project.reference,
             description: project.description,
             tags: project.tags,
-            red: Red::of(&oldest_first, project.latest_run.as_ref()),
-            latest: project.latest_run.map(Latest::of),
+            red: Red::of(&oldest_first, latest.as_ref()),
+            open_clusters: project.open_clusters,
+            latest: latest.map(Latest::of),
             strip: Strip::of_runs(&oldest_first, now),
             totals: Some((project.total_runs, project.total_test_cases)),
         }
