@@ -112,7 +112,7 @@ function workerList(list) {
         return part;
       });
       row = { item, worker: parts[0], test: parts[1], step: parts[2], index: data.workerIndex, shard: data.shardIndex ?? 0 };
-      setText(row.worker, row.shard ? `${row.shard}·${row.index}` : `${row.index}`);
+      setText(row.worker, row.shard ? `Shard ${row.shard}, worker ${row.index + 1}` : `Worker ${row.index + 1}`);
       rows.set(key(data), row);
       const sorted = [...rows.values()].sort((a, b) => a.shard - b.shard || a.index - b.index);
       list.replaceChildren(...sorted.map((each) => each.item));

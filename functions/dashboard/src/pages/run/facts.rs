@@ -99,8 +99,16 @@ fn heading(name: &str) -> String {
     }
 }
 
-/// `buildNumber` as `Build number`; dots become gaps.
+/// `buildNumber` as `Build number`; dots become gaps. What programs shorten is
+/// written out.
 fn words(name: &str) -> String {
+    match name {
+        "arch" => return "Architecture".to_owned(),
+        "cpus" => return "Processors".to_owned(),
+        "node" => return "Node.js".to_owned(),
+        "buildUrl" => return "Build".to_owned(),
+        _ => {}
+    }
     let mut words = String::with_capacity(name.len() + 4);
     let mut before = ' ';
     let mut chars = name.chars().peekable();
