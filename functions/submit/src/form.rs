@@ -3,15 +3,16 @@
 //! been read and judged.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use callboard_auth::scope::{Authorized, Scope};
+use callboard_auth::scope::{Authorized, Denied, Scope};
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::ingest::{AttachmentMeta, attachment_metas};
 use callboard_domain::time::Timestamp;
 use callboard_http::extract::{Multipart, Part, Pulse};
 use callboard_http::{ApiError, AppState};
-use callboard_query::Context;
 use callboard_query::ingest::{self, IncomingReport};
+use callboard_query::{Context, QueryError};
 use callboard_store::StoreError;
 use callboard_store::audit::Actor;
 use callboard_store::blobs::{self, IN_MEMORY_BYTES, StagedBlob};
@@ -177,29 +178,38 @@ impl Receiver<'_> {
         pulse: &Pulse,
         memory: &mut usize,
     ) -> Result<StagedBlob, ApiError> {
-        let (project, attached) = self.place(form).await?;
+        let place = self.place(form).await?;
+        let allowed = IN_MEMORY_BYTES.min(*memory);
         // The store sees a broken stream; what broke it is kept for the answer.
         let broken = std::sync::Mutex::new(None);
-        let chunks = part.chunks().then(async |chunk| match chunk {
-            Ok(chunk) => {
-                if let Some((project, run)) = attached
-                    && pulse.is_due()
-                    && let Err(error) =
-                        ingest::files_are_coming(self.ctx, project, run, self.state.now()).await
-                {
-                    tracing::debug!(%error, "a long upload could not be noted as a sign of life");
-                }
-                Ok(chunk)
+        let break_off = |error: ApiError| {
+            if let Ok(mut broken) = broken.lock() {
+                *broken = Some(error);
             }
-            Err(error) => {
-                if let Ok(mut broken) = broken.lock() {
-                    *broken = Some(error);
+            Err(std::io::Error::other("the form broke off"))
+        };
+        let received = AtomicUsize::new(0);
+        let chunks = part.chunks().then(async |chunk| {
+            let chunk = match chunk {
+                Ok(chunk) => chunk,
+                Err(error) => return break_off(error),
+            };
+            let received = received.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len();
+            match &place {
+                // What does not fit into memory any more would be stored.
+                Place::Refused(denied) if received > allowed => return break_off((*denied).into()),
+                Place::Run(project, run) if pulse.is_due() => {
+                    let noted = ingest::files_are_coming(self.ctx, *project, *run, self.state.now()).await;
+                    if let Err(error) = noted {
+                        tracing::debug!(%error, "a long upload could not be noted as a sign of life");
+                    }
                 }
-                Err(std::io::Error::other("the form broke off"))
+                _ => {}
             }
+            Ok(chunk)
         });
-        let allowed = IN_MEMORY_BYTES.min(*memory);
-        let staged = blobs::stage(&self.ctx.store, project, Box::pin(chunks), allowed, self.now).await;
+        let staged =
+            blobs::stage(&self.ctx.store, place.project(), Box::pin(chunks), allowed, self.now).await;
         let broken = broken.into_inner().ok().flatten();
         match (staged, broken) {
             (Ok(staged), _) => {
@@ -211,25 +221,47 @@ impl Receiver<'_> {
         }
     }
 
-    /// The project whose files are staged, zero as long as nothing is known of
-    /// it, and the run they are for when it is stored. A name that the caller
-    /// may not use is no error yet: what follows may say that a stored run is
-    /// meant, and then names do not count.
-    async fn place(&self, form: &Form) -> Result<(i64, Option<Attached>), ApiError> {
+    /// Where files belong, as far as the form has said it. A name that the
+    /// caller may not use is no error yet: what follows may say that a stored
+    /// run is meant, and then names do not count. Until it does, nothing of the
+    /// form is stored.
+    async fn place(&self, form: &Form) -> Result<Place, ApiError> {
         if let Some(run) = form.attached_run() {
             let (project, _) = ingest::run_to_attach_to(self.ctx, self.scope, run).await?;
-            return Ok((project.get().get(), Some((project, run))));
+            return Ok(Place::Run(project, run));
         }
-        let known = match form.text("projectName") {
-            Some(name) => ingest::known_project(self.ctx, self.scope, name.trim()).await?,
-            None => None,
-        };
-        Ok((known.map_or(0, ProjectId::get), None))
+        let Some(name) = form.text("projectName") else { return Ok(Place::Unknown) };
+        match ingest::known_project(self.ctx, self.scope, name.trim()).await {
+            Ok(Some(project)) => Ok(Place::Project(project)),
+            Ok(None) => Ok(Place::Unknown),
+            Err(QueryError::Denied(denied)) => Ok(Place::Refused(denied)),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
-/// A stored run that files are attached to.
-type Attached = (Authorized<ProjectId>, RunId);
+/// Where the files of a form belong.
+enum Place {
+    /// Nothing is known of it yet, or the project is yet to be made.
+    Unknown,
+    /// A project.
+    Project(ProjectId),
+    /// A stored run.
+    Run(Authorized<ProjectId>, RunId),
+    /// A project in which the caller may store nothing.
+    Refused(Denied),
+}
+
+impl Place {
+    /// The project that staged files are kept under; zero while it is unknown.
+    fn project(&self) -> i64 {
+        match self {
+            Self::Project(project) => project.get(),
+            Self::Run(project, _) => project.get().get(),
+            Self::Unknown | Self::Refused(_) => 0,
+        }
+    }
+}
 
 impl Form {
     /// The stored run that the form is about. Anything that is no number of a

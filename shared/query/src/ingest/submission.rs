@@ -105,14 +105,17 @@ pub async fn open_project(
     Ok(scope.authorize(named.id)?)
 }
 
-/// The project of this name, when it exists and the caller may write there;
-/// for what arrives before the rest of a submission can be judged.
+/// The project of this name that files are on their way to before the rest of
+/// their submission can be judged; none when it is yet to be made.
 ///
 /// # Errors
-/// [`QueryError::Store`].
+/// As [`open_project`], of which this makes nothing.
 pub async fn known_project(ctx: &Context, scope: &Scope, name: &str) -> Result<Option<ProjectId>> {
-    let known = projects::find(&mut ctx.store.db().read().await?, name).await?;
-    Ok(known.and_then(|project| scope.authorize(project.id).ok()).map(|project| project.get()))
+    match projects::find(&mut ctx.store.db().read().await?, name).await? {
+        Some(known) => Ok(Some(scope.authorize(known.id)?.get())),
+        None if scope.may_create_projects() => Ok(None),
+        None => Err(Denied::ProjectCreationForbidden.into()),
+    }
 }
 
 /// The run that files are attached to later, with its project.
