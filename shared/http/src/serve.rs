@@ -9,6 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use callboard_auth::client_address::Peer;
+use http::header::{HOST, HeaderValue};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -103,6 +104,7 @@ fn connect(stream: TcpStream, peer: Peer, router: Router, graceful: &GracefulShu
     let service = service_fn(move |mut request: Request<Incoming>| {
         let router = router.clone();
         request.extensions_mut().insert(peer);
+        believe_target(&mut request);
         async move {
             match router.oneshot(request.map(Body::new)).await {
                 Ok(response) => Ok::<_, Infallible>(response),
@@ -120,6 +122,19 @@ fn connect(stream: TcpStream, peer: Peer, router: Router, graceful: &GracefulShu
             tracing::debug!(%error, "connection ended");
         }
     });
+}
+
+/// A request line that names a server is sent to that one: what `Host` says
+/// besides does not count (RFC 9112, section 3.2.2). Everything behind this asks
+/// `Host`, so it is made to say the same. Two of that header stay two, which is
+/// none for whoever asks.
+fn believe_target<B>(request: &mut Request<B>) {
+    let named = request.uri().authority().and_then(|named| HeaderValue::from_str(named.as_str()).ok());
+    if let Some(named) = named
+        && request.headers().get_all(HOST).iter().nth(1).is_none()
+    {
+        request.headers_mut().insert(HOST, named);
+    }
 }
 
 /// Completes when the process is asked to stop (Ctrl-C, or TERM).
