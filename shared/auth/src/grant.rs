@@ -211,7 +211,7 @@ mod tests {
     }
 
     fn seal(grants: &FileGrants, target: &GrantTarget) -> String {
-        let project = Scope::All.authorize(ProjectId(3)).unwrap();
+        let project = Scope::all().authorize(ProjectId(3)).unwrap();
         grants.seal(project, target, Some(HOLDER), NOW, MAX_LIFETIME_MS * 9).unwrap()
     }
 
@@ -254,7 +254,7 @@ mod tests {
         }
         assert_eq!(grant.redeem(None), Err(GrantRefusal::Invalid));
 
-        let project = Scope::All.authorize(ProjectId(3)).unwrap();
+        let project = Scope::all().authorize(ProjectId(3)).unwrap();
         let nobodys = grants.seal(project, &report(), None, NOW, MAX_LIFETIME_MS).unwrap();
         let nobodys = grants.open(&nobodys, NOW).unwrap();
         assert_eq!(nobodys.holder(), None);

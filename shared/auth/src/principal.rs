@@ -9,7 +9,7 @@ use callboard_domain::time::Timestamp;
 
 use crate::grant::LinkHolder;
 use crate::routes::{Access, Method, ProjectSource, Route};
-use crate::scope::{Authorized, Denied, Scope};
+use crate::scope::{Authorized, Denied, Entered, Scope};
 
 /// How the caller was recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,9 +70,9 @@ pub struct AccountFacts {
 impl AccountFacts {
     pub(crate) fn scope(&self) -> Scope {
         if self.account.role == Role::Administrator || self.all_projects {
-            Scope::All
+            Scope::all()
         } else {
-            Scope::Projects(Arc::new(self.projects.iter().copied().collect()))
+            Scope::of(self.projects.iter().copied())
         }
     }
 }
@@ -88,14 +88,14 @@ pub struct Identity {
 impl Identity {
     /// Everyone, while authentication is off.
     #[must_use]
-    pub const fn auth_off() -> Self {
-        Self { principal: Principal::AuthOff, account: None, scope: Scope::All }
+    pub fn auth_off() -> Self {
+        Self { principal: Principal::AuthOff, account: None, scope: Scope::all() }
     }
 
     /// Nobody in particular: no role, no project.
     #[must_use]
     pub fn anonymous() -> Self {
-        Self { principal: Principal::Anonymous, account: None, scope: Scope::Projects(Arc::default()) }
+        Self { principal: Principal::Anonymous, account: None, scope: Scope::of([]) }
     }
 
     /// A person who signed in.
@@ -226,14 +226,31 @@ impl Identity {
     /// [`Denied::InsufficientRole`] for an account of somebody else, and
     /// [`Denied::KeyScopeDenied`] when it is the key that does not reach it.
     pub fn authorize_account(&self, user: UserId) -> Result<Authorized<UserId>, Denied> {
-        if self.user_id() == Some(user) {
-            return Ok(Authorized::grant(user));
+        match (self.user_id() == Some(user), self.is_administrator(), self.reaches_everything()) {
+            (false, false, _) => Err(Denied::InsufficientRole),
+            (false, true, false) => Err(Denied::KeyScopeDenied),
+            (true, ..) | (false, true, true) => {
+                self.scope.note(|entered| entered.accounts.insert(user));
+                Ok(Authorized::grant(user))
+            }
         }
-        match (self.is_administrator(), self.reaches_everything()) {
-            (false, _) => Err(Denied::InsufficientRole),
-            (true, false) => Err(Denied::KeyScopeDenied),
-            (true, true) => Ok(Authorized::grant(user)),
-        }
+    }
+
+    /// Whether the caller may see which accounts there are: an administrator,
+    /// with a key only when it is not narrowed to some projects.
+    #[must_use]
+    pub fn sees_accounts(&self) -> bool {
+        self.is_administrator() && self.reaches_everything()
+    }
+
+    /// Fails unless the caller may still enter what an earlier request of
+    /// theirs was let into.
+    ///
+    /// # Errors
+    /// As [`Identity::authorize`] and [`Identity::authorize_account`].
+    pub fn may_enter_again(&self, entered: &Entered) -> Result<(), Denied> {
+        entered.projects.iter().try_for_each(|project| self.authorize(*project).map(drop))?;
+        entered.accounts.iter().try_for_each(|user| self.authorize_account(*user).map(drop))
     }
 
     /// A name for the credential: what limits count and repeated requests are

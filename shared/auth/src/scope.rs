@@ -1,43 +1,53 @@
-//! Which projects a caller reaches. [`Scope`] and [`Authorized`] can be
-//! matched and passed on anywhere, but made only in this crate: a query that
-//! demands one cannot be called without a decision.
+//! Which projects a caller reaches. [`Scope`] and [`Authorized`] can be passed
+//! on anywhere, but made only in this crate: a query that demands one cannot be
+//! called without a decision.
+//!
+//! A scope remembers what it let its request into. An answer that is kept and
+//! given again is bound to that: who has lost it since gets nothing.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use callboard_domain::ids::ProjectId;
+use callboard_domain::ids::{ProjectId, UserId};
 
-/// The projects of a caller.
-///
-/// The variants are `#[non_exhaustive]`, so other crates read them
-/// (`Scope::Projects(ids, ..)`) but cannot write them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// Every project, later ones included.
-    #[non_exhaustive]
-    All,
-    /// These projects; possibly none.
-    #[non_exhaustive]
-    Projects(Arc<BTreeSet<ProjectId>>),
+/// The projects of a caller. Clones share what they remember.
+#[derive(Debug, Clone)]
+pub struct Scope {
+    /// These projects, possibly none; every one, later ones included, when there is no list.
+    reach: Option<Arc<BTreeSet<ProjectId>>>,
+    entered: Arc<Mutex<Entered>>,
+}
+
+/// What a request was let into.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Entered {
+    /// Projects.
+    pub projects: BTreeSet<ProjectId>,
+    /// Accounts.
+    pub accounts: BTreeSet<UserId>,
 }
 
 impl Scope {
+    /// Every project, later ones included.
+    pub(crate) fn all() -> Self {
+        Self { reach: None, entered: Arc::default() }
+    }
+
+    /// These projects; possibly none.
+    pub(crate) fn of(projects: impl IntoIterator<Item = ProjectId>) -> Self {
+        Self { reach: Some(Arc::new(projects.into_iter().collect())), entered: Arc::default() }
+    }
+
     /// `None` when all projects are in reach, else the list to put into SQL.
     #[must_use]
     pub fn projects(&self) -> Option<Vec<ProjectId>> {
-        match self {
-            Self::All => None,
-            Self::Projects(projects) => Some(projects.iter().copied().collect()),
-        }
+        self.reach.as_ref().map(|projects| projects.iter().copied().collect())
     }
 
     /// Whether a project is in reach.
     #[must_use]
     pub fn contains(&self, project: ProjectId) -> bool {
-        match self {
-            Self::All => true,
-            Self::Projects(projects) => projects.contains(&project),
-        }
+        self.reach.as_ref().is_none_or(|projects| projects.contains(&project))
     }
 
     /// Proof that a project is in reach.
@@ -45,22 +55,35 @@ impl Scope {
     /// # Errors
     /// [`Denied::ProjectAccessDenied`] when it is not.
     pub fn authorize(&self, project: ProjectId) -> Result<Authorized<ProjectId>, Denied> {
-        if self.contains(project) { Ok(Authorized(project)) } else { Err(Denied::ProjectAccessDenied) }
+        if !self.contains(project) {
+            return Err(Denied::ProjectAccessDenied);
+        }
+        self.note(|entered| entered.projects.insert(project));
+        Ok(Authorized(project))
     }
 
     /// Whether a first submission may create a project: that takes access to
     /// projects that do not exist yet.
     #[must_use]
     pub const fn may_create_projects(&self) -> bool {
-        matches!(self, Self::All)
+        self.reach.is_none()
     }
 
     /// The part of this scope that lies in `projects`. Narrowing never adds
     /// reach.
     #[must_use]
     pub fn narrowed_to(&self, projects: impl IntoIterator<Item = ProjectId>) -> Self {
-        let kept = projects.into_iter().filter(|project| self.contains(*project)).collect();
-        Self::Projects(Arc::new(kept))
+        Self::of(projects.into_iter().filter(|project| self.contains(*project)))
+    }
+
+    /// What this scope let its request into until now.
+    #[must_use]
+    pub fn entered(&self) -> Entered {
+        self.entered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn note(&self, what: impl FnOnce(&mut Entered) -> bool) {
+        what(&mut self.entered.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -148,12 +171,21 @@ mod tests {
 
     #[test]
     fn narrowing_never_adds_reach() {
-        let some = Scope::All.narrowed_to([ProjectId(1), ProjectId(2)]);
+        let some = Scope::all().narrowed_to([ProjectId(1), ProjectId(2)]);
         assert!(some.authorize(ProjectId(2)).is_ok());
         assert_eq!(some.authorize(ProjectId(3)), Err(Denied::ProjectAccessDenied));
         let fewer = some.narrowed_to([ProjectId(2), ProjectId(3)]);
         assert_eq!(fewer.projects(), Some(vec![ProjectId(2)]));
         assert!(!fewer.may_create_projects());
-        assert_eq!(Scope::All.projects(), None);
+        assert_eq!(Scope::all().projects(), None);
+    }
+
+    #[test]
+    fn a_scope_remembers_what_it_let_its_request_into() {
+        let scope = Scope::of([ProjectId(1), ProjectId(2)]);
+        let passed_on = scope.clone();
+        assert!(passed_on.authorize(ProjectId(2)).is_ok() && passed_on.authorize(ProjectId(3)).is_err());
+        assert_eq!(scope.entered().projects, BTreeSet::from([ProjectId(2)]));
+        assert!(Scope::of([ProjectId(2)]).entered().projects.is_empty());
     }
 }

@@ -10,6 +10,8 @@
 //! and those to a body that was not read to its end are not kept: the request
 //! may be made again.
 
+mod kept;
+
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
@@ -20,7 +22,7 @@ use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use callboard_auth::keys::{KeyRing, Purpose, Secrets};
-use callboard_auth::{Identity, Principal};
+use callboard_auth::{Identity, Principal, Scope};
 use callboard_store::idempotency::{self, Claim, FirstAnswer, Found};
 use callboard_store::{Db, Session, StoreError};
 use futures::{FutureExt, StreamExt};
@@ -31,6 +33,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use self::kept::Kept;
 use crate::error::ApiError;
 use crate::extract::CountedBody;
 use crate::register::refuse;
@@ -62,9 +65,11 @@ pub(crate) async fn answer(
     };
     let key = hex::encode(Sha256::digest(key));
     match claim(state, &identity.credential(), &key).await {
-        Ok(Found::Claimed(claim)) => work(state.clone(), claim, request, next).await,
+        Ok(Found::Claimed(claim)) => {
+            work(state.clone(), claim, identity.scope().clone(), request, next).await
+        }
         Ok(Found::Running) => refuse(request, in_progress()),
-        Ok(Found::Answered(first)) => again(request, limit_bytes, first).await,
+        Ok(Found::Answered(first)) => again(identity, request, limit_bytes, first).await,
         Err(error) => refuse(request, error.into()),
     }
 }
@@ -116,8 +121,9 @@ async fn claim(state: &AppState, principal: &str, key: &str) -> Result<Found, St
     write(state.store().db(), async |session| idempotency::claim(session, principal, key, now).await).await
 }
 
-/// Does the work of a claim, beside the connection that asked for it.
-async fn work(state: AppState, mut claim: Claim, request: Request, next: Next) -> Response {
+/// Does the work of a claim, beside the connection that asked for it. What the
+/// work was let into is read from the scope of its caller afterwards.
+async fn work(state: AppState, mut claim: Claim, scope: Scope, request: Request, next: Next) -> Response {
     let (request, seen) = hashed(request);
     let work = async move {
         let response = {
@@ -130,7 +136,7 @@ async fn work(state: AppState, mut claim: Claim, request: Request, next: Next) -
             }
         };
         match response {
-            Ok(response) => settle(&state, &claim, seen, response).await,
+            Ok(response) => settle(&state, &claim, &scope, seen, response).await,
             Err(_) => {
                 release(&state, &claim).await;
                 ApiError::internal("a handler panicked").into_response()
@@ -165,6 +171,7 @@ async fn release(state: &AppState, claim: &Claim) {
 async fn settle(
     state: &AppState,
     claim: &Claim,
+    scope: &Scope,
     seen: oneshot::Receiver<Seen>,
     response: Response,
 ) -> Response {
@@ -181,7 +188,8 @@ async fn settle(
     // Its length is known and small.
     let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
     let now = state.now();
-    let Ok(sealed) = request.ring().seal_text(&body, &[]) else {
+    let kept = Kept { entered: scope.entered(), body: &body };
+    let Ok(sealed) = request.ring().seal_text(&kept.encode(), &[]) else {
         release(state, claim).await;
         return Response::from_parts(parts, Body::from(body));
     };
@@ -218,8 +226,9 @@ fn is_kept(response: &Response) -> bool {
         && response.body().size_hint().exact().is_some_and(|size| size <= MAX_ANSWER_BYTES)
 }
 
-/// Answers as the first time, once the body has proved to be the same.
-async fn again(request: Request, limit_bytes: u64, first: FirstAnswer) -> Response {
+/// Answers as the first time, once the body has proved to be the same and the
+/// caller to have what the first request had.
+async fn again(identity: &Identity, request: Request, limit_bytes: u64, first: FirstAnswer) -> Response {
     let (request, seen) = hashed(request);
     let mut body = CountedBody::new(request.into_body(), limit_bytes);
     while let Some(piece) = body.next().await {
@@ -228,7 +237,7 @@ async fn again(request: Request, limit_bytes: u64, first: FirstAnswer) -> Respon
         }
     }
     match seen.await {
-        Ok(seen) if seen.name() == first.request => seen.answer(&first).into_response(),
+        Ok(seen) if seen.name() == first.request => seen.answer(identity, &first).into_response(),
         _ => conflict().into_response(),
     }
 }
@@ -248,11 +257,13 @@ impl Seen {
         KeyRing::derive(&Secrets::new(&[self.0]), Purpose::KEPT_ANSWER)
     }
 
-    fn answer(&self, first: &FirstAnswer) -> Result<Response, ApiError> {
+    fn answer(&self, identity: &Identity, first: &FirstAnswer) -> Result<Response, ApiError> {
         let damaged = || ApiError::internal("a kept answer cannot be opened");
         let status = StatusCode::from_u16(first.status).map_err(ApiError::internal)?;
-        let body = self.ring().open_text(&first.body, &[], usize::MAX).ok_or_else(damaged)?;
-        Ok((status, [(CONTENT_TYPE, "application/json")], body.value).into_response())
+        let opened = self.ring().open_text(&first.body, &[], usize::MAX).ok_or_else(damaged)?;
+        let Kept { entered, body } = Kept::decode(&opened.value).ok_or_else(damaged)?;
+        identity.may_enter_again(&entered)?;
+        Ok((status, [(CONTENT_TYPE, "application/json")], body.to_vec()).into_response())
     }
 }
 
@@ -370,6 +381,8 @@ impl BodyHasher {
 
 #[cfg(test)]
 mod tests {
+    use callboard_auth::scope::Entered;
+    use callboard_domain::ids::ProjectId;
     use proptest::prelude::*;
 
     use super::*;
@@ -413,12 +426,24 @@ mod tests {
 
     #[test]
     fn a_kept_answer_opens_for_the_same_request_only() {
-        let seen = hash("/a", "application/json", b"{}", 1);
-        let body = seen.ring().seal_text(b"secret", &[]).unwrap();
+        let (seen, nobody) = (hash("/a", "application/json", b"{}", 1), Identity::anonymous());
+        let kept = Kept { entered: Entered::default(), body: b"secret" };
+        let body = seen.ring().seal_text(&kept.encode(), &[]).unwrap();
         assert!(!body.contains("secret"));
         let first = FirstAnswer { request: seen.name(), status: 200, body };
-        assert_eq!(seen.answer(&first).unwrap().status(), StatusCode::OK);
-        assert!(hash("/a", "application/json", b"[]", 1).answer(&first).is_err());
+        assert_eq!(seen.answer(&nobody, &first).unwrap().status(), StatusCode::OK);
+        assert!(hash("/a", "application/json", b"[]", 1).answer(&nobody, &first).is_err());
+    }
+
+    #[test]
+    fn a_kept_answer_is_bound_to_what_its_request_was_let_into() {
+        let seen = hash("/a", "application/json", b"{}", 1);
+        let kept =
+            Kept { entered: Entered { projects: [ProjectId(3)].into(), ..Entered::default() }, body: b"{}" };
+        let body = seen.ring().seal_text(&kept.encode(), &[]).unwrap();
+        let first = FirstAnswer { request: seen.name(), status: 200, body };
+        assert_eq!(seen.answer(&Identity::anonymous(), &first).unwrap_err().code(), "project_access_denied");
+        assert!(seen.answer(&Identity::auth_off(), &first).is_ok());
     }
 
     #[test]
