@@ -86,10 +86,11 @@ impl FromQuery for ClusterFilters {
 }
 
 impl ClusterFilters {
-    /// Fails unless there is the account that is named.
-    async fn check(&self, ctx: &Context) -> Result<(), ApiError> {
+    /// Fails when the account that is named is unknown to a caller who would
+    /// know it.
+    async fn check(&self, ctx: &Context, caller: &Caller) -> Result<(), ApiError> {
         if let Some(Whose::Of(user)) = self.assignee {
-            resolve::account(ctx, user).await?;
+            resolve::account(ctx, caller, user).await?;
         }
         Ok(())
     }
@@ -129,7 +130,7 @@ pub(crate) struct ClustersOfProject {
 /// Failure clusters of a project.
 ///
 /// # Errors
-/// 404 `project_not_found`, `user_not_found`, 403 `project_access_denied`.
+/// 404 `project_not_found`, `user_not_found` (for administrators), 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/projects/{id}/failure-clusters", tag = "clusters",
     operation_id = "list_project_clusters",
     params(("id" = i64, Path, description = "Project"), ClusterFilters, PageRequest),
@@ -149,7 +150,7 @@ pub(crate) async fn of_project(
     let query = filters.query(&caller, Vec::new(), cursors.decode(page.cursor.as_deref())?);
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
-    filters.check(&ctx).await?;
+    filters.check(&ctx, &caller).await?;
     let found = clusters::of_project(&ctx, project, &query, state.now(), page.rows()).await?;
     let counts = clusters::counts(&ctx, project).await?;
     let found = cursors.page(found)?;
@@ -193,7 +194,7 @@ pub(crate) async fn all(
     for id in &projects.project {
         resolve::project(&ctx, caller.scope(), *id).await?;
     }
-    filters.check(&ctx).await?;
+    filters.check(&ctx, &caller).await?;
     let query = filters.query(&caller, projects.project, after);
     let found = clusters::list(&ctx, caller.scope(), &query, state.now(), page.rows()).await?;
     Ok(Json(cursors.page(found)?))

@@ -1,6 +1,7 @@
 //! From an id to proof of access: the entity's project is looked up, then
 //! checked against the caller's scope. Missing is told before forbidden.
 
+use callboard_auth::Identity;
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::{
     ClusterId, ClusterSuggestionId, ExecutionId, ExportId, FileId, GatePolicyId, ProjectId, RunId,
@@ -24,14 +25,17 @@ pub async fn project(ctx: &Context, scope: &Scope, id: ProjectId) -> Result<Auth
     Ok(scope.authorize(id)?)
 }
 
-/// An account that exists. Every caller may name one: lists of people who look
-/// after something are no secret, and an unknown one is a mistake.
+/// An account that a list is narrowed to. An unknown one is a mistake, which is
+/// told to those who may see which accounts there are; for everybody else it is
+/// somebody of whom they find nothing.
 ///
 /// # Errors
 /// [`QueryError::NotFound`].
-pub async fn account(ctx: &Context, id: UserId) -> Result<UserId> {
-    let found = users::get(&mut ctx.store.db().read().await?, id).await?;
-    found.map(|row| row.id).ok_or_else(|| QueryError::not_found(Entity::User, id))
+pub async fn account(ctx: &Context, caller: &Identity, id: UserId) -> Result<()> {
+    if caller.sees_accounts() && users::get(&mut ctx.store.db().read().await?, id).await?.is_none() {
+        return Err(QueryError::not_found(Entity::User, id));
+    }
+    Ok(())
 }
 
 /// The project of a run.

@@ -46,7 +46,7 @@ pub async fn list(
     after: Option<String>,
     limit: usize,
 ) -> Result<Slice<User, String>> {
-    let only = match (caller.is_administrator() && caller.reaches_everything(), caller.user_id()) {
+    let only = match (caller.sees_accounts(), caller.user_id()) {
         (true, _) => None,
         (false, Some(own)) => Some(own),
         (false, None) => return Ok(Slice { items: Vec::new(), next: None }),

@@ -7,10 +7,13 @@ mod bodies;
 mod cookies;
 mod copies;
 mod deeds;
+mod forms;
 mod headers;
 mod input;
+mod lost;
 mod reach;
 mod run_tokens;
+mod wire;
 
 use callboard_test_support::{Answer, Client, Settings};
 use reqwest::Method;
