@@ -86,6 +86,8 @@ pub const NOTED_ACCESS: Window = Window { name: "noted-access", calls: 1, window
 /// The same, by caller alone: whoever tries everything fills nothing.
 pub const NOTED_ACCESS_OF_CALLER: Window =
     Window { name: "noted-access-caller", calls: 50, window_ms: HOUR_MS };
+/// Entries of the audit log about changes that could not be made, by caller.
+pub const NOTED_CHANGE: Window = Window { name: "noted-change", calls: 200, window_ms: HOUR_MS };
 /// Changes of a password, by user.
 pub const CHANGE_PASSWORD: Guesses = Guesses { name: "change-password", ..LOGIN_ACCOUNT };
 

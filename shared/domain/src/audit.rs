@@ -142,6 +142,9 @@ actions! {
     TokenRevoked = "token.revoked",
     /// A caller was refused what it asked for.
     AccessRefused = "access.refused",
+    /// A change of accounts, projects or settings was asked for and could not
+    /// be made.
+    ChangeRefused = "change.refused",
     /// A failure cluster was changed by hand.
     ClusterChanged = "cluster.changed",
     /// A failure cluster was made part of another one.

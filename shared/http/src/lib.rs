@@ -97,6 +97,7 @@ pub mod password_work;
 mod precondition;
 mod recognise;
 mod refusals;
+mod refused;
 mod register;
 pub mod request_id;
 pub mod run_filters;

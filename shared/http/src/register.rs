@@ -2,7 +2,6 @@
 //! every handler has a row in the route table, and it puts the checks of that
 //! row in front of the handler, in the order of the security design.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use axum::Router;
@@ -15,18 +14,16 @@ use callboard_auth::client_address::ClientAddress;
 use callboard_auth::limits;
 use callboard_auth::routes::{BodyLimit, Method, OriginRule, RateClass};
 use callboard_auth::{Identity, Route, RouteId};
-use callboard_domain::ids::ApiKeyId;
-use callboard_query::accounts::refused_access::{self, RefusedAccess};
-use callboard_store::audit::Actor;
+use http::Extensions;
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap, HeaderValue, SET_COOKIE};
-use http::{Extensions, StatusCode};
 
-use crate::error::{ApiError, RefusedWith};
+use crate::error::ApiError;
 use crate::extract::{Caller, MaxBodyBytes, check_content_type, discard};
 use crate::front::asks_for_page;
 use crate::idempotency;
 use crate::precondition::{Condition, Readers};
 use crate::recognise::{self, Recognised};
+use crate::refused::{self, Asked};
 use crate::sandbox::Site;
 use crate::state::AppState;
 
@@ -156,12 +153,14 @@ async fn guard(
             Ok(recognised) => recognised,
             Err(error) => {
                 let response = refuse(request, error);
-                note_refusal(&state, route, &Identity::anonymous(), address, refusal_of(&response)).await;
+                let asked = Asked { route, path: String::new(), identity: &Identity::anonymous(), address };
+                let refusal = refused::refusal_of(&asked, &response);
+                refused::note(&state, asked, refusal).await;
                 return response;
             }
         };
     let caller = Caller::new(identity.clone());
-    let address = request.extensions().get::<ClientAddress>().copied();
+    let asked = Asked { route, path: request.uri().path().to_owned(), identity: &identity, address };
     let takes_type = takes_type(route, request.headers());
     let condition = Condition::of(&request);
     let admitted = async {
@@ -189,47 +188,11 @@ async fn guard(
     if let Some(cookie) = renewed {
         renew(response.headers_mut(), cookie);
     }
-    note_refusal(&state, route, &identity, address, refusal_of(&response)).await;
+    let refusal = refused::refusal_of(&asked, &response);
+    refused::note(&state, asked, refusal).await;
     // For layers around the guard: a refused page still shows who is signed in.
     response.extensions_mut().insert(caller);
     response
-}
-
-/// The code of an answer that refuses access.
-fn refusal_of(response: &Response) -> Option<Cow<'static, str>> {
-    let RefusedWith(code) = response.extensions().get::<RefusedWith>()?;
-    const OF_NOBODY: [&str; 3] = ["invalid_api_key", "invalid_or_expired_token", "setup_unavailable"];
-    let is_refusal = response.status() == StatusCode::FORBIDDEN || OF_NOBODY.contains(&code.as_ref());
-    is_refusal.then(|| code.clone())
-}
-
-/// Leaves a refusal of somebody who is known, or of a key or mailed token that
-/// opens nothing, in the audit log. That nobody was signed in is no attempt at anything.
-async fn note_refusal(
-    state: &AppState,
-    route: &Route,
-    identity: &Identity,
-    address: Option<ClientAddress>,
-    code: Option<Cow<'static, str>>,
-) {
-    let Some((code, address)) = code.zip(address).filter(|_| state.auth_enabled()) else { return };
-    let noted = async {
-        if !state.schema_is_current().await? {
-            return Ok(());
-        }
-        let address_hash = Some(state.counter_names().await?.address(&address));
-        let (user, key) = (identity.user_id(), identity.key_id().map(ApiKeyId::get));
-        let subject = match user {
-            Some(_) => identity.credential().into_bytes(),
-            None => address.subject().to_vec(),
-        };
-        let actor = Actor { user, key, address_hash };
-        let refused = RefusedAccess { subject: &subject, actor, route: route.id.name(), code: &code };
-        refused_access::note(state.store(), &state.limits().await?, refused, state.now()).await
-    };
-    if let Err(error) = noted.await {
-        tracing::warn!(%error, "a refusal was not noted in the audit log");
-    }
 }
 
 /// Gives the browser its session sealed anew, unless the answer sets a

@@ -38,6 +38,17 @@ pub struct Route {
     pub origins: OriginRule,
 }
 
+impl Route {
+    /// Whether it changes what only administrators change, or an account: what
+    /// the audit log also keeps the failures of.
+    #[must_use]
+    pub fn administers(&self) -> bool {
+        let Access::Roles(roles) = self.access else { return false };
+        let is_own_account = self.project == ProjectSource::None && roles.contains(Role::User);
+        self.mutates && (is_own_account || !roles.contains(Role::Reporter))
+    }
+}
+
 /// Methods in use. HEAD runs the GET row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {

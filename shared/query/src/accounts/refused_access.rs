@@ -1,12 +1,14 @@
-//! The audit log's entries about access that was refused. Refusals cost their
-//! sender nothing, so they are counted first: one entry an hour for each
-//! caller, route and reason, and a bounded number for each caller.
+//! The audit log's entries about what was refused. Refusals cost their sender
+//! nothing, so they are counted first. Of access that was refused there is one
+//! entry an hour for each caller, route and reason; of changes that could not be
+//! made there is one for each; and of either a bounded number for each caller.
 
-use callboard_auth::limits::{NOTED_ACCESS, NOTED_ACCESS_OF_CALLER};
+use callboard_auth::limits::{NOTED_ACCESS, NOTED_ACCESS_OF_CALLER, NOTED_CHANGE, Window};
 use callboard_domain::audit::AuditAction;
+use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 use callboard_store::Store;
-use callboard_store::audit::{self, Actor, AuditEvent};
+use callboard_store::audit::{self, Actor, AuditEvent, Target};
 use serde_json::Map;
 
 use crate::Result;
@@ -31,20 +33,53 @@ pub struct RefusedAccess<'r> {
 /// [`crate::QueryError::Store`] when the database refuses.
 pub async fn note(store: &Store, limits: &Limits, refused: RefusedAccess<'_>, now: Timestamp) -> Result<()> {
     let one = [refused.subject, refused.route.as_bytes(), b"|", refused.code.as_bytes()].concat();
-    for (class, subject) in [(NOTED_ACCESS, one.as_slice()), (NOTED_ACCESS_OF_CALLER, refused.subject)] {
-        match limits.check(class, subject, now).await {
-            Ok(()) => {}
-            Err(LimitError::Limited { .. }) => return Ok(()),
-            Err(LimitError::Store(error)) => return Err(error.into()),
+    let counted = [(NOTED_ACCESS, one.as_slice()), (NOTED_ACCESS_OF_CALLER, refused.subject)];
+    for (class, subject) in counted {
+        if !is_within(limits, class, subject, now).await? {
+            return Ok(());
         }
     }
+    write(store, AuditAction::AccessRefused, refused, (None, None), now).await
+}
+
+/// Notes that a change could not be made. `target` is what was to be changed.
+///
+/// # Errors
+/// [`crate::QueryError::Store`] when the database refuses.
+pub async fn note_change(
+    store: &Store,
+    limits: &Limits,
+    refused: RefusedAccess<'_>,
+    target: (Option<Target>, Option<ProjectId>),
+    now: Timestamp,
+) -> Result<()> {
+    if !is_within(limits, NOTED_CHANGE, refused.subject, now).await? {
+        return Ok(());
+    }
+    write(store, AuditAction::ChangeRefused, refused, target, now).await
+}
+
+async fn is_within(limits: &Limits, class: Window, subject: &[u8], now: Timestamp) -> Result<bool> {
+    match limits.check(class, subject, now).await {
+        Ok(()) => Ok(true),
+        Err(LimitError::Limited { .. }) => Ok(false),
+        Err(LimitError::Store(error)) => Err(error.into()),
+    }
+}
+
+async fn write(
+    store: &Store,
+    action: AuditAction,
+    refused: RefusedAccess<'_>,
+    (target, project): (Option<Target>, Option<ProjectId>),
+    now: Timestamp,
+) -> Result<()> {
     let detail = Map::from_iter([
         ("route".to_owned(), refused.route.into()),
         ("code".to_owned(), refused.code.into()),
     ]);
     let mut session = store.db().begin().await?;
-    let action = AuditAction::AccessRefused;
-    let event = AuditEvent { at: now, actor: refused.actor, action, target: None, project: None, detail };
+    let event = AuditEvent { at: now, actor: refused.actor, action, target, project, detail };
     let noted = audit::record(&mut session, event).await?;
     session.commit().await?;
     noted.committed();

@@ -3,7 +3,8 @@
 use callboard_domain::account::Role;
 use callboard_domain::ids::ProjectId;
 use callboard_store::Backend;
-use callboard_test_support::accounts::PASSWORD;
+use callboard_store::accounts::users::UserRow;
+use callboard_test_support::accounts::{PASSWORD, trusted};
 use callboard_test_support::{Client, Service, TestDatabase, for_each_backend, for_each_secured_service};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -196,6 +197,87 @@ async fn who_was_turned_away_is_noted() {
         let answer = send(&ada, Method::POST, "/api/auth/change-password", body).await;
         assert!(answer.status.is_client_error(), "{}", answer.text());
         assert_eq!(since(&admin, &mut last).await, ["password.change_failed"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_could_not_be_changed_is_noted_with_what_it_was_about() {
+    for_each_secured_service(async |service| {
+        let admin_id = service.account("admin", Role::Administrator).await.expect("an account");
+        let admin = service.browser_of(admin_id).await.expect("a browser");
+        let created = send(&admin, Method::POST, "/api/projects", json!({ "name": "shop" })).await;
+        let project = created.success().expect("a project")["project"]["id"].as_i64().expect("an id");
+        let address = |row: &mut UserRow| row.email = trusted("ada@example.org");
+        let ada = service.account_with("ada", Role::User, address).await.expect("an account");
+        let browser = service.browser_of(ada).await.expect("a browser");
+        let (post, patch, delete) = (Method::POST, Method::PATCH, Method::DELETE);
+        let of_project = format!("/api/projects/{project}");
+        let of_admin = format!("/api/users/{admin_id}");
+        let mut last = 0;
+        since(&admin, &mut last).await;
+        for (client, method, path, body, code, target) in [
+            (&admin, &post, "/api/users", json!({ "username": "ADA", "role": "user" }), "name_taken", None),
+            (
+                &admin,
+                &post,
+                "/api/users",
+                json!({ "username": "eve", "role": "user", "email": "Ada@Example.org" }),
+                "email_taken",
+                None,
+            ),
+            (&admin, &post, "/api/projects", json!({ "name": "shop" }), "name_taken", None),
+            (
+                &admin,
+                &delete,
+                &of_project,
+                json!({ "confirm": "shoq" }),
+                "invalid_field",
+                Some(("project", project)),
+            ),
+            (&admin, &delete, &of_admin, json!({}), "cannot_change_self", Some(("user", admin_id.get()))),
+            (
+                &admin,
+                &patch,
+                &of_admin,
+                json!({ "role": "user" }),
+                "cannot_change_self",
+                Some(("user", admin_id.get())),
+            ),
+            (&admin, &delete, "/api/test-runs/4711", json!({}), "run_not_found", Some(("run", 4711))),
+            (&admin, &patch, "/api/settings/flakiness", json!({ "minRuns": "many" }), "invalid_field", None),
+            (
+                &browser,
+                &patch,
+                "/api/users/me",
+                json!({ "email": "other@example.org", "currentPassword": "a wrong guess" }),
+                "invalid_credentials",
+                Some(("user", ada.get())),
+            ),
+            (
+                &browser,
+                &delete,
+                "/api/users/me/api-keys/4711",
+                json!({}),
+                "api_key_not_found",
+                Some(("api_key", 4711)),
+            ),
+        ] {
+            let answer = send(client, method.clone(), path, body).await;
+            assert!(answer.status.is_client_error(), "{method} {path}: {}", answer.text());
+            let newest = admin.json("/api/audit?limit=1").await.expect("the log")["items"][0].clone();
+            assert_eq!(since(&admin, &mut last).await, ["change.refused"], "{method} {path}");
+            assert_eq!(newest["detail"]["code"], code, "{method} {path}: {newest}");
+            let told = (newest["targetType"].as_str(), newest["targetId"].as_i64());
+            assert_eq!(told, (target.map(|(kind, _)| kind), target.map(|(_, id)| id)), "{method} {path}");
+            let by = if path.contains("/me") { "ada" } else { "admin" };
+            assert_eq!(newest["actor"]["username"], by, "{newest}");
+        }
+        // What reporters do to results is not administration, and reading is no change.
+        let lost = json!({ "entityType": "test_run", "entityId": 4711, "url": "https://tracker.test/7" });
+        assert_eq!(send(&admin, post, "/api/links", lost).await.status, 404);
+        assert_eq!(admin.get("/api/projects/4711").await.expect("an answer").status, 404);
+        assert_eq!(since(&admin, &mut last).await, Vec::<String>::new());
     })
     .await;
 }
