@@ -7,11 +7,10 @@ use callboard_auth::{Identity, LinkHolder, Role, Scope};
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_http::{AppState, Site};
 use callboard_query::accounts::acting::Acting;
-use callboard_query::audit::{self, ToolWrite};
 use callboard_query::{Entity, resolve};
 
 use crate::error::ToolError;
-use crate::tool::{Group, Tool, Written};
+use crate::tool::{Group, Tool};
 
 /// Everything a method or tool can reach.
 #[derive(Debug, Clone)]
@@ -76,11 +75,12 @@ impl Context {
         Ok(())
     }
 
-    /// Who does something, for commands that note it in the audit log.
+    /// Who does something with a tool, for commands that note it in the audit
+    /// log: once, as a write of the tool.
     ///
     /// # Errors
     /// [`ToolError::Fault`].
-    pub(crate) async fn acting(&self) -> Result<Acting<'_>, ToolError> {
+    pub(crate) async fn acting(&self, tool: &'static str) -> Result<Acting<'_>, ToolError> {
         let address_hash = match &self.address {
             Some(address) => {
                 let names = self.state.counter_names().await.map_err(ToolError::fault)?;
@@ -88,18 +88,8 @@ impl Context {
             }
             None => None,
         };
-        Ok(Acting { caller: &self.identity, address_hash, now: self.state.now() })
-    }
-
-    /// Notes in the audit log what a tool has changed.
-    ///
-    /// # Errors
-    /// [`ToolError::Fault`].
-    pub(crate) async fn note(&self, tool: &'static str, written: Written) -> Result<(), ToolError> {
-        let acting = self.acting().await?;
-        let Written { target, id, project, before, after } = written;
-        let write = ToolWrite { tool, target, id, project, before, after };
-        Ok(audit::note_tool_write(&self.query, &acting, write).await?)
+        let acting = Acting::directly(&self.identity, address_hash, self.state.now());
+        Ok(Acting { tool: Some(tool), ..acting })
     }
 
     /// What is answered where a repository would have to be asked: none is

@@ -26,6 +26,7 @@ mod outputs;
 mod page;
 mod parameter;
 mod prompt;
+mod refused;
 mod rpc;
 mod shapes;
 mod tool;

@@ -19,7 +19,7 @@ use crate::images::Image;
 use crate::instructions::INSTRUCTIONS;
 use crate::rpc::{Body, Message, Reply, Request, RpcError};
 use crate::tools::{self, TOOLS};
-use crate::{completion, era, prompt, version};
+use crate::{completion, era, prompt, refused, version};
 
 /// Messages of a batch that are worked on at a time.
 const PARALLEL: usize = 4;
@@ -238,6 +238,7 @@ async fn call_tool(context: &Context, params: &mut Map<String, Value>) -> Outcom
             result
         }
         Err(error) => {
+            refused::note(context, tool, &error).await;
             let text = format!("Error: {}", sentence(tool.name, &error));
             json!({"content": [{"type": "text", "text": text}], "isError": true})
         }

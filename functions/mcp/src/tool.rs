@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use callboard_auth::Role;
 use callboard_auth::routes::Roles;
-use callboard_domain::ids::ProjectId;
 use callboard_query::page::Slice;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -198,37 +197,19 @@ pub(crate) struct Answer {
     pub json: Value,
     /// Images that follow it.
     pub images: Vec<Image>,
-    /// What a tool that writes has changed.
-    pub written: Option<Written>,
     /// A bound of its own on the length of the text.
     pub max_chars: Option<usize>,
     /// A key that is shown although its value is null.
     pub null: Option<&'static str>,
 }
 
-/// What a tool has changed, for the audit log.
-#[derive(Debug, Clone)]
-pub(crate) struct Written {
-    /// Kind of what was changed: `cluster`, `diagnosis`, `test_function`.
-    pub target: &'static str,
-    /// Its id.
-    pub id: i64,
-    /// Its project.
-    pub project: ProjectId,
-    /// The changed fields as they were; null when it did not exist.
-    pub before: Value,
-    /// The changed fields as they are.
-    pub after: Value,
-}
-
-/// An answer of JSON alone; [`Answer::with_images`] and [`Answer::written`]
-/// say more.
+/// An answer of JSON alone; [`Answer::with_images`] says more.
 ///
 /// # Errors
 /// For a value that has no JSON.
 pub(crate) fn answer(value: &impl Serialize) -> Result<Answer, ToolError> {
     let json = serde_json::to_value(value).map_err(ToolError::fault)?;
-    Ok(Answer { json, images: Vec::new(), written: None, max_chars: None, null: None })
+    Ok(Answer { json, images: Vec::new(), max_chars: None, null: None })
 }
 
 impl Answer {
@@ -246,12 +227,6 @@ impl Answer {
     /// The same, within a bound of its own instead of that of all tools.
     pub(crate) fn within(self, max_chars: usize) -> Self {
         Self { max_chars: Some(max_chars), ..self }
-    }
-
-    /// The same, of a tool that has changed something. A repeated call that
-    /// changed nothing says so by leaving this out.
-    pub(crate) fn written(self, written: Written) -> Self {
-        Self { written: Some(written), ..self }
     }
 }
 
@@ -327,10 +302,7 @@ impl Tool {
         let mut shortened = false;
         loop {
             let asked = Asked { context, tool: self.name, arguments: arguments.clone() };
-            let Answer { json, images, written, max_chars, null } = (self.call)(asked).await?;
-            if let Some(written) = written {
-                context.note(self.name, written).await?;
-            }
+            let Answer { json, images, max_chars, null } = (self.call)(asked).await?;
             let limit = max_chars.or(asked_for).unwrap_or(RESULT_CHARS);
             let mut answer = tidy(json);
             if let Some(key) = null {

@@ -71,5 +71,5 @@ async fn param(parts: &mut Parts, state: &AppState, name: &str) -> Option<String
 
 /// Somebody acting at this moment.
 pub(crate) fn acting<'r>(state: &AppState, caller: &'r Caller, visit: &Visit) -> Acting<'r> {
-    Acting { caller, address_hash: visit.address_hash, now: state.now() }
+    Acting::directly(caller, visit.address_hash, state.now())
 }

@@ -5,10 +5,9 @@ use callboard_domain::ids::{ProjectId, UserId};
 use callboard_domain::time::Timestamp;
 use callboard_store::audit::{self, AuditEntry, AuditFilter};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::accounts::acting::Acting;
 use crate::page::{Slice, fetch};
 use crate::{Context, Result};
 
@@ -95,38 +94,6 @@ impl AuditItem {
             detail: serde_json::from_str(&entry.detail).unwrap_or_default(),
         }
     }
-}
-
-/// What a tool for agents has changed.
-#[derive(Debug, Clone)]
-pub struct ToolWrite {
-    /// The tool.
-    pub tool: &'static str,
-    /// Kind of what was changed.
-    pub target: &'static str,
-    /// Its id.
-    pub id: i64,
-    /// Its project.
-    pub project: ProjectId,
-    /// The changed fields as they were.
-    pub before: Value,
-    /// The changed fields as they are.
-    pub after: Value,
-}
-
-/// Notes what a tool for agents has changed.
-///
-/// # Errors
-/// [`crate::QueryError::Store`].
-pub async fn note_tool_write(ctx: &Context, acting: &Acting<'_>, write: ToolWrite) -> Result<()> {
-    let ToolWrite { tool, target, id, project, before, after } = write;
-    let detail = json!({"tool": tool, "before": before, "after": after});
-    let mut session = ctx.store.db().begin().await?;
-    let recorded =
-        acting.record(&mut session, AuditAction::McpWrite, (target, id), Some(project), detail).await?;
-    session.commit().await?;
-    recorded.committed();
-    Ok(())
 }
 
 /// Key of a page: when the last entry was written, and its id.

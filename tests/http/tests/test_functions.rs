@@ -174,8 +174,16 @@ async fn an_agent_keeps_what_a_person_reads() {
              await page.getByTestId('pay').click();\n}\n"
         );
         let log = client.json("/api/audit?targetType=test_function").await.expect("entries");
-        let words = log["items"].as_array().expect("items").iter().map(|item| item["action"].as_str());
-        assert_eq!(words.flatten().collect::<Vec<_>>(), ["mcp.write", "function.created"]);
+        let entries = log["items"].as_array().expect("items");
+        assert_eq!(entries.len(), 1, "{entries:?}");
+        assert_eq!((&entries[0]["action"], &entries[0]["targetId"]), (&json!("mcp.write"), id));
+        assert_eq!(
+            entries[0]["detail"],
+            json!({
+                "tool": "create_test_function", "action": "function.created", "before": null,
+                "after": { "name": "payWithCard", "module": "./pages/checkout" },
+            })
+        );
     })
     .await;
 }

@@ -9,14 +9,13 @@ use callboard_domain::test_functions::{
 };
 use callboard_query::test_functions::{self, Origin, TestFunctionItem};
 use serde::Serialize;
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, Written, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 const IDENTIFIER_CHARS: usize = 120;
 const PATH_CHARS: usize = 240;
@@ -88,18 +87,11 @@ async fn create(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let function =
         TestFunction::read(asked.fields()).map_err(|faults| ToolError::Refused(format!("{faults}.")))?;
     let project = context.project(project_id).await?;
-    let acting = context.acting().await?;
+    let acting = context.acting(TOOL.name).await?;
     let stored = test_functions::create(&context.query, acting, project, &function, Origin::Agent).await?;
     let TestFunctionItem { id, function, source, warnings, .. } = stored;
     let TestFunction { name, kind, module, .. } = function;
     let kind = kind.as_str();
-    let written = Written {
-        target: "test_function",
-        id,
-        project: project.get(),
-        before: Value::Null,
-        after: json!({ "name": name, "kind": kind, "module": module }),
-    };
     let output = Output {
         ok: true,
         function_id: id,
@@ -111,5 +103,5 @@ async fn create(asked: Asked<'_>) -> Result<Answer, ToolError> {
         source,
         warnings,
     };
-    Ok(answer(&output)?.written(written))
+    answer(&output)
 }

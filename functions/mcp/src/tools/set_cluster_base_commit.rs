@@ -4,14 +4,13 @@ use callboard_auth::routes::Roles;
 use callboard_domain::ids::ClusterId;
 use callboard_query::clusters;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, Written, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "set_cluster_base_commit",
@@ -50,20 +49,10 @@ async fn set(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let context = asked.context;
     let access = context.cluster(input.cluster_id).await?;
-    let project = access.get();
     let commit = Some(input.commit.to_ascii_lowercase()).filter(|commit| !commit.trim().is_empty());
-    let before = clusters::detail(&context.query, access, input.cluster_id).await?.base_commit;
-    let access = context.cluster(input.cluster_id).await?;
-    let acting = context.acting().await?;
+    let acting = context.acting(TOOL.name).await?;
     let changed =
         clusters::set_base_commit(&context.query, acting, access, input.cluster_id, commit.clone()).await?;
     let id = changed.brief.id;
-    let is_new = before != commit;
-    let answer = answer(&Output { ok: true, cluster_id: id, id, base_commit: commit.clone() })?;
-    let (before, after) = (json!({ "baseCommit": before }), json!({ "baseCommit": commit }));
-    Ok(if is_new {
-        answer.written(Written { target: "cluster", id, project, before, after })
-    } else {
-        answer
-    })
+    answer(&Output { ok: true, cluster_id: id, id, base_commit: commit })
 }

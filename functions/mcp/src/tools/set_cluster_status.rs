@@ -5,14 +5,13 @@ use callboard_domain::ids::ClusterId;
 use callboard_query::Change;
 use callboard_query::clusters::{self, ClusterStatus};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, Written, answer};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "set_cluster_status",
@@ -55,32 +54,22 @@ async fn set(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let context = asked.context;
     let access = context.cluster(input.cluster_id).await?;
-    let project = access.get();
     let status = ClusterStatus::parse(&input.status).ok_or_else(|| ToolError::fault("an unknown status"))?;
     let note = match input.note {
         None => Change::Keep,
         Some(note) if note.trim().is_empty() => Change::Clear,
         Some(note) => Change::Set(note),
     };
-    let acting = context.acting().await?;
+    let acting = context.acting(TOOL.name).await?;
     let changed =
         clusters::set_status(&context.query, acting, access, input.cluster_id, status, note).await?;
     let brief = changed.cluster.brief;
-    let written = Written {
-        target: "cluster",
-        id: brief.id,
-        project,
-        before: json!({ "status": changed.previous.as_str(), "note": changed.previous_note }),
-        after: json!({ "status": brief.status, "note": brief.note }),
-    };
-    let is_new = written.before != written.after;
-    let answer = answer(&Output {
+    answer(&Output {
         ok: true,
         cluster_id: brief.id,
         id: brief.id,
         status: brief.status,
         note: brief.note,
         previous_status: changed.previous.as_str(),
-    })?;
-    Ok(if is_new { answer.written(written) } else { answer })
+    })
 }

@@ -22,7 +22,7 @@ async fn tags_and_links_are_told_as_they_were_attached() {
     let (run, execution) = (stored.run.get(), stored.executions[0].1.get());
     let ctx = service.state.context(&Site(Origin::localhost(3000)));
     let identity = Identity::auth_off();
-    let acting = Acting { caller: &identity, address_hash: None, now: service.state.now() };
+    let acting = Acting::directly(&identity, None, service.state.now());
     for (text, color) in [("web", TagColor::Teal), ("api", TagColor::Red)] {
         tags::create(&ctx, acting, text, color).await.unwrap();
     }

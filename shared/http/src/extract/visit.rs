@@ -29,7 +29,7 @@ impl Visit {
     /// The caller of this request doing something now.
     #[must_use]
     pub fn acting<'r>(&self, caller: &'r Identity, now: Timestamp) -> Acting<'r> {
-        Acting { caller, address_hash: self.visitor.address_hash, now }
+        Acting::directly(caller, self.visitor.address_hash, now)
     }
 }
 

@@ -23,6 +23,16 @@ pub struct Acting<'r> {
     pub address_hash: Option<[u8; 32]>,
     /// Now.
     pub now: Timestamp,
+    /// The tool for agents it is done with.
+    pub tool: Option<&'static str>,
+}
+
+impl<'r> Acting<'r> {
+    /// A caller who does something themselves.
+    #[must_use]
+    pub const fn directly(caller: &'r Identity, address_hash: Option<[u8; 32]>, now: Timestamp) -> Self {
+        Self { caller, address_hash, now, tool: None }
+    }
 }
 
 impl Acting<'_> {
@@ -38,6 +48,13 @@ impl Acting<'_> {
     pub fn signed_in_recently(&self) -> bool {
         let signed_in = self.caller.session().map(|session| session.auth_at.millis());
         signed_in.is_some_and(|at| self.now.millis() - at <= RECENT_MS)
+    }
+
+    /// Whom the audit log names.
+    #[must_use]
+    pub fn actor(&self) -> Actor {
+        let key = self.caller.key_id().map(ApiKeyId::get);
+        Actor { user: self.caller.user_id(), key, address_hash: self.address_hash }
     }
 
     /// Fails for a key that is narrowed to projects: with it nobody hands out
@@ -63,13 +80,58 @@ impl Acting<'_> {
             Value::Object(detail) => detail,
             _ => Map::new(),
         };
-        let actor = Actor {
-            user: self.caller.user_id(),
-            key: self.caller.key_id().map(ApiKeyId::get),
-            address_hash: self.address_hash,
+        let (action, detail) = match self.tool {
+            Some(tool) => (AuditAction::McpWrite, by_tool(tool, action, detail)),
+            None => (action, detail),
         };
+        let actor = self.actor();
         let target = Some(Target { kind, id });
         Ok(audit::record(session, AuditEvent { at: self.now, actor, action, target, project, detail })
             .await?)
+    }
+}
+
+/// What a tool did, with the fields it changed as they were and as they are.
+/// What did not exist was nothing.
+fn by_tool(tool: &str, action: AuditAction, detail: Map<String, Value>) -> Map<String, Value> {
+    let is_change = |value: &Value| value.get("before").is_some() && value.get("after").is_some();
+    let (before, after) = if !detail.is_empty() && detail.values().all(is_change) {
+        let side = |name: &str| {
+            let fields = detail.iter().map(|(field, change)| (field.clone(), change[name].clone()));
+            Value::Object(fields.collect())
+        };
+        (side("before"), side("after"))
+    } else {
+        (Value::Null, Value::Object(detail))
+    };
+    Map::from_iter([
+        ("tool".to_owned(), tool.into()),
+        ("action".to_owned(), action.as_str().into()),
+        ("before".to_owned(), before),
+        ("after".to_owned(), after),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_tool_did_is_told_as_it_was_and_as_it_is() {
+        let told = |detail: Value| {
+            let Value::Object(detail) = detail else { unreachable!("an object was written") };
+            let told = by_tool("a_tool", AuditAction::ClusterChanged, detail);
+            assert_eq!((&told["tool"], &told["action"]), (&json!("a_tool"), &json!("cluster.changed")));
+            (told["before"].clone(), told["after"].clone())
+        };
+        let changed = json!({ "status": { "before": "open", "after": "ignored" }, "note": { "before": null, "after": "x" } });
+        assert_eq!(
+            told(changed),
+            (json!({ "status": "open", "note": null }), json!({ "status": "ignored", "note": "x" }))
+        );
+        let made = json!({ "name": "pay", "module": "./pages" });
+        assert_eq!(told(made.clone()), (Value::Null, made));
     }
 }

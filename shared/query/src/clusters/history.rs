@@ -12,7 +12,7 @@ use callboard_store::accounts::users;
 use callboard_store::audit::{self, AuditEntry, AuditFilter};
 use callboard_store::clusters::{ClusterRow, ClusterStatus, reads};
 use callboard_store::db::Session;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::reading::required_cluster;
 use crate::{Context, Result};
@@ -99,7 +99,11 @@ pub async fn history(
         project: Some(row.project),
         target_kind: Some("cluster".to_owned()),
         target_id: Some(row.id.get()),
-        actions: Some(vec![AuditAction::ClusterChanged, AuditAction::ClusterExtracted]),
+        actions: Some(vec![
+            AuditAction::ClusterChanged,
+            AuditAction::ClusterExtracted,
+            AuditAction::McpWrite,
+        ]),
         ..AuditFilter::default()
     };
     let decisions = audit::list(&mut session, &wanted, DECISIONS).await?;
@@ -129,8 +133,19 @@ async fn people(session: &mut Session, decisions: &[AuditEntry]) -> Result<HashM
     Ok(rows.into_iter().map(|user| (UserId::get(user.id), user.username)).collect())
 }
 
+/// The fields of an entry, each as it was and as it is. What agents changed has
+/// the sides first.
 fn detail_of(entry: &AuditEntry) -> Map<String, Value> {
-    serde_json::from_str(&entry.detail).unwrap_or_default()
+    let detail: Map<String, Value> = serde_json::from_str(&entry.detail).unwrap_or_default();
+    if entry.action != AuditAction::McpWrite.as_str() {
+        return detail;
+    }
+    let side = |name: &str| detail.get(name).and_then(Value::as_object);
+    let (before, after) = (side("before"), side("after"));
+    let change = |(field, was): (&String, &Value)| {
+        (field.clone(), json!({ "before": was, "after": after.and_then(|after| after.get(field)) }))
+    };
+    before.into_iter().flatten().map(change).collect()
 }
 
 fn told(entry: &AuditEntry, people: &HashMap<i64, String>) -> Option<ClusterEvent> {
@@ -203,8 +218,6 @@ fn shown_by_runs(row: &ClusterRow) -> Vec<ClusterEvent> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

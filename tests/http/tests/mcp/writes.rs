@@ -70,6 +70,12 @@ async fn a_status_is_set_once_and_noted_with_what_it_was() {
 
         let log = scene.audited().await;
         assert_eq!(log.len(), 2, "a call that changes nothing is not noted: {log:?}");
+        let all = scene.admin.json("/api/audit?targetType=cluster").await.expect("an audit log");
+        assert_eq!(all["items"].as_array(), Some(&log), "each is noted once");
+        let page = scene.admin.get(&format!("/failure-clusters/{}", scene.cluster)).await.expect("a page");
+        let page = page.text();
+        let history = page.split(">History<").nth(1).unwrap_or_default();
+        assert!(history.contains("Ignored") && history.contains("known"), "{page}");
         let entry = &log[1];
         assert_eq!((&entry["action"], &entry["targetId"]), (&json!("mcp.write"), &scene.cluster));
         assert_eq!(entry["actor"]["username"], "ada");
@@ -77,7 +83,7 @@ async fn a_status_is_set_once_and_noted_with_what_it_was() {
         assert_eq!(
             entry["detail"],
             json!({
-                "tool": "set_cluster_status",
+                "tool": "set_cluster_status", "action": "cluster.changed",
                 "before": {"status": "open", "note": null}, "after": {"status": "ignored", "note": "known"},
             })
         );
@@ -126,6 +132,16 @@ async fn what_only_reads_writes_nothing() {
         let shown = scene.agent.call("get_cluster", json!({"clusterId": scene.cluster})).await.unwrap();
         assert_eq!(shown["status"], "open");
         assert!(scene.audited().await.is_empty());
+        let noted = scene.admin.json("/api/audit?action=access.refused").await.unwrap();
+        let noted: Vec<_> = noted["items"].as_array().unwrap().iter().map(|entry| &entry["detail"]).collect();
+        assert_eq!(noted, [&json!({ "route": "set_cluster_status", "code": "key_scope_denied" })]);
+        // What could not be written is noted as well, what could not be read is not.
+        let lost = json!({"clusterId": 999_999, "status": "resolved"});
+        scene.agent.call("set_cluster_status", lost.clone()).await.unwrap_err();
+        scene.agent.call("get_cluster", json!({"clusterId": 999_999})).await.unwrap_err();
+        let noted = scene.admin.json("/api/audit?action=change.refused").await.unwrap();
+        let noted: Vec<_> = noted["items"].as_array().unwrap().iter().map(|entry| &entry["detail"]["code"]).collect();
+        assert_eq!(noted, ["cluster_not_found", "read_only"]);
     })
     .await;
 }

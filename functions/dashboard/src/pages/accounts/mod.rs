@@ -20,5 +20,5 @@ use crate::visit::Visit;
 
 /// Somebody who looks. Nothing is changed, so no address is noted.
 fn looking(visit: &Visit) -> Acting<'_> {
-    Acting { caller: &visit.caller, address_hash: None, now: visit.now }
+    Acting::directly(&visit.caller, None, visit.now)
 }
