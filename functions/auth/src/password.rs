@@ -7,6 +7,7 @@ use axum::response::Response;
 use callboard_auth::limits::CHANGE_PASSWORD;
 use callboard_auth::{Denied, SessionProof};
 use callboard_http::extract::{Caller, Fields, Visit};
+use callboard_http::password_work::Asker;
 use callboard_http::{ApiError, AppState};
 use callboard_query::accounts::mails;
 use callboard_query::accounts::own::OwnAccount;
@@ -78,13 +79,14 @@ async fn proven_hash(
 ) -> Result<String, ApiError> {
     let work = changing.clone();
     if !changing.takes_current_password(session, state.now())? {
-        let hash = state.passwords().run(&visit.address, move || work.hash(None, &new)).await??;
+        let hash =
+            state.passwords().run(Asker::known(visit.address), move || work.hash(None, &new)).await??;
         return Ok(hash.ok_or(AccountRefusal::WrongCurrentPassword)?);
     }
     let current = filled(fields, "currentPassword")?;
     let subject = changing.user().get().to_be_bytes();
     let ticket = state.limits().await?.admit(&[(CHANGE_PASSWORD, &subject)], state.now()).await?;
-    match state.passwords().run(&visit.address, move || work.hash(Some(&current), &new)).await {
+    match state.passwords().run(Asker::known(visit.address), move || work.hash(Some(&current), &new)).await {
         Ok(hash) => match hash? {
             Some(hash) => {
                 ticket.succeeded(state.now()).await?;
@@ -159,8 +161,10 @@ pub(crate) async fn reset(
     let (token, password) = (filled(&fields, "token")?, filled(&fields, "password")?);
     let remark = judge(&state, "password", &password)?;
     let token = ResetToken::read(state.store(), &token, state.now()).await?;
-    let hash =
-        state.passwords().run(&visit.address, move || callboard_auth::password::hash(&password)).await??;
+    let hash = state
+        .passwords()
+        .run(Asker::known(visit.address), move || callboard_auth::password::hash(&password))
+        .await??;
     token.use_up(state.store(), hash, &visit, state.now()).await?;
     let answer = PasswordSet { success: true, warnings: warnings(remark) };
     Ok(cookie::with_cookies(Json(answer), [cookie::cleared(state.cookie_form(&headers))]))

@@ -6,6 +6,7 @@ use axum::response::Response;
 use callboard_auth::password::{self, Verdict};
 use callboard_auth::session_cookie::DeviceClaims;
 use callboard_http::extract::{Caller, Fields, Visit};
+use callboard_http::password_work::Asker;
 use callboard_http::{ApiError, AppState};
 use callboard_query::accounts::own::{self, OwnAccount};
 use callboard_query::accounts::setup;
@@ -108,7 +109,8 @@ pub(crate) async fn login(
         }
     };
     let is_known_device = known_device.is_some();
-    let checked = match check(&state, &candidate, &visit, password).await {
+    let asker = if is_known_device { Asker::known(visit.address) } else { Asker::stranger(visit.address) };
+    let checked = match check(&state, &candidate, asker, password).await {
         Ok(checked) => checked,
         Err(error) => {
             ticket.released(state.now()).await?;
@@ -135,15 +137,15 @@ pub(crate) async fn login(
 async fn check(
     state: &AppState,
     candidate: &Candidate,
-    visit: &Visit,
+    asker: Asker,
     password: String,
 ) -> Result<Checked, ApiError> {
     let (name, stored) = (&candidate.account_key, candidate.password_hash().map(str::to_owned));
-    match state.passwords().verify(&visit.address, name, password.clone(), stored).await? {
+    match state.passwords().verify(asker, name, password.clone(), stored).await? {
         Verdict::Wrong => Ok(Checked::Wrong),
         Verdict::Right { needs_rehash: false } => Ok(Checked::Right { stronger: None }),
         Verdict::Right { needs_rehash: true } => {
-            let hash = state.passwords().run(&visit.address, move || password::hash(&password)).await??;
+            let hash = state.passwords().run(asker, move || password::hash(&password)).await??;
             Ok(Checked::Right { stronger: Some(hash) })
         }
     }

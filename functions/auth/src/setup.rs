@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::password;
 use callboard_http::extract::{Fields, Visit};
+use callboard_http::password_work::Asker;
 use callboard_http::{ApiError, AppState};
 use callboard_query::accounts::own::OwnAccount;
 use callboard_query::accounts::refusal::AccountRefusal;
@@ -59,7 +60,8 @@ pub(crate) async fn create(
     if !setup::is_needed(state.store()).await? {
         return Err(AccountRefusal::SetupUnavailable.into());
     }
-    let hash = state.passwords().run(&visit.address, move || password::hash(&password)).await??;
+    let hash =
+        state.passwords().run(Asker::stranger(visit.address), move || password::hash(&password)).await??;
     let signed_in = setup::create(state.store(), &first, hash, &visit, state.now()).await?;
     let cookie = cookie::session(&state, &headers, &signed_in.claims)?;
     let user = OwnAccount::of(&signed_in.user);

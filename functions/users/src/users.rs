@@ -11,6 +11,7 @@ use callboard_http::conditional::tagged_json;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{Caller, Fields, FromQuery, Query, QueryReader, Visit};
 use callboard_http::page::PageRequest;
+use callboard_http::password_work::Asker;
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::Context;
 use callboard_query::accounts::Acting;
@@ -163,7 +164,8 @@ async fn hashed(
         .password_rules
         .judge(&password)
         .map_err(|refused| ApiError::invalid_field("password", refused.to_string()))?;
-    let hash = state.passwords().run(&visit.address, move || password::hash(&password)).await??;
+    let hash =
+        state.passwords().run(Asker::known(visit.address), move || password::hash(&password)).await??;
     Ok((Some(hash), remark))
 }
 
@@ -223,7 +225,7 @@ async fn verified(
     let ticket = state.limits().await?.admit(&[(CHANGE_PASSWORD, &subject)], acting.now).await?;
     let stored = users::stored_password(ctx, user).await?;
     let work = move || (password::verify(&given, stored.as_deref()), stored);
-    let checked = state.passwords().run(&visit.address, work).await;
+    let checked = state.passwords().run(Asker::known(visit.address), work).await;
     match checked {
         Ok((Verdict::Right { .. }, Some(stored))) => {
             ticket.succeeded(acting.now).await?;

@@ -1,7 +1,9 @@
 //! Room for the work of passwords. Each hash takes 32 MiB and a core for a
 //! fifth of a second, so only so many run at once, on threads that may block.
-//! Others wait for their turn, those of one address in one line ([`Turns`]);
-//! who waits too long is sent away.
+//! Others wait for their turn, those of one address in one line ([`Turns`]),
+//! and those who signed in before ahead of all others: guesses from everywhere
+//! at once do not keep people out of their browsers. Who waits too long is sent
+//! away.
 //!
 //! Pipelines sign in with one account from dozens of machines at once.
 //! Checks of the same password for the same account that are under way at the
@@ -20,7 +22,7 @@ use http::header::{HeaderValue, RETRY_AFTER};
 use sha2::{Digest, Sha256};
 
 use crate::error::ApiError;
-use crate::turns::Turns;
+use crate::turns::{Standing, Turns};
 
 /// Memory counted for one hash, with room for what is around it.
 const BYTES_PER_WORK: u64 = 64 * 1024 * 1024;
@@ -45,6 +47,28 @@ type Check = WeakShared<BoxFuture<'static, Result<Verdict, Busy>>>;
 impl std::fmt::Debug for PasswordWork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "PasswordWork({} free)", self.turns.free())
+    }
+}
+
+/// Who asks for work.
+#[derive(Debug, Clone, Copy)]
+pub struct Asker {
+    address: ClientAddress,
+    standing: Standing,
+}
+
+impl Asker {
+    /// Somebody at an address.
+    #[must_use]
+    pub const fn stranger(address: ClientAddress) -> Self {
+        Self { address, standing: Standing::Stranger }
+    }
+
+    /// Somebody at an address who is signed in, or who comes with what only an
+    /// earlier sign-in or a mail can have brought them.
+    #[must_use]
+    pub const fn known(address: ClientAddress) -> Self {
+        Self { address, standing: Standing::Known }
     }
 }
 
@@ -88,7 +112,7 @@ impl PasswordWork {
     /// [`Busy`] after waiting too long.
     pub async fn verify(
         &self,
-        from: &ClientAddress,
+        from: Asker,
         account: &str,
         password: String,
         stored: Option<String>,
@@ -100,9 +124,9 @@ impl PasswordWork {
                 Some(under_way) => under_way,
                 None => {
                     checks.retain(|_, check| check.upgrade().is_some());
-                    let (here, from) = (self.clone(), *from);
+                    let here = self.clone();
                     let work = move || password::verify(&password, stored.as_deref());
-                    let check = async move { here.run(&from, work).await };
+                    let check = async move { here.run(from, work).await };
                     let check = check.boxed().shared();
                     checks.extend(check.downgrade().map(|weak| (name, weak)));
                     check
@@ -121,12 +145,13 @@ impl PasswordWork {
     ///
     /// # Errors
     /// [`Busy`] after waiting too long.
-    pub async fn run<T, W>(&self, from: &ClientAddress, work: W) -> Result<T, Busy>
+    pub async fn run<T, W>(&self, from: Asker, work: W) -> Result<T, Busy>
     where
         T: Send + 'static,
         W: FnOnce() -> T + Send + 'static,
     {
-        let turn = self.turns.take(&from.subject(), self.longest_wait).await.ok_or(Busy)?;
+        let turn =
+            self.turns.take(from.standing, &from.address.subject(), self.longest_wait).await.ok_or(Busy)?;
         let done = tokio::task::spawn_blocking(move || {
             let done = work();
             // Held by the work itself: a client that hangs up makes no room.
@@ -171,8 +196,9 @@ mod tests {
 
     use super::*;
 
-    fn somewhere() -> ClientAddress {
-        TrustProxy::Nobody.client(Some(Peer([192, 0, 2, 1].into())), &HeaderMap::new())
+    fn somewhere() -> Asker {
+        let peer = Peer([192, 0, 2, 1].into());
+        Asker::stranger(TrustProxy::Nobody.client(Some(peer), &HeaderMap::new()))
     }
 
     #[tokio::test]
@@ -183,7 +209,7 @@ mod tests {
         let first = tokio::spawn({
             let work = work.clone();
             async move {
-                work.run(&somewhere(), move || {
+                work.run(somewhere(), move || {
                     let _ = started.send(());
                     released.recv().is_ok()
                 })
@@ -191,10 +217,10 @@ mod tests {
             }
         });
         has_started.await.unwrap();
-        assert_eq!(work.run(&somewhere(), || ()).await, Err(Busy));
+        assert_eq!(work.run(somewhere(), || ()).await, Err(Busy));
         release.send(()).unwrap();
         assert_eq!(first.await.unwrap(), Ok(true));
-        assert_eq!(work.run(&somewhere(), || 7).await, Ok(7));
+        assert_eq!(work.run(somewhere(), || 7).await, Ok(7));
     }
 
     #[tokio::test]
@@ -203,7 +229,7 @@ mod tests {
         let stored = password::hash("correct horse battery").unwrap();
         let check = |account: &'static str, password: &str, stored: &Option<String>| {
             let (work, password, stored) = (work.clone(), password.to_owned(), stored.clone());
-            async move { work.verify(&somewhere(), account, password, stored).await }
+            async move { work.verify(somewhere(), account, password, stored).await }
         };
         let stored = Some(stored);
         let right = (0..20).map(|_| check("ada", "correct horse battery", &stored));

@@ -2,8 +2,9 @@
 //!
 //! Who has to wait stands in a line with those of the same origin, and the
 //! lines take turns: a crowd from one address delays itself and not everybody
-//! else. Turns nobody waits for any more are passed on, and so many wait at
-//! most that waiting takes little memory.
+//! else. A crowd from many addresses delays strangers only: who is known comes
+//! before all of them. Turns nobody waits for any more are passed on, and so many
+//! wait at most that waiting takes little memory.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,17 +19,34 @@ pub(crate) struct Turns(Arc<Mutex<Lines>>);
 /// A turn, until it is dropped.
 pub(crate) struct Turn(Option<Turns>);
 
+/// Whether whoever asks has proven before who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// They have: they come first.
+    Known,
+    /// Nothing is known of them.
+    Stranger,
+}
+
 struct Lines {
     free: usize,
+    known: Crowd,
+    strangers: Crowd,
+}
+
+/// Those of one standing who wait. There are none while a turn is free.
+struct Crowd {
     most_waiting: usize,
-    /// In the order in which they are next. None is empty, and there are none while a turn is free.
+    /// In the order in which they are next. None is empty.
     lines: VecDeque<(Vec<u8>, VecDeque<oneshot::Sender<Turn>>)>,
 }
 
 impl Turns {
-    /// So many turns at once, for which so many others may wait.
+    /// So many turns at once, for which so many others of each standing may
+    /// wait.
     pub(crate) fn new(at_once: usize, most_waiting: usize) -> Self {
-        Self(Arc::new(Mutex::new(Lines { free: at_once, most_waiting, lines: VecDeque::new() })))
+        let crowd = || Crowd { most_waiting, lines: VecDeque::new() };
+        Self(Arc::new(Mutex::new(Lines { free: at_once, known: crowd(), strangers: crowd() })))
     }
 
     /// How many turns are free.
@@ -38,8 +56,13 @@ impl Turns {
 
     /// A turn, after waiting for it among those of the same origin. `None`
     /// when it takes too long, or too many wait already.
-    pub(crate) async fn take(&self, origin: &[u8], longest_wait: Duration) -> Option<Turn> {
-        let given = self.lock().join(origin)?;
+    pub(crate) async fn take(
+        &self,
+        standing: Standing,
+        origin: &[u8],
+        longest_wait: Duration,
+    ) -> Option<Turn> {
+        let given = self.lock().join(standing, origin)?;
         match given {
             Place::Free => Some(Turn(Some(self.clone()))),
             Place::InLine(given) => tokio::time::timeout(longest_wait, given).await.ok()?.ok(),
@@ -84,11 +107,25 @@ enum Place {
 }
 
 impl Lines {
-    fn join(&mut self, origin: &[u8]) -> Option<Place> {
+    fn join(&mut self, standing: Standing, origin: &[u8]) -> Option<Place> {
         if self.free > 0 {
             self.free -= 1;
             return Some(Place::Free);
         }
+        match standing {
+            Standing::Known => self.known.join(origin),
+            Standing::Stranger => self.strangers.join(origin),
+        }
+        .map(Place::InLine)
+    }
+
+    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
+        self.known.next().or_else(|| self.strangers.next())
+    }
+}
+
+impl Crowd {
+    fn join(&mut self, origin: &[u8]) -> Option<oneshot::Receiver<Turn>> {
         if self.waiting() >= self.most_waiting {
             self.forget_who_left();
         }
@@ -100,7 +137,7 @@ impl Lines {
             Some((_, line)) => line.push_back(give),
             None => self.lines.push_back((origin.to_vec(), VecDeque::from([give]))),
         }
-        Some(Place::InLine(given))
+        Some(given)
     }
 
     fn waiting(&self) -> usize {
@@ -136,10 +173,10 @@ mod tests {
     #[tokio::test]
     async fn lines_take_turns_and_who_came_first_is_first_in_its_line() {
         let turns = Turns::new(1, 100);
-        let held = turns.take(b"before", LONG).await.expect("free");
+        let held = turns.take(Standing::Stranger, b"before", LONG).await.expect("free");
         let order = Mutex::new(Vec::new());
         let come = async |origin: &[u8], name: &'static str| {
-            let _turn = turns.take(origin, LONG).await.expect("a turn");
+            let _turn = turns.take(Standing::Stranger, origin, LONG).await.expect("a turn");
             order.lock().unwrap().push(name);
         };
         let everybody = [
@@ -162,23 +199,51 @@ mod tests {
     #[tokio::test]
     async fn a_turn_that_nobody_waits_for_any_more_goes_to_the_next() {
         let turns = Turns::new(1, 2);
-        let held = turns.take(b"a", LONG).await.expect("free");
-        let mut gone = Box::pin(turns.take(b"a", LONG));
+        let held = turns.take(Standing::Stranger, b"a", LONG).await.expect("free");
+        let mut gone = Box::pin(turns.take(Standing::Stranger, b"a", LONG));
         assert!(gone.as_mut().now_or_never().is_none());
-        let mut given_too_late = Box::pin(turns.take(b"a", LONG));
+        let mut given_too_late = Box::pin(turns.take(Standing::Stranger, b"a", LONG));
         assert!(given_too_late.as_mut().now_or_never().is_none());
-        assert!(turns.take(b"b", LONG).await.is_none(), "two wait, and no more");
+        assert!(turns.take(Standing::Stranger, b"b", LONG).await.is_none(), "two wait, and no more");
         drop(gone);
-        let mut patient = Box::pin(turns.take(b"b", LONG));
+        let mut patient = Box::pin(turns.take(Standing::Stranger, b"b", LONG));
         assert!(patient.as_mut().now_or_never().is_none(), "there is room for one who left");
         drop(held);
         // It was given to the one before, who leaves without having seen it.
         drop(given_too_late);
         assert!(patient.await.is_some());
         assert_eq!(turns.free(), 1);
-        let held = turns.take(b"a", SHORT).await.expect("free again");
-        assert!(turns.take(b"b", SHORT).await.is_none(), "nobody waits for ever");
+        let held = turns.take(Standing::Stranger, b"a", SHORT).await.expect("free again");
+        assert!(turns.take(Standing::Stranger, b"b", SHORT).await.is_none(), "nobody waits for ever");
         drop(held);
         assert_eq!(turns.free(), 1);
+    }
+    #[tokio::test]
+    async fn who_is_known_comes_before_every_stranger_and_finds_room() {
+        let turns = Turns::new(1, 3);
+        let held = turns.take(Standing::Stranger, b"before", LONG).await.expect("free");
+        let order = Mutex::new(Vec::new());
+        let come = async |standing, origin: &[u8], name: &'static str| {
+            let turn = turns.take(standing, origin, LONG).await;
+            order.lock().unwrap().push((name, turn.is_some()));
+        };
+        let everybody = [
+            come(Standing::Stranger, b"a", "a"),
+            come(Standing::Stranger, b"b", "b"),
+            come(Standing::Stranger, b"c", "c"),
+            come(Standing::Stranger, b"d", "one too many"),
+            come(Standing::Known, b"ada", "ada"),
+            come(Standing::Known, b"bob", "bob"),
+        ];
+        let mut all = Box::pin(join_all(everybody));
+        assert!(all.as_mut().now_or_never().is_none(), "most of them wait");
+        drop(held);
+        all.await;
+        let order = order.into_inner().unwrap();
+        let came = |name| (name, true);
+        assert_eq!(
+            order,
+            [("one too many", false), came("ada"), came("bob"), came("a"), came("b"), came("c")]
+        );
     }
 }
