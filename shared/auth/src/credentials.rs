@@ -1,6 +1,8 @@
 //! What a request presents to be recognised by: one credential, chosen by
 //! fixed rules, so that two of them can never be played against each other.
 
+use std::borrow::Cow;
+
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};
 
@@ -42,12 +44,13 @@ pub fn presented(route: &Route, headers: &HeaderMap) -> Result<Presented, Ambigu
     let authorization = single(headers, &AUTHORIZATION, "Authorization")?;
     let api_key = single(headers, &API_KEY, "X-API-Key")?;
     let is_strict = route.credentials == Credentials::HeaderOnly;
+    let authorization = authorization.as_deref();
     let bearer = authorization.and_then(bearer_token);
     let key = match (bearer, authorization) {
-        (Some(token), _) if is_strict || token.starts_with(KEY_PREFIX) => Some(token),
+        (Some(token), _) if is_strict || is_meant_as_key(token) => Some(token),
         // What a proxy in front asked for is no key, where there is one beside it.
         (None, Some(other)) if is_strict && api_key.is_none() => Some(other),
-        _ => api_key,
+        _ => api_key.as_deref(),
     };
     Ok(match key {
         Some(key) => Presented::Key(key.to_owned()),
@@ -60,19 +63,25 @@ fn single<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
     spelled: &'static str,
-) -> Result<Option<&'h str>, Ambiguous> {
+) -> Result<Option<Cow<'h, str>>, Ambiguous> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
         return Err(Ambiguous(spelled));
     }
-    // A value that is not text cannot be a key; it is presented as one that opens nothing.
-    Ok(first.map(|value| value.to_str().unwrap_or("")))
+    // A value that is not text is presented as what opens nothing, and not as nothing.
+    Ok(first.map(|value| String::from_utf8_lossy(value.as_bytes())))
 }
 
+/// The token of a bearer, behind any number of blanks (RFC 9110, section 11.4).
 fn bearer_token(value: &str) -> Option<&str> {
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then_some(token)
+    let (scheme, token) = value.split_once([' ', '\t'])?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start())
+}
+
+/// Whether a token is one of ours, well written or not. Others are a proxy's.
+fn is_meant_as_key(token: &str) -> bool {
+    token.get(..KEY_PREFIX.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(KEY_PREFIX))
 }
 
 #[cfg(test)]
@@ -98,6 +107,23 @@ mod tests {
         assert_eq!(of(RouteId::GetProject, &all[1..]), key("pd_b"));
         assert_eq!(of(RouteId::GetProject, &all[2..]), Ok(Presented::Cookies));
         assert_eq!(of(RouteId::GetProject, &[("x-api-key", "")]), key(""));
+    }
+
+    #[test]
+    fn a_key_that_is_written_badly_is_one_that_opens_nothing() {
+        for (value, token) in [
+            (&b"Bearer  pd_a"[..], "pd_a"),
+            (b"Bearer\tpd_a", "pd_a"),
+            (b"bearer PD_a", "PD_a"),
+            (b"Bearer Pd_", "Pd_"),
+            (b"Bearer pd_\xff", "pd_\u{fffd}"),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
+            headers.insert("cookie", HeaderValue::from_static("svc_session=x"));
+            let found = presented(RouteId::GetProject.route(), &headers);
+            assert_eq!(found, Ok(Presented::Key(token.to_owned())), "{value:?}");
+        }
     }
 
     #[test]

@@ -102,9 +102,13 @@ async fn answer(front: Front, mut request: Request, next: Next, id: String) -> R
     response
 }
 
-/// A path as the log may hold it: the grant in `/f/<grant>/…` is a credential.
+/// A path as the log may hold it: what follows in some is a credential.
 fn logged(path: &str) -> &str {
-    if path.starts_with("/f/") { "/f/…" } else { path }
+    match path {
+        _ if path.starts_with("/f/") => "/f/…",
+        _ if path.starts_with("/badge/") => "/badge/…",
+        _ => path,
+    }
 }
 
 fn check(request: &Request, door: Door) -> Result<(), ApiError> {
