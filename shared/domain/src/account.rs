@@ -74,6 +74,23 @@ impl KeyPermission {
     }
 }
 
+/// The form in which trusted addresses are compared: in any case, except that
+/// no letter beyond ASCII becomes one of ASCII (as the Kelvin sign would become
+/// a `k`). Such an address is another mailbox.
+#[must_use]
+pub fn email_key(address: &str) -> String {
+    let mut key = String::with_capacity(address.len());
+    for char in address.chars() {
+        let mut lower = char.to_lowercase();
+        if char.is_ascii() || !lower.clone().any(|lower| lower.is_ascii()) {
+            key.extend(&mut lower);
+        } else {
+            key.push(char);
+        }
+    }
+    key
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,5 +101,15 @@ mod tests {
         assert!(KeyPermission::ALL.iter().all(|p| KeyPermission::parse(p.as_str()) == Some(*p)));
         assert_eq!(Role::parse("Administrator"), None);
         assert!(!KeyPermission::Ingest.includes(KeyPermission::Full));
+    }
+
+    #[test]
+    fn addresses_are_one_in_any_case_and_look_alikes_are_others() {
+        assert_eq!(email_key("Ada@Corp.Example"), "ada@corp.example");
+        assert_eq!(email_key("ЗОЯ@пример.рф"), email_key("зоя@ПРИМЕР.рф"));
+        for (other, own) in [("\u{212a}im@corp.example", "kim@corp.example"), ("m\u{130}a@x", "mia@x")] {
+            assert_ne!(email_key(other), email_key(own));
+            assert_ne!(email_key(other), email_key(&own.to_uppercase()));
+        }
     }
 }

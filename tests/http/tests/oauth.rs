@@ -240,6 +240,12 @@ async fn only_a_trusted_address_attracts_a_provider_account() {
         assert_eq!(world.sign_in(&mut Browser::default(), "idp", "").await, "/");
         assert_eq!(world.stored(own).await.oauth, None, "an address of one's own making attracts nothing");
 
+        // The Kelvin sign is a small k in lower case, and another mailbox.
+        let kim = world.account("kim", Some(("kim@corp.example", EmailSource::Admin))).await;
+        world.provider.set_profile(person("10", "\u{212a}im@corp.example", true));
+        assert_eq!(world.sign_in(&mut Browser::default(), "idp", "").await, "/");
+        assert_eq!(world.stored(kim).await.oauth, None, "an address that only looks alike links nothing");
+
         world.provider.set_profile(person("9", "Ada@corp.example", true));
         let mut browser = Browser::default();
         assert_eq!(world.sign_in(&mut browser, "idp", "").await, "/");

@@ -2,6 +2,7 @@
 //! saves it whole, so every rule about an account is decided on one state.
 
 use callboard_domain::account::Role;
+pub use callboard_domain::account::email_key;
 use callboard_domain::ids::{ProjectId, UserId};
 use callboard_domain::time::Timestamp;
 
@@ -212,12 +213,6 @@ fn read(row: &Row) -> Result<UserRow> {
         created_at: r.time()?,
         updated_at: r.time()?,
     })
-}
-
-/// The form in which trusted addresses are compared.
-#[must_use]
-pub fn email_key(address: &str) -> String {
-    address.to_lowercase()
 }
 
 fn trusted_key(email: Option<&Email>) -> Option<String> {
