@@ -102,8 +102,7 @@ pub(crate) struct EditUserBody {
     pub(crate) role: Option<Role>,
     /// Whether the account is kept out; ends its sessions.
     pub(crate) disabled: Option<bool>,
-    /// The present password, for a change of one's own address; an account without one takes a sign-in within the last
-    /// 15 minutes instead.
+    /// The present password, for a change of one's own address; without one, a sign-in within the last 15 minutes does.
     #[schema(format = Password)]
     pub(crate) current_password: Option<String>,
 }

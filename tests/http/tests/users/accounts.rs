@@ -39,7 +39,7 @@ async fn an_account_is_created_read_and_deleted() {
         refused(&admin.get(&path).await.expect("an answer"), 404, "user_not_found");
         assert_eq!(post(service.client(), "/api/auth/login", login).await.status, 401);
         let audited = audited(&admin, &format!("&targetType=user&targetId={}", created["id"])).await;
-        assert_eq!(audited, ["user.created", "login.succeeded", "user.deleted"]);
+        assert_eq!(audited, ["user.created", "login.succeeded", "user.deleted", "change.refused"]);
         // The name is free again.
         assert_eq!(post(&admin, "/api/users", new_user("ada", "user")).await.status, 201);
     })
