@@ -13,7 +13,7 @@ use crate::builders::{attempt, run, with};
 use crate::rows::{changed, every_row};
 
 /// What is noted of whoever asks, refused or not, and what the timer keeps.
-const MAY_CHANGE: [&str; 4] = ["jobs", "rate_limits", "audit_events", "api_keys"];
+const MAY_CHANGE: [&str; 5] = ["jobs", "rate_limits", "audit_events", "api_keys", "id_counters"];
 
 const SECRET_NAME: &str = "unannounced product";
 /// Larger than every id there is.
