@@ -67,62 +67,82 @@ start() {
 
 address=
 secret=$(node -e 'process.stdout.write(crypto.randomBytes(32).toString("hex"))')
-start accounts SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret"
-accounts=$address
-# Where people can also sign in at a provider.
-(cd "$copy/e2e" && exec node support/provider.mjs "$folder/provider") >"$folder/provider.log" 2>&1 </dev/null &
-services+=("$!")
-for _ in $(seq 200); do
-  [ -s "$folder/provider" ] && break
-  sleep 0.1
-done
-[ -s "$folder/provider" ] || { cat "$folder/provider.log" >&2; die "the provider did not start within 20 s, its log is above"; }
-start guarded SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret" SERVICE_OAUTH_IDP_ISSUER="$(cat "$folder/provider")" \
-  SERVICE_OAUTH_IDP_CLIENT_ID=callboard SERVICE_OAUTH_IDP_CLIENT_SECRET=a-secret-of-the-client
-guarded=$address
-# Where uploaded pages have a host of their own, and where they have none.
+signed_in=(SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret")
 free_port() { node -e "require('net').createServer().listen(0, function () { console.log(this.address().port); this.close(); })"; }
-apart=()
-for access in "" "SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET=$secret"; do
-  port=$(free_port)
-  # shellcheck disable=SC2086 # several variables, or none
-  start "apart-${access%%=*}" SERVICE_PORT="$port" SERVICE_SANDBOX_ORIGIN="http://files.localhost:$port" $access
-  apart+=("$address")
-  # shellcheck disable=SC2086
-  start "together-${access%%=*}" SERVICE_HOST=0.0.0.0 $access
-  apart+=("$address")
-done
-start journeys
-journeys=$address
+
+code=0
+# drive <checks> "<variable=value> ..." <file...>: runs checks one after another; a failure is remembered.
+drive() {
+  local checks=$1 variables=$2
+  shift 2
+  # shellcheck disable=SC2086 # one or several variables
+  (cd "$copy/$checks" && exec env $variables node --test --test-reporter=spec --test-concurrency=1 "$@") || code=$?
+}
+
+# A run by the real reporter, a page that fills in and the tools of agents, with each engine.
+start open
+open=$address
 # Agents ask faster here than one address may where callers do not sign in.
-start agents SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret" SERVICE_RATE_LIMITS=off
+start agents "${signed_in[@]}" SERVICE_RATE_LIMITS=off
 agents=$address
 start protocol SERVICE_RATE_LIMITS=off
 protocol=$address
-# Passwords are tried by many processes of one address.
-start pipelines SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret" SERVICE_RATE_LIMITS=off
-pipelines=$address
-start viewed SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret"
-viewed=$address
-start open
-say "Service with $engine on $address, with accounts on $accounts"
-code=0
-# Dozens of cut connections take minutes and never reach a database: once is enough.
-faults=()
-if [ "$engine" = sqlite ]; then faults=(faults.mjs); fi
-(cd "$copy/e2e" && CALLBOARD_URL=$address node --test --test-reporter=spec --test-concurrency=1 check.mjs counting.mjs streaming.mjs ${faults[@]+"${faults[@]}"} capture.mjs live.mjs viewer.mjs isolation.mjs pages.mjs) || code=$?
-(cd "$copy/e2e" && CALLBOARD_URL=$journeys node --test --test-reporter=spec journeys.mjs) || code=$?
-for address in "${apart[@]}"; do
-  (cd "$copy/e2e" && CALLBOARD_URL=$address node --test --test-reporter=spec isolation.mjs) || code=$?
-done
-(cd "$copy/e2e" && CALLBOARD_URL=$viewed node --test --test-reporter=spec viewer.mjs) || code=$?
-(cd "$copy/e2e" && CALLBOARD_URL=$guarded node --test --test-reporter=spec --test-concurrency=1 isolation.mjs oauth.mjs) || code=$?
-(cd "$copy/e2e" && CALLBOARD_ACCOUNTS_URL=$accounts node --test --test-reporter=spec accounts.mjs) || code=$?
-(cd "$copy/e2e" && CALLBOARD_ACCOUNTS_URL=$pipelines node --test --test-reporter=spec --test-concurrency=1 credentials.mjs) || code=$?
-(cd "$copy/mcp" && CALLBOARD_URL=$protocol node --test --test-reporter=spec --test-concurrency=1 check.mjs stateless.mjs conformance.mjs repair.mjs) || code=$?
-(cd "$copy/mcp" && CALLBOARD_ACCOUNTS_URL=$agents node --test --test-reporter=spec roles.mjs) || code=$?
+say "Service with $engine on $open"
+drive e2e CALLBOARD_URL="$open" check.mjs counting.mjs streaming.mjs live.mjs
+drive mcp CALLBOARD_URL="$protocol" check.mjs stateless.mjs repair.mjs
+drive mcp CALLBOARD_ACCOUNTS_URL="$agents" roles.mjs
+# The reporters that others publish, the older with one engine and the newer with the other.
+start published "${signed_in[@]}" SERVICE_RATE_LIMITS=off
+case "$engine" in sqlite) published=published-reporter-0.23 ;; *) published=@piwitests/reporter ;; esac
+drive e2e "CALLBOARD_URL=$open CALLBOARD_ACCOUNTS_URL=$address PUBLISHED_REPORTER=$published" published.mjs
+
+# What a browser, a line or a protocol makes of an answer is the same whichever database gave it, and the answers are
+# compared over HTTP with both: each of these runs with one, so that both engines are done at the same time.
+provider() {
+  (cd "$copy/e2e" && exec node support/provider.mjs "$folder/provider") >"$folder/provider.log" 2>&1 </dev/null &
+  services+=("$!")
+  for _ in $(seq 200); do
+    [ -s "$folder/provider" ] && return
+    sleep 0.1
+  done
+  cat "$folder/provider.log" >&2
+  die "the provider did not start within 20 s, its log is above"
+}
+case "$engine" in
+  sqlite)
+    drive e2e CALLBOARD_URL="$open" faults.mjs capture.mjs isolation.mjs pages.mjs
+    # Where uploaded pages have a host of their own, and where they have none.
+    for access in "" "${signed_in[*]}"; do
+      port=$(free_port)
+      # shellcheck disable=SC2086 # several variables, or none
+      start "apart-${access%%=*}" SERVICE_PORT="$port" SERVICE_SANDBOX_ORIGIN="http://files.localhost:$port" $access
+      drive e2e CALLBOARD_URL="$address" isolation.mjs
+      # shellcheck disable=SC2086
+      start "together-${access%%=*}" SERVICE_HOST=0.0.0.0 $access
+      drive e2e CALLBOARD_URL="$address" isolation.mjs
+    done
+    ;;
+  postgres)
+    drive e2e CALLBOARD_URL="$open" viewer.mjs
+    start viewed "${signed_in[@]}"
+    drive e2e CALLBOARD_URL="$address" viewer.mjs
+    start journeys
+    drive e2e CALLBOARD_URL="$address" journeys.mjs
+    start accounts "${signed_in[@]}"
+    drive e2e CALLBOARD_ACCOUNTS_URL="$address" accounts.mjs
+    # Where people can also sign in at a provider.
+    provider
+    start guarded "${signed_in[@]}" SERVICE_OAUTH_IDP_ISSUER="$(cat "$folder/provider")" \
+      SERVICE_OAUTH_IDP_CLIENT_ID=callboard SERVICE_OAUTH_IDP_CLIENT_SECRET=a-secret-of-the-client
+    drive e2e CALLBOARD_URL="$address" isolation.mjs oauth.mjs
+    # Passwords are tried by many processes of one address.
+    start pipelines "${signed_in[@]}" SERVICE_RATE_LIMITS=off
+    drive e2e CALLBOARD_ACCOUNTS_URL="$address" credentials.mjs
+    drive mcp CALLBOARD_URL="$protocol" conformance.mjs
+    ;;
+esac
 if [ "$code" -ne 0 ]; then
-  say "The last lines of the service's log:"
-  tail -n 40 "$folder"/{open,accounts,guarded,agents,protocol}.log
+  say "The last lines of the services' logs:"
+  tail -n 20 "$folder"/*.log
 fi
 exit "$code"

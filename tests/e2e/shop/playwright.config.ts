@@ -4,6 +4,8 @@
  */
 import { defineConfig } from '@playwright/test';
 
+const published = process.env['PUBLISHED_REPORTER'];
+
 export default defineConfig({
   testDir: 'tests',
   outputDir: 'test-results',
@@ -15,7 +17,7 @@ export default defineConfig({
     ['line'],
     ['html', { open: 'never' }],
     ['json', { outputFile: 'test-results/results.json' }],
-    ['callboard-reporter', { tags: ['end-to-end'] }],
+    [published ?? 'callboard-reporter', { tags: ['end-to-end'] }],
   ],
   use: {
     trace: 'retain-on-failure',

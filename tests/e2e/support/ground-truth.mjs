@@ -25,6 +25,7 @@ function testsOf(suite) {
         .map((attachment) => ({
           retry: result.retry,
           name: attachment.name,
+          isOnDisk: Boolean(attachment.path),
           sha256: sha256(attachment.path ? readFileSync(attachment.path) : Buffer.from(attachment.body, 'base64')),
         }))),
     }))),
