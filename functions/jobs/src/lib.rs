@@ -64,6 +64,7 @@ mod runs;
 mod sweeps;
 mod tick;
 mod timer;
+mod upkeep;
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::job::{JobContext, JobError, Outcome};
-use crate::{account_mails, deletions, exports, links, retention, runs, sweeps};
+use crate::{account_mails, deletions, exports, links, retention, runs, sweeps, upkeep};
 
 /// Every kind.
 pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
@@ -25,6 +25,7 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::every(MINUTE * 15, sweeps::purge_short_lived),
         Kind::every(MINUTE * 5, sweeps::sweep_objects),
         Kind::every(HOUR, sweeps::sweep_staging),
+        Kind::every(MINUTE / 2, upkeep::look_after_tables),
         Kind::new(deletions::delete_target),
         Kind::every(HOUR, deletions::resume_deletions),
         Kind::every(HOUR, retention::sweep_retention),

@@ -44,6 +44,7 @@ pub mod tags;
 pub mod test_cases;
 pub mod test_functions;
 pub mod unclaimed;
+pub mod upkeep;
 
 use std::sync::Arc;
 

@@ -84,6 +84,7 @@ const MODULES: &[&[&Statement]] = &[
     crate::test_cases::STATEMENTS,
     crate::test_functions::STATEMENTS,
     crate::unclaimed::STATEMENTS,
+    crate::upkeep::STATEMENTS,
 ];
 
 const BULKS: &[&[&Bulk]] = &[

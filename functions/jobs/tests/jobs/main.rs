@@ -6,3 +6,4 @@ mod queue;
 mod support;
 mod tick;
 mod trace_pool;
+mod upkeep;

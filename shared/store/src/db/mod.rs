@@ -16,12 +16,12 @@ mod value;
 use std::str::FromStr;
 use std::time::Duration;
 
-use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteSynchronous,
 };
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
 pub use bulk::{Bulk, Column, Rows};
 pub use dialect::Statement;
@@ -191,6 +191,19 @@ impl Db {
             }
             Self::Postgres(pool) => Session::postgres_transaction(pool.begin().await?),
         })
+    }
+
+    /// Runs what PostgreSQL refuses inside a transaction; nothing to do on
+    /// SQLite. The text must not hold anything that somebody sent.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when the database refuses.
+    pub(crate) async fn run_outside_transactions(&self, text: String) -> Result<()> {
+        if let Self::Postgres(pool) = self {
+            let mut connection = pool.acquire().await?;
+            connection.execute(sqlx::raw_sql(AssertSqlSafe(text))).await?;
+        }
+        Ok(())
     }
 
     /// Closes all connections; used by an orderly stop.
