@@ -16,9 +16,12 @@ async fn until(state: &AppState, time: &Time, pool: &PgPool, condition: &str) {
     let question = format!("SELECT 1 FROM pg_stat_user_tables WHERE relname = 'grown' AND ({condition})");
     for _ in 0..100 {
         time.advance_ms(30_000);
-        let done = run_due(state, Budget::of(Duration::from_secs(10))).await.unwrap();
+        let done = run_due(state, Budget::of(Duration::from_secs(10))).await.expect("the queue answers");
         assert_eq!(done.failed, 0);
-        let found = sqlx::query(sqlx::AssertSqlSafe(question.clone())).fetch_optional(pool).await.unwrap();
+        let found = sqlx::query(sqlx::AssertSqlSafe(question.clone()))
+            .fetch_optional(pool)
+            .await
+            .expect("PostgreSQL answers");
         if found.is_some() {
             return;
         }
@@ -29,9 +32,10 @@ async fn until(state: &AppState, time: &Time, pool: &PgPool, condition: &str) {
 
 /// Runs a statement and closes the connection, which is when the server counts at the latest.
 async fn run(pool: &PgPool, statement: &'static str) {
-    let mut connection = PgConnection::connect_with(&pool.connect_options()).await.unwrap();
-    connection.execute(statement).await.unwrap();
-    connection.close().await.unwrap();
+    let mut connection =
+        PgConnection::connect_with(&pool.connect_options()).await.expect("PostgreSQL answers");
+    connection.execute(statement).await.expect("PostgreSQL answers");
+    connection.close().await.expect("PostgreSQL answers");
 }
 
 #[tokio::test]
@@ -40,13 +44,14 @@ async fn the_planner_is_told_of_what_was_written_and_gone_rows_make_room() {
         let time = Time::new();
         let state = state(database, &time, &[]).await;
         let Db::Postgres(pool) = state.store().db() else {
-            let done = run_due(&state, Budget::of(Duration::from_secs(10))).await.unwrap();
+            let done = run_due(&state, Budget::of(Duration::from_secs(10))).await.expect("the queue answers");
             assert_eq!(done.failed, 0);
             return;
         };
         run(pool, "CREATE TABLE grown AS SELECT n FROM generate_series(1, 5000) AS n").await;
         until(&state, &time, pool, "last_analyze IS NOT NULL AND n_mod_since_analyze = 0").await;
-        let autovacuum: String = sqlx::query_scalar("SHOW autovacuum").fetch_one(pool).await.unwrap();
+        let autovacuum: String =
+            sqlx::query_scalar("SHOW autovacuum").fetch_one(pool).await.expect("PostgreSQL answers");
         if autovacuum == "off" {
             run(pool, "DELETE FROM grown WHERE n > 1000").await;
             until(&state, &time, pool, "last_vacuum IS NOT NULL AND n_dead_tup = 0").await;
