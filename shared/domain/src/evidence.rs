@@ -23,8 +23,8 @@ pub use server::{ServerLog, ServerSpan};
 pub use steps::{Step, StepCategory, StepError, StepEvent, StepEventStatus, bounded_step_events};
 
 use crate::failure::{ErrorText, QuotedSource, Signature, signature};
-use crate::ingest::Caps;
 use crate::ingest::lenient::{self, element_is_object};
+use crate::ingest::{Caps, MAX_ATTACHMENTS};
 use crate::text::{cut, truncate_error, truncate_text};
 use steps::cut_in_place;
 
@@ -36,6 +36,7 @@ const MAX_AI_TEMPLATE_CHARS: usize = 300;
 const MAX_ANNOTATIONS: usize = 50;
 const MAX_ANNOTATION_TYPE_CHARS: usize = 200;
 const MAX_ANNOTATION_CHARS: usize = 2_000;
+const MAX_FILE_NAME_CHARS: usize = 500;
 /// Standard output and error hold this many console entries' worth of text.
 const OUTPUT_ENTRIES: usize = 10;
 
@@ -88,6 +89,10 @@ pub struct Evidence {
     /// Annotations of this attempt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotation>,
+    /// Names of the files the attempt left besides its trace, as they were
+    /// announced before the files came.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_files: Vec<String>,
 }
 
 /// Source around one stack frame.
@@ -213,6 +218,8 @@ impl Evidence {
         self.stdout = self.stdout.filter(said).map(|text| truncate_text(text, output_chars));
         self.stderr = self.stderr.filter(said).map(|text| truncate_text(text, output_chars));
         self.annotations = bounded_annotations(self.annotations);
+        self.left_files.truncate(MAX_ATTACHMENTS);
+        self.left_files.iter_mut().for_each(|name| cut_in_place(name, MAX_FILE_NAME_CHARS));
         self
     }
 
@@ -245,6 +252,7 @@ impl Evidence {
             && self.stdout.is_none()
             && self.stderr.is_none()
             && self.annotations.is_empty()
+            && self.left_files.is_empty()
             && !self.browser.as_ref().is_some_and(Browser::is_more_than_names)
     }
 }

@@ -66,8 +66,19 @@ pub struct NewFile {
     pub original_name: Option<String>,
     /// Size in bytes.
     pub size: u64,
+    /// Width and height of a picture, pixels, where its head told them.
+    pub dimensions: Option<Dimensions>,
     /// Content.
     pub blob: BlobId,
+}
+
+/// Width and height of a picture, pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dimensions {
+    /// From left to right.
+    pub width: i32,
+    /// From top to bottom.
+    pub height: i32,
 }
 
 /// A stored file.
@@ -97,6 +108,8 @@ pub struct FileRow {
     pub original_name: Option<String>,
     /// Size in bytes.
     pub size: i64,
+    /// Width and height of a picture, where they are known.
+    pub dimensions: Option<Dimensions>,
     /// Content.
     pub blob: BlobId,
     /// SHA-256 of the content.
@@ -111,7 +124,7 @@ macro_rules! select_file {
     ($tail:literal) => {
         concat!(
             "SELECT f.id, f.project_id, f.run_id, f.execution_id, f.repetition, f.retry, f.kind, f.name, f.path, \
-             f.content_type, f.original_name, f.size, f.blob_id, b.sha256, f.created_at, \
+             f.content_type, f.original_name, f.size, f.width, f.height, f.blob_id, b.sha256, f.created_at, \
              (SELECT CASE WHEN r.pinned_at IS NULL THEN f.expires_at END FROM test_runs r \
              WHERE r.project_id = f.project_id AND r.id = f.run_id) \
              FROM files f JOIN blobs b ON b.project_id = f.project_id AND b.id = f.blob_id ",
@@ -127,7 +140,8 @@ statements! {
     BY_PATH = select_file!("WHERE f.project_id = $1 AND f.path = $2");
     /// Links content to an execution, unless it is linked already. ix: files_content
     INSERT = "INSERT INTO files (id, project_id, run_id, execution_id, repetition, retry, kind, name, path, content_type, \
-        original_name, size, blob_id, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+        original_name, size, width, height, blob_id, created_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
         ON CONFLICT (project_id, execution_id, repetition, retry, kind, name, blob_id) DO NOTHING";
     /// Whether an attempt has another trace already. ix: files_of_execution
     OTHER_TRACE = "SELECT 1 FROM files WHERE project_id = $1 AND execution_id = $2 AND kind = 'trace' AND repetition = $3 AND retry = $4 AND blob_id <> $5";
@@ -152,11 +166,16 @@ fn read(row: &Row) -> Result<FileRow> {
         content_type: r.text()?,
         original_name: r.opt_text()?,
         size: r.int()?,
+        dimensions: dimensions(r.opt_int()?, r.opt_int()?),
         blob: BlobId(r.int()?),
         sha256: r.bytes()?.try_into().map_err(|_| StoreError::Damaged("a content hash"))?,
         created_at: r.time()?,
         expires_at: r.opt_time()?,
     })
+}
+
+fn dimensions(width: Option<i64>, height: Option<i64>) -> Option<Dimensions> {
+    Some(Dimensions { width: i32::try_from(width?).ok()?, height: i32::try_from(height?).ok()? })
 }
 
 /// Links content to an attempt. Answers the kind under which it was linked, or
@@ -212,6 +231,8 @@ async fn insert(
                 &file.content_type,
                 file.original_name.clone(),
                 size,
+                file.dimensions.map(|dimensions| i64::from(dimensions.width)),
+                file.dimensions.map(|dimensions| i64::from(dimensions.height)),
                 file.blob,
                 now
             ],

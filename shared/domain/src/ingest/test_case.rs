@@ -7,7 +7,7 @@ mod summaries;
 
 use reader::Reader;
 pub use summaries::{AttemptSummary, EvidenceCounts, VitalsSummary};
-use summaries::{expects_failure, history, suites, turned_around};
+use summaries::{expects_failure, history, left_files, suites, turned_around};
 
 use super::caps::Caps;
 use super::identity::{IdentityHash, identity_hash};
@@ -206,6 +206,7 @@ impl TestCaseEntry {
             stdout: read.text("stdout", input.stdout),
             stderr: read.text("stderr", input.stderr),
             annotations,
+            left_files: left_files(read.value("attachments", input.attachments).unwrap_or_default()),
         }
         .bounded(caps);
 

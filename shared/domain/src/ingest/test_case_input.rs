@@ -102,6 +102,8 @@ pub struct TestCaseInput<'a> {
     pub(super) test_source: Scalar<'a>,
     #[serde(deserialize_with = "lenient::list")]
     pub(super) test_source_frames: Given<Vec<SourceFrame>>,
+    #[serde(deserialize_with = "lenient::list")]
+    pub(super) attachments: Given<Vec<AttachmentInput>>,
     #[serde(borrow)]
     pub(super) stdout: Scalar<'a>,
     #[serde(borrow)]
@@ -145,7 +147,24 @@ pub(super) struct AttemptInput {
     pub(super) started_at: Option<i64>,
 }
 
-element_is_object!(AttemptInput);
+/// A file or text that an attempt attached. Files come with calls of their own.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct AttachmentInput {
+    #[serde(deserialize_with = "lenient::text")]
+    pub(super) name: String,
+    /// Where it lies on the client's machine; text lies nowhere.
+    #[serde(deserialize_with = "lenient::text")]
+    pub(super) path: String,
+}
+
+impl AttachmentInput {
+    pub(super) fn is_left_file(&self) -> bool {
+        !self.path.is_empty() && !self.name.is_empty() && self.name != "trace"
+    }
+}
+
+element_is_object!(AttemptInput, AttachmentInput);
 
 /// One level of the describe path; keeps its place when it is no text, so
 /// that the configuration of suites stays parallel.

@@ -6,7 +6,7 @@ use callboard_domain::ids::{ExecutionId, RunId};
 use callboard_domain::ingest::{CaseRef, MAX_ATTACHMENTS};
 use callboard_domain::time::Timestamp;
 use callboard_store::blobs::{self, BlobRow, StagedBlob};
-use callboard_store::executions::{self, ExecutionRow, RunPlace};
+use callboard_store::executions::{self, RunPlace};
 use callboard_store::files;
 use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
@@ -14,7 +14,7 @@ use callboard_store::{projects, test_cases};
 
 use super::announce;
 use super::bearer::{self, Bearer};
-use super::choosing::{Chosen, choose};
+use super::choosing::{Chosen, Sent, choose};
 use super::files::{IncomingFile, PublishedFile, link_all, publish};
 use super::locked::LockedRun;
 use crate::{Context, Entity, QueryError, Result};
@@ -122,38 +122,55 @@ pub async fn case_files(
             return Err(error);
         }
     };
-    let CaseFiles { case, trace, mut attachments, .. } = files;
-    let rest = attachments.split_off(found.room.min(attachments.len()));
+    let Found { bearer, place, mut chosen, mut sent, trace: stored_trace, room } = found;
+    let project = bearer.project;
+    let CaseFiles { trace, mut attachments, .. } = files;
+    let rest = attachments.split_off(room.min(attachments.len()));
     let surplus = rest.len();
     for file in rest {
         discard(ctx, file.staged).await;
     }
     let mut published = Vec::with_capacity(attachments.len() + 1);
-    if let Some(stored) = found.trace {
-        published.push(PublishedFile::stored_trace(0, &case.title, stored));
+    if let Some(stored) = stored_trace {
+        published.push(PublishedFile::stored_trace(0, &sent.case.title, stored));
     }
     for file in trace.into_iter().chain(attachments) {
-        published.push(publish(ctx, found.bearer.project, file, now).await?);
+        published.push(publish(ctx, project, file, now).await?);
     }
-    let mut session = ctx.store.db().begin().await?;
-    let mut locked = LockedRun::lock(&mut session, found.bearer.project, run).await?;
-    locked.admit(found.bearer.slot, now)?;
-    let attempt = (found.repetition, i64::from(case.retry));
-    let linked = link_all(&mut session, found.place, found.row.id, attempt, &published, now).await?;
+    let mut choices = 1;
+    let (mut session, mut locked) = loop {
+        let mut session = ctx.store.db().begin().await?;
+        let locked = LockedRun::lock(&mut session, project, run).await?;
+        if choices == MOST_CHOICES || chosen.holds(&mut session, project, sent.case.retry).await? {
+            break (session, locked);
+        }
+        // What is asked next may be asked of objects; the run does not stay locked meanwhile.
+        drop(session);
+        chosen = chosen_of(ctx, place, &mut sent, None).await?;
+        choices += 1;
+    };
+    locked.admit(bearer.slot, now)?;
+    let Chosen { row, repetition, .. } = chosen;
+    let case = sent.case;
+    let attempt = (repetition, i64::from(case.retry));
+    let linked = link_all(&mut session, place, row.id, attempt, &published, now).await?;
     if linked.traces + linked.others > 0 {
         let (title, location) = (&case.title, &case.location);
-        locked.note(announce::case_files(&found.row, title, location, linked.traces, linked.others));
+        locked.note(announce::case_files(&row, title, location, linked.traces, linked.others));
     }
     locked.settle(now, None, &ctx.patience);
     locked.close(session, now).await?;
-    Ok(CaseFilesTaken { execution: found.row.id, traces: linked.traces, attachments: linked.others, surplus })
+    Ok(CaseFilesTaken { execution: row.id, traces: linked.traces, attachments: linked.others, surplus })
 }
+
+/// How often an attempt is chosen while others link files to the same test.
+const MOST_CHOICES: u32 = 16;
 
 struct Found {
     bearer: Bearer,
     place: RunPlace,
-    row: ExecutionRow,
-    repetition: i64,
+    chosen: Chosen,
+    sent: Sent,
     /// The trace, when only its hash came.
     trace: Option<BlobRow>,
     /// Attachments the attempt may still get.
@@ -175,20 +192,24 @@ async fn find(
     let row = runs::get(&mut session, project, run).await?;
     let row = row.ok_or_else(|| QueryError::not_found(Entity::Run, run))?;
     let place = RunPlace { project, run, day: row.order_at.day(), lane_id: row.lane_id };
-    let case = test_cases::find(&mut session, project, files.case.identity).await?;
-    let case = case.ok_or(QueryError::CaseNotFound)?;
-    let stored = executions::of_batch(&mut session, place, vec![case.get()]).await?;
     // Objects may have to be read to tell which is meant; no connection waits for them.
     drop(session);
-    let chosen = choose(ctx, project, stored, files).await?.ok_or(QueryError::CaseNotFound)?;
-    let Chosen { row, repetition } = chosen;
+    let trace = files.trace.as_ref().map(|trace| &trace.staged);
+    let mut sent = Sent {
+        case: files.case.clone(),
+        has_trace: trace.is_some(),
+        trace_hash: trace.map(|trace| trace.sha256).or(files.trace_hash),
+        attachments: files.attachments.iter().map(|file| (file.name.clone(), file.staged.sha256)).collect(),
+        recording: None,
+    };
+    let chosen = chosen_of(ctx, place, &mut sent, trace).await?;
     let mut session = ctx.store.db().read().await?;
-    if let (Some(told), Some(trace)) = (files.trace_hash, &files.trace)
-        && told != trace.staged.sha256
+    if let (Some(told), Some(trace)) = (files.trace_hash, trace)
+        && told != trace.sha256
     {
         return Err(QueryError::HashMismatch { part: "trace".to_owned() });
     }
-    let trace = match (files.trace_hash, &files.trace) {
+    let trace = match (files.trace_hash, trace) {
         (Some(hash), None) => {
             let stored = blobs::stored(&mut session, project, &hash).await?;
             Some(stored.ok_or(QueryError::BlobMissing)?)
@@ -196,7 +217,23 @@ async fn find(
         _ => None,
     };
     let retry = i64::from(files.case.retry);
-    let held = files::count_of_attempt(&mut session, project, row.id, repetition, retry).await?;
+    let held =
+        files::count_of_attempt(&mut session, project, chosen.row.id, chosen.repetition, retry).await?;
     let room = MAX_ATTACHMENTS.saturating_sub(usize::try_from(held).unwrap_or(usize::MAX));
-    Ok(Found { bearer, place, row, repetition, trace, room })
+    Ok(Found { bearer, place, chosen, sent, trace, room })
+}
+
+/// The attempt that is meant.
+async fn chosen_of(
+    ctx: &Context,
+    place: RunPlace,
+    sent: &mut Sent,
+    trace: Option<&StagedBlob>,
+) -> Result<Chosen> {
+    let mut session = ctx.store.db().read().await?;
+    let case = test_cases::find(&mut session, place.project, sent.case.identity).await?;
+    let case = case.ok_or(QueryError::CaseNotFound)?;
+    let stored = executions::of_batch(&mut session, place, vec![case.get()]).await?;
+    drop(session);
+    choose(ctx, place.project, stored, sent, trace).await?.ok_or(QueryError::CaseNotFound)
 }

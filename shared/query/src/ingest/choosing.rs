@@ -7,14 +7,16 @@ use std::cmp::Reverse;
 
 use callboard_domain::attempts::AttemptView;
 use callboard_domain::evidence::Browser;
-use callboard_domain::ids::ProjectId;
+use callboard_domain::ids::{ExecutionId, ProjectId};
+use callboard_domain::ingest::CaseRef;
 use callboard_domain::time::Timestamp;
+use callboard_store::blobs::StagedBlob;
+use callboard_store::db::Session;
 use callboard_store::evidence;
 use callboard_store::executions::ExecutionRow;
 use callboard_store::files::{self, FileKind, FileRow};
 use callboard_store::lanes::{self, BrowserProject};
 
-use super::case_files::CaseFiles;
 use super::chunk::stored_attempts;
 use super::trace_browser::{self, Recording};
 use crate::{Context, Result};
@@ -50,19 +52,63 @@ fn is_trace(file: &FileRow) -> bool {
     file.kind == FileKind::Trace
 }
 
+/// What is known of the files that were sent.
+pub(super) struct Sent {
+    pub(super) case: CaseRef,
+    /// Whether the bytes of a trace came.
+    pub(super) has_trace: bool,
+    /// Hash of the trace, told or computed.
+    pub(super) trace_hash: Option<[u8; 32]>,
+    /// Name and hash of each attachment.
+    pub(super) attachments: Vec<(String, [u8; 32])>,
+    /// What the trace tells of its recording, once it was asked.
+    pub(super) recording: Option<Recording>,
+}
+
 /// What files belong to.
 pub(super) struct Chosen {
     pub(super) row: ExecutionRow,
     pub(super) repetition: i64,
+    /// How many files each possible execution had, where that told which is
+    /// meant.
+    among: Vec<(ExecutionId, usize)>,
+}
+
+impl Chosen {
+    /// Whether nobody has linked files to the possible executions since the
+    /// choice was made; asked while the run is locked. Browser projects run side
+    /// by side: what two of them send of one test comes at the same time, and is
+    /// often byte for byte the same.
+    pub(super) async fn holds(&self, session: &mut Session, project: ProjectId, retry: u32) -> Result<bool> {
+        for &(execution, seen) in &self.among {
+            if files_of(session, project, execution, retry).await?.len() != seen {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+async fn files_of(
+    session: &mut Session,
+    project: ProjectId,
+    execution: ExecutionId,
+    retry: u32,
+) -> Result<Vec<FileRow>> {
+    let mut files = files::of_execution(session, project, execution, None, None, FILES_SEEN).await?;
+    files.retain(|file| file.retry == i64::from(retry));
+    Ok(files)
 }
 
 /// Chooses the attempt that is meant among those of the test case; `None` when
-/// it is not stored yet. Sending the same again chooses the same.
+/// it is not stored yet. Sending the same again chooses the same. `trace` is
+/// read when there is no other way to tell.
 pub(super) async fn choose(
     ctx: &Context,
     project: ProjectId,
     stored: Vec<ExecutionRow>,
-    sent: &CaseFiles,
+    sent: &mut Sent,
+    trace: Option<&StagedBlob>,
 ) -> Result<Option<Chosen>> {
     let mut candidates = Vec::with_capacity(stored.len());
     for row in stored {
@@ -76,11 +122,11 @@ pub(super) async fn choose(
     if sent.case.browser_project.is_none()
         && let [only] = &candidates[..]
         && let [view] = &only.attempts[..]
-        && (sent.trace.is_none() || only.row.traces == 0)
+        && (!sent.has_trace || only.row.traces == 0)
     {
         // Nothing there speaks against it.
-        let repetition = sent.case.repeat_each_index.unwrap_or(view.repetition);
-        return Ok(candidates.pop().map(|only| Chosen { row: only.row, repetition: i64::from(repetition) }));
+        let repetition = i64::from(sent.case.repeat_each_index.unwrap_or(view.repetition));
+        return Ok(candidates.pop().map(|only| Chosen { row: only.row, repetition, among: Vec::new() }));
     }
     let mut session = ctx.store.db().read().await?;
     let browsers = lanes::browsers(&mut session, project).await?;
@@ -89,32 +135,31 @@ pub(super) async fn choose(
         candidates.retain(|candidate| Some(candidate.row.browser_id) == wanted);
     }
     for candidate in &mut candidates {
-        let id = candidate.row.id;
-        let mut files = files::of_execution(&mut session, project, id, None, None, FILES_SEEN).await?;
-        files.retain(|file| file.retry == i64::from(sent.case.retry));
-        candidate.files = files;
+        candidate.files = files_of(&mut session, project, candidate.row.id, sent.case.retry).await?;
     }
     drop(session);
-    let recording = match &sent.trace {
-        Some(trace) if is_unclear(&candidates) => trace_browser::of(ctx, &trace.staged).await,
-        _ => None,
-    };
+    let is_unclear = is_unclear(&candidates);
+    if let Some(trace) = trace.filter(|_| is_unclear) {
+        sent.recording = trace_browser::of(ctx, trace).await;
+    }
+    let recording = sent.recording.as_ref().filter(|_| is_unclear);
+    let among = candidates.iter().map(|candidate| (candidate.row.id, candidate.files.len())).collect();
     if candidates.len() > 1 {
-        narrow(ctx, project, &mut candidates, sent, (recording.as_ref(), &browsers)).await;
+        narrow(ctx, project, &mut candidates, sent, (recording, &browsers)).await;
     }
     let Some(candidate) = candidates.into_iter().next() else { return Ok(None) };
-    let Some(view) = repetition(&candidate, sent, recording.as_ref()) else { return Ok(None) };
+    let Some(view) = repetition(&candidate, sent, recording) else { return Ok(None) };
     if sent.case.browser_project.is_none()
-        && let Some(recording) = &recording
+        && let Some(recording) = recording
         && is_of_another(ctx, project, &candidate, view, (recording, &browsers), sent).await
     {
         return Ok(None);
     }
-    let repetition = sent.case.repeat_each_index.unwrap_or(view.repetition);
-    Ok(Some(Chosen { repetition: i64::from(repetition), row: candidate.row }))
+    let repetition = i64::from(sent.case.repeat_each_index.unwrap_or(view.repetition));
+    Ok(Some(Chosen { repetition, row: candidate.row, among }))
 }
 
-fn is_meant(view: &AttemptView, sent: &CaseFiles) -> bool {
+fn is_meant(view: &AttemptView, sent: &Sent) -> bool {
     let own = |index| view.attempt.repetition.is_none_or(|own| own == index);
     view.attempt.retry == sent.case.retry && sent.case.repeat_each_index.is_none_or(own)
 }
@@ -127,21 +172,16 @@ fn is_unclear(candidates: &[Candidate]) -> bool {
     }
 }
 
-fn hash_of_trace(sent: &CaseFiles) -> Option<[u8; 32]> {
-    sent.trace.as_ref().map(|trace| trace.staged.sha256).or(sent.trace_hash)
-}
-
 /// Leaves the likeliest first.
 async fn narrow(
     ctx: &Context,
     project: ProjectId,
     candidates: &mut Vec<Candidate>,
-    sent: &CaseFiles,
+    sent: &Sent,
     (recording, browsers): (Option<&Recording>, &[BrowserProject]),
 ) {
     candidates.sort_by_key(|candidate| Reverse(candidate.row.id));
-    let trace = hash_of_trace(sent);
-    if let Some(hash) = trace {
+    if let Some(hash) = sent.trace_hash {
         // No two attempts record the same trace: it has been sent before.
         keep(candidates, |candidate| candidate.files.iter().any(|file| file.sha256 == hash));
     }
@@ -150,7 +190,10 @@ async fn narrow(
     {
         keep_recorded(ctx, project, candidates, recording, browsers).await;
     }
-    if trace.is_some() {
+    if candidates.len() > 1 {
+        keep_announced(ctx, project, candidates, sent).await;
+    }
+    if sent.trace_hash.is_some() {
         keep(candidates, |candidate| candidate.lacks(is_trace));
     } else if candidates.iter().any(|candidate| candidate.lacks(|_| true)) {
         keep(candidates, |candidate| candidate.lacks(|_| true));
@@ -159,15 +202,15 @@ async fn narrow(
     }
 }
 
-fn is_sent(file: &FileRow, sent: &CaseFiles) -> bool {
-    sent.attachments.iter().any(|own| own.staged.sha256 == file.sha256 && own.name == file.name)
+fn is_sent(file: &FileRow, sent: &Sent) -> bool {
+    sent.attachments.iter().any(|(name, sha256)| *sha256 == file.sha256 && *name == file.name)
 }
 
 /// The repetition that is meant: the one that has these files already, else of
 /// those that have none the one that began with the trace.
 fn repetition<'c>(
     candidate: &'c Candidate,
-    sent: &CaseFiles,
+    sent: &Sent,
     recording: Option<&Recording>,
 ) -> Option<&'c AttemptView> {
     let views = &candidate.attempts;
@@ -175,7 +218,7 @@ fn repetition<'c>(
         let file = candidate.files.iter().find(|file| is_such(file))?;
         views.iter().find(|view| is_of(file, view))
     };
-    let trace = hash_of_trace(sent);
+    let trace = sent.trace_hash;
     if let Some(view) = trace.and_then(|hash| with(&|file| file.sha256 == hash)) {
         return Some(view);
     }
@@ -221,9 +264,9 @@ async fn is_of_another(
     candidate: &Candidate,
     view: &AttemptView,
     (recording, browsers): (&Recording, &[BrowserProject]),
-    sent: &CaseFiles,
+    sent: &Sent,
 ) -> bool {
-    if !has_another_trace(candidate, view, hash_of_trace(sent)) {
+    if !has_another_trace(candidate, view, sent.trace_hash) {
         return false;
     }
     if recording.began_at.is_some_and(|began| is_outside(view, began)) {
@@ -275,6 +318,24 @@ async fn keep_recorded(
             keep(candidates, |candidate| distance(candidate) == Some(nearest));
         }
     }
+}
+
+/// Keeps those with an attempt that left files of just these names.
+async fn keep_announced(ctx: &Context, project: ProjectId, candidates: &mut Vec<Candidate>, sent: &Sent) {
+    let mut names: Vec<&str> = sent.attachments.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    let mut announced = Vec::new();
+    for candidate in candidates.iter() {
+        for slice in candidate.attempts.iter().filter_map(|view| view.attempt.evidence) {
+            let Ok(evidence) = evidence::read(&ctx.store, project, &slice).await else { continue };
+            let mut left = evidence.left_files;
+            left.sort_unstable();
+            if !left.is_empty() && left == names {
+                announced.push(candidate.row.id);
+            }
+        }
+    }
+    keep(candidates, |candidate| announced.contains(&candidate.row.id));
 }
 
 /// The browser an attempt was configured with, as far as it can be read.

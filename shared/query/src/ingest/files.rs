@@ -7,7 +7,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::blobs::{BlobRow, StagedBlob};
 use callboard_store::db::Session;
 use callboard_store::executions::{self, RunPlace};
-use callboard_store::files::{self, FileKind, NewFile};
+use callboard_store::files::{self, Dimensions, FileKind, NewFile};
 
 use crate::{Context, Result};
 
@@ -46,6 +46,7 @@ pub(super) struct PublishedFile {
     pub(super) content_type: String,
     pub(super) original_name: Option<String>,
     pub(super) size: u64,
+    pub(super) dimensions: Option<Dimensions>,
     pub(super) blob: BlobRow,
 }
 
@@ -59,6 +60,7 @@ impl PublishedFile {
             content_type: "application/zip".to_owned(),
             original_name: Some(format!("{title}.zip")),
             size: blob.size,
+            dimensions: None,
             blob,
         }
     }
@@ -81,6 +83,7 @@ pub(super) async fn publish(
             kind_of(&content_type, name, &file.content_type)
         }
     };
+    let dimensions = (kind == FileKind::Screenshot).then(|| dimensions(&file.staged.head)).flatten();
     let blob = file.staged.publish(&ctx.store, project, &content_type, now).await?;
     Ok(PublishedFile {
         entry: file.entry,
@@ -89,8 +92,18 @@ pub(super) async fn publish(
         content_type,
         original_name: file.original_name,
         size,
+        dimensions,
         blob,
     })
+}
+
+/// How wide and high a picture is by its head; `None` where the head does not
+/// tell, or tells what no screen shows.
+fn dimensions(head: &[u8]) -> Option<Dimensions> {
+    let size = imagesize::blob_size(head).ok()?;
+    let dimensions =
+        Dimensions { width: i32::try_from(size.width).ok()?, height: i32::try_from(size.height).ok()? };
+    (dimensions.width > 0 && dimensions.height > 0).then_some(dimensions)
 }
 
 /// Files that were new to their attempt.
@@ -122,6 +135,7 @@ pub(super) async fn link_all(
             content_type: file.content_type.clone(),
             original_name: file.original_name.clone(),
             size: file.size,
+            dimensions: file.dimensions,
             blob: file.blob.id,
         };
         match files::link(session, place.project, &new, now).await? {

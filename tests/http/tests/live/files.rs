@@ -1,6 +1,7 @@
 //! Files of tests of a run that goes on.
 
 use callboard_test_support::{Answer, Form, for_each_service};
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::{Feeder, picked, start};
@@ -371,6 +372,64 @@ async fn attachments_alone_go_to_an_execution_that_has_none_yet() {
         assert_eq!(chosen.len(), 2);
         let again = send(&feeder, form(b"the same note")).await.success().expect("known");
         assert_eq!(again["attachments"], 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn attachments_that_come_together_go_to_one_execution_each() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let titles: Vec<String> = (0..12).map(|n| format!("test {n}")).collect();
+        let mut results = Vec::new();
+        for title in &titles {
+            for name in ["wide", "narrow", "tall"] {
+                let browser = json!({ "browser": { "projectName": name, "browserName": "chromium" } });
+                results.push(with(attempt(title, "passed", 0), browser));
+            }
+        }
+        feeder.results(results).await;
+        let form = |title: &str| {
+            Form::new()
+                .field("streamToken", &feeder.token)
+                .field("testCase", case(title, 0))
+                .field("attach_meta", r#"[{"name":"note","contentType":"text/plain"}]"#)
+                .file("attach_file", "note.txt", "text/plain", b"the same note")
+        };
+        let sent = titles.iter().flat_map(|title| [title; 3]).map(|title| send(&feeder, form(title)));
+        for answer in join_all(sent).await {
+            assert_eq!(answer.success().expect("linked")["attachments"], 1);
+        }
+        let files = "SELECT CAST(COUNT(*) AS text) FROM files GROUP BY execution_id";
+        assert_eq!(texts(service, files).await, vec!["1"; 36]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn attachments_go_to_the_execution_that_announced_them() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let announced = |name: &str, attachments: Value| {
+            let more = json!({ "browser": { "projectName": name }, "attachments": attachments });
+            with(attempt("pays", "passed", 0), more)
+        };
+        // The later one attached a text, which is no file and is not sent.
+        let text = json!([{ "name": "label", "contentType": "text/plain", "body": { "type": "Buffer", "data": [1] } }]);
+        let file = json!([
+            { "name": "trace", "path": "/builds/shop/trace.zip" },
+            { "name": "label", "contentType": "text/plain", "path": "/builds/shop/label.txt" },
+        ]);
+        feeder.results(vec![announced("wide", file), announced("narrow", text)]).await;
+        let form = Form::new()
+            .field("streamToken", &feeder.token)
+            .field("testCase", case("pays", 0))
+            .field("attach_meta", r#"[{"name":"label","contentType":"text/plain"}]"#)
+            .file("attach_file", "label.txt", "text/plain", b"a label");
+        send(&feeder, form).await.success().expect("linked");
+        let owner = "SELECT b.name FROM files f JOIN executions e ON e.project_id = f.project_id AND e.id = f.execution_id \
+             JOIN browser_projects b ON b.project_id = e.project_id AND b.id = e.browser_id";
+        assert_eq!(texts(service, owner).await, ["wide"]);
     })
     .await;
 }

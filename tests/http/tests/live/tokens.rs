@@ -23,8 +23,16 @@ async fn every_wrong_token_has_its_answer() {
             let path = format!("/api/test-runs/{}/{call}", feeder.run);
             let missing = client.post(&path, &json!({})).await.expect("an answer");
             assert_eq!(code(&missing), (401, "missing_token".to_owned()), "{call}");
-            let wrong = Feeder { token: "f".repeat(64), ..feeder.clone() };
-            assert_eq!(code(&wrong.call(call, json!({})).await), (403, "invalid_token".to_owned()), "{call}");
+            let (most, last) = feeder.token.split_at(63);
+            let one_off = format!("{most}{}", if last == "0" { "1" } else { "0" });
+            for token in ["f".repeat(64), one_off, most.to_owned(), format!("{}0", feeder.token)] {
+                let wrong = Feeder { token, ..feeder.clone() };
+                assert_eq!(
+                    code(&wrong.call(call, json!({})).await),
+                    (403, "invalid_token".to_owned()),
+                    "{call}"
+                );
+            }
             let foreign = Feeder { run: set_up, ..feeder.clone() };
             assert_eq!(
                 code(&foreign.call(call, json!({})).await),
@@ -55,6 +63,10 @@ async fn every_wrong_token_has_its_answer() {
         let by_stream =
             client.post(&format!("/api/test-runs/{}/begin", feeder.run), &body).await.expect("an answer");
         assert_eq!(code(&by_stream), (403, "invalid_token".to_owned()));
+        for (run, status) in [(feeder.run, "running"), (set_up, "initializing")] {
+            let shown = client.json(&format!("/api/test-runs/{run}")).await.expect("the run");
+            assert_eq!((&shown["status"], &shown["totalTests"]), (&json!(status), &json!(0)));
+        }
     })
     .await;
 }

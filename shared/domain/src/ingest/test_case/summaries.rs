@@ -8,7 +8,7 @@ use crate::ingest::caps::Caps;
 use crate::ingest::lenient::{Scalar, as_count};
 use crate::ingest::meta::SuiteConfig;
 use crate::ingest::status_words::{is_blank, test_result};
-use crate::ingest::test_case_input::{AttemptInput, SuiteTitle};
+use crate::ingest::test_case_input::{AttachmentInput, AttemptInput, SuiteTitle};
 use crate::status::TestStatus;
 use crate::text::cut;
 use crate::time::Timestamp;
@@ -52,6 +52,12 @@ pub struct EvidenceCounts {
     pub console: u16,
     /// Network requests.
     pub network: u16,
+}
+
+/// Names of the files an attempt left besides its trace.
+pub(super) fn left_files(attachments: Vec<AttachmentInput>) -> Vec<String> {
+    let files = attachments.into_iter().filter(AttachmentInput::is_left_file);
+    files.map(|file| file.name).collect()
 }
 
 impl VitalsSummary {
