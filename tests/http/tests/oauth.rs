@@ -1,8 +1,11 @@
 //! Signing in at a provider, and linking an account there, against a real
 //! provider process on both databases.
 
+mod refused;
+
 use std::collections::BTreeMap;
 
+use callboard_auth::oauth::OauthRefusal;
 use callboard_domain::account::Role;
 use callboard_domain::ids::UserId;
 use callboard_domain::time::Timestamp;
@@ -141,6 +144,9 @@ async fn somebody_new_gets_an_account_that_sees_nothing_and_is_known_the_next_ti
         let mut session = world.service.state().store().db().read().await.expect("a connection");
         assert!(!users::any(&mut session).await.expect("an answer"), "nobody was let in");
         drop(session);
+        let browser = world.service.client().with_header("accept", "text/html").expect("a header");
+        let page = browser.get("/login?error=setup-required").await.expect("a page").text();
+        assert!(page.contains(&OauthRefusal::SetupRequired.to_string()), "{page}");
         world.account("root", None).await;
 
         let mut browser = Browser::default();

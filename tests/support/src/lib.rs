@@ -32,7 +32,7 @@ pub use process::{Process, Runner};
 pub use provider::Provider;
 pub use s3::S3Server;
 pub use service::{Service, for_each_service};
-pub use smtp::{MailServer, ReceivedMail};
+pub use smtp::{Encryption, MailServer, ReceivedMail};
 
 /// Names and values of environment variables for a child process.
 pub type Settings = Vec<(String, String)>;

@@ -1,12 +1,18 @@
 //! Signing in with name and password, and not guessing.
 
+use std::pin::pin;
+use std::sync::mpsc;
+
+use callboard_auth::client_address::{Peer, TrustProxy};
 use callboard_domain::account::Role;
 use callboard_domain::time::Timestamp;
+use callboard_http::password_work::Asker;
 use callboard_store::Backend;
 use callboard_store::accounts::users::OauthLink;
 use callboard_test_support::accounts::{CHEAP_PASSWORD_HASH, PASSWORD};
 use callboard_test_support::{Answer, Client, Service, TestDatabase, for_each_secured_service};
-use futures::future::join_all;
+use futures::future::{Either, join_all, select};
+use reqwest::header::HeaderMap;
 use serde_json::json;
 
 use super::{is_signed_in, refusal, refused, secured_with, sign_in, signed_in};
@@ -39,12 +45,11 @@ async fn a_refused_sign_in_does_not_say_why() {
             }
             (answer.status, headers, answer.body)
         };
-        let unknown = guess(client, "nobody").await;
-        assert_eq!(refusal(&unknown), refused(401, "invalid_credentials"));
-        let unknown = comparable(unknown);
-        assert_eq!(comparable(guess(client, "ada").await), unknown);
-        for name in ["bob", "eve"] {
-            assert_eq!(comparable(sign_in(client, name, PASSWORD).await), unknown, "{name}");
+        let wrong = guess(client, "ada").await;
+        assert_eq!(refusal(&wrong), refused(401, "invalid_credentials"));
+        let wrong = comparable(wrong);
+        for name in ["nobody", "bob", "eve"] {
+            assert_eq!(comparable(sign_in(client, name, PASSWORD).await), wrong, "{name}");
         }
         // The right password of an account without one is not the empty one.
         let empty =
@@ -55,6 +60,57 @@ async fn a_refused_sign_in_does_not_say_why() {
             without.json().expect("JSON")["data"],
             json!({ "field": "password", "fields": ["password"] })
         );
+    })
+    .await;
+}
+
+/// Takes all the room for hashes until what it answers is dropped.
+async fn no_room_for_hashes(service: &Service) -> Vec<mpsc::Sender<()>> {
+    let elsewhere = TrustProxy::Nobody.client(Some(Peer([192, 0, 2, 1].into())), &HeaderMap::new());
+    let (taken, mut is_taken) = tokio::sync::mpsc::unbounded_channel();
+    let room = std::thread::available_parallelism().map_or(1, usize::from);
+    let held = (0..room).map(|_| {
+        let (release, released) = mpsc::channel::<()>();
+        let (work, taken) = (service.state().passwords().clone(), taken.clone());
+        tokio::spawn(async move {
+            let hold = move || {
+                let _ = taken.send(());
+                let _ = released.recv();
+            };
+            work.run(Asker::stranger(elsewhere), hold).await
+        });
+        release
+    });
+    let held = held.collect();
+    is_taken.recv().await.expect("room for one hash at least");
+    held
+}
+
+#[tokio::test]
+async fn a_name_nobody_has_costs_a_hash_as_well() {
+    for_each_secured_service(async |service| {
+        service.account("ada", Role::User).await.expect("an account");
+        let from_elsewhere = |user: &mut callboard_store::accounts::users::UserRow| {
+            user.password = String::new();
+            user.oauth = Some(OauthLink { provider: "idp".to_owned(), id: "1".to_owned() });
+        };
+        service.account_with("eve", Role::User, from_elsewhere).await.expect("an account");
+        let client = service.client();
+        for name in ["ada", "eve", "nobody"] {
+            let held = no_room_for_hashes(service).await;
+            let refusal = guess(client, name);
+            let others = async {
+                for _ in 0..20 {
+                    is_signed_in(client).await;
+                }
+            };
+            let mut refusal = pin!(refusal);
+            match select(&mut refusal, pin!(others)).await {
+                Either::Left(_) => panic!("{name} was refused without a hash"),
+                Either::Right(_) => drop(held),
+            }
+            assert_eq!(refusal.await.status, 401, "{name}");
+        }
     })
     .await;
 }

@@ -23,13 +23,17 @@ const NEW_PASSWORD: &str = "another battery staple";
 
 /// A service that sends mail, and where the mail goes.
 async fn mailing(backend: Backend) -> (Service, MailServer) {
+    mailing_with(backend, "off").await
+}
+
+async fn mailing_with(backend: Backend, limits: &str) -> (Service, MailServer) {
     let server = MailServer::start().await.expect("a mail server");
     let url = server.url();
     let settings = secured_with(&[
         ("SERVICE_SMTP_URL", url.as_str()),
         ("SERVICE_MAIL_FROM", "Callboard <tests@example.org>"),
         ("SERVICE_SITE_URL", "https://tests.example.org"),
-        ("SERVICE_RATE_LIMITS", "off"),
+        ("SERVICE_RATE_LIMITS", limits),
     ]);
     let database = TestDatabase::fresh(backend).await.expect("a database");
     (Service::over(database, &settings).await.expect("a service"), server)
@@ -250,6 +254,35 @@ async fn a_link_proves_the_address_it_was_sent_to() {
         assert_eq!(me(&browser).await["user"]["emailVerified"], true);
         assert_eq!(refusal(&prove(&second).await), refused(400, "invalid_or_expired_token"));
         assert_eq!(send().await.success().expect("nothing to do")["alreadyVerified"], true);
+    }
+}
+
+#[tokio::test]
+async fn asking_often_fills_no_mailbox() {
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        let (service, server) = mailing_with(backend, "on").await;
+        let known = |user: &mut UserRow| user.email = trusted("ada@example.org");
+        service.account_with("ada", Role::User, known).await.expect("an account");
+        let unproven = |user: &mut UserRow| {
+            let address = "bob@example.org".to_owned();
+            user.email = Some(Email { address, source: EmailSource::Own, verified_at: None });
+        };
+        let bob = service.account_with("bob", Role::User, unproven).await.expect("an account");
+        // Whoever asks is not told that the fourth mail within the hour is none.
+        for address in ["ada@example.org", "ADA@example.org", "ada@example.ORG", "ada@example.org"] {
+            let answer =
+                service.client().post(FORGOT, &json!({ "email": address })).await.expect("an answer");
+            assert_eq!(answer.success().expect("asked"), json!({ "success": true }));
+            work(&service).await;
+        }
+        assert_eq!(server.received().len(), 3);
+
+        let browser = service.browser_of(bob).await.expect("a browser");
+        let send = async || browser.post("/api/auth/send-verify-email", &json!({})).await.expect("an answer");
+        for _ in 0..5 {
+            send().await.success().expect("sent");
+        }
+        assert_eq!(refusal(&send().await), refused(429, "rate_limited"));
     }
 }
 

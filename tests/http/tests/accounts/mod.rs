@@ -5,6 +5,7 @@ mod audited;
 mod configuration;
 mod enabling;
 mod login;
+mod mail_encryption;
 mod mails;
 mod sessions;
 mod setup;

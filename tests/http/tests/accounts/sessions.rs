@@ -82,6 +82,8 @@ async fn nothing_but_the_whole_cookie_of_a_live_session_opens() {
             assert!(!is_signed_in(&presenting(service, &altered)).await, "character {at}");
         }
         assert_eq!(status(&presenting(service, &value)).await, 200);
+        // What everybody is given while nobody signs in.
+        assert_eq!(status(&presenting(service, "authentication-off")).await, 401);
 
         let state = service.state();
         let now = state.now();

@@ -22,6 +22,14 @@ use crate::Answer;
 /// The gateway's own name, when a request names none.
 pub(super) const HOST_NAME: &str = "callboard.execute-api.eu-central-1.amazonaws.com";
 
+/// Where a request comes from, as an extension of it: the address at the other
+/// end of the connection to the gateway.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceIp(pub &'static str);
+
+/// Where a request comes from that does not say.
+const SOMEWHERE: SourceIp = SourceIp("203.0.113.7");
+
 /// The event of a request on a route.
 pub(super) fn of_request(route_key: &str, request: &Request<Bytes>) -> Result<Value> {
     let decoded = percent_decode_str(request.uri().path()).decode_utf8_lossy();
@@ -33,9 +41,17 @@ pub(super) fn of_request(route_key: &str, request: &Request<Bytes>) -> Result<Va
     if !request.body().is_empty() {
         headers.insert(CONTENT_LENGTH.to_string(), request.body().len().to_string());
     }
-    for (name, value) in
-        [("x-forwarded-for", "203.0.113.7"), ("x-forwarded-port", "443"), ("x-forwarded-proto", "https")]
-    {
+    let SourceIp(source) = request.extensions().get().copied().unwrap_or(SOMEWHERE);
+    // What the client says is kept, and followed by what the gateway saw.
+    let forwarded_for = match headers.get("x-forwarded-for") {
+        Some(said) => format!("{said},{source}"),
+        None => source.to_owned(),
+    };
+    for (name, value) in [
+        ("x-forwarded-for", forwarded_for.as_str()),
+        ("x-forwarded-port", "443"),
+        ("x-forwarded-proto", "https"),
+    ] {
         headers.insert(name.to_owned(), value.to_owned());
     }
     let mut event = json!({
@@ -53,7 +69,7 @@ pub(super) fn of_request(route_key: &str, request: &Request<Bytes>) -> Result<Va
                 "method": request.method().as_str(),
                 "path": path,
                 "protocol": "HTTP/1.1",
-                "sourceIp": "203.0.113.7",
+                "sourceIp": source,
                 "userAgent": headers.get(USER_AGENT.as_str()).cloned().unwrap_or_default(),
             },
             "requestId": "JKJaXmPLvHcESHA=",

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::process::Process;
 use crate::{Answer, Settings};
+pub use event::SourceIp;
 use runtime_api::{Outcome, RuntimeApi};
 
 /// Largest event and largest answer.

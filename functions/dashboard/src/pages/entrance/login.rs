@@ -9,7 +9,7 @@ use callboard_http::extract::{Caller, FromQuery, Query, QueryReader};
 use callboard_http::{ApiError, AppState, mail};
 use callboard_query::accounts::setup as first_administrator;
 
-use super::home;
+use super::{NoticePage, home, notice};
 use crate::filters;
 use crate::visit::answer;
 
@@ -96,10 +96,19 @@ pub(crate) async fn login(
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
     if !matches!(caller.principal(), Principal::Anonymous) {
-        return Ok(home());
+        // Whoever is in already hears all the same how the sign-in at the provider ended.
+        return match asked.refusal {
+            None => Ok(home()),
+            Some(refusal) => notice(&NoticePage {
+                title: "No new sign-in",
+                sentence: refusal.to_string().into(),
+                href: "/",
+                leads_to: "Go on to Callboard",
+            }),
+        };
     }
     if first_administrator::is_needed(state.store()).await? {
-        return super::setup::form(&state, "/");
+        return super::setup::form(&state, "/", asked.refusal);
     }
     form(&state, "/", asked.refusal)
 }

@@ -5,6 +5,8 @@ mod login;
 mod setup;
 mod token;
 
+use std::borrow::Cow;
+
 use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 use callboard_http::{ApiError, AppState};
@@ -25,7 +27,7 @@ pub(crate) struct NoticePage {
     /// What it is about.
     pub title: &'static str,
     /// What there is to say.
-    pub sentence: &'static str,
+    pub sentence: Cow<'static, str>,
     /// Where the way on leads.
     pub href: &'static str,
     /// The way on in words.
@@ -37,7 +39,7 @@ pub(crate) struct NoticePage {
 /// first. The address stays, so the page is there afterwards.
 pub(crate) async fn in_place(state: &AppState) -> Result<Response, ApiError> {
     let mut page = match first_administrator::is_needed(state.store()).await? {
-        true => setup::form(state, "reload"),
+        true => setup::form(state, "reload", None),
         false => login::form(state, "reload", None),
     }?;
     *page.status_mut() = StatusCode::UNAUTHORIZED;

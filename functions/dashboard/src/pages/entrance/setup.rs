@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::Principal;
+use callboard_auth::oauth::OauthRefusal;
 use callboard_http::extract::Caller;
 use callboard_http::{ApiError, AppState};
 use callboard_query::accounts::setup as first_administrator;
@@ -19,12 +20,22 @@ struct SetupPage {
     title: &'static str,
     /// `reload`, or the address to go to.
     afterwards: &'static str,
+    refusal: Option<String>,
     password_hint: String,
 }
 
 /// The form that creates the first administrator.
-pub(super) fn form(state: &AppState, afterwards: &'static str) -> Result<Response, ApiError> {
-    answer(&SetupPage { title: "First administrator", afterwards, password_hint: password_hint(state) })
+pub(super) fn form(
+    state: &AppState,
+    afterwards: &'static str,
+    refusal: Option<OauthRefusal>,
+) -> Result<Response, ApiError> {
+    answer(&SetupPage {
+        title: "First administrator",
+        afterwards,
+        refusal: refusal.map(|refusal| refusal.to_string()),
+        password_hint: password_hint(state),
+    })
 }
 
 /// The first administrator at its own address.
@@ -33,7 +44,8 @@ pub(crate) async fn setup(State(state): State<AppState>, caller: Caller) -> Resu
         return notice(&NoticePage {
             title: "Nothing to set up",
             sentence: "Signing in is switched off here: everyone who reaches this address is administrator. \
-                       SERVICE_AUTH_ENABLED=true switches it on; the first administrator is created here then.",
+                       SERVICE_AUTH_ENABLED=true switches it on; the first administrator is created here then."
+                .into(),
             href: "/",
             leads_to: "Go on to Callboard",
         });
@@ -42,11 +54,12 @@ pub(crate) async fn setup(State(state): State<AppState>, caller: Caller) -> Resu
         return Ok(home());
     }
     if first_administrator::is_needed(state.store()).await? {
-        return form(&state, "/");
+        return form(&state, "/", None);
     }
     notice(&NoticePage {
         title: "Already set up",
-        sentence: "There is an administrator already. Ask them for an account, or sign in if you have one.",
+        sentence: "There is an administrator already. Ask them for an account, or sign in if you have one."
+            .into(),
         href: "/login",
         leads_to: "Sign in",
     })
