@@ -70,6 +70,19 @@ pub fn add(surroundings: &mut Surroundings, name: &str, value: &Value) {
     surroundings.insert(cut(name.to_owned(), 200), text);
 }
 
+/// What programs shorten in the names of properties, as people write it.
+#[must_use]
+pub fn written_out(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "arch" => "Architecture",
+        "buildUrl" => "Build",
+        "cpus" => "Processors",
+        "node" => "Node.js",
+        "os" => "Operating system",
+        _ => return None,
+    })
+}
+
 /// What differs, what may explain a failure first.
 #[must_use]
 pub fn differences(failing: &Surroundings, baseline: &Surroundings) -> Vec<Difference> {

@@ -9,6 +9,8 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
+use crate::human::duration;
+
 /// Runs both windows need before they are compared.
 pub const LEAST_RUNS: i64 = 8;
 /// z of a two-sided test at p = 0.01.
@@ -39,8 +41,7 @@ const REGRESSIONS: i64 = 5;
 const REGRESSION_GROWTH: f64 = 0.5;
 /// p90 of an endpoint that several projects call, ms.
 const SLOW_MS: i64 = 1_000;
-const SECOND_MS: i64 = 1000;
-const MINUTE_MS: i64 = 60 * SECOND_MS;
+const MINUTE_MS: i64 = 60_000;
 
 /// How much something matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -176,10 +177,10 @@ pub fn of_project(name: &str, facts: &ProjectFacts) -> Vec<Standout> {
             rule: "wasted-time",
             severity: Severity::Warning,
             message: format!(
-                "{name} spent {} minutes on fixed waits and on attempts that did not decide.",
-                minutes(now.wasted_ms)
+                "{name} spent {} on fixed waits and on attempts that did not decide.",
+                duration(now.wasted_ms)
             ),
-            detail: Some(format!("{} minutes in the time before.", minutes(before.wasted_ms))),
+            detail: Some(format!("{} in the time before.", duration(before.wasted_ms))),
             minutes: minutes(now.wasted_ms),
         });
     }
@@ -187,10 +188,7 @@ pub fn of_project(name: &str, facts: &ProjectFacts) -> Vec<Standout> {
         found.push(Standout {
             rule: "timeout-saving",
             severity: Severity::Warning,
-            message: format!(
-                "Shorter timeouts would save {name} {} seconds per run.",
-                timeout_saving_ms / SECOND_MS
-            ),
+            message: format!("Shorter timeouts would save {name} {} per run.", duration(*timeout_saving_ms)),
             detail: Some(format!("{} runs in this time.", now.runs)),
             minutes: minutes(timeout_saving_ms.saturating_mul(now.runs)),
         });
@@ -227,12 +225,12 @@ pub fn of_project(name: &str, facts: &ProjectFacts) -> Vec<Standout> {
         found.push(Standout {
             rule: "ci-time-growth",
             severity: Severity::Warning,
-            message: format!("The runs of {name} took {} minutes more than before.", minutes(more_ms)),
+            message: format!("The runs of {name} took {} more than before.", duration(more_ms)),
             detail: Some(format!(
-                "{} minutes in {} runs, {} minutes in the {} before.",
-                minutes(now.run_ms),
+                "{} in {} runs, {} in the {} before.",
+                duration(now.run_ms),
                 now.runs,
-                minutes(before.run_ms),
+                duration(before.run_ms),
                 before.runs
             )),
             minutes: minutes(more_ms),
@@ -272,7 +270,7 @@ pub fn of_endpoint(facts: &EndpointFacts) -> Option<Standout> {
     (facts.projects >= 2 && facts.p90_ms >= SLOW_MS).then(|| Standout {
         rule: "slow-endpoint",
         severity: Severity::Warning,
-        message: format!("{} takes {} ms or more in one of ten requests.", facts.name, facts.p90_ms),
+        message: format!("{} takes {} or more in one of ten requests.", facts.name, duration(facts.p90_ms)),
         detail: Some(format!("{} requests of {} projects.", facts.requests, facts.projects)),
         minutes: minutes(facts.requests.saturating_mul(facts.p90_ms)),
     })
@@ -348,7 +346,9 @@ mod tests {
         assert_eq!(of_cluster(&cluster, 6_000).map(|found| found.minutes), Some(1));
         assert_eq!(of_cluster(&ClusterFacts { occurrences: 9, ..cluster }, 6_000), None);
         let endpoint = EndpointFacts { name: "GET /a".into(), requests: 60, p90_ms: 1_000, projects: 2 };
-        assert_eq!(of_endpoint(&endpoint).map(|found| found.minutes), Some(1));
+        let found = of_endpoint(&endpoint).unwrap();
+        assert_eq!(found.minutes, 1);
+        assert_eq!(found.message, "GET /a takes 1.0\u{a0}s or more in one of ten requests.");
         assert_eq!(of_endpoint(&EndpointFacts { projects: 1, ..endpoint }), None);
     }
 }

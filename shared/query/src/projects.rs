@@ -101,12 +101,12 @@ pub async fn list(
         latest.iter().map(|run| (run.project, RunBrief::from(run))).collect();
     let aside = quarantine::counts(&mut session, ids(&rows.items)).await?;
     let mut items = Vec::with_capacity(rows.items.len());
-    let full = recent_full(&mut session, ids(&rows.items), None).await?;
+    let telling = telling(&mut session, &rows.items, None).await?;
     for row in &rows.items {
-        let tendency = tendency(of(&full, row));
+        let told = told(of(&telling, row));
         let tags = shown(tags.remove(&row.id));
         let aside = aside.get(&row.id).copied().unwrap_or_default();
-        items.push(Project::of(row, tags, aside, latest.get(&row.id).cloned(), tendency, &ctx.links));
+        items.push(Project::of(row, tags, aside, latest.get(&row.id).cloned(), told, &ctx.links));
     }
     Ok(Slice { items, next: rows.next })
 }
@@ -175,12 +175,12 @@ pub async fn get(ctx: &Context, project: Authorized<ProjectId>) -> Result<Projec
     let mut session = ctx.store.db().read().await?;
     let row = required(&mut session, project.get()).await?;
     let latest = runs::latest_of(&mut session, vec![row.id.get()]).await?;
-    let full = recent_full(&mut session, vec![row.id.get()], None).await?;
+    let telling = telling(&mut session, std::slice::from_ref(&row), None).await?;
     let tags = shown(tags::of_projects(&mut session, vec![row.id.get()]).await?.remove(&row.id));
-    let tendency = tendency(of(&full, &row));
+    let told = told(of(&telling, &row));
     let aside = quarantine::counts(&mut session, vec![row.id.get()]).await?;
     let aside = aside.get(&row.id).copied().unwrap_or_default();
-    Ok(Project::of(&row, tags, aside, latest.first().map(RunBrief::from), tendency, &ctx.links))
+    Ok(Project::of(&row, tags, aside, latest.first().map(RunBrief::from), told, &ctx.links))
 }
 
 /// How many tests a project has, from its stored counter.
@@ -203,9 +203,9 @@ pub struct MenuEntry {
     /// Id and name.
     #[serde(flatten)]
     pub reference: ProjectRef,
-    /// How it has been doing.
+    /// How it has been doing, by its default branch where that has full runs.
     pub tendency: Tendency,
-    /// How its newest full run ended; for drawings.
+    /// How the newest run that says so ended; for drawings.
     #[serde(skip)]
     pub latest: Option<RunStatus>,
 }
@@ -223,11 +223,11 @@ pub async fn menu(
     let mut session = ctx.store.db().read().await?;
     let rows = page(&mut session, scope, None, Sort::Updated, after, limit).await?;
     let mut items = Vec::with_capacity(rows.items.len());
-    let full = recent_full(&mut session, ids(&rows.items), None).await?;
+    let telling = telling(&mut session, &rows.items, None).await?;
     for row in &rows.items {
-        let full = of(&full, row);
-        let latest = full.first().map(|run| run.status);
-        items.push(MenuEntry { reference: ProjectRef::of(row), tendency: tendency(full), latest });
+        let (tendency, telling_run) = told(of(&telling, row));
+        let latest = telling_run.map(|run| run.status);
+        items.push(MenuEntry { reference: ProjectRef::of(row), tendency, latest });
     }
     Ok(Slice { items, next: rows.next })
 }
@@ -257,20 +257,36 @@ fn of<'r>(runs: &'r RunsOf, project: &ProjectRow) -> &'r [BriefRow] {
     runs.get(&project.id).map_or(&[], Vec::as_slice)
 }
 
-/// The newest full runs that are final.
-async fn recent_full(session: &mut Session, projects: Vec<i64>, environment: Option<&str>) -> Result<RunsOf> {
-    Ok(runs::newest_of(session, projects, Newest::Full, environment, TENDENCY_RUNS).await?)
+/// The runs that tell how projects have been doing: the newest full ones of the
+/// default branch. What somebody tries on a branch of his own says nothing
+/// about the project, unless there is nothing else.
+async fn telling(session: &mut Session, rows: &[ProjectRow], environment: Option<&str>) -> Result<RunsOf> {
+    let (named, unnamed): (Vec<&ProjectRow>, Vec<&ProjectRow>) =
+        rows.iter().partition(|row| row.default_branch.is_some());
+    let named: Vec<i64> = named.iter().map(|row| row.id.get()).collect();
+    let mut found =
+        runs::newest_of(session, named.clone(), Newest::FullOfDefaultBranch, environment, TENDENCY_RUNS)
+            .await?;
+    let silent = named.into_iter().filter(|id| !found.contains_key(&ProjectId(*id)));
+    let others = silent.chain(unnamed.iter().map(|row| row.id.get())).collect();
+    found.extend(runs::newest_of(session, others, Newest::Full, environment, TENDENCY_RUNS).await?);
+    Ok(found)
 }
 
-/// How a project has been doing, from its newest full runs (newest first).
-fn tendency(full: &[BriefRow]) -> Tendency {
-    let [latest, _, ..] = full else {
+/// How a project has been doing, and the newest of the runs that tell it.
+fn told(telling: &[BriefRow]) -> (Tendency, Option<RunBrief>) {
+    (tendency(telling), telling.first().map(RunBrief::from))
+}
+
+/// How a project has been doing, from the runs that tell it (newest first).
+fn tendency(telling: &[BriefRow]) -> Tendency {
+    let [latest, _, ..] = telling else {
         return Tendency::Unknown;
     };
     if latest.status != RunStatus::Passed {
         return Tendency::Failing;
     }
-    let unsteady = full.iter().any(|run| run.status != RunStatus::Passed || run.totals.flaky_tests > 0);
+    let unsteady = telling.iter().any(|run| run.status != RunStatus::Passed || run.totals.flaky_tests > 0);
     if unsteady { Tendency::Flaky } else { Tendency::Passing }
 }
 
@@ -295,27 +311,28 @@ pub async fn overview(
     let mut full: RunsOf = HashMap::new();
     let mut further_back = Vec::new();
     for (project, runs) in &newest {
-        let recent = runs.iter().filter(|run| run.is_full && run.status.is_final());
-        let recent: Vec<BriefRow> = recent.take(TENDENCY_RUNS).cloned().collect();
-        if recent.len() < TENDENCY_RUNS && runs.len() > RECENT_RUNS {
-            further_back.push(project.get());
+        match runs.iter().find(|run| run.is_full && run.status.is_final()) {
+            Some(latest) => drop(full.insert(*project, vec![latest.clone()])),
+            None if runs.len() > RECENT_RUNS => further_back.push(project.get()),
+            None => {}
         }
-        full.insert(*project, recent);
     }
-    full.extend(recent_full(&mut session, further_back, environment).await?);
+    full.extend(runs::newest_of(&mut session, further_back, Newest::Full, environment, 1).await?);
+    let telling = telling(&mut session, &rows.items, environment).await?;
     let mut items = Vec::with_capacity(rows.items.len());
     for row in &rows.items {
         let mut recent = newest.remove(&row.id).unwrap_or_default();
         recent.truncate(RECENT_RUNS);
         recent.reverse();
-        let full = of(&full, row);
+        let (tendency, telling_run) = told(of(&telling, row));
         items.push(ProjectOverview {
             reference: ProjectRef::of(row),
             tags: shown(tags.remove(&row.id)),
             total_full_runs: full_runs.get(&row.id).copied().unwrap_or_default(),
-            latest_full_run: full.first().map(RunBrief::from),
+            latest_full_run: of(&full, row).first().map(RunBrief::from),
             recent_runs: recent.iter().map(RunBrief::from).collect(),
-            tendency: tendency(full),
+            tendency,
+            telling_run,
             open_clusters: row.open_clusters,
         });
     }

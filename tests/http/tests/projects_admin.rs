@@ -1,16 +1,13 @@
 //! Creating and changing projects, the secrets they keep, and what the audit
 //! log says about it.
 
-use callboard_auth::keys::Secrets;
-use callboard_auth::sealed::StoredSecrets;
 use callboard_domain::account::{KeyPermission, Role};
 use callboard_domain::ids::ProjectId;
-use callboard_query::project_editing::{Rotated, rotate_secrets};
 use callboard_store::Backend;
 use callboard_store::projects::edit;
 use callboard_test_support::accounts::secured_settings;
 use callboard_test_support::{
-    Answer, Client, Service, Settings, TestDatabase, for_each_backend, for_each_secured_service,
+    Answer, Client, Process, Service, Settings, TestDatabase, for_each_backend, for_each_secured_service,
     for_each_service,
 };
 use reqwest::Method;
@@ -146,18 +143,42 @@ async fn token_is_sealed(backend: Backend) {
     assert!(audit.contains("secret.set"), "{audit}");
 
     // With an older key in the list all of them open; rotating leaves the old one without use.
-    let store = service.state().store();
-    let keys = |keys: &[&str]| StoredSecrets::new(&Secrets::new(keys));
-    let none = Rotated { secrets: 1, resealed: 0, unopened: 0 };
-    assert_eq!(
-        rotate_secrets(store, &keys(&[NEWER_KEY, KEY])).await.expect("rotated"),
-        Rotated { resealed: 1, ..none }
-    );
-    assert_eq!(rotate_secrets(store, &keys(&[NEWER_KEY, KEY])).await.expect("rotated"), none);
-    assert_eq!(rotate_secrets(store, &keys(&[NEWER_KEY])).await.expect("rotated"), none);
-    assert_eq!(rotate_secrets(store, &keys(&[KEY])).await.expect("rotated"), Rotated { unopened: 1, ..none });
-    assert!(rotate_secrets(store, &keys(&[])).await.is_err());
+    let rotate = async |keys: &str| {
+        let (database, storage) = (service.database().url(), service.database().storage_url());
+        let settings = settings(&[
+            ("SERVICE_DATABASE_URL", database),
+            ("SERVICE_STORAGE_URL", &storage),
+            ("SERVICE_SECRET_KEY", keys),
+        ]);
+        let mut command = Process::command("callboard", &["rotate-secrets"], &settings).expect("a command");
+        (command.end().await.expect("an end").success(), command.output())
+    };
+    let both = format!("{NEWER_KEY},{KEY}");
+    for (keys, is_done, told) in [
+        (both.as_str(), true, "1 stored secrets: 1 sealed anew, 0 that no key opens"),
+        (&both, true, "1 stored secrets: 0 sealed anew, 0 that no key opens"),
+        (NEWER_KEY, true, "1 stored secrets: 0 sealed anew, 0 that no key opens"),
+        (KEY, false, "1 stored secrets: 0 sealed anew, 1 that no key opens"),
+        ("", false, "SERVICE_SECRET_KEY is not set"),
+    ] {
+        let before = sealed().await;
+        let (succeeded, output) = rotate(keys).await;
+        assert!(succeeded == is_done && output.contains(told), "{output}");
+        assert_eq!(sealed().await == before, !told.contains("1 sealed"), "{told}");
+    }
     assert_ne!(sealed().await, first);
+    // Put where it was not sealed for, it is nobody's.
+    send(client, Method::POST, "/api/projects", json!({ "name": "bank" }))
+        .await
+        .success()
+        .expect("a project");
+    let moved = "UPDATE projects SET scm_token = (SELECT MAX(scm_token) FROM projects) WHERE name = 'bank'";
+    crate::store::sql(&service, moved).await;
+    let (succeeded, output) = rotate(NEWER_KEY).await;
+    assert!(
+        !succeeded && output.contains("2 stored secrets: 0 sealed anew, 1 that no key opens"),
+        "{output}"
+    );
 
     let cleared =
         send(client, Method::PATCH, &path, json!({ "scmToken": null })).await.success().expect("cleared");

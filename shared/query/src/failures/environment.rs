@@ -1,7 +1,7 @@
 //! How the surroundings of a failure differ from those of the last pass.
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::environment::{Difference, Surroundings, add, differences};
+use callboard_domain::environment::{Difference, Surroundings, add, differences, written_out};
 use callboard_domain::evidence::{Browser, Evidence};
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::time::Timestamp;
@@ -157,8 +157,12 @@ async fn surroundings(
     Ok(found)
 }
 
-/// `browser.viewport.width` as `Browser viewport width`.
+/// `browser.viewport.width` as `Browser viewport width`. What reporters tell of
+/// their machine needs no word for the machine.
 pub(super) fn label(key: &str) -> String {
+    if let Some(name) = written_out(key.strip_prefix("host.").unwrap_or(key)) {
+        return name.to_owned();
+    }
     let mut label = String::with_capacity(key.len() + 8);
     for (index, char) in key.chars().enumerate() {
         match char {
@@ -172,4 +176,21 @@ pub(super) fn label(key: &str) -> String {
         }
     }
     label
+}
+
+#[cfg(test)]
+mod tests {
+    use super::label;
+
+    #[test]
+    fn names_of_properties_are_read_by_people() {
+        for (key, name) in [
+            ("browser.viewport.width", "Browser viewport width"),
+            ("playwrightVersion", "Playwright version"),
+            ("host.node", "Node.js"),
+            ("host.os", "Operating system"),
+        ] {
+            assert_eq!(label(key), name);
+        }
+    }
 }

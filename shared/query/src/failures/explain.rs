@@ -14,6 +14,7 @@ use callboard_domain::text::cut;
 use callboard_store::clusters::{self, ClusterRow, ClusterStatus};
 use callboard_store::db::Session;
 use callboard_store::{executions, rollups};
+use futures::try_join;
 
 use super::environment::{compare, label};
 use super::healing::{HealingSource, LocatorHealing, of_subject};
@@ -61,11 +62,18 @@ pub async fn explain(
             next: vec![format!("get_test_case testCaseId={}", subject.case.id)],
         });
     }
-    let healing = of_subject(ctx, project, &subject).await?;
-    let passed = match &last {
-        Some((row, _)) => Some(evidence_of(ctx, row).await?),
-        None => None,
-    };
+    // Objects are read while the database is asked.
+    let (healing, passed, circumstances) = try_join!(
+        Box::pin(of_subject(ctx, project, &subject)),
+        async {
+            match &last {
+                Some((row, _)) => evidence_of(ctx, row).await.map(Some),
+                None => Ok(None),
+            }
+        },
+        Circumstances::read(ctx, &subject),
+    )?;
+    let Circumstances { cluster, history, concentrates } = circumstances;
     let mut changed = changes(&subject.evidence, passed.as_ref());
     if let (Some((row, _)), error) = (&last, subject.error()) {
         changed.extend(error.as_deref().and_then(received_value));
@@ -94,11 +102,6 @@ pub async fn explain(
     changed.sort_by_key(|change| change.kind);
     let has_new_error = passed.as_ref().is_some_and(|passed| has_new_error(&subject.evidence, passed));
 
-    let mut session = ctx.store.db().read().await?;
-    let cluster = cluster_of(&mut session, &subject).await?;
-    let history = history(&mut session, &subject).await?;
-    let concentrates = concentrates(&mut session, &subject).await?;
-    drop(session);
     let healed = healing.recommended().map(|locator| f64::from(locator.score) / 100.0);
     let judgement = judge(&Facts {
         is_mass_failure: subject.run.is_mass_failure,
@@ -173,6 +176,24 @@ fn source_line(healing: &LocatorHealing) -> Option<ExplainedLine> {
     let location = healing.location.as_deref()?;
     let file_path = callboard_domain::ingest::Location::parse(location).path;
     Some(ExplainedLine { file_path, line: line.line, text: cut(line.text.clone(), MAX_VALUE_CHARS) })
+}
+
+/// What else is known of the failure, its test and its run.
+struct Circumstances {
+    cluster: Option<ClusterRow>,
+    history: Posterior,
+    concentrates: bool,
+}
+
+impl Circumstances {
+    async fn read(ctx: &Context, subject: &Subject) -> Result<Self> {
+        let mut session = ctx.store.db().read().await?;
+        Ok(Self {
+            cluster: cluster_of(&mut session, subject).await?,
+            history: history(&mut session, subject).await?,
+            concentrates: concentrates(&mut session, subject).await?,
+        })
+    }
 }
 
 async fn cluster_of(session: &mut Session, subject: &Subject) -> Result<Option<ClusterRow>> {

@@ -1,7 +1,6 @@
 //! What to do about a cluster: edits that heal its locators, the tests that
 //! fail, who looks after them, and how to see that it is repaired.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_auth::scope::Authorized;
@@ -175,12 +174,14 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
     let cases: BTreeMap<i64, TestCaseRow> = cases.into_values().map(|case| (case.id.get(), case)).collect();
     let failing: Vec<(&ExecutionRow, &TestCaseRow)> =
         failing.into_iter().filter_map(|row| Some((row, cases.get(&row.test_case.get())?))).collect();
+    let mut of_lanes: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
+    for (row, case) in &failing {
+        of_lanes.entry(row.lane_id).or_default().insert(case.id.get());
+    }
     let mut states: BTreeMap<i64, HashMap<TestCaseId, TestState>> = BTreeMap::new();
-    for (row, _) in &failing {
-        if let Entry::Vacant(unread) = states.entry(row.lane_id) {
-            let ids = ids.iter().copied().collect();
-            unread.insert(rollups::states_in(&mut session, project_id, row.lane_id, ids).await?);
-        }
+    for (lane, ids) in of_lanes {
+        let of_lane = rollups::states_in(&mut session, project_id, lane, ids.into_iter().collect()).await?;
+        states.insert(lane, of_lane);
     }
     // Nobody holds a connection while waiting for another one.
     drop(session);

@@ -2,18 +2,16 @@
 //! recent history, which keeps one outcome per run, and asked for one test at a
 //! time.
 
-use std::collections::{BTreeSet, HashMap};
-
+use callboard_domain::attempts::{Attempt, AttemptFacts, AttemptSet};
 use callboard_domain::flakiness::{ExactRun, Posterior, judge_exactly};
-use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
+use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::status::Outcome;
 use callboard_domain::time::{Day, Timestamp};
+use callboard_store::StoreError;
 use callboard_store::db::Session;
-use callboard_store::executions::{self, HistoryFilter};
-use callboard_store::runs::{self, RunRow};
+use callboard_store::executions::{self, HistoryFilter, TriedExecution};
 
 use crate::Result;
-use crate::ingest::stored_attempts;
 
 /// Newest decided executions of a series that are judged.
 const RUNS: i64 = 200;
@@ -48,21 +46,37 @@ impl Series {
             ..HistoryFilter::default()
         };
         let day = order_at.day();
-        let history =
-            executions::history(session, self.project, self.test_case, &wanted, day, self.first_seen, RUNS)
+        let tried =
+            executions::tried(session, self.project, self.test_case, &wanted, day, self.first_seen, RUNS)
                 .await?;
-        let ids: BTreeSet<i64> = history.rows.iter().map(|(_, row)| row.run.get()).collect();
-        let runs = runs::get_many(session, self.project, ids.into_iter().collect()).await?;
-        let runs: HashMap<RunId, RunRow> = runs.into_iter().map(|run| (run.id, run)).collect();
-        let mut exact = Vec::with_capacity(history.rows.len());
-        for (_, row) in history.rows.iter().rev() {
-            let run = runs.get(&row.run);
+        let mut exact = Vec::with_capacity(tried.len());
+        for row in tried.iter().rev() {
             exact.push(ExactRun {
-                commit: run.and_then(|run| run.commit_sha.as_deref()),
-                tries: stored_attempts(row)?.decide().map(|decided| decided.tries()).unwrap_or_default(),
-                is_mass_failure: run.is_some_and(|run| run.is_mass_failure),
+                commit: row.commit.as_deref(),
+                tries: attempts_of(row)?.decide().map(|decided| decided.tries()).unwrap_or_default(),
+                is_mass_failure: row.is_mass_failure,
             });
         }
         Ok(judge_exactly(exact, self.failures))
     }
+}
+
+/// The attempts of an execution; of one that had only one, what its row says.
+fn attempts_of(row: &TriedExecution) -> Result<AttemptSet> {
+    if let Some(json) = &row.attempts {
+        let attempts = AttemptSet::from_json(json);
+        return Ok(attempts.map_err(|_| StoreError::Damaged("the attempts of an execution"))?);
+    }
+    Ok(AttemptSet::single(Attempt {
+        retry: u32::try_from(row.retries).unwrap_or_default(),
+        repetition: None,
+        generation: 0,
+        status: row.outcome.status(),
+        duration_ms: 0,
+        started_at: None,
+        flaky_claimed: false,
+        facts: AttemptFacts::default(),
+        evidence: None,
+        is_summary: false,
+    }))
 }

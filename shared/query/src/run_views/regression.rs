@@ -265,8 +265,11 @@ fn flatten(place: String, value: &Value, values: &mut BTreeMap<String, String>) 
 }
 
 fn label(key: &str) -> String {
-    let last = key.rsplit('.').find(|part| !part.bytes().all(|byte| byte.is_ascii_digit()));
-    callboard_domain::search::words([last.unwrap_or(key)]).join(" ")
+    let last = key.rsplit('.').find(|part| !part.bytes().all(|byte| byte.is_ascii_digit())).unwrap_or(key);
+    match callboard_domain::environment::written_out(last) {
+        Some(name) => name.to_owned(),
+        None => callboard_domain::search::words([last]).join(" "),
+    }
 }
 
 #[cfg(test)]
@@ -288,7 +291,7 @@ mod tests {
             shown,
             [
                 ("ci.run", "run", Some("1"), Some("2")),
-                ("node", "node", None, Some("24")),
+                ("node", "Node.js", None, Some("24")),
                 ("tags.1", "tags", Some("b"), None),
             ]
         );

@@ -86,8 +86,11 @@ pub struct Project {
     pub quarantined_tests: i64,
     /// Run with the latest start.
     pub latest_run: Option<RunBrief>,
-    /// How it has been doing.
+    /// How it has been doing, by its default branch where that has full runs.
     pub tendency: Tendency,
+    /// The newest run that says so; for drawings.
+    #[serde(skip)]
+    pub telling_run: Option<RunBrief>,
     /// Start of the latest run.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_run_at: Option<Timestamp>,
@@ -109,7 +112,7 @@ impl Project {
         tags: Vec<Tag>,
         quarantined_tests: i64,
         latest_run: Option<RunBrief>,
-        tendency: Tendency,
+        (tendency, telling_run): (Tendency, Option<RunBrief>),
         links: &Links,
     ) -> Self {
         Self {
@@ -129,6 +132,7 @@ impl Project {
             quarantined_tests,
             latest_run,
             tendency,
+            telling_run,
             last_run_at: row.last_run_at,
             created_at: row.created_at,
             updated_at: row.updated_at,
@@ -152,8 +156,11 @@ pub struct ProjectOverview {
     pub latest_full_run: Option<RunBrief>,
     /// Up to 20 runs, oldest first.
     pub recent_runs: Vec<RunBrief>,
-    /// How it has been doing.
+    /// How it has been doing, by its default branch where that has full runs.
     pub tendency: Tendency,
+    /// The newest run that says so; for drawings.
+    #[serde(skip)]
+    pub telling_run: Option<RunBrief>,
     /// Failure clusters that wait for a repair.
     pub open_clusters: i64,
 }

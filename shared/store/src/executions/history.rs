@@ -5,8 +5,8 @@ use callboard_domain::status::Outcome;
 use callboard_domain::time::{Day, Timestamp};
 
 use super::{ExecutionRow, read_from};
-use crate::Result;
 use crate::db::{Backend, Filter, Row, Session, args};
+use crate::{Result, StoreError};
 
 /// The conditions of a test's history.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +46,31 @@ pub struct History {
     pub unread_before: Option<Timestamp>,
 }
 
+/// What is known of one execution where only its tries and its commit matter.
+#[derive(Debug)]
+pub struct TriedExecution {
+    /// Final outcome.
+    pub outcome: Outcome,
+    /// Retries it took.
+    pub retries: i64,
+    /// Its attempts as JSON; `None` when there was one.
+    pub attempts: Option<String>,
+    /// Commit of its run.
+    pub commit: Option<String>,
+    /// Whether its run failed as a whole.
+    pub is_mass_failure: bool,
+}
+
+/// A walk back over the days of one test case.
+struct Walk<'a> {
+    project: ProjectId,
+    test_case: TestCaseId,
+    wanted: &'a HistoryFilter,
+    newest: Day,
+    first_seen: Day,
+    limit: i64,
+}
+
 /// Executions of one test case, newest run first. Days are walked backwards in
 /// growing steps until there are `limit` rows or `first_seen` is passed, so an
 /// old test costs no more than a young one.
@@ -61,59 +86,128 @@ pub async fn history(
     first_seen: Day,
     limit: i64,
 ) -> Result<History> {
-    let start = wanted.after.map(|(at, _)| Timestamp(at)).or(wanted.to);
-    let mut found = Vec::new();
-    let mut upper = start.map_or(newest, |start| start.day().min(newest)).0;
-    let last = wanted.from.map_or(first_seen, |from| from.day().max(first_seen)).0;
-    // The tests that are asked for most ran many times on their last day.
-    for span in [1, 6, 28, 112, 448] {
-        if upper < last {
-            break;
-        }
-        let lower = (upper - span + 1).max(last);
-        let missing = limit - i64::try_from(found.len()).unwrap_or(limit);
-        let days: Vec<i64> = (lower..=upper).collect();
-        let filter = on_days(session.backend(), project, test_case, wanted, days, missing);
-        for row in session.list(filter).await? {
-            found.push(read_with_order(&row)?);
-        }
-        upper = lower - 1;
-        if i64::try_from(found.len()).unwrap_or(limit) >= limit {
-            return Ok(History { rows: found, unread_before: None });
-        }
-    }
-    let unread_before = (upper >= last).then(|| Day(upper + 1).start());
-    Ok(History { rows: found, unread_before })
+    let walk = Walk { project, test_case, wanted, newest, first_seen, limit };
+    let base = if wanted.lanes.is_some() && !wanted.is_trouble() { &WHOLE_BY_RUN } else { &WHOLE };
+    let (rows, unread_before) = walk.through(session, base, read_with_order).await?;
+    Ok(History { rows, unread_before })
 }
 
-fn on_days(
-    backend: Backend,
+/// [`history`], of which only the tries and the commits are read.
+///
+/// # Errors
+/// As [`history`].
+pub async fn tried(
+    session: &mut Session,
     project: ProjectId,
     test_case: TestCaseId,
     wanted: &HistoryFilter,
-    days: Vec<i64>,
+    newest: Day,
+    first_seen: Day,
     limit: i64,
-) -> Filter {
-    let base = concat!(
+) -> Result<Vec<TriedExecution>> {
+    let walk = Walk { project, test_case, wanted, newest, first_seen, limit };
+    Ok(walk.through(session, &TRIED, read_tried).await?.0)
+}
+
+/// What a statement of the walk begins with.
+struct Base {
+    text: &'static str,
+    /// Whether rows are found in the index of the history, with the runs they
+    /// belong to, and only those that are wanted are read: most executions of a
+    /// test are of other lanes.
+    by_run: bool,
+}
+
+macro_rules! by_run {
+    ($columns:expr) => {
+        Base {
+            text: concat!(
+                "SELECT ",
+                $columns,
+                " FROM executions k JOIN test_runs r ON r.project_id = k.project_id AND r.id = k.run_id \
+                 JOIN executions e ON e.project_id = k.project_id AND e.run_id = k.run_id AND e.id = k.id \
+                 WHERE k.project_id = $1 AND k.test_case_id = $2"
+            ),
+            by_run: true,
+        }
+    };
+}
+
+static WHOLE: Base = Base {
+    text: concat!(
         "SELECT r.order_at, ",
         columns!(),
         " FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
          WHERE e.project_id = $1 AND e.test_case_id = $2"
-    );
-    let filter = Filter::new(backend, base, args![project, test_case])
-        .and("e.day in_ints(?)", args![days])
-        .and_if("e.lane_id in_ints(?)", wanted.lanes.clone())
-        .and_if("e.browser_id = ?", wanted.browser)
-        .and_if("e.outcome in_ints(?)", wanted.outcomes.clone())
-        .and_if("r.order_at >= ?", wanted.from.map(Timestamp::millis))
-        .and_if("r.order_at <= ?", wanted.to.map(Timestamp::millis));
-    // ix: executions_trouble_of_test
-    let filter = if wanted.is_trouble() { filter.and("e.rank < 6", args![]) } else { filter };
-    let filter = match wanted.after {
-        Some((at, id)) => filter.and("(r.order_at, e.id) < (?, ?)", args![at, id]),
-        None => filter,
-    };
-    filter.end("ORDER BY r.order_at DESC, e.id DESC LIMIT ?", args![limit])
+    ),
+    by_run: false,
+};
+static WHOLE_BY_RUN: Base = by_run!(concat!("r.order_at, ", columns!()));
+static TRIED: Base = by_run!("e.outcome, e.retries, e.attempts, r.commit_sha, r.is_mass_failure");
+
+impl Walk<'_> {
+    async fn through<T>(
+        &self,
+        session: &mut Session,
+        base: &Base,
+        read: impl Fn(&Row) -> Result<T>,
+    ) -> Result<(Vec<T>, Option<Timestamp>)> {
+        let Self { wanted, limit, .. } = *self;
+        let start = wanted.after.map(|(at, _)| Timestamp(at)).or(wanted.to);
+        let mut found = Vec::new();
+        let mut upper = start.map_or(self.newest, |start| start.day().min(self.newest)).0;
+        let last = wanted.from.map_or(self.first_seen, |from| from.day().max(self.first_seen)).0;
+        // The tests that are asked for most ran many times on their last day.
+        for span in [1, 6, 28, 112, 448] {
+            if upper < last {
+                break;
+            }
+            let lower = (upper - span + 1).max(last);
+            let missing = limit - i64::try_from(found.len()).unwrap_or(limit);
+            let filter = self.on_days(session.backend(), base, (lower..=upper).collect(), missing);
+            for row in session.list(filter).await? {
+                found.push(read(&row)?);
+            }
+            upper = lower - 1;
+            if i64::try_from(found.len()).unwrap_or(limit) >= limit {
+                return Ok((found, None));
+            }
+        }
+        let unread_before = (upper >= last).then(|| Day(upper + 1).start());
+        Ok((found, unread_before))
+    }
+
+    fn on_days(&self, backend: Backend, base: &Base, days: Vec<i64>, limit: i64) -> Filter {
+        let wanted = self.wanted;
+        let filter = Filter::new(backend, base.text, args![self.project, self.test_case]);
+        let filter = if base.by_run {
+            filter
+                .and("k.day in_ints(?)", args![days])
+                .and_if("k.browser_id = ?", wanted.browser)
+                .and_if("r.lane_id in_ints(?)", wanted.lanes.clone())
+        } else {
+            filter
+                .and("e.day in_ints(?)", args![days])
+                .and_if("e.browser_id = ?", wanted.browser)
+                .and_if("e.lane_id in_ints(?)", wanted.lanes.clone())
+        };
+        let filter = filter
+            .and_if("e.outcome in_ints(?)", wanted.outcomes.clone())
+            .and_if("r.order_at >= ?", wanted.from.map(Timestamp::millis))
+            .and_if("r.order_at <= ?", wanted.to.map(Timestamp::millis));
+        // ix: executions_trouble_of_test
+        let filter = if wanted.is_trouble() { filter.and("e.rank < 6", args![]) } else { filter };
+        let filter = match (wanted.after, base.by_run) {
+            (Some((at, id)), true) => filter.and("(r.order_at, k.id) < (?, ?)", args![at, id]),
+            (Some((at, id)), false) => filter.and("(r.order_at, e.id) < (?, ?)", args![at, id]),
+            (None, _) => filter,
+        };
+        let order = match base.by_run {
+            true => "ORDER BY r.order_at DESC, k.id DESC LIMIT ?",
+            false => "ORDER BY r.order_at DESC, e.id DESC LIMIT ?",
+        };
+        filter.end(order, args![limit])
+    }
 }
 
 /// What the walk's statement can look like, for the test that prepares every
@@ -128,9 +222,29 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         after: Some((0, 0)),
     };
     let troubled = HistoryFilter { outcomes: Some(vec![]), ..HistoryFilter::default() };
-    [HistoryFilter::default(), troubled, all]
-        .map(|wanted| on_days(backend, ProjectId(1), TestCaseId(1), &wanted, vec![], 1))
-        .into()
+    let shape = |wanted: &HistoryFilter, base: &Base| {
+        let (newest, first_seen) = (Day(1), Day(1));
+        let (project, test_case) = (ProjectId(1), TestCaseId(1));
+        let walk = Walk { project, test_case, wanted, newest, first_seen, limit: 1 };
+        walk.on_days(backend, base, vec![], 1)
+    };
+    vec![
+        shape(&HistoryFilter::default(), &WHOLE),
+        shape(&troubled, &WHOLE),
+        shape(&all, &WHOLE_BY_RUN),
+        shape(&all, &TRIED),
+    ]
+}
+
+fn read_tried(row: &Row) -> Result<TriedExecution> {
+    let mut r = row.reader();
+    Ok(TriedExecution {
+        outcome: Outcome::from_code(r.int()?).ok_or(StoreError::Damaged("an unknown outcome"))?,
+        retries: r.int()?,
+        attempts: r.opt_text()?,
+        commit: r.opt_text()?,
+        is_mass_failure: r.flag()?,
+    })
 }
 
 fn read_with_order(row: &Row) -> Result<(Timestamp, ExecutionRow)> {

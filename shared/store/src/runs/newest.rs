@@ -79,7 +79,7 @@ macro_rules! newest {
         static $name: Statement = Statement::of_each(
             concat!("runs::newest::", stringify!($name)),
             concat!(
-                "WITH newest AS (SELECT p.id AS of_project, COALESCE((SELECT x.order_at FROM test_runs x \
+                "WITH newest AS (SELECT p.id AS of_project, p.default_branch AS of_branch, COALESCE((SELECT x.order_at FROM test_runs x \
                  WHERE x.project_id = p.id", $inner, " ORDER BY x.order_at DESC, x.id DESC LIMIT 1 OFFSET $2 - 1), 0) AS since \
                  FROM projects p WHERE p.id in_ints($1) LIMIT 10000) ",
                 select_brief!($outer)
@@ -117,6 +117,21 @@ newest! {
     "JOIN newest ON project_id = of_project AND order_at >= since AND environment = $3 \
      WHERE is_full = 1 AND status NOT IN ('initializing', 'running', 'finalizing') ORDER BY project_id, order_at DESC, id DESC"
 }
+newest! {
+    /// The newest full runs of the default branches of some projects that are final. ix: test_runs_full_of_branch
+    NEWEST_FULL_OF_DEFAULT:
+    " AND x.branch = p.default_branch AND x.is_full = 1 AND x.status NOT IN ('initializing', 'running', 'finalizing')",
+    "JOIN newest ON project_id = of_project AND branch = of_branch AND order_at >= since \
+     WHERE is_full = 1 AND status NOT IN ('initializing', 'running', 'finalizing') ORDER BY project_id, order_at DESC, id DESC"
+}
+newest! {
+    /// The same in an environment. ix: test_runs_full_of_branch
+    NEWEST_FULL_OF_DEFAULT_IN_ENVIRONMENT:
+    " AND x.branch = p.default_branch AND x.environment = $3 AND x.is_full = 1 \
+     AND x.status NOT IN ('initializing', 'running', 'finalizing')",
+    "JOIN newest ON project_id = of_project AND branch = of_branch AND order_at >= since AND environment = $3 \
+     WHERE is_full = 1 AND status NOT IN ('initializing', 'running', 'finalizing') ORDER BY project_id, order_at DESC, id DESC"
+}
 
 /// The latest run of each of several projects.
 static LATEST_OF: Statement = Statement::new(
@@ -128,8 +143,15 @@ static LATEST_OF: Statement = Statement::new(
 );
 
 /// Every statement of this module.
-pub(crate) static STATEMENTS: &[&Statement] =
-    &[&LATEST_OF, &NEWEST_OF, &NEWEST_OF_ENVIRONMENT, &NEWEST_FULL_OF, &NEWEST_FULL_OF_ENVIRONMENT];
+pub(crate) static STATEMENTS: &[&Statement] = &[
+    &LATEST_OF,
+    &NEWEST_OF,
+    &NEWEST_OF_ENVIRONMENT,
+    &NEWEST_FULL_OF,
+    &NEWEST_FULL_OF_ENVIRONMENT,
+    &NEWEST_FULL_OF_DEFAULT,
+    &NEWEST_FULL_OF_DEFAULT_IN_ENVIRONMENT,
+];
 
 /// The latest run of each of several projects, in no particular order.
 ///
@@ -146,6 +168,8 @@ pub enum Newest {
     All,
     /// Full ones that are final.
     Full,
+    /// Those of them that are of their project's default branch.
+    FullOfDefaultBranch,
 }
 
 /// The newest `limit` runs of each project, newest first; projects without
@@ -170,6 +194,12 @@ pub async fn newest_of(
         (Newest::Full, None) => session.all(&NEWEST_FULL_OF, args![projects, most]).await?,
         (Newest::Full, Some(name)) => {
             session.all(&NEWEST_FULL_OF_ENVIRONMENT, args![projects, most, name]).await?
+        }
+        (Newest::FullOfDefaultBranch, None) => {
+            session.all(&NEWEST_FULL_OF_DEFAULT, args![projects, most]).await?
+        }
+        (Newest::FullOfDefaultBranch, Some(name)) => {
+            session.all(&NEWEST_FULL_OF_DEFAULT_IN_ENVIRONMENT, args![projects, most, name]).await?
         }
     };
     let mut newest: HashMap<ProjectId, Vec<BriefRow>> = HashMap::new();

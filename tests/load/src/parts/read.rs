@@ -227,20 +227,51 @@ async fn questions(history: &History) -> Result<Vec<Question>> {
     ] {
         questions.push(Question { name, path, message: None, target: "≤ 15" });
     }
-    for (name, tool, arguments) in [
-        ("MCP list_projects", "list_projects", json!({})),
-        ("MCP list_runs", "list_runs", json!({"projectId": project})),
-        ("MCP get_run", "get_run", json!({"runId": run})),
-        ("MCP list_failed_cases", "list_failed_cases", json!({"runId": run})),
-        ("MCP list_recent_activity", "list_recent_activity", json!({})),
-        ("MCP get_failure_groups", "get_failure_groups", json!({"runId": run})),
-        ("MCP get_run_insights", "get_run_insights", json!({"runId": run})),
-        ("MCP list_flaky_tests", "list_flaky_tests", json!({"projectId": project})),
-        ("MCP list_open_clusters", "list_open_clusters", json!({})),
-        ("MCP search", "search", json!({"query": "cart"})),
-        ("MCP explain_failure", "explain_failure", json!({"executionId": failed})),
-        ("MCP get_test_run_case", "get_test_run_case", json!({"executionId": execution})),
-    ] {
+    macro_rules! tool {
+        ($name:literal, $arguments:tt) => {
+            (concat!("MCP ", $name), $name, json!($arguments))
+        };
+    }
+    let mut tools = vec![
+        tool!("list_projects", {}),
+        tool!("get_project", {"projectId": project}),
+        tool!("list_runs", {"projectId": project}),
+        tool!("get_run", {"runId": run}),
+        tool!("list_failed_cases", {"projectId": project}),
+        tool!("list_flaky_tests", {"projectId": project}),
+        tool!("get_test_case", {"testCaseId": case}),
+        tool!("list_clusters", {"projectId": project}),
+        tool!("get_test_case_context", {"executionId": failed}),
+        tool!("get_case_screenshots", {"executionId": failed}),
+        tool!("search_test_cases", {"projectId": project, "query": "voucher"}),
+        tool!("get_test_run_case", {"executionId": execution}),
+        tool!("list_recent_activity", {}),
+        tool!("get_run_insights", {"runId": run}),
+        tool!("get_spec_health", {"projectId": project}),
+        tool!("get_slow_tests", {"projectId": project}),
+        tool!("get_performance_trend", {"projectId": project}),
+        tool!("get_test_stability_trend", {"testCaseId": case}),
+        tool!("get_network_requests", {"runId": run}),
+        tool!("get_failure_groups", {"runId": run}),
+        tool!("get_locator_healing", {"executionId": failed}),
+        tool!("search", {"query": "cart"}),
+        tool!("list_case_traces", {"executionId": failed}),
+        tool!("list_links", {"entityType": "test_case", "entityId": case}),
+        tool!("list_tags", {}),
+        tool!("get_project_test_catalog", {"projectId": project}),
+        tool!("list_open_clusters", {}),
+        tool!("get_instance_stats", {}),
+        tool!("explain_failure", {"executionId": failed}),
+    ];
+    if let Some(cluster) = cluster {
+        tools.extend([
+            tool!("get_cluster", {"clusterId": cluster}),
+            tool!("get_cluster_context", {"clusterId": cluster}),
+            tool!("get_cluster_diagnosis", {"clusterId": cluster}),
+            tool!("get_fix_plan", {"clusterId": cluster}),
+        ]);
+    }
+    for (name, tool, arguments) in tools {
         let message = json!({
             "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments},
         });
