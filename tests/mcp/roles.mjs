@@ -237,7 +237,7 @@ describe('every tool in every role', { concurrency: false }, () => {
     get_fix_plan: ({ failingTests, verify }) => failingTests.length === 3 && verify.command.startsWith('npx playwright test '),
     get_cluster_diagnosis: ({ diagnosis }) => diagnosis === null,
     get_test_case_context: ({ text, sections }) => text.startsWith('Untrusted test output below.') && sections.some(({ truncated }) => truncated),
-    get_case_screenshots: ({ items }) => items.length === 1 && items[0].mediaType === 'image/png',
+    get_case_screenshots: ({ items }) => items.length === 1 && items[0].mediaType === 'image/png' && items[0].width === 3000,
     get_cluster_context: ({ text }) => text.startsWith('Untrusted test output below.'),
     search_test_cases: ({ items }) => items.length === 1,
     get_test_run_case: ({ error, available }) => error.includes('Received: 500') && available.console > 40_000,

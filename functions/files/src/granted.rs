@@ -3,14 +3,15 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use callboard_auth::Origin;
 use callboard_http::extract::{Granted, Tail};
 use callboard_http::{ApiError, AppState, Door, Site};
 use callboard_query::files;
-use http::header::HeaderName;
-use http::{HeaderMap, StatusCode, Uri};
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderName, ORIGIN, VARY};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
 use crate::answer::answer;
-use crate::presentation::below_grant;
+use crate::presentation::{TRACE_TYPE, below_grant};
 use crate::request::FileRequest;
 use crate::viewer;
 
@@ -59,7 +60,23 @@ pub(crate) async fn file(
     let served =
         files::by_grant(&state.context(&site), state.auth_enabled(), &grant, &path, state.now()).await?;
     let presentation = below_grant(&served.content_type, door, request.download);
-    answer(&state, &served, presentation, &request).await
+    let mut response = answer(&state, &served, presentation, &request).await?;
+    if served.content_type == TRACE_TYPE {
+        let viewers = &state.config().trace_viewer_origins;
+        if !viewers.is_empty() {
+            response.headers_mut().append(VARY, HeaderValue::from_static("origin"));
+        }
+        if let Some(origin) = request.headers.get(ORIGIN).filter(|origin| is_among(viewers, origin)) {
+            response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        }
+    }
+    Ok(response)
+}
+
+/// Whether a page of this origin may fetch trace archives.
+fn is_among(viewers: &[Origin], origin: &HeaderValue) -> bool {
+    let origin = origin.to_str().ok().and_then(Origin::parse);
+    origin.is_some_and(|origin| viewers.contains(&origin))
 }
 
 /// A service worker would outlive its grant and see what other reports of the

@@ -6,6 +6,8 @@ use callboard_http::Door;
 
 use crate::disposition::Disposition;
 
+/// The type of trace archives.
+pub(crate) const TRACE_TYPE: &str = "application/zip";
 /// The type of everything that is only saved.
 const UNKNOWN: &str = "application/octet-stream";
 
@@ -30,7 +32,7 @@ const TYPES: [(&str, Nature); 16] = [
     ("image/webp", Nature::Passive),
     ("video/webm", Nature::Passive),
     ("video/mp4", Nature::Passive),
-    ("application/zip", Nature::Passive),
+    (TRACE_TYPE, Nature::Passive),
     ("application/json", Nature::Passive),
     ("text/plain; charset=utf-8", Nature::Passive),
     ("text/markdown; charset=utf-8", Nature::Passive),

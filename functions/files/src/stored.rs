@@ -14,7 +14,7 @@ use http::StatusCode;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderValue, LOCATION};
 
 use crate::answer::answer;
-use crate::presentation::on_dashboard;
+use crate::presentation::{TRACE_TYPE, on_dashboard};
 use crate::request::FileRequest;
 
 /// Nothing runs; a picture or a video opened on its own page shows, with the
@@ -100,12 +100,13 @@ async fn to_viewer(
     site: &Site,
     served: &Served,
 ) -> Result<Response, ApiError> {
-    if let Some(advice) = state.viewer().advice() {
-        return Err(ApiError::new(StatusCode::NOT_FOUND, "viewer_not_available", advice));
-    }
-    if served.content_type != "application/zip" {
+    if served.content_type != TRACE_TYPE {
         return Err(ApiError::invalid_query("viewer", "Only a trace opens in the viewer."));
     }
     let trace = file_address(state, caller, site, served, MAX_LIFETIME_MS).await?;
-    Ok((StatusCode::FOUND, [(LOCATION, state.sandbox().viewer_url(site, &trace))]).into_response())
+    let Some(address) = state.viewer_url(site, &trace) else {
+        let advice = state.viewer().advice().unwrap_or_default();
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "viewer_not_available", advice));
+    };
+    Ok((StatusCode::FOUND, [(LOCATION, address)]).into_response())
 }

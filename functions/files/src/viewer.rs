@@ -11,7 +11,7 @@ use base64ct::{Base64, Encoding};
 use callboard_http::conditional::tagged;
 use callboard_http::extract::Tail;
 use callboard_http::viewer::opens_only_granted;
-use callboard_http::{ApiError, AppState, Door};
+use callboard_http::{ApiError, AppState, Door, Viewer};
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderValue, LOCATION, REFERRER_POLICY,
 };
@@ -61,7 +61,7 @@ pub(crate) fn instead_of_the_reports(
     path: &str,
     query: &str,
 ) -> Option<Response> {
-    if path != IN_REPORT || door != Door::Sandbox || !state.viewer().is_ready() {
+    if path != IN_REPORT || door != Door::Sandbox || state.viewer() != Viewer::Ready {
         return None;
     }
     let address = HeaderValue::from_str(&format!("/viewer/{}?{query}", callboard_viewer::PAGE)).ok()?;

@@ -39,8 +39,6 @@ static DECODING: Semaphore = Semaphore::const_new(1);
 /// An image as it goes into a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// Width and height of what it was made from, pixels.
-    pub edges: (u32, u32),
     media_type: &'static str,
     bytes: Vec<u8>,
 }
@@ -101,11 +99,11 @@ fn fit(bytes: &[u8]) -> Result<Image, ImageError> {
     if format != ImageFormat::Jpeg
         && let Some(image) = as_png(&picture)
     {
-        return Ok(Image { edges: (width, height), ..image });
+        return Ok(image);
     }
     loop {
         if let Some(image) = QUALITIES.iter().find_map(|quality| as_jpeg(&picture, *quality)) {
-            return Ok(Image { edges: (width, height), ..image });
+            return Ok(image);
         }
         let edge = picture.width().max(picture.height()) / 2;
         if edge == 0 {
@@ -119,15 +117,13 @@ fn as_png(picture: &DynamicImage) -> Option<Image> {
     let mut bytes = Cursor::new(Vec::new());
     let eight_bit = DynamicImage::from(picture.to_rgba8());
     eight_bit.write_to(&mut bytes, ImageFormat::Png).ok()?;
-    let edges = (picture.width(), picture.height());
-    within(Image { edges, media_type: "image/png", bytes: bytes.into_inner() })
+    within(Image { media_type: "image/png", bytes: bytes.into_inner() })
 }
 
 fn as_jpeg(picture: &DynamicImage, quality: u8) -> Option<Image> {
     let mut bytes = Vec::new();
     picture.to_rgb8().write_with_encoder(JpegEncoder::new_with_quality(&mut bytes, quality)).ok()?;
-    let edges = (picture.width(), picture.height());
-    within(Image { edges, media_type: "image/jpeg", bytes })
+    within(Image { media_type: "image/jpeg", bytes })
 }
 
 fn within(image: Image) -> Option<Image> {

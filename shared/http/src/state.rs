@@ -156,7 +156,7 @@ impl AppState {
     pub fn context(&self, site: &Site) -> Context {
         Context {
             store: self.store.clone(),
-            links: Links::new(&site.origin().to_string()).with_viewer(self.viewer().is_ready()),
+            links: Links::new(&site.origin().to_string()).with_viewer(self.viewer().opens_traces()),
             patience: self.config.patience,
             retention: Arc::clone(&self.config.retention),
         }

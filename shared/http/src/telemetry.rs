@@ -3,7 +3,8 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::{LevelFilter, Targets, filter_fn};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -22,6 +23,15 @@ pub fn start(filter: &str, platform: Platform) {
     // The only error is that logging has been started already.
     let _ = match platform {
         Platform::Server => builder.with_target(false).finish().with(filter).try_init(),
-        Platform::Lambda => builder.json().flatten_event(true).finish().with(filter).try_init(),
+        Platform::Lambda => {
+            let lines = builder.json().flatten_event(true).finish();
+            lines.with(filter).with(filter_fn(holds_no_event)).try_init()
+        }
     };
+}
+
+/// The runtime of functions writes whole events down where everything is to be
+/// told, and with them the passwords, keys and cookies of their requests.
+fn holds_no_event(metadata: &Metadata<'_>) -> bool {
+    *metadata.level() != Level::TRACE || !metadata.target().starts_with("lambda_runtime")
 }

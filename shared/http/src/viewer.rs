@@ -12,8 +12,10 @@ use crate::state::AppState;
 /// Whether traces open in the browser, and why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Viewer {
-    /// They do.
+    /// They do, in the viewer of this service.
     Ready,
+    /// They do, in a viewer elsewhere that the settings name.
+    Elsewhere,
     /// The viewer was not there when this was built.
     NotIncluded,
     /// Untrusted content has no origin of its own here on which browsers allow
@@ -24,20 +26,21 @@ pub enum Viewer {
 impl Viewer {
     /// Whether traces open in the browser.
     #[must_use]
-    pub fn is_ready(self) -> bool {
-        self == Self::Ready
+    pub fn opens_traces(self) -> bool {
+        matches!(self, Self::Ready | Self::Elsewhere)
     }
 
     /// What to do about its absence, as a sentence.
     #[must_use]
     pub const fn advice(self) -> Option<&'static str> {
         match self {
-            Self::Ready => None,
+            Self::Ready | Self::Elsewhere => None,
             Self::NotIncluded => {
                 Some("This build lacks the trace viewer; `make assets` and another build bring it.")
             }
             Self::NoOrigin => Some(
-                "Traces open in the browser when SERVICE_SANDBOX_ORIGIN names a second https address of this service.",
+                "Traces open in the browser when SERVICE_SANDBOX_ORIGIN names a second https address of this service, \
+                 or SERVICE_TRACE_VIEWER_ORIGINS a viewer elsewhere.",
             ),
         }
     }
@@ -47,11 +50,29 @@ impl AppState {
     /// Whether traces open in the browser.
     #[must_use]
     pub fn viewer(&self) -> Viewer {
-        match self.sandbox() {
-            _ if !callboard_viewer::is_included() => Viewer::NotIncluded,
-            Sandbox::Origin(origin) if allows_workers(origin) => Viewer::Ready,
-            Sandbox::Loopback { .. } => Viewer::Ready,
-            Sandbox::Origin(_) | Sandbox::Opaque => Viewer::NoOrigin,
+        let has_origin = match self.sandbox() {
+            Sandbox::Origin(origin) => allows_workers(origin),
+            Sandbox::Loopback { .. } => true,
+            Sandbox::Opaque => false,
+        };
+        match (callboard_viewer::is_included(), has_origin) {
+            (true, true) => Viewer::Ready,
+            _ if !self.config().trace_viewer_origins.is_empty() => Viewer::Elsewhere,
+            (false, _) => Viewer::NotIncluded,
+            (true, false) => Viewer::NoOrigin,
+        }
+    }
+
+    /// The address at which a browser opens the trace below a grant; `None`
+    /// where none does.
+    #[must_use]
+    pub fn viewer_url(&self, site: &Site, granted_url: &str) -> Option<String> {
+        match (self.viewer(), self.config().trace_viewer_origins.first()) {
+            (Viewer::Ready, _) => Some(self.sandbox().viewer_url(site, granted_url)),
+            (Viewer::Elsewhere, Some(viewer)) => {
+                Some(format!("{viewer}/?trace={}", utf8_percent_encode(granted_url, NON_ALPHANUMERIC)))
+            }
+            _ => None,
         }
     }
 }
@@ -61,9 +82,9 @@ fn allows_workers(origin: &Origin) -> bool {
 }
 
 impl Sandbox {
-    /// The address at which the viewer opens the trace below a grant.
-    #[must_use]
-    pub fn viewer_url(&self, site: &Site, granted_url: &str) -> String {
+    /// The address at which the viewer of this service opens the trace below a
+    /// grant.
+    fn viewer_url(&self, site: &Site, granted_url: &str) -> String {
         let trace = utf8_percent_encode(granted_url, NON_ALPHANUMERIC);
         format!("{}/viewer/{}?trace={trace}", self.origin_for(site), callboard_viewer::PAGE)
     }
@@ -136,9 +157,11 @@ mod tests {
     #[test]
     fn whoever_has_no_viewer_is_told_what_brings_it() {
         for viewer in [Viewer::NotIncluded, Viewer::NoOrigin] {
-            assert!(!viewer.is_ready() && viewer.advice().is_some());
+            assert!(!viewer.opens_traces() && viewer.advice().is_some());
         }
-        assert!(Viewer::Ready.advice().is_none());
+        for viewer in [Viewer::Ready, Viewer::Elsewhere] {
+            assert!(viewer.opens_traces() && viewer.advice().is_none());
+        }
         assert!(allows_workers(&own()));
         assert!(allows_workers(&Origin::parse("https://files.example.org").unwrap()));
         assert!(!allows_workers(&Origin::parse("http://files.example.org").unwrap()));

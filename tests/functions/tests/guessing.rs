@@ -18,6 +18,7 @@ use callboard_test_functions::both::{Both, get, post, settings};
 use callboard_test_functions::deployment::Deployment;
 use callboard_test_support::access::AUTH_SECRET;
 use callboard_test_support::accounts::{CHEAP_PASSWORD_HASH, PASSWORD};
+use callboard_test_support::lambda::SourceIp;
 use callboard_test_support::{Answer, Function, Settings};
 use http::Request;
 use serde_json::{Value, json};
@@ -115,6 +116,64 @@ async fn guesses_at_several_processes_are_counted_together() {
         assert_eq!(answer.status.as_u16(), 429, "{}", answer.text());
         let wait: u64 = answer.header("retry-after").parse().unwrap();
         assert!((1..=900).contains(&wait), "{wait}");
+    }
+}
+
+#[tokio::test]
+async fn a_guess_comes_from_where_the_gateway_saw_it_come_from() {
+    let both = Both::start().await.unwrap();
+    let store = both.database.store().await.unwrap();
+    for n in 0..5 {
+        account(&store, &format!("user {n}"), Role::User).await.unwrap();
+    }
+    let functions = processes(&asking(&both), 2).await.unwrap();
+    let guess = async |n: usize, from: SourceIp| {
+        let body = json!({ "username": format!("user {}", n % 5), "password": "a wrong guess" });
+        let mut request = post(LOGIN, &body).unwrap();
+        for (name, value) in [
+            ("x-forwarded-for", format!("192.0.2.{n}")),
+            ("forwarded", format!("for=192.0.2.{n}")),
+            ("x-real-ip", format!("192.0.2.{n}")),
+        ] {
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        request.extensions_mut().insert(from);
+        functions[n % 2].invoke(&format!("ANY {LOGIN}"), &request).await.unwrap().status.as_u16()
+    };
+    for n in 0..20 {
+        assert_eq!(guess(n, SourceIp("203.0.113.7")).await, 401, "{n}");
+    }
+    assert_eq!(guess(20, SourceIp("203.0.113.7")).await, 429);
+    assert_eq!(guess(20, SourceIp("203.0.113.8")).await, 401);
+}
+
+#[tokio::test]
+async fn what_opens_something_is_in_no_log_of_a_function() {
+    let both = Both::start().await.unwrap();
+    let mut asking = asking(&both);
+    asking.push(("SERVICE_LOG".to_owned(), "trace".to_owned()));
+    let store = both.database.store().await.unwrap();
+    account(&store, "ada", Role::User).await.unwrap();
+    let function = Function::start("auth", &asking).await.unwrap();
+    let guess = "a-wrong-guess-of-mine";
+    let wrong = send(&function, LOGIN, &json!({ "username": "ada", "password": guess })).await.unwrap();
+    assert_eq!(wrong.status, 401, "{}", wrong.text());
+    let right = send(&function, LOGIN, &json!({ "username": "ada", "password": PASSWORD })).await.unwrap();
+    let cookie = right.success().map(|_| right.header("set-cookie").split(';').next().unwrap().to_owned());
+    let cookie = cookie.unwrap();
+    let key = format!("pd_{}", "e".repeat(64));
+    let mut request = get("/api/auth/me").unwrap();
+    request.headers_mut().insert("cookie", cookie.parse().unwrap());
+    let me = function.invoke("ANY /api/auth/me", &request).await.unwrap();
+    assert_eq!(me.json().unwrap()["authenticated"], true);
+    request.headers_mut().insert("x-api-key", key.parse().unwrap());
+    function.invoke("ANY /api/auth/me", &request).await.unwrap();
+
+    let log = function.output();
+    assert!(log.contains(LOGIN) && log.contains("\"level\":\"TRACE\""), "everything is told: {log}");
+    let (_, session) = cookie.split_once('=').unwrap();
+    for secret in [PASSWORD, guess, session, &key] {
+        assert_eq!(log.lines().find(|line| line.contains(secret)), None);
     }
 }
 

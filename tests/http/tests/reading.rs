@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_query::ingest;
 use callboard_test_support::{Answer, Client, for_each_service};
-use futures::future::join_all;
+use futures::stream::{self, StreamExt as _};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -46,6 +46,8 @@ async fn is_complete(client: &Client, path: &str, expected: usize) {
 #[tokio::test]
 async fn every_list_shows_each_row_once_whatever_the_page_size() {
     const RUNS: usize = 230;
+    // Whoever waits too long for a connection is sent away.
+    const AT_ONCE: usize = 16;
     for_each_service(async |service| {
         let client = service.client();
         // Three start times for all runs, so that ids have to break ties.
@@ -56,13 +58,13 @@ async fn every_list_shows_each_row_once_whatever_the_page_size() {
             let fields = json!({ "startTime": start, "branch": branch, "isFullRun": n % 5 != 0 });
             submit(client, with(run("shop", "passed", cases), fields))
         });
-        let runs = join_all(runs).await;
+        let runs: Vec<Value> = stream::iter(runs).buffered(AT_ONCE).collect().await;
         // Start in the future: the last activity of all these projects is the same.
         let others = (0..RUNS - 1).map(|n| {
             let fields = json!({ "startTime": "2031-01-01T00:00:00.000Z" });
             submit(client, with(run(&format!("project {n:03}"), "passed", Vec::new()), fields))
         });
-        join_all(others).await;
+        stream::iter(others).buffered(AT_ONCE).collect::<Vec<_>>().await;
 
         let large = &runs[0];
         let found = get(client, &format!("/api/test-runs/{large}")).await;
@@ -444,6 +446,42 @@ async fn only_the_asked_parts_of_the_evidence_are_sent() {
         assert_eq!((&none["evidence"], &none["attemptCount"]), (&Value::Null, &json!(2)));
         let deciding = get(client, path).await;
         assert_eq!((&deciding["error"], &deciding["flaky"]), (&Value::Null, &json!(true)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_project_is_judged_by_its_default_branch() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let send = async |project: &str, n: usize, branch: &str, status: &str| {
+            let set = json!({
+                "startTime": format!("2026-01-01T10:{n:02}:00.000Z"), "clientRunId": format!("{project}-{n}"),
+                "branch": branch, "isFullRun": true, "metadata": { "scm": { "defaultBranch": "main" } },
+            });
+            let submission = run(project, status, vec![attempt("pays", status, 0)]);
+            client.post_json("/api/test-runs/submit", &with(submission, set)).await.expect("stored");
+        };
+        for n in 0..2 {
+            send("shop", n, "main", "passed").await;
+        }
+        // More than the home page looks at.
+        for n in 2..26 {
+            send("shop", n, "feature/cart", "failed").await;
+        }
+        // Where the default branch never ran, what did run is all there is.
+        for n in 0..2 {
+            send("fork", n, "feature/cart", "failed").await;
+        }
+        for list in ["/api/projects", "/api/projects/menu", "/api/projects/overview"] {
+            let page = client.json(list).await.expect("projects");
+            let items = page["items"].as_array().expect("a list");
+            let of = |name: &str| &items.iter().find(|item| item["name"] == name).expect("it")["tendency"];
+            assert_eq!((of("shop"), of("fork")), (&json!("passing"), &json!("failing")), "{list}");
+        }
+        let home = client.get("/").await.expect("a page").text();
+        assert!(home.contains("1 of 2 projects is failing"), "the headline");
+        assert_eq!(home.matches("red since").count(), 1, "only of the fork");
     })
     .await;
 }

@@ -47,8 +47,8 @@ struct Row {
     name: String,
     attempt: i64,
     media_type: String,
-    width: Option<u32>,
-    height: Option<u32>,
+    width: Option<i32>,
+    height: Option<i32>,
     size: i64,
     url: String,
     omitted: Option<String>,
@@ -62,15 +62,12 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let mut items = Vec::with_capacity(files.len());
     let mut shown = Vec::new();
     for file in files {
-        let (mut omitted, mut edges) = (None, None);
+        let mut omitted = None;
         if content == Some(true) {
             match failures::screenshot_bytes(&context.query, project, file.id, MAX_SOURCE_BYTES).await? {
                 None => omitted = Some(images::ImageError::TooLarge.to_string()),
                 Some(bytes) => match images::fitted(bytes).await {
-                    Ok(image) => {
-                        edges = Some(image.edges);
-                        shown.push(image);
-                    }
+                    Ok(image) => shown.push(image),
                     Err(error) => omitted = Some(error.to_string()),
                 },
             }
@@ -80,9 +77,8 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
             name: file.name,
             attempt: file.attempt.retry,
             media_type: file.content_type,
-            // Rows do not know them; whoever looks at the picture does.
-            width: edges.map(|(width, _)| width),
-            height: edges.map(|(_, height)| height),
+            width: file.width,
+            height: file.height,
             size: file.size,
             url: file.url,
             omitted,

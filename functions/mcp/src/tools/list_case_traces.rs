@@ -51,7 +51,6 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let project = context.execution(execution_id).await?;
     let traces = executions::traces(&context.query, project, execution_id).await?;
     let sandbox = context.state.sandbox();
-    let has_viewer = context.state.viewer().is_ready();
     let grants = context.state.grants().await.map_err(ToolError::fault)?;
     let mut items = Vec::with_capacity(traces.len());
     for trace in traces {
@@ -73,7 +72,7 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
             attempt: file.attempt.retry,
             size: file.size,
             command: format!("npx playwright show-trace \"{download_url}\""),
-            viewer_url: has_viewer.then(|| sandbox.viewer_url(&context.site, &download_url)),
+            viewer_url: context.state.viewer_url(&context.site, &download_url),
             download_url,
             expires_in_seconds: LIFETIME_SECONDS,
             auth_required: false,

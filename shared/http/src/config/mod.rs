@@ -92,6 +92,8 @@ pub struct Config {
     pub site_url: Option<Origin>,
     /// Origin for untrusted content.
     pub sandbox_origin: Option<Origin>,
+    /// Origins of trace viewers that may fetch trace archives.
+    pub trace_viewer_origins: Vec<Origin>,
     /// Further host names.
     pub allowed_hosts: Vec<String>,
     /// Further origins that may send changes.
@@ -217,6 +219,7 @@ fn read(reader: &Reader) -> Config {
         data_dir,
         site_url: reader.origin(&registry::SITE_URL),
         sandbox_origin: reader.origin(&registry::SANDBOX_ORIGIN),
+        trace_viewer_origins: reader.origins(&registry::TRACE_VIEWER_ORIGINS),
         allowed_hosts: reader.hosts(&registry::ALLOWED_HOSTS),
         allowed_origins: reader.origins(&registry::ALLOWED_ORIGINS),
         mcp_allowed_origins,

@@ -182,6 +182,13 @@ pub const SANDBOX_ORIGIN: Variable = unset(
     Kind::Origin,
     "Second origin of this service on which reports and other untrusted content are opened.",
 );
+/// `SERVICE_TRACE_VIEWER_ORIGINS`
+pub const TRACE_VIEWER_ORIGINS: Variable = unset(
+    "SERVICE_TRACE_VIEWER_ORIGINS",
+    Kind::Origins,
+    "Origins whose pages may fetch trace archives through their links, such as `https://trace.playwright.dev`. The first \
+     one opens traces where the viewer of this service cannot; its server sees the link, which opens one trace for an hour.",
+);
 /// `SERVICE_ALLOWED_HOSTS`
 pub const ALLOWED_HOSTS: Variable =
     unset("SERVICE_ALLOWED_HOSTS", Kind::Hosts, "Further host names the service answers to.");
@@ -387,6 +394,7 @@ const OWN: &[Variable] = &[
     S3_PUBLIC_ENDPOINT,
     SITE_URL,
     SANDBOX_ORIGIN,
+    TRACE_VIEWER_ORIGINS,
     ALLOWED_HOSTS,
     ALLOWED_ORIGINS,
     MCP_ALLOWED_ORIGINS,

@@ -26,6 +26,10 @@ pub struct FileItem {
     pub original_name: Option<String>,
     /// Size in bytes.
     pub size: i64,
+    /// Width of a picture in pixels, where its head told it.
+    pub width: Option<i32>,
+    /// Height of a picture in pixels, where its head told it.
+    pub height: Option<i32>,
     /// SHA-256 of the content.
     pub sha256: String,
     /// The attempt it belongs to.
@@ -63,6 +67,8 @@ impl FileItem {
             content_type: row.content_type.clone(),
             original_name: row.original_name.clone(),
             size: row.size,
+            width: row.dimensions.map(|dimensions| dimensions.width),
+            height: row.dimensions.map(|dimensions| dimensions.height),
             sha256: hex::encode(row.sha256),
             attempt: FileAttempt { retry: row.retry, repetition: row.repetition },
             path: row.path.clone(),

@@ -6,8 +6,8 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 use callboard_store::Backend;
 use callboard_test_support::{Client, Service, Settings, TestDatabase, for_each_service};
-use reqwest::StatusCode;
-use reqwest::header::{ACCEPT, HOST, HeaderName, IF_NONE_MATCH};
+use reqwest::header::{ACCEPT, HOST, HeaderName, IF_NONE_MATCH, ORIGIN};
+use reqwest::{StatusCode, Url};
 
 use super::{DRAWING, PAGE, ask, head, path_of, raw, sent_to, store};
 
@@ -226,6 +226,36 @@ async fn an_altered_or_expired_grant_opens_nothing() {
         let grant = seal(project, 61).await;
         let page = ask(service.client(), &format!("/f/{grant}/index.html"), &[(ACCEPT, "text/html")]).await;
         assert!(page.text().contains("expired"), "{}", page.text());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn viewers_elsewhere_fetch_traces_where_the_settings_name_them_and_nothing_else() {
+    let viewer = "https://viewer.example.org";
+    for_each_public_service(&[("SERVICE_TRACE_VIEWER_ORIGINS", viewer)], async |service| {
+        let stored = store(service, "shop").await;
+        let opened = sent_to(service, &format!("/api/files/{}?viewer=1", stored.id("trace"))).await;
+        let opened = Url::parse(&opened).expect("an address");
+        assert_eq!(
+            opened.origin().ascii_serialization(),
+            viewer,
+            "nothing isolates the viewer of this service"
+        );
+        let (_, granted) = opened.query_pairs().next().expect("the address of the trace");
+        let fetch = async |path: &str, origin: &str| ask(service.client(), path, &[(ORIGIN, origin)]).await;
+
+        let trace = fetch(path_of(&granted), viewer).await;
+        assert_eq!((trace.status, trace.header("access-control-allow-origin")), (StatusCode::OK, viewer));
+        assert_eq!(trace.header("vary"), "origin");
+        assert_eq!(trace.header("access-control-allow-credentials"), "");
+        assert_eq!(trace.body.as_ref(), stored.trace);
+        let other = fetch(path_of(&granted), "https://other.example.org").await;
+        assert_eq!((other.header("access-control-allow-origin"), other.header("vary")), ("", "origin"));
+        let page = sent_to(service, &format!("/api/files/{}", stored.id("page"))).await;
+        assert_eq!(fetch(path_of(&page), viewer).await.header("access-control-allow-origin"), "");
+        let shot = format!("/api/files/{}", stored.id("shot"));
+        assert_eq!(fetch(&shot, viewer).await.header("access-control-allow-origin"), "");
     })
     .await;
 }

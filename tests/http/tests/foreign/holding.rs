@@ -10,8 +10,8 @@ use crate::rows::settled;
 
 /// What a project holds, beyond what the route table names.
 #[derive(Debug, Clone)]
-pub(super) struct Held {
-    pub(super) ids: Holding,
+pub(crate) struct Held {
+    pub(crate) ids: Holding,
     /// The green run before the red one.
     pub(super) green: i64,
     /// A test that is set aside.
@@ -63,7 +63,7 @@ impl Held {
 }
 
 /// Fills a project. `word` and `secret` are in its name and in every text.
-pub(super) async fn fill(open: &Service, word: &str, secret: &str) -> Held {
+pub(crate) async fn fill(open: &Service, word: &str, secret: &str) -> Held {
     let client = open.client();
     let words = format!("{word} {secret}");
     let mut address = reqwest::Url::parse(&format!("https://{word}.example/")).expect("an address");

@@ -3,6 +3,7 @@
 //! project comes back, nothing of it changes, and nothing of it shows in what
 //! they may see.
 
+mod below;
 mod holding;
 mod newcomers;
 mod tools;
@@ -20,7 +21,7 @@ use callboard_test_support::{Answer, Client, Form, Service};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use holding::{Held, fill};
+pub(crate) use holding::{Held, fill};
 
 use crate::builders::{attempt, run, with};
 
@@ -131,7 +132,7 @@ async fn parameters(client: &Client) -> BTreeMap<String, Vec<String>> {
 
 /// What the queries of pages can hold.
 const PAGE_PARAMETERS: [&str; 8] = ["with", "run", "project", "cluster", "tag", "q", "branch", "cursor"];
-const TABS: [&str; 17] = [
+pub(crate) const TABS: [&str; 17] = [
     "runs",
     "cases",
     "grid",

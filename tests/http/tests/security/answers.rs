@@ -125,7 +125,14 @@ async fn every_kind_of_answer_carries_its_headers() {
         let address = sent_to(service, &file("page")).await;
         judge(&address, Kind::Foreign, 200, &page(&listener_of(&address), path_of(&address)).await);
 
-        // Without its database nothing is answered, but in the same way.
+        // Without its files, and then without its database, it answers in the same way.
+        let objects = service.database().folder().join("objects");
+        std::fs::rename(&objects, objects.with_extension("away")).expect("moved");
+        std::fs::write(&objects, "no folder").expect("a file");
+        let unread = ask(client, &file("shot"), &[]).await;
+        judge("a file without the storage", Kind::Data, 503, &unread);
+        let told = unread.json().expect("JSON");
+        assert!(told["code"] == "storage_unavailable" && !unread.text().contains("objects"), "{told}");
         service.state().store().db().close().await;
         judge("data without a database", Kind::Data, 503, &ask(client, "/api/projects", &[]).await);
         judge("a page without a database", Kind::Page, 503, &page(client, "/projects").await);

@@ -3,8 +3,9 @@
 use callboard_auth::cookies::CookieForm;
 use callboard_auth::oauth::{OauthTransaction, Provider};
 use callboard_auth::session_cookie::DeviceClaims;
-use callboard_domain::account::Role;
-use callboard_test_support::{Client, Service, for_each_secured_service};
+use callboard_domain::account::{KeyPermission, Role};
+use callboard_test_support::{Answer, Client, Service, for_each_secured_service};
+use reqwest::Method;
 
 use super::{refusal, refused};
 
@@ -69,12 +70,27 @@ async fn a_sealed_value_of_another_kind_is_no_session() {
 }
 
 #[tokio::test]
-async fn two_session_cookies_are_none() {
+async fn two_credentials_of_a_kind_are_none() {
     for_each_secured_service(async |service| {
         let ada = service.account("ada", Role::User).await.expect("an account");
         let value = service.browser_of(ada).await.expect("a browser").cookie(NAME).expect("a cookie");
         let twice = format!("{NAME}={value}; {NAME}={value}");
         opens_nothing(&service.client().with_header("cookie", &twice).expect("a header"), "twice").await;
+        // Nor is one of two keys chosen, whichever of them is right.
+        let key = service.program_of(ada, KeyPermission::Full).await.expect("a key");
+        let right = key.request(Method::GET, "/").build().expect("a request");
+        let right = right.headers()["authorization"].to_str().expect("ASCII").to_owned();
+        for header in ["authorization", "x-api-key"] {
+            for (first, second) in [(right.as_str(), "Bearer pd_x"), ("Basic eA==", right.as_str())] {
+                let [first, second] = [first, second].map(|text| match header {
+                    "authorization" => text,
+                    _ => text.trim_start_matches("Bearer "),
+                });
+                let request = service.client().request(Method::GET, "/api/projects").header(header, first);
+                let answer = Answer::of(request.header(header, second)).await.expect("an answer");
+                assert_eq!(refusal(&answer), refused(400, "invalid_header"), "{header}: {first}, {second}");
+            }
+        }
         // Credentials are read from where they belong.
         for path in [format!("/api/projects?{NAME}={value}"), format!("/api/projects?session={value}")] {
             let answer = service.client().get(&path).await.expect("an answer");

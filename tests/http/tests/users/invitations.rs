@@ -95,6 +95,8 @@ async fn an_invitation_that_is_taken_back_closes_the_account() {
         refused(&delete(&admin, &path).await, 409, "not_pending");
         refused(&post(&admin, &format!("{path}/resend"), json!({})).await, 409, "not_pending");
         refused(&accept(service, &token(&answer)).await, 400, "invalid_or_expired_token");
+        let words = audited(&admin, "&action=invitation.").await;
+        assert_eq!(words, ["invitation.created", "invitation.revoked"]);
         let user = format!("/api/users/{}", invited["userId"]);
         assert_eq!(get(&admin, &user).await["disabled"], true);
         refused(&post(&admin, &format!("{user}/invite"), json!({})).await, 409, "not_pending");

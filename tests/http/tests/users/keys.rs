@@ -77,6 +77,9 @@ async fn a_key_is_told_once() {
             assert_eq!(rows.to_lowercase().contains(&hash), table == "api_keys", "{table}");
         }
         assert!(is_let_in(&program(service, &body["key"])).await);
+        let used = get(&ada, KEYS).await;
+        let last_used = |list: &Value| list["items"][0]["lastUsedAt"].clone();
+        assert!(last_used(&list).is_null() && last_used(&used).is_string(), "{used}");
     })
     .await;
 }

@@ -47,7 +47,7 @@ async fn project(service: &Service, name: &str) -> ProjectId {
 }
 
 /// A browser in which somebody signed in at another moment.
-async fn signed_in_at(service: &Service, user: UserId, at: Timestamp) -> Client {
+pub(crate) async fn signed_in_at(service: &Service, user: UserId, at: Timestamp) -> Client {
     let mut session = write(service).await;
     let row = users::get(&mut session, user).await.expect("an answer").expect("an account");
     let claims =

@@ -50,6 +50,13 @@ async fn a_person_does_not_raise_themselves() {
         let (admin, _) = administrator(service).await;
         let (ada, ada_id) = person(service, "ada", Role::User).await;
         let before = get(&admin, &format!("/api/users/{ada_id}")).await;
+        // What no answer tells.
+        let kept = async || {
+            let mut session = service.state().store().db().read().await.expect("a connection");
+            let row = users::get(&mut session, ada_id).await.expect("an answer").expect("an account");
+            (row.password, row.session_epoch, row.oauth, row.disabled_at)
+        };
+        let kept_before = kept().await;
         for body in [
             json!({ "role": "administrator" }),
             json!({ "role": "user" }),
@@ -67,6 +74,7 @@ async fn a_person_does_not_raise_themselves() {
         for field in ["username", "role", "email", "emailVerified", "hasPassword", "disabled", "isGlobal"] {
             assert_eq!(after[field], before[field], "{field}");
         }
+        assert_eq!(kept().await, kept_before);
         assert!(is_let_in(&ada).await);
         for path in ["/api/users/me/projects", "/api/invitations", "/api/audit"] {
             refused(&ada.get(path).await.expect("an answer"), 403, "insufficient_role");

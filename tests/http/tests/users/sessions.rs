@@ -90,3 +90,24 @@ async fn many_sessions_of_one_moment_are_each_listed_once() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_oldest_of_more_than_five_hundred_sessions_end() {
+    for_each_secured_service(async |service| {
+        let ada = service.account("ada", Role::User).await.expect("an account");
+        let now = service.state().now().millis();
+        let mut oldest = Vec::new();
+        for n in 0..502 {
+            let browser = signed_in_at(service, ada, Timestamp(now - 10_000 + n)).await;
+            if n < 3 {
+                oldest.push(browser);
+            }
+        }
+        let mut let_in = Vec::new();
+        for browser in &oldest {
+            let_in.push(is_let_in(browser).await);
+        }
+        assert_eq!(let_in, [false, false, true]);
+    })
+    .await;
+}
