@@ -104,7 +104,8 @@ test('what a limit of failures leaves out did not run', async () => {
 });
 
 test('what a global timeout cuts off is interrupted, and what it leaves out did not run', async () => {
-  const { run, executions } = await counted(['--project=one', '--retries=0', '--global-timeout=4000', 'slow']);
+  // Long enough for the first test to end on a busy machine, and shorter than the second takes.
+  const { run, executions } = await counted(['--project=one', '--retries=0', '--global-timeout=12000', 'slow']);
   assert.equal(run.status, 'timedout');
   assert.deepEqual(totalsOf(run), { ...NONE, total: 3, passed: 1, interrupted: 1, didNotRun: 1 });
   assert.deepEqual(reasonOf(executions, 'takes a while 3'), [['didnotrun', 'global-timeout']]);

@@ -236,6 +236,13 @@ describe('somebody', () => {
         await look('test case');
         await page.goBack();
         await page.getByRole('region', { name: /Outcome of each test/ }).waitFor();
+        // Filters say what the address says, also after one came back to it.
+        const result = page.getByRole('combobox', { name: 'Result' });
+        await result.selectOption('failed');
+        await page.waitForURL('**result=failed**');
+        await page.goBack();
+        await page.waitForURL((url) => !url.searchParams.has('result'));
+        assert.equal(await result.inputValue(), '');
       });
     });
 

@@ -96,6 +96,7 @@ async fn upload(store: &Store, run: RunId, execution: i64, bytes: &[u8], now: Ti
         content_type: "application/zip".to_owned(),
         original_name: None,
         size: blob.size,
+        dimensions: None,
         blob: blob.id,
     };
     files::link(&mut session, PROJECT, &file, now).await.expect("linked");
