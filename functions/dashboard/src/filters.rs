@@ -74,6 +74,12 @@ pub(crate) fn day(day: &Day, _: &dyn Values) -> Result<String> {
     Ok(text::day_of(*day))
 }
 
+/// A day as the number it has in its month.
+#[askama::filter_fn]
+pub(crate) fn day_of_month(day: &Day, _: &dyn Values) -> Result<String> {
+    Ok(text::day_of_month(*day))
+}
+
 /// A path whose folder shrinks where there is no room.
 #[askama::filter_fn]
 pub(crate) fn path<'p>(path: &'p str, _: &dyn Values) -> Result<PathText<'p>> {

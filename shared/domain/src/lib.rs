@@ -21,6 +21,7 @@ pub mod failure;
 pub mod flakiness;
 pub mod gate;
 pub mod healing;
+pub mod human;
 pub mod ids;
 pub mod ingest;
 pub mod insights;

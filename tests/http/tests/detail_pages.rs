@@ -67,7 +67,7 @@ async fn a_cluster_tells_what_changed_when_it_appeared_and_what_became_of_it() {
         assert!(html.contains(&format!("https://github.com/teashop/shop/compare/{green}...{red}")), "{html}");
         let origin = words_after(&html, "What changed when it appeared");
         assert!(origin.contains("Last green before Run 1") && origin.contains("First red Reword the button"), "{origin}");
-        assert!(origin.contains("Node 24.1 24.2"), "{origin}");
+        assert!(origin.contains("Node.js 24.1 24.2"), "{origin}");
         assert!(words_after(&html, ">History<").contains(&format!("First seen in run {first}")));
 
         let status = format!("/api{path}/status");
@@ -145,6 +145,31 @@ async fn charts_mark_where_durations_changed_for_good() {
         let runs = page(client, &format!("/projects/{project}?tab=performance&branch=main")).await;
         assert!(runs.contains("mark-line") && runs.contains(&format!("{:07x}", 0)), "{runs}");
         assert!(words_after(&runs, "Lasting changes").contains("mean of a test since"), "{runs}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn charts_mark_where_a_test_broke_and_was_repaired() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let mut newest = 0;
+        // One run a day; two browsers break in the same one, and are one mark.
+        for (number, status) in ["passed", "failed", "failed", "passed"].into_iter().enumerate() {
+            let number = i64::try_from(number).expect("a few");
+            let browser = |name: &str| with(attempt("pays", status, 0), json!({ "browser": { "projectName": name } }));
+            let more = json!({ "status": status, "branch": "main", "commit": format!("{number:040x}"), "isFullRun": true });
+            let cases = vec![browser("desktop"), browser("phone")];
+            newest = submit(service, (number - 3) * 1_440, cases, more).await.1;
+        }
+        let found = client.json(&format!("/api/test-runs/{newest}/executions")).await.expect("executions");
+        let case = page(client, &format!("/test-cases/{}", found["items"][0]["testCaseId"])).await;
+        let told = words_after(&case, "Where it broke and was repaired");
+        let (repaired, broke) = (told.find("repaired in"), told.find("broke in"));
+        assert!(repaired.is_some() && repaired < broke, "newest first: {told}");
+        assert_eq!(told.matches("broke in").count(), 1, "{told}");
+        assert!(told.contains(&format!("{:07x}", 0)) && told.contains("desktop"), "{told}");
+        assert_eq!(case.matches("mark-line").count(), 2, "{case}");
     })
     .await;
 }

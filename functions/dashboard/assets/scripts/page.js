@@ -59,6 +59,8 @@ function setUpFilters(form) {
   form.addEventListener('change', (event) => {
     if (event.target instanceof HTMLSelectElement) form.requestSubmit();
   });
+  // A page one comes back to shows what its address says, not what was chosen on the way out of it.
+  addEventListener('pageshow', (event) => { if (event.persisted) form.reset(); });
 }
 
 // Search: its script is fetched when it is first asked for.

@@ -136,7 +136,7 @@ impl Fields<'_> {
     fn form(&self, call: String) -> RetentionForm {
         let other_branches = self.days(
             "runs.untrackedBranchDays",
-            "Days on other branches",
+            "Keep runs of other branches, days",
             "For branches that are neither the default one nor tracked.",
         );
         // Without a number of their own they go with the others.
@@ -147,12 +147,16 @@ impl Fields<'_> {
             call,
             is_of_project: self.set.is_some(),
             runs: [
-                self.days("runs.days", "Days", "After that a run goes with all that belongs to it."),
+                self.days(
+                    "runs.days",
+                    "Keep runs, days",
+                    "After that a run goes with all that belongs to it.",
+                ),
                 other_branches,
                 self.count(
                     "runs.keepLast",
-                    "Newest runs to keep",
-                    "So many of each project stay whatever their age.",
+                    "Always keep the newest",
+                    "So many runs of each project stay, however old.",
                     (0, 1_000),
                 ),
             ],
@@ -186,21 +190,26 @@ impl Fields<'_> {
                     ],
                 ),
             ],
-            reports: self.days("files.reportDays", "Days for reports", "HTML reports of whole runs."),
+            reports: self.days("files.reportDays", "Keep HTML reports, days", "The reports of whole runs."),
             flags: [
                 self.flag("keep.lastGreen", "The last green run of every tracked branch"),
                 self.flag("keep.firstFailure", "The first failure of every cluster"),
             ],
-            samples: self.count("keep.clusterSamples", "Newest failures of every open cluster", "", (0, 10)),
+            samples: self.count(
+                "keep.clusterSamples",
+                "Newest failures of every open cluster, how many",
+                "",
+                (0, 10),
+            ),
             rollups: [
                 self.days(
                     "rollups.dailyDays",
-                    "Days of daily numbers",
-                    "Trends reach back so far, also when the runs are gone.",
+                    "Keep daily figures, days",
+                    "Trends reach back this far, even when the runs are gone.",
                 ),
                 self.count(
                     "rollups.untrackedBranchDays",
-                    "Days of numbers of other branches",
+                    "Keep those of other branches, days",
                     "Counted from the last run of a branch that is not tracked.",
                     (1, MAX_DAYS),
                 ),

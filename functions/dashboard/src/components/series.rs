@@ -170,6 +170,15 @@ impl Series {
         self
     }
 
+    /// The same with other words at both ends of the axis, where the points are
+    /// named too exactly for it.
+    #[must_use]
+    pub(crate) fn between(mut self, first: impl Into<String>, last: impl Into<String>) -> Self {
+        self.first = first.into();
+        self.last = last.into();
+        self
+    }
+
     /// A number in the head of the chart.
     #[must_use]
     pub(crate) fn fact(mut self, value: impl Into<String>, name: impl Into<String>) -> Self {

@@ -15,7 +15,7 @@ use callboard_query::test_cases::LaneQuery;
 use callboard_query::{daily, feeds, projects};
 
 use super::project_table::{ProjectTable, Row};
-use crate::components::{RunTable, TREND_DAYS, Trend};
+use crate::components::{RunTable, SetupSteps, TREND_DAYS, Trend};
 use crate::filters;
 use crate::outcome::Tone;
 use crate::shell::{Section, Shell};
@@ -55,7 +55,7 @@ struct WelcomePage {
     shell: Shell,
     /// Whether others may have projects, and this person has none of them.
     needs_assignment: bool,
-    origin: String,
+    steps: SetupSteps,
 }
 
 /// What is red, what is running, what ran lately.
@@ -63,10 +63,15 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
     let after = feeds::newest(&visit.ctx).await?;
     let shell = Shell::new(&visit, Section::Home, "Home").await?.here("Home");
     let overview = projects::overview(&visit.ctx, visit.scope(), None, None, PROJECTS).await?;
-    if overview.items.is_empty() {
-        let needs_assignment = !visit.scope().may_create_projects();
-        let origin = visit.site.origin().to_string();
-        return answer(&WelcomePage { shell, needs_assignment, origin });
+    // Projects can be made before anything is sent to them.
+    if overview.next.is_none() && overview.items.iter().all(|each| each.recent_runs.is_empty()) {
+        let needs_assignment = overview.items.is_empty() && !visit.scope().may_create_projects();
+        let only = match overview.items.as_slice() {
+            [only] => Some(only.reference.name.as_str()),
+            _ => None,
+        };
+        let steps = SetupSteps::new(&visit, shell.viewer.is_some(), only);
+        return answer(&WelcomePage { shell, needs_assignment, steps });
     }
     let seen = overview.items.iter().map(|project| visit.caller.authorize(ProjectId(project.reference.id)));
     let seen: Vec<Authorized<ProjectId>> = seen.collect::<Result<_, _>>()?;
@@ -94,10 +99,15 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
     // Red first; within each, the order of activity stays.
     rows.sort_by_key(|row| !row.is_failing());
     let failing = rows.iter().filter(|row| row.is_failing()).count();
+    let judged = rows.iter().filter(|row| row.is_judged()).count();
     answer(&HomePage {
         after,
-        headline: headline(failing, rows.len(), overview.next.is_some()),
-        standing: if failing > 0 { Tone::Failed } else { Tone::Passed },
+        headline: headline(failing, judged, overview.next.is_some()),
+        standing: match (failing, judged) {
+            (0, 0) => Tone::Unknown,
+            (0, _) => Tone::Passed,
+            _ => Tone::Failed,
+        },
         projects: ProjectTable::new(rows, visit.now),
         more_projects: overview.next.is_some(),
         active: RunTable::new(active, true, visit.now),
@@ -109,10 +119,12 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
     })
 }
 
-/// The answer to the first question, as a sentence. With `more` projects than
-/// the page looks at, it says which ones it speaks of.
+/// The answer to the first question, as a sentence about all that have a
+/// result. With `more` projects than the page looks at, it says which ones it
+/// speaks of.
 fn headline(failing: usize, all: usize, more: bool) -> String {
     match (failing, all) {
+        (0, 0) => "No run has finished yet".to_owned(),
         (0, all) if more => format!("The {all} most recently active projects are passing"),
         (1, all) if more => format!("1 of the {all} most recently active projects is failing"),
         (failing, all) if more => format!("{failing} of the {all} most recently active projects are failing"),
@@ -121,5 +133,17 @@ fn headline(failing: usize, all: usize, more: bool) -> String {
         (1, 1) => "Your project is failing".to_owned(),
         (1, all) => format!("1 of {all} projects is failing"),
         (failing, all) => format!("{failing} of {all} projects are failing"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::headline;
+
+    #[test]
+    fn what_has_no_result_is_not_called_passing() {
+        assert_eq!(headline(0, 0, false), "No run has finished yet");
+        assert_eq!(headline(0, 1, false), "Your project is passing");
+        assert_eq!(headline(1, 3, false), "1 of 3 projects is failing");
     }
 }

@@ -64,7 +64,7 @@ impl Row {
         let strip = Strip::of_runs(&overview.recent_runs, now);
         let recent = overview.recent_runs;
         let newest = recent.last().cloned();
-        let latest = overview.latest_full_run.or(newest);
+        let latest = overview.telling_run.or(newest);
         let red = Red::of(&recent, latest.as_ref());
         Self {
             tone: Standing(overview.tendency, latest.as_ref().map(|run| run.status)).tone(),
@@ -82,12 +82,9 @@ impl Row {
     /// A row of the list of projects, with its recent runs, newest first.
     pub(crate) fn of_project(project: Project, recent: Vec<RunBrief>, now: Timestamp) -> Self {
         let oldest_first: Vec<RunBrief> = recent.into_iter().rev().collect();
-        // One that goes on says nothing yet about how the project stands.
-        let is_telling = |run: &&RunBrief| run.is_full_run && run.status.is_final();
-        let telling = oldest_first.iter().rfind(is_telling).cloned();
-        let latest = telling.or_else(|| project.latest_run.clone());
+        let latest = project.telling_run.or(project.latest_run);
         Self {
-            tone: Standing(project.tendency, project.latest_run.as_ref().map(|run| run.status)).tone(),
+            tone: Standing(project.tendency, latest.as_ref().map(|run| run.status)).tone(),
             reference: project.reference,
             description: project.description,
             tags: project.tags,
@@ -97,6 +94,11 @@ impl Row {
             strip: Strip::of_runs(&oldest_first, now),
             totals: Some((project.total_runs, project.total_test_cases)),
         }
+    }
+
+    /// Whether there is a result to judge this project by.
+    pub(crate) fn is_judged(&self) -> bool {
+        !matches!(self.tone, Tone::Unknown | Tone::Running)
     }
 
     /// Whether somebody should look at this project.

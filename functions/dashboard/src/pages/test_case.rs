@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::address::chosen;
 use crate::components::{
     ChanceRange, Choice, FilterBar, HistoryChart, LineOf, LinkPanel, MarkerList, Pager, Point, Series,
-    ShiftList,
+    ShiftList, TurnList,
 };
 use crate::filters;
 use crate::outcome::{Tone, Toned};
@@ -88,6 +88,7 @@ struct TestCasePage {
     tone: Tone,
     chart: HistoryChart,
     shifts: ShiftList,
+    turns: TurnList,
     /// Reliability and duration by day, where there are days enough.
     trends: Option<(Series, Series)>,
     markers: MarkerList,
@@ -133,6 +134,7 @@ pub(crate) async fn test_case(
     let hook = Hook { target: LinkTarget::TestCase, id: id.get() };
     let links = LinkPanel::of(&visit, project, hook).await?;
     let shifts = ShiftList::of_executions(&charted, visit.now);
+    let turns = TurnList::of_executions(&charted, visit.now);
     let is_whole = asked.browser.is_none() && asked.statuses.is_empty();
     let total = is_whole.then_some(case.item.total_runs);
     let goes_on = history.next_cursor.is_some();
@@ -144,8 +146,9 @@ pub(crate) async fn test_case(
         tone: case.item.tone(),
         chart: HistoryChart::new(&charted, visit.now).with_shifts(&shifts.marks()),
         filters: asked.bar(&visit, &facets).tally("execution", history.items.len(), goes_on, total),
-        trends: (days.len() >= FEWEST_DAYS).then(|| trends(&days, &markers, &shifts)),
+        trends: (days.len() >= FEWEST_DAYS).then(|| trends(&days, &markers, &shifts, &turns)),
         shifts,
+        turns,
         markers,
         quarantine,
         flaky: flaky.map(|test| (test.clone(), ChanceRange::of(&test))),
@@ -158,7 +161,12 @@ pub(crate) async fn test_case(
 }
 
 /// How reliable the test was on each day, and how long it took.
-fn trends(days: &[StabilityBucket], markers: &MarkerList, shifts: &ShiftList) -> (Series, Series) {
+fn trends(
+    days: &[StabilityBucket],
+    markers: &MarkerList,
+    shifts: &ShiftList,
+    turns: &TurnList,
+) -> (Series, Series) {
     let dates: Vec<Day> = days.iter().map(|day| day.date).collect();
     let points = || days.iter().map(|day| Point { label: day_of(day.date), note: None, href: None });
     let times: Vec<_> = days.iter().map(|day| day.from).collect();
@@ -171,7 +179,8 @@ fn trends(days: &[StabilityBucket], markers: &MarkerList, shifts: &ShiftList) ->
     let means = [LineOf { name: "Mean", values: days.iter().map(|day| day.avg_duration).collect() }];
     (
         Series::new("Reliability by day", points().collect(), &shares, share)
-            .with_markers(&times, markers.markers()),
+            .with_markers(&times, markers.markers())
+            .with_marks(&turns.marks_by_day(&dates)),
         Series::new("Duration by day", points().collect(), &means, duration)
             .with_markers(&times, markers.markers())
             .with_marks(&shifts.marks_by_day(&dates)),

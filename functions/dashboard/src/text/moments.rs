@@ -60,6 +60,11 @@ pub(crate) fn day_of(day: Day) -> String {
     utc(day.start()).format("%a %-d\u{a0}%b").to_string()
 }
 
+/// `20`: for a column of a map, whose title says the rest.
+pub(crate) fn day_of_month(day: Day) -> String {
+    utc(day.start()).format("%-d").to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

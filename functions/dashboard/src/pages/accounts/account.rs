@@ -75,7 +75,8 @@ pub(crate) async fn account(
         return notice(&NoticePage {
             title: "No account",
             sentence: "Signing in is switched off here: everyone who reaches this address is administrator, and nobody \
-                       has an account of their own.",
+                       has an account of their own."
+                .into(),
             href: "/settings/users",
             leads_to: "All accounts",
         });

@@ -107,7 +107,7 @@ fn subjects() -> Vec<Choice> {
             subjects.push(subject);
         }
     }
-    subjects.into_iter().map(|subject| Choice::new(subject, in_words(subject))).collect()
+    subjects.into_iter().map(|subject| Choice::new(subject, action_in_words(subject))).collect()
 }
 
 /// An entry in words.
@@ -135,7 +135,7 @@ impl Entry {
                 .and(item.actor.user_id)
                 .map(|id| format!("/settings/users/{id}")),
             key_prefix: item.actor.key_prefix,
-            action: in_words(&item.action),
+            action: action_in_words(&item.action),
             details: details(&item.detail),
             target_href: target_href(item.target_type.as_deref(), item.target_id),
             target: item.target_type.map(|kind| match item.target_id {
@@ -169,6 +169,28 @@ fn target_href(kind: Option<&str>, id: Option<i64>) -> Option<String> {
 /// A kind of thing, inside a sentence.
 fn kind_in_words(kind: &str) -> String {
     if kind == "api_key" { "API key".to_owned() } else { in_words(kind).to_lowercase() }
+}
+
+/// An action or what several of them are about. Those whose word says too
+/// little to who reads it here have words of their own.
+fn action_in_words(action: &str) -> String {
+    let words = match action {
+        "setup" => "First administrator created",
+        "login" => "Signing in",
+        "login.succeeded" => "Signed in",
+        "login.failed" => "Sign-in failed",
+        "login.limited" => "Sign-in refused after too many failures",
+        "logout" => "Signed out",
+        "oauth" => "Signing in at a provider",
+        "oauth.succeeded" => "Signed in at a provider",
+        "oauth.refused" => "Sign-in at a provider refused",
+        "oauth.linked" => "Provider linked",
+        "oauth.unlinked" => "Provider unlinked",
+        "assignments" => "Access to projects",
+        "assignments.changed" => "Access to projects changed",
+        other => return in_words(other),
+    };
+    words.to_owned()
 }
 
 /// `user.password_reset` as `User password reset`, `isGlobal` as `Is global`.

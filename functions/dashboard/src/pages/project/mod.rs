@@ -107,7 +107,8 @@ pub(crate) async fn project(
     let shell = Shell::new(&visit, Section::Project(id.get()), name.as_str()).await?;
     let shell = shell.under("Projects", "/projects").here(name);
     let shows_members = visit.caller.is_administrator();
-    let standing = Standing(project.tendency, project.latest_run.as_ref().map(|run| run.status));
+    let telling = project.telling_run.as_ref().or(project.latest_run.as_ref());
+    let standing = Standing(project.tendency, telling.map(|run| run.status));
     let head = |tab| Head { project, standing, tab, shows_members };
     match asked {
         Asked::Runs(asked) => runs::tab(visit, authorized, head("runs"), shell, asked).await,

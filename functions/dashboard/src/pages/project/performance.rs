@@ -18,7 +18,7 @@ use crate::address::chosen;
 use crate::components::{FilterBar, LineOf, MarkerList, Point, Series, ShiftList, name_of, nearest_rank};
 use crate::filters;
 use crate::shell::Shell;
-use crate::text::{date_and_time, duration};
+use crate::text::{date_and_time, day_of, duration};
 use crate::visit::{Visit, answer};
 
 /// Runs the charts show.
@@ -123,13 +123,19 @@ fn points(runs: &[RunItem]) -> Vec<Point> {
     runs.iter().map(point).collect()
 }
 
+/// The day is enough at the ends of the axis.
+fn by_day(series: Series, runs: &[RunItem]) -> Series {
+    let day = |run: Option<&RunItem>| run.map(|run| day_of(run.brief.start_time.day())).unwrap_or_default();
+    series.between(day(runs.first()), day(runs.last()))
+}
+
 /// Durations of single tests.
 fn of_tests(runs: &[RunItem]) -> Series {
     let lines = [
         LineOf { name: "Mean", values: runs.iter().map(|run| run.avg_test_duration).collect() },
         LineOf { name: "90 % within", values: runs.iter().map(|run| run.p90_test_duration).collect() },
     ];
-    Series::new("Duration of a test", points(runs), &lines, duration)
+    by_day(Series::new("Duration of a test", points(runs), &lines, duration), runs)
 }
 
 /// Durations of whole runs.
@@ -143,7 +149,7 @@ fn of_runs(runs: &[RunItem]) -> Series {
             values: runs.iter().map(|run| Some(run.tests_duration)).collect(),
         },
     ];
-    let series = Series::new("Duration of a run", points(runs), &lines, duration);
+    let series = by_day(Series::new("Duration of a run", points(runs), &lines, duration), runs);
     [(50, "median"), (90, "90 % within"), (95, "95 % within")].into_iter().fold(
         series,
         |series, (share, name)| match nearest_rank(&walls, share) {

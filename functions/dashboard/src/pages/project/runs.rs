@@ -20,7 +20,9 @@ use serde::Serialize;
 
 use super::Head;
 use crate::address::chosen;
-use crate::components::{Choice, ExportMenu, FilterBar, MarkerList, Pager, RunTable, TREND_DAYS, Trend};
+use crate::components::{
+    Choice, ExportMenu, FilterBar, MarkerList, Pager, RunTable, SetupSteps, TREND_DAYS, Trend,
+};
 use crate::filters;
 use crate::outcome::Toned;
 use crate::shell::Shell;
@@ -113,7 +115,8 @@ struct RunsTab {
     /// The event after which the stream tells what this page does not show;
     /// none where it shows older runs.
     after: Option<i64>,
-    origin: String,
+    /// How to send the first run, while there is none.
+    steps: SetupSteps,
     /// A file of the runs, for those who may have one made.
     export: Option<ExportMenu>,
 }
@@ -152,7 +155,7 @@ pub(super) async fn tab(
             let menu = ExportMenu::of(ExportKind::Project, project.get().get());
             menu.only(only(&asked.branches), only(&asked.environments))
         }),
-        origin: visit.site.origin().to_string(),
+        steps: SetupSteps::new(&visit, shell.viewer.is_some(), Some(&head.project.reference.name)),
         shell,
         head,
     })

@@ -102,12 +102,8 @@ fn heading(name: &str) -> String {
 /// `buildNumber` as `Build number`; dots become gaps. What programs shorten is
 /// written out.
 fn words(name: &str) -> String {
-    match name {
-        "arch" => return "Architecture".to_owned(),
-        "cpus" => return "Processors".to_owned(),
-        "node" => return "Node.js".to_owned(),
-        "buildUrl" => return "Build".to_owned(),
-        _ => {}
+    if let Some(name) = callboard_domain::environment::written_out(name) {
+        return name.to_owned();
     }
     let mut words = String::with_capacity(name.len() + 4);
     let mut before = ' ';

@@ -120,7 +120,7 @@ fn numbers(set: &FlakinessOverrides, otherwise: &FlakinessSettings) -> Vec<Numbe
         Number {
             key: "minRuns",
             label: "Runs before a test is judged",
-            hint: "So many decided runs a test needs before it is called flaky or proposed for quarantine.",
+            hint: "A test has to pass or fail in this many runs before it is called flaky or proposed for quarantine.",
             kind: "number-or-null",
             bounds: ("1", "200", "1"),
             value: whole(set.min_runs),
@@ -129,7 +129,7 @@ fn numbers(set: &FlakinessOverrides, otherwise: &FlakinessSettings) -> Vec<Numbe
         Number {
             key: "quarantineScore",
             label: "Score for quarantine",
-            hint: "From this flaky score on, 0 to 100, a test is proposed for quarantine.",
+            hint: "To be proposed for quarantine a flaky test needs at least this score, of 100.",
             kind: "number-or-null",
             bounds: ("0", "100", "1"),
             value: whole(set.quarantine_score),
@@ -138,7 +138,7 @@ fn numbers(set: &FlakinessOverrides, otherwise: &FlakinessSettings) -> Vec<Numbe
         Number {
             key: "quarantineWasteMs",
             label: "Time lost for quarantine, seconds",
-            hint: "It is proposed once its newest fifty runs lost so much time.",
+            hint: "It must also have lost at least this much time in its newest fifty runs.",
             kind: "seconds-or-null",
             bounds: ("0", "2592000", "any"),
             value: seconds(set.quarantine_waste_ms),
@@ -147,7 +147,7 @@ fn numbers(set: &FlakinessOverrides, otherwise: &FlakinessSettings) -> Vec<Numbe
         Number {
             key: "releaseAfterPasses",
             label: "Clean runs for release",
-            hint: "After so many clean runs it is proposed to let the test go again.",
+            hint: "After this many passes in a row a test is proposed for release.",
             kind: "number-or-null",
             bounds: ("1", "200", "1"),
             value: whole(set.release_after_passes),
@@ -156,7 +156,7 @@ fn numbers(set: &FlakinessOverrides, otherwise: &FlakinessSettings) -> Vec<Numbe
         Number {
             key: "massFailureRate",
             label: "Mass failure, percent",
-            hint: "A run in which so many tests fail says nothing about its tests. Counts for runs that end from now on.",
+            hint: "When this share of a run fails, something else broke: the run says nothing about single tests. Counts for runs that end from now on.",
             kind: "percent-or-null",
             bounds: ("10", "100", "1"),
             value: percent(set.mass_failure_rate),
