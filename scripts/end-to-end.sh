@@ -12,6 +12,14 @@ if [ ! -x "$runner" ] || [ ! -x "$databases" ]; then
   die "$runner is missing: build it first with cargo build --workspace --bins"
 fi
 
+# What keeps uploaded pages away from the dashboard is checked in the browser that people have, the rest in its
+# headless shell, as Playwright does unless it is told otherwise.
+browser=${CHROMIUM_PATH:-/usr/bin/chromium}
+if [ -z "${CHROMIUM_PATH:-}" ] && [ -x /usr/bin/chromium-headless-shell ]; then
+  CHROMIUM_PATH=/usr/bin/chromium-headless-shell
+fi
+export CHROMIUM_PATH=${CHROMIUM_PATH:-$browser}
+
 folder=$(mktemp -d)
 # Each engine has its own copy of the checks, so that what their runs write does not mix when both run at once. It
 # lies inside the repository, where the reporter finds the commit.
@@ -71,16 +79,29 @@ signed_in=(SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret")
 free_port() { node -e "require('net').createServer().listen(0, function () { console.log(this.address().port); this.close(); })"; }
 
 code=0
-# drive <checks> "<variable=value> ..." [--test-name-pattern=...] <file...>: runs checks one after another; a failure
-# is remembered.
+# drive <checks> "<variable=value> ..." [--test-name-pattern=...] <file...>: runs checks one after another. A file of
+# them that fails is tried once more: when it passes then, it is named as flaky at the end and holds up nothing, as
+# with the Rust tests; when it does not, the failure is remembered.
 drive() {
-  local checks=$1 variables=$2 said=$folder/said
+  local checks=$1 variables=$2 pattern=() file attempt began
   shift 2
-  # shellcheck disable=SC2086 # one or several variables
-  if ! (cd "$copy/$checks" && exec env $variables node --test --test-reporter=spec --test-concurrency=1 "$@") | tee "$said"; then
-    code=1
-    sed -n '/failing tests:/,$p' "$said" >>"$folder/failures"
-  fi
+  case "$1" in --*) pattern=("$1") && shift ;; esac
+  for file in "$@"; do
+    for attempt in first second; do
+      began=$SECONDS
+      # shellcheck disable=SC2086 # one or several variables
+      if (cd "$copy/$checks" && exec env $variables node --test --test-reporter=spec ${pattern[@]+"${pattern[@]}"} "$file") |
+        tee "$folder/said"; then
+        say "$checks/$file passed after $((SECONDS - began)) s"
+        if [ "$attempt" = second ]; then printf 'FLAKY %s\n' "$checks/$file" >>"$folder/flaky"; fi
+        break
+      fi
+      say "$checks/$file failed after $((SECONDS - began)) s, at its $attempt try"
+      printf '%s, at its %s try:\n' "$checks/$file" "$attempt" >>"$folder/failures"
+      sed -n '/failing tests:/,$p' "$folder/said" >>"$folder/failures"
+      if [ "$attempt" = second ]; then code=1; fi
+    done
+  done
 }
 
 # A run by the real reporter, a page that fills in and the tools of agents, with each engine.
@@ -117,16 +138,17 @@ provider() {
 }
 case "$engine" in
   sqlite)
-    drive e2e CALLBOARD_URL="$open" faults.mjs capture.mjs isolation.mjs pages.mjs
+    drive e2e CALLBOARD_URL="$open" faults.mjs capture.mjs pages.mjs
+    drive e2e "CALLBOARD_URL=$open CHROMIUM_PATH=$browser" isolation.mjs
     # Where uploaded pages have a host of their own, and where they have none.
     for access in "" "${signed_in[*]}"; do
       port=$(free_port)
       # shellcheck disable=SC2086 # several variables, or none
       start "apart-${access%%=*}" SERVICE_PORT="$port" SERVICE_SANDBOX_ORIGIN="http://files.localhost:$port" $access
-      drive e2e CALLBOARD_URL="$address" isolation.mjs
+      drive e2e "CALLBOARD_URL=$address CHROMIUM_PATH=$browser" isolation.mjs
       # shellcheck disable=SC2086
       start "together-${access%%=*}" SERVICE_HOST=0.0.0.0 $access
-      drive e2e CALLBOARD_URL="$address" isolation.mjs
+      drive e2e "CALLBOARD_URL=$address CHROMIUM_PATH=$browser" isolation.mjs
     done
     ;;
   postgres)
@@ -142,7 +164,8 @@ case "$engine" in
     provider
     start guarded "${signed_in[@]}" SERVICE_OAUTH_IDP_ISSUER="$(cat "$folder/provider")" \
       SERVICE_OAUTH_IDP_CLIENT_ID=callboard SERVICE_OAUTH_IDP_CLIENT_SECRET=a-secret-of-the-client
-    drive e2e CALLBOARD_URL="$address" isolation.mjs oauth.mjs
+    drive e2e "CALLBOARD_URL=$address CHROMIUM_PATH=$browser" isolation.mjs
+    drive e2e CALLBOARD_URL="$address" oauth.mjs
     # Passwords are tried by many processes of one address.
     start pipelines "${signed_in[@]}" SERVICE_RATE_LIMITS=off
     drive e2e CALLBOARD_ACCOUNTS_URL="$address" credentials.mjs
@@ -152,7 +175,10 @@ esac
 if [ "$code" -ne 0 ]; then
   say "The last lines of the services' logs:"
   tail -n 5 "$folder"/*.log
+fi
+if [ -e "$folder/failures" ]; then
   say "What failed:"
   cat "$folder/failures"
 fi
+if [ -e "$folder/flaky" ]; then cat "$folder/flaky"; fi
 exit "$code"

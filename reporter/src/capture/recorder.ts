@@ -19,9 +19,13 @@ export interface Recorder {
   finish(): Promise<void>;
 }
 
-const DRAIN_MS = 2_000;
-const PROBE_MS = 500;
-const CLOSE_MS = 1_000;
+/**
+ * How long a test may wait for what is read when it ends: for one question to the page, for a whole context, and for
+ * all contexts. A failed test is what all of this is for, and it fails most on machines that are busy, so it waits
+ * longer before it goes without.
+ */
+const PASSED_WAITS = { probeMs: 500, contextMs: 1_000, allMs: 2_000 };
+const FAILED_WAITS = { probeMs: 2_500, contextMs: 5_000, allMs: 10_000 };
 
 export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Recorder {
   const network: NetworkEntry[] = [];
@@ -33,6 +37,7 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
   let ariaSnapshot: string | undefined;
   let suggestion: string | undefined;
 
+  const waits = (): typeof PASSED_WAITS => (hasFailed(testInfo) ? FAILED_WAITS : PASSED_WAITS);
   const watch = (context: BrowserContext): void => {
     if (watched.has(context)) return;
     const stops = [
@@ -44,7 +49,7 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
   const readOpenPage = async (page: Page): Promise<void> => {
     if (settings.pageState) reading = await quietly(page, () => readPage(page)).catch(() => reading);
     if (!hasFailed(testInfo)) return;
-    ariaSnapshot = await quietly(page, () => page.locator('body').ariaSnapshot({ timeout: PROBE_MS })).catch(() => ariaSnapshot);
+    ariaSnapshot = await quietly(page, () => page.locator('body').ariaSnapshot({ timeout: waits().probeMs })).catch(() => ariaSnapshot);
     const found = await locators?.suggest().catch(() => undefined);
     if (found) suggestion = JSON.stringify(found);
   };
@@ -52,7 +57,7 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
     if (wasRead.has(context) || !watched.has(context)) return;
     wasRead.add(context);
     const page = context.pages().filter((each) => !each.isClosed() && each.url() !== 'about:blank').at(-1);
-    await Promise.all([locators?.drain(PROBE_MS), page && within(CLOSE_MS, readOpenPage(page))]);
+    await Promise.all([locators?.drain(waits().probeMs), page && within(waits().contextMs, readOpenPage(page))]);
   };
 
   return {
@@ -63,7 +68,7 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
       return locators?.onCall(call);
     },
     async finish() {
-      await within(DRAIN_MS, Promise.all([...watched.keys()].map((context) => read(context).catch(() => undefined))));
+      await within(waits().allMs, Promise.all([...watched.keys()].map((context) => read(context).catch(() => undefined))));
       for (const stop of watched.values()) stop();
       const attach = (name: string, value: string, contentType = 'application/json'): void => {
         testInfo.attachments.push({ name, contentType, body: Buffer.from(value) });

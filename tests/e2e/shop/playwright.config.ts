@@ -9,7 +9,7 @@ const published = process.env['PUBLISHED_REPORTER'];
 export default defineConfig({
   testDir: 'tests',
   outputDir: 'test-results',
-  timeout: 8_000,
+  timeout: 30_000,
   retries: 1,
   workers: 2,
   fullyParallel: true,
