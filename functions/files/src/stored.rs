@@ -103,10 +103,14 @@ async fn to_viewer(
     if served.content_type != TRACE_TYPE {
         return Err(ApiError::invalid_query("viewer", "Only a trace opens in the viewer."));
     }
-    let trace = file_address(state, caller, site, served, MAX_LIFETIME_MS).await?;
-    let Some(address) = state.viewer_url(site, &trace) else {
+    let not_available = || {
         let advice = state.viewer().advice().unwrap_or_default();
-        return Err(ApiError::new(StatusCode::NOT_FOUND, "viewer_not_available", advice));
+        ApiError::new(StatusCode::NOT_FOUND, "viewer_not_available", advice)
     };
+    if !state.viewer().opens_traces() {
+        return Err(not_available());
+    }
+    let trace = file_address(state, caller, site, served, MAX_LIFETIME_MS).await?;
+    let address = state.viewer_url(site, &trace).ok_or_else(not_available)?;
     Ok((StatusCode::FOUND, [(LOCATION, address)]).into_response())
 }

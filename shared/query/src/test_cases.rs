@@ -10,7 +10,7 @@ use callboard_domain::test_state::{TestCategory, TestState};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_domain::totals::rate;
 use callboard_store::db::Session;
-use callboard_store::executions::{self, ExecutionRow, History, HistoryFilter};
+use callboard_store::executions::{ExecutionRow, History, HistoryFilter, Walk};
 use callboard_store::lanes;
 use callboard_store::rollups::{
     self, CatalogueFilter, CatalogueLanes, CatalogueOrder, CatalogueRow, CatalogueSort,
@@ -350,7 +350,15 @@ async fn history_rows(
         after: query.after,
     };
     let first_seen = state.first_seen_at().day();
-    Ok(executions::history(session, project, id, &filter, state.last_day(), first_seen, fetch(limit)).await?)
+    let walk = Walk {
+        project,
+        test_case: id,
+        wanted: &filter,
+        newest: state.last_day(),
+        first_seen,
+        limit: fetch(limit),
+    };
+    Ok(walk.executions(session).await?)
 }
 
 /// Stability over the newest executions, split by count into at most

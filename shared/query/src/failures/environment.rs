@@ -2,17 +2,18 @@
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::environment::{Difference, Surroundings, add, differences, written_out};
-use callboard_domain::evidence::{Browser, Evidence};
+use callboard_domain::evidence::Browser;
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::ExecutionRow;
 use callboard_store::runs::{self, RunRow};
+use futures::try_join;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::subject::{Subject, evidence_of, last_passed};
+use super::subject::{LastPass, Subject, last_passed};
 use crate::{Context, Result};
 
 /// Whether there was something to compare with.
@@ -91,18 +92,17 @@ pub async fn environment_diff(
     id: ExecutionId,
 ) -> Result<EnvironmentDiff> {
     let subject = Subject::read(ctx, project, id).await?;
-    let Some((row, run)) = subject.last_passed(ctx).await? else {
+    let Some(last) = subject.last_passed(ctx).await? else {
         return Ok(EnvironmentDiff {
             status: EnvironmentStatus::NoBaseline,
             baseline: None,
             entries: Vec::new(),
         });
     };
-    let evidence = evidence_of(ctx, &row).await?;
-    let found = compare(ctx, &subject, (&row, &run, &evidence)).await?;
+    let found = compare(ctx, &subject, last).await?;
     Ok(EnvironmentDiff {
         status: EnvironmentStatus::Ok,
-        baseline: Some(PassedBefore::of(&row, &run)),
+        baseline: Some(PassedBefore::of(&last.row, &last.run)),
         entries: found
             .into_iter()
             .map(|found| EnvironmentEntry {
@@ -117,15 +117,15 @@ pub async fn environment_diff(
 }
 
 /// What differs between a failure and a pass.
-pub(super) async fn compare(
-    ctx: &Context,
-    subject: &Subject,
-    (row, run, evidence): (&ExecutionRow, &RunRow, &Evidence),
-) -> Result<Vec<Difference>> {
+pub(super) async fn compare(ctx: &Context, subject: &Subject, last: &LastPass) -> Result<Vec<Difference>> {
+    let evidence = last.evidence(ctx).await?;
     // Evidence goes earlier than its execution. What one side cannot tell any more is no difference.
     let browsers = subject.evidence.browser.as_ref().zip(evidence.browser.as_ref()).unzip();
-    let failing = surroundings(ctx, &subject.row, &subject.run, browsers.0).await?;
-    Ok(differences(&failing, &surroundings(ctx, row, run, browsers.1).await?))
+    let (failing, passing) = try_join!(
+        surroundings(ctx, &subject.row, &subject.run, browsers.0),
+        surroundings(ctx, &last.row, &last.run, browsers.1),
+    )?;
+    Ok(differences(&failing, &passing))
 }
 
 async fn surroundings(

@@ -5,7 +5,8 @@ mod answer;
 mod changes;
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::evidence::Step;
+use callboard_domain::environment::Difference;
+use callboard_domain::evidence::{Evidence, Step};
 use callboard_domain::explain::{Facts, Headline, Verdict, headline, judge};
 use callboard_domain::flakiness::{Place, Posterior};
 use callboard_domain::ids::{ExecutionId, ProjectId};
@@ -18,7 +19,7 @@ use futures::try_join;
 
 use super::environment::{compare, label};
 use super::healing::{HealingSource, LocatorHealing, of_subject};
-use super::subject::{Subject, evidence_of};
+use super::subject::{LastPass, Subject};
 use crate::flakiness::exact::Series;
 use crate::{Context, Result};
 
@@ -41,13 +42,8 @@ pub async fn explain(
     detail: Detail,
 ) -> Result<Explanation> {
     let subject = Subject::read(ctx, project, id).await?;
-    let last = subject.last_passed(ctx).await?;
-    let last_passed = last.as_ref().map(|(row, run)| LastPassed {
-        execution_id: row.id.get(),
-        run_id: run.id.get(),
-        commit: run.commit_sha.clone(),
-    });
     if !subject.has_failed() {
+        let last = subject.last_passed(ctx).await?;
         return Ok(Explanation {
             headline: None,
             verdict: Verdict::Unknown.as_str(),
@@ -56,51 +52,43 @@ pub async fn explain(
             failing_step: None,
             source_line: None,
             changed: Vec::new(),
-            last_passed,
+            last_passed: last.map(LastPassed::of),
             cluster: None,
             healing: None,
             next: vec![format!("get_test_case testCaseId={}", subject.case.id)],
         });
     }
-    // Objects are read while the database is asked.
-    let (healing, passed, circumstances) = try_join!(
+    // Objects are read while the database is asked, and what changed while the locator is looked for.
+    let (healing, compared, circumstances) = try_join!(
         Box::pin(of_subject(ctx, project, &subject)),
-        async {
-            match &last {
-                Some((row, _)) => evidence_of(ctx, row).await.map(Some),
-                None => Ok(None),
-            }
-        },
+        Box::pin(Compared::read(ctx, &subject)),
         Circumstances::read(ctx, &subject),
     )?;
+    let Compared { last, passed, surroundings } = compared;
+    let last_passed = last.map(LastPassed::of);
     let Circumstances { cluster, history, concentrates } = circumstances;
-    let mut changed = changes(&subject.evidence, passed.as_ref());
-    if let (Some((row, _)), error) = (&last, subject.error()) {
+    let mut changed = changes(&subject.evidence, passed);
+    if let (Some(last), error) = (last, subject.error()) {
         changed.extend(error.as_deref().and_then(received_value));
-        changed.extend(slower(&subject.row, row));
+        changed.extend(slower(&subject.row, &last.row));
     }
-    let mut environment_changes = 0;
-    if let (Some((row, run)), Some(passed)) = (&last, &passed) {
-        let found = compare(ctx, &subject, (row, run, passed)).await?;
-        let telling = found.into_iter().filter(|found| !found.informational);
-        for found in telling {
-            environment_changes += 1;
-            changed.push(ChangeSince {
-                kind: ChangeKind::Environment,
-                label: label(&found.key),
-                before: found.baseline,
-                after: found.failing,
-                evidence: "environment",
-            });
-        }
-    }
+    let telling = surroundings.into_iter().filter(|found| !found.informational);
+    let before = changed.len();
+    changed.extend(telling.map(|found| ChangeSince {
+        kind: ChangeKind::Environment,
+        label: label(&found.key),
+        before: found.baseline,
+        after: found.failing,
+        evidence: "environment",
+    }));
+    let environment_changes = changed.len() - before;
     let source_line = source_line(&healing);
     let source_change =
-        source_line.as_ref().zip(passed.as_ref()).and_then(|(line, passed)| source_changed(line, passed));
+        source_line.as_ref().zip(passed).and_then(|(line, passed)| source_changed(line, passed));
     let test_changed = source_change.is_some();
     changed.extend(source_change);
     changed.sort_by_key(|change| change.kind);
-    let has_new_error = passed.as_ref().is_some_and(|passed| has_new_error(&subject.evidence, passed));
+    let has_new_error = passed.is_some_and(|passed| has_new_error(&subject.evidence, passed));
 
     let healed = healing.recommended().map(|locator| f64::from(locator.score) / 100.0);
     let judgement = judge(&Facts {
@@ -176,6 +164,33 @@ fn source_line(healing: &LocatorHealing) -> Option<ExplainedLine> {
     let location = healing.location.as_deref()?;
     let file_path = callboard_domain::ingest::Location::parse(location).path;
     Some(ExplainedLine { file_path, line: line.line, text: cut(line.text.clone(), MAX_VALUE_CHARS) })
+}
+
+impl LastPassed {
+    fn of(last: &LastPass) -> Self {
+        Self {
+            execution_id: last.row.id.get(),
+            run_id: last.run.id.get(),
+            commit: last.run.commit_sha.clone(),
+        }
+    }
+}
+
+/// The last pass, and what is different since.
+struct Compared<'s> {
+    last: Option<&'s LastPass>,
+    passed: Option<&'s Evidence>,
+    surroundings: Vec<Difference>,
+}
+
+impl<'s> Compared<'s> {
+    async fn read(ctx: &Context, subject: &'s Subject) -> Result<Self> {
+        let Some(last) = subject.last_passed(ctx).await? else {
+            return Ok(Self { last: None, passed: None, surroundings: Vec::new() });
+        };
+        let surroundings = compare(ctx, subject, last).await?;
+        Ok(Self { last: Some(last), passed: Some(last.evidence(ctx).await?), surroundings })
+    }
 }
 
 /// What else is known of the failure, its test and its run.

@@ -1,17 +1,20 @@
 //! What to do about a cluster: edits that heal its locators, the tests that
 //! fail, who looks after them, and how to see that it is repaired.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::healing::verify::{FailingTest, MAX_TARGETS, Verification, verification};
-use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, TestCaseId};
+use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
 use callboard_domain::repair::{Series, proof_asked};
 use callboard_domain::test_state::{RecentOutcome, TestState};
 use callboard_domain::text::cut;
 use callboard_store::clusters::reads::{OccurrenceFilter, occurrences};
 use callboard_store::clusters::{self, ClusterRow};
-use callboard_store::executions::{ExecutionRow, brief};
+use callboard_store::executions::ExecutionRow;
+use callboard_store::executions::brief::{self, BriefRow};
+use callboard_store::runs::{self, RunRow};
 use callboard_store::test_cases::{self, TestCaseRow};
 use callboard_store::{lanes, rollups};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -261,19 +264,35 @@ async fn shared_lines<'c>(
     project: ProjectId,
     failing: &[(&ExecutionRow, &'c TestCaseRow)],
 ) -> Result<BTreeSet<(&'c str, i64)>> {
-    let ids: BTreeSet<TestCaseId> = failing.iter().map(|(row, _)| row.test_case).collect();
-    let mut session = ctx.store.db().read().await?;
-    let mut looked_at = BTreeSet::new();
-    let mut shared = BTreeSet::new();
+    let failing_tests: BTreeSet<TestCaseId> = failing.iter().map(|(row, _)| row.test_case).collect();
+    let mut places: BTreeMap<(&str, i64), &ExecutionRow> = BTreeMap::new();
     for (row, case) in failing {
         let Some(line) = line_of(row) else { continue };
-        let place = (case.file_path.as_str(), line);
-        if looked_at.len() == MAX_TARGETS || !looked_at.insert(place) {
-            continue;
+        if places.len() == MAX_TARGETS {
+            break;
         }
-        let of_file = test_cases::of_file(&mut session, project, &case.file_path, MAX_OF_FILE).await?;
-        let beside = brief::of_tests(&mut session, project, (row.run, row.day), of_file).await?;
-        if beside.iter().any(|other| other.line == Some(line) && !ids.contains(&other.test_case)) {
+        places.entry((case.file_path.as_str(), line)).or_insert(row);
+    }
+    let mut session = ctx.store.db().read().await?;
+    let mut shared = BTreeSet::new();
+    // Tests of one file, and most that fail for one reason in one run, are asked for once.
+    let mut of_files: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+    let mut of_runs: BTreeMap<(RunId, &str), Vec<BriefRow>> = BTreeMap::new();
+    for (place @ (file, line), row) in places {
+        let tests = match of_files.entry(file) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                new.insert(test_cases::of_file(&mut session, project, file, MAX_OF_FILE).await?)
+            }
+        };
+        let beside = match of_runs.entry((row.run, file)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let run = (row.run, row.day);
+                new.insert(brief::of_tests(&mut session, project, run, tests.clone()).await?)
+            }
+        };
+        if beside.iter().any(|other| other.line == Some(line) && !failing_tests.contains(&other.test_case)) {
             shared.insert(place);
         }
     }
@@ -299,15 +318,25 @@ impl Healed {
     ) -> Result<Self> {
         let mut healed = Self::default();
         let mut tried = BTreeSet::new();
-        let newest: Vec<&ExecutionRow> =
-            failing.iter().map(|(row, _)| *row).filter(|row| tried.insert(row.test_case)).collect();
+        let newest: Vec<_> = failing.iter().filter(|(row, _)| tried.insert(row.test_case)).collect();
         let examined = &newest[..newest.len().min(MAX_HEALED)];
         healed.unexamined = newest.len() - examined.len();
         let mut places = BTreeSet::new();
-        let healings: Vec<_> = examined.iter().map(|row| healing(ctx, project, row.id)).collect();
+        let mut runs: Vec<i64> = examined.iter().map(|(row, _)| row.run.get()).collect();
+        runs.sort_unstable();
+        runs.dedup();
+        let runs = runs::get_many(&mut ctx.store.db().read().await?, project.get(), runs).await?;
+        let run_of = |row: &ExecutionRow| runs.iter().find(|run| run.id == row.run).cloned();
+        // Of a run that was deleted meanwhile there is nothing to heal.
+        let examined: Vec<_> =
+            examined.iter().filter_map(|(row, case)| Some((*row, *case, run_of(row)?))).collect();
+        let healings: Vec<_> = examined
+            .iter()
+            .map(|(row, case, run)| healing(ctx, project, (*row).clone(), run.clone(), (*case).clone()))
+            .collect();
         let found: Vec<LocatorHealing> =
             stream::iter(healings).buffered(HEALED_TOGETHER).try_collect().await?;
-        for (row, healing) in examined.iter().zip(found) {
+        for ((row, ..), healing) in examined.iter().zip(found) {
             match edit_of(&healing, row) {
                 Some(edit) if places.insert((edit.file_path.clone(), edit.line)) => healed.edits.push(edit),
                 None if healing.source != HealingSource::None => {
@@ -320,8 +349,14 @@ impl Healed {
     }
 }
 
-async fn healing(ctx: &Context, project: Authorized<ProjectId>, id: ExecutionId) -> Result<LocatorHealing> {
-    let subject = Subject::read(ctx, project, id).await?;
+async fn healing(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    row: ExecutionRow,
+    run: RunRow,
+    case: TestCaseRow,
+) -> Result<LocatorHealing> {
+    let subject = Subject::of(ctx, row, run, case).await?;
     of_subject(ctx, project, &subject).await
 }
 

@@ -21,7 +21,7 @@ use callboard_domain::locator;
 use callboard_store::locators::{self as stored, LocatorRow};
 use serde_json::Value;
 
-use super::subject::{Subject, evidence_of};
+use super::subject::Subject;
 use super::trace::{failing_aria, failing_document};
 use crate::{Context, Result};
 
@@ -174,10 +174,10 @@ async fn page_it_was_on(ctx: &Context, subject: &Subject) -> Result<Option<Other
         return Ok(None);
     }
     let passed = match subject.last_passed(ctx).await? {
-        Some((row, _)) => Some(evidence_of(ctx, &row).await?),
+        Some(last) => Some(last.evidence(ctx).await?),
         None => None,
     };
-    Ok(other_page(&subject.evidence, passed.as_ref()))
+    Ok(other_page(&subject.evidence, passed))
 }
 
 /// The elements of the failing page.
@@ -189,10 +189,8 @@ struct Page {
 impl Page {
     /// From the trace's document, else from the accessibility tree.
     async fn of(ctx: &Context, project: Authorized<ProjectId>, subject: &Subject) -> Result<Option<Self>> {
-        let attempt = subject.attempt.0;
         if subject.row.traces > 0
-            && let Some((document, test_id_attribute)) =
-                failing_document(ctx, project, subject.row.id, attempt).await?
+            && let Some((document, test_id_attribute)) = failing_document(ctx, project, subject).await?
         {
             let elements = inventory::elements(&document.root, &test_id_attribute);
             if !elements.is_empty() {
@@ -201,7 +199,7 @@ impl Page {
         }
         let snapshot = match &subject.evidence.aria_snapshot {
             Some(snapshot) => Some(snapshot.clone()),
-            None if subject.row.traces > 0 => failing_aria(ctx, project, subject.row.id, attempt).await?,
+            None if subject.row.traces > 0 => failing_aria(ctx, project, subject).await?,
             None => None,
         };
         let elements = snapshot.map(|snapshot| aria::elements(&snapshot)).unwrap_or_default();

@@ -9,10 +9,11 @@ use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::db::Session;
-use callboard_store::executions::{self, ExecutionRow, HistoryFilter};
+use callboard_store::executions::{self, ExecutionRow, HistoryFilter, Walk};
 use callboard_store::runs::RunRow;
 use callboard_store::test_cases::{self, TestCaseRow};
 use callboard_store::{StoreError, evidence, lanes, projects};
+use tokio::sync::OnceCell;
 
 use crate::ingest::stored_attempts;
 use crate::runs::required_run;
@@ -32,6 +33,28 @@ pub(super) struct Subject {
     pub(super) status: TestStatus,
     /// Of that attempt; empty when it brought none.
     pub(super) evidence: Evidence,
+    /// Asked once, however many of those who look at the execution want it.
+    last: OnceCell<Option<LastPass>>,
+}
+
+/// The last time a test passed before an execution.
+#[derive(Debug)]
+pub(super) struct LastPass {
+    pub(super) row: ExecutionRow,
+    pub(super) run: RunRow,
+    evidence: OnceCell<Evidence>,
+}
+
+impl LastPass {
+    /// Evidence of its deciding attempt; empty when it has none. Read once.
+    pub(super) async fn evidence(&self, ctx: &Context) -> Result<&Evidence> {
+        self.evidence
+            .get_or_try_init(async || match self.row.evidence {
+                Some(slice) => Ok(evidence::read(&ctx.store, self.row.project, &slice).await?),
+                None => Ok(Evidence::default()),
+            })
+            .await
+    }
 }
 
 /// Whether an outcome is a pass.
@@ -48,6 +71,11 @@ impl Subject {
         let case = test_cases::get(&mut session, project, row.test_case).await?;
         let case = case.ok_or(StoreError::Damaged("an execution without a test case"))?;
         drop(session);
+        Self::of(ctx, row, run, case).await
+    }
+
+    /// An execution whose rows are read already.
+    pub(super) async fn of(ctx: &Context, row: ExecutionRow, run: RunRow, case: TestCaseRow) -> Result<Self> {
         let decision =
             stored_attempts(&row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
         // Of a flaky test, what failed is of interest, not what passed in the end.
@@ -63,10 +91,11 @@ impl Subject {
             .or(decision.attempts.last())
             .ok_or(StoreError::Damaged("an execution without attempts"))?;
         let evidence = match view.attempt.evidence {
-            Some(slice) => evidence::read(&ctx.store, project, &slice).await?,
+            Some(slice) => evidence::read(&ctx.store, row.project, &slice).await?,
             None => Evidence::default(),
         };
         Ok(Self {
+            last: OnceCell::new(),
             attempt: (view.attempt.retry, view.repetition),
             status: view.attempt.status,
             evidence,
@@ -99,8 +128,12 @@ impl Subject {
     }
 
     /// The last time the test passed before: [`last_passed`].
-    pub(super) async fn last_passed(&self, ctx: &Context) -> Result<Option<(ExecutionRow, RunRow)>> {
-        last_passed(&mut ctx.store.db().read().await?, &self.row, &self.run).await
+    pub(super) async fn last_passed(&self, ctx: &Context) -> Result<Option<&LastPass>> {
+        let last = self.last.get_or_try_init(async || {
+            let found = last_passed(&mut ctx.store.db().read().await?, &self.row, &self.run).await?;
+            Ok::<_, QueryError>(found.map(|(row, run)| LastPass { row, run, evidence: OnceCell::new() }))
+        });
+        Ok(last.await?.as_ref())
     }
 }
 
@@ -129,21 +162,19 @@ pub(super) async fn last_passed(
             ..HistoryFilter::default()
         };
         let newest = run.order_at.day();
-        let first_seen = Day(newest.0 - MAX_DAYS);
-        let found =
-            executions::history(session, project, row.test_case, &wanted, newest, first_seen, 1).await?;
+        let walk = Walk {
+            project,
+            test_case: row.test_case,
+            wanted: &wanted,
+            newest,
+            first_seen: Day(newest.0 - MAX_DAYS),
+            limit: 1,
+        };
+        let found = walk.executions(session).await?;
         if let Some((_, row)) = found.rows.into_iter().next() {
             let run = required_run(session, project, row.run).await?;
             return Ok(Some((row, run)));
         }
     }
     Ok(None)
-}
-
-/// Evidence of the deciding attempt of an execution; empty when it has none.
-pub(super) async fn evidence_of(ctx: &Context, row: &ExecutionRow) -> Result<Evidence> {
-    match row.evidence {
-        Some(slice) => Ok(evidence::read(&ctx.store, row.project, &slice).await?),
-        None => Ok(Evidence::default()),
-    }
 }

@@ -15,6 +15,7 @@ use callboard_domain::trace::{
     Archive, ByteRanges, FailingAction, Limits, ParseError, Trace, TraceError, TraceFiles,
 };
 use callboard_store::blobs::content::Content;
+use callboard_store::db::Session;
 use callboard_store::executions;
 use callboard_store::files::{self, FileKind};
 use callboard_store::{Store, StoreError};
@@ -97,9 +98,7 @@ async fn find(
     let mut session = ctx.store.db().read().await?;
     let row = executions::get(&mut session, project.get(), id).await?;
     row.ok_or_else(|| QueryError::not_found(Entity::Execution, id))?;
-    let traces =
-        files::of_execution(&mut session, project.get(), id, Some(&[FileKind::Trace]), None, MAX_TRACES)
-            .await?;
+    let traces = traces_of(&mut session, project, id).await?;
     drop(session);
     let of_retry = |retry: i64| traces.iter().rfind(|file| file.retry == retry).cloned();
     if let Some(attempt) = attempt {
@@ -110,6 +109,14 @@ async fn find(
     }
     let spoken_of = Subject::read(ctx, project, id).await?.attempt.0;
     Ok(of_retry(i64::from(spoken_of)).or_else(|| traces.last().cloned()))
+}
+
+async fn traces_of(
+    session: &mut Session,
+    project: Authorized<ProjectId>,
+    id: ExecutionId,
+) -> Result<Vec<files::FileRow>> {
+    Ok(files::of_execution(session, project.get(), id, Some(&[FileKind::Trace]), None, MAX_TRACES).await?)
 }
 
 /// The part of an `ETag` that stands for the trace an answer comes from:
@@ -134,6 +141,22 @@ async fn open(
 ) -> Result<Told<Opened>> {
     let Some(row) = find(ctx, project, id, attempt).await? else { return Ok(Err(TraceStatus::NoTrace)) };
     let content = Content::of(&mut ctx.store.db().read().await?, project.get(), row.blob).await?;
+    open_content(ctx, content).await
+}
+
+/// Opens the trace of the attempt of an execution that is known to exist.
+async fn open_of(ctx: &Context, project: Authorized<ProjectId>, subject: &Subject) -> Result<Told<Opened>> {
+    let mut session = ctx.store.db().read().await?;
+    let traces = traces_of(&mut session, project, subject.row.id).await?;
+    let Some(row) = traces.iter().rfind(|file| file.retry == i64::from(subject.attempt.0)) else {
+        return Ok(Err(TraceStatus::NoTrace));
+    };
+    let content = Content::of(&mut session, project.get(), row.blob).await?;
+    drop(session);
+    open_content(ctx, content).await
+}
+
+async fn open_content(ctx: &Context, content: Content) -> Result<Told<Opened>> {
     let file = StoredTrace { store: ctx.store.clone(), content };
     Ok(told(Archive::open(&file, Limits::DEFAULT).await)?.map(|archive| Opened { file, archive }))
 }

@@ -9,7 +9,7 @@ use callboard_domain::status::Outcome;
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::StoreError;
 use callboard_store::db::Session;
-use callboard_store::executions::{self, HistoryFilter, TriedExecution};
+use callboard_store::executions::{HistoryFilter, TriedExecution, Walk};
 
 use crate::Result;
 
@@ -45,10 +45,15 @@ impl Series {
             after: Some((order_at.millis(), newest.get() + 1)),
             ..HistoryFilter::default()
         };
-        let day = order_at.day();
-        let tried =
-            executions::tried(session, self.project, self.test_case, &wanted, day, self.first_seen, RUNS)
-                .await?;
+        let walk = Walk {
+            project: self.project,
+            test_case: self.test_case,
+            wanted: &wanted,
+            newest: order_at.day(),
+            first_seen: self.first_seen,
+            limit: RUNS,
+        };
+        let tried = walk.tried(session).await?;
         let mut exact = Vec::with_capacity(tried.len());
         for row in tried.iter().rev() {
             exact.push(ExactRun {

@@ -19,7 +19,7 @@ use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::test_state::TestState;
 use callboard_domain::text::strip_ansi;
 use callboard_store::db::Session;
-use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow, HistoryFilter};
+use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow, HistoryFilter, Walk};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::{evidence, lanes, rollups, test_cases};
 use serde_json::Value;
@@ -158,8 +158,15 @@ async fn cause_of(
     let decided = [Outcome::Failed, Outcome::TimedOut, Outcome::Flaky, Outcome::Passed];
     let filter =
         HistoryFilter { outcomes: Some(decided.map(Outcome::code).to_vec()), ..HistoryFilter::default() };
-    let (newest, first) = (state.last_day(), state.first_seen_at().day());
-    let rows = executions::history(&mut session, project, case, &filter, newest, first, ROWS).await?.rows;
+    let walk = Walk {
+        project,
+        test_case: case,
+        wanted: &filter,
+        newest: state.last_day(),
+        first_seen: state.first_seen_at().day(),
+        limit: ROWS,
+    };
+    let rows = walk.executions(&mut session).await?.rows;
     let rows: Vec<ExecutionRow> = rows.into_iter().map(|(_, row)| row).collect();
     let browsers = lanes::browsers(&mut session, project).await?;
     let lane_ids: BTreeSet<i64> = rows.iter().map(|row| row.lane_id).collect();

@@ -61,52 +61,23 @@ pub struct TriedExecution {
     pub is_mass_failure: bool,
 }
 
-/// A walk back over the days of one test case.
-struct Walk<'a> {
-    project: ProjectId,
-    test_case: TestCaseId,
-    wanted: &'a HistoryFilter,
-    newest: Day,
-    first_seen: Day,
-    limit: i64,
-}
-
-/// Executions of one test case, newest run first. Days are walked backwards in
-/// growing steps until there are `limit` rows or `first_seen` is passed, so an
-/// old test costs no more than a young one.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn history(
-    session: &mut Session,
-    project: ProjectId,
-    test_case: TestCaseId,
-    wanted: &HistoryFilter,
-    newest: Day,
-    first_seen: Day,
-    limit: i64,
-) -> Result<History> {
-    let walk = Walk { project, test_case, wanted, newest, first_seen, limit };
-    let base = if wanted.lanes.is_some() && !wanted.is_trouble() { &WHOLE_BY_RUN } else { &WHOLE };
-    let (rows, unread_before) = walk.through(session, base, read_with_order).await?;
-    Ok(History { rows, unread_before })
-}
-
-/// [`history`], of which only the tries and the commits are read.
-///
-/// # Errors
-/// As [`history`].
-pub async fn tried(
-    session: &mut Session,
-    project: ProjectId,
-    test_case: TestCaseId,
-    wanted: &HistoryFilter,
-    newest: Day,
-    first_seen: Day,
-    limit: i64,
-) -> Result<Vec<TriedExecution>> {
-    let walk = Walk { project, test_case, wanted, newest, first_seen, limit };
-    Ok(walk.through(session, &TRIED, read_tried).await?.0)
+/// A walk back over the days of one test case, newest run first. Days are taken
+/// in growing steps until there are `limit` rows or `first_seen` is passed, so
+/// an old test costs no more than a young one.
+#[derive(Debug)]
+pub struct Walk<'a> {
+    /// Its project.
+    pub project: ProjectId,
+    /// The test case.
+    pub test_case: TestCaseId,
+    /// Which of its executions.
+    pub wanted: &'a HistoryFilter,
+    /// The day to begin with.
+    pub newest: Day,
+    /// The last day to look at.
+    pub first_seen: Day,
+    /// Most rows.
+    pub limit: i64,
 }
 
 /// What a statement of the walk begins with.
@@ -146,6 +117,25 @@ static WHOLE_BY_RUN: Base = by_run!(concat!("r.order_at, ", columns!()));
 static TRIED: Base = by_run!("e.outcome, e.retries, e.attempts, r.commit_sha, r.is_mass_failure");
 
 impl Walk<'_> {
+    /// The executions themselves.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when the database refuses.
+    pub async fn executions(&self, session: &mut Session) -> Result<History> {
+        let by_run = self.wanted.lanes.is_some() && !self.wanted.is_trouble();
+        let base = if by_run { &WHOLE_BY_RUN } else { &WHOLE };
+        let (rows, unread_before) = self.through(session, base, read_with_order).await?;
+        Ok(History { rows, unread_before })
+    }
+
+    /// Their tries and commits only.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when the database refuses.
+    pub async fn tried(&self, session: &mut Session) -> Result<Vec<TriedExecution>> {
+        Ok(self.through(session, &TRIED, read_tried).await?.0)
+    }
+
     async fn through<T>(
         &self,
         session: &mut Session,

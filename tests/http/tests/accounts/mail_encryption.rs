@@ -9,6 +9,7 @@ use callboard_test_support::{Client, Encryption, MailServer, Runner, Service, Se
 use serde_json::json;
 
 use super::{patiently, secured_with};
+use crate::rows::texts;
 
 fn mailed_through(url: &str) -> Settings {
     secured_with(&[
@@ -60,12 +61,22 @@ async fn a_server_that_does_not_prove_who_it_is_gets_neither_mail_nor_password()
         let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
         let service = Service::over(database, &mailed_through(&url)).await.expect("a service");
         invite(service.client()).await;
-        while server.connections() == 0 {
-            run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
-            tokio::task::yield_now().await;
-        }
-        // What is under way is over when the service is.
-        drop(service);
+        let errors = async {
+            loop {
+                run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+                let failed = texts(&service, "SELECT error FROM jobs WHERE error IS NOT NULL").await;
+                if !failed.is_empty() {
+                    return failed;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let errors = tokio::time::timeout(Duration::from_secs(60), errors).await.expect("a failed delivery");
+        assert!(server.connections() > 0, "{url}");
+        assert!(
+            errors.iter().all(|error| !error.contains("p@ss") && !error.contains("p%40ss")),
+            "{errors:?}"
+        );
         assert_eq!((server.received(), server.passwords()), (Vec::new(), Vec::new()), "{url}");
     }
 }

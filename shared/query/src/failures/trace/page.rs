@@ -10,7 +10,7 @@ use callboard_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Opened, TraceStatus, failing_of, open, told};
+use super::{Opened, TraceStatus, failing_of, open, open_of, told};
 use crate::failures::subject::Subject;
 use crate::{Context, Result};
 
@@ -124,10 +124,9 @@ async fn aria_of(opened: &Opened, trace: &Trace) -> Result<Option<String>> {
 pub(in crate::failures) async fn failing_document(
     ctx: &Context,
     project: Authorized<ProjectId>,
-    id: ExecutionId,
-    attempt: u32,
+    subject: &Subject,
 ) -> Result<Option<(Document, String)>> {
-    let Ok(opened) = open(ctx, project, id, Some(attempt)).await? else { return Ok(None) };
+    let Ok(opened) = open_of(ctx, project, subject).await? else { return Ok(None) };
     let Ok(trace) = opened.parse(false, true).await? else { return Ok(None) };
     let found = tokio::task::spawn_blocking(move || {
         let document = trace.document(failing_of(&trace).map(|failing| failing.action));
@@ -140,10 +139,9 @@ pub(in crate::failures) async fn failing_document(
 pub(in crate::failures) async fn failing_aria(
     ctx: &Context,
     project: Authorized<ProjectId>,
-    id: ExecutionId,
-    attempt: u32,
+    subject: &Subject,
 ) -> Result<Option<String>> {
-    let Ok(opened) = open(ctx, project, id, Some(attempt)).await? else { return Ok(None) };
+    let Ok(opened) = open_of(ctx, project, subject).await? else { return Ok(None) };
     let Ok(trace) = opened.parse(false, false).await? else { return Ok(None) };
     aria_of(&opened, &trace).await
 }
