@@ -1,7 +1,8 @@
-//! `read`: latency of every list, detail, page and tool on a long history.
-//! What a build does not serve is named, not measured.
+//! `read`: latency of every list, detail, page and tool on a long history, the
+//! tools that write included. What a build does not serve is named, not measured.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -33,8 +34,10 @@ static LAST_EXECUTION: Statement = Statement::new(
 struct Question {
     name: &'static str,
     path: String,
-    /// A JSON-RPC message to post instead of a GET.
-    message: Option<Value>,
+    /// JSON-RPC messages to post in turn instead of a GET. `<time>` in them
+    /// stands for how often the question was asked before.
+    messages: Vec<Value>,
+    asked: Arc<AtomicUsize>,
     /// Targets at concurrency 1 and 8.
     target: &'static str,
 }
@@ -97,13 +100,30 @@ pub async fn measure(setting: Setting, backend: Backend, history: &History) -> R
 }
 
 impl Question {
+    fn get(name: &'static str, path: String, target: &'static str) -> Self {
+        Self { name, path, messages: Vec::new(), asked: Arc::default(), target }
+    }
+
+    /// Calls of a tool, with these arguments in turn.
+    fn tool(name: &'static str, tool: &str, arguments: &[Value]) -> Self {
+        let messages = arguments.iter().map(|arguments| {
+            json!({
+                "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                "params": {"name": tool, "arguments": arguments},
+            })
+        });
+        Self { messages: messages.collect(), ..Self::get(name, "/mcp".to_owned(), "≤ 15") }
+    }
+
     async fn ask(&self, client: &Client) -> Result<Answer> {
-        match &self.message {
+        let time = self.asked.fetch_add(1, Ordering::Relaxed);
+        match self.messages.get(time.checked_rem(self.messages.len()).unwrap_or_default()) {
             None => client.get(&self.path).await,
             Some(message) => {
                 let request =
                     client.request(Method::POST, &self.path).header(CONTENT_TYPE, "application/json");
-                Answer::of(request.body(message.to_string())).await
+                let message = message.to_string().replace("<time>", &time.to_string());
+                Answer::of(request.body(message)).await
             }
         }
     }
@@ -111,7 +131,7 @@ impl Question {
     /// A tool call can fail inside an answer of 200.
     fn is_answered_by(&self, answer: &Answer) -> bool {
         answer.status.is_success()
-            && (self.message.is_none()
+            && (self.messages.is_empty()
                 || answer
                     .json()
                     .is_ok_and(|json| json["result"].is_object() && json["result"]["isError"] != json!(true)))
@@ -135,7 +155,7 @@ async fn questions(history: &History) -> Result<Vec<Question>> {
     let (project, run) = (history.newest.project, history.newest.run);
     let mut questions = Vec::new();
     let mut get = |name, path: String| {
-        questions.push(Question { name, path, message: None, target: "≤ 10, ≤ 40" });
+        questions.push(Question::get(name, path, "≤ 10, ≤ 40"));
     };
     get("projects", "/api/projects".to_owned());
     get("project menu", "/api/projects/menu".to_owned());
@@ -225,14 +245,14 @@ async fn questions(history: &History) -> Result<Vec<Question>> {
         ("page: execution", format!("/test-run-cases/{execution}")),
         ("page: failed execution", format!("/test-run-cases/{failed}")),
     ] {
-        questions.push(Question { name, path, message: None, target: "≤ 15" });
+        questions.push(Question::get(name, path, "≤ 15"));
     }
     macro_rules! tool {
-        ($name:literal, $arguments:tt) => {
-            (concat!("MCP ", $name), $name, json!($arguments))
+        ($name:literal, $($arguments:tt),+) => {
+            Question::tool(concat!("MCP ", $name), $name, &[$(json!($arguments)),+])
         };
     }
-    let mut tools = vec![
+    questions.extend([
         tool!("list_projects", {}),
         tool!("get_project", {"projectId": project}),
         tool!("list_runs", {"projectId": project}),
@@ -262,20 +282,24 @@ async fn questions(history: &History) -> Result<Vec<Question>> {
         tool!("list_open_clusters", {}),
         tool!("get_instance_stats", {}),
         tool!("explain_failure", {"executionId": failed}),
-    ];
+        tool!("create_test_function", {
+            "projectId": project, "name": "payWith<time>", "kind": "helper", "module": "tests/pay.ts",
+            "steps": [{"action": "click", "role": "button", "name": "Pay"}],
+        }),
+    ]);
     if let Some(cluster) = cluster {
-        tools.extend([
+        questions.extend([
             tool!("get_cluster", {"clusterId": cluster}),
             tool!("get_cluster_context", {"clusterId": cluster}),
             tool!("get_cluster_diagnosis", {"clusterId": cluster}),
             tool!("get_fix_plan", {"clusterId": cluster}),
+            tool!(
+                "set_cluster_status",
+                {"clusterId": cluster, "status": "ignored", "note": "Known, see <time>"},
+                {"clusterId": cluster, "status": "open"}
+            ),
+            tool!("set_cluster_base_commit", {"clusterId": cluster, "commit": "abcdef0<time>"}),
         ]);
-    }
-    for (name, tool, arguments) in tools {
-        let message = json!({
-            "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments},
-        });
-        questions.push(Question { name, path: "/mcp".to_owned(), message: Some(message), target: "≤ 15" });
     }
     Ok(questions)
 }
