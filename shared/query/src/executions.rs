@@ -323,8 +323,10 @@ pub async fn detail(
     let run = required_run(&mut session, project, row.run).await?;
     let owner = required(&mut session, project).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
-    let item = show(&mut session, project, std::slice::from_ref(&row), &browsers).await?;
-    let mut item = item.into_iter().next().ok_or(StoreError::Damaged("an execution without a test case"))?;
+    let case = test_cases::get(&mut session, project, row.test_case).await?;
+    let case = case.ok_or(StoreError::Damaged("an execution without a test case"))?;
+    let browser = browsers.iter().find(|browser| browser.id == row.browser_id);
+    let mut item = ExecutionItem::of(&row, &case, browser);
     let files = files::of_execution(&mut session, project, id, None, None, FILES_SHOWN).await?;
     let cluster = clusters::of_execution(&mut session, project, id, row.cluster).await?;
     let blocked_by_execution = blocking::blocker(&mut session, &row, &item, &browsers).await?;
@@ -332,7 +334,6 @@ pub async fn detail(
     let links = links::shown(&mut session, project, LinkTarget::Execution, id.get()).await?;
     let test_case_links =
         links::shown(&mut session, project, LinkTarget::TestCase, row.test_case.get()).await?;
-    let case = test_cases::get(&mut session, project, row.test_case).await?;
     let baseline = passed_before(&mut session, &row, &run).await?;
     let decision =
         stored_attempts(&row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
@@ -370,7 +371,7 @@ pub async fn detail(
         run: RunBrief::of(&run),
         attempts: decision.attempts.iter().map(attempt_view).collect(),
         annotations: serde_json::to_value(told.annotations).unwrap_or_default(),
-        test_meta: case.map(|case| TestMetaView::of(&case.meta)).unwrap_or_default(),
+        test_meta: TestMetaView::of(&case.meta),
         blocked_by_execution,
         blocks,
         links,

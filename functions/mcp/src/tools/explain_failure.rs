@@ -5,6 +5,7 @@ use callboard_domain::ids::ExecutionId;
 use callboard_domain::status::TestStatus;
 use callboard_query::executions::{self, Part, Parts, WantedAttempt};
 use callboard_query::failures::{self, ChangeSince, Detail, ExplainedStep};
+use futures::try_join;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -117,8 +118,10 @@ async fn explain(asked: Asked<'_>) -> Result<Answer, ToolError> {
         Detail::Default | Detail::Full => Parts::Only(vec![Part::Console, Part::Network, Part::Aria]),
     };
     let id = input.execution_id;
-    let shown = executions::detail(&context.query, project, id, &parts, WantedAttempt::default()).await?;
-    let found = failures::explain(&context.query, project, id, detail).await?;
+    let (shown, found) = try_join!(
+        Box::pin(executions::detail(&context.query, project, id, &parts, WantedAttempt::default())),
+        Box::pin(failures::explain(&context.query, project, id, detail)),
+    )?;
     let item = shown.item;
     let evidence = shown.evidence.unwrap_or_default();
     let text = |key: &str| evidence.get(key).and_then(Value::as_str);

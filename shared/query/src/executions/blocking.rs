@@ -65,6 +65,9 @@ async fn of_file(
     };
     let order = ExecutionOrder::Trouble(None);
     let rows = executions::list(session, project, row.run, &filter, &order, ROWS_READ).await?;
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
     show(session, project, &rows, browsers).await
 }
 

@@ -6,18 +6,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::healing::verify::{FailingTest, MAX_TARGETS, Verification, verification};
-use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_domain::repair::{Series, proof_asked};
 use callboard_domain::test_state::{RecentOutcome, TestState};
 use callboard_domain::text::cut;
-use callboard_store::clusters::reads::{OccurrenceFilter, occurrences};
+use callboard_store::clusters::reads::{Sighting, sightings};
 use callboard_store::clusters::{self, ClusterRow};
-use callboard_store::executions::ExecutionRow;
 use callboard_store::executions::brief::{self, BriefRow};
+use callboard_store::executions::{self, ExecutionRow};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::test_cases::{self, TestCaseRow};
 use callboard_store::{lanes, rollups};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -165,33 +165,25 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
         cluster => Some(cluster),
     };
     let cluster = cluster.ok_or_else(|| QueryError::not_found(Entity::Cluster, id))?;
-    let newest = OccurrenceFilter::default();
-    let rows = occurrences(&mut session, project_id, Some(cluster.id), &newest, MAX_EXECUTIONS).await?;
+    let rows = sightings(&mut session, project_id, cluster.id, MAX_EXECUTIONS).await?;
     let browsers = lanes::browsers(&mut session, project_id).await?;
     // The newest failure of each test in each browser project.
     let mut seen = BTreeSet::new();
-    let failing: Vec<&ExecutionRow> =
+    let failing: Vec<&Sighting> =
         rows.iter().filter(|row| seen.insert((row.test_case, row.browser_id))).collect();
     let ids: BTreeSet<i64> = failing.iter().map(|row| row.test_case.get()).collect();
     let cases = test_cases::get_many(&mut session, project_id, ids.iter().copied().collect()).await?;
     let cases: BTreeMap<i64, TestCaseRow> = cases.into_values().map(|case| (case.id.get(), case)).collect();
-    let failing: Vec<(&ExecutionRow, &TestCaseRow)> =
+    let failing: Vec<(&Sighting, &TestCaseRow)> =
         failing.into_iter().filter_map(|row| Some((row, cases.get(&row.test_case.get())?))).collect();
-    let mut of_lanes: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
-    for (row, case) in &failing {
-        of_lanes.entry(row.lane_id).or_default().insert(case.id.get());
-    }
-    let mut states: BTreeMap<i64, HashMap<TestCaseId, TestState>> = BTreeMap::new();
-    for (lane, ids) in of_lanes {
-        let of_lane = rollups::states_in(&mut session, project_id, lane, ids.into_iter().collect()).await?;
-        states.insert(lane, of_lane);
-    }
     // Nobody holds a connection while waiting for another one.
     drop(session);
-    let (shared, healed) =
-        tokio::join!(shared_lines(ctx, project_id, &failing), Healed::of(ctx, project, &failing));
-    let (shared, healed) = (shared?, healed?);
-    let browser_of = |row: &ExecutionRow| {
+    let (states, shared, healed) = try_join!(
+        states_of(ctx, project_id, &failing),
+        shared_lines(ctx, project_id, &failing),
+        Healed::of(ctx, project, &failing),
+    )?;
+    let browser_of = |row: &Sighting| {
         let browser = browsers.iter().find(|browser| browser.id == row.browser_id);
         browser.map(|browser| browser.name.clone()).filter(|name| !name.is_empty())
     };
@@ -219,7 +211,7 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
             file_path: case.file_path.clone(),
             line: line_of(row),
             browser_project: browser_of(row),
-            execution_id: row.id.get(),
+            execution_id: row.execution.get(),
         })
         .collect();
     let verify = match verification(&to_verify, proof_asked(cluster.false_quiets)) {
@@ -253,8 +245,27 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
     })
 }
 
-fn line_of(row: &ExecutionRow) -> Option<i64> {
-    row.facts.line.filter(|line| *line > 0)
+fn line_of(row: &Sighting) -> Option<i64> {
+    row.line.filter(|line| *line > 0)
+}
+
+/// What is counted of the tests, by the lane they failed in.
+async fn states_of(
+    ctx: &Context,
+    project: ProjectId,
+    failing: &[(&Sighting, &TestCaseRow)],
+) -> Result<BTreeMap<i64, HashMap<TestCaseId, TestState>>> {
+    let mut of_lanes: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
+    for (row, case) in failing {
+        of_lanes.entry(row.lane_id).or_default().insert(case.id.get());
+    }
+    let mut session = ctx.store.db().read().await?;
+    let mut states = BTreeMap::new();
+    for (lane, ids) in of_lanes {
+        let of_lane = rollups::states_in(&mut session, project, lane, ids.into_iter().collect()).await?;
+        states.insert(lane, of_lane);
+    }
+    Ok(states)
 }
 
 /// Those of the lines a command could name on which tests stand that do not
@@ -262,10 +273,10 @@ fn line_of(row: &ExecutionRow) -> Option<i64> {
 async fn shared_lines<'c>(
     ctx: &Context,
     project: ProjectId,
-    failing: &[(&ExecutionRow, &'c TestCaseRow)],
+    failing: &[(&Sighting, &'c TestCaseRow)],
 ) -> Result<BTreeSet<(&'c str, i64)>> {
     let failing_tests: BTreeSet<TestCaseId> = failing.iter().map(|(row, _)| row.test_case).collect();
-    let mut places: BTreeMap<(&str, i64), &ExecutionRow> = BTreeMap::new();
+    let mut places: BTreeMap<(&str, i64), &Sighting> = BTreeMap::new();
     for (row, case) in failing {
         let Some(line) = line_of(row) else { continue };
         if places.len() == MAX_TARGETS {
@@ -314,7 +325,7 @@ impl Healed {
     async fn of(
         ctx: &Context,
         project: Authorized<ProjectId>,
-        failing: &[(&ExecutionRow, &TestCaseRow)],
+        failing: &[(&Sighting, &TestCaseRow)],
     ) -> Result<Self> {
         let mut healed = Self::default();
         let mut tried = BTreeSet::new();
@@ -322,30 +333,55 @@ impl Healed {
         let examined = &newest[..newest.len().min(MAX_HEALED)];
         healed.unexamined = newest.len() - examined.len();
         let mut places = BTreeSet::new();
-        let mut runs: Vec<i64> = examined.iter().map(|(row, _)| row.run.get()).collect();
-        runs.sort_unstable();
-        runs.dedup();
-        let runs = runs::get_many(&mut ctx.store.db().read().await?, project.get(), runs).await?;
-        let run_of = |row: &ExecutionRow| runs.iter().find(|run| run.id == row.run).cloned();
-        // Of a run that was deleted meanwhile there is nothing to heal.
-        let examined: Vec<_> =
-            examined.iter().filter_map(|(row, case)| Some((*row, *case, run_of(row)?))).collect();
+        // Of what was deleted meanwhile there is nothing to heal.
+        let mut whole = Whole::read(ctx, project.get(), examined).await?;
         let healings: Vec<_> = examined
             .iter()
-            .map(|(row, case, run)| healing(ctx, project, (*row).clone(), run.clone(), (*case).clone()))
+            .filter_map(|(row, case)| whole.take(row, case))
+            .map(|(row, run, case)| healing(ctx, project, row, run, case))
             .collect();
-        let found: Vec<LocatorHealing> =
+        let found: Vec<(i64, LocatorHealing)> =
             stream::iter(healings).buffered(HEALED_TOGETHER).try_collect().await?;
-        for ((row, ..), healing) in examined.iter().zip(found) {
-            match edit_of(&healing, row) {
+        for (execution, healing) in found {
+            match edit_of(&healing, execution) {
                 Some(edit) if places.insert((edit.file_path.clone(), edit.line)) => healed.edits.push(edit),
                 None if healing.source != HealingSource::None => {
-                    healed.offered = healed.offered.or(Some(row.id.get()));
+                    healed.offered = healed.offered.or(Some(execution));
                 }
                 _ => {}
             }
         }
         Ok(healed)
+    }
+}
+
+/// The rows of the executions that are looked at.
+struct Whole {
+    executions: Vec<ExecutionRow>,
+    runs: Vec<RunRow>,
+}
+
+impl Whole {
+    async fn read(
+        ctx: &Context,
+        project: ProjectId,
+        examined: &[&(&Sighting, &TestCaseRow)],
+    ) -> Result<Self> {
+        let ids: Vec<ExecutionId> = examined.iter().map(|(row, _)| row.execution).collect();
+        let mut run_ids: Vec<i64> = examined.iter().map(|(row, _)| row.run.get()).collect();
+        run_ids.sort_unstable();
+        run_ids.dedup();
+        let mut session = ctx.store.db().read().await?;
+        Ok(Self {
+            executions: executions::get_many(&mut session, project, &ids).await?,
+            runs: runs::get_many(&mut session, project, run_ids).await?,
+        })
+    }
+
+    fn take(&mut self, row: &Sighting, case: &TestCaseRow) -> Option<(ExecutionRow, RunRow, TestCaseRow)> {
+        let place = self.executions.iter().position(|whole| whole.id == row.execution)?;
+        let run = self.runs.iter().find(|run| run.id == row.run)?.clone();
+        Some((self.executions.swap_remove(place), run, case.clone()))
     }
 }
 
@@ -355,9 +391,9 @@ async fn healing(
     row: ExecutionRow,
     run: RunRow,
     case: TestCaseRow,
-) -> Result<LocatorHealing> {
+) -> Result<(i64, LocatorHealing)> {
     let subject = Subject::of(ctx, row, run, case).await?;
-    of_subject(ctx, project, &subject).await
+    Ok((subject.row.id.get(), of_subject(ctx, project, &subject).await?))
 }
 
 fn planned_cluster(cluster: &ClusterRow) -> PlannedCluster {
@@ -372,7 +408,7 @@ fn planned_cluster(cluster: &ClusterRow) -> PlannedCluster {
     }
 }
 
-fn edit_of(healing: &LocatorHealing, row: &ExecutionRow) -> Option<PlannedEdit> {
+fn edit_of(healing: &LocatorHealing, execution: i64) -> Option<PlannedEdit> {
     let recommended = healing.recommended()?;
     let location = healing.location.as_deref().map(callboard_domain::ingest::Location::parse);
     let edit = healing.edit.as_ref();
@@ -386,7 +422,7 @@ fn edit_of(healing: &LocatorHealing, row: &ExecutionRow) -> Option<PlannedEdit> 
         suggested_locator: Some(recommended.locator.clone()),
         score: Some(recommended.score),
         unified_diff: edit.map(|edit| edit.unified_diff.clone()),
-        execution_id: row.id.get(),
+        execution_id: execution,
     })
 }
 

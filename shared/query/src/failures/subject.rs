@@ -6,13 +6,14 @@ use callboard_domain::attempts::AttemptView;
 use callboard_domain::evidence::Evidence;
 use callboard_domain::failure::{ErrorText, Signature, SourceText, signature};
 use callboard_domain::ids::{ExecutionId, ProjectId};
+use callboard_domain::lane::LaneKey;
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, HistoryFilter, Walk};
 use callboard_store::runs::RunRow;
 use callboard_store::test_cases::{self, TestCaseRow};
-use callboard_store::{StoreError, evidence, lanes, projects};
+use callboard_store::{StoreError, evidence, lanes, projects, rollups};
 use tokio::sync::OnceCell;
 
 use crate::ingest::stored_attempts;
@@ -146,35 +147,57 @@ pub(super) async fn last_passed(
     run: &RunRow,
 ) -> Result<Option<(ExecutionRow, RunRow)>> {
     let project = row.project;
+    if let Some(found) = newest_pass(session, row, run, Some(vec![row.lane_id]), Some(row.lane_id)).await? {
+        return Ok(Some(found));
+    }
     let default = projects::get(session, project).await?.and_then(|project| project.default_branch);
-    let mut ladder = vec![Some(vec![row.lane_id])];
-    match default.filter(|branch| !branch.is_empty()) {
-        Some(branch) if branch == run.branch => {}
-        Some(branch) => ladder.push(Some(lanes::specific(session, project, &[branch], &[]).await?)),
-        None => ladder.push(None),
+    let default = default.filter(|branch| !branch.is_empty());
+    if default.as_ref() == Some(&run.branch) {
+        return Ok(None);
     }
-    for lanes in ladder {
-        let wanted = HistoryFilter {
-            lanes,
-            browser: Some(row.browser_id),
-            outcomes: Some(PASSES.map(Outcome::code).to_vec()),
-            to: Some(Timestamp(run.order_at.millis() - 1)),
-            ..HistoryFilter::default()
-        };
-        let newest = run.order_at.day();
-        let walk = Walk {
-            project,
-            test_case: row.test_case,
-            wanted: &wanted,
-            newest,
-            first_seen: Day(newest.0 - MAX_DAYS),
-            limit: 1,
-        };
-        let found = walk.executions(session).await?;
-        if let Some((_, row)) = found.rows.into_iter().next() {
-            let run = required_run(session, project, row.run).await?;
-            return Ok(Some((row, run)));
+    let lane = lanes::find_lane(session, project, &LaneKey::asked(default.as_deref(), None)).await?;
+    let lanes = match default {
+        Some(branch) => Some(lanes::specific(session, project, &[branch], &[]).await?),
+        None => None,
+    };
+    newest_pass(session, row, run, lanes, lane).await
+}
+
+/// The newest pass before `run` in some lanes; `lane` is the one that counts
+/// what happens in all of them.
+async fn newest_pass(
+    session: &mut Session,
+    row: &ExecutionRow,
+    run: &RunRow,
+    lanes: Option<Vec<i64>>,
+    lane: Option<i64>,
+) -> Result<Option<(ExecutionRow, RunRow)>> {
+    let project = row.project;
+    let mut newest = run.order_at.day();
+    let mut first_seen = Day(newest.0 - MAX_DAYS);
+    // What is counted of the test tells where to begin, and of many that fail that they never passed.
+    let state = match lane {
+        Some(lane) => rollups::state(session, project, lane, row.test_case).await?,
+        None => None,
+    };
+    if let Some(state) = state {
+        match state.last_passed() {
+            Some((passed_at, _)) => newest = newest.min(passed_at.day()),
+            None if state.counts().passed_tests == 0 => return Ok(None),
+            None => {}
         }
+        first_seen = first_seen.max(state.first_seen_at().day());
     }
-    Ok(None)
+    let wanted = HistoryFilter {
+        lanes,
+        browser: Some(row.browser_id),
+        outcomes: Some(PASSES.map(Outcome::code).to_vec()),
+        to: Some(Timestamp(run.order_at.millis() - 1)),
+        ..HistoryFilter::default()
+    };
+    let walk = Walk { project, test_case: row.test_case, wanted: &wanted, newest, first_seen, limit: 1 };
+    let found = walk.executions(session).await?.rows.into_iter().next();
+    let Some((_, row)) = found else { return Ok(None) };
+    let run = required_run(session, project, row.run).await?;
+    Ok(Some((row, run)))
 }

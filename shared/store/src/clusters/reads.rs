@@ -18,6 +18,9 @@ statements! {
     MOST_AFFECTED = "SELECT t.test_case_id, c.title, c.file_path, t.n, t.first_at, t.last_at, t.last_execution_id FROM cluster_tests t \
         JOIN test_cases c ON c.project_id = t.project_id AND c.id = t.test_case_id \
         WHERE t.project_id = $1 AND t.cluster_id = $2 ORDER BY t.n DESC, t.test_case_id LIMIT $3";
+    /// Where a cluster was seen last. ix: executions_cluster
+    SIGHTINGS = "SELECT id, run_id, test_case_id, day, lane_id, browser_id, line FROM executions \
+        WHERE project_id = $1 AND cluster_id = $2 AND cluster_id IS NOT NULL ORDER BY day DESC, id DESC LIMIT $3";
     /// Whether a test failed for a cluster. PK
     HAS_TEST = "SELECT n FROM cluster_tests WHERE project_id = $1 AND cluster_id = $2 AND test_case_id = $3";
     /// Clusters of a test, the newest first. ix: cluster_tests_of_test
@@ -340,6 +343,53 @@ pub struct OccurrenceFilter {
     pub run: Option<(RunId, Day)>,
     /// Key of the last row of the page before: day and id.
     pub after: Option<(i64, i64)>,
+}
+
+/// Where and when a test failed for a cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct Sighting {
+    /// The execution.
+    pub execution: ExecutionId,
+    /// Its run.
+    pub run: RunId,
+    /// Its test case.
+    pub test_case: TestCaseId,
+    /// The day its run counts for.
+    pub day: Day,
+    /// The most specific lane of its run.
+    pub lane_id: i64,
+    /// Its browser project.
+    pub browser_id: i64,
+    /// Line of the test.
+    pub line: Option<i64>,
+}
+
+/// The newest executions that count for a cluster, at most `limit`, without
+/// what explains them.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn sightings(
+    session: &mut Session,
+    project: ProjectId,
+    cluster: ClusterId,
+    limit: i64,
+) -> Result<Vec<Sighting>> {
+    let rows = session.all(&SIGHTINGS, args![project, cluster, limit]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok(Sighting {
+                execution: ExecutionId(r.int()?),
+                run: RunId(r.int()?),
+                test_case: TestCaseId(r.int()?),
+                day: Day(r.int()?),
+                lane_id: r.int()?,
+                browser_id: r.int()?,
+                line: r.opt_int()?,
+            })
+        })
+        .collect()
 }
 
 /// Executions that count for a cluster, the newest first.

@@ -107,6 +107,8 @@ pub use moving::{outside_lane, set_lane};
 statements! {
     /// One execution.
     BY_ID = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id = $3");
+    /// Some executions of some runs. PK
+    BY_IDS = select_execution!("WHERE e.project_id = $1 AND e.run_id in_ints($2) AND e.id in_ints($3)");
     /// The first rows of a run. PK
     FIRST_OF_RUN = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 ORDER BY e.id LIMIT $5");
     /// The rows of a batch in one run. ix: executions_history
@@ -384,6 +386,22 @@ pub async fn upsert(session: &mut Session, place: RunPlace, executions: &[Execut
 /// [`StoreError::Database`] when the database refuses.
 pub async fn get(session: &mut Session, project: ProjectId, id: ExecutionId) -> Result<Option<ExecutionRow>> {
     session.first(&BY_ID, args![project, id.run(), id]).await?.as_ref().map(read).transpose()
+}
+
+/// Several executions by id; those that are gone are left out.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn get_many(
+    session: &mut Session,
+    project: ProjectId,
+    ids: &[ExecutionId],
+) -> Result<Vec<ExecutionRow>> {
+    let mut runs: Vec<i64> = ids.iter().map(|id| id.run().get()).collect();
+    runs.sort_unstable();
+    runs.dedup();
+    let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
+    session.all(&BY_IDS, args![project, runs, ids]).await?.iter().map(read).collect()
 }
 
 /// At most `limit` executions of a run, by id.

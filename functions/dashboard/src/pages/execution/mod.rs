@@ -22,6 +22,7 @@ use callboard_query::links::Hook;
 use callboard_query::resolve;
 use callboard_query::shapes::{AttemptView, ExecutionDetail, ExecutionWithRun, FileItem, browser_label};
 use callboard_query::test_cases::{self, HistoryQuery};
+use tokio::try_join;
 
 use crate::components::{LinkPanel, Strip};
 use crate::filters;
@@ -114,15 +115,16 @@ pub(crate) async fn execution(
     let case = TestCaseId(detail.item.test_case_id);
     let browser = Some(detail.item.browser_project.clone()).filter(|browser| !browser.is_empty());
     let lane = HistoryQuery { browser, ..HistoryQuery::default() };
-    let mut history = test_cases::history(&visit.ctx, project, case, &lane, HISTORY).await?.items;
-    let neighbours = Neighbours::of(&visit, project, &detail, lane, &history).await?;
+    let (told, why) = try_join!(
+        Box::pin(async {
+            let history = test_cases::history(&visit.ctx, project, case, &lane, HISTORY).await?.items;
+            let neighbours = Neighbours::of(&visit, project, &detail, lane.clone(), &history).await?;
+            Ok::<_, ApiError>((history, neighbours))
+        }),
+        Box::pin(why(&visit, project, &detail)),
+    )?;
+    let (mut history, neighbours) = told;
     history.reverse();
-    let why = if detail.item.status.is_failing() || detail.item.flaky {
-        let explanation = failures::explain(&visit.ctx, project, id, Detail::Default).await?;
-        why::Why::of(explanation, failures::locator_healing(&visit.ctx, project, id).await?)
-    } else {
-        None
-    };
     let passed_pictures = passed_pictures(&visit, project, &detail, why.as_ref()).await?;
     let hook = Hook { target: LinkTarget::Execution, id: id.get() };
     let links = LinkPanel::of(&visit, project, hook).await?;
@@ -144,6 +146,23 @@ pub(crate) async fn execution(
         why,
         ..ExecutionPage::new(shell, detail, shown, &history, beside, state.viewer())
     })
+}
+
+/// Why the execution failed, if it did.
+async fn why(
+    visit: &Visit,
+    project: Authorized<ProjectId>,
+    detail: &ExecutionDetail,
+) -> Result<Option<why::Why>, ApiError> {
+    if !detail.item.status.is_failing() && !detail.item.flaky {
+        return Ok(None);
+    }
+    let id = ExecutionId(detail.item.id);
+    let (explanation, healing) = try_join!(
+        Box::pin(failures::explain(&visit.ctx, project, id, Detail::Default)),
+        Box::pin(failures::locator_healing(&visit.ctx, project, id)),
+    )?;
+    Ok(why::Why::of(explanation, healing))
 }
 
 /// What the page shows besides the execution itself.
