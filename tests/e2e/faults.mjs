@@ -108,15 +108,18 @@ describe('a run whose every kind of call meets a fault', { concurrency: 4 }, () 
     });
   }
 
-  for (const fault of ['refused', 'cut on the way back', 'answered 500', 'done and answered 502']) {
-    test(`${fault}, of a run that is registered before its set-up`, async (context) => {
-      const line = await faulty(context);
-      line.with((name, count) => (['setup', 'begin'].includes(name) && count <= 2 ? fault : undefined));
-      const { settings, running } = sent(line.url, { COUNTING_SETUP: '1' });
-      const { output } = await running.finished;
-      assert.ok(line.calls.includes('setup') && line.calls.includes('begin'), line.calls.join());
-      assert.deepEqual(await storedRun(settings), whole, linesOfReporter(output).join('\n'));
-    });
+  // A set-up that stays unknown is made up for by a start; only one that is known is begun.
+  for (const call of ['setup', 'begin']) {
+    for (const fault of ['refused', 'cut on the way back', 'answered 500', 'done and answered 502']) {
+      test(`${call} of a run that is registered before its set-up, ${fault}`, async (context) => {
+        const line = await faulty(context);
+        line.with((name, count) => (name === call && count <= 2 ? fault : undefined));
+        const { settings, running } = sent(line.url, { COUNTING_SETUP: '1' });
+        const { output } = await running.finished;
+        assert.ok(line.calls.includes(call), line.calls.join());
+        assert.deepEqual(await storedRun(settings), whole, linesOfReporter(output).join('\n'));
+      });
+    }
   }
 
   test('every second call of any kind', async (context) => {

@@ -95,7 +95,7 @@ describe('the gate of their command', () => {
 });
 
 describe('who signs in', () => {
-  const account = { username: 'pipeline', password: randomBytes(18).toString('base64url') };
+  const account = { username: `pipeline-${randomUUID().slice(0, 8)}`, password: randomBytes(18).toString('base64url') };
   let administrator;
   before(async () => {
     administrator = await firstAdministrator(accountsUrl);

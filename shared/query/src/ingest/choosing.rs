@@ -101,8 +101,9 @@ async fn files_of(
 }
 
 /// Chooses the attempt that is meant among those of the test case; `None` when
-/// it is not stored yet. Sending the same again chooses the same. `trace` is
-/// read when there is no other way to tell.
+/// it is not stored yet, as far as one can tell. Sending the same again chooses
+/// the same, where a client names browser projects or the project has one.
+/// `trace` is read when there is no other way to tell.
 pub(super) async fn choose(
     ctx: &Context,
     project: ProjectId,
@@ -119,17 +120,23 @@ pub(super) async fn choose(
             candidates.push(Candidate { row, attempts, files: Vec::new() });
         }
     }
+    let mut session = ctx.store.db().read().await?;
+    let browsers = lanes::browsers(&mut session, project).await?;
     if sent.case.browser_project.is_none()
         && let [only] = &candidates[..]
         && let [view] = &only.attempts[..]
         && (!sent.has_trace || only.row.traces == 0)
     {
+        let files = files_of(&mut session, project, only.row.id, sent.case.retry).await?;
+        // The result of another browser project, which left the same files, may not have come yet.
+        if browsers.len() > 1 && sent.trace_hash.is_none() && has_all(&files, sent) {
+            return Ok(None);
+        }
         // Nothing there speaks against it.
         let repetition = i64::from(sent.case.repeat_each_index.unwrap_or(view.repetition));
-        return Ok(candidates.pop().map(|only| Chosen { row: only.row, repetition, among: Vec::new() }));
+        let among = vec![(only.row.id, files.len())];
+        return Ok(candidates.pop().map(|only| Chosen { row: only.row, repetition, among }));
     }
-    let mut session = ctx.store.db().read().await?;
-    let browsers = lanes::browsers(&mut session, project).await?;
     if let Some(name) = &sent.case.browser_project {
         let wanted = browsers.iter().find(|browser| browser.name == *name).map(|browser| browser.id);
         candidates.retain(|candidate| Some(candidate.row.browser_id) == wanted);
@@ -200,6 +207,14 @@ async fn narrow(
     } else {
         keep(candidates, |candidate| candidate.files.iter().any(|file| is_sent(file, sent)));
     }
+}
+
+/// Whether everything that was sent is there.
+fn has_all(files: &[FileRow], sent: &Sent) -> bool {
+    let is_there = |(name, sha256): &(String, [u8; 32])| {
+        files.iter().any(|file| file.sha256 == *sha256 && file.name == *name)
+    };
+    !sent.attachments.is_empty() && sent.attachments.iter().all(is_there)
 }
 
 fn is_sent(file: &FileRow, sent: &Sent) -> bool {

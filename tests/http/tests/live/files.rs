@@ -407,6 +407,35 @@ async fn attachments_that_come_together_go_to_one_execution_each() {
 }
 
 #[tokio::test]
+async fn the_same_file_of_another_browser_waits_for_its_result() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let of = |title: &str, name: &str| {
+            with(attempt(title, "passed", 0), json!({ "browser": { "projectName": name } }))
+        };
+        feeder.results(vec![of("looks", "wide"), of("looks", "narrow"), of("pays", "wide")]).await;
+        let label = || {
+            Form::new()
+                .field("streamToken", &feeder.token)
+                .field("testCase", case("pays", 0))
+                .field("attach_meta", r#"[{"name":"label","contentType":"text/plain"}]"#)
+                .file("attach_file", "label.txt", "text/plain", b"a label")
+        };
+        send(&feeder, label()).await.success().expect("linked");
+        let early = send(&feeder, label()).await;
+        assert_eq!(code(&early), (404, "case_not_found".to_owned()), "clients try again");
+        feeder.results(vec![of("pays", "narrow")]).await;
+        send(&feeder, label()).await.success().expect("linked");
+        let owners = "SELECT b.name FROM files f JOIN executions e ON e.project_id = f.project_id AND e.id = f.execution_id \
+             JOIN browser_projects b ON b.project_id = e.project_id AND b.id = e.browser_id ORDER BY b.name";
+        assert_eq!(texts(service, owners).await, ["narrow", "wide"]);
+        let again = send(&feeder, label()).await.success().expect("known");
+        assert_eq!(again["attachments"], 0, "everybody has it");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn attachments_go_to_the_execution_that_announced_them() {
     for_each_service(async |service| {
         let feeder = start(service.client(), json!({})).await;
