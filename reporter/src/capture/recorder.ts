@@ -19,13 +19,10 @@ export interface Recorder {
   finish(): Promise<void>;
 }
 
-/**
- * How long a test may wait for what is read when it ends: for one question to the page, for a whole context, and for
- * all contexts. A failed test is what all of this is for, and it fails most on machines that are busy, so it waits
- * longer before it goes without.
- */
-const PASSED_WAITS = { probeMs: 500, contextMs: 1_000, allMs: 2_000 };
-const FAILED_WAITS = { probeMs: 2_500, contextMs: 5_000, allMs: 10_000 };
+/** How long one question to a page may take when a test ends; a context may take twice, all of them four times as long. */
+const PASSED_PROBE_MS = 500;
+/** The same of a failed test: it is what all of this is for, and fails most where the machine is busy. */
+const FAILED_PROBE_MS = 2_500;
 
 export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Recorder {
   const network: NetworkEntry[] = [];
@@ -37,7 +34,12 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
   let ariaSnapshot: string | undefined;
   let suggestion: string | undefined;
 
-  const waits = (): typeof PASSED_WAITS => (hasFailed(testInfo) ? FAILED_WAITS : PASSED_WAITS);
+  const probeMs = (): number => {
+    if (!hasFailed(testInfo)) return PASSED_PROBE_MS;
+    // What is done after a test has the test's timeout, too; a context may take half of that.
+    const share = testInfo.timeout > 0 ? testInfo.timeout / 4 : FAILED_PROBE_MS;
+    return Math.max(PASSED_PROBE_MS, Math.min(FAILED_PROBE_MS, share));
+  };
   const watch = (context: BrowserContext): void => {
     if (watched.has(context)) return;
     const stops = [
@@ -49,7 +51,7 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
   const readOpenPage = async (page: Page): Promise<void> => {
     if (settings.pageState) reading = await quietly(page, () => readPage(page)).catch(() => reading);
     if (!hasFailed(testInfo)) return;
-    ariaSnapshot = await quietly(page, () => page.locator('body').ariaSnapshot({ timeout: waits().probeMs })).catch(() => ariaSnapshot);
+    ariaSnapshot = await quietly(page, () => page.locator('body').ariaSnapshot({ timeout: probeMs() })).catch(() => ariaSnapshot);
     const found = await locators?.suggest().catch(() => undefined);
     if (found) suggestion = JSON.stringify(found);
   };
@@ -57,7 +59,7 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
     if (wasRead.has(context) || !watched.has(context)) return;
     wasRead.add(context);
     const page = context.pages().filter((each) => !each.isClosed() && each.url() !== 'about:blank').at(-1);
-    await Promise.all([locators?.drain(waits().probeMs), page && within(waits().contextMs, readOpenPage(page))]);
+    await Promise.all([locators?.drain(probeMs()), page && within(2 * probeMs(), readOpenPage(page))]);
   };
 
   return {
@@ -68,7 +70,7 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
       return locators?.onCall(call);
     },
     async finish() {
-      await within(waits().allMs, Promise.all([...watched.keys()].map((context) => read(context).catch(() => undefined))));
+      await within(4 * probeMs(), Promise.all([...watched.keys()].map((context) => read(context).catch(() => undefined))));
       for (const stop of watched.values()) stop();
       const attach = (name: string, value: string, contentType = 'application/json'): void => {
         testInfo.attachments.push({ name, contentType, body: Buffer.from(value) });
