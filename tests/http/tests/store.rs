@@ -6,7 +6,9 @@ use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_query::ingest::judge_run;
 use callboard_store::{Backend, Db, Store, all_lists, all_statements};
-use callboard_test_support::{Service, TestDatabase, for_each_database, for_each_service};
+use callboard_test_support::{
+    Service, Settings, TestDatabase, for_each_backend, for_each_database, for_each_service,
+};
 use proptest::strategy::Strategy as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
@@ -461,7 +463,10 @@ pub(crate) async fn everything_stored(service: &Service) -> String {
 
 #[tokio::test]
 async fn a_submission_that_breaks_off_is_interrupted_and_completed_by_the_same_one() {
-    for_each_service(async |service| {
+    for_each_backend(async |backend| {
+        // A database of its own: its tables are changed.
+        let database = TestDatabase::empty(backend).await.expect("a database");
+        let service = &Service::over(database, &Settings::new()).await.expect("a service");
         let submission = with(run("shop", "passed", passing(5_000)), json!({ "clientRunId": "breaks-off" }));
         let client = service.client();
         // The database refuses whatever lies beyond the first transaction.

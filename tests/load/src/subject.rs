@@ -35,7 +35,7 @@ impl Subject {
     /// # Errors
     /// When there is no such database, or the service does not start.
     pub async fn start(backend: Backend) -> Result<Self> {
-        let database = TestDatabase::fresh(backend).await?;
+        let database = TestDatabase::empty(backend).await?;
         let runner = Runner::start(&settings(&database)).await?;
         let pid = machine::child("callboard").context("the service has no process on this system")?;
         Ok(Self { runner, pid, database })

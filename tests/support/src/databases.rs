@@ -1,11 +1,13 @@
-//! Fresh databases: a file for SQLite, and for PostgreSQL a database of its
-//! own per test, copied from a migrated template and dropped afterwards.
+//! Fresh databases: a copy of a migrated file for SQLite, and for PostgreSQL one
+//! that no other test uses meanwhile.
 //!
 //! Names are unique across processes and machines, so tests run side by side
 //! on one server. What a killed test leaves behind is removed by later ones.
 
+mod lending;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,6 +18,8 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 use tempfile::TempDir;
 
+use lending::Lent;
+
 /// Servers that are tried when `TEST_DATABASE_URL` is not set.
 const USUAL_SERVERS: [&str; 3] = [
     "postgres://postgres@127.0.0.1:5432/postgres",
@@ -24,6 +28,10 @@ const USUAL_SERVERS: [&str; 3] = [
 ];
 /// Test databases begin with this, followed by the second of their making.
 const PREFIX: &str = "callboard_test_";
+/// Databases that others are copied from begin with this, and so do those that
+/// tests lend each other, followed by a hash of the migrations.
+const TEMPLATE_PREFIX: &str = "callboard_template_";
+const SQLITE_FILE: &str = "callboard.db";
 /// No test runs this long: an older database belongs to a killed one.
 const ABANDONED_AFTER_SECONDS: u64 = 2 * 60 * 60;
 /// Serialises the making of the template; any number that is ours.
@@ -38,8 +46,19 @@ pub struct TestDatabase {
     backend: Backend,
     url: String,
     folder: TempDir,
-    drop_on: Option<PgConnectOptions>,
+    afterwards: Afterwards,
     was_served: AtomicBool,
+}
+
+/// What becomes of a database when its test is over.
+#[derive(Debug)]
+enum Afterwards {
+    /// It goes with its folder, or stays.
+    Nothing,
+    /// It is dropped.
+    Drop(Box<PgConnectOptions>),
+    /// Another test may have it.
+    Return { _lent: Box<Lent> },
 }
 
 impl TestDatabase {
@@ -51,15 +70,19 @@ impl TestDatabase {
         match backend {
             Backend::Sqlite => {
                 let database = Self::empty(backend).await?;
-                let store = database.store().await?;
-                store.migrate().await?;
-                store.db().close().await;
+                std::fs::copy(sqlite_template().await?, database.folder().join(SQLITE_FILE))?;
                 Ok(database)
             }
             Backend::Postgres => {
                 let server = Server::find().await?;
-                let template = server.template().await?;
-                Self::create(&server, &format!(" TEMPLATE {template}")).await
+                let lent = lending::lend(&server).await?;
+                Ok(Self {
+                    backend,
+                    url: server.url_of(&lent.name)?,
+                    folder: tempfile::tempdir()?,
+                    afterwards: Afterwards::Return { _lent: Box::new(lent) },
+                    was_served: AtomicBool::new(false),
+                })
             }
         }
     }
@@ -72,21 +95,22 @@ impl TestDatabase {
         match backend {
             Backend::Sqlite => {
                 let folder = tempfile::tempdir()?;
-                let url = format!("sqlite://{}", folder.path().join("callboard.db").display());
-                Ok(Self { backend, url, folder, drop_on: None, was_served: AtomicBool::new(false) })
+                let url = format!("sqlite://{}", folder.path().join(SQLITE_FILE).display());
+                let (afterwards, was_served) = (Afterwards::Nothing, AtomicBool::new(false));
+                Ok(Self { backend, url, folder, afterwards, was_served })
             }
-            Backend::Postgres => Self::create(&Server::find().await?, "").await,
+            Backend::Postgres => Self::create(&Server::find().await?).await,
         }
     }
 
-    async fn create(server: &Server, options: &str) -> Result<Self> {
+    async fn create(server: &Server) -> Result<Self> {
         let name = unique_name()?;
-        server.run(&format!("CREATE DATABASE {name}{options}")).await?;
+        server.run(&format!("CREATE DATABASE {name}")).await?;
         Ok(Self {
             backend: Backend::Postgres,
             url: server.url_of(&name)?,
             folder: tempfile::tempdir()?,
-            drop_on: Some(server.options.clone().database(&name)),
+            afterwards: Afterwards::Drop(Box::new(server.options.clone().database(&name))),
             was_served: AtomicBool::new(false),
         })
     }
@@ -135,18 +159,20 @@ impl TestDatabase {
         Ok(Store::connect(&config).await?)
     }
 
-    /// Lets a PostgreSQL database outlive this value and returns its address;
-    /// [`drop_database`] removes it.
+    /// Lets an empty PostgreSQL database outlive this value and returns its
+    /// address; [`drop_database`] removes it.
     #[must_use]
     pub fn keep(mut self) -> String {
-        self.drop_on = None;
+        self.afterwards = Afterwards::Nothing;
         self.url.clone()
     }
 }
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        let Some(options) = self.drop_on.take() else { return };
+        let Afterwards::Drop(options) = std::mem::replace(&mut self.afterwards, Afterwards::Nothing) else {
+            return;
+        };
         // A destructor cannot await, and the test's own runtime may be ending.
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -292,7 +318,7 @@ impl Server {
     /// The name of a database that has every migration of this build. The
     /// first process that needs it makes it while the others wait.
     async fn template(&self) -> Result<String> {
-        let name = format!("callboard_template_{:016x}", migrations_hash()?);
+        let name = format!("{TEMPLATE_PREFIX}{:016x}", migrations_hash("postgres")?);
         let mut connection = self.connect().await?;
         sqlx::query("SELECT pg_advisory_lock($1)").bind(TEMPLATE_LOCK).execute(&mut connection).await?;
         let existing: Option<i32> = sqlx::query_scalar("SELECT 1 FROM pg_database WHERE datname = $1")
@@ -300,13 +326,14 @@ impl Server {
             .fetch_optional(&mut connection)
             .await?;
         if existing.is_none() {
-            self.drop_abandoned(&mut connection).await?;
-            let unfinished = TestDatabase::create(self, "").await?;
+            self.drop_abandoned(&mut connection, &name).await?;
+            let unfinished = TestDatabase::create(self).await?;
             let store = unfinished.store().await?;
             store.migrate().await?;
             store.db().close().await;
-            let from =
-                unfinished.drop_on.as_ref().and_then(|options| options.get_database()).unwrap_or_default();
+            let options: PgConnectOptions = unfinished.url.parse()?;
+            let from = options.get_database().unwrap_or_default();
+            lending::keep_rows(self, from).await?;
             connection.execute(AssertSqlSafe(format!("ALTER DATABASE {from} RENAME TO {name}"))).await?;
             let _ = unfinished.keep();
         }
@@ -316,8 +343,9 @@ impl Server {
     }
 
     /// Drops what killed tests left: databases whose second of making, which
-    /// is in their name, is long ago.
-    async fn drop_abandoned(&self, connection: &mut PgConnection) -> Result<()> {
+    /// is in their name, is long ago. And those of builds with other migrations,
+    /// unless somebody works with them.
+    async fn drop_abandoned(&self, connection: &mut PgConnection, template: &str) -> Result<()> {
         let names: Vec<String> = sqlx::query_scalar("SELECT datname FROM pg_database WHERE datname LIKE $1")
             .bind(format!("{PREFIX}%"))
             .fetch_all(&mut *connection)
@@ -329,6 +357,16 @@ impl Server {
                 connection
                     .execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")))
                     .await?;
+            }
+        }
+        let names: Vec<String> = sqlx::query_scalar("SELECT datname FROM pg_database WHERE datname LIKE $1")
+            .bind(format!("{TEMPLATE_PREFIX}%"))
+            .fetch_all(&mut *connection)
+            .await?;
+        for name in names.iter().filter(|name| !name.starts_with(template)) {
+            let dropped = connection.execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {name}"))).await;
+            if let Err(error) = dropped {
+                eprintln!("the test database {name} stays: {error}");
             }
         }
         Ok(())
@@ -346,10 +384,27 @@ fn unique_name() -> Result<String> {
     Ok(format!("{PREFIX}{}_{nanos:x}_{}_{number}", now_seconds()?, std::process::id()))
 }
 
+/// A SQLite file that has every migration of this build. Processes that make it
+/// at once put the same in its place.
+async fn sqlite_template() -> Result<PathBuf> {
+    let place = std::env::temp_dir().join(format!("{TEMPLATE_PREFIX}{:016x}.db", migrations_hash("sqlite")?));
+    if !place.exists() {
+        let unfinished = TestDatabase::empty(Backend::Sqlite).await?;
+        let store = unfinished.store().await?;
+        store.migrate().await?;
+        // The last connection brings everything into the one file.
+        store.db().close().await;
+        let beside = tempfile::NamedTempFile::new()?;
+        std::fs::copy(unfinished.folder().join(SQLITE_FILE), beside.path())?;
+        beside.persist(&place)?;
+    }
+    Ok(place)
+}
+
 /// Two builds with the same migrations share a template.
-fn migrations_hash() -> Result<u64> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../migrations/postgres");
-    let mut files: Vec<_> = std::fs::read_dir(folder)
+fn migrations_hash(engine: &str) -> Result<u64> {
+    let folder = format!("{}/../../migrations/{engine}", env!("CARGO_MANIFEST_DIR"));
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
         .with_context(|| format!("cannot read {folder}"))?
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<_>>()?;
@@ -364,6 +419,9 @@ fn migrations_hash() -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use callboard_domain::time::Timestamp;
+    use callboard_store::projects;
+
     use super::*;
 
     #[tokio::test]
@@ -379,13 +437,29 @@ mod tests {
 
     #[tokio::test]
     async fn a_dropped_test_database_is_gone() {
-        let database = TestDatabase::fresh(Backend::Postgres).await.unwrap();
+        let database = TestDatabase::empty(Backend::Postgres).await.unwrap();
         let url = database.url().to_owned();
         let open = database.store().await.unwrap();
         drop(database);
         drop(open);
         let options: PgConnectOptions = url.parse().unwrap();
         assert!(PgConnection::connect_with(&options).await.is_err());
+    }
+
+    /// One database is used twice, unless other tests have all that are free.
+    #[tokio::test]
+    async fn the_next_test_finds_nothing_of_the_last() {
+        for_each_backend(async |backend| {
+            for _ in 0..2 {
+                let database = TestDatabase::fresh(backend).await.unwrap();
+                let store = database.store().await.unwrap();
+                let mut session = store.db().begin().await.unwrap();
+                let made = projects::get_or_create(&mut session, "shop", None, Timestamp(1)).await.unwrap();
+                session.commit().await.unwrap();
+                assert_eq!((made.id.get(), made.is_new), (1, true));
+            }
+        })
+        .await;
     }
 
     #[tokio::test]
