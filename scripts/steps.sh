@@ -68,7 +68,9 @@ aside() {
   ASIDE_FILES+=("$file")
 }
 
-# collect: waits for the steps aside, prints what they printed and counts how they ended.
+PASSED_ASIDE=()
+
+# collect: waits for the steps aside, prints what they printed and counts how they ended; passed_aside <name> tells.
 collect() {
   local index code
   for index in ${ASIDE_PIDS[@]+"${!ASIDE_PIDS[@]}"}; do
@@ -77,9 +79,23 @@ collect() {
     printf '\n=== %s\n' "${ASIDE_NAMES[$index]}"
     cat "${ASIDE_FILES[$index]}"
     rm -f "${ASIDE_FILES[$index]}"
-    if [ "$code" -eq 0 ]; then PASSED=$((PASSED + 1)); else fail_step "${ASIDE_NAMES[$index]}" "failed with exit code $code"; fi
+    if [ "$code" -eq 0 ]; then
+      PASSED=$((PASSED + 1))
+      PASSED_ASIDE+=("${ASIDE_NAMES[$index]}")
+    else
+      fail_step "${ASIDE_NAMES[$index]}" "failed with exit code $code"
+    fi
   done
   ASIDE_NAMES=() ASIDE_PIDS=() ASIDE_FILES=()
+}
+
+# passed_aside <name>: whether a step aside was collected and passed.
+passed_aside() {
+  local name
+  for name in ${PASSED_ASIDE[@]+"${PASSED_ASIDE[@]}"}; do
+    if [ "$name" = "$1" ]; then return; fi
+  done
+  return 1
 }
 
 # fail_step <name> <reason>: counts a step that failed, or could not run.
@@ -107,12 +123,15 @@ as_root() {
   fi
 }
 
-# apt_install <package...>: Debian packages, from a fresh index.
+# apt_install <package...>: Debian packages, from a fresh index. Steps that run side by side take turns.
 apt_install() {
   need apt-get "install these packages in the way of this system, then try again: $*"
   say "Installing from the system's packages: $*"
-  as_root apt-get update -qq </dev/null
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" </dev/null >/dev/null
+  (
+    flock 9
+    as_root apt-get update -qq </dev/null
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" </dev/null >/dev/null
+  ) 9>>"${TMPDIR:-/tmp}/callboard-apt.lock"
 }
 
 # without_settings <command...>: without the SERVICE_ and AWS_ settings of whoever runs this. For the background

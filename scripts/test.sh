@@ -22,11 +22,20 @@ built=false
 step "Rust tools" scripts/prerequisites.sh rust || sum_up
 step "Formatting (cargo fmt --all repairs it)" cargo fmt --all -- --check -l || true
 step "Trace viewer" scripts/assets.sh || true
+# What the tests need besides is fetched while the compiler works, which leaves the network alone.
+fuzzer="Packages of the fuzzer and the linter" reporter="Packages of the reporter" browser="Browser"
+end_to_end="Packages of the end-to-end tests" agents="Packages of the MCP check"
+aside "$fuzzer" scripts/prerequisites.sh python tests/contract
+aside "$browser" scripts/prerequisites.sh browser
+aside "$reporter" scripts/prerequisites.sh npm reporter
+aside "$end_to_end" scripts/prerequisites.sh npm tests/e2e
+aside "$agents" scripts/prerequisites.sh npm tests/mcp
 # One build serves the tests, the services that the tests start, and the lints: clippy's compiler makes it, so that
 # nothing is read a second time only to be looked at. All that follows is told the same, or cargo would build again.
 export RUSTC_WORKSPACE_WRAPPER=clippy-driver
 if step "Build of everything, tests included" cargo build --locked --workspace --all-targets; then built=true; fi
 step "Lints" scripts/built-clean.sh || true
+collect
 
 # The server of TEST_DATABASE_URL, else one on this machine, else our own.
 find_server() {
@@ -69,27 +78,20 @@ else
   fail_step "Rust tests" "not run, see above"
 fi
 
-python=false
-if step "Packages of the fuzzer and the linter" scripts/prerequisites.sh python tests/contract; then python=true; fi
-if $python; then step "Deployment template" "$(target_dir)/python/bin/cfn-lint" infra/template.yaml || true; fi
-if $built && $python; then
+if passed_aside "$fuzzer"; then step "Deployment template" "$(target_dir)/python/bin/cfn-lint" infra/template.yaml || true; fi
+if $built && passed_aside "$fuzzer"; then
   step "Answers are those of the OpenAPI document" scripts/contract.sh || true
 else
   fail_step "Answers are those of the OpenAPI document" "not run, see above"
 fi
 
-reporter=false
-if step "Packages of the reporter" scripts/prerequisites.sh npm reporter; then
-  if step "Build of the reporter" npm --prefix reporter run build; then reporter=true; fi
+has_reporter=false
+if passed_aside "$reporter"; then
+  if step "Build of the reporter" npm --prefix reporter run build; then has_reporter=true; fi
   step "Tests of the reporter" npm --prefix reporter test || true
 fi
 
-browser=false
-if step "Browser" scripts/prerequisites.sh browser; then browser=true; fi
-
-if $built && $has_server && $reporter && $browser &&
-  step "Packages of the end-to-end tests" scripts/prerequisites.sh npm tests/e2e &&
-  step "Packages of the MCP check" scripts/prerequisites.sh npm tests/mcp; then
+if $built && $has_server && $has_reporter && passed_aside "$browser" && passed_aside "$end_to_end" && passed_aside "$agents"; then
   # Both wait for browsers and pauses more than they compute.
   aside "End to end with SQLite" scripts/end-to-end.sh sqlite
   aside "End to end with PostgreSQL" scripts/end-to-end.sh postgres
