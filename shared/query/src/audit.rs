@@ -65,8 +65,12 @@ pub struct AuditItem {
     pub target_type: Option<String>,
     /// Id of what it was done to.
     pub target_id: Option<i64>,
+    /// Name of the account or project it was done to, while it exists.
+    pub target_name: Option<String>,
     /// In which project.
     pub project_id: Option<i64>,
+    /// Name of that project, while it exists.
+    pub project_name: Option<String>,
     /// Keyed hash of the address it came from: tells two apart and leads back to none.
     pub address_hash: Option<String>,
     /// What else is known; its keys depend on the action.
@@ -88,7 +92,9 @@ impl AuditItem {
             action: entry.action,
             target_type: entry.target_kind,
             target_id: entry.target_id,
+            target_name: entry.target_name,
             project_id: entry.project.map(ProjectId::get),
+            project_name: entry.project_name,
             address_hash: entry.address_hash.map(hex::encode),
             // An entry that cannot be read is shown without its detail rather than not at all.
             detail: serde_json::from_str(&entry.detail).unwrap_or_default(),

@@ -88,8 +88,12 @@ pub struct AuditEntry {
     pub target_kind: Option<String>,
     /// Id of what it was done to.
     pub target_id: Option<i64>,
+    /// Name of the account or project it was done to, while it exists.
+    pub target_name: Option<String>,
     /// In which project.
     pub project: Option<ProjectId>,
+    /// Its name, while it exists.
+    pub project_name: Option<String>,
     /// A JSON object.
     pub detail: String,
 }
@@ -116,8 +120,11 @@ pub struct AuditFilter {
 }
 
 const SELECT: &str = "SELECT a.id, a.at, a.actor_user, u.username, a.actor_key, k.key_prefix, a.ip_hash, a.action, \
-    a.target_type, a.target_id, a.project_id, a.detail \
+    a.target_type, a.target_id, COALESCE(t.username, tp.name), a.project_id, p.name, a.detail \
     FROM audit_events a LEFT JOIN users u ON u.id = a.actor_user LEFT JOIN api_keys k ON k.id = a.actor_key \
+    LEFT JOIN users t ON a.target_type = 'user' AND t.id = a.target_id \
+    LEFT JOIN projects tp ON a.target_type = 'project' AND tp.id = a.target_id \
+    LEFT JOIN projects p ON p.id = a.project_id \
     WHERE 1 = 1";
 
 statements! {
@@ -218,7 +225,9 @@ fn read(row: &Row) -> Result<AuditEntry> {
         action: row.text()?,
         target_kind: row.opt_text()?,
         target_id: row.opt_int()?,
+        target_name: row.opt_text()?,
         project: row.opt_int()?.map(ProjectId),
+        project_name: row.opt_text()?,
         detail: row.text()?,
     })
 }

@@ -120,11 +120,12 @@ struct Entry {
     details: Vec<(String, String)>,
     target: Option<String>,
     target_href: Option<String>,
-    project: Option<i64>,
+    project: Option<(i64, String)>,
 }
 
 impl Entry {
     fn of(item: AuditItem) -> Self {
+        let target_href = target_href(&item);
         Self {
             at: item.at,
             actor: actor(&item.actor),
@@ -137,12 +138,17 @@ impl Entry {
             key_prefix: item.actor.key_prefix,
             action: action_in_words(&item.action),
             details: details(&item.detail),
-            target_href: target_href(item.target_type.as_deref(), item.target_id),
-            target: item.target_type.map(|kind| match item.target_id {
-                Some(id) => format!("{} {id}", kind_in_words(&kind)),
-                None => kind_in_words(&kind),
+            target_href,
+            project: item
+                .project_id
+                // What was done to a project itself names it already.
+                .filter(|id| item.target_type.as_deref() != Some("project") || item.target_id != Some(*id))
+                .map(|id| (id, item.project_name.unwrap_or_else(|| id.to_string()))),
+            target: item.target_type.map(|kind| match (item.target_name, item.target_id) {
+                (Some(name), _) => format!("{} {name}", kind_in_words(&kind)),
+                (None, Some(id)) => format!("{} {id}", kind_in_words(&kind)),
+                (None, None) => kind_in_words(&kind),
             }),
-            project: item.project_id,
         }
     }
 }
@@ -156,14 +162,15 @@ fn actor(actor: &AuditActor) -> String {
     }
 }
 
-fn target_href(kind: Option<&str>, id: Option<i64>) -> Option<String> {
-    let folder = match kind? {
-        "user" => "/settings/users",
-        "project" => "/projects",
-        "run" => "/test-runs",
+/// Where what an entry is about is shown, as far as it is still there.
+fn target_href(item: &AuditItem) -> Option<String> {
+    let folder = match (item.target_type.as_deref()?, &item.target_name) {
+        ("user", Some(_)) => "/settings/users",
+        ("project", Some(_)) => "/projects",
+        ("run", _) => "/test-runs",
         _ => return None,
     };
-    Some(format!("{folder}/{}", id?))
+    Some(format!("{folder}/{}", item.target_id?))
 }
 
 /// A kind of thing, inside a sentence.
