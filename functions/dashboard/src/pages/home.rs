@@ -13,6 +13,7 @@ use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::ClusterWithProject;
 use callboard_query::test_cases::LaneQuery;
 use callboard_query::{daily, feeds, projects};
+use tokio::try_join;
 
 use super::project_table::{ProjectTable, Row};
 use crate::components::{RunTable, SetupSteps, TREND_DAYS, Trend};
@@ -60,9 +61,11 @@ struct WelcomePage {
 
 /// What is red, what is running, what ran lately.
 pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
+    // What happens from here on is told live.
     let after = feeds::newest(&visit.ctx).await?;
-    let shell = Shell::new(&visit, Section::Home, "Home").await?.here("Home");
-    let overview = projects::overview(&visit.ctx, visit.scope(), None, None, PROJECTS).await?;
+    let overview = async { Ok(projects::overview(&visit.ctx, visit.scope(), None, None, PROJECTS).await?) };
+    let (shell, overview) = try_join!(Shell::new(&visit, Section::Home, "Home"), overview)?;
+    let shell = shell.here("Home");
     // Projects can be made before anything is sent to them.
     if overview.next.is_none() && overview.items.iter().all(|each| each.recent_runs.is_empty()) {
         let needs_assignment = overview.items.is_empty() && !visit.scope().may_create_projects();
@@ -76,24 +79,26 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
     let seen = overview.items.iter().map(|project| visit.caller.authorize(ProjectId(project.reference.id)));
     let seen: Vec<Authorized<ProjectId>> = seen.collect::<Result<_, _>>()?;
     let today = visit.now.day();
-    let days = daily::counts(&visit.ctx, &seen, &LaneQuery::default(), Day(today.0 - TREND_DAYS + 1)).await?;
     let costly = WidgetQuery {
         days: TREND_DAYS,
         projects: seen.iter().map(|project| project.get()).collect(),
         limit: COSTLY,
         ..WidgetQuery::default()
     };
-    let costly =
-        analytics::flaky_leaderboard(&visit.ctx, visit.scope(), &costly, Sort::Impact, today).await?;
     let open = ClusterQuery {
         statuses: vec![ClusterStatus::Open],
         snoozed: Some(false),
         sort: ClusterSort::Occurrences,
         ..ClusterQuery::default()
     };
-    let open = clusters::list(&visit.ctx, visit.scope(), &open, visit.now, CLUSTERS).await?.items;
-    let active = runs::active(&visit.ctx, visit.scope()).await?;
-    let recent = runs::list(&visit.ctx, visit.scope(), &RunQuery::default(), RECENT_RUNS).await?;
+    let (every_lane, all) = (LaneQuery::default(), RunQuery::default());
+    let (days, costly, open, active, recent) = try_join!(
+        daily::counts(&visit.ctx, &seen, &every_lane, Day(today.0 - TREND_DAYS + 1)),
+        analytics::flaky_leaderboard(&visit.ctx, visit.scope(), &costly, Sort::Impact, today),
+        clusters::list(&visit.ctx, visit.scope(), &open, visit.now, CLUSTERS),
+        runs::active(&visit.ctx, visit.scope()),
+        runs::list(&visit.ctx, visit.scope(), &all, RECENT_RUNS),
+    )?;
     let mut rows: Vec<Row> =
         overview.items.into_iter().map(|each| Row::of_overview(each, visit.now)).collect();
     // Red first; within each, the order of activity stays.
@@ -114,7 +119,7 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
         recent: RunTable::new(recent.items, true, visit.now),
         trend: Trend::new(days, today, |_| None),
         costly,
-        clusters: open,
+        clusters: open.items,
         shell,
     })
 }

@@ -18,6 +18,7 @@ use callboard_query::resolve;
 use callboard_query::shapes::{ExecutionWithRun, Facets, StabilityBucket, TestCaseDetail};
 use callboard_query::test_cases::{self, HistoryQuery, LaneQuery};
 use serde::Serialize;
+use tokio::try_join;
 
 use crate::address::chosen;
 use crate::components::{
@@ -111,28 +112,37 @@ pub(crate) async fn test_case(
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
     let project = resolve::test_case(&visit.ctx, visit.scope(), id).await?;
-    let case = test_cases::detail(&visit.ctx, project, id, &asked.lane()).await?;
     let cursors = CursorScope::new(RouteId::TestCasePage, &asked)?;
-    let charted = HistoryQuery { browser: asked.browser.clone(), ..HistoryQuery::of(&asked.lane()) };
+    let (lane, limit) = (asked.lane(), asked.page.limit as usize);
+    let charted = HistoryQuery { browser: asked.browser.clone(), ..HistoryQuery::of(&lane) };
     let query = HistoryQuery {
         statuses: asked.statuses.clone(),
         after: cursors.decode(asked.page.cursor.as_deref())?,
         ..charted.clone()
     };
-    let mut charted = test_cases::history(&visit.ctx, project, id, &charted, CHART).await?.items;
-    charted.reverse();
-    let history = test_cases::history(&visit.ctx, project, id, &query, asked.page.limit as usize).await?;
-    let history = cursors.page(history)?;
-    let facets = visit.facets(project).await?;
     let today = visit.now.day();
-    let days =
-        test_cases::stability_by_day(&visit.ctx, project, id, &asked.lane(), TREND_DAYS, today).await?;
     let since = Day(today.0 - TREND_DAYS + 1).start();
-    let markers = MarkerList::since(&visit, project, since, asked.environment.as_deref()).await?;
-    let quarantine = quarantine::of_test(&visit.ctx, project, id, visit.now).await?;
-    let flaky = flakiness::of_test(&visit.ctx, project, id, &asked.lane(), today).await?;
     let hook = Hook { target: LinkTarget::TestCase, id: id.get() };
-    let links = LinkPanel::of(&visit, project, hook).await?;
+    let ctx = &visit.ctx;
+    let of_store = async {
+        Ok(try_join!(
+            test_cases::detail(ctx, project, id, &lane),
+            test_cases::history(ctx, project, id, &charted, CHART),
+            test_cases::history(ctx, project, id, &query, limit),
+            test_cases::stability_by_day(ctx, project, id, &lane, TREND_DAYS, today),
+            quarantine::of_test(ctx, project, id, visit.now),
+            flakiness::of_test(ctx, project, id, &lane, today),
+        )?)
+    };
+    let ((case, charted, history, days, quarantine, flaky), facets, markers, links) = try_join!(
+        Box::pin(of_store),
+        visit.facets(project),
+        MarkerList::since(&visit, project, since, asked.environment.as_deref()),
+        LinkPanel::of(&visit, project, hook),
+    )?;
+    let mut charted = charted.items;
+    charted.reverse();
+    let history = cursors.page(history)?;
     let shifts = ShiftList::of_executions(&charted, visit.now);
     let turns = TurnList::of_executions(&charted, visit.now);
     let is_whole = asked.browser.is_none() && asked.statuses.is_empty();

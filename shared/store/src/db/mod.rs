@@ -135,6 +135,11 @@ impl Db {
             .max_connections(max_connections.max(1))
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .test_before_acquire(false)
+            .after_connect(|connection, _| {
+                // Compiling a statement takes longer than any of ours runs; the server does it by its guess of what
+                // one costs, which for joins over lists of ids is far too high.
+                Box::pin(async move { connection.execute("SET jit = off").await.map(drop) })
+            })
             .before_acquire(|connection, meta| {
                 Box::pin(async move {
                     if meta.idle_for >= TRUSTED_IDLE {

@@ -18,9 +18,9 @@ statements! {
     /// The same of the tests that ever timed out. ix: test_state_by_speed
     DURATIONS_OF_TIMED_OUT = "SELECT test_case_id, last_execution_id, recent, recent_ms FROM test_state \
         WHERE project_id = $1 AND lane_id = $2 AND speed_class > 0 AND timedout > 0";
-    /// The last day on which each of some tests failed or flaked. PK
-    LAST_FAILING_DAYS = "SELECT test_case_id, MAX(day) FROM test_daily WHERE project_id = $1 AND lane_id = $2 AND day in_ints($3) \
-        AND test_case_id in_ints($4) AND failed + flaky > 0 GROUP BY test_case_id";
+    /// The last day on which each of some tests failed or flaked. ix: test_daily_failing
+    LAST_FAILING_DAYS = "SELECT test_case_id, MAX(day) FROM test_daily WHERE project_id = $1 AND lane_id = $2 AND day >= $3 \
+        AND day <= $4 AND test_case_id in_ints($5) AND failed + flaky > 0 GROUP BY test_case_id";
     /// The states of some tests in a lane.
     STATES_OF = concat!(
         "SELECT ", state_columns!(), " FROM test_state s WHERE s.project_id = $1 AND s.lane_id = $2 AND s.test_case_id in_ints($3)"
@@ -237,8 +237,7 @@ pub async fn last_failing_days(
     since: Day,
     until: Day,
 ) -> Result<Vec<(TestCaseId, Timestamp)>> {
-    let days: Vec<i64> = (since.0..=until.0).collect();
-    let rows = session.all(&LAST_FAILING_DAYS, args![project, lane, days, cases]).await?;
+    let rows = session.all(&LAST_FAILING_DAYS, args![project, lane, since.0, until.0, cases]).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
