@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::ProjectId;
+use callboard_domain::status::RunStatus;
 use callboard_domain::time::Day;
 use callboard_domain::totals::rate;
 use callboard_store::db::Session;
@@ -21,7 +22,7 @@ use utoipa::ToSchema;
 use crate::daily::{of_project, sum};
 use crate::flakiness::{self, FlakyQuery, FlakyTest, Sort, judged_lane};
 use crate::projects;
-use crate::shapes::{ProjectRef, RunBrief};
+use crate::shapes::{ProjectRef, RunBrief, Tendency};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result};
 
@@ -91,12 +92,18 @@ pub struct PortfolioItem {
     pub avg_run_duration: Option<i64>,
     /// Failure clusters that wait for a repair.
     pub open_clusters: i64,
-    /// Newest runs in a row that did not pass, among the recent ones.
+    /// Newest runs in a row that did not pass, among the recent ones of the
+    /// branch that is asked for, or else of the one the project is judged by.
     pub failing_streak: i64,
     /// The newest of the recent runs.
     pub latest_run: Option<RunBrief>,
-    /// Newest runs, oldest first, 20 at most.
+    /// Newest runs of the branch that is asked for, or of all, oldest first, 20
+    /// at most.
     pub recent_runs: Vec<RunBrief>,
+    /// How it has been doing there, and how the newest run that says so ended;
+    /// for drawings.
+    #[serde(skip)]
+    pub standing: (Tendency, Option<RunStatus>),
 }
 
 /// Projects side by side, the most recently active first.
@@ -112,9 +119,27 @@ pub async fn portfolio(
     let environment = query.lane.environment.as_deref();
     let found = projects::overview(ctx, &query.scope(scope), environment, None, query.limit).await?;
     let mut session = ctx.store.db().read().await?;
+    let mut of_branch = match query.lane.branch.as_deref() {
+        Some(branch) => {
+            let ids = found.items.iter().map(|overview| overview.reference.id).collect();
+            Some(projects::of_branch(&mut session, ids, branch, environment).await?)
+        }
+        None => None,
+    };
     let mut items = Vec::with_capacity(found.items.len());
     for overview in found.items {
         let project = ProjectId(overview.reference.id);
+        let telling = overview.telling_run;
+        let (tendency, recent_runs, judged) = match &mut of_branch {
+            Some(of_branch) => {
+                let (tendency, runs) = of_branch.remove(&project).unwrap_or_default();
+                (tendency, runs, query.lane.branch.clone())
+            }
+            None => {
+                let judged = telling.as_ref().map(|run| run.branch.clone().unwrap_or_default());
+                (overview.tendency, overview.recent_runs, judged)
+            }
+        };
         let now = total(&mut session, project, &query.lane, query.span(today)).await?;
         let before = total(&mut session, project, &query.lane, query.before(today)).await?;
         let (pass_rate, earlier) = (now.totals.pass_rate(), before.totals.pass_rate());
@@ -125,9 +150,13 @@ pub async fn portfolio(
             }
             None => 0,
         };
-        let is_red = |run: &&RunBrief| run.status != callboard_domain::status::RunStatus::Passed;
-        let finished = overview.recent_runs.iter().rev().filter(|run| run.status.is_final());
-        let failing = finished.take_while(is_red).count();
+        let is_judged = |run: &&RunBrief| {
+            judged.as_deref().is_none_or(|branch| run.branch.as_deref().unwrap_or_default() == branch)
+        };
+        let finished = || recent_runs.iter().rev().filter(|run| run.status.is_final()).filter(is_judged);
+        let failing = finished().take_while(|run| run.status != RunStatus::Passed).count();
+        let latest = finished().next().map(|run| run.status);
+        let standing = (tendency, telling.filter(|_| of_branch.is_none()).map(|run| run.status).or(latest));
         items.push(PortfolioItem {
             run_count: now.runs,
             pass_rate,
@@ -136,8 +165,9 @@ pub async fn portfolio(
             avg_run_duration: (now.runs > 0).then(|| now.run_ms / now.runs),
             open_clusters: overview.open_clusters,
             failing_streak: i64::try_from(failing).unwrap_or(i64::MAX),
-            latest_run: overview.recent_runs.last().cloned(),
-            recent_runs: overview.recent_runs,
+            latest_run: recent_runs.last().cloned(),
+            recent_runs,
+            standing,
             project: overview.reference,
         });
     }

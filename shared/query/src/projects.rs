@@ -278,6 +278,27 @@ fn told(telling: &[BriefRow]) -> (Tendency, Option<RunBrief>) {
     (tendency(telling), telling.first().map(RunBrief::from))
 }
 
+/// The newest runs of a branch of some projects, oldest first, with how each has
+/// been doing by them; projects without one are left out.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub(crate) async fn of_branch(
+    session: &mut Session,
+    projects: Vec<i64>,
+    branch: &str,
+    environment: Option<&str>,
+) -> Result<HashMap<ProjectId, (Tendency, Vec<RunBrief>)>> {
+    let found =
+        runs::newest_of(session, projects, Newest::OfBranch(branch), environment, RECENT_RUNS).await?;
+    let each = found.into_iter().map(|(project, runs)| {
+        let is_telling = |run: &&BriefRow| run.is_full && run.status.is_final();
+        let telling: Vec<BriefRow> = runs.iter().filter(is_telling).take(TENDENCY_RUNS).cloned().collect();
+        (project, (tendency(&telling), runs.iter().rev().map(RunBrief::from).collect()))
+    });
+    Ok(each.collect())
+}
+
 /// How a project has been doing, from the runs that tell it (newest first).
 fn tendency(telling: &[BriefRow]) -> Tendency {
     let [latest, _, ..] = telling else {

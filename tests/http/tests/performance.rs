@@ -211,6 +211,18 @@ async fn folders_and_days_add_up() {
             json!([shop["runCount"], shop["passRate"], shop["failingStreak"], shop["avgRunDuration"]]),
             json!([2, 0.8, 1, 60_000])
         );
+        // What somebody tries elsewhere ends no streak of the branch the project is judged by.
+        let scm = json!({ "scm": { "defaultBranch": "main" } });
+        let elsewhere = json!({ "branch": "try", "clientRunId": "elsewhere", "metadata": scm });
+        submit(client, with(days_ago(service, 0, vec![took("a.spec.ts", "steady", 100)]), elsewhere)).await;
+        for (branch, told) in
+            [("", json!([1, 4])), ("&branch=main", json!([1, 3])), ("&branch=try", json!([0, 1]))]
+        {
+            let portfolio = get(client, &format!("/api/analytics/portfolio?days=30{branch}")).await;
+            let shop = &portfolio["items"][0];
+            let runs = shop["recentRuns"].as_array().expect("runs").len();
+            assert_eq!(json!([shop["failingStreak"], runs]), told, "{branch}");
+        }
         let unknown = client.get("/api/analytics/moon-phase").await.expect("an answer");
         assert_eq!(unknown.json().expect("json")["code"], "route_not_found");
     })

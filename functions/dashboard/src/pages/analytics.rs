@@ -20,7 +20,7 @@ use callboard_query::test_cases::LaneQuery;
 use crate::address::chosen;
 use crate::components::{Choice, ClusterTable, FilterBar, LineOf, Point, Series, Strip};
 use crate::filters;
-use crate::outcome::{Tone, Toned};
+use crate::outcome::{Standing, Tone, Toned};
 use crate::shell::{Section, Shell};
 use crate::text::{day_of, duration, grouped, percent};
 use crate::visit::{Visit, answer};
@@ -213,7 +213,8 @@ impl Toned for Severity {
 
 impl Health {
     fn of(item: PortfolioItem, visit: &Visit) -> Self {
-        let tone = item.latest_run.as_ref().map_or(Tone::Unknown, |run| run.status.tone());
+        let (tendency, latest) = item.standing;
+        let tone = Standing(tendency, latest).tone();
         let strip = Strip::of_runs(&item.recent_runs, visit.now);
         Self { tone, strip, delta: item.pass_rate_delta.map(points), item }
     }

@@ -38,10 +38,11 @@ impl ProjectRef {
 }
 
 /// How a project has been doing lately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Tendency {
     /// Fewer than two full runs.
+    #[default]
     Unknown,
     /// The latest full run did not pass.
     Failing,

@@ -105,6 +105,18 @@ newest! {
      ORDER BY project_id, order_at DESC, id DESC"
 }
 newest! {
+    /// The newest runs of a branch of some projects. ix: test_runs_by_branch
+    NEWEST_OF_BRANCH: " AND x.branch = $3",
+    "JOIN newest ON project_id = of_project AND branch = $3 AND order_at >= since \
+     ORDER BY project_id, order_at DESC, id DESC"
+}
+newest! {
+    /// The same in an environment. ix: test_runs_by_branch
+    NEWEST_OF_BRANCH_IN_ENVIRONMENT: " AND x.branch = $3 AND x.environment = $4",
+    "JOIN newest ON project_id = of_project AND branch = $3 AND order_at >= since AND environment = $4 \
+     ORDER BY project_id, order_at DESC, id DESC"
+}
+newest! {
     /// The newest full runs of some projects that are final. ix: test_runs_full
     NEWEST_FULL_OF: " AND x.is_full = 1 AND x.status NOT IN ('initializing', 'running', 'finalizing')",
     "JOIN newest ON project_id = of_project AND order_at >= since \
@@ -147,6 +159,8 @@ pub(crate) static STATEMENTS: &[&Statement] = &[
     &LATEST_OF,
     &NEWEST_OF,
     &NEWEST_OF_ENVIRONMENT,
+    &NEWEST_OF_BRANCH,
+    &NEWEST_OF_BRANCH_IN_ENVIRONMENT,
     &NEWEST_FULL_OF,
     &NEWEST_FULL_OF_ENVIRONMENT,
     &NEWEST_FULL_OF_DEFAULT,
@@ -163,9 +177,11 @@ pub async fn latest_of(session: &mut Session, projects: Vec<i64>) -> Result<Vec<
 
 /// Which runs count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Newest {
+pub enum Newest<'a> {
     /// All of them.
     All,
+    /// Those of a branch; an empty word is "none recorded".
+    OfBranch(&'a str),
     /// Full ones that are final.
     Full,
     /// Those of them that are of their project's default branch.
@@ -180,7 +196,7 @@ pub enum Newest {
 pub async fn newest_of(
     session: &mut Session,
     projects: Vec<i64>,
-    which: Newest,
+    which: Newest<'_>,
     environment: Option<&str>,
     limit: usize,
 ) -> Result<HashMap<ProjectId, Vec<BriefRow>>> {
@@ -191,6 +207,12 @@ pub async fn newest_of(
     let rows = match (which, environment) {
         (Newest::All, None) => session.all(&NEWEST_OF, args![projects, most]).await?,
         (Newest::All, Some(name)) => session.all(&NEWEST_OF_ENVIRONMENT, args![projects, most, name]).await?,
+        (Newest::OfBranch(branch), None) => {
+            session.all(&NEWEST_OF_BRANCH, args![projects, most, branch]).await?
+        }
+        (Newest::OfBranch(branch), Some(name)) => {
+            session.all(&NEWEST_OF_BRANCH_IN_ENVIRONMENT, args![projects, most, branch, name]).await?
+        }
         (Newest::Full, None) => session.all(&NEWEST_FULL_OF, args![projects, most]).await?,
         (Newest::Full, Some(name)) => {
             session.all(&NEWEST_FULL_OF_ENVIRONMENT, args![projects, most, name]).await?
