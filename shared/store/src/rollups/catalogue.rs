@@ -139,29 +139,33 @@ async fn by_speed(
 ) -> Result<Vec<CatalogueRow>> {
     let sort = CatalogueSort { order: CatalogueOrder::Slowest(after), is_reversed };
     let filter = in_lane(session.backend(), project, lanes, wanted, &sort, i64::MAX);
-    let mut classes: Vec<(i64, Vec<i64>)> = Vec::new();
+    let mut ids = Vec::new();
+    let mut class_of = HashMap::new();
     for row in session.list(filter).await? {
         let mut r = row.reader();
         let (id, class) = (r.int()?, r.int()?);
-        match classes.last_mut() {
-            Some((last, ids)) if *last == class => ids.push(id),
-            _ => classes.push((class, vec![id])),
-        }
+        ids.push(id);
+        // Class 0 is that of tests without a duration.
+        class_of.insert(id, (class == 0, if is_reversed { class } else { -class }));
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let place = |mean: i64, id: i64| (mean < 0, if is_reversed { mean } else { -mean }, id);
     let key = |row: &CatalogueRow| place(row.state.as_ref().map_or(-1, mean_key), row.case.id.get());
     let mut found = Vec::new();
-    for (_, ids) in classes {
-        let mut rows = with_states(session, project, lanes, ids).await?;
+    let mut rest = ids.as_slice();
+    while found.len() < limit && !rest.is_empty() {
+        // As many as are missing, and what else belongs to the class of the last of them.
+        let enough = (limit - found.len()).min(rest.len());
+        let last = class_of[&rest[enough - 1]];
+        let further = rest[enough..].iter().take_while(|id| class_of[id] == last).count();
+        let (taken, left) = rest.split_at(enough + further);
+        rest = left;
+        let mut rows = with_states(session, project, lanes, taken.to_vec()).await?;
         if let Some((mean, id)) = after {
             rows.retain(|row| key(row) > place(mean, id));
         }
-        rows.sort_by_key(key);
+        rows.sort_by_key(|row| (class_of[&row.case.id.get()], key(row)));
         found.extend(rows);
-        if found.len() >= limit {
-            break;
-        }
     }
     found.truncate(limit);
     Ok(found)
