@@ -132,6 +132,18 @@ describe('somebody', () => {
       await rowNamed((await red.textContent()).trim());
       await page.keyboard.press('Enter');
       await page.waitForURL('**/test-runs/*');
+      // On the way to a choice with the arrows nothing applies; with Enter it does, and the next page goes on there.
+      const outcome = page.locator('select[name="outcome"]');
+      const third = await outcome.locator('option').nth(2).getAttribute('value');
+      await outcome.focus();
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('Enter');
+      await page.waitForURL(`**outcome=${third}*`);
+      await page.waitForFunction(() => document.activeElement?.name === 'outcome');
+      await page.goBack();
+      await page.waitForURL(/test-runs\/\d+$/);
+      await page.evaluate(() => document.activeElement?.blur());
       await page.keyboard.press('j');
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name: /^Error|Timeout/ }).first().waitFor();
@@ -202,6 +214,7 @@ describe('somebody', () => {
         await page.getByRole('main').getByRole('link', { name: 'shop', exact: true }).first().click();
         await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Settings' }).click();
         const gates = page.getByRole('region', { name: 'Gates' });
+        await page.locator('#project-description').fill('typed, not saved yet');
         await gates.getByText('New policy').click();
         await look('new policy');
         const form = gates.locator('form').filter({ has: page.locator('#gate-name-new') });
@@ -211,6 +224,7 @@ describe('somebody', () => {
         await form.getByLabel('Any flaky test').check();
         await form.getByRole('button', { name: 'Add policy' }).click();
         await page.getByText('The policy is saved.').waitFor();
+        assert.equal(await page.locator('#project-description').inputValue(), 'typed, not saved yet', 'saving one form loses nothing of another');
         const stored = gates.getByRole('listitem').filter({ hasText: `release on a ${device}` });
         await stored.getByText(/more than 2 failed tests, any new failure, less than 97\.5\s% passed, any flaky test/).waitFor();
         await stored.getByText(`release on a ${device}`, { exact: true }).click();

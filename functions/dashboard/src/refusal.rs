@@ -38,8 +38,9 @@ struct RefusalPage {
     heading: &'static str,
     said: Said,
     advice: &'static str,
-    /// The same page without its parameters, when they are what is wrong.
-    without_parameters: Option<String>,
+    /// The same page without the parameters that are wrong, and what that is
+    /// called.
+    mended: Option<(String, &'static str)>,
     /// Whether another account may help.
     is_about_access: bool,
     status: u16,
@@ -108,15 +109,20 @@ async fn page_of(scene: Scene, response: Response) -> Response {
 
 async fn render(scene: Scene, status: StatusCode, said: Said) -> Result<Response, ApiError> {
     let (heading, advice) = words(status, &said.code);
-    let path = scene.address.path().to_owned();
+    let mended = match said.code.as_str() {
+        // The filters are as good as they were.
+        "invalid_cursor" => Some((scene.address.without("cursor"), "Show the first page")),
+        "invalid_query" if status == StatusCode::BAD_REQUEST => {
+            Some((scene.address.path().to_owned(), "Show this page without its filters"))
+        }
+        _ => None,
+    };
     let shell = frame(scene, heading).await;
     answer(&RefusalPage {
         is_about_access: status == StatusCode::FORBIDDEN && shell.viewer.is_some(),
         shell: shell.under("Home", "/").here(heading),
         heading,
-        without_parameters: (status == StatusCode::BAD_REQUEST && said.code == "invalid_query"
-            || said.code == "invalid_cursor")
-            .then_some(path),
+        mended,
         said,
         advice,
         status: status.as_u16(),

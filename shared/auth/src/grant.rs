@@ -122,7 +122,8 @@ impl FileGrants {
     }
 
     /// Seals a grant for a project the caller has proven access to. The life
-    /// is cut to [`MAX_LIFETIME_MS`].
+    /// is cut to [`MAX_LIFETIME_MS`]. `audience` is the host it opens anything
+    /// on, empty where that does not matter.
     ///
     /// # Errors
     /// [`SealingFailed`] without a key or randomness.
@@ -131,25 +132,27 @@ impl FileGrants {
         project: Authorized<ProjectId>,
         target: &GrantTarget,
         holder: Option<LinkHolder>,
+        audience: &str,
         now: Timestamp,
         lifetime_ms: i64,
     ) -> Result<String, SealingFailed> {
         let expires = Timestamp(now.millis() + lifetime_ms.clamp(0, MAX_LIFETIME_MS));
         let grant = Grant { project: project.get(), holder, target: target.clone(), expires };
-        self.0.seal_text(&encode(&grant), &[])
+        self.0.seal_text(&encode(&grant), audience.as_bytes())
     }
 
-    /// Opens a grant.
+    /// Opens a grant that was sealed for one of these audiences.
     ///
     /// # Errors
     /// [`GrantRefusal`].
-    pub fn open(&self, token: &str, now: Timestamp) -> Result<Grant, GrantRefusal> {
-        let grant = self.unseal(token).ok_or(GrantRefusal::Invalid)?;
+    pub fn open(&self, token: &str, audiences: &[&str], now: Timestamp) -> Result<Grant, GrantRefusal> {
+        let found = audiences.iter().find_map(|audience| self.unseal(token, audience));
+        let grant = found.ok_or(GrantRefusal::Invalid)?;
         if grant.expires <= now { Err(GrantRefusal::Expired) } else { Ok(grant) }
     }
 
-    fn unseal(&self, token: &str) -> Option<Grant> {
-        decode(&self.0.open_text(token, &[], MAX_TOKEN_CHARS)?.value)
+    fn unseal(&self, token: &str, audience: &str) -> Option<Grant> {
+        decode(&self.0.open_text(token, audience.as_bytes(), MAX_TOKEN_CHARS)?.value)
     }
 }
 
@@ -203,6 +206,7 @@ mod tests {
     use crate::scope::Scope;
 
     const NOW: Timestamp = Timestamp(1_767_261_600_000);
+    const HERE: &[&str] = &["localhost"];
     const SECRET: &[u8] = b"a secret of thirty-two bytes!!!!";
     const HOLDER: LinkHolder = LinkHolder { user: UserId(7), epoch: 2, key: Some(ApiKeyId(4)) };
 
@@ -212,7 +216,7 @@ mod tests {
 
     fn seal(grants: &FileGrants, target: &GrantTarget) -> String {
         let project = Scope::all().authorize(ProjectId(3)).unwrap();
-        grants.seal(project, target, Some(HOLDER), NOW, MAX_LIFETIME_MS * 9).unwrap()
+        grants.seal(project, target, Some(HOLDER), "localhost", NOW, MAX_LIFETIME_MS * 9).unwrap()
     }
 
     fn report() -> GrantTarget {
@@ -223,15 +227,15 @@ mod tests {
     fn a_grant_opens_what_it_was_sealed_for_within_the_hour() {
         let grants = grants(&[SECRET]);
         for target in [report(), GrantTarget::File(FileId(9))] {
-            let grant = grants.open(&seal(&grants, &target), NOW).unwrap();
+            let grant = grants.open(&seal(&grants, &target), HERE, NOW).unwrap();
             assert_eq!(grant.target(), &target);
             assert_eq!((grant.project(), grant.holder()), (ProjectId(3), Some(HOLDER)));
             assert_eq!(grant.expires(), Timestamp(NOW.millis() + MAX_LIFETIME_MS));
         }
         let token = seal(&grants, &report());
         let end = Timestamp(NOW.millis() + MAX_LIFETIME_MS);
-        assert!(grants.open(&token, Timestamp(end.millis() - 1)).is_ok());
-        assert_eq!(grants.open(&token, end), Err(GrantRefusal::Expired));
+        assert!(grants.open(&token, HERE, Timestamp(end.millis() - 1)).is_ok());
+        assert_eq!(grants.open(&token, HERE, end), Err(GrantRefusal::Expired));
     }
 
     #[test]
@@ -242,7 +246,7 @@ mod tests {
             projects: projects.iter().map(|id| ProjectId(*id)).collect(),
         };
         let grants = grants(&[SECRET]);
-        let grant = grants.open(&seal(&grants, &report()), NOW).unwrap();
+        let grant = grants.open(&seal(&grants, &report()), HERE, NOW).unwrap();
         assert!(grant.redeem(Some(&holder(7, 2, Role::User, &[3]))).is_ok());
         assert!(grant.redeem(Some(&holder(7, 2, Role::Administrator, &[]))).is_ok());
         for changed in [
@@ -255,11 +259,21 @@ mod tests {
         assert_eq!(grant.redeem(None), Err(GrantRefusal::Invalid));
 
         let project = Scope::all().authorize(ProjectId(3)).unwrap();
-        let nobodys = grants.seal(project, &report(), None, NOW, MAX_LIFETIME_MS).unwrap();
-        let nobodys = grants.open(&nobodys, NOW).unwrap();
+        let nobodys = grants.seal(project, &report(), None, "", NOW, MAX_LIFETIME_MS).unwrap();
+        let nobodys = grants.open(&nobodys, &[""], NOW).unwrap();
         assert_eq!(nobodys.holder(), None);
         assert!(nobodys.redeem(Some(&holder(7, 2, Role::Administrator, &[]))).is_err());
         assert_eq!(nobodys.redeem_with_authentication_off().get(), ProjectId(3));
+    }
+
+    #[test]
+    fn a_grant_opens_nothing_on_another_host() {
+        let grants = grants(&[SECRET]);
+        let token = seal(&grants, &report());
+        for elsewhere in [&["127.0.0.1"][..], &["files.localhost"], &[""], &[]] {
+            assert_eq!(grants.open(&token, elsewhere, NOW), Err(GrantRefusal::Invalid), "{elsewhere:?}");
+        }
+        assert!(grants.open(&token, &["127.0.0.1", "localhost"], NOW).is_ok());
     }
 
     #[test]
@@ -271,10 +285,10 @@ mod tests {
             // Another letter of the alphabet whose lowest bits differ in no padding position.
             altered[at] = if altered[at] == b'A' { b'Q' } else { b'A' };
             let altered = String::from_utf8(altered).unwrap();
-            assert_eq!(grants.open(&altered, NOW), Err(GrantRefusal::Invalid), "character {at}");
+            assert_eq!(grants.open(&altered, HERE, NOW), Err(GrantRefusal::Invalid), "character {at}");
         }
         for nonsense in ["", "AA", "not base64!", &"A".repeat(5000)] {
-            assert_eq!(grants.open(nonsense, NOW), Err(GrantRefusal::Invalid));
+            assert_eq!(grants.open(nonsense, HERE, NOW), Err(GrantRefusal::Invalid));
         }
     }
 
@@ -283,7 +297,7 @@ mod tests {
         let old = grants(&[SECRET]);
         let token = seal(&old, &report());
         let rotated = grants(&[b"the new secret, thirty-two bytes", SECRET]);
-        assert!(rotated.open(&token, NOW).is_ok());
-        assert_eq!(old.open(&seal(&rotated, &report()), NOW), Err(GrantRefusal::Invalid));
+        assert!(rotated.open(&token, HERE, NOW).is_ok());
+        assert_eq!(old.open(&seal(&rotated, &report()), HERE, NOW), Err(GrantRefusal::Invalid));
     }
 }

@@ -3,7 +3,9 @@
 //! Playwright takes what stands before `:line` as a regular expression over
 //! the path of the file, so signs of a path that mean something there are
 //! escaped; and a shell takes the line apart, so what it would change is
-//! quoted.
+//! quoted. Whoever sends results chooses these names: none of them may become
+//! an option of the runner, or a key that a terminal obeys when the line is
+//! pasted.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -36,7 +38,7 @@ impl Target {
 #[must_use]
 pub fn arguments(targets: &[Target]) -> String {
     let places: BTreeSet<String> =
-        targets.iter().map(|target| target.located(&regex_escaped(&target.file_path))).collect();
+        targets.iter().map(|target| target.located(&file_pattern(&target.file_path))).collect();
     let projects: BTreeSet<&str> = targets.iter().map(|target| target.browser_project.as_str()).collect();
     let mut text = String::new();
     for place in places {
@@ -59,6 +61,22 @@ pub fn command(targets: &[Target]) -> String {
     if targets.is_empty() { String::new() } else { format!("npx playwright test {}", arguments(targets)) }
 }
 
+/// What finds a file by its path: never an option, see [`no_option`].
+fn file_pattern(path: &str) -> String {
+    no_option(regex_escaped(path))
+}
+
+/// A regular expression that finds the same and does not begin with a dash,
+/// nor hold what a terminal obeys: any sign stands for each of those.
+#[must_use]
+pub fn no_option(pattern: String) -> String {
+    let pattern = pattern.replace(char::is_control, ".");
+    match pattern.strip_prefix('-') {
+        Some(rest) => format!("[-]{rest}"),
+        None => pattern,
+    }
+}
+
 /// A text that stands for itself in a regular expression of JavaScript.
 #[must_use]
 pub fn regex_escaped(text: &str) -> String {
@@ -75,12 +93,13 @@ pub fn regex_escaped(text: &str) -> String {
     escaped
 }
 
-/// A text as one word of a POSIX shell.
+/// A text as one word of a POSIX shell, without what a terminal obeys.
 #[must_use]
 pub fn shell_quoted(text: &str) -> String {
+    let text = text.replace(char::is_control, "");
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/_-.:=@%+,".contains(letter);
     if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
+        return text;
     }
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -107,6 +126,20 @@ mod tests {
             r"npx playwright test 'tests/it'\''s\.spec\.ts' 'tests/pay \(new\)/\[id\]\+\.spec\.ts:7' tests/plain_spec:3"
         );
         assert_eq!(targets[0].shown(), "tests/pay (new)/[id]+.spec.ts:7");
+    }
+
+    #[test]
+    fn no_name_becomes_an_option_or_a_key() {
+        let targets = [
+            target("--output=src", None, ""),
+            target("-c", Some(3), ""),
+            target("x\u{3}\u{1b}[201~\ntouch me\n#", None, ""),
+        ];
+        assert_eq!(
+            command(&targets),
+            r"npx playwright test '[-]-output=src' '[-]c:3' 'x..\[201~.touch me.#'"
+        );
+        assert_eq!(arguments(&[target("a", None, "web\u{1b}[0m\n-x")]), "a '--project=web[0m-x'");
     }
 
     #[test]
@@ -140,7 +173,7 @@ mod tests {
                 }
             }
             prop_assert!(!inside);
-            prop_assert_eq!(read, text);
+            prop_assert_eq!(read, text.replace('\n', ""));
         }
     }
 }

@@ -21,7 +21,14 @@ pub async fn file_address(
 ) -> Result<String, ApiError> {
     let grants = state.grants().await?;
     let grant = grants
-        .seal(served.project, &served.grant_target, caller.link_holder(), state.now(), lifetime_ms)
+        .seal(
+            served.project,
+            &served.grant_target,
+            caller.link_holder(),
+            &state.sandbox().audience(site),
+            state.now(),
+            lifetime_ms,
+        )
         .map_err(ApiError::internal)?;
     Ok(state.sandbox().file_url(site, &grant, &served.granted_path))
 }

@@ -90,6 +90,29 @@ impl Sandbox {
         format!("{}/f/{grant}/{}", self.origin_for(site), path.join("/"))
     }
 
+    /// The host that a grant made for a page of `site` is good on. Cookies do not
+    /// tell ports apart: on the other loopback name, where the dashboard may be
+    /// used as well, the same content would share them with it.
+    #[must_use]
+    pub fn audience(&self, site: &Site) -> String {
+        match self {
+            Self::Loopback { .. } => self.origin_for(site).host().to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// The hosts a grant may be made for that is shown at `door` of the host
+    /// `named`. Through the main door, where content has no origin at all, any
+    /// of them.
+    #[must_use]
+    pub fn audiences<'h>(&self, door: Door, named: Option<&'h Origin>) -> Vec<&'h str> {
+        match (self, door) {
+            (Self::Loopback { .. }, Door::Sandbox) => named.map(Origin::host).into_iter().collect(),
+            (Self::Loopback { .. }, Door::Main) => LOOPBACK_HOSTS.into(),
+            _ => vec![""],
+        }
+    }
+
     /// The origin such content is linked at, seen from a page of `site`.
     #[must_use]
     pub fn origin_for(&self, site: &Site) -> Origin {

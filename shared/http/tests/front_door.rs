@@ -329,7 +329,7 @@ async fn the_sandbox_door_opens_files_only_and_knows_nobody() {
         .grants()
         .await
         .unwrap()
-        .seal(project, &target, None, service.state.now(), 60_000)
+        .seal(project, &target, None, "localhost", service.state.now(), 60_000)
         .unwrap();
 
     let answer =
@@ -345,6 +345,12 @@ async fn the_sandbox_door_opens_files_only_and_knows_nobody() {
         ("", "cross-origin")
     );
 
+    // There the dashboard may be in use, whose cookies the content would share.
+    let path = format!("/f/{grant}/index.html");
+    for elsewhere in ["127.0.0.1:3000", "files.localhost:3000", "[::1]:3000"] {
+        let answer = service.send("GET", &path, &[("host", elsewhere)], Body::empty()).await;
+        assert_eq!(answer.code(), "file_not_found", "{elsewhere}");
+    }
     assert_eq!(service.get("/f/AAAA/index.html").await.code(), "file_not_found");
     assert_eq!(service.get("/api/health").await.status, 200);
     for path in ["/api/projects", "/mcp", "/api/files/a"] {

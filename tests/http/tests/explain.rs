@@ -64,7 +64,7 @@ async fn a_failure_is_explained_by_what_changed_since_the_last_pass_before_it() 
             format!("`getByRole('button', {{ name: 'Log in' }})` was not found; it last passed in run {first}; `GET /api/session/:id` answered 503.")
         );
         assert_eq!(found["verdict"], "locator-drift", "{found:#}");
-        assert_eq!(found["lastPassed"], json!({ "executionId": passing, "runId": first, "commit": null }));
+        assert_eq!(found["lastPassed"], json!({ "executionId": passing, "runId": first, "commit": null, "environment": null }));
         assert_eq!(found["failingStep"]["title"], "locator.click(getByRole('button', { name: 'Log in' }))");
         assert_eq!(found["sourceLine"]["line"], 26);
         let changed: Vec<(&str, &Value, &Value)> = found["changed"]

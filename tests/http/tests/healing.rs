@@ -199,6 +199,8 @@ async fn what_a_person_chose_comes_first() {
             (json!({ "pickedLocator": "getByText('x')" }), "invalid_field"),
             (json!({ "pickedLocator": { "locator": "getByText('x').click()" } }), "invalid_field"),
             (json!({ "pickedLocator": { "locator": "getByText('x'); evil()" } }), "invalid_field"),
+            (json!({ "pickedLocator": { "locator": "getByRole('form', { name: 'Sign in', ...evil() })" } }), "invalid_field"),
+            (json!({ "pickedLocator": { "locator": "getByText('x').first(evil())" } }), "invalid_field"),
             (json!({ "pickedLocator": { "locator": chosen, "method": { "a": 1 } } }), "invalid_field"),
             (json!({ "pickedLocator": { "locator": chosen, "args": 5 } }), "invalid_field"),
             (json!({ "pickedLocator": { "locator": chosen, "score": "abc" } }), "invalid_field"),

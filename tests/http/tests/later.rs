@@ -38,6 +38,7 @@ async fn an_export_is_made_by_a_job_and_fetched_by_its_address() {
         let cluster = client.json("/api/failure-clusters").await.expect("clusters")["items"][0]["id"].clone();
         let found = client.json(&format!("/api/test-runs/{first}/executions")).await.expect("executions");
         let execution = found["items"][0]["id"].clone();
+        let mut of_run = Vec::new();
         for (body, lines) in [
             (json!({ "kind": "run", "id": first, "format": "ndjson" }), 2),
             (json!({ "kind": "run", "id": first, "format": "csv", "filter": { "status": ["failed"] } }), 2),
@@ -47,6 +48,7 @@ async fn an_export_is_made_by_a_job_and_fetched_by_its_address() {
             (json!({ "kind": "cluster", "id": cluster, "format": "ndjson" }), 2),
             (json!({ "kind": "execution", "id": execution, "format": "ndjson" }), 1),
         ] {
+            let is_of_run = body["kind"] == "run" || body["kind"] == "execution";
             let made = send(client, Method::POST, "/api/exports", body.clone()).await;
             assert_eq!(made.status.as_u16(), 201, "{}", made.text());
             let export = made.json().expect("an export")["export"].clone();
@@ -60,6 +62,9 @@ async fn an_export_is_made_by_a_job_and_fetched_by_its_address() {
             assert_eq!(file.status.as_u16(), 200, "{}", file.text());
             let text = file.text();
             assert_eq!((text.lines().filter(|line| !line.is_empty()).count() as i64, Some(text.len() as i64)), (lines, ready["size"].as_i64()), "{body}: {text}");
+            if is_of_run {
+                of_run.push((path, url[url.find("/api/").expect("a path")..].to_owned()));
+            }
         }
         for (body, status, code) in [
             (json!({ "kind": "run", "id": first }), 400, "missing_field"),
@@ -71,6 +76,14 @@ async fn an_export_is_made_by_a_job_and_fetched_by_its_address() {
             refused(&send(client, Method::POST, "/api/exports", body).await, status, code);
         }
         refused(&client.get("/api/exports/999").await.expect("an answer"), 404, "export_not_found");
+        // What was made of a run goes with it.
+        send(client, Method::DELETE, &format!("/api/test-runs/{first}"), json!({})).await.success().expect("deleted");
+        settled(service).await;
+        assert_eq!(of_run.len(), 3);
+        for (export, file) in of_run {
+            refused(&client.get(&export).await.expect("an answer"), 404, "export_not_found");
+            refused(&client.get(&file).await.expect("an answer"), 404, "file_not_found");
+        }
     })
     .await;
 }

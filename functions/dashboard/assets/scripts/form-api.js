@@ -4,6 +4,7 @@
 // belongs to no field is said at the form. Nothing is sent twice.
 
 const SAID = 'callboard-said';
+const KEPT = 'callboard-kept';
 const MINUTE_SECONDS = 60;
 
 /** The value of a field as JSON has it; undefined leaves it out. */
@@ -106,7 +107,9 @@ function sentence(response, error) {
     return `Too many attempts. Try again in ${wait}.`;
   }
   if (error.code === 'authentication_required') return 'You are signed out. Reload this page to sign in again; nothing was changed.';
-  return error.message ?? `The service answered ${response.status}. Nothing was changed.`;
+  const request = response.headers.get('x-request-id');
+  const words = error.message ?? `The service answered ${response.status}. Nothing was changed.`;
+  return response.status >= 500 && request ? `${words} What you typed is still here. Request ${request}.` : words;
 }
 
 function refuse(form, response, error) {
@@ -140,13 +143,70 @@ function show(form, answer) {
   place.querySelector('[tabindex]')?.focus();
 }
 
+/** What a form calls, whatever it does there: the same form asks for the opposite after it was sent. */
+function calls(form) {
+  return form.dataset.api.split(' ')[1];
+}
+
+function isChanged(field) {
+  if (!field.id || !field.name || field.type === 'password' || field.type === 'file') return false;
+  if (field instanceof HTMLSelectElement) return [...field.options].some((option) => option.selected !== option.defaultSelected);
+  if (field.type === 'checkbox' || field.type === 'radio') return field.checked !== field.defaultChecked;
+  return field.type !== 'hidden' && field.type !== 'submit' && field.value !== field.defaultValue;
+}
+
+/** What was typed into the other forms of a page that is loaded again, so that saving one of them loses nothing. */
+function keepOthers(form) {
+  const others = [...document.querySelectorAll('form[data-api]')].filter((other) => other !== form);
+  const fields = others.flatMap((other) => [...other.elements]).filter(isChanged);
+  const kept = fields.map((field) => [field.id, field.type === 'checkbox' || field.type === 'radio' ? field.checked : field.value]);
+  if (kept.length > 0) sessionStorage.setItem(KEPT, JSON.stringify({ page: location.pathname, kept }));
+}
+
+function restoreOthers() {
+  const stored = sessionStorage.getItem(KEPT);
+  sessionStorage.removeItem(KEPT);
+  const { page, kept } = JSON.parse(stored ?? '{}');
+  if (page !== location.pathname) return;
+  for (const [id, value] of kept) {
+    const field = document.getElementById(id);
+    if (!field?.form?.dataset.api) continue;
+    if (typeof value === 'boolean') field.checked = value;
+    else field.value = value;
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+    field.dispatchEvent(new Event('change', { bubbles: true }));
+  }
+}
+
 /** What is said after the page has been loaded again. */
 function leave(form, answer) {
   const { said, done } = form.dataset;
   const words = [said, ...(answer.warnings ?? [])].filter(Boolean).join(' ');
-  if (words) sessionStorage.setItem(SAID, words);
-  if (done === 'reload') location.reload();
-  else location.assign(done.replace(/\{([\w.]+)\}/g, (_, path) => encodeURIComponent(at(answer, path))));
+  const isReload = done === 'reload';
+  if (words) sessionStorage.setItem(SAID, JSON.stringify({ words, form: isReload ? calls(form) : undefined }));
+  if (isReload) {
+    keepOthers(form);
+    location.reload();
+  } else location.assign(done.replace(/\{([\w.]+)\}/g, (_, path) => encodeURIComponent(at(answer, path))));
+}
+
+/** Says what happened where it was asked for, or else at the top, and brings it into view. */
+function sayWhatHappened() {
+  const { words, form: path } = JSON.parse(sessionStorage.getItem(SAID) ?? '{}');
+  sessionStorage.removeItem(SAID);
+  if (!words) return;
+  const form = [...document.querySelectorAll('form[data-api]')].find((each) => calls(each) === path);
+  const top = document.getElementById('said');
+  if (form?.checkVisibility() && messageAt(form)) {
+    say(form, words, 'done');
+    form.querySelector('button[type="submit"]')?.focus({ preventScroll: true });
+    messageAt(form).scrollIntoView({ block: 'nearest' });
+  } else if (top) {
+    top.textContent = words;
+    top.hidden = false;
+    top.focus({ preventScroll: true });
+    top.scrollIntoView({ block: 'nearest' });
+  }
 }
 
 async function send(form) {
@@ -185,18 +245,19 @@ async function submit(form) {
   }
 }
 
-for (const form of document.querySelectorAll('form[data-api]')) {
-  form.addEventListener('submit', (event) => {
-    event.preventDefault();
-    submit(form);
-  });
-  for (const button of form.querySelectorAll('button[type="submit"]')) button.disabled = false;
+/** Forms that came with a newer part of the page are set up as those that were there. */
+function setUp() {
+  for (const form of document.querySelectorAll('form[data-api]:not([data-ready])')) {
+    form.dataset.ready = '';
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      submit(form);
+    });
+    for (const button of form.querySelectorAll('button[type="submit"]')) button.disabled = false;
+  }
 }
 
-const said = sessionStorage.getItem(SAID);
-const place = document.getElementById('said');
-if (said && place) {
-  sessionStorage.removeItem(SAID);
-  place.textContent = said;
-  place.hidden = false;
-}
+setUp();
+document.addEventListener('exchanged', setUp);
+restoreOthers();
+sayWhatHappened();

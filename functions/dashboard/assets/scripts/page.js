@@ -54,13 +54,56 @@ function dropEmptyFields(event) {
   for (const [name, value] of [...event.formData]) if (value === '') event.formData.delete(name);
 }
 
+const FOCUS = 'callboard-focus';
+// There arrows open the list of choices, elsewhere they choose from it while it is closed.
+const OPENS_WITH_ARROWS = navigator.platform.startsWith('Mac');
+
+function opensChoices(event) {
+  return OPENS_WITH_ARROWS || event.altKey || event.key === ' ' || event.key === 'F4';
+}
+
+// A choice that is clicked applies at once. With the keyboard one passes by others on the way to it: there it applies
+// when one presses Enter or moves on, and the next page goes on where one was.
 function setUpFilters(form) {
+  let passing;
+  const apply = (field, byKeyboard) => {
+    passing = undefined;
+    if (byKeyboard) sessionStorage.setItem(FOCUS, JSON.stringify({ page: location.pathname, name: field.name }));
+    form.requestSubmit();
+  };
   form.addEventListener('formdata', dropEmptyFields);
+  form.addEventListener('pointerdown', () => { passing = undefined; });
+  form.addEventListener('keydown', (event) => {
+    const field = event.target;
+    if (field instanceof HTMLSelectElement) {
+      if (event.key === 'Enter' && field.dataset.passed) {
+        delete field.dataset.passed;
+        apply(field, true);
+      } else if (event.key !== 'Tab' && event.key !== 'Enter') passing = opensChoices(event) ? undefined : field;
+    } else if (event.key === 'Enter' && field instanceof HTMLInputElement) {
+      sessionStorage.setItem(FOCUS, JSON.stringify({ page: location.pathname, name: field.name }));
+    }
+  });
   form.addEventListener('change', (event) => {
-    if (event.target instanceof HTMLSelectElement) form.requestSubmit();
+    const field = event.target;
+    if (!(field instanceof HTMLSelectElement)) return;
+    if (passing === field) field.dataset.passed = 'true';
+    else apply(field, false);
+  });
+  form.addEventListener('focusout', (event) => {
+    const field = event.target;
+    if (!(field instanceof HTMLSelectElement) || !field.dataset.passed) return;
+    delete field.dataset.passed;
+    apply(event.relatedTarget instanceof HTMLElement && form.contains(event.relatedTarget) ? event.relatedTarget : field, true);
   });
   // A page one comes back to shows what its address says, not what was chosen on the way out of it.
   addEventListener('pageshow', (event) => { if (event.persisted) form.reset(); });
+  const { page, name } = JSON.parse(sessionStorage.getItem(FOCUS) ?? '{}');
+  const field = page === location.pathname && name ? form.elements.namedItem(name) : null;
+  if (!(field instanceof HTMLElement)) return;
+  sessionStorage.removeItem(FOCUS);
+  field.focus({ preventScroll: true });
+  if (field instanceof HTMLInputElement) field.setSelectionRange(field.value.length, field.value.length);
 }
 
 // Search: its script is fetched when it is first asked for.

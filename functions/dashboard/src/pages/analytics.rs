@@ -124,6 +124,8 @@ struct Share {
 #[template(path = "pages/analytics.html")]
 struct AnalyticsPage {
     shell: Shell,
+    /// Whether others may have projects, and this person has none of them.
+    needs_assignment: bool,
     filters: FilterBar,
     standouts: Vec<InsightItem>,
     health: Vec<Health>,
@@ -169,6 +171,7 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         None => Facets::default(),
     };
     answer(&AnalyticsPage {
+        needs_assignment: !scope.may_create_projects(),
         filters: asked.bar(&visit, offered, &facets),
         standouts: analytics::insights(ctx, scope, &query, visit.now).await?,
         health: portfolio.into_iter().map(|item| Health::of(item, &visit)).collect(),

@@ -61,6 +61,7 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
                 project,
                 &served.grant_target,
                 context.link_holder(),
+                &sandbox.audience(&context.site),
                 context.state.now(),
                 LIFETIME_SECONDS * 1000,
             )

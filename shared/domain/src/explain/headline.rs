@@ -54,8 +54,9 @@ pub struct Headline<'a> {
     pub locator: Option<&'a str>,
     /// The page it failed on, when that is not the one it was to be on.
     pub other_page: Option<&'a OtherPage>,
-    /// The run in which the test passed last.
-    pub last_passed_run: Option<i64>,
+    /// The run in which the test passed last, and its environment where it has
+    /// one.
+    pub last_passed: Option<(i64, Option<&'a str>)>,
     /// The first request that failed, `METHOD path` and its status; `None`
     /// inside when none did, outside when requests were not recorded.
     pub failed_request: Option<Option<(&'a str, i64)>>,
@@ -66,8 +67,9 @@ pub struct Headline<'a> {
 pub fn headline(facts: &Headline<'_>) -> String {
     let mut parts = vec![what_happened(facts)];
     parts.extend(facts.other_page.map(ToString::to_string));
-    parts.push(match facts.last_passed_run {
-        Some(run) => format!("it last passed in run {run}"),
+    parts.push(match facts.last_passed {
+        Some((run, None)) => format!("it last passed in run {run}"),
+        Some((run, Some(environment))) => format!("in `{}` it last passed in run {run}", quoted(environment)),
         None => "no earlier pass is known".to_owned(),
     });
     match facts.failed_request {
@@ -149,7 +151,7 @@ mod tests {
             error,
             locator,
             other_page: None,
-            last_passed_run: Some(41),
+            last_passed: Some((41, None)),
             failed_request,
         })
     }

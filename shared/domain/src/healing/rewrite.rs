@@ -22,11 +22,7 @@ pub fn rewrite_as_is(line: &str, failing: &str, replacement: &str) -> Option<Str
 /// Whether a text is a locator and nothing else.
 #[must_use]
 pub fn is_locator(text: &str) -> bool {
-    let chain = locator::parse(text);
-    chain.is_some_and(|chain| {
-        let range = chain.locator_range();
-        range == Some(0..text.len()) && chain.root.is_empty() && chain.calls.iter().all(Call::is_locator)
-    })
+    locator::is_only_locator(text) && locator::parse(text).is_some_and(|chain| chain.root.is_empty())
 }
 
 fn rewrite_with(line: &str, failing: &str, write: impl FnOnce(char) -> String) -> Option<String> {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::repair::{Series, passes_needed};
+use crate::rerun::no_option;
 
 /// Most repetitions of one command.
 const MAX_REPEATS: usize = 20;
@@ -120,7 +121,7 @@ fn command(targets: &[Target], projects: &[&str], repeats: usize) -> String {
     let mut places: Vec<String> = Vec::new();
     for target in targets {
         // Files are regular expressions to the runner.
-        let place = shell(&escaped(&target.place));
+        let place = shell(&no_option(escaped(&target.place)));
         if !places.contains(&place) {
             places.push(place);
         }
@@ -275,6 +276,6 @@ mod tests {
         };
         let found = verification(&(1..=7).map(titled).collect::<Vec<_>>(), PROOF).expect("tests");
         assert_eq!((found.repeats, found.tests, found.left_out), (1, 5, 2));
-        assert!(command_of(&[test("--x; rm", Some(1), "", (1, 1))]).contains("'--x; rm:1'"));
+        assert!(command_of(&[test("--x; rm", Some(1), "", (1, 1))]).contains("'[-]-x; rm:1'"));
     }
 }

@@ -23,6 +23,7 @@
 //! Nothing is ever read twice, so the time is linear in the text.
 
 mod parse;
+mod plain;
 #[cfg(test)]
 mod tests;
 
@@ -63,6 +64,16 @@ pub struct Chain {
     pub root: Range<usize>,
     /// The calls in order, never empty.
     pub calls: Vec<Call>,
+}
+
+/// Whether a text is a locator, on `page` or another object or on none, and
+/// nothing else: nothing in it could do anything but find elements.
+#[must_use]
+pub fn is_only_locator(text: &str) -> bool {
+    let Some(chain) = parse(text) else { return false };
+    let Some(range) = chain.locator_range() else { return false };
+    let is_whole = chain.range == (0..text.len()) && range.end == text.len();
+    is_whole && plain::is_plain(&text[range], |name| FINDERS.contains(&name) || NARROWERS.contains(&name))
 }
 
 impl Chain {

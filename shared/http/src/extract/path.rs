@@ -9,6 +9,7 @@ use callboard_domain::ids::{
 use http::request::Parts;
 
 use crate::error::ApiError;
+use crate::sandbox::Door;
 use crate::state::AppState;
 
 /// An id that paths and queries carry.
@@ -125,7 +126,10 @@ impl FromRequestParts<AppState> for Granted {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let token = param(parts, state, "grant").await.ok_or_else(ApiError::route_not_found)?;
-        state.grants().await?.open(&token, state.now()).map(Self).map_err(|refusal| {
+        let door = parts.extensions.get::<Door>().copied().unwrap_or(Door::Main);
+        let named = state.gate().effective_origin(&parts.headers);
+        let audiences = state.sandbox().audiences(door, named.as_ref());
+        state.grants().await?.open(&token, &audiences, state.now()).map(Self).map_err(|refusal| {
             ApiError::new(http::StatusCode::NOT_FOUND, "file_not_found", refusal.to_string())
         })
     }

@@ -165,7 +165,11 @@ fn line(cells: &[String]) -> String {
 
 /// A cell as it is written.
 fn cell(value: &str) -> String {
-    let is_formula = value.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    // Blanks before it do not keep a spreadsheet from calculating.
+    let is_formula = value.starts_with(['\t', '\r', '\n'])
+        || value
+            .trim_start()
+            .starts_with(['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}']);
     let value = if is_formula { format!("'{value}") } else { value.to_owned() };
     if value.contains([',', '"', '\n', '\r']) { format!("\"{}\"", value.replace('"', "\"\"")) } else { value }
 }
@@ -182,6 +186,8 @@ mod tests {
             ("-1", "'-1"),
             ("@SUM(1,2)", "\"'@SUM(1,2)\""),
             ("\t=1", "'\t=1"),
+            (" =1", "' =1"),
+            ("\n=1", "\"'\n=1\""),
             ("says \"hi\",\nbye", "\"says \"\"hi\"\",\nbye\""),
             ("plain", "plain"),
         ] {

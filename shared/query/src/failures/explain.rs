@@ -21,6 +21,7 @@ use super::environment::{compare, label};
 use super::healing::{HealingSource, LocatorHealing, of_subject};
 use super::subject::{LastPass, Subject};
 use crate::flakiness::exact::Series;
+use crate::shapes::non_empty;
 use crate::{Context, Result};
 
 pub use answer::{
@@ -144,7 +145,7 @@ fn line(subject: &Subject, healing: &LocatorHealing, last: Option<&LastPassed>) 
         error: &error,
         locator: healing.failing_text.as_deref(),
         other_page: healing.other_page.as_ref(),
-        last_passed_run: last.map(|last| last.run_id),
+        last_passed: last.map(|last| (last.run_id, last.environment.as_deref())),
         failed_request: was_recorded.then(|| named.as_ref().map(|(name, status)| (name.as_str(), *status))),
     }))
 }
@@ -172,6 +173,7 @@ impl LastPassed {
             execution_id: last.row.id.get(),
             run_id: last.run.id.get(),
             commit: last.run.commit_sha.clone(),
+            environment: non_empty(&last.run.environment),
         }
     }
 }

@@ -242,6 +242,10 @@ fn prior_successes(
     };
     let mut found: Vec<(usize, RankedLocator)> = Vec::new();
     let mut add = |written: &str, method: &str, args: &Value, picked: bool| {
+        // Whoever sends results chose it, and it is proposed as code.
+        if !locator::is_only_locator(written) {
+            return;
+        }
         let Some(index) = page.only(written).filter(|index| picked || !contradicts(*index)) else { return };
         if written == failing || found.iter().any(|(_, known)| known.locator == written) {
             return;

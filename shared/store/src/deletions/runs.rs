@@ -8,6 +8,7 @@ use callboard_domain::time::Timestamp;
 
 use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::executions::ExecutionRow;
+use crate::ids::{self, Listed};
 use crate::{Result, StoreError, executions};
 
 statements! {
@@ -68,6 +69,9 @@ statements! {
         AND ((entity_kind = 1 AND entity_id = $2) OR (entity_kind = 2 AND entity_id > $3 AND entity_id <= $4))";
     /// Markers outlive the run they went with. ix: markers_of_run
     LEAVE_MARKERS = "UPDATE markers SET run_id = NULL WHERE project_id = $1 AND run_id = $2 AND run_id IS NOT NULL";
+    /// Exports of a run and its executions. There are few of a project, and only of the last days.
+    DELETE_EXPORTS = "DELETE FROM exports WHERE project_id = $1 AND ((kind = 'run' AND target_id = $2) \
+        OR (kind = 'execution' AND target_id > $3 AND target_id <= $4)) RETURNING id";
     /// Results of gates of a run. PK
     DELETE_GATE_RESULTS = "DELETE FROM gate_results WHERE project_id = $1 AND run_id = $2";
     /// Events of a run. PK
@@ -278,6 +282,10 @@ pub async fn delete_rest(session: &mut Session, run: &DoomedRun) -> Result<i64> 
     let (low, high) = ExecutionId::range_of(id);
     session.execute(&UNLIST_LINKS, args![project, id, low, high]).await?;
     let mut deleted = session.execute(&DELETE_LINKS, args![project, id, low, high]).await?;
+    for export in session.all(&DELETE_EXPORTS, args![project, id, low, high]).await? {
+        ids::unlist(session, Listed::Export, export.reader().int()?).await?;
+        deleted += 1;
+    }
     session.execute(&LEAVE_MARKERS, args![project, id]).await?;
     for statement in
         [&DELETE_GATE_RESULTS, &DELETE_CLUSTER_RUNS, &DELETE_ENDPOINTS, &DELETE_FEED, &DELETE_DETAILS]

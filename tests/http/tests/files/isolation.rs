@@ -11,12 +11,14 @@ use reqwest::{StatusCode, Url};
 
 use super::{DRAWING, PAGE, ask, head, path_of, raw, sent_to, store};
 
-/// The listener behind an address of this machine, whatever name it is given.
+/// The listener behind an address of this machine, asked by the name it is given:
+/// what is granted for one name opens under no other.
 pub(crate) fn listener_of(address: &str) -> Client {
     let authority =
         address.strip_prefix("http://").and_then(|rest| rest.split('/').next()).expect("an authority");
     let port = authority.rsplit(':').next().expect("a port");
-    Client::new(format!("http://127.0.0.1:{port}")).expect("a client")
+    let client = Client::new(format!("http://127.0.0.1:{port}")).expect("a client");
+    client.with_header("host", authority).expect("a name")
 }
 
 /// A service whose address is public: nothing but the browser isolates then,
@@ -54,6 +56,13 @@ async fn html_and_svg_never_open_on_the_origin_of_the_dashboard() {
             let opened = ask(&listener_of(&address), path_of(&address), &[(ACCEPT, "text/html")]).await;
             assert_eq!((opened.status, opened.header("content-type")), (StatusCode::OK, kind));
             assert_eq!(opened.text(), content);
+            let port = address.rsplit(':').next().and_then(|rest| rest.split('/').next()).expect("a port");
+            let own = Client::new(format!("http://127.0.0.1:{port}")).expect("a client");
+            assert_eq!(
+                ask(&own, path_of(&address), &[]).await.status,
+                StatusCode::NOT_FOUND,
+                "under our name"
+            );
             let policy = opened.header("content-security-policy");
             assert!(
                 policy.contains("connect-src 'self'") && policy.contains("form-action 'none'"),
@@ -210,7 +219,7 @@ async fn an_altered_or_expired_grant_opens_nothing() {
                 .grants()
                 .await
                 .expect("grants")
-                .seal(project, &target, None, then, i64::MAX)
+                .seal(project, &target, None, "localhost", then, i64::MAX)
                 .expect("a grant")
         };
         for (project, minutes_ago, status) in [

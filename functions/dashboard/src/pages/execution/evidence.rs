@@ -2,6 +2,7 @@
 //! entries with their weight, and the command that runs the test again.
 
 use callboard_domain::evidence::{ConsoleEntry, Evidence};
+use callboard_domain::rerun::{self, Target};
 use callboard_query::shapes::ExecutionItem;
 
 /// A line of source.
@@ -84,15 +85,13 @@ pub(crate) fn console_row(kind: &str, text: &str, location: Option<&str>) -> Con
     }
 }
 
-/// Arguments that make `playwright test` run exactly this test again, quoted
-/// for a POSIX shell.
-pub(crate) fn arguments_of(item: &ExecutionItem) -> Vec<String> {
-    let place = item.line.map_or_else(|| item.file_path.clone(), |line| format!("{}:{line}", item.file_path));
-    let mut arguments = vec![quoted(&place)];
-    if !item.browser_project.is_empty() {
-        arguments.push(format!("--project={}", quoted(&item.browser_project)));
-    }
-    arguments
+/// The command that runs exactly this test again.
+pub(crate) fn command_of(item: &ExecutionItem) -> String {
+    rerun::command(&[Target {
+        file_path: item.file_path.clone(),
+        line: item.line,
+        browser_project: item.browser_project.clone(),
+    }])
 }
 
 /// `project/engine` as one word when both are the same.
@@ -100,15 +99,6 @@ pub(crate) fn once(label: &str) -> String {
     match label.split_once('/') {
         Some((project, engine)) if project == engine => engine.to_owned(),
         _ => label.to_owned(),
-    }
-}
-
-fn quoted(argument: &str) -> String {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-:@+".contains(char);
-    if !argument.is_empty() && argument.chars().all(is_plain) {
-        argument.to_owned()
-    } else {
-        format!("'{}'", argument.replace('\'', "'\\''"))
     }
 }
 
@@ -125,12 +115,5 @@ mod tests {
             as_tuples,
             [("12", "await a || b;", true), ("9", "test('x', () => {", false), ("", "plain | text", false)]
         );
-    }
-
-    #[test]
-    fn arguments_survive_a_shell() {
-        assert_eq!(quoted("tests/a.spec.ts:7"), "tests/a.spec.ts:7");
-        assert_eq!(quoted("it's; rm"), "'it'\\''s; rm'");
-        assert_eq!(quoted(""), "''");
     }
 }

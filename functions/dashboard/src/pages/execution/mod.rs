@@ -76,7 +76,7 @@ struct ExecutionPage {
     why: Option<why::Why>,
     browser: Option<String>,
     /// Arguments of `playwright test`.
-    command: Vec<String>,
+    command: String,
     attempts: Vec<AttemptLink>,
     evidence: Evidence,
     source: Vec<evidence::SourceLine>,
@@ -246,7 +246,7 @@ impl ExecutionPage {
             verdict: verdict(&detail),
             why: None,
             browser: browser_label(&detail.item).map(|label| evidence::once(&label)),
-            command: evidence::arguments_of(&detail.item),
+            command: evidence::command_of(&detail.item),
             attempts: links(&detail, shown),
             source: evidence::source_lines(evidence.test_source.as_deref().unwrap_or_default()),
             frames: evidence::frames(&evidence),

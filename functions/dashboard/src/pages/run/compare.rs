@@ -164,7 +164,9 @@ impl Asked {
             .iter()
             .filter(|other| other.brief.id != run.get())
             .map(|other| Choice::new(other.brief.id.to_string(), label(other)));
-        let choices = [Choice::new("previous", "The run before on this branch")].into_iter().chain(runs);
+        let choices = [Choice::new("previous", "The run before on this branch and environment")]
+            .into_iter()
+            .chain(runs);
         let with = match self.against {
             Against::Baseline => None,
             Against::Previous => Some("previous".to_owned()),

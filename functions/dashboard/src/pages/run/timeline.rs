@@ -100,6 +100,8 @@ struct TimelineTab {
     span_ms: i64,
     busy_ms: i64,
     shown: usize,
+    /// Whether the run has more executions than the page shows.
+    is_part: bool,
     longest: Vec<ExecutionItem>,
     pager: Pager,
 }
@@ -134,6 +136,7 @@ pub(super) async fn tab(
         filters: asked.bar(&visit, &head).tally("execution", ran.len(), found.next_cursor.is_some(), None),
         is_filtered: asked.is_filtered(),
         shown: ran.len(),
+        is_part: found.next_cursor.is_some() || asked.page.cursor.is_some(),
         span_ms,
         lanes,
         longest,

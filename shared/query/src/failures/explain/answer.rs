@@ -112,6 +112,8 @@ pub struct LastPassed {
     pub run_id: i64,
     /// Commit of that run.
     pub commit: Option<String>,
+    /// Its environment: a test that failed in one is looked for in the same.
+    pub environment: Option<String>,
 }
 
 /// The cluster of the failure.
