@@ -62,7 +62,7 @@ pub(crate) async fn file(
     let context = state.context(&site);
     let served = match FileId::parse(&name) {
         Some(id) => files::by_id(&context, caller.scope(), id).await?,
-        None => files::by_path(&context, caller.scope(), &name).await?,
+        None => files::by_path(&context, caller.scope(), &name, state.now()).await?,
     };
     if request.viewer {
         return to_viewer(&state, &caller, &site, &served).await;

@@ -117,7 +117,7 @@ fn filter(fields: &Fields) -> Result<ExportFilter, ApiError> {
     })
 }
 
-fn read(fields: &Fields) -> Result<NewExport, ApiError> {
+fn read(state: &AppState, fields: &Fields) -> Result<NewExport, ApiError> {
     fields.require(&["kind", "id", "format"])?;
     let missing = |name: &'static str| move || ApiError::missing_fields(&[name]);
     let kind = fields.word("kind", ExportKind::WORDS, ExportKind::parse)?.ok_or_else(missing("kind"))?;
@@ -133,7 +133,8 @@ fn read(fields: &Fields) -> Result<NewExport, ApiError> {
     let target = fields.json("id").and_then(Value::as_i64).filter(|id| *id > 0);
     let target =
         target.ok_or_else(|| ApiError::invalid_field("id", "id must be a positive whole number."))?;
-    Ok(NewExport { kind, target, format, filter })
+    let origin = state.config().site_url.as_ref().map(ToString::to_string).unwrap_or_default();
+    Ok(NewExport { kind, target, format, filter, origin })
 }
 
 /// The project of what is exported, when it is there and in reach.
@@ -180,7 +181,7 @@ pub(crate) async fn create(
     visit: Visit,
     fields: Fields,
 ) -> Result<Response, ApiError> {
-    let new = read(&fields)?;
+    let new = read(&state, &fields)?;
     let ctx = state.context(&site);
     let project = resolve(&ctx, &caller, &new).await?;
     admit(&state, &caller).await?;

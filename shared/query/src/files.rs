@@ -74,7 +74,7 @@ async fn served_file(ctx: &Context, project: Authorized<ProjectId>, row: FileRow
 /// # Errors
 /// [`QueryError::NotFound`] for a name that nothing has,
 /// [`QueryError::Denied`], [`QueryError::Store`].
-pub async fn by_path(ctx: &Context, scope: &Scope, path: &str) -> Result<Served> {
+pub async fn by_path(ctx: &Context, scope: &Scope, path: &str, now: Timestamp) -> Result<Served> {
     let missing = || QueryError::not_found(Entity::File, path);
     let mut segments = path.split('/');
     let project = segments.next().and_then(|segment| segment.strip_prefix("project-"));
@@ -87,7 +87,7 @@ pub async fn by_path(ctx: &Context, scope: &Scope, path: &str) -> Result<Served>
             served_file(ctx, project, row.ok_or_else(missing)?).await
         }
         Some("reports") => report_entry(ctx, project, path).await?.ok_or_else(missing),
-        Some("exports") => export(ctx, project, path).await?.ok_or_else(missing),
+        Some("exports") => export(ctx, project, path, now).await?.ok_or_else(missing),
         _ => Err(missing()),
     }
 }
@@ -133,10 +133,17 @@ pub async fn by_grant(
 }
 
 /// The file of an export, as long as it is kept.
-async fn export(ctx: &Context, project: Authorized<ProjectId>, path: &str) -> Result<Option<Served>> {
+async fn export(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    path: &str,
+    now: Timestamp,
+) -> Result<Option<Served>> {
     let Some(id) = path.split('/').nth(2).and_then(ExportId::parse) else { return Ok(None) };
     let row = exports::get(&mut ctx.store.db().read().await?, project.get(), id).await?;
-    let is_it = |row: &ExportRow| row.status == ExportStatus::Ready && row.path.as_deref() == Some(path);
+    let is_it = |row: &ExportRow| {
+        row.status == ExportStatus::Ready && row.path.as_deref() == Some(path) && row.expires_at > now
+    };
     let Some(row) = row.filter(is_it) else { return Ok(None) };
     let size = u64::try_from(row.size.unwrap_or_default()).unwrap_or_default();
     let file_name = path.rsplit('/').next().unwrap_or(path).to_owned();

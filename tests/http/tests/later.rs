@@ -62,6 +62,7 @@ async fn an_export_is_made_by_a_job_and_fetched_by_its_address() {
             assert_eq!(file.status.as_u16(), 200, "{}", file.text());
             let text = file.text();
             assert_eq!((text.lines().filter(|line| !line.is_empty()).count() as i64, Some(text.len() as i64)), (lines, ready["size"].as_i64()), "{body}: {text}");
+            assert!(!text.contains(client.base_url()), "others read it: {text}");
             if is_of_run {
                 of_run.push((path, url[url.find("/api/").expect("a path")..].to_owned()));
             }

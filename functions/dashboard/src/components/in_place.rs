@@ -37,7 +37,7 @@ impl InPlace {
         path: &str,
         name: &str,
     ) -> Result<Self, ApiError> {
-        let served = files::by_path(&visit.ctx, visit.scope(), path).await?;
+        let served = files::by_path(&visit.ctx, visit.scope(), path, visit.now).await?;
         let address = file_address(state, &visit.caller, &visit.site, &served, MAX_LIFETIME_MS).await?;
         Ok(Self::new(state, address, name.to_owned()))
     }

@@ -101,6 +101,10 @@ pub struct NewExport {
     pub format: ExportFormat,
     /// What is left out.
     pub filter: ExportFilter,
+    /// Where its links to pages begin: the address the service is configured
+    /// with. Without one they begin with their path, because others read them than
+    /// the one who asked, by whatever name that was.
+    pub origin: String,
 }
 
 /// The work of making an export.
@@ -110,7 +114,7 @@ pub struct MakeExport {
     pub project: ProjectId,
     /// The export.
     pub export: i64,
-    /// Where links to pages begin, as whoever asked for it knows the service.
+    /// See [`NewExport`].
     pub origin: String,
     /// What is left out.
     pub filter: ExportFilter,
@@ -171,9 +175,8 @@ pub async fn create(
     let (project, now) = (project.get(), acting.now);
     let expires_at = Timestamp(now.millis() + KEPT_MS);
     let mut session = ctx.store.db().begin().await?;
-    let NewExport { kind, target, format, filter } = new;
+    let NewExport { kind, target, format, filter, origin } = new;
     let id = exports::create(&mut session, project, (kind, target), format, expires_at, now).await?;
-    let origin = ctx.links.origin().to_owned();
     let job = MakeExport { project, export: id.get(), origin, filter };
     jobs::enqueue(&mut session, &format!("export:{id}"), Some(project), &job, now).await?;
     let detail = json!({ "kind": kind.as_str(), "format": format.as_str(), "export": id.get() });

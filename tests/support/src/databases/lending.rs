@@ -14,23 +14,31 @@ use super::Server;
 
 /// More than ever run side by side; a server takes fewer connections.
 const MOST: i32 = 500;
-/// Where a database keeps the rows that its migrations brought.
+/// Where a database keeps what its migrations brought: the names of the tables,
+/// and the rows of those that have some.
 const KEEP_ROWS: &str = "
 DO $$
 DECLARE t text; is_used boolean;
 BEGIN
+  CREATE SCHEMA lent;
+  CREATE TABLE lent.tables AS SELECT tablename FROM pg_tables WHERE schemaname = 'public';
   CREATE SCHEMA migrated;
   FOR t IN SELECT format('%I', tablename) FROM pg_tables WHERE schemaname = 'public' LOOP
     EXECUTE 'SELECT EXISTS (SELECT 1 FROM ' || t || ')' INTO is_used;
     IF is_used THEN EXECUTE format('CREATE TABLE migrated.%s AS TABLE public.%s', t, t); END IF;
   END LOOP;
 END $$";
-/// Deletes what is stored, whatever refers to what: a table whose rows others
-/// still need waits for the next round.
+/// Drops the tables of tests and deletes what is stored in ours, whatever refers
+/// to what: a table whose rows others still need waits for the next round.
 const EMPTY: &str = "
 DO $$
 DECLARE t text; is_used boolean; is_left boolean := true;
 BEGIN
+  FOR t IN SELECT format('%I', tablename) FROM pg_tables
+    WHERE schemaname = 'public' AND tablename NOT IN (SELECT tablename FROM lent.tables)
+  LOOP
+    EXECUTE 'DROP TABLE public.' || t || ' CASCADE';
+  END LOOP;
   WHILE is_left LOOP
     is_left := false;
     FOR t IN SELECT format('%I', tablename) FROM pg_tables WHERE schemaname = 'public' LOOP
