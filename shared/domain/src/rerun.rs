@@ -61,36 +61,36 @@ pub fn command(targets: &[Target]) -> String {
     if targets.is_empty() { String::new() } else { format!("npx playwright test {}", arguments(targets)) }
 }
 
-/// What finds a file by its path: never an option, see [`no_option`].
-fn file_pattern(path: &str) -> String {
-    no_option(regex_escaped(path))
-}
-
-/// A regular expression that finds the same and does not begin with a dash,
-/// nor hold what a terminal obeys: any sign stands for each of those.
+/// What finds a file by its path. It begins with no dash and holds nothing that
+/// a terminal obeys: any sign stands for those. A dot finds itself among others,
+/// and paths without other signs stay readable.
 #[must_use]
-pub fn no_option(pattern: String) -> String {
-    let pattern = pattern.replace(char::is_control, ".");
-    match pattern.strip_prefix('-') {
-        Some(rest) => format!("[-]{rest}"),
-        None => pattern,
+pub fn file_pattern(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len() + 8);
+    for letter in path.chars() {
+        match letter {
+            '-' if pattern.is_empty() => pattern.push_str("[-]"),
+            _ if letter.is_control() => pattern.push('.'),
+            '.' => pattern.push('.'),
+            _ => push_escaped(&mut pattern, letter),
+        }
     }
+    pattern
 }
 
 /// A text that stands for itself in a regular expression of JavaScript.
 #[must_use]
 pub fn regex_escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
-    for letter in text.chars() {
-        if matches!(
-            letter,
-            '.' | '*' | '+' | '?' | '^' | '$' | '{' | '}' | '(' | ')' | '|' | '[' | ']' | '\\'
-        ) {
-            escaped.push('\\');
-        }
-        escaped.push(letter);
-    }
+    text.chars().for_each(|letter| push_escaped(&mut escaped, letter));
     escaped
+}
+
+fn push_escaped(pattern: &mut String, letter: char) {
+    if matches!(letter, '.' | '*' | '+' | '?' | '^' | '$' | '{' | '}' | '(' | ')' | '|' | '[' | ']' | '\\') {
+        pattern.push('\\');
+    }
+    pattern.push(letter);
 }
 
 /// A text as one word of a POSIX shell, without what a terminal obeys.
@@ -123,7 +123,7 @@ mod tests {
         ];
         assert_eq!(
             command(&targets),
-            r"npx playwright test 'tests/it'\''s\.spec\.ts' 'tests/pay \(new\)/\[id\]\+\.spec\.ts:7' tests/plain_spec:3"
+            r"npx playwright test 'tests/it'\''s.spec.ts' 'tests/pay \(new\)/\[id\]\+.spec.ts:7' tests/plain_spec:3"
         );
         assert_eq!(targets[0].shown(), "tests/pay (new)/[id]+.spec.ts:7");
     }

@@ -364,30 +364,52 @@ async fn a_run_is_seen_by_file_and_time_and_runs_again() {
         let base = format!("/api/test-runs/{run}");
         let specs = get(client, &format!("{base}/specs?limit=1")).await;
         assert_eq!(
-            (&specs["items"][0]["filePath"], &specs["items"][0]["failedTests"], &specs["items"][0]["totalTests"]),
+            (
+                &specs["items"][0]["filePath"],
+                &specs["items"][0]["failedTests"],
+                &specs["items"][0]["totalTests"]
+            ),
             (&json!("tests/b.spec.ts"), &json!(2), &json!(2))
         );
         let cursor = specs["nextCursor"].as_str().expect("more");
         let rest = get(client, &format!("{base}/specs?limit=1&cursor={cursor}")).await;
-        assert_eq!((&rest["items"][0]["filePath"], &rest["nextCursor"]), (&json!("tests/a (new).spec.ts"), &Value::Null));
+        assert_eq!(
+            (&rest["items"][0]["filePath"], &rest["nextCursor"]),
+            (&json!("tests/a (new).spec.ts"), &Value::Null)
+        );
 
         let line = get(client, &format!("{base}/timeline?limit=3")).await;
         assert_eq!(titles(&line["items"]), ["three", "one", "four"]);
         let cursor = line["nextCursor"].as_str().expect("more");
         let rest = get(client, &format!("{base}/timeline?limit=3&cursor={cursor}")).await;
         assert_eq!(titles(&rest["items"]), ["two"]);
-        assert_eq!(titles(&get(client, &format!("{base}/timeline?worker=1")).await["items"]), ["four", "two"]);
+        assert_eq!(
+            titles(&get(client, &format!("{base}/timeline?worker=1")).await["items"]),
+            ["four", "two"]
+        );
 
         let again = get(client, &format!("{base}/rerun")).await;
-        assert_eq!((&again["count"], &again["items"][0]["target"]), (&json!(3), &json!("tests/a (new).spec.ts:3")));
+        assert_eq!(
+            (&again["count"], &again["items"][0]["target"]),
+            (&json!(3), &json!("tests/a (new).spec.ts:3"))
+        );
         let command = again["command"].as_str().expect("a command");
-        assert!(command.starts_with(r"npx playwright test 'tests/a \(new\)\.spec\.ts:3' 'tests/b\.spec\.ts:5' 'tests/b\.spec\.ts:6'"), "{command}");
+        assert!(
+            command.starts_with(
+                r"npx playwright test 'tests/a \(new\).spec.ts:3' tests/b.spec.ts:5 tests/b.spec.ts:6"
+            ),
+            "{command}"
+        );
         let arguments = client.get(&format!("{base}/rerun?format=args")).await.expect("an answer");
         assert_eq!(format!("npx playwright test {}", arguments.text()), command);
         let none = get(client, &format!("{base}/rerun?select=flaky")).await;
         assert_eq!(none, json!({ "count": 0, "items": [], "command": "" }));
         for wrong in ["rerun?select=red", "rerun?format=yaml", "specs?sort=size", "timeline?worker=-1"] {
-            assert_eq!(client.get(&format!("{base}/{wrong}")).await.expect("an answer").status, 400, "{wrong}");
+            assert_eq!(
+                client.get(&format!("{base}/{wrong}")).await.expect("an answer").status,
+                400,
+                "{wrong}"
+            );
         }
     })
     .await;

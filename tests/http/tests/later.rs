@@ -2,7 +2,7 @@
 //! exports by a job, a run that moves to another environment, `If-Match`,
 //! badges outside, links whose addresses are looked at.
 
-use callboard_test_support::{Answer, Client, for_each_service};
+use callboard_test_support::{Answer, Client, Service, for_each_service};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -18,6 +18,12 @@ async fn send(client: &Client, method: Method, path: &str, body: Value) -> Answe
 fn refused(answer: &Answer, status: u16, code: &str) {
     let body = answer.json().expect("an error");
     assert_eq!((answer.status.as_u16(), body["code"].as_str()), (status, Some(code)), "{body}");
+}
+
+/// Where the bytes behind an address lie.
+fn stored(service: &Service, address: &str) -> std::path::PathBuf {
+    let (_, key) = address.split_once("/api/files/").expect("the address of a file");
+    service.database().folder().join("objects").join(key)
 }
 
 fn failing(environment: &str, hour: u32) -> Value {
@@ -64,6 +70,7 @@ async fn an_export_is_made_by_a_job_and_fetched_by_its_address() {
             assert_eq!((text.lines().filter(|line| !line.is_empty()).count() as i64, Some(text.len() as i64)), (lines, ready["size"].as_i64()), "{body}: {text}");
             assert!(!text.contains(client.base_url()), "others read it: {text}");
             if is_of_run {
+                assert!(stored(service, url).exists(), "{url}");
                 of_run.push((path, url[url.find("/api/").expect("a path")..].to_owned()));
             }
         }
@@ -82,6 +89,7 @@ async fn an_export_is_made_by_a_job_and_fetched_by_its_address() {
         settled(service).await;
         assert_eq!(of_run.len(), 3);
         for (export, file) in of_run {
+            assert!(!stored(service, &file).exists(), "{file}");
             refused(&client.get(&export).await.expect("an answer"), 404, "export_not_found");
             refused(&client.get(&file).await.expect("an answer"), 404, "file_not_found");
         }

@@ -192,12 +192,13 @@ function leave(form, answer) {
 
 /** Says what happened where it was asked for, or else at the top, and brings it into view. */
 function sayWhatHappened() {
-  const { words, form: path } = JSON.parse(sessionStorage.getItem(SAID) ?? '{}');
+  const stored = sessionStorage.getItem(SAID);
   sessionStorage.removeItem(SAID);
+  const { words, form: path } = JSON.parse(stored ?? '{}');
   if (!words) return;
   const form = [...document.querySelectorAll('form[data-api]')].find((each) => calls(each) === path);
   const top = document.getElementById('said');
-  if (form?.checkVisibility() && messageAt(form)) {
+  if (form?.checkVisibility?.() && messageAt(form)) {
     say(form, words, 'done');
     form.querySelector('button[type="submit"]')?.focus({ preventScroll: true });
     messageAt(form).scrollIntoView({ block: 'nearest' });

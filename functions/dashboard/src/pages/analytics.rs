@@ -171,7 +171,7 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         None => Facets::default(),
     };
     answer(&AnalyticsPage {
-        needs_assignment: !scope.may_create_projects(),
+        needs_assignment: offered.is_empty() && !scope.may_create_projects(),
         filters: asked.bar(&visit, offered, &facets),
         standouts: analytics::insights(ctx, scope, &query, visit.now).await?,
         health: portfolio.into_iter().map(|item| Health::of(item, &visit)).collect(),

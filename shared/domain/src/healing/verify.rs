@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::repair::{Series, passes_needed};
-use crate::rerun::no_option;
+use crate::rerun::{file_pattern, regex_escaped, shell_quoted};
 
 /// Most repetitions of one command.
 const MAX_REPEATS: usize = 20;
@@ -108,9 +108,10 @@ pub fn verification(all: &[FailingTest], proof: f64) -> Option<Verification> {
 
 impl Target {
     fn of(test: &FailingTest) -> Self {
+        let file = file_pattern(&test.file_path);
         let place = match test.line {
-            Some(line) => format!("{}:{line}", test.file_path),
-            None => test.file_path.clone(),
+            Some(line) => format!("{file}:{line}"),
+            None => file,
         };
         let title = (test.line.is_none() || test.is_line_shared).then(|| title_pattern(test));
         Self { place, title }
@@ -120,8 +121,7 @@ impl Target {
 fn command(targets: &[Target], projects: &[&str], repeats: usize) -> String {
     let mut places: Vec<String> = Vec::new();
     for target in targets {
-        // Files are regular expressions to the runner.
-        let place = shell(&no_option(escaped(&target.place)));
+        let place = shell_quoted(&target.place);
         if !places.contains(&place) {
             places.push(place);
         }
@@ -130,11 +130,13 @@ fn command(targets: &[Target], projects: &[&str], repeats: usize) -> String {
     let titles: Vec<&str> = targets.iter().filter_map(|target| target.title.as_deref()).collect();
     match titles.as_slice() {
         [] => {}
-        [only] => command.push_str(&format!(" --grep={}", shell(&format!("{only}$")))),
-        several => command.push_str(&format!(" --grep={}", shell(&format!("({})$", several.join("|"))))),
+        [only] => command.push_str(&format!(" --grep={}", shell_quoted(&format!("{only}$")))),
+        several => {
+            command.push_str(&format!(" --grep={}", shell_quoted(&format!("({})$", several.join("|")))))
+        }
     }
     for project in projects {
-        command.push_str(&format!(" --project={}", shell(project)));
+        command.push_str(&format!(" --project={}", shell_quoted(project)));
     }
     command.push_str(&format!(" --repeat-each={repeats} --retries=0"));
     command
@@ -154,34 +156,10 @@ fn title_pattern(test: &FailingTest) -> String {
 /// One title and the tags behind it. A blank may be any: a line break cannot
 /// stand in a command.
 fn words_pattern(title: &str) -> String {
-    let words: Vec<String> = title.split_whitespace().map(|word| escaped(word).replace('.', r"\.")).collect();
+    let words: Vec<String> = title.split_whitespace().map(regex_escaped).collect();
     let words = words.join(r"\s+").replace(char::is_control, ".");
     let is_cut = title.chars().count() >= STORED_TITLE_CHARS;
     format!("{words}{}", if is_cut { r"[\s\S]*" } else { TAGS })
-}
-
-/// A text as a regular expression that finds it.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for char in text.chars() {
-        if matches!(char, '\\' | '^' | '$' | '*' | '+' | '?' | '(' | ')' | '[' | ']' | '{' | '}' | '|') {
-            out.push('\\');
-        }
-        out.push(char);
-    }
-    out
-}
-
-/// A word for a shell: quoted when it holds anything a shell could read.
-fn shell(word: &str) -> String {
-    let word: String = word.chars().filter(|char| !char.is_control()).collect();
-    let is_plain = |char: char| {
-        char.is_ascii_alphanumeric() || matches!(char, '.' | '_' | '/' | '@' | ':' | '-' | ',' | '=')
-    };
-    if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
-        return word;
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

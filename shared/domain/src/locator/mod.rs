@@ -72,7 +72,9 @@ pub struct Chain {
 pub fn is_only_locator(text: &str) -> bool {
     let Some(chain) = parse(text) else { return false };
     let Some(range) = chain.locator_range() else { return false };
-    let is_whole = chain.range == (0..text.len()) && range.end == text.len();
+    let is_root = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '$' | '.');
+    let is_whole =
+        chain.range == (0..text.len()) && range.end == text.len() && text[..range.start].chars().all(is_root);
     is_whole && plain::is_plain(&text[range], |name| FINDERS.contains(&name) || NARROWERS.contains(&name))
 }
 

@@ -192,6 +192,10 @@ mod tests {
             "getByText('x').evaluate('y')",
             "getByText('x', { name: 'y' }.z)",
             "getByText('x', (0, eval)('y'))",
+            "page/* y */.getByText('x')",
+            "page[process.exit()].getByText('x')",
+            "evil().page.getByText('x')",
+            "new Evil().getByText('x')",
             "",
         ] {
             assert!(!is_only_locator(text), "{text}");

@@ -213,7 +213,7 @@ impl Work<'_> {
             self.save(&mut session, receipt).await?;
             return Ok(session.commit().await?);
         }
-        receipt.rows.other += doomed::delete_rest(&mut session, run).await?;
+        receipt.rows.other += doomed::delete_rest(&mut session, run, receipt.id, self.now).await?;
         storage::forget_run(&mut session, run.project, run.run, self.now).await?;
         deletions::save(&mut session, receipt).await?;
         session.commit().await?;

@@ -9,7 +9,7 @@ use callboard_domain::time::Timestamp;
 use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::executions::ExecutionRow;
 use crate::ids::{self, Listed};
-use crate::{Result, StoreError, executions};
+use crate::{Result, StoreError, executions, unclaimed};
 
 statements! {
     /// A run that goes.
@@ -71,7 +71,7 @@ statements! {
     LEAVE_MARKERS = "UPDATE markers SET run_id = NULL WHERE project_id = $1 AND run_id = $2 AND run_id IS NOT NULL";
     /// Exports of a run and its executions. There are few of a project, and only of the last days.
     DELETE_EXPORTS = "DELETE FROM exports WHERE project_id = $1 AND ((kind = 'run' AND target_id = $2) \
-        OR (kind = 'execution' AND target_id > $3 AND target_id <= $4)) RETURNING id";
+        OR (kind = 'execution' AND target_id > $3 AND target_id <= $4)) RETURNING id, path";
     /// Results of gates of a run. PK
     DELETE_GATE_RESULTS = "DELETE FROM gate_results WHERE project_id = $1 AND run_id = $2";
     /// Events of a run. PK
@@ -273,17 +273,27 @@ pub async fn delete_empty_states(
     Ok(())
 }
 
-/// Deletes everything else that hangs on a run; answers how many rows.
+/// Deletes everything else that hangs on a run, and leaves the bytes of its
+/// exports to the deletion; answers how many rows.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn delete_rest(session: &mut Session, run: &DoomedRun) -> Result<i64> {
+pub async fn delete_rest(
+    session: &mut Session,
+    run: &DoomedRun,
+    receipt: DeletionId,
+    now: Timestamp,
+) -> Result<i64> {
     let (project, id) = (run.project, run.run);
     let (low, high) = ExecutionId::range_of(id);
     session.execute(&UNLIST_LINKS, args![project, id, low, high]).await?;
     let mut deleted = session.execute(&DELETE_LINKS, args![project, id, low, high]).await?;
     for export in session.all(&DELETE_EXPORTS, args![project, id, low, high]).await? {
-        ids::unlist(session, Listed::Export, export.reader().int()?).await?;
+        let mut r = export.reader();
+        ids::unlist(session, Listed::Export, r.int()?).await?;
+        if let Some(key) = r.opt_text()? {
+            unclaimed::abandon_to(session, project, &key, receipt, now).await?;
+        }
         deleted += 1;
     }
     session.execute(&LEAVE_MARKERS, args![project, id]).await?;

@@ -75,7 +75,7 @@ struct ExecutionPage {
     verdict: Option<String>,
     why: Option<why::Why>,
     browser: Option<String>,
-    /// Arguments of `playwright test`.
+    /// Runs exactly this test again.
     command: String,
     attempts: Vec<AttemptLink>,
     evidence: Evidence,
