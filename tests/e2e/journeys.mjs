@@ -215,6 +215,10 @@ describe('somebody', () => {
         await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Settings' }).click();
         const gates = page.getByRole('region', { name: 'Gates' });
         await page.locator('#project-description').fill('typed, not saved yet');
+        // Several forms call the same: it is said at the one that was sent.
+        const branches = page.getByRole('region', { name: 'Branches' });
+        await branches.getByRole('button', { name: 'Save branches' }).click();
+        await branches.getByText(/saved/).waitFor();
         await gates.getByText('New policy').click();
         await look('new policy');
         const form = gates.locator('form').filter({ has: page.locator('#gate-name-new') });

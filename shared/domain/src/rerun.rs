@@ -8,7 +8,6 @@
 //! pasted.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 /// A test to run again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,21 +36,21 @@ impl Target {
 /// a shell. Tests of several browser projects are selected in all of them.
 #[must_use]
 pub fn arguments(targets: &[Target]) -> String {
+    words(targets).join(" ")
+}
+
+/// [`arguments`] one by one.
+#[must_use]
+pub fn words(targets: &[Target]) -> Vec<String> {
     let places: BTreeSet<String> =
         targets.iter().map(|target| target.located(&file_pattern(&target.file_path))).collect();
     let projects: BTreeSet<&str> = targets.iter().map(|target| target.browser_project.as_str()).collect();
-    let mut text = String::new();
-    for place in places {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{}{}", if text.is_empty() { "" } else { " " }, shell_quoted(&place));
-    }
+    let mut words: Vec<String> = places.iter().map(|place| shell_quoted(place)).collect();
     // A test without a project runs in a configuration that has none.
     if !projects.contains("") {
-        for project in projects {
-            let _ = write!(text, " {}", shell_quoted(&format!("--project={project}")));
-        }
+        words.extend(projects.iter().map(|project| shell_quoted(&format!("--project={project}"))));
     }
-    text
+    words
 }
 
 /// The command for [`arguments`]; empty when there is nothing to run, because

@@ -143,9 +143,15 @@ function show(form, answer) {
   place.querySelector('[tabindex]')?.focus();
 }
 
-/** What a form calls, whatever it does there: the same form asks for the opposite after it was sent. */
-function calls(form) {
-  return form.dataset.api.split(' ')[1];
+/** The forms with the address of a call, whatever they do there: one may ask for the opposite after it was sent. */
+function formsOf(path) {
+  return [...document.querySelectorAll('form[data-api]')].filter((form) => form.dataset.api.split(' ')[1] === path);
+}
+
+/** Where to find a form again once the page was loaded again: several may call the same. */
+function placeOf(form) {
+  const path = form.dataset.api.split(' ')[1];
+  return { path, at: formsOf(path).indexOf(form) };
 }
 
 function isChanged(field) {
@@ -183,7 +189,7 @@ function leave(form, answer) {
   const { said, done } = form.dataset;
   const words = [said, ...(answer.warnings ?? [])].filter(Boolean).join(' ');
   const isReload = done === 'reload';
-  if (words) sessionStorage.setItem(SAID, JSON.stringify({ words, form: isReload ? calls(form) : undefined }));
+  if (words) sessionStorage.setItem(SAID, JSON.stringify({ words, place: isReload ? placeOf(form) : undefined }));
   if (isReload) {
     keepOthers(form);
     location.reload();
@@ -194,9 +200,9 @@ function leave(form, answer) {
 function sayWhatHappened() {
   const stored = sessionStorage.getItem(SAID);
   sessionStorage.removeItem(SAID);
-  const { words, form: path } = JSON.parse(stored ?? '{}');
+  const { words, place } = JSON.parse(stored ?? '{}');
   if (!words) return;
-  const form = [...document.querySelectorAll('form[data-api]')].find((each) => calls(each) === path);
+  const form = place && formsOf(place.path)[place.at];
   const top = document.getElementById('said');
   if (form?.checkVisibility?.() && messageAt(form)) {
     say(form, words, 'done');

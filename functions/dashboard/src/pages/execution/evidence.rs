@@ -85,9 +85,9 @@ pub(crate) fn console_row(kind: &str, text: &str, location: Option<&str>) -> Con
     }
 }
 
-/// The command that runs exactly this test again.
-pub(crate) fn command_of(item: &ExecutionItem) -> String {
-    rerun::command(&[Target {
+/// The arguments of `playwright test` that run exactly this test again.
+pub(crate) fn arguments_of(item: &ExecutionItem) -> Vec<String> {
+    rerun::words(&[Target {
         file_path: item.file_path.clone(),
         line: item.line,
         browser_project: item.browser_project.clone(),

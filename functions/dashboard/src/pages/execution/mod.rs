@@ -75,8 +75,8 @@ struct ExecutionPage {
     verdict: Option<String>,
     why: Option<why::Why>,
     browser: Option<String>,
-    /// Runs exactly this test again.
-    command: String,
+    /// Arguments of `playwright test`, which lines do not break.
+    command: Vec<String>,
     attempts: Vec<AttemptLink>,
     evidence: Evidence,
     source: Vec<evidence::SourceLine>,
@@ -246,7 +246,7 @@ impl ExecutionPage {
             verdict: verdict(&detail),
             why: None,
             browser: browser_label(&detail.item).map(|label| evidence::once(&label)),
-            command: evidence::command_of(&detail.item),
+            command: evidence::arguments_of(&detail.item),
             attempts: links(&detail, shown),
             source: evidence::source_lines(evidence.test_source.as_deref().unwrap_or_default()),
             frames: evidence::frames(&evidence),

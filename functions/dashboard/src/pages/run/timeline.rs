@@ -29,7 +29,7 @@ const SIZE: PageSize = PageSize { min: 1, default: 400, max: 600 };
 /// Width of a lane in the units of the drawing.
 const WIDTH: i64 = 10_000;
 /// The least an execution gets.
-const LEAST: i64 = 12;
+const LEAST: i64 = 30;
 /// Marks of the axis, its ends included.
 const TICKS: i64 = 5;
 
