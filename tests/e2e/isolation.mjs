@@ -97,6 +97,7 @@ for (const dashboard of dashboards()) {
   describe(`a report that attacks ${dashboard}`, () => {
     const stolenName = `stolen ${randomUUID()}`;
     let folder;
+    let runId;
     let context;
 
     before(async () => {
@@ -108,6 +109,7 @@ for (const dashboard of dashboards()) {
         'worker.js': '/* a service worker */',
       });
       const answer = await upload({ projectName: `isolation ${randomUUID()}` }, { report_html: ['report.gz', archive] });
+      runId = answer.runId;
       folder = answer.reports[0].path.replace(/index\.html$/, '');
       context = await browser.newContext();
       const real = signedIn ? [{ ...signedIn.cookie, url: dashboard, sameSite: 'Lax', httpOnly: true }] : [];
@@ -166,6 +168,17 @@ for (const dashboard of dashboards()) {
 
     test('gets nothing where the dashboard opens it', async () => {
       await getsNothing(await attackFrom(await openedAt('index.html')));
+    });
+
+    test('gets nothing inside of a page, and works where the browser keeps nothing for it there', async () => {
+      const page = await context.newPage();
+      await page.goto(`${dashboard}/test-runs/${runId}?tab=reports`);
+      await page.getByRole('link', { name: 'HTML Report' }).click();
+      const report = await (await page.locator('#report iframe').elementHandle()).contentFrame();
+      await report.waitForFunction(() => window.outcomes);
+      assert.equal(await report.evaluate(() => window.theme), 'dark');
+      await getsNothing({ outcomes: await report.evaluate(() => window.outcomes), sentCookies: [] });
+      await page.close();
     });
 
     test('gets nothing on the origin of the dashboard itself', async () => {

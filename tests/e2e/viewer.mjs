@@ -7,8 +7,10 @@
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { chromium } from '@playwright/test';
 import { firstAdministrator } from './support/first-administrator.mjs';
@@ -21,6 +23,11 @@ if (!serviceUrl) {
 
 const TRACE = await readFile(new URL('../data/traces/playwright-1.65/renamed-button.zip', import.meta.url));
 const LOCATION = 'tests/shop.spec.ts:12:5';
+
+const LAUNCH = {
+  executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+};
 
 let browser;
 let context;
@@ -43,10 +50,7 @@ before(async () => {
     })],
   });
   [execution] = await getAll(`/api/test-runs/${run.runId}/executions`);
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-  });
+  browser = await chromium.launch(LAUNCH);
   context = await browser.newContext();
   if (signedIn) await context.addCookies([{ ...signedIn.cookie, url: serviceUrl, sameSite: 'Lax', httpOnly: true }]);
   // A foreign host that says what it was asked for, and lets itself be read.
@@ -64,12 +68,12 @@ after(async () => {
   elsewhere?.server.close();
 });
 
-/** Opens the trace as a person does, from the page of the execution. */
+/** Opens the trace as a person does, from the page of the execution, in a tab of its own. */
 async function openFromDashboard() {
   const page = await context.newPage();
   await page.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
   const opened = page.waitForEvent('popup');
-  await page.getByRole('link', { name: 'Open trace' }).click();
+  await page.getByRole('listitem').filter({ hasText: 'show-trace' }).getByRole('link', { name: 'In a tab of its own' }).click();
   const viewer = await opened;
   await actionsOf(viewer);
   return { page, viewer };
@@ -96,6 +100,48 @@ describe('a stored trace', () => {
     await snapshot.locator('button').first().waitFor();
     assert.deepEqual(complaints, []);
     await viewer.close();
+    await page.close();
+  });
+
+  test('opens inside of the page of its execution', async () => {
+    // Private windows, and some distributions' browsers anywhere, do what the next test is about.
+    const profile = await mkdtemp(join(tmpdir(), 'profile-'));
+    await mkdir(join(profile, 'Default'));
+    const preferences = { profile: { cookie_controls_mode: 0, block_third_party_cookies: false } };
+    await writeFile(join(profile, 'Default', 'Preferences'), JSON.stringify(preferences));
+    const own = await chromium.launchPersistentContext(profile, LAUNCH);
+    await own.addCookies(await context.cookies());
+    const page = await own.newPage();
+    await page.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
+    await page.getByRole('link', { name: 'Open trace' }).click();
+    const place = page.getByRole('region', { name: 'Trace of attempt 1' });
+    const viewer = await (await place.locator('iframe').elementHandle()).contentFrame();
+    assert.match(await actionsOf(viewer), /Navigate|goto/i);
+    assert.notEqual(new URL(viewer.url()).origin, new URL(serviceUrl).origin, 'it is on another origin');
+    const reach = await viewer.evaluate(() => {
+      try {
+        return String(window.parent.document.title);
+      } catch (error) {
+        return error.name;
+      }
+    });
+    assert.equal(reach, 'SecurityError', 'it has no way to the page around it');
+    await place.getByRole('link', { name: 'Close' }).click();
+    await page.getByRole('heading', { name: 'Traces' }).waitFor();
+    assert.equal(await place.count(), 0);
+    await own.close();
+    await rm(profile, { recursive: true });
+  });
+
+  test('says where it opens when the browser keeps nothing for it inside of a page', async () => {
+    const page = await context.newPage();
+    await page.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
+    await page.getByRole('link', { name: 'Open trace' }).click();
+    await page.frameLocator('#trace iframe').getByText('It does in a tab of its own').waitFor();
+    const opened = page.waitForEvent('popup');
+    await page.locator('#trace').getByRole('link', { name: 'In a tab of its own' }).click();
+    assert.match(await actionsOf(await opened), /Navigate|goto/i);
+    await (await opened).close();
     await page.close();
   });
 

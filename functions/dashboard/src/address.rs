@@ -44,6 +44,13 @@ impl Address {
         self.write(pairs.chain([(name, value)]))
     }
 
+    /// This address with nothing but what happened on one day.
+    pub(crate) fn of_day(&self, day: &str) -> String {
+        let kept = self.pairs.iter().filter(|(key, _)| !["from", "to", CURSOR].contains(&key.as_str()));
+        let pairs = kept.map(|(key, value)| (key.as_str(), value.as_str()));
+        self.write(pairs.chain([("from", day), ("to", day)]))
+    }
+
     /// This address without a parameter.
     pub(crate) fn without(&self, name: &str) -> String {
         self.keeping(|key, _| key != name)

@@ -35,14 +35,16 @@ pub(crate) async fn answer(
     presentation: Presentation,
     request: &FileRequest,
 ) -> Result<Response, ApiError> {
-    let is_page = presentation.is_opaque_page && opaque::opens_page(request);
+    let may_lack_storage =
+        presentation.is_opaque_page || (presentation.is_page && opaque::is_framed(request));
+    let is_page = may_lack_storage && opaque::opens_page(request);
     let tag = if is_page { format!("\"{}-page\"", served.etag) } else { format!("\"{}\"", served.etag) };
     let mut headers = HeaderMap::new();
     headers.insert(ETAG, text(&tag)?);
     headers.insert(CACHE_CONTROL, if served.is_immutable { FOR_EVER } else { ASK_AGAIN });
     headers.insert(ACCEPT_RANGES, BYTES);
-    if presentation.is_opaque_page {
-        headers.insert(VARY, HeaderValue::from_static("accept, range"));
+    if presentation.is_page {
+        headers.insert(VARY, HeaderValue::from_static("accept, range, sec-fetch-dest"));
     }
     if client_has(&request.headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, headers).into_response());

@@ -1,8 +1,9 @@
-//! Pages opened with an opaque origin. They have no storage: merely looking at
-//! `localStorage` throws there, and reports that keep a setting in it,
-//! Playwright's among them, stop with an empty page. A browser that opens such
-//! a page gets it with a storage that lasts as long as the page does; every
-//! other client gets the bytes as they are stored.
+//! Pages that may have no storage: those opened with an opaque origin, and,
+//! where a browser keeps nothing for others, those shown inside of a page of
+//! another site. Merely looking at `localStorage` throws there, and reports that
+//! keep a setting in it, Playwright's among them, stop with an empty page. A
+//! browser that opens such a page gets it with a storage that lasts as long as
+//! the page does; every other client gets the bytes as they are stored.
 
 use axum::body::{Body, Bytes};
 use callboard_http::{ApiError, AppState};
@@ -13,12 +14,16 @@ use http::header::{ACCEPT, RANGE};
 use crate::answer::log_break;
 use crate::request::FileRequest;
 
-/// What both storages offer everywhere; nothing is kept or shared.
+/// What both storages offer everywhere, where there is none; nothing is kept or
+/// shared.
 const STORAGE: &str = "<script>(()=>{const storage=()=>{const kept=new Map();return{\
     getItem:(key)=>kept.get(String(key))??null,setItem(key,value){kept.set(String(key),String(value))},\
     removeItem(key){kept.delete(String(key))},clear(){kept.clear()},key:(at)=>[...kept.keys()][at]??null,\
     get length(){return kept.size}}};for(const name of['localStorage','sessionStorage'])\
-    Object.defineProperty(window,name,{value:storage()})})()</script>";
+    try{window[name].length}catch{Object.defineProperty(window,name,{value:storage()})}})()</script>";
+
+/// Where browsers say what they fetch something for.
+const PURPOSE: &str = "sec-fetch-dest";
 
 /// By how many bytes a page grows.
 pub(crate) const STORAGE_BYTES: u64 = STORAGE.len() as u64;
@@ -31,6 +36,12 @@ pub(crate) fn opens_page(request: &FileRequest) -> bool {
     let mut accepted = request.headers.get_all(ACCEPT).iter();
     !request.headers.contains_key(RANGE)
         && accepted.any(|value| value.to_str().is_ok_and(|value| value.contains("text/html")))
+}
+
+/// Whether a page is shown inside of another.
+pub(crate) fn is_framed(request: &FileRequest) -> bool {
+    let purpose = request.headers.get(PURPOSE).and_then(|value| value.to_str().ok());
+    purpose.is_some_and(|purpose| matches!(purpose, "iframe" | "frame"))
 }
 
 /// The bytes of a page together with a storage.

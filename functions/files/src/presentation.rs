@@ -51,7 +51,9 @@ pub(crate) struct Presentation {
     pub disposition: Disposition,
     /// The type on the wire.
     pub content_type: &'static str,
-    /// A page that its policy gives an opaque origin.
+    /// A page that can run script.
+    pub is_page: bool,
+    /// One that its policy gives an opaque origin.
     pub is_opaque_page: bool,
 }
 
@@ -74,6 +76,7 @@ pub(crate) fn below_grant(stored_type: &str, door: Door, download: bool) -> Pres
         (Some(_), _) if download => save(UNKNOWN),
         (Some((content_type, Nature::Drawing)), Door::Main) => save(content_type),
         (Some((content_type, nature)), _) => Presentation {
+            is_page: nature == Nature::Page,
             is_opaque_page: nature == Nature::Page && door == Door::Main,
             ..show(content_type, false)
         },
@@ -102,11 +105,11 @@ fn essence(content_type: &str) -> &str {
 
 const fn show(content_type: &'static str, download: bool) -> Presentation {
     let disposition = if download { Disposition::Attachment } else { Disposition::Inline };
-    Presentation { disposition, content_type, is_opaque_page: false }
+    Presentation { disposition, content_type, is_page: false, is_opaque_page: false }
 }
 
 const fn save(content_type: &'static str) -> Presentation {
-    Presentation { disposition: Disposition::Attachment, content_type, is_opaque_page: false }
+    Presentation { disposition: Disposition::Attachment, content_type, is_page: false, is_opaque_page: false }
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ use axum::response::{IntoResponse, Response};
 use base64ct::{Base64, Encoding};
 use callboard_http::conditional::tagged;
 use callboard_http::extract::Tail;
-use callboard_http::viewer::opens_only_granted;
+use callboard_http::viewer::{IN_PLACE, opens_only_granted};
 use callboard_http::{ApiError, AppState, Door, Viewer};
+use callboard_viewer::ViewerFile;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderValue, LOCATION, REFERRER_POLICY,
 };
@@ -25,6 +26,22 @@ const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 /// The page of the copy of the viewer that Playwright's reports bring along.
 const IN_REPORT: &str = "trace/index.html";
 
+/// The page that stands before the viewer where it is shown inside of a page of
+/// the dashboard, because some browsers let it keep nothing there.
+const IN_PLACE_PAGE: &str = include_str!("viewer_in_place.html");
+
+fn file_of(name: &str) -> Option<ViewerFile> {
+    if name != IN_PLACE {
+        return callboard_viewer::file(name);
+    }
+    let page = ViewerFile {
+        bytes: IN_PLACE_PAGE.as_bytes(),
+        content_type: "text/html; charset=utf-8",
+        is_fingerprinted: false,
+    };
+    callboard_viewer::is_included().then_some(page)
+}
+
 /// A file of the viewer. Its pages open traces below a grant of their own
 /// origin; asked for any other, they are not answered at all.
 pub(crate) async fn file(
@@ -34,7 +51,7 @@ pub(crate) async fn file(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let file = callboard_viewer::file(&name).filter(|_| door == Door::Sandbox);
+    let file = file_of(&name).filter(|_| door == Door::Sandbox);
     let file = file.ok_or_else(ApiError::route_not_found)?;
     if file.content_type.starts_with("text/html") {
         let own = state.gate().effective_origin(&headers);
@@ -68,10 +85,11 @@ pub(crate) fn instead_of_the_reports(
     Some((StatusCode::FOUND, [(LOCATION, address)]).into_response())
 }
 
-/// The viewer's few inline scripts, as a policy names them.
+/// The few inline scripts of the viewer and of the page before it, as a policy
+/// names them.
 static INLINE_SCRIPTS: LazyLock<String> = LazyLock::new(|| {
     let page = callboard_viewer::file(callboard_viewer::PAGE).map_or(&[][..], |file| file.bytes);
-    inline_scripts(&String::from_utf8_lossy(page))
+    format!("{} {}", inline_scripts(&String::from_utf8_lossy(page)), inline_scripts(IN_PLACE_PAGE))
 });
 
 fn inline_scripts(page: &str) -> String {

@@ -9,6 +9,9 @@ use url::{Url, form_urlencoded};
 use crate::sandbox::{Sandbox, Site};
 use crate::state::AppState;
 
+/// The page that opens a trace inside of a page of the dashboard.
+pub const IN_PLACE: &str = "in-place.html";
+
 /// Whether traces open in the browser, and why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Viewer {
@@ -68,7 +71,7 @@ impl AppState {
     #[must_use]
     pub fn viewer_url(&self, site: &Site, granted_url: &str) -> Option<String> {
         match (self.viewer(), self.config().trace_viewer_origins.first()) {
-            (Viewer::Ready, _) => Some(self.sandbox().viewer_url(site, granted_url)),
+            (Viewer::Ready, _) => Some(self.sandbox().viewer_url(site, callboard_viewer::PAGE, granted_url)),
             (Viewer::Elsewhere, Some(viewer)) => {
                 Some(format!("{viewer}/?trace={}", utf8_percent_encode(granted_url, NON_ALPHANUMERIC)))
             }
@@ -77,16 +80,25 @@ impl AppState {
     }
 }
 
+impl AppState {
+    /// [`AppState::viewer_url`] inside of a page of the dashboard; `None` where
+    /// no viewer of this service opens it.
+    #[must_use]
+    pub fn viewer_url_in_place(&self, site: &Site, granted_url: &str) -> Option<String> {
+        let is_ready = self.viewer() == Viewer::Ready;
+        is_ready.then(|| self.sandbox().viewer_url(site, IN_PLACE, granted_url))
+    }
+}
+
 fn allows_workers(origin: &Origin) -> bool {
     origin.scheme() == Scheme::Https || origin.is_loopback()
 }
 
 impl Sandbox {
-    /// The address at which the viewer of this service opens the trace below a
-    /// grant.
-    fn viewer_url(&self, site: &Site, granted_url: &str) -> String {
+    /// The address at which a page of the viewer opens the trace below a grant.
+    fn viewer_url(&self, site: &Site, page: &str, granted_url: &str) -> String {
         let trace = utf8_percent_encode(granted_url, NON_ALPHANUMERIC);
-        format!("{}/viewer/{}?trace={trace}", self.origin_for(site), callboard_viewer::PAGE)
+        format!("{}/viewer/{page}?trace={trace}", self.origin_for(site))
     }
 
     /// The policy of the viewer's answers: it loads from its own origin only.
@@ -127,7 +139,11 @@ mod tests {
     fn only_traces_below_a_grant_of_the_own_origin_are_opened() {
         let sandbox = Sandbox::Loopback { port: 3001, main_port: 3000 };
         let site = Site(Origin::parse("http://localhost:3000").unwrap());
-        let url = sandbox.viewer_url(&site, &sandbox.file_url(&site, "g-1", "a b&trace=.zip"));
+        let url = sandbox.viewer_url(
+            &site,
+            callboard_viewer::PAGE,
+            &sandbox.file_url(&site, "g-1", "a b&trace=.zip"),
+        );
         let (page, query) = url.split_once('?').unwrap();
         assert_eq!(page, "http://127.0.0.1:3001/viewer/index.html");
         assert!(opens_only_granted(&own(), query), "{query}");

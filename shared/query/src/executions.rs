@@ -20,7 +20,7 @@ use crate::clusters;
 pub use crate::evidence::{Part, Parts};
 use crate::failures::passed_before;
 use crate::ingest::stored_attempts;
-use crate::page::{Slice, fetch};
+use crate::page::{MOST_COUNTED, Slice, Total, fetch};
 use crate::projects::required;
 use crate::runs::required_run;
 use crate::shapes::{
@@ -172,6 +172,25 @@ pub async fn list(
     let rows = Slice::cut(rows, limit, |row| key_of(query.sort, row));
     let items = show(&mut session, project, &rows.items, &browsers).await?;
     Ok(Slice { items, next: rows.next })
+}
+
+/// How many executions of a run there are. It reads what the list would have to
+/// read for its last page, so ask only where a list goes on.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn count(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    run: RunId,
+    query: &ExecutionQuery,
+) -> Result<Total> {
+    let project = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let browsers = lanes::browsers(&mut session, project).await?;
+    let filter = filter_of(query, &browsers);
+    let counted = executions::count(&mut session, project, run, &filter, MOST_COUNTED + 1).await?;
+    Ok(Total::of_counted(counted))
 }
 
 fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFilter {

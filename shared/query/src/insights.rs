@@ -287,7 +287,9 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
         pass_rate: row.totals.pass_rate(),
         baseline_pass_rate: rates.before,
         pass_rate_delta: rates.delta,
-        avg_duration_delta: green.as_ref().and_then(|green| Some(row.avg_ms? - green.row.avg_ms?)),
+        avg_duration_delta: green
+            .as_ref()
+            .and_then(|green| Some(row.test_durations.mean? - green.row.test_durations.mean?)),
         new_regressions: compared(&read.new_regressions),
         recurrences: compared(&read.recurrences),
         recovered: compared(&read.recovered),

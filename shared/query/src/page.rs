@@ -30,6 +30,25 @@ impl<T, K> Slice<T, K> {
     }
 }
 
+/// Most rows of a filtered list that are counted for its reader.
+pub(crate) const MOST_COUNTED: i64 = 10_000;
+
+/// How many rows a list has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Total {
+    /// So many.
+    Exactly(i64),
+    /// More than so many: nobody waits for the rest to be counted.
+    MoreThan(i64),
+}
+
+impl Total {
+    /// What counting up to [`MOST_COUNTED`] rows came to.
+    pub(crate) const fn of_counted(count: i64) -> Self {
+        if count <= MOST_COUNTED { Self::Exactly(count) } else { Self::MoreThan(MOST_COUNTED) }
+    }
+}
+
 /// The number of rows to fetch for a page of `limit`.
 #[must_use]
 pub(crate) fn fetch(limit: usize) -> i64 {

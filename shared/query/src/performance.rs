@@ -38,8 +38,12 @@ pub struct RunDuration {
     pub duration: Option<i64>,
     /// Mean duration of its tests, ms.
     pub avg_test_duration: Option<i64>,
+    /// Median of the durations of its tests, ms.
+    pub p50_test_duration: Option<i64>,
     /// 90th percentile of the durations of its tests, ms.
     pub p90_test_duration: Option<i64>,
+    /// 95th percentile of the durations of its tests, ms.
+    pub p95_test_duration: Option<i64>,
     /// Status.
     #[schema(value_type = RunStatusWord)]
     pub status: RunStatus,
@@ -97,7 +101,9 @@ pub async fn of_runs(
         start_time: run.brief.start_time,
         duration: run.brief.duration,
         avg_test_duration: run.avg_test_duration,
+        p50_test_duration: run.p50_test_duration,
         p90_test_duration: run.p90_test_duration,
+        p95_test_duration: run.p95_test_duration,
         status: run.brief.status,
         total_tests: run.brief.totals.total_tests,
         commit: run.brief.commit,

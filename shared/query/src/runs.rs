@@ -9,13 +9,13 @@ use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::projects::ProjectRow;
-use callboard_store::runs::{self, RunFilter, RunRow};
+use callboard_store::runs::{self, RunFilter, RunRow, RunsCounted};
 use callboard_store::{evidence, files, projects, reports};
 use serde_json::Value;
 
 use crate::baseline::{self, BaselineRun};
 use crate::gates;
-use crate::page::Slice;
+use crate::page::{MOST_COUNTED, Slice, Total};
 use crate::projects::required;
 use crate::shapes::{ProjectRef, Report, RunBrief, RunDetail, RunItem, RunStorage, ShardItem, StorageByKind};
 use crate::{Context, Entity, QueryError, Result, links, markers, retention};
@@ -172,6 +172,39 @@ pub(crate) async fn list_of(
     let rows = rows(&mut session, Some(&[project.get()]), query, limit).await?;
     let items = show(ctx, &mut session, &rows.items).await?;
     Ok(Slice { items, next: rows.next })
+}
+
+/// How many runs of a project there are, by what the page of a project filters
+/// by; other conditions are not looked at. Where a project has very many runs,
+/// only what one index counts is counted, and `None` is not known.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn count(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    runs_of_project: i64,
+    query: &RunQuery,
+) -> Result<Option<Total>> {
+    let some = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
+    let statuses: Vec<String> = query.statuses.iter().map(|status| status.as_str().to_owned()).collect();
+    let wanted = RunsCounted {
+        branches: some(&query.branches),
+        environments: some(&query.environments),
+        statuses: some(&statuses),
+        from: query.from,
+        before: query.before,
+        is_full: query.full_runs,
+    };
+    let lists = [&wanted.branches, &wanted.environments, &wanted.statuses];
+    let led_by = lists.iter().filter(|list| list.is_some()).count();
+    let is_led = led_by <= 1 && wanted.is_full != Some(false) && (led_by == 0 || wanted.is_full.is_none());
+    if runs_of_project > RESIDUAL_ROWS as i64 && !is_led {
+        return Ok(None);
+    }
+    let mut session = ctx.store.db().read().await?;
+    let counted = runs::count(&mut session, project.get(), &wanted, MOST_COUNTED + 1).await?;
+    Ok(Some(Total::of_counted(counted)))
 }
 
 async fn rows(

@@ -62,6 +62,8 @@ function opensChoices(event) {
   return OPENS_WITH_ARROWS || event.altKey || event.key === ' ' || event.key === 'F4';
 }
 
+const isChoice = (field) => field instanceof HTMLSelectElement || field.type === 'date';
+
 // A choice that is clicked applies at once. With the keyboard one passes by others on the way to it: there it applies
 // when one presses Enter or moves on, and the next page goes on where one was.
 function setUpFilters(form) {
@@ -75,8 +77,9 @@ function setUpFilters(form) {
   form.addEventListener('pointerdown', () => { passing = undefined; });
   form.addEventListener('keydown', (event) => {
     const field = event.target;
-    if (field instanceof HTMLSelectElement) {
+    if (isChoice(field)) {
       if (event.key === 'Enter' && field.dataset.passed) {
+        event.preventDefault();
         delete field.dataset.passed;
         apply(field, true);
       } else if (event.key !== 'Tab' && event.key !== 'Enter') passing = opensChoices(event) ? undefined : field;
@@ -86,13 +89,13 @@ function setUpFilters(form) {
   });
   form.addEventListener('change', (event) => {
     const field = event.target;
-    if (!(field instanceof HTMLSelectElement)) return;
+    if (!isChoice(field)) return;
     if (passing === field) field.dataset.passed = 'true';
     else apply(field, false);
   });
   form.addEventListener('focusout', (event) => {
     const field = event.target;
-    if (!(field instanceof HTMLSelectElement) || !field.dataset.passed) return;
+    if (!isChoice(field) || !field.dataset.passed) return;
     delete field.dataset.passed;
     apply(event.relatedTarget instanceof HTMLElement && form.contains(event.relatedTarget) ? event.relatedTarget : field, true);
   });
@@ -103,7 +106,7 @@ function setUpFilters(form) {
   if (!(field instanceof HTMLElement)) return;
   sessionStorage.removeItem(FOCUS);
   field.focus({ preventScroll: true });
-  if (field instanceof HTMLInputElement) field.setSelectionRange(field.value.length, field.value.length);
+  if (field.type === 'search') field.setSelectionRange(field.value.length, field.value.length);
 }
 
 // Search: its script is fetched when it is first asked for.

@@ -3,6 +3,8 @@
 
 use askama::Template;
 use askama::filters::HtmlSafe;
+use callboard_domain::time::Day;
+use callboard_query::page::Total;
 use callboard_query::shapes::Facets;
 
 use crate::address::Address;
@@ -34,6 +36,8 @@ impl From<String> for Choice {
 enum Field {
     /// Free text.
     Search { name: &'static str, label: &'static str, value: String },
+    /// A day.
+    Date { name: &'static str, label: &'static str, value: Option<String> },
     /// One of several values; the first line is "any".
     Select {
         name: &'static str,
@@ -132,6 +136,16 @@ impl FilterBar {
         self.select("browser", "Browser", "All browsers", names, chosen)
     }
 
+    /// The days between which something happened, both included.
+    pub(crate) fn days(mut self, from: Option<Day>, to: Option<Day>) -> Self {
+        for (name, label, day) in [("from", "From", from), ("to", "Until", to)] {
+            let value = day.map(Day::to_iso);
+            self = self.chip_only(name, label, value.as_ref());
+            self.fields.push(Field::Date { name, label, value });
+        }
+        self
+    }
+
     /// The tags of a project's tests.
     pub(crate) fn tags(self, facets: &Facets, chosen: &[String]) -> Self {
         self.select("tag", "Tag", "Any tag", facets.tags.iter().cloned().map(Choice::from), chosen)
@@ -157,7 +171,7 @@ impl FilterBar {
 
     /// Says how many rows there are: all of them where that is known, else
     /// what the page shows of a list that is read by keys.
-    pub(crate) fn tally(mut self, noun: &str, shown: usize, goes_on: bool, total: Option<i64>) -> Self {
+    pub(crate) fn tally(mut self, noun: &str, shown: usize, goes_on: bool, total: Option<Total>) -> Self {
         self.tally = Some(in_words(noun, shown, goes_on || self.address.is_continued(), total));
         self
     }
@@ -193,12 +207,18 @@ impl FilterBar {
     }
 }
 
-/// `43 tests`, `50 of 1 234 tests`, or `50 tests on this page`.
-fn in_words(noun: &str, shown: usize, is_part: bool, total: Option<i64>) -> String {
+/// `43 tests`, `50 of 1 234 tests`, `50 of more than 10 000 tests`, or `50
+/// tests on this page`.
+fn in_words(noun: &str, shown: usize, is_part: bool, total: Option<Total>) -> String {
     let shown = i64::try_from(shown).unwrap_or(i64::MAX);
     let nouns = |count: i64| if count == 1 { noun.to_owned() } else { format!("{noun}s") };
     match (is_part, total) {
-        (true, Some(total)) => format!("{} of {} {}", grouped(shown), grouped(total), nouns(total)),
+        (true, Some(Total::Exactly(total))) => {
+            format!("{} of {} {}", grouped(shown), grouped(total), nouns(total))
+        }
+        (true, Some(Total::MoreThan(total))) => {
+            format!("{} of more than {} {}", grouped(shown), grouped(total), nouns(total))
+        }
         (true, None) => format!("{} {} on this page", grouped(shown), nouns(shown)),
         (false, _) => format!("{} {}", grouped(shown), nouns(shown)),
     }
@@ -206,12 +226,13 @@ fn in_words(noun: &str, shown: usize, is_part: bool, total: Option<i64>) -> Stri
 
 #[cfg(test)]
 mod tests {
-    use super::in_words;
+    use super::{Total, in_words};
 
     #[test]
     fn a_part_of_a_list_says_that_it_is_one() {
         assert_eq!(in_words("test", 1, false, None), "1 test");
-        assert_eq!(in_words("test", 50, true, Some(51)), "50 of 51 tests");
+        assert_eq!(in_words("test", 50, true, Some(Total::Exactly(51))), "50 of 51 tests");
+        assert_eq!(in_words("test", 50, true, Some(Total::MoreThan(800))), "50 of more than 800 tests");
         assert_eq!(in_words("run", 30, true, None), "30 runs on this page");
     }
 }

@@ -13,6 +13,7 @@ use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::flakiness::{self, FlakyTest};
 use callboard_query::links::Hook;
+use callboard_query::page::Total;
 use callboard_query::quarantine::{self, Quarantine};
 use callboard_query::resolve;
 use callboard_query::shapes::{ExecutionWithRun, Facets, StabilityBucket, TestCaseDetail};
@@ -146,7 +147,7 @@ pub(crate) async fn test_case(
     let shifts = ShiftList::of_executions(&charted, visit.now);
     let turns = TurnList::of_executions(&charted, visit.now);
     let is_whole = asked.browser.is_none() && asked.statuses.is_empty();
-    let total = is_whole.then_some(case.item.total_runs);
+    let total = is_whole.then_some(Total::Exactly(case.item.total_runs));
     let goes_on = history.next_cursor.is_some();
     let name = &case.item.title;
     let catalogue = format!("/projects/{}?tab=cases", case.project.id);

@@ -24,7 +24,7 @@ use callboard_store::{StoreError, executions, jobs};
 
 use super::announce;
 use super::completion::{Completion, Recompute};
-use super::outcome::{mean_and_p90, never_passed_with_failures, told_by};
+use super::outcome::{never_passed_with_failures, spread, told_by};
 use super::rollup;
 use crate::{LifeRefusal, Result, run_editing};
 
@@ -336,7 +336,7 @@ impl LockedRun {
         let has_changed = self.before != after || self.run.tests_ms != self.found.tests_ms;
         if self.run.status.is_final() && self.run.totals_from_rows && (has_ended || has_changed) {
             let durations = executions::durations(session, self.run.project, self.run.id).await?;
-            (self.run.avg_ms, self.run.p90_ms) = mean_and_p90(durations);
+            self.run.test_durations = spread(durations);
         }
         self.enqueue(session, has_ended, has_changed, now).await?;
         self.count(session, &after).await?;

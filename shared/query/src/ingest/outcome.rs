@@ -2,6 +2,7 @@
 
 use callboard_domain::status::RunStatus;
 use callboard_domain::totals::Totals;
+use callboard_store::runs::TestDurations;
 
 /// How a run ended whose client claims nothing: the worst of its tests.
 pub(super) fn told_by(totals: &Totals) -> RunStatus {
@@ -22,18 +23,25 @@ pub(super) fn never_passed_with_failures(claimed: RunStatus, totals: &Totals) ->
     if claimed == RunStatus::Passed && totals.failed_tests > 0 { RunStatus::Failed } else { claimed }
 }
 
-/// Mean (rounded) and 90th percentile (nearest rank) of durations.
-pub(super) fn mean_and_p90(mut durations: Vec<i64>) -> (Option<i64>, Option<i64>) {
+/// Mean (rounded) and percentiles (nearest rank) of durations.
+pub(super) fn spread(mut durations: Vec<i64>) -> TestDurations {
     if durations.is_empty() {
-        return (None, None);
+        return TestDurations::default();
     }
     durations.sort_unstable();
     let count = durations.len();
     let sum: i128 = durations.iter().copied().map(i128::from).sum();
     let n = i128::try_from(count).unwrap_or(i128::MAX);
-    let mean = i64::try_from((2 * sum + n) / (2 * n)).ok();
-    let rank = (count * 9).div_ceil(10).max(1);
-    (mean, durations.get(rank - 1).copied())
+    let within = |percent: usize| {
+        let rank = (count * percent).div_ceil(100).max(1);
+        durations.get(rank - 1).copied()
+    };
+    TestDurations {
+        mean: i64::try_from((2 * sum + n) / (2 * n)).ok(),
+        p50: within(50),
+        p90: within(90),
+        p95: within(95),
+    }
 }
 
 #[cfg(test)]
@@ -55,9 +63,13 @@ mod tests {
 
     #[test]
     fn the_percentile_is_the_nearest_rank() {
-        assert_eq!(mean_and_p90(vec![]), (None, None));
-        assert_eq!(mean_and_p90(vec![7]), (Some(7), Some(7)));
-        assert_eq!(mean_and_p90((1..=10).collect()), (Some(6), Some(9)));
-        assert_eq!(mean_and_p90((1..=11).collect()), (Some(6), Some(10)));
+        let of = |durations: Vec<i64>| {
+            let TestDurations { mean, p50, p90, p95 } = spread(durations);
+            [mean, p50, p90, p95].map(|value| value.unwrap_or(-1))
+        };
+        assert_eq!(of(vec![]), [-1; 4]);
+        assert_eq!(of(vec![7]), [7; 4]);
+        assert_eq!(of((1..=10).collect()), [6, 5, 9, 10]);
+        assert_eq!(of((1..=11).rev().collect()), [6, 6, 10, 11]);
     }
 }

@@ -159,8 +159,12 @@ pub struct RunItem {
     pub tests_duration: i64,
     /// Mean over tests that ran.
     pub avg_test_duration: Option<i64>,
+    /// Median (nearest rank) over tests that ran; null of runs that ended before it was kept.
+    pub p50_test_duration: Option<i64>,
     /// 90th percentile (nearest rank) over tests that ran.
     pub p90_test_duration: Option<i64>,
+    /// 95th percentile (nearest rank) over tests that ran; null of runs that ended before it was kept.
+    pub p95_test_duration: Option<i64>,
     /// Version of Playwright.
     pub playwright_version: Option<String>,
     /// Version of the reporter.
@@ -205,8 +209,10 @@ impl RunItem {
             is_pinned: row.pin.is_some(),
             wasted_time_ms: row.wasted_ms,
             tests_duration: row.tests_ms,
-            avg_test_duration: row.avg_ms,
-            p90_test_duration: row.p90_ms,
+            avg_test_duration: row.test_durations.mean,
+            p50_test_duration: row.test_durations.p50,
+            p90_test_duration: row.test_durations.p90,
+            p95_test_duration: row.test_durations.p95,
             playwright_version: row.playwright_version.clone(),
             reporter_version: row.reporter_version.clone(),
             created_at: row.created_at,

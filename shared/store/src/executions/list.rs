@@ -53,6 +53,13 @@ pub struct ExecutionFilter {
     pub flags: Option<FlagMask>,
 }
 
+impl ExecutionFilter {
+    /// Whether the rows of tests tell which executions there are.
+    fn is_about_tests(&self) -> bool {
+        self.file.is_some() || self.text.is_some() || self.owner.is_some() || self.priority.is_some()
+    }
+}
+
 /// What the flags of an execution have to be.
 #[derive(Debug, Clone, Copy)]
 pub struct FlagMask {
@@ -87,12 +94,7 @@ fn of_run(
     limit: i64,
 ) -> Filter {
     let (low, high) = ExecutionId::range_of(run);
-    let by_test = wanted.file.is_some()
-        || wanted.text.is_some()
-        || wanted.owner.is_some()
-        || wanted.priority.is_some()
-        || matches!(order, ExecutionOrder::File(_));
-    let base = if by_test {
+    let base = if wanted.is_about_tests() || matches!(order, ExecutionOrder::File(_)) {
         // SQLite keeps the order of a cross join: it reads the run and then the tests, not each test of the file and
         // then all days of each.
         select_execution!(
@@ -102,24 +104,7 @@ fn of_run(
     } else {
         select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4")
     };
-    let filter = Filter::new(backend, base, args![project, run, low, high])
-        .and_if("e.outcome in_ints(?)", wanted.outcomes.clone())
-        .and_if("c.file_path = ?", wanted.file.clone())
-        .and_each(HAS_TEXT, asked_texts(wanted.text.as_deref()))
-        .and_if(
-            "EXISTS (SELECT 1 FROM test_case_tags t WHERE t.project_id = e.project_id AND t.tag = ? AND t.test_case_id = e.test_case_id)",
-            wanted.tag.clone(),
-        )
-        .and_if("c.owner = ?", wanted.owner.clone())
-        .and_if("c.priority = ?", wanted.priority.clone())
-        .and_if("e.browser_id in_ints(?)", wanted.browsers.clone())
-        .and_if("e.shard_index = ?", wanted.shard)
-        .and_if("e.worker_index = ?", wanted.worker)
-        .and_if("e.cluster_id = ?", wanted.cluster);
-    let filter = match wanted.flags {
-        Some(FlagMask { asked, wanted }) => filter.and("(e.flags & ?) = ?", args![asked, wanted]),
-        None => filter,
-    };
+    let filter = conditions(Filter::new(backend, base, args![project, run, low, high]), wanted);
     match order {
         ExecutionOrder::Trouble(after) => match after {
             Some((rank, id)) => filter.and("(e.rank, e.id) > (?, ?)", args![*rank, *id]),
@@ -153,6 +138,54 @@ fn of_run(
         }
         .end("ORDER BY c.file_path, e.id LIMIT ?", args![limit]),
     }
+}
+
+fn conditions(filter: Filter, wanted: &ExecutionFilter) -> Filter {
+    let filter = filter
+        .and_if("e.outcome in_ints(?)", wanted.outcomes.clone())
+        .and_if("c.file_path = ?", wanted.file.clone())
+        .and_each(HAS_TEXT, asked_texts(wanted.text.as_deref()))
+        .and_if(
+            "EXISTS (SELECT 1 FROM test_case_tags t WHERE t.project_id = e.project_id AND t.tag = ? AND t.test_case_id = e.test_case_id)",
+            wanted.tag.clone(),
+        )
+        .and_if("c.owner = ?", wanted.owner.clone())
+        .and_if("c.priority = ?", wanted.priority.clone())
+        .and_if("e.browser_id in_ints(?)", wanted.browsers.clone())
+        .and_if("e.shard_index = ?", wanted.shard)
+        .and_if("e.worker_index = ?", wanted.worker)
+        .and_if("e.cluster_id = ?", wanted.cluster);
+    match wanted.flags {
+        Some(FlagMask { asked, wanted }) => filter.and("(e.flags & ?) = ?", args![asked, wanted]),
+        None => filter,
+    }
+}
+
+/// How many executions of a run there are, up to `most`.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn count(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    wanted: &ExecutionFilter,
+    most: i64,
+) -> Result<i64> {
+    let found = session.list(counting(session.backend(), project, run, wanted, most)).await?;
+    found.first().map_or(Ok(0), |row| row.reader().int())
+}
+
+fn counting(backend: Backend, project: ProjectId, run: RunId, wanted: &ExecutionFilter, most: i64) -> Filter {
+    let (low, high) = ExecutionId::range_of(run);
+    let base = if wanted.is_about_tests() {
+        "SELECT COUNT(*) FROM (SELECT 1 FROM executions e CROSS JOIN test_cases c WHERE c.project_id = e.project_id \
+         AND c.id = e.test_case_id AND e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4"
+    } else {
+        "SELECT COUNT(*) FROM (SELECT 1 FROM executions e WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4"
+    };
+    conditions(Filter::new(backend, base, args![project, run, low, high]), wanted)
+        .end("LIMIT ?) counted", args![most])
 }
 
 /// Failing executions of a whole project, newest first. ix: executions_rank
@@ -210,6 +243,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         for order in orders(None).into_iter().chain(orders(Some(1))) {
             shapes.push(of_run(backend, ProjectId(1), RunId(1), &wanted, &order, 1));
         }
+        shapes.push(counting(backend, ProjectId(1), RunId(1), &wanted, 1));
     }
     shapes
 }

@@ -82,6 +82,53 @@ fn filter(backend: Backend, project: Option<ProjectId>, wanted: &RunFilter, limi
     }
 }
 
+/// The runs of one project that are counted.
+#[derive(Debug, Clone, Default)]
+pub struct RunsCounted {
+    /// Only these branches (empty word: runs without one).
+    pub branches: Option<Vec<String>>,
+    /// Only these environments (empty word: runs without one).
+    pub environments: Option<Vec<String>>,
+    /// Only these statuses.
+    pub statuses: Option<Vec<String>>,
+    /// Started at this moment or later.
+    pub from: Option<Timestamp>,
+    /// Started before this moment.
+    pub before: Option<Timestamp>,
+    /// Only full, or only partial runs.
+    pub is_full: Option<bool>,
+}
+
+/// How many runs of a project there are, up to `most`.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn count(
+    session: &mut Session,
+    project: ProjectId,
+    wanted: &RunsCounted,
+    most: i64,
+) -> Result<i64> {
+    let found = session.list(counting(session.backend(), project, wanted, most)).await?;
+    found.first().map_or(Ok(0), |row| row.reader().int())
+}
+
+fn counting(backend: Backend, project: ProjectId, wanted: &RunsCounted, most: i64) -> Filter {
+    let base = "SELECT COUNT(*) FROM (SELECT 1 FROM test_runs WHERE project_id = $1";
+    let filter = Filter::new(backend, base, args![project])
+        .and_if("branch in_texts(?)", wanted.branches.clone())
+        .and_if("environment in_texts(?)", wanted.environments.clone())
+        .and_if("status in_texts(?)", wanted.statuses.clone())
+        .and_if("order_at >= ?", wanted.from.map(Timestamp::millis))
+        .and_if("order_at < ?", wanted.before.map(Timestamp::millis));
+    let filter = match wanted.is_full {
+        Some(true) => filter.and("is_full = 1", args![]),
+        Some(false) => filter.and("is_full = 0", args![]),
+        None => filter,
+    };
+    filter.end("LIMIT ?) counted", args![most])
+}
+
 /// What the list can look like, for the test that prepares every statement.
 pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     let all = RunFilter {
@@ -98,7 +145,18 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     };
     let ascending = RunFilter { ascending: true, is_full: Some(false), ..all.clone() };
     let project = Some(ProjectId(1));
-    [(None, RunFilter::default()), (project, RunFilter::default()), (project, all), (None, ascending)]
-        .map(|(project, wanted)| filter(backend, project, &wanted, 1))
-        .into()
+    let words = Some(vec![String::new()]);
+    let counted = RunsCounted {
+        branches: words.clone(),
+        environments: words.clone(),
+        statuses: words,
+        from: Some(Timestamp(0)),
+        before: Some(Timestamp(0)),
+        is_full: Some(true),
+    };
+    let lists =
+        [(None, RunFilter::default()), (project, RunFilter::default()), (project, all), (None, ascending)]
+            .map(|(project, wanted)| filter(backend, project, &wanted, 1));
+    let counts = [RunsCounted::default(), counted].map(|wanted| counting(backend, ProjectId(1), &wanted, 1));
+    lists.into_iter().chain(counts).collect()
 }

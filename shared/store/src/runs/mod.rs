@@ -25,9 +25,9 @@ pub(crate) mod writing;
 pub use compared::{Compared, Pin};
 pub use creating::{NewRun, create};
 pub use details::{RunDetails, details, update_details};
-pub use list::{RunFilter, list};
+pub use list::{RunFilter, RunsCounted, count, list};
 pub use newest::{BriefRow, Newest, latest_of, newest_of};
-pub use row::RunRow;
+pub use row::{RunRow, TestDurations};
 pub use writing::{describe, set_mass_failure, touch, update};
 
 statements! {

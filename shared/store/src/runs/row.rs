@@ -10,6 +10,20 @@ use super::compared::{Compared, Pin, compared, pin};
 use crate::db::{Args, Reader, Row, args};
 use crate::{Result, StoreError};
 
+/// How long the tests of a run took, ms: their mean and percentiles by nearest
+/// rank; `None` while it is not known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TestDurations {
+    /// Mean.
+    pub mean: Option<i64>,
+    /// Median.
+    pub p50: Option<i64>,
+    /// 90th percentile.
+    pub p90: Option<i64>,
+    /// 95th percentile.
+    pub p95: Option<i64>,
+}
+
 /// A run as lists show it.
 #[derive(Debug, Clone)]
 pub struct RunRow {
@@ -75,10 +89,8 @@ pub struct RunRow {
     pub tests_ms: i64,
     /// Sum of fixed waits, ms.
     pub wasted_ms: i64,
-    /// Mean test duration, ms.
-    pub avg_ms: Option<i64>,
-    /// 90th percentile of test durations, ms.
-    pub p90_ms: Option<i64>,
+    /// How long its tests took.
+    pub test_durations: TestDurations,
     /// Display label.
     pub label: Option<String>,
     /// Commit.
@@ -122,7 +134,7 @@ macro_rules! select_run {
         concat!(
             "SELECT id, project_id, lane_id, branch, environment, status, start_time, order_at, finished_at, duration, \
              next_ordinal, totals_source, total, passed, failed, timedout, interrupted, skipped, didnotrun, flaky, \
-             is_full, tests_ms, wasted_ms, avg_ms, p90_ms, label, commit_sha, commit_message, author, pull_request, \
+             is_full, tests_ms, wasted_ms, avg_ms, p50_ms, p90_ms, p95_ms, label, commit_sha, commit_message, author, pull_request, \
              ci_provider, build_url, browsers, planned_tests, playwright_version, reporter_version, created_at, updated_at, \
              pending_status, end_reason, last_activity_at, feed_seq, shard_total, shards_finished, rerun_of, instance_id, \
              label_edited, version, is_green, new_regressions, new_flaky, fixed, quarantined_failed, pinned_at, pinned_by, \
@@ -152,8 +164,12 @@ pub(super) fn read(row: &Row) -> Result<RunRow> {
         is_full: r.flag()?,
         tests_ms: r.int()?,
         wasted_ms: r.int()?,
-        avg_ms: r.opt_int()?,
-        p90_ms: r.opt_int()?,
+        test_durations: TestDurations {
+            mean: r.opt_int()?,
+            p50: r.opt_int()?,
+            p90: r.opt_int()?,
+            p95: r.opt_int()?,
+        },
         label: r.opt_text()?,
         commit_sha: r.opt_text()?,
         commit_message: r.opt_text()?,

@@ -106,7 +106,7 @@ async fn without_an_origin_of_their_own_pages_open_sandboxed_and_drawings_are_sa
         assert!(text.starts_with(before.trim_end()), "the document type stays in front: {text}");
         assert!(text.ends_with(after) && text.contains("localStorage"), "{text}");
         assert_eq!(opened.header("content-length"), text.len().to_string());
-        assert_eq!(opened.header("vary"), "accept, range");
+        assert_eq!(opened.header("vary"), "accept, range, sec-fetch-dest");
         let stored_page = ask(service.client(), path, &[]).await;
         assert_eq!(stored_page.text(), PAGE);
         assert_ne!(stored_page.header("etag"), opened.header("etag"));

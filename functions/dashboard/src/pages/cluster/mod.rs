@@ -19,6 +19,7 @@ use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::clusters::{self, ClusterQuery, ClusterStatus, OccurrenceQuery};
 use callboard_query::failures::{self, FixPlan};
 use callboard_query::links::Hook;
+use callboard_query::page::Total;
 use callboard_query::resolve;
 use callboard_query::shapes::{ClusterBrief, ClusterDetail, ExecutionWithRun};
 use serde::Serialize;
@@ -144,7 +145,7 @@ pub(crate) async fn cluster(
     let history = clusters::history(&visit.ctx, project, id).await?;
     let events: Vec<events::Event> = history.into_iter().filter_map(events::Event::of).collect();
     let hook = Hook { target: LinkTarget::Cluster, id: id.get() };
-    let total = asked.branch.is_none().then_some(cluster.item.brief.occurrences);
+    let total = asked.branch.is_none().then_some(Total::Exactly(cluster.item.brief.occurrences));
     answer(&ClusterPage {
         tab: "overview",
         shell,

@@ -15,7 +15,7 @@ use callboard_domain::annotations::LinkTarget;
 use callboard_domain::evidence::Evidence;
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
-use callboard_http::{ApiError, AppState, Viewer};
+use callboard_http::{ApiError, AppState};
 use callboard_query::executions::{self, Parts, WantedAttempt};
 use callboard_query::failures::{self, Detail};
 use callboard_query::links::Hook;
@@ -24,6 +24,7 @@ use callboard_query::shapes::{AttemptView, ExecutionDetail, ExecutionWithRun, Fi
 use callboard_query::test_cases::{self, HistoryQuery};
 use tokio::try_join;
 
+use crate::address::MAX_ID;
 use crate::components::{LinkPanel, Strip};
 use crate::filters;
 use crate::outcome::{Tone, Toned};
@@ -44,6 +45,8 @@ pub(crate) struct Asked {
     attempt: WantedAttempt,
     /// Whether the page tells what the trace of the attempt holds.
     tells: bool,
+    /// The trace that is open inside of the page.
+    trace: Option<i64>,
 }
 
 impl FromQuery for Asked {
@@ -51,7 +54,8 @@ impl FromQuery for Asked {
         let attempt =
             WantedAttempt { retry: index(query, "retry")?, repetition: index(query, "repetition")? };
         let tells = query.one_of("evidence", |text| (text == "trace").then_some(true))?;
-        Ok(Self { attempt, tells: tells.unwrap_or(false) })
+        let trace = query.number(trace::PARAMETER, 1..=MAX_ID)?;
+        Ok(Self { attempt, tells: tells.unwrap_or(false), trace })
     }
 }
 
@@ -90,8 +94,6 @@ struct ExecutionPage {
     videos: Vec<FileItem>,
     others: Vec<FileItem>,
     traces: trace::Traces,
-    /// What would bring the trace viewer, where there is none.
-    viewer_advice: Option<&'static str>,
     links: LinkPanel,
     neighbours: Neighbours,
     history: Strip,
@@ -134,7 +136,10 @@ pub(crate) async fn execution(
         .here(&detail.item.title);
     let keeping = keeping::Keeping::of(&detail, visit.now);
     let traces = std::mem::take(&mut detail.traces);
-    let mut traces = trace::Traces::of(&visit, traces);
+    let mut traces = trace::Traces::of(&state, &visit, traces);
+    if let Some(file) = asked.trace {
+        traces.open(&state, &visit, file).await?;
+    }
     if asked.tells && !traces.files.is_empty() {
         let has_aria = detail.evidence.as_ref().is_some_and(|evidence| evidence["ariaSnapshot"].is_string());
         let retry = shown.map(|(retry, _)| retry);
@@ -142,10 +147,7 @@ pub(crate) async fn execution(
     }
     let may_keep = visit.caller.may_triage();
     let beside = Beside { passed_pictures, links, neighbours, traces, keeping, may_keep };
-    answer(&ExecutionPage {
-        why,
-        ..ExecutionPage::new(shell, detail, shown, &history, beside, state.viewer())
-    })
+    answer(&ExecutionPage { why, ..ExecutionPage::new(shell, detail, shown, &history, beside) })
 }
 
 /// Why the execution failed, if it did.
@@ -231,7 +233,6 @@ impl ExecutionPage {
         shown: Option<(u32, u32)>,
         history: &[ExecutionWithRun],
         beside: Beside,
-        viewer: Viewer,
     ) -> Self {
         // Kept evidence has the shape it was written with; what cannot be read is as if it were not there.
         let evidence: Evidence =
@@ -259,7 +260,6 @@ impl ExecutionPage {
             videos,
             others,
             traces: beside.traces,
-            viewer_advice: viewer.advice(),
             links: beside.links,
             neighbours: beside.neighbours,
             keeping: beside.keeping,

@@ -1,16 +1,20 @@
 //! What a trace shows: what pages asked for, said and looked like around the
-//! failure. A trace is read when it is
+//! failure, and the whole of it in its viewer. A trace is read when it is
 //! asked for, never for the page itself.
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::ids::{ExecutionId, ProjectId};
-use callboard_http::ApiError;
+use callboard_domain::ids::{ExecutionId, FileId, ProjectId};
+use callboard_http::{ApiError, AppState, Viewer};
 use callboard_query::failures::{self, Dom, TraceNetwork, TraceStatus};
 use callboard_query::shapes::FileItem;
 
 use super::evidence::{ConsoleRow, console_row};
+use crate::address::Address;
+use crate::components::InPlace;
 use crate::visit::Visit;
 
+/// What names the trace that is open inside of the page.
+pub(super) const PARAMETER: &str = "trace";
 /// Characters of the page's HTML that are shown; REST answers the whole.
 const HTML_CHARS: usize = 60_000;
 
@@ -22,12 +26,74 @@ pub(super) struct Traces {
     pub told: Option<Told>,
     /// This page with it.
     pub told_href: String,
+    /// Whether a viewer opens them inside of the page, and which it does.
+    viewer: Viewer,
+    /// The trace that is open inside of the page.
+    pub open: Option<OpenTrace>,
+    address: Address,
+}
+
+/// A trace inside of the page.
+pub(super) struct OpenTrace {
+    /// The attempt it is of, from 1.
+    pub attempt: i64,
+    /// The file.
+    pub file: i64,
+    /// Its viewer.
+    pub frame: InPlace,
+    /// This page without it.
+    pub closed_href: String,
 }
 
 impl Traces {
     /// The traces of an execution; nothing of them is read yet.
-    pub(super) fn of(visit: &Visit, files: Vec<FileItem>) -> Self {
-        Self { files, told: None, told_href: visit.address.with("evidence", "trace") }
+    pub(super) fn of(state: &AppState, visit: &Visit, files: Vec<FileItem>) -> Self {
+        Self {
+            files,
+            told: None,
+            told_href: visit.address.with("evidence", "trace"),
+            viewer: state.viewer(),
+            open: None,
+            address: visit.address.clone(),
+        }
+    }
+
+    /// What would bring a viewer, where there is none.
+    pub(super) fn advice(&self) -> Option<&'static str> {
+        self.viewer.advice()
+    }
+
+    /// Opens one of the traces inside of the page. A viewer elsewhere need not
+    /// let itself be shown inside of ours.
+    pub(super) async fn open(&mut self, state: &AppState, visit: &Visit, file: i64) -> Result<(), ApiError> {
+        let trace = self.files.iter().find(|trace| trace.id == file);
+        if let Some(trace) = trace.filter(|_| self.opens_here()) {
+            let attempt = trace.attempt.retry + 1;
+            let name = format!("Trace of attempt {attempt}");
+            let closed_href = self.address.without(PARAMETER);
+            self.open = InPlace::trace(state, visit, FileId(file), name).await?.map(|frame| OpenTrace {
+                attempt,
+                file,
+                frame,
+                closed_href,
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether traces open inside of the page.
+    pub(super) fn opens_here(&self) -> bool {
+        self.viewer == Viewer::Ready
+    }
+
+    /// Whether this trace is open.
+    pub(super) fn shows(&self, file: &i64) -> bool {
+        self.open.as_ref().is_some_and(|open| open.file == *file)
+    }
+
+    /// This page with a trace open.
+    pub(super) fn open_href(&self, file: &i64) -> String {
+        self.address.with(PARAMETER, &file.to_string())
     }
 }
 

@@ -10,6 +10,7 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::page::Total;
 use callboard_query::shapes::{Facets, TestCaseItem};
 use callboard_query::test_cases::{self, CatalogueQuery, LaneQuery, Sort};
 use serde::Serialize;
@@ -159,13 +160,19 @@ pub(super) async fn tab(
     let found = test_cases::list(&visit.ctx, project, &query, asked.page.limit as usize).await?;
     let found = cursors.page(found)?;
     let facets = visit.facets(project).await?;
-    let total = (!asked.is_filtered()).then_some(head.project.total_test_cases);
+    let total = if !asked.is_filtered() {
+        Some(head.project.total_test_cases)
+    } else if found.next_cursor.is_some() || visit.address.is_continued() {
+        Some(test_cases::count(&visit.ctx, project, &query).await?)
+    } else {
+        None
+    };
     answer(&CasesTab {
         filters: asked.bar(&visit, &facets).tally(
             "test",
             found.items.len(),
             found.next_cursor.is_some(),
-            total,
+            total.map(Total::Exactly),
         ),
         sorting: asked.sorting(&visit),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),

@@ -11,6 +11,7 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::clusters::{self, Assignee, ClusterCounts, ClusterQuery, ClusterSort, ClusterStatus};
+use callboard_query::page::Total;
 use serde::Serialize;
 
 use super::Head;
@@ -89,14 +90,14 @@ impl Asked {
     }
 
     /// How many there are of the status, when nothing else narrows the list.
-    fn total(&self, counts: &ClusterCounts) -> Option<i64> {
+    fn total(&self, counts: &ClusterCounts) -> Option<Total> {
         let of_status = match ClusterStatus::parse(self.status) {
             Some(ClusterStatus::Open) => counts.open,
             Some(ClusterStatus::Resolved) => counts.resolved,
             Some(ClusterStatus::Ignored) => counts.ignored,
             _ => counts.open + counts.resolved + counts.ignored,
         };
-        (!self.is_filtered()).then_some(of_status)
+        (!self.is_filtered()).then_some(Total::Exactly(of_status))
     }
 
     fn assigned(&self) -> Option<Assignee> {

@@ -132,8 +132,9 @@ fn by_day(series: Series, runs: &[RunItem]) -> Series {
 /// Durations of single tests.
 fn of_tests(runs: &[RunItem]) -> Series {
     let lines = [
-        LineOf { name: "Mean", values: runs.iter().map(|run| run.avg_test_duration).collect() },
+        LineOf { name: "Median", values: runs.iter().map(|run| run.p50_test_duration).collect() },
         LineOf { name: "90 % within", values: runs.iter().map(|run| run.p90_test_duration).collect() },
+        LineOf { name: "95 % within", values: runs.iter().map(|run| run.p95_test_duration).collect() },
     ];
     by_day(Series::new("Duration of a test", points(runs), &lines, duration), runs)
 }

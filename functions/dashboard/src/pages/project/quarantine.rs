@@ -9,7 +9,7 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::page::Slice;
+use callboard_query::page::{Slice, Total};
 use callboard_query::quarantine::{self, Debt, Proposal, Quarantine, QuarantineQuery};
 use serde::Serialize;
 
@@ -75,7 +75,7 @@ pub(super) async fn tab(
     let found = quarantine::list(&visit.ctx, project, query, visit.now, limit).await?;
     let Slice { items, next } = found.page;
     let page = cursors.page(Slice { items, next })?;
-    let total = asked.is_active.then_some(found.debt.active);
+    let total = asked.is_active.then_some(Total::Exactly(found.debt.active));
     let (shown, goes_on) = (page.items.len(), page.next_cursor.is_some());
     let states = [Choice::new("active", "In quarantine"), Choice::new("released", "Released")];
     answer(&QuarantineTab {

@@ -12,6 +12,7 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::page::Total;
 use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::Facets;
 use callboard_query::test_cases::LaneQuery;
@@ -31,6 +32,8 @@ use crate::visit::{Visit, answer};
 /// Runs per page.
 const SIZE: PageSize = PageSize { min: 1, default: 30, max: 100 };
 const DAY_MS: i64 = 86_400_000;
+/// The orders with their words in the address.
+const ORDERS: [(&str, &str); 2] = [("desc", "Newest first"), ("asc", "Oldest first")];
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
@@ -38,8 +41,10 @@ pub(crate) struct Asked {
     branches: Vec<String>,
     environments: Vec<String>,
     statuses: Vec<RunStatus>,
-    day: Option<Day>,
+    from: Option<Day>,
+    to: Option<Day>,
     full_runs: Option<bool>,
+    oldest_first: bool,
     #[serde(skip)]
     page: PageRequest,
 }
@@ -55,8 +60,12 @@ impl FromQuery for Asked {
             branches: chosen(query, "branch"),
             environments: chosen(query, "environment"),
             statuses: query.any_of("status", RunStatus::parse)?,
-            day: query.one_of("day", Day::parse)?,
+            from: query.one_of("from", Day::parse)?,
+            to: query.one_of("to", Day::parse)?,
             full_runs,
+            oldest_first: query
+                .one_of("order", |text| ORDERS.map(|(word, _)| word).iter().position(|word| *word == text))?
+                == Some(1),
             page: query.page(SIZE)?,
         })
     }
@@ -67,7 +76,8 @@ impl Asked {
         !self.branches.is_empty()
             || !self.environments.is_empty()
             || !self.statuses.is_empty()
-            || self.day.is_some()
+            || self.from.is_some()
+            || self.to.is_some()
             || self.full_runs.is_some()
     }
 
@@ -77,9 +87,10 @@ impl Asked {
             branches: self.branches.clone(),
             environments: self.environments.clone(),
             statuses: self.statuses.clone(),
-            from: self.day.map(Day::start),
-            before: self.day.map(|day| Timestamp(day.start().millis() + DAY_MS)),
+            from: self.from.map(Day::start),
+            before: self.to.map(|day| Timestamp(day.start().millis() + DAY_MS)),
             full_runs: self.full_runs,
+            ascending: self.oldest_first,
             after,
             ..RunQuery::default()
         }
@@ -91,12 +102,18 @@ impl Asked {
         let asked: Vec<String> = self.statuses.iter().map(|status| status.as_str().to_owned()).collect();
         let suites = [Choice::new("full", "Full runs"), Choice::new("partial", "Partial runs")];
         let suite = self.full_runs.map(|full| if full { "full" } else { "partial" }.to_owned());
-        FilterBar::new(&visit.address, &["tab"])
+        FilterBar::new(&visit.address, &["tab", "order"])
             .branches(facets, "All branches", &self.branches)
             .select("status", "Status", "Any status", statuses, &asked)
             .environments(facets, &self.environments)
             .select("suite", "Suite", "Full and partial runs", suites, suite.as_slice())
-            .chip_only("day", "Day", self.day.map(Day::to_iso).as_ref())
+            .days(self.from, self.to)
+            .choice(
+                "order",
+                "Order",
+                ORDERS.map(|(word, label)| Choice::new(word, label)),
+                ORDERS[usize::from(self.oldest_first)].0,
+            )
     }
 }
 
@@ -129,7 +146,8 @@ pub(super) async fn tab(
     shell: Shell,
     asked: Asked,
 ) -> Result<Response, ApiError> {
-    let after = if visit.address.is_continued() { None } else { Some(feeds::newest(&visit.ctx).await?) };
+    let is_old = visit.address.is_continued() || asked.oldest_first;
+    let after = if is_old { None } else { Some(feeds::newest(&visit.ctx).await?) };
     let cursors = CursorScope::new(RouteId::ProjectPage, &("runs", &asked))?;
     let query = asked.query(project.get(), cursors.decode(asked.page.cursor.as_deref())?);
     let found = runs::list(&visit.ctx, visit.scope(), &query, asked.page.limit as usize).await?;
@@ -140,10 +158,16 @@ pub(super) async fn tab(
     let facets = visit.facets(project).await?;
     let since = Day(today.0 - TREND_DAYS + 1).start();
     let markers = MarkerList::since(&visit, project, since, lane.environment.as_deref()).await?;
-    let total = (!asked.is_filtered()).then_some(head.project.total_runs);
     let goes_on = found.next_cursor.is_some();
+    let total = if !asked.is_filtered() {
+        Some(Total::Exactly(head.project.total_runs))
+    } else if goes_on || visit.address.is_continued() {
+        runs::count(&visit.ctx, project, head.project.total_runs, &query).await?
+    } else {
+        None
+    };
     answer(&RunsTab {
-        trend: Trend::new(days, today, |day| Some(visit.address.with("day", &day.to_iso())))
+        trend: Trend::new(days, today, |day| Some(visit.address.of_day(&day.to_iso())))
             .with_markers(markers.markers()),
         markers,
         filters: asked.bar(&visit, &facets).tally("run", found.items.len(), goes_on, total),

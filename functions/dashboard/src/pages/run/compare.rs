@@ -10,6 +10,7 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::comparison::{self, Against, ChangeCounts, ComparedSide, ComparedTest};
+use callboard_query::page::Total;
 use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::{RunBrief, RunItem};
 use serde::Serialize;
@@ -133,7 +134,7 @@ pub(super) async fn tab(
     let found = cursors.page(compared.tests)?;
     let total = compared.counts.as_ref().map(|counts| {
         let of_wanted = each(counts).into_iter().filter(|(change, _)| wanted.contains(change));
-        of_wanted.map(|(_, count)| count).sum()
+        Total::Exactly(of_wanted.map(|(_, count)| count).sum())
     });
     let filters = filters.tally("test", found.items.len(), found.next_cursor.is_some(), total);
     let side = |run: RunBrief| Side { bar: OutcomeBar::of(&run.totals), run };

@@ -9,6 +9,7 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::executions::{self, ExecutionQuery, OutcomeGroup, Sort};
+use callboard_query::page::Total;
 use callboard_query::shapes::ExecutionItem;
 use serde::Serialize;
 
@@ -172,7 +173,13 @@ pub(super) async fn tab(
     let query = ExecutionQuery { after: cursors.decode(asked.page.cursor.as_deref())?, ..asked.query() };
     let found = executions::list(&visit.ctx, project, run, &query, asked.page.limit as usize).await?;
     let found = cursors.page(found)?;
-    let tally = (found.items.len(), found.next_cursor.is_some(), asked.total(&head));
+    let is_part = found.next_cursor.is_some() || visit.address.is_continued();
+    let total = match asked.total(&head) {
+        Some(total) => Some(Total::Exactly(total)),
+        None if is_part => Some(executions::count(&visit.ctx, project, run, &query).await?),
+        None => None,
+    };
+    let tally = (found.items.len(), found.next_cursor.is_some(), total);
     let with_files = found.items.iter().any(|row| row.counts.traces + row.counts.attachments > 0);
     let mut groups = grouped(found.items, asked.order());
     if !asked.is_filtered() {
