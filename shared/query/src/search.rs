@@ -168,7 +168,8 @@ pub async fn search(
 /// A question of a caller.
 struct Asked<'s> {
     words: Vec<AskedWord>,
-    number: Option<i64>,
+    /// An id, and of what when the question says so.
+    number: Option<(Option<Group>, i64)>,
     commit: Option<String>,
     scope: &'s Scope,
     projects: Option<Vec<ProjectId>>,
@@ -193,7 +194,7 @@ impl<'s> Asked<'s> {
             && question.bytes().all(|byte| byte.is_ascii_hexdigit());
         Self {
             words: words.into_iter().map(|(text, is_prefix)| AskedWord { text, is_prefix }).collect(),
-            number: RunId::parse(question.trim_start_matches('#')).map(RunId::get),
+            number: numbered(question),
             commit: is_commit.then(|| commit_word(question)),
             scope,
             projects: scope.projects(),
@@ -230,9 +231,14 @@ impl<'s> Asked<'s> {
         all.filter(|place| seen.insert(place.1)).take(limit).collect()
     }
 
+    fn number_of(&self, group: Group) -> Option<i64> {
+        let (asked, number) = self.number?;
+        asked.is_none_or(|asked| asked == group).then_some(number)
+    }
+
     /// The entity with the number that was asked for, when the caller sees it.
-    async fn by_number(&self, session: &mut Session, kind: Listed) -> Result<Vec<Place>> {
-        let Some(number) = self.number else { return Ok(Vec::new()) };
+    async fn by_number(&self, session: &mut Session, group: Group, kind: Listed) -> Result<Vec<Place>> {
+        let Some(number) = self.number_of(group) else { return Ok(Vec::new()) };
         let project = ids::project_of(session, kind, number).await?;
         Ok(project
             .filter(|project| self.scope.contains(*project))
@@ -243,7 +249,8 @@ impl<'s> Asked<'s> {
 
     async fn projects(&self, session: &mut Session, limit: usize) -> Result<Vec<Place>> {
         let mut first = Vec::new();
-        if let Some(number) = self.number.map(ProjectId).filter(|project| self.scope.contains(*project))
+        let asked = self.number_of(Group::Projects).map(ProjectId);
+        if let Some(number) = asked.filter(|project| self.scope.contains(*project))
             && projects::get(session, number).await?.is_some()
         {
             first.push((number, number.get()));
@@ -255,7 +262,7 @@ impl<'s> Asked<'s> {
     }
 
     async fn runs(&self, session: &mut Session, limit: usize) -> Result<Vec<Place>> {
-        let mut first = self.by_number(session, Listed::Run).await?;
+        let mut first = self.by_number(session, Group::Runs, Listed::Run).await?;
         if let Some(commit) = &self.commit {
             let word = [AskedWord { text: commit.clone(), is_prefix: true }];
             let most = i64::try_from(limit).unwrap_or(CANDIDATES);
@@ -271,14 +278,14 @@ impl<'s> Asked<'s> {
     }
 
     async fn cases(&self, session: &mut Session, limit: usize) -> Result<Vec<Place>> {
-        let first = self.by_number(session, Listed::TestCase).await?;
+        let first = self.by_number(session, Group::Cases, Listed::TestCase).await?;
         let found = self.by_words(session, SearchKind::TestCase).await?;
         let ages = search::test_times(session, places(&found)).await?;
         Ok(self.best(first, found, &ages, limit))
     }
 
     async fn clusters(&self, session: &mut Session, limit: usize) -> Result<Vec<Place>> {
-        let mut first = self.by_number(session, Listed::Cluster).await?;
+        let mut first = self.by_number(session, Group::Clusters, Listed::Cluster).await?;
         let mut found = self.by_words(session, SearchKind::Cluster).await?;
         let (mut projects, mut ids) = places(&found);
         for (project, id) in &first {
@@ -290,6 +297,21 @@ impl<'s> Asked<'s> {
         found.retain(|found| ages.contains_key(&found.entity));
         Ok(self.best(first, found, &ages, limit))
     }
+}
+
+/// The id a question asks for: `60`, `#60`, `run 60` or `run #60`.
+fn numbered(question: &str) -> Option<(Option<Group>, i64)> {
+    let (word, rest) = question.split_once(char::is_whitespace).unwrap_or(("", question));
+    let group = match word.to_ascii_lowercase().as_str() {
+        "" => None,
+        "project" => Some(Group::Projects),
+        "run" => Some(Group::Runs),
+        "test" | "case" => Some(Group::Cases),
+        "cluster" => Some(Group::Clusters),
+        _ => return None,
+    };
+    let digits = rest.trim();
+    RunId::parse(digits.strip_prefix('#').unwrap_or(digits)).map(|number| (group, number.get()))
 }
 
 /// Projects and ids of what was found, in two lists of the same length.

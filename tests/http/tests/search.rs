@@ -64,6 +64,11 @@ async fn words_find_tests_runs_and_projects_the_best_first() {
         assert_eq!(ids(&search(client, "abcdef0").await, "runs"), [new]);
         assert_eq!(ids(&search(client, "abcdef").await, "runs"), Vec::<i64>::new());
         assert_eq!(ids(&search(client, &new.to_string()).await, "runs"), Vec::<i64>::new(), "a question has two letters");
+        for named in [format!("run%20{new}"), format!("Run%20%23{new}")] {
+            let found = search(client, &named).await;
+            assert_eq!((ids(&found, "runs"), titles(&found)), (vec![new], vec![]), "{named}");
+        }
+        assert_eq!(titles(&search(client, "test%201").await).len(), 1);
         assert_eq!(titles(&search(client, "100%25_sure").await), ["100%_sure\\"]);
         for literal in ["%25%25", "__", "%5C%5C"] {
             assert_eq!(titles(&search(client, literal).await), Vec::<&str>::new(), "{literal}");

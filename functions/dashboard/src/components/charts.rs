@@ -172,12 +172,22 @@ fn stack(counts: &[(Tone, i64)], most: i64) -> Vec<Block> {
 #[template(path = "components/history_chart.html")]
 pub(crate) struct HistoryChart {
     columns: Vec<Column>,
+    /// What did not pass, told by its sign as well as by its colour.
+    signs: Vec<Sign>,
+    /// Which outcomes there are signs of.
+    told: Vec<Tone>,
     /// Lasting changes of the duration.
     shifts: Vec<Flag>,
     step: Hundredths,
     top: Ceiling,
     levels: Vec<Level>,
     count: usize,
+}
+
+/// The sign of an outcome below its column.
+struct Sign {
+    x: Hundredths,
+    tone: Tone,
 }
 
 /// A percentile as a line across the chart.
@@ -213,8 +223,23 @@ impl HistoryChart {
                 href: Some(format!("/test-run-cases/{}", each.execution.id)),
             }
         });
+        let signs: Vec<Sign> = executions
+            .iter()
+            .enumerate()
+            .map(|(index, each)| (place(slots - executions.len() + index, slots), each.execution.tone()))
+            .filter(|(_, tone)| *tone != Tone::Passed)
+            .map(|(x, tone)| Sign { x, tone })
+            .collect();
+        let mut told: Vec<Tone> = Vec::new();
+        for sign in &signs {
+            if !told.contains(&sign.tone) {
+                told.push(sign.tone);
+            }
+        }
         Self {
             columns: columns.collect(),
+            signs,
+            told,
             shifts: Vec::new(),
             step: Hundredths(10_000 / i64::try_from(slots).unwrap_or(1)),
             levels: levels(&ran, top.duration),
