@@ -153,9 +153,9 @@ case "$engine" in
     ;;
   postgres)
     drive mcp CALLBOARD_URL="$protocol" repair.mjs
-    drive e2e CALLBOARD_URL="$open" viewer.mjs
+    drive e2e "CALLBOARD_URL=$open CHROMIUM_PATH=$browser" viewer.mjs
     start viewed "${signed_in[@]}"
-    drive e2e CALLBOARD_URL="$address" viewer.mjs
+    drive e2e "CALLBOARD_URL=$address CHROMIUM_PATH=$browser" viewer.mjs
     start journeys
     drive e2e CALLBOARD_URL="$address" journeys.mjs
     start accounts "${signed_in[@]}"
