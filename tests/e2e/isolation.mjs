@@ -170,10 +170,16 @@ for (const dashboard of dashboards()) {
       await getsNothing(await attackFrom(await openedAt('index.html')));
     });
 
-    test('gets nothing inside of a page, and works where the browser keeps nothing for it there', async () => {
+    test('gets nothing inside of a page, and works where the browser keeps nothing for it there', async (t) => {
       const page = await context.newPage();
       await page.goto(`${dashboard}/test-runs/${runId}?tab=reports`);
-      await page.getByRole('link', { name: 'HTML Report' }).click();
+      const link = page.getByRole('link', { name: 'HTML Report' });
+      if ((await link.getAttribute('target')) === '_blank') {
+        await page.close();
+        t.skip('on an origin of its own it is shown only inside of pages whose address the service was told');
+        return;
+      }
+      await link.click();
       const report = await (await page.locator('#report iframe').elementHandle()).contentFrame();
       await report.waitForFunction(() => window.outcomes);
       assert.equal(await report.evaluate(() => window.theme), 'dark');

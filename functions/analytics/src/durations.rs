@@ -20,6 +20,13 @@ use utoipa::IntoParams;
 
 use crate::kept;
 
+const FOLDER_SORTS: [&str; 3] = ["prefix", "passRate", "flakyRate"];
+
+callboard_query::vocabularies! {
+    /// An order of folders.
+    FolderSortWord => FOLDER_SORTS;
+}
+
 const DEFAULT_RUNS: usize = 50;
 const DEFAULT_DAYS: i64 = 30;
 /// Most days a list of days has.
@@ -201,13 +208,13 @@ pub(crate) struct Folders {
     #[param(value_type = Option<i64>, default = 30, minimum = 1, maximum = 90)]
     days: i64,
     /// `prefix` (by name, the default), `passRate` (least steady first) or `flakyRate` (most flaky first).
-    #[param(value_type = Option<String>, example = "prefix")]
+    #[param(value_type = Option<FolderSortWord>, example = "prefix", inline)]
     sort: SpecSort,
 }
 
 impl FromQuery for Folders {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let sort = query.word("sort", &["prefix", "passRate", "flakyRate"], |word| match word {
+        let sort = query.word("sort", &FOLDER_SORTS, |word| match word {
             "prefix" => Some(SpecSort::Prefix),
             "passRate" => Some(SpecSort::PassRate),
             "flakyRate" => Some(SpecSort::FlakyRate),

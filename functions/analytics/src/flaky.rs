@@ -19,6 +19,13 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::kept;
 
+const SORTS: [&str; 2] = ["score", "impact"];
+
+callboard_query::vocabularies! {
+    /// An order of flaky tests.
+    SortWord => SORTS;
+}
+
 /// Which flaky tests are shown, and in which order.
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
@@ -44,13 +51,13 @@ pub(crate) struct FlakyFilters {
     #[param(value_type = Option<RootCauseWord>, example = "timing", inline)]
     root_cause: Option<RootCause>,
     /// `score` (most probably flaky first, the default) or `impact` (most expensive first); equal ones by id.
-    #[param(value_type = Option<String>, example = "score")]
+    #[param(value_type = Option<SortWord>, example = "score", inline)]
     sort: Sort,
 }
 
 impl FromQuery for FlakyFilters {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let sort = query.word("sort", &["score", "impact"], |word| match word {
+        let sort = query.word("sort", &SORTS, |word| match word {
             "score" => Some(Sort::Score),
             "impact" => Some(Sort::Impact),
             _ => None,

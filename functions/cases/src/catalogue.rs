@@ -20,6 +20,15 @@ use utoipa::IntoParams;
 
 use crate::lane::Lane;
 
+const DIRECTIONS: [&str; 2] = ["asc", "desc"];
+
+callboard_query::vocabularies! {
+    /// Up or down.
+    DirectionWord => DIRECTIONS;
+    /// An order of tests.
+    SortWord => SORTS.map(|(word, ..)| word);
+}
+
 const MAX_AGE_DAYS: i64 = 366;
 const MS_PER_DAY: i64 = 86_400_000;
 
@@ -83,11 +92,11 @@ pub(crate) struct CatalogueFilters {
     quarantined: Option<bool>,
     /// `lastRun` (newest first, the default), `title`, `file` (both in order of characters), `totalRuns` (most first),
     /// `flakyScore` (most probably flaky first), `avgDuration` (slowest first) or `passRate` (least steady first).
-    #[param(value_type = Option<String>, example = "lastRun")]
+    #[param(value_type = Option<SortWord>, example = "lastRun", inline)]
     sort: Sort,
     /// `asc` or `desc`, when the list is to go the other way than its sort says. Tests without a duration or a rate
     /// come last either way.
-    #[param(rename = "dir", required = false, value_type = Option<String>, example = "desc")]
+    #[param(rename = "dir", required = false, value_type = Option<DirectionWord>, example = "desc", inline)]
     is_reversed: bool,
     /// Rows to skip before the first page, at most 10000; for scripts that count rows.
     #[param(required = false, default = 0, minimum = 0, maximum = 10000)]
@@ -126,7 +135,7 @@ fn sort(query: &QueryReader) -> Result<(Sort, bool), ApiError> {
     let find = |wanted: &str| SORTS.into_iter().find(|(word, ..)| *word == wanted);
     let [default, ..] = SORTS;
     let (_, sort, usual) = query.word("sort", &SORTS.map(|(word, ..)| word), find)?.unwrap_or(default);
-    let asked = query.word("dir", &["asc", "desc"], Direction::parse)?;
+    let asked = query.word("dir", &DIRECTIONS, Direction::parse)?;
     Ok((sort, asked.is_some_and(|asked| asked != usual)))
 }
 

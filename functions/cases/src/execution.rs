@@ -12,6 +12,11 @@ use callboard_query::shapes::ExecutionDetail;
 use http::HeaderMap;
 use utoipa::IntoParams;
 
+callboard_query::vocabularies! {
+    /// A part of the evidence.
+    IncludedWord => included_words();
+}
+
 /// No execution has this many attempts or repetitions.
 const MAX_INDEX: i64 = 1_000_000;
 
@@ -21,7 +26,7 @@ const MAX_INDEX: i64 = 1_000_000;
 pub(crate) struct Asked {
     /// Comma list or repeated: steps, console, network, webVitals, aria, source, pageState; `all` (the default) or
     /// `none`, with which the error is cut to its first line.
-    #[param(required = false, value_type = Vec<String>, example = json!(["steps", "console"]))]
+    #[param(required = false, value_type = Vec<IncludedWord>, example = json!(["steps", "console"]), inline)]
     include: Parts,
     /// Retry of the attempt; the deciding attempt when neither this nor `repetition` is given.
     attempt: Option<u32>,
@@ -61,9 +66,12 @@ impl Word {
     }
 }
 
+fn included_words() -> Vec<&'static str> {
+    ["all", "none"].into_iter().chain(Part::ALL.map(Part::as_str)).collect()
+}
+
 fn included(query: &QueryReader) -> Result<Parts, ApiError> {
-    let words: Vec<&str> = ["all", "none"].into_iter().chain(Part::ALL.map(Part::as_str)).collect();
-    Ok(match query.words("include", &words, Word::parse)?.as_slice() {
+    Ok(match query.words("include", &included_words(), Word::parse)?.as_slice() {
         [] => Parts::All,
         [Word::None] => Parts::None,
         asked if asked.contains(&Word::None) => {

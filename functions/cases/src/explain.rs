@@ -9,12 +9,17 @@ use callboard_query::failures::{self, Detail, EnvironmentDiff, Explanation};
 use callboard_query::resolve;
 use utoipa::IntoParams;
 
+callboard_query::vocabularies! {
+    /// How much is told.
+    DetailWord => Detail::WORDS;
+}
+
 /// How much is told.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Asked {
     /// `summary`, `default` or `full`: how many changes are told.
-    #[param(required = false, value_type = String, example = "default")]
+    #[param(required = false, value_type = DetailWord, example = "default", inline)]
     detail: Detail,
 }
 

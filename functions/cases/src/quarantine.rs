@@ -22,6 +22,13 @@ use http::request::Parts;
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
+const STANDINGS: [&str; 2] = ["active", "released"];
+
+callboard_query::vocabularies! {
+    /// Whether a test still is in quarantine.
+    StandingWord => STANDINGS;
+}
+
 const MAX_REASON_CHARS: usize = 500;
 
 /// Which tests are shown.
@@ -29,7 +36,7 @@ const MAX_REASON_CHARS: usize = 500;
 #[into_params(parameter_in = Query)]
 pub(crate) struct Asked {
     /// `active` (the default) or `released`.
-    #[param(value_type = Option<String>, example = "active")]
+    #[param(value_type = Option<StandingWord>, example = "active", inline)]
     state: Standing,
     /// Whether to propose tests that should be set aside.
     candidates: Option<bool>,
@@ -45,7 +52,7 @@ enum Standing {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let state = query.word("state", &["active", "released"], |word| match word {
+        let state = query.word("state", &STANDINGS, |word| match word {
             "active" => Some(Standing::Active),
             "released" => Some(Standing::Released),
             _ => None,

@@ -12,6 +12,13 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::lane::Lane;
 
+const BY: [&str; 1] = ["day"];
+
+callboard_query::vocabularies! {
+    /// What the executions are split by.
+    ByWord => BY;
+}
+
 const DEFAULT_BUCKETS: usize = 20;
 const DEFAULT_DAYS: i64 = 30;
 
@@ -23,7 +30,7 @@ pub(crate) struct Split {
     #[param(minimum = 5, maximum = 50)]
     buckets: Option<usize>,
     /// `day`: one part for every UTC day with executions, instead of parts of equal size.
-    #[param(value_type = Option<String>, example = "day")]
+    #[param(value_type = Option<ByWord>, example = "day", inline)]
     by: Option<ByDay>,
     /// With `by=day`: how many days up to today, 1 to 366; 30 by default.
     #[param(minimum = 1, maximum = 366)]
@@ -38,7 +45,7 @@ impl FromQuery for Split {
         let buckets = query.number("buckets", 5..=50)?;
         Ok(Self {
             buckets: buckets.and_then(|buckets| usize::try_from(buckets).ok()),
-            by: query.word("by", &["day"], |word| (word == "day").then_some(ByDay))?,
+            by: query.word("by", &BY, |word| (word == "day").then_some(ByDay))?,
             days: query.number("days", 1..=366)?,
         })
     }

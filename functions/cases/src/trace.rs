@@ -15,6 +15,11 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::IntoParams;
 
+callboard_query::vocabularies! {
+    /// How the page is shown.
+    SourceWord => Dom::WORDS;
+}
+
 /// No execution has this many attempts.
 const MAX_ATTEMPT: i64 = 1_000_000;
 /// Changes when the same trace is told in another way.
@@ -175,7 +180,7 @@ pub(crate) async fn body(
 #[into_params(parameter_in = Query)]
 pub(crate) struct WantedPage {
     /// `dom` for HTML, `aria` for the accessibility tree.
-    #[param(required = false, value_type = String, example = "dom")]
+    #[param(required = false, value_type = SourceWord, example = "dom", inline)]
     source: Dom,
     /// Retry of the attempt; that of the attempt that failed when it is left out.
     attempt: Option<u32>,

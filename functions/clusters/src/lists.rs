@@ -19,6 +19,13 @@ use callboard_query::{Context, resolve};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
+const SORTS: [&str; 3] = ["lastSeen", "occurrences", "id"];
+
+callboard_query::vocabularies! {
+    /// An order of clusters.
+    SortWord => SORTS;
+}
+
 /// Whose clusters are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 enum Whose {
@@ -48,7 +55,7 @@ pub(crate) struct ClusterFilters {
     /// Words of signature or title; the beginning of a word is enough.
     q: Option<String>,
     /// `lastSeen` (the default), `occurrences` (most first) or `id` (newest first).
-    #[param(value_type = Option<String>, example = "lastSeen")]
+    #[param(value_type = Option<SortWord>, example = "lastSeen", inline)]
     sort: ClusterSort,
 }
 
@@ -58,7 +65,7 @@ impl FromQuery for ClusterFilters {
         let types = ErrorType::ALL.map(ErrorType::as_str);
         let status = query.words("status", &statuses, ClusterStatus::parse)?;
         let error_type = query.words("errorType", &types, ErrorType::parse)?;
-        let sort = query.word("sort", &["lastSeen", "occurrences", "id"], |word| match word {
+        let sort = query.word("sort", &SORTS, |word| match word {
             "lastSeen" => Some(ClusterSort::LastSeen),
             "occurrences" => Some(ClusterSort::Occurrences),
             "id" => Some(ClusterSort::Id),

@@ -15,18 +15,25 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::edit::ClusterWritten;
 
+const DECISIONS: [&str; 3] = ["pending", "approved", "rejected"];
+
+callboard_query::vocabularies! {
+    /// What was decided about a suggestion.
+    DecisionWord => DECISIONS;
+}
+
 /// Which suggestions are shown.
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Decided {
     /// `pending` (the default), `approved` or `rejected`.
-    #[param(value_type = Option<String>, example = "pending")]
+    #[param(value_type = Option<DecisionWord>, example = "pending", inline)]
     status: &'static str,
 }
 
 impl FromQuery for Decided {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let status = query.word("status", &["pending", "approved", "rejected"], SuggestionStatus::parse)?;
+        let status = query.word("status", &DECISIONS, SuggestionStatus::parse)?;
         Ok(Self { status: status.unwrap_or(SuggestionStatus::Pending).as_str() })
     }
 }

@@ -23,6 +23,16 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
+const METRICS: [&str; 4] = ["status", "passRate", "tests", "flaky"];
+const STYLES: [&str; 2] = ["flat", "square"];
+
+callboard_query::vocabularies! {
+    /// What a badge tells.
+    MetricWord => METRICS;
+    /// How a badge looks.
+    StyleWord => STYLES;
+}
+
 /// Most characters of a label: a badge is one line.
 const LABEL_CHARS: usize = 40;
 /// Width of a character of the font at 11 px, in tenths of a pixel. The text is stretched to what is
@@ -35,7 +45,7 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 #[into_params(parameter_in = Query)]
 pub(crate) struct Asked {
     /// `status` (the default), `passRate`, `tests` or `flaky`.
-    #[param(value_type = Option<String>, example = "passRate")]
+    #[param(value_type = Option<MetricWord>, example = "passRate", inline)]
     metric: Metric,
     /// Branch; the default branch, where one is known, when none is given.
     branch: Option<String>,
@@ -44,7 +54,7 @@ pub(crate) struct Asked {
     /// What stands on its left side, at most 40 characters; `tests` when none is given.
     label: Option<String>,
     /// `flat` (the default) or `square`.
-    #[param(value_type = Option<String>, example = "flat")]
+    #[param(value_type = Option<StyleWord>, example = "flat", inline)]
     style: Style,
 }
 
@@ -66,14 +76,14 @@ enum Style {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let metric = query.word("metric", &["status", "passRate", "tests", "flaky"], |word| match word {
+        let metric = query.word("metric", &METRICS, |word| match word {
             "status" => Some(Metric::Status),
             "passRate" => Some(Metric::PassRate),
             "tests" => Some(Metric::Tests),
             "flaky" => Some(Metric::Flaky),
             _ => None,
         })?;
-        let style = query.word("style", &["flat", "square"], |word| match word {
+        let style = query.word("style", &STYLES, |word| match word {
             "flat" => Some(Style::Flat),
             "square" => Some(Style::Square),
             _ => None,

@@ -13,6 +13,13 @@ use callboard_query::shapes::{Project, ProjectOverview};
 use serde::Serialize;
 use utoipa::IntoParams;
 
+const SORTS: [&str; 2] = ["updatedAt", "name"];
+
+callboard_query::vocabularies! {
+    /// An order of projects.
+    SortWord => SORTS;
+}
+
 /// Which projects a list shows, and in which order.
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -23,13 +30,13 @@ pub(crate) struct ListFilters {
     #[param(value_type = Option<i64>)]
     tag: Option<TagId>,
     /// `updatedAt` (most recently active first, the default) or `name` (in order of characters).
-    #[param(value_type = Option<String>, example = "updatedAt")]
+    #[param(value_type = Option<SortWord>, example = "updatedAt", inline)]
     sort: Sort,
 }
 
 impl FromQuery for ListFilters {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let sort = query.word("sort", &["updatedAt", "name"], |word| match word {
+        let sort = query.word("sort", &SORTS, |word| match word {
             "updatedAt" => Some(Sort::Updated),
             "name" => Some(Sort::Name),
             _ => None,

@@ -8,6 +8,11 @@ use callboard_http::{ApiError, AppState, Site};
 use callboard_query::search::{self, Group, SearchAnswer};
 use utoipa::IntoParams;
 
+callboard_query::vocabularies! {
+    /// A kind of thing that is found.
+    KindWord => Group::ALL.map(Group::as_str);
+}
+
 /// What is looked for.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -17,7 +22,7 @@ pub(crate) struct Asked {
     #[param(example = "checkout pay")]
     q: String,
     /// Comma list or repeated: projects, runs, cases, clusters; all when none is given.
-    #[param(required = false, value_type = Vec<String>, example = json!(["cases"]))]
+    #[param(required = false, value_type = Vec<KindWord>, example = json!(["cases"]), inline)]
     kinds: Vec<Group>,
     /// Most of each kind, 1 to 20; larger numbers count as 20.
     #[param(required = false, default = 5, minimum = 1)]

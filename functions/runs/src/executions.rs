@@ -17,6 +17,15 @@ use callboard_query::{clusters, resolve, runs};
 use serde::Serialize;
 use utoipa::IntoParams;
 
+const SORTS: [&str; 5] = ["trouble", "id", "duration", "startedAt", "file"];
+
+callboard_query::vocabularies! {
+    /// How a test ended, flaky apart from passed.
+    OutcomeWord => OutcomeGroup::ALL.map(OutcomeGroup::as_str);
+    /// An order of executions.
+    SortWord => SORTS;
+}
+
 /// The largest number a shard or worker filter takes.
 const MAX_INDEX: i64 = 1_000_000;
 
@@ -29,7 +38,7 @@ pub(crate) struct ExecutionFilters {
     status: Vec<TestStatus>,
     /// Comma list or repeated: failing (failed or timedout), flaky, interrupted, didnotrun, skipped, passed (at
     /// the first attempt).
-    #[param(required = false, value_type = Vec<String>, example = json!(["failing"]))]
+    #[param(required = false, value_type = Vec<OutcomeWord>, example = json!(["failing"]), inline)]
     outcome: Vec<OutcomeGroup>,
     /// Exact file of the test.
     file: Option<String>,
@@ -62,7 +71,7 @@ pub(crate) struct ExecutionFilters {
     quarantined: Option<bool>,
     /// `trouble` (failing, flaky, interrupted, didnotrun, skipped, passed; the default), `id`, `duration` (longest
     /// first), `startedAt` (earliest first) or `file`.
-    #[param(value_type = Option<String>, example = "trouble")]
+    #[param(value_type = Option<SortWord>, example = "trouble", inline)]
     sort: Sort,
 }
 
@@ -70,7 +79,6 @@ impl FromQuery for ExecutionFilters {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let statuses = TestStatus::ALL.map(TestStatus::as_str);
         let outcomes = OutcomeGroup::ALL.map(OutcomeGroup::as_str);
-        let sorts = ["trouble", "id", "duration", "startedAt", "file"];
         Ok(Self {
             status: query.words("status", &statuses, TestStatus::parse)?,
             outcome: query.words("outcome", &outcomes, OutcomeGroup::parse)?,
@@ -87,7 +95,7 @@ impl FromQuery for ExecutionFilters {
             is_new_flaky: query.flag("isNewFlaky")?,
             is_fixed: query.flag("isFixed")?,
             quarantined: query.flag("quarantined")?,
-            sort: query.word("sort", &sorts, sort)?.unwrap_or_default(),
+            sort: query.word("sort", &SORTS, sort)?.unwrap_or_default(),
         })
     }
 }

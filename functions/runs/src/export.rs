@@ -20,19 +20,28 @@ use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use utoipa::IntoParams;
 
+const INCLUDED: [&str; 3] = ["attempts", "errors", "evidence"];
+
+callboard_query::vocabularies! {
+    /// What comes along.
+    IncludedWord => INCLUDED;
+    /// The form of a file.
+    FormatWord => ExportFormat::WORDS;
+}
+
 /// The form of the file, and what is in it.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Asked {
     /// `junit` (XML), `ctrf` (JSON, Common Test Report Format), `csv`, or `ndjson` (one JSON object on each line).
-    #[param(value_type = String, example = "junit")]
+    #[param(value_type = FormatWord, example = "junit", inline)]
     format: ExportFormat,
     /// Comma list or repeated: passed (with flaky), failed, timedout, interrupted, skipped, didnotrun.
     #[param(required = false, value_type = Vec<TestStatusWord>, example = json!(["failed", "timedout"]), inline)]
     status: Vec<TestStatus>,
     /// Comma list or repeated: `attempts`, `errors` (whole instead of their first lines), `evidence` (steps, console,
     /// network and the rest; in `csv` and `ndjson`).
-    #[param(required = false, value_type = Vec<String>, example = json!(["errors"]))]
+    #[param(required = false, value_type = Vec<IncludedWord>, example = json!(["errors"]), inline)]
     include: Vec<Included>,
 }
 
@@ -54,7 +63,7 @@ impl FromQuery for Asked {
             let words = ExportFormat::WORDS.join(", ");
             ApiError::invalid_query("format", format!("format must be one of {words}."))
         })?;
-        let include = query.words("include", &["attempts", "errors", "evidence"], |word| match word {
+        let include = query.words("include", &INCLUDED, |word| match word {
             "attempts" => Some(Included::Attempts),
             "errors" => Some(Included::Errors),
             "evidence" => Some(Included::Evidence),

@@ -13,18 +13,25 @@ use callboard_query::resolve;
 use serde::Serialize;
 use utoipa::IntoParams;
 
+const SORTS: [&str; 3] = ["errorRate", "avgDuration", "count"];
+
+callboard_query::vocabularies! {
+    /// An order of endpoints.
+    SortWord => SORTS;
+}
+
 /// How the endpoints of a run are sorted.
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RequestOrder {
     /// `errorRate` (least reliable first, the default), `avgDuration` (slowest first) or `count`.
-    #[param(value_type = Option<String>, example = "errorRate")]
+    #[param(value_type = Option<SortWord>, example = "errorRate", inline)]
     sort: RequestSort,
 }
 
 impl FromQuery for RequestOrder {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let sort = query.word("sort", &["errorRate", "avgDuration", "count"], |word| match word {
+        let sort = query.word("sort", &SORTS, |word| match word {
             "errorRate" => Some(RequestSort::ErrorRate),
             "avgDuration" => Some(RequestSort::AvgDuration),
             "count" => Some(RequestSort::Count),

@@ -18,6 +18,19 @@ use http::header::CONTENT_TYPE;
 use serde::Serialize;
 use utoipa::IntoParams;
 
+const FORMATS: [&str; 2] = ["json", "args"];
+const SELECTS: [&str; 4] = ["failed", "flaky", "new", "notrun"];
+const SPEC_SORTS: [&str; 3] = ["failed", "duration", "file"];
+
+callboard_query::vocabularies! {
+    /// The form of the answer.
+    FormatWord => FORMATS;
+    /// Which tests are to run again.
+    SelectWord => SELECTS;
+    /// An order of the files of a run.
+    SpecSortWord => SPEC_SORTS;
+}
+
 /// The largest worker number a filter takes.
 const MAX_WORKER: i64 = 1_000_000;
 
@@ -46,13 +59,13 @@ pub(crate) async fn regression_context(
 #[into_params(parameter_in = Query)]
 pub(crate) struct SpecOrder {
     /// `failed` (most failed tests first, the default), `duration` (longest first) or `file`.
-    #[param(value_type = Option<String>, example = "failed")]
+    #[param(value_type = Option<SpecSortWord>, example = "failed", inline)]
     sort: SpecSort,
 }
 
 impl FromQuery for SpecOrder {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let sort = query.word("sort", &["failed", "duration", "file"], |word| match word {
+        let sort = query.word("sort", &SPEC_SORTS, |word| match word {
             "failed" => Some(SpecSort::Failed),
             "duration" => Some(SpecSort::Duration),
             "file" => Some(SpecSort::File),
@@ -128,10 +141,10 @@ pub(crate) async fn timeline(
 #[into_params(parameter_in = Query)]
 pub(crate) struct RerunAsked {
     /// `failed` (the default), `flaky`, `new` (passed before and fail now) or `notrun` (interrupted or never started).
-    #[param(value_type = Option<String>, example = "failed")]
+    #[param(value_type = Option<SelectWord>, example = "failed", inline)]
     select: RerunSelect,
     /// `json` (the default), or `args`: the arguments alone, quoted for a shell.
-    #[param(value_type = Option<String>, example = "json")]
+    #[param(value_type = Option<FormatWord>, example = "json", inline)]
     format: RerunFormat,
     /// Most tests, 1 to 2000; larger numbers count as 2000.
     #[param(required = false, default = 2000, minimum = 1)]
@@ -150,14 +163,14 @@ pub(crate) enum RerunFormat {
 
 impl FromQuery for RerunAsked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let select = query.word("select", &["failed", "flaky", "new", "notrun"], |word| match word {
+        let select = query.word("select", &SELECTS, |word| match word {
             "failed" => Some(RerunSelect::Failed),
             "flaky" => Some(RerunSelect::Flaky),
             "new" => Some(RerunSelect::New),
             "notrun" => Some(RerunSelect::NotRun),
             _ => None,
         })?;
-        let format = query.word("format", &["json", "args"], |word| match word {
+        let format = query.word("format", &FORMATS, |word| match word {
             "json" => Some(RerunFormat::Json),
             "args" => Some(RerunFormat::Args),
             _ => None,

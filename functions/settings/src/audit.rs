@@ -19,6 +19,13 @@ use http::header::CONTENT_TYPE;
 use serde::Serialize;
 use utoipa::IntoParams;
 
+const FORMATS: [&str; 2] = ["json", "ndjson"];
+
+callboard_query::vocabularies! {
+    /// How entries are sent.
+    FormatWord => FORMATS;
+}
+
 /// Rows that are read at a time while all are sent.
 const STREAMED_AT_ONCE: usize = 500;
 
@@ -47,7 +54,7 @@ pub(crate) struct Asked {
     to: Option<Timestamp>,
     /// `json` (a page, the default) or `ndjson` (all of them, one on each line).
     #[serde(skip)]
-    #[param(value_type = Option<String>, example = "json")]
+    #[param(value_type = Option<FormatWord>, example = "json", inline)]
     format: Format,
 }
 
@@ -63,7 +70,7 @@ pub(crate) enum Format {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let format = query.word("format", &["json", "ndjson"], |word| match word {
+        let format = query.word("format", &FORMATS, |word| match word {
             "json" => Some(Format::Json),
             "ndjson" => Some(Format::Ndjson),
             _ => None,

@@ -21,6 +21,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::body::CleanupBody;
 
+callboard_query::vocabularies! {
+    /// How far a deletion is.
+    StateWord => DeletionState::WORDS;
+}
+
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Which receipts a list shows.
@@ -28,7 +33,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 #[into_params(parameter_in = Query)]
 pub(crate) struct Asked {
     /// `pending`, `freeing`, `complete` or `failed`.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<StateWord>, inline)]
     #[serde(serialize_with = "as_word")]
     state: Option<DeletionState>,
     /// Only in this project.

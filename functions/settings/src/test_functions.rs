@@ -19,6 +19,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::Done;
 
+callboard_query::vocabularies! {
+    /// What kind of function it is.
+    KindWord => FunctionKind::WORDS;
+}
+
 /// The fields of a function.
 const FIELDS: [&str; 10] = [
     "name",
@@ -38,7 +43,7 @@ const FIELDS: [&str; 10] = [
 #[into_params(parameter_in = Query)]
 pub(crate) struct Asked {
     /// `page-object-method`, `helper` or `fixture`.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<KindWord>, inline)]
     kind: Option<FunctionKind>,
 }
 

@@ -28,6 +28,16 @@ use crate::answer::{Done, moved_to};
 use crate::body::{EditUserBody, NewUserBody};
 use crate::subject::{Subject, acting};
 
+const ROLES: [&str; 3] = ["administrator", "reporter", "user"];
+const STATES: [&str; 2] = ["active", "disabled"];
+
+callboard_query::vocabularies! {
+    /// What an account may do.
+    RoleWord => ROLES;
+    /// Whether an account may sign in.
+    StateWord => STATES;
+}
+
 /// Which accounts a list shows.
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -35,13 +45,12 @@ pub(crate) struct Filters {
     /// Part of the name to sign in with, the shown name or the address, in any case.
     q: Option<String>,
     /// `administrator`, `reporter` or `user`.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<RoleWord>, inline)]
     #[serde(serialize_with = "as_word")]
     role: Option<Role>,
     /// `active` or `disabled`.
-    #[param(value_type = Option<String>)]
+    #[param(rename = "state", value_type = Option<StateWord>, inline)]
     #[serde(rename = "state")]
-    #[param(rename = "state")]
     disabled: Option<bool>,
 }
 
@@ -51,12 +60,12 @@ fn as_word<S: serde::Serializer>(role: &Option<Role>, serializer: S) -> Result<S
 
 impl FromQuery for Filters {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let disabled = query.word("state", &["active", "disabled"], |word| match word {
+        let disabled = query.word("state", &STATES, |word| match word {
             "active" => Some(false),
             "disabled" => Some(true),
             _ => None,
         })?;
-        let role = query.word("role", &["administrator", "reporter", "user"], Role::parse)?;
+        let role = query.word("role", &ROLES, Role::parse)?;
         Ok(Self { q: query.text("q")?, role, disabled })
     }
 }

@@ -4,11 +4,19 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_query::runs::{RunKey, RunQuery};
+use callboard_query::shapes::words::RunStatusWord;
 use serde::Serialize;
 use utoipa::IntoParams;
 
 use crate::error::ApiError;
 use crate::extract::{FromQuery, QueryReader};
+
+const ORDERS: [&str; 2] = ["desc", "asc"];
+
+callboard_query::vocabularies! {
+    /// An order of runs.
+    OrderWord => ORDERS;
+}
 
 /// Which runs a list shows, and in which order.
 #[derive(Debug, Clone, Default, Serialize, IntoParams)]
@@ -22,7 +30,7 @@ pub struct RunFilters {
     pub environment: Vec<String>,
     /// Comma list or repeated: initializing, running, finalizing, passed, failed, timedout, interrupted,
     /// cancelled.
-    #[param(required = false, value_type = Vec<String>, example = json!(["failed", "timedout"]))]
+    #[param(required = false, value_type = Vec<RunStatusWord>, example = json!(["failed", "timedout"]), inline)]
     pub status: Vec<RunStatus>,
     /// Date or date-time; only runs started then or later.
     #[param(value_type = Option<String>, example = "2026-01-01")]
@@ -48,7 +56,7 @@ pub struct RunFilters {
     /// Whether it is pinned.
     pub pinned: Option<bool>,
     /// `desc` (newest first, the default) or `asc`.
-    #[param(value_type = Option<String>, example = "desc")]
+    #[param(value_type = Option<OrderWord>, example = "desc", inline)]
     pub order: Order,
     /// Projects; set by the handler.
     #[param(ignore)]
@@ -68,7 +76,7 @@ pub enum Order {
 impl FromQuery for RunFilters {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let (from, to) = query.window()?;
-        let order = query.word("order", &["desc", "asc"], |word| match word {
+        let order = query.word("order", &ORDERS, |word| match word {
             "desc" => Some(Order::Desc),
             "asc" => Some(Order::Asc),
             _ => None,

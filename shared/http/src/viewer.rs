@@ -66,6 +66,27 @@ impl AppState {
         }
     }
 
+    /// Whether pages of the dashboard may show untrusted content inside of
+    /// themselves. Content with an origin of its own names the pages that may, and
+    /// has to know where they are.
+    #[must_use]
+    pub fn shows_in_place(&self) -> bool {
+        !matches!(self.sandbox(), Sandbox::Origin(_)) || self.config().site_url.is_some()
+    }
+
+    /// Whether they may show traces so.
+    #[must_use]
+    pub fn shows_traces_in_place(&self) -> bool {
+        self.viewer() == Viewer::Ready && self.shows_in_place()
+    }
+
+    /// The address at which a page shows the trace below a grant inside of itself;
+    /// `None` where it may not.
+    #[must_use]
+    pub fn viewer_url_in_place(&self, site: &Site, granted_url: &str) -> Option<String> {
+        self.shows_traces_in_place().then(|| self.sandbox().viewer_url(site, IN_PLACE, granted_url))
+    }
+
     /// The address at which a browser opens the trace below a grant; `None`
     /// where none does.
     #[must_use]
@@ -77,16 +98,6 @@ impl AppState {
             }
             _ => None,
         }
-    }
-}
-
-impl AppState {
-    /// [`AppState::viewer_url`] inside of a page of the dashboard; `None` where
-    /// no viewer of this service opens it.
-    #[must_use]
-    pub fn viewer_url_in_place(&self, site: &Site, granted_url: &str) -> Option<String> {
-        let is_ready = self.viewer() == Viewer::Ready;
-        is_ready.then(|| self.sandbox().viewer_url(site, IN_PLACE, granted_url))
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) async fn run(db: &Db) -> Result<()> {
     match db {
         Db::Sqlite { writer, .. } => migrator(|step| step.sqlite).run(writer).await?,
         Db::Postgres(pool) => {
-            let mut connection = pool.acquire().await?;
+            let mut connection = Box::pin(pool.acquire()).await?;
             // The server tells of every table that is there already, the driver logs it.
             connection.execute("SET client_min_messages = warning").await?;
             let migrated = migrator(|step| step.postgres).run(&mut *connection).await;

@@ -14,53 +14,58 @@ use callboard_store::clusters::ClusterStatus;
 use callboard_store::files::FileKind;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
 
-fn of(words: &[&'static str], meaning: &str) -> RefOr<Schema> {
+/// The schema of one of some words, for [`crate::vocabularies`].
+#[must_use]
+pub fn one_of(words: &[&'static str], meaning: &str) -> RefOr<Schema> {
     let words = words.iter().copied();
     let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words));
     schema.description(Some(meaning.trim())).into()
 }
 
+/// Types that stand in the API document for one of some words, such as the
+/// orders of a list: a parameter says with `value_type` which they are. The
+/// words are those that are read.
+#[macro_export]
 macro_rules! vocabularies {
-    ($(#[doc = $meaning:literal] $name:ident => $words:expr;)+) => {$(
+    ($(#[doc = $meaning:literal] $visibility:vis $name:ident => $words:expr;)+) => {$(
         #[doc = $meaning]
         #[derive(Debug, Clone, Copy)]
-        pub enum $name {}
+        $visibility enum $name {}
 
-        impl PartialSchema for $name {
-            fn schema() -> RefOr<Schema> {
-                of(&$words, $meaning)
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                $crate::shapes::words::one_of(&$words, $meaning)
             }
         }
 
-        impl ToSchema for $name {}
+        impl utoipa::ToSchema for $name {}
     )+};
 }
 
 vocabularies! {
     /// How a test ended.
-    TestStatusWord => TestStatus::ALL.map(TestStatus::as_str);
+    pub TestStatusWord => TestStatus::ALL.map(TestStatus::as_str);
     /// How far a run is, or how it ended.
-    RunStatusWord => RunStatus::ALL.map(RunStatus::as_str);
+    pub RunStatusWord => RunStatus::ALL.map(RunStatus::as_str);
     /// Why a test is flaky.
-    RootCauseWord => RootCause::ALL.map(RootCause::as_str);
+    pub RootCauseWord => RootCause::ALL.map(RootCause::as_str);
     /// Whether a test is flaky for certain.
-    FlakyClassWord => [FlakyClass::Flaky, FlakyClass::Suspected].map(FlakyClass::as_str);
+    pub FlakyClassWord => [FlakyClass::Flaky, FlakyClass::Suspected].map(FlakyClass::as_str);
     /// The newer half of some durations against the older one.
-    TrendWord => [Trend::Faster, Trend::Slower, Trend::Stable].map(Trend::as_str);
+    pub TrendWord => [Trend::Faster, Trend::Slower, Trend::Stable].map(Trend::as_str);
     /// What is wrong with a timeout.
-    TimeoutKindWord => [TimeoutKind::Oversized, TimeoutKind::StaleSlow].map(TimeoutKind::as_str);
+    pub TimeoutKindWord => [TimeoutKind::Oversized, TimeoutKind::StaleSlow].map(TimeoutKind::as_str);
     /// What became of a test between two runs.
-    ChangeWord => Change::ALL.map(Change::as_str);
+    pub ChangeWord => Change::ALL.map(Change::as_str);
     /// What is done about a failure cluster.
-    ClusterStatusWord => ClusterStatus::ALL.map(ClusterStatus::as_str);
+    pub ClusterStatusWord => ClusterStatus::ALL.map(ClusterStatus::as_str);
     /// What kind of error failures have in common.
-    ErrorTypeWord => ErrorType::ALL.map(ErrorType::as_str);
+    pub ErrorTypeWord => ErrorType::ALL.map(ErrorType::as_str);
     /// How much a test matters.
-    PriorityWord => Priority::ALL.map(Priority::as_str);
+    pub PriorityWord => Priority::ALL.map(Priority::as_str);
     /// How a test stands.
-    TestCategoryWord => TestCategory::ALL.map(TestCategory::as_str);
+    pub TestCategoryWord => TestCategory::ALL.map(TestCategory::as_str);
     /// What a file is to its execution.
-    FileKindWord => FileKind::ALL.map(FileKind::as_str);
+    pub FileKindWord => FileKind::ALL.map(FileKind::as_str);
 }

@@ -116,9 +116,8 @@ impl Db {
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .test_before_acquire(false)
             .idle_timeout(None)
-            .max_lifetime(None)
-            .connect_with(options.clone())
-            .await?;
+            .max_lifetime(None);
+        let writer = Box::pin(writer.connect_with(options.clone())).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(max_connections.max(1))
             .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -147,10 +146,8 @@ impl Db {
                     }
                     Ok(true)
                 })
-            })
-            .connect_with(options)
-            .await?;
-        Ok(Self::Postgres(pool))
+            });
+        Ok(Self::Postgres(Box::pin(pool.connect_with(options)).await?))
     }
 
     /// Which engine this is.
@@ -167,9 +164,11 @@ impl Db {
     /// # Errors
     /// [`StoreError::Database`] when none becomes free in time.
     pub async fn read(&self) -> Result<Session> {
+        // Waiting for a connection holds what making one would take, 16 KiB: everything that reads would be as large,
+        // and moved with it.
         Ok(match self {
-            Self::Sqlite { readers, .. } => Session::sqlite(readers.acquire().await?),
-            Self::Postgres(pool) => Session::postgres(pool.acquire().await?),
+            Self::Sqlite { readers, .. } => Session::sqlite(Box::pin(readers.acquire()).await?),
+            Self::Postgres(pool) => Session::postgres(Box::pin(pool.acquire()).await?),
         })
     }
 
@@ -181,20 +180,20 @@ impl Db {
     pub async fn begin(&self) -> Result<Session> {
         Ok(match self {
             Self::Sqlite { writer, .. } => {
-                let begun = match writer.begin_with(BEGIN_WRITING).await {
+                let begun = match Box::pin(writer.begin_with(BEGIN_WRITING)).await {
                     // When its disk is full, SQLite ends a transaction by itself. The driver does
                     // not notice, and lets no other begin on that connection.
                     Err(sqlx::Error::InvalidSavePointStatement) => {
-                        if let Err(error) = writer.acquire().await?.close().await {
+                        if let Err(error) = Box::pin(writer.acquire()).await?.close().await {
                             tracing::warn!(%error, "a connection that lost its transaction did not close in order");
                         }
-                        writer.begin_with(BEGIN_WRITING).await
+                        Box::pin(writer.begin_with(BEGIN_WRITING)).await
                     }
                     begun => begun,
                 };
                 Session::sqlite_transaction(begun?)
             }
-            Self::Postgres(pool) => Session::postgres_transaction(pool.begin().await?),
+            Self::Postgres(pool) => Session::postgres_transaction(Box::pin(pool.begin()).await?),
         })
     }
 
@@ -205,7 +204,7 @@ impl Db {
     /// [`StoreError::Database`] when the database refuses.
     pub(crate) async fn run_outside_transactions(&self, text: String) -> Result<()> {
         if let Self::Postgres(pool) = self {
-            let mut connection = pool.acquire().await?;
+            let mut connection = Box::pin(pool.acquire()).await?;
             connection.execute(sqlx::raw_sql(AssertSqlSafe(text))).await?;
         }
         Ok(())

@@ -4,7 +4,7 @@
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ExecutionId, FileId, ProjectId};
-use callboard_http::{ApiError, AppState, Viewer};
+use callboard_http::{ApiError, AppState};
 use callboard_query::failures::{self, Dom, TraceNetwork, TraceStatus};
 use callboard_query::shapes::FileItem;
 
@@ -26,8 +26,10 @@ pub(super) struct Traces {
     pub told: Option<Told>,
     /// This page with it.
     pub told_href: String,
-    /// Whether a viewer opens them inside of the page, and which it does.
-    viewer: Viewer,
+    /// What would bring a viewer, where there is none.
+    pub advice: Option<&'static str>,
+    /// Whether they open inside of the page.
+    pub opens_here: bool,
     /// The trace that is open inside of the page.
     pub open: Option<OpenTrace>,
     address: Address,
@@ -52,22 +54,17 @@ impl Traces {
             files,
             told: None,
             told_href: visit.address.with("evidence", "trace"),
-            viewer: state.viewer(),
+            advice: state.viewer().advice(),
+            opens_here: state.shows_traces_in_place(),
             open: None,
             address: visit.address.clone(),
         }
     }
 
-    /// What would bring a viewer, where there is none.
-    pub(super) fn advice(&self) -> Option<&'static str> {
-        self.viewer.advice()
-    }
-
-    /// Opens one of the traces inside of the page. A viewer elsewhere need not
-    /// let itself be shown inside of ours.
+    /// Opens one of the traces inside of the page, where that is possible.
     pub(super) async fn open(&mut self, state: &AppState, visit: &Visit, file: i64) -> Result<(), ApiError> {
         let trace = self.files.iter().find(|trace| trace.id == file);
-        if let Some(trace) = trace.filter(|_| self.opens_here()) {
+        if let Some(trace) = trace.filter(|_| self.opens_here) {
             let attempt = trace.attempt.retry + 1;
             let name = format!("Trace of attempt {attempt}");
             let closed_href = self.address.without(PARAMETER);
@@ -79,11 +76,6 @@ impl Traces {
             });
         }
         Ok(())
-    }
-
-    /// Whether traces open inside of the page.
-    pub(super) fn opens_here(&self) -> bool {
-        self.viewer == Viewer::Ready
     }
 
     /// Whether this trace is open.

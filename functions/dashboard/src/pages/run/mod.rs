@@ -103,11 +103,18 @@ struct Head {
 struct ReportsTab {
     shell: Shell,
     head: Head,
+    /// Whether reports that are pages open inside of this one.
+    opens_here: bool,
     /// The report that is shown, with its id.
     open: Option<(i64, InPlace)>,
 }
 
 impl ReportsTab {
+    /// Whether a report opens inside of the page.
+    fn opens_here(&self, path: &str) -> bool {
+        self.opens_here && is_html(path)
+    }
+
     /// Whether this report is shown inside of the page.
     fn shows(&self, report: &i64) -> bool {
         self.open.as_ref().is_some_and(|(open, _)| open == report)
@@ -190,13 +197,14 @@ pub(crate) async fn run(
         Asked::Reports(asked) => {
             head.tab = "reports";
             let asked = head.run.reports.iter().find(|report| Some(report.id) == asked);
-            let open = match asked.filter(|report| is_html(&report.path)) {
+            let opens_here = state.shows_in_place();
+            let open = match asked.filter(|report| opens_here && is_html(&report.path)) {
                 Some(report) => {
                     Some((report.id, InPlace::report(&state, &visit, &report.path, &report.label).await?))
                 }
                 None => None,
             };
-            answer(&ReportsTab { shell, head, open })
+            answer(&ReportsTab { shell, head, opens_here, open })
         }
         Asked::Details => {
             head.tab = "details";
