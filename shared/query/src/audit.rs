@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::page::{Slice, fetch};
+use crate::page::{MOST_COUNTED, Slice, Total, fetch};
 use crate::{Context, Result};
 
 /// Which entries a list shows.
@@ -115,7 +115,24 @@ pub async fn list(
     after: Option<AuditKey>,
     limit: usize,
 ) -> Result<Slice<AuditItem, AuditKey>> {
-    let wanted = AuditFilter {
+    let wanted = wanted(filters, after);
+    let mut session = ctx.store.db().read().await?;
+    let rows = audit::list(&mut session, &wanted, fetch(limit)).await?;
+    Ok(Slice::cut(rows, limit, |entry| (entry.at.millis(), entry.id)).map(AuditItem::of))
+}
+
+/// How many entries there are.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn count(ctx: &Context, filters: &AuditFilters) -> Result<Total> {
+    let mut session = ctx.store.db().read().await?;
+    let counted = audit::count(&mut session, &wanted(filters, None), MOST_COUNTED + 1).await?;
+    Ok(Total::of_counted(counted))
+}
+
+fn wanted(filters: &AuditFilters, after: Option<AuditKey>) -> AuditFilter {
+    AuditFilter {
         user: filters.user,
         actions: filters.action.as_deref().map(|prefix| AuditAction::beginning_with(prefix).collect()),
         project: filters.project,
@@ -124,8 +141,5 @@ pub async fn list(
         from: filters.from,
         before: filters.to.map(|to| Timestamp(to.millis() + 1)),
         after,
-    };
-    let mut session = ctx.store.db().read().await?;
-    let rows = audit::list(&mut session, &wanted, fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |entry| (entry.at.millis(), entry.id)).map(AuditItem::of))
+    }
 }

@@ -231,10 +231,24 @@ pub async fn list(
     today: Day,
     limit: usize,
 ) -> Result<Slice<FlakyTest, (i64, i64)>> {
+    Ok(list_counted(ctx, project, query, today, limit).await?.0)
+}
+
+/// [`list`], and how many tests all of its pages have.
+///
+/// # Errors
+/// As for [`list`].
+pub async fn list_counted(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    query: &FlakyQuery,
+    today: Day,
+    limit: usize,
+) -> Result<(Slice<FlakyTest, (i64, i64)>, usize)> {
     let project = project.get();
     let mut session = ctx.store.db().read().await?;
     let Some(lane) = judged_lane(&mut session, project, &query.lane).await? else {
-        return Ok(Slice { items: Vec::new(), next: None });
+        return Ok((Slice { items: Vec::new(), next: None }, 0));
     };
     let mut judged = judge(&mut session, project, lane, query).await?;
     if let Some(days) = query.days {
@@ -242,6 +256,7 @@ pub async fn list(
         let flakes = last_flakes(&mut session, project, lane, &judged, since, today).await?;
         judged.retain(|test| flakes.get(&test.case).is_some_and(|at| at.day() >= since));
     }
+    let total = judged.len();
     judged.sort_by_key(|test| {
         let (value, id) = test.key(query.sort);
         (Reverse(value), id)
@@ -255,7 +270,7 @@ pub async fn list(
     judged.truncate(limit + 1);
     let page = Slice::cut(judged, limit, |test| test.key(query.sort));
     let items = show(&mut session, project, lane, page.items, today).await?;
-    Ok(Slice { items, next: page.next })
+    Ok((Slice { items, next: page.next }, total))
 }
 
 /// One test as the list of flaky tests has it; nothing of one that is not on

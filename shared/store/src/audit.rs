@@ -169,24 +169,42 @@ pub async fn list(session: &mut Session, wanted: &AuditFilter, limit: i64) -> Re
 }
 
 fn page(backend: Backend, wanted: &AuditFilter, limit: i64) -> Filter {
+    let filter = conditions(Filter::new(backend, SELECT, args![]), wanted);
+    let filter = match wanted.after {
+        Some((at, id)) => filter.and("(a.at, a.id) < (?, ?)", args![at, id]),
+        None => filter,
+    };
+    filter.end("ORDER BY a.at DESC, a.id DESC LIMIT ?", args![limit])
+}
+
+/// How many entries there are, up to `most`; where a page begins does not count.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn count(session: &mut Session, wanted: &AuditFilter, most: i64) -> Result<i64> {
+    let found = session.list(counting(session.backend(), wanted, most)).await?;
+    found.first().map_or(Ok(0), |row| row.reader().int())
+}
+
+fn counting(backend: Backend, wanted: &AuditFilter, most: i64) -> Filter {
+    let base = "SELECT COUNT(*) FROM (SELECT 1 FROM audit_events a WHERE 1 = 1";
+    conditions(Filter::new(backend, base, args![]), wanted).end("LIMIT ?) counted", args![most])
+}
+
+fn conditions(filter: Filter, wanted: &AuditFilter) -> Filter {
     let actions = wanted
         .actions
         .as_ref()
         .map(|actions| actions.iter().map(|action| action.as_str().to_owned()).collect::<Vec<String>>());
     // ix: audit_events_by_time, _by_action, _by_target, _by_actor, _by_project
-    let filter = Filter::new(backend, SELECT, args![])
+    filter
         .and_if("a.actor_user = ?", wanted.user.map(UserId::get))
         .and_if("a.action in_texts(?)", actions)
         .and_if("a.project_id = ?", wanted.project.map(ProjectId::get))
         .and_if("a.target_type = ?", wanted.target_kind.clone())
         .and_if("a.target_id = ?", wanted.target_id)
         .and_if("a.at >= ?", wanted.from.map(Timestamp::millis))
-        .and_if("a.at < ?", wanted.before.map(Timestamp::millis));
-    let filter = match wanted.after {
-        Some((at, id)) => filter.and("(a.at, a.id) < (?, ?)", args![at, id]),
-        None => filter,
-    };
-    filter.end("ORDER BY a.at DESC, a.id DESC LIMIT ?", args![limit])
+        .and_if("a.at < ?", wanted.before.map(Timestamp::millis))
 }
 
 /// What the list can look like, for the test that prepares every statement.
@@ -201,7 +219,8 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         before: Some(Timestamp(0)),
         after: Some((0, 0)),
     };
-    [AuditFilter::default(), all].map(|wanted| page(backend, &wanted, 1)).into()
+    let of = |wanted| [page(backend, wanted, 1), counting(backend, wanted, 1)];
+    [AuditFilter::default(), all].iter().flat_map(of).collect()
 }
 
 /// Deletes up to `limit` entries from before a moment, and tells how many.

@@ -385,3 +385,49 @@ async fn what_people_add_stands_beside_the_results() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_part_of_a_filtered_list_says_how_many_there_are() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let submit = async |fields: Value| {
+            let cases = ["pays", "pays later", "ships"].map(|title| {
+                let attempt = attempt(title, if title == "ships" { "failed" } else { "passed" }, 0);
+                with(attempt, json!({ "startedAt": "2026-01-01T10:00:00Z" }))
+            });
+            let run = with(run("shop", "failed", cases.to_vec()), fields);
+            client.post_json("/api/test-runs/submit", &run).await.expect("stored")
+        };
+        let stored = submit(json!({ "branch": "main", "startTime": "2026-01-01T10:00:00Z" })).await;
+        submit(json!({ "branch": "main", "startTime": "2026-01-02T23:30:00Z" })).await;
+        submit(json!({ "branch": "main", "startTime": "2026-01-03T10:00:00Z" })).await;
+        submit(json!({ "branch": "other", "startTime": "2026-01-02T10:00:00Z" })).await;
+        let (run, project) = (&stored["runId"], &stored["projectId"]);
+        let found =
+            client.json(&format!("/api/test-runs/{run}/executions?q=ships")).await.expect("an answer");
+        let case = &found["items"][0]["testCaseId"];
+        for (path, tally) in [
+            (format!("/projects/{project}?branch=main&limit=1"), "1 of 3 runs"),
+            (
+                format!("/projects/{project}?status=failed&status=passed&branch=other&branch=main&limit=1"),
+                "1 of 4 runs",
+            ),
+            (format!("/projects/{project}?from=2026-01-02&to=2026-01-02&order=asc&limit=1"), "1 of 2 runs"),
+            (format!("/projects/{project}?to=2026-01-02&suite=full&limit=1"), "1 of 3 runs"),
+            (format!("/projects/{project}?tab=cases&q=pays&limit=1"), "1 of 2 tests"),
+            (format!("/test-runs/{run}?q=pays&limit=1"), "1 of 2 executions"),
+            (format!("/test-runs/{run}?tab=timeline&outcome=passed&limit=1"), "1 of 2 executions"),
+            (format!("/test-cases/{case}?branch=main&status=failed&limit=1"), "1 of 3 executions"),
+        ] {
+            let text = page(client, &path).await.text();
+            assert!(
+                text.contains(tally),
+                "{path}: {:?}",
+                text.split("filter-tally").nth(1).map(|rest| rest.chars().take(80).collect::<String>())
+            );
+        }
+        let oldest = page(client, &format!("/projects/{project}?order=asc&limit=1")).await.text();
+        assert!(oldest.contains(&format!("/test-runs/{run}\"")), "the oldest run comes first");
+    })
+    .await;
+}

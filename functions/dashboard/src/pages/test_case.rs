@@ -16,7 +16,7 @@ use callboard_query::links::Hook;
 use callboard_query::page::Total;
 use callboard_query::quarantine::{self, Quarantine};
 use callboard_query::resolve;
-use callboard_query::shapes::{ExecutionWithRun, Facets, StabilityBucket, TestCaseDetail};
+use callboard_query::shapes::{ExecutionWithRun, Facets, StabilityBucket, TestCaseDetail, TestCaseItem};
 use callboard_query::test_cases::{self, HistoryQuery, LaneQuery};
 use serde::Serialize;
 use tokio::try_join;
@@ -67,6 +67,19 @@ impl FromQuery for Asked {
 impl Asked {
     fn lane(&self) -> LaneQuery {
         LaneQuery { branch: self.branch.clone(), environment: self.environment.clone() }
+    }
+
+    /// How many executions of a test there are, whatever their browser project.
+    fn count(&self, test: &TestCaseItem) -> i64 {
+        let of = |status: &TestStatus| match status {
+            TestStatus::Passed => test.passed,
+            TestStatus::Failed => test.failed - test.timed_out,
+            TestStatus::TimedOut => test.timed_out,
+            TestStatus::Interrupted => test.interrupted,
+            TestStatus::Skipped => test.skipped,
+            TestStatus::DidNotRun => test.did_not_run,
+        };
+        if self.statuses.is_empty() { test.total_runs } else { self.statuses.iter().map(of).sum() }
     }
 
     fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
@@ -146,8 +159,7 @@ pub(crate) async fn test_case(
     let history = cursors.page(history)?;
     let shifts = ShiftList::of_executions(&charted, visit.now);
     let turns = TurnList::of_executions(&charted, visit.now);
-    let is_whole = asked.browser.is_none() && asked.statuses.is_empty();
-    let total = is_whole.then_some(Total::Exactly(case.item.total_runs));
+    let total = asked.browser.is_none().then(|| Total::Exactly(asked.count(&case.item)));
     let goes_on = history.next_cursor.is_some();
     let name = &case.item.title;
     let catalogue = format!("/projects/{}?tab=cases", case.project.id);

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::members::Reach;
 use super::{AccountRule, Acting};
-use crate::page::{Slice, fetch};
+use crate::page::{MOST_COUNTED, Slice, Total, fetch};
 use crate::shapes::User;
 use crate::{Context, Entity, QueryError, Result};
 
@@ -46,18 +46,29 @@ pub async fn list(
     after: Option<String>,
     limit: usize,
 ) -> Result<Slice<User, String>> {
-    let only = match (caller.sees_accounts(), caller.user_id()) {
-        (true, _) => None,
-        (false, Some(own)) => Some(own),
-        (false, None) => return Ok(Slice { items: Vec::new(), next: None }),
-    };
-    let wanted = UserFilter { only, role: filters.role, disabled: filters.disabled, reaching: None };
+    let Some(wanted) = seen(caller, filters) else { return Ok(Slice { items: Vec::new(), next: None }) };
     let mut session = ctx.store.db().read().await?;
     let rows = match &filters.contains {
         Some(text) => matching(&mut session, &wanted, text, after, limit).await?,
         None => page(&mut session, &wanted, after.as_deref(), limit).await?,
     };
     Ok(Slice { items: shown(&mut session, &rows.items).await?, next: rows.next })
+}
+
+/// How many accounts the list has; not known where it looks for a text.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn count(ctx: &Context, caller: &Identity, filters: &UserFilters) -> Result<Option<Total>> {
+    let Some(wanted) = seen(caller, filters).filter(|_| filters.contains.is_none()) else { return Ok(None) };
+    let mut session = ctx.store.db().read().await?;
+    Ok(Some(Total::of_counted(users::count(&mut session, &wanted, MOST_COUNTED + 1).await?)))
+}
+
+/// The accounts of a list that the caller sees; `None` for none.
+fn seen(caller: &Identity, filters: &UserFilters) -> Option<UserFilter> {
+    let only = if caller.sees_accounts() { None } else { Some(caller.user_id()?) };
+    Some(UserFilter { only, role: filters.role, disabled: filters.disabled, reaching: None })
 }
 
 async fn page(

@@ -440,20 +440,37 @@ pub async fn list(
 }
 
 fn list_filter(backend: crate::Backend, wanted: &UserFilter, after: Option<&str>, limit: i64) -> Filter {
-    let mut filter = Filter::new(backend, select_user!("WHERE 1 = 1"), Args::new())
-        .and_if("u.id = ?", wanted.only)
-        .and_if("u.role = ?", wanted.role.map(Role::as_str))
-        .and_if(
+    conditions(Filter::new(backend, select_user!("WHERE 1 = 1"), Args::new()), wanted)
+        .and_if("u.username_key > ?", after)
+        .end("ORDER BY u.username_key LIMIT ?", args![limit])
+}
+
+/// How many accounts there are, up to `most`.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn count(session: &mut Session, wanted: &UserFilter, most: i64) -> Result<i64> {
+    let found = session.list(counting(session.backend(), wanted, most)).await?;
+    found.first().map_or(Ok(0), |row| row.reader().int())
+}
+
+fn counting(backend: crate::Backend, wanted: &UserFilter, most: i64) -> Filter {
+    let base = "SELECT COUNT(*) FROM (SELECT 1 FROM users u WHERE 1 = 1";
+    conditions(Filter::new(backend, base, Args::new()), wanted).end("LIMIT ?) counted", args![most])
+}
+
+fn conditions(filter: Filter, wanted: &UserFilter) -> Filter {
+    let filter =
+        filter.and_if("u.id = ?", wanted.only).and_if("u.role = ?", wanted.role.map(Role::as_str)).and_if(
             "(u.role = 'administrator' OR EXISTS (SELECT 1 FROM project_assignments a WHERE a.user_id = u.id \
              AND (a.project_id IS NULL OR a.project_id = ?)))",
             wanted.reaching,
         );
-    filter = match wanted.disabled {
+    match wanted.disabled {
         Some(true) => filter.and("u.disabled_at IS NOT NULL", args![]),
         Some(false) => filter.and("u.disabled_at IS NULL", args![]),
         None => filter,
-    };
-    filter.and_if("u.username_key > ?", after).end("ORDER BY u.username_key LIMIT ?", args![limit])
+    }
 }
 
 /// What the list can look like, for the test that prepares every statement.
@@ -469,6 +486,8 @@ pub(crate) fn shapes(backend: crate::Backend) -> Vec<Filter> {
         list_filter(backend, &UserFilter::default(), None, 1),
         list_filter(backend, &enabled, None, 1),
         list_filter(backend, &all, Some(""), 1),
+        counting(backend, &UserFilter::default(), 1),
+        counting(backend, &all, 1),
     ]
 }
 

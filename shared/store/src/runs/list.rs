@@ -59,12 +59,7 @@ fn filter(backend: Backend, project: Option<ProjectId>, wanted: &RunFilter, limi
         .and_if("commit_sha < ?", wanted.commit_prefix.as_ref().map(|prefix| format!("{prefix}g")))
         .and_if("order_at >= ?", wanted.from.map(Timestamp::millis))
         .and_if("order_at < ?", wanted.before.map(Timestamp::millis));
-    // Written out, so that the partial index of full runs may serve it. ix: test_runs_full
-    let filter = match wanted.is_full {
-        Some(true) => filter.and("is_full = 1", args![]),
-        Some(false) => filter.and("is_full = 0", args![]),
-        None => filter,
-    };
+    let filter = full_or_partial(filter, wanted.is_full);
     let filter = if wanted.finished {
         filter.and("status NOT IN ('initializing', 'running', 'finalizing')", args![])
     } else {
@@ -121,12 +116,16 @@ fn counting(backend: Backend, project: ProjectId, wanted: &RunsCounted, most: i6
         .and_if("status in_texts(?)", wanted.statuses.clone())
         .and_if("order_at >= ?", wanted.from.map(Timestamp::millis))
         .and_if("order_at < ?", wanted.before.map(Timestamp::millis));
-    let filter = match wanted.is_full {
+    full_or_partial(filter, wanted.is_full).end("LIMIT ?) counted", args![most])
+}
+
+fn full_or_partial(filter: Filter, is_full: Option<bool>) -> Filter {
+    // Written out, so that the partial index of full runs may serve it. ix: test_runs_full
+    match is_full {
         Some(true) => filter.and("is_full = 1", args![]),
         Some(false) => filter.and("is_full = 0", args![]),
         None => filter,
-    };
-    filter.end("LIMIT ?) counted", args![most])
+    }
 }
 
 /// What the list can look like, for the test that prepares every statement.

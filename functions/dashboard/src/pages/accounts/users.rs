@@ -97,12 +97,14 @@ pub(crate) async fn users(
     let wanted = UserFilters { contains: asked.text.clone(), role: asked.role, disabled: asked.disabled };
     let found = users::list(&visit.ctx, &visit.caller, &wanted, after, asked.page.rows()).await?;
     let found = cursors.page(found)?;
+    let total = users::count(&visit.ctx, &visit.caller, &wanted).await?;
+    let (shown, goes_on) = (found.items.len(), found.next_cursor.is_some());
     let open = |invitation: &Invitation| invitation.accepted_at.is_none() && invitation.revoked_at.is_none();
     let invitations = invitations::list(&visit.ctx, None, INVITATIONS).await?.items;
     answer(&UsersPage {
         tabs: SettingsTabs::new(&visit, SettingsTab::Users),
         auth_enabled: state.auth_enabled(),
-        filters: asked.bar(&visit),
+        filters: asked.bar(&visit).tally("account", shown, goes_on, total),
         is_filtered: asked.is_filtered(),
         users: found.items,
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),

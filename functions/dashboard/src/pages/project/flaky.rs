@@ -11,6 +11,7 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::flakiness::{self, FlakyQuery, FlakyTest, Sort};
+use callboard_query::page::Total;
 use callboard_query::shapes::Facets;
 use callboard_query::test_cases::LaneQuery;
 use serde::Serialize;
@@ -132,7 +133,7 @@ pub(super) async fn tab(
         ..FlakyQuery::default()
     };
     let limit = asked.page.limit as usize;
-    let found = flakiness::list(&visit.ctx, project, &query, visit.now.day(), limit).await?;
+    let (found, total) = flakiness::list_counted(&visit.ctx, project, &query, visit.now.day(), limit).await?;
     let found = cursors.page(found)?;
     let facets = visit.facets(project).await?;
     answer(&FlakyTab {
@@ -140,7 +141,7 @@ pub(super) async fn tab(
             "flaky test",
             found.items.len(),
             found.next_cursor.is_some(),
-            None,
+            i64::try_from(total).ok().map(Total::Exactly),
         ),
         sorting: Sorting::new(&visit.address, asked.sort_word()),
         wasted_ms: found.items.iter().any(|test| test.knows_durations).then(|| lost(&found.items)),
