@@ -164,6 +164,7 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
     let wasted = analytics::wasted_time(ctx, scope, &query, today).await?;
     let open = analytics::cluster_landscape(ctx, scope, &query, visit.now).await?;
     let browsers = analytics::browser_matrix(ctx, scope, &query, today).await?;
+    let named = named(&browsers.browsers);
     let slowest = WidgetQuery { limit: ENDPOINTS, ..query.clone() };
     let offered = projects::names(ctx, scope, OFFERED).await?;
     let facets = match asked.project.and_then(|project| visit.caller.authorize(project).ok()) {
@@ -184,8 +185,8 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         leaderboard: analytics::flaky_leaderboard(ctx, scope, &query, Sort::Impact, today).await?,
         velocity: velocity(analytics::regression_velocity(ctx, scope, &query, today).await?),
         ci_time: ci_time(analytics::ci_time_trend(ctx, scope, &query, today).await?),
-        browsers: browsers.browsers.clone(),
-        matrix: matrix(browsers),
+        matrix: matrix(&named, browsers),
+        browsers: named,
         endpoints: network::slow_endpoints(ctx, scope, &slowest, today).await?,
         is_wider: asked.full_runs.is_some()
             || asked.lane.branch.is_some()
@@ -262,9 +263,14 @@ fn heat(map: PassRateHeatmap) -> Vec<HeatRow> {
     rows.collect()
 }
 
-fn matrix(map: BrowserMatrix) -> Vec<HeatRow> {
-    let rows = map.rows.into_iter().map(|row| heat_row(row.project, &map.browsers, row.cells));
-    rows.collect()
+fn matrix(browsers: &[String], map: BrowserMatrix) -> Vec<HeatRow> {
+    map.rows.into_iter().map(|row| heat_row(row.project, browsers, row.cells)).collect()
+}
+
+/// Browser projects as people read them: tests can have none.
+fn named(browsers: &[String]) -> Vec<String> {
+    let name = |browser: &String| if browser.is_empty() { "none" } else { browser }.to_owned();
+    browsers.iter().map(name).collect()
 }
 
 fn heat_row(project: ProjectRef, places: &[String], rates: Vec<Option<f64>>) -> HeatRow {
