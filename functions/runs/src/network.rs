@@ -62,6 +62,6 @@ pub(crate) async fn requests(
     let after = cursors.decode(page.cursor.as_deref())?;
     let ctx = state.context(&site);
     let project = resolve::run(&ctx, caller.scope(), id).await?;
-    let found = network::requests_of_run(&ctx, project, id, order.sort, after, page.rows()).await?;
+    let (found, _) = network::requests_of_run(&ctx, project, id, order.sort, after, page.rows()).await?;
     Ok(Json(cursors.page(found)?))
 }

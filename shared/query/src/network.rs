@@ -119,7 +119,8 @@ impl RequestSort {
 }
 
 /// The endpoints that the tests of a run called; at most 501, each told from
-/// sums that are written with the results.
+/// sums that are written with the results. With the page comes how many there
+/// are.
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
@@ -130,17 +131,18 @@ pub async fn requests_of_run(
     sort: RequestSort,
     after: Option<RequestKey>,
     limit: usize,
-) -> Result<Slice<NetworkRequests, RequestKey>> {
+) -> Result<(Slice<NetworkRequests, RequestKey>, usize)> {
     let project = project.get();
     let mut session = ctx.store.db().read().await?;
     required_run(&mut session, project, run).await?;
     let mut rows = rollups::endpoints_of_run(&mut session, project, run).await?;
+    let total = rows.len();
     rows.retain(|row| after.as_ref().is_none_or(|after| sort.key(row) > *after));
     rows.sort_by_cached_key(|row| sort.key(row));
     let rows = Slice::cut(rows, limit, |row| sort.key(row));
     let samples = rows.items.iter().flat_map(|row| &row.calls.samples);
     let titles = titles(&mut session, project, samples).await?;
-    Ok(rows.map(|row| shown(row, &titles)))
+    Ok((rows.map(|row| shown(row, &titles)), total))
 }
 
 fn shown(row: RunEndpoint, titles: &BTreeMap<TestCaseId, String>) -> NetworkRequests {

@@ -9,6 +9,7 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::page::Total;
 use callboard_query::projects::{self, Sort};
 use callboard_query::tags;
 use serde::Serialize;
@@ -80,6 +81,15 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
             Row::of_project(project, recent, visit.now)
         })
         .collect();
+    let is_filtered = asked.text.is_some() || asked.tag.is_some();
+    let goes_on = found.next_cursor.is_some();
+    let total = if is_filtered || !(goes_on || visit.address.is_continued()) {
+        None
+    } else if let Some(own) = visit.scope().projects() {
+        i64::try_from(own.len()).ok()
+    } else {
+        Some(projects::instance_totals(&visit.ctx).await?.projects)
+    };
     let known = tags::list(&visit.ctx, None, None, TAGS).await?.items;
     let offered = known.into_iter().map(|tag| Choice::new(tag.id.to_string(), tag.text));
     let chosen: Vec<String> = asked.tag.iter().map(|tag| tag.get().to_string()).collect();
@@ -90,10 +100,10 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
             .search("q", "Search projects", asked.text.as_ref())
             .select("tag", "Tag", "Any tag", offered, &chosen)
             .order(orders, if asked.sort == Sort::Name { "name" } else { "updated" })
-            .tally("project", rows.len(), found.next_cursor.is_some(), None),
+            .tally("project", rows.len(), goes_on, total.map(Total::Exactly)),
         projects: ProjectTable::new(rows, visit.now),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
-        is_filtered: asked.text.is_some() || asked.tag.is_some(),
+        is_filtered,
         needs_assignment: !visit.scope().may_create_projects(),
     })
 }

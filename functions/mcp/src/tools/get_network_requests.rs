@@ -57,7 +57,7 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let context = asked.context;
     let project = context.run(run_id).await?;
     let (sort, rows) = (RequestSort::ErrorRate, asked.page_size());
-    let found = network::requests_of_run(&context.query, project, run_id, sort, after, rows).await?;
+    let (found, _) = network::requests_of_run(&context.query, project, run_id, sort, after, rows).await?;
     asked.page(found.map(Row::from))
 }
 

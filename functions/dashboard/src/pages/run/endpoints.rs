@@ -9,6 +9,7 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::network::{self, NetworkRequests, RequestSort};
+use callboard_query::page::Total;
 use serde::Serialize;
 
 use super::Head;
@@ -73,7 +74,8 @@ pub(super) async fn tab(
 ) -> Result<Response, ApiError> {
     let after = cursors.decode(asked.page.cursor.as_deref())?;
     let limit = asked.page.limit as usize;
-    let found = network::requests_of_run(&visit.ctx, project, run, asked.order(), after, limit).await?;
+    let (found, total) =
+        network::requests_of_run(&visit.ctx, project, run, asked.order(), after, limit).await?;
     let found = cursors.page(found)?;
     let orders = ORDERS.map(|(word, label, _)| Choice::new(word, label));
     answer(&EndpointsTab {
@@ -81,7 +83,7 @@ pub(super) async fn tab(
             "endpoint",
             found.items.len(),
             found.next_cursor.is_some(),
-            None,
+            i64::try_from(total).ok().map(Total::Exactly),
         ),
         sorting: Sorting::new(&visit.address, asked.sort),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
