@@ -116,7 +116,7 @@ pub(crate) async fn flaky_tests(
     let query = filters.query(&lane, cursors.decode(page.cursor.as_deref())?);
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
-    let found = flakiness::list(&ctx, project, &query, state.now().day(), page.rows()).await?;
+    let (found, _) = flakiness::list(&ctx, project, &query, state.now().day(), page.rows()).await?;
     Ok(Json(cursors.page(found)?))
 }
 

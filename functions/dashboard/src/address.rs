@@ -37,6 +37,12 @@ impl Address {
         self.pairs.iter().any(|(name, _)| name == CURSOR)
     }
 
+    /// Whether its page shows only a part of a list that goes on behind it, or
+    /// does not.
+    pub(crate) fn is_part(&self, goes_on: bool) -> bool {
+        goes_on || self.is_continued()
+    }
+
     /// This address with one parameter set to one value.
     pub(crate) fn with(&self, name: &str, value: &str) -> String {
         let kept = self.pairs.iter().filter(|(key, _)| key != name && key != CURSOR);

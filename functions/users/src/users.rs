@@ -28,12 +28,11 @@ use crate::answer::{Done, moved_to};
 use crate::body::{EditUserBody, NewUserBody};
 use crate::subject::{Subject, acting};
 
-const ROLES: [&str; 3] = ["administrator", "reporter", "user"];
 const STATES: [&str; 2] = ["active", "disabled"];
 
 callboard_query::vocabularies! {
     /// What an account may do.
-    RoleWord => ROLES;
+    RoleWord => Role::ALL.map(Role::as_str);
     /// Whether an account may sign in.
     StateWord => STATES;
 }
@@ -65,7 +64,7 @@ impl FromQuery for Filters {
             "disabled" => Some(true),
             _ => None,
         })?;
-        let role = query.word("role", &ROLES, Role::parse)?;
+        let role = query.word("role", &Role::ALL.map(Role::as_str), Role::parse)?;
         Ok(Self { q: query.text("q")?, role, disabled })
     }
 }

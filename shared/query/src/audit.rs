@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::page::{MOST_COUNTED, Slice, Total, fetch};
+use crate::page::{COUNTED_TO, Slice, Total, fetch};
 use crate::{Context, Result};
 
 /// Which entries a list shows.
@@ -121,14 +121,29 @@ pub async fn list(
     Ok(Slice::cut(rows, limit, |entry| (entry.at.millis(), entry.id)).map(AuditItem::of))
 }
 
-/// How many entries there are.
+/// How many entries there are, where one index counts them; `None` is not
+/// known.
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
-pub async fn count(ctx: &Context, filters: &AuditFilters) -> Result<Total> {
+pub async fn count(ctx: &Context, filters: &AuditFilters) -> Result<Option<Total>> {
+    if !is_led(filters) {
+        return Ok(None);
+    }
     let mut session = ctx.store.db().read().await?;
-    let counted = audit::count(&mut session, &wanted(filters, None), MOST_COUNTED + 1).await?;
-    Ok(Total::of_counted(counted))
+    let counted = audit::count(&mut session, &wanted(filters, None), COUNTED_TO).await?;
+    Ok(Some(Total::of_counted(counted)))
+}
+
+/// Whether one index has exactly the entries of a list: those of accounts,
+/// actions and projects go by time, those of targets do not.
+fn is_led(filters: &AuditFilters) -> bool {
+    let by_time = [filters.user.is_some(), filters.action.is_some(), filters.project.is_some()];
+    let by_time = by_time.iter().filter(|is_asked| **is_asked).count();
+    if filters.target_kind.is_none() && filters.target_id.is_none() {
+        return by_time <= 1;
+    }
+    by_time == 0 && filters.target_kind.is_some() && filters.from.is_none() && filters.to.is_none()
 }
 
 fn wanted(filters: &AuditFilters, after: Option<AuditKey>) -> AuditFilter {

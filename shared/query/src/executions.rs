@@ -20,7 +20,7 @@ use crate::clusters;
 pub use crate::evidence::{Part, Parts};
 use crate::failures::passed_before;
 use crate::ingest::stored_attempts;
-use crate::page::{MOST_COUNTED, Slice, Total, fetch};
+use crate::page::{COUNTED_TO, Slice, Total, fetch};
 use crate::projects::required;
 use crate::runs::required_run;
 use crate::shapes::{
@@ -189,7 +189,7 @@ pub async fn count(
     let mut session = ctx.store.db().read().await?;
     let browsers = lanes::browsers(&mut session, project).await?;
     let filter = filter_of(query, &browsers);
-    let counted = executions::count(&mut session, project, run, &filter, MOST_COUNTED + 1).await?;
+    let counted = executions::count(&mut session, project, run, &filter, COUNTED_TO).await?;
     Ok(Total::of_counted(counted))
 }
 

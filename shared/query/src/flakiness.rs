@@ -220,25 +220,12 @@ impl Judged {
 }
 
 /// A page of the flaky tests of a project. Bounded by the tests of the project
-/// that failed at all, whatever their history.
+/// that failed at all, whatever their history. With the page comes how many
+/// tests there are.
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
 pub async fn list(
-    ctx: &Context,
-    project: Authorized<ProjectId>,
-    query: &FlakyQuery,
-    today: Day,
-    limit: usize,
-) -> Result<Slice<FlakyTest, (i64, i64)>> {
-    Ok(list_counted(ctx, project, query, today, limit).await?.0)
-}
-
-/// [`list`], and how many tests all of its pages have.
-///
-/// # Errors
-/// As for [`list`].
-pub async fn list_counted(
     ctx: &Context,
     project: Authorized<ProjectId>,
     query: &FlakyQuery,

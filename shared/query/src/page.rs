@@ -30,8 +30,10 @@ impl<T, K> Slice<T, K> {
     }
 }
 
-/// Most rows of a filtered list that are counted for its reader.
-pub(crate) const MOST_COUNTED: i64 = 10_000;
+/// Most rows of a filtered list that its reader is told of.
+const MOST_COUNTED: i64 = 10_000;
+/// Where counting them ends: with the row that tells that there are more.
+pub(crate) const COUNTED_TO: i64 = MOST_COUNTED + 1;
 
 /// How many rows a list has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +45,7 @@ pub enum Total {
 }
 
 impl Total {
-    /// What counting up to [`MOST_COUNTED`] rows came to.
+    /// What counting up to [`COUNTED_TO`] rows came to.
     pub(crate) const fn of_counted(count: i64) -> Self {
         if count <= MOST_COUNTED { Self::Exactly(count) } else { Self::MoreThan(MOST_COUNTED) }
     }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::baseline::{self, BaselineRun};
 use crate::gates;
-use crate::page::{MOST_COUNTED, Slice, Total};
+use crate::page::{COUNTED_TO, Slice, Total};
 use crate::projects::required;
 use crate::shapes::{ProjectRef, Report, RunBrief, RunDetail, RunItem, RunStorage, ShardItem, StorageByKind};
 use crate::{Context, Entity, QueryError, Result, links, markers, retention};
@@ -103,7 +103,12 @@ impl RunQuery {
             || self.statuses.len() > led
             || (self.commit_prefix.is_some() && !in_projects)
             || self.full_runs.is_some()
-            || self.pull_request.is_some()
+            || self.asks_for_rest()
+    }
+
+    /// Conditions that no index leads with, whatever the projects.
+    fn asks_for_rest(&self) -> bool {
+        self.pull_request.is_some()
             || self.author.is_some()
             || self.label_prefix.is_some()
             || self.has_failures.is_some()
@@ -174,9 +179,8 @@ pub(crate) async fn list_of(
     Ok(Slice { items, next: rows.next })
 }
 
-/// How many runs of a project there are, by what the page of a project filters
-/// by; other conditions are not looked at. Where a project has very many runs,
-/// only what one index counts is counted, and `None` is not known.
+/// How many runs of a project there are. Where it has very many, only what one
+/// index counts is counted; `None` is not known.
 ///
 /// # Errors
 /// [`QueryError::Store`].
@@ -196,14 +200,21 @@ pub async fn count(
         before: query.before,
         is_full: query.full_runs,
     };
-    let lists = [&wanted.branches, &wanted.environments, &wanted.statuses];
-    let led_by = lists.iter().filter(|list| list.is_some()).count();
-    let is_led = led_by <= 1 && wanted.is_full != Some(false) && (led_by == 0 || wanted.is_full.is_none());
-    if runs_of_project > RESIDUAL_ROWS as i64 && !is_led {
+    let conditions = [
+        wanted.branches.is_some(),
+        wanted.environments.is_some(),
+        wanted.statuses.is_some(),
+        wanted.is_full.is_some(),
+    ];
+    // No index counts partial runs.
+    let is_led =
+        conditions.iter().filter(|is_asked| **is_asked).count() <= 1 && wanted.is_full != Some(false);
+    let is_small = usize::try_from(runs_of_project).is_ok_and(|runs| runs <= RESIDUAL_ROWS);
+    if query.commit_prefix.is_some() || query.asks_for_rest() || !(is_led || is_small) {
         return Ok(None);
     }
     let mut session = ctx.store.db().read().await?;
-    let counted = runs::count(&mut session, project.get(), &wanted, MOST_COUNTED + 1).await?;
+    let counted = runs::count(&mut session, project.get(), &wanted, COUNTED_TO).await?;
     Ok(Some(Total::of_counted(counted)))
 }
 

@@ -182,8 +182,7 @@ fn page(backend: Backend, wanted: &AuditFilter, limit: i64) -> Filter {
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn count(session: &mut Session, wanted: &AuditFilter, most: i64) -> Result<i64> {
-    let found = session.list(counting(session.backend(), wanted, most)).await?;
-    found.first().map_or(Ok(0), |row| row.reader().int())
+    session.count(counting(session.backend(), wanted, most)).await
 }
 
 fn counting(backend: Backend, wanted: &AuditFilter, most: i64) -> Filter {

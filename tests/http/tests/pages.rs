@@ -426,6 +426,14 @@ async fn a_part_of_a_filtered_list_says_how_many_there_are() {
                 text.split("filter-tally").nth(1).map(|rest| rest.chars().take(80).collect::<String>())
             );
         }
+        for (query, told) in [
+            ("from=2026-01-03&to=2026-01-02", "from must not be after to."),
+            ("from=yesterday", "from must be a date or an ISO 8601 time"),
+            ("order=random", "order"),
+        ] {
+            let refused = page(client, &format!("/projects/{project}?{query}")).await;
+            assert!(refused.status == 400 && refused.text().contains(told), "{query}: {}", refused.text());
+        }
         let oldest = page(client, &format!("/projects/{project}?order=asc&limit=1")).await.text();
         assert!(oldest.contains(&format!("/test-runs/{run}\"")), "the oldest run comes first");
     })

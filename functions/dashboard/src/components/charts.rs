@@ -41,6 +41,7 @@ pub(crate) struct Column {
 }
 
 /// A number with two decimals, as SVG wants it.
+#[derive(Clone, Copy)]
 pub(crate) struct Hundredths(i64);
 
 impl Hundredths {
@@ -223,13 +224,10 @@ impl HistoryChart {
                 href: Some(format!("/test-run-cases/{}", each.execution.id)),
             }
         });
-        let signs: Vec<Sign> = executions
-            .iter()
-            .enumerate()
-            .map(|(index, each)| (place(slots - executions.len() + index, slots), each.execution.tone()))
-            .filter(|(_, tone)| *tone != Tone::Passed)
-            .map(|(x, tone)| Sign { x, tone })
-            .collect();
+        let columns: Vec<Column> = columns.collect();
+        let ends = columns.iter().zip(executions).map(|(column, each)| (column.x, each.execution.tone()));
+        let signs: Vec<Sign> =
+            ends.filter(|(_, tone)| *tone != Tone::Passed).map(|(x, tone)| Sign { x, tone }).collect();
         let mut told: Vec<Tone> = Vec::new();
         for sign in &signs {
             if !told.contains(&sign.tone) {
@@ -237,7 +235,7 @@ impl HistoryChart {
             }
         }
         Self {
-            columns: columns.collect(),
+            columns,
             signs,
             told,
             shifts: Vec::new(),

@@ -3,7 +3,7 @@
 
 use askama::Template;
 use askama::filters::HtmlSafe;
-use callboard_domain::time::Day;
+use callboard_domain::time::Timestamp;
 use callboard_query::page::Total;
 use callboard_query::shapes::Facets;
 
@@ -137,10 +137,12 @@ impl FilterBar {
     }
 
     /// The days between which something happened, both included.
-    pub(crate) fn days(mut self, from: Option<Day>, to: Option<Day>) -> Self {
-        for (name, label, day) in [("from", "From", from), ("to", "Until", to)] {
-            let value = day.map(Day::to_iso);
-            self = self.chip_only(name, label, value.as_ref());
+    pub(crate) fn days(mut self, from: Option<Timestamp>, to: Option<Timestamp>) -> Self {
+        for (name, label, at) in [("from", "From", from), ("to", "Until", to)] {
+            let value = at.map(|at| at.day().to_iso());
+            // An address may have the time of the day as well.
+            let without = self.address.without(name);
+            self.chips.extend(value.clone().map(|value| Chip { label, value, without }));
             self.fields.push(Field::Date { name, label, value });
         }
         self
@@ -172,7 +174,7 @@ impl FilterBar {
     /// Says how many rows there are: all of them where that is known, else
     /// what the page shows of a list that is read by keys.
     pub(crate) fn tally(mut self, noun: &str, shown: usize, goes_on: bool, total: Option<Total>) -> Self {
-        self.tally = Some(in_words(noun, shown, goes_on || self.address.is_continued(), total));
+        self.tally = Some(in_words(noun, shown, self.address.is_part(goes_on), total));
         self
     }
 

@@ -164,7 +164,7 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
     let wasted = analytics::wasted_time(ctx, scope, &query, today).await?;
     let open = analytics::cluster_landscape(ctx, scope, &query, visit.now).await?;
     let browsers = analytics::browser_matrix(ctx, scope, &query, today).await?;
-    let named = named(&browsers.browsers);
+    let browser_names = names(&browsers.browsers);
     let slowest = WidgetQuery { limit: ENDPOINTS, ..query.clone() };
     let offered = projects::names(ctx, scope, OFFERED).await?;
     let facets = match asked.project.and_then(|project| visit.caller.authorize(project).ok()) {
@@ -185,8 +185,8 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         leaderboard: analytics::flaky_leaderboard(ctx, scope, &query, Sort::Impact, today).await?,
         velocity: velocity(analytics::regression_velocity(ctx, scope, &query, today).await?),
         ci_time: ci_time(analytics::ci_time_trend(ctx, scope, &query, today).await?),
-        matrix: matrix(&named, browsers),
-        browsers: named,
+        matrix: matrix(&browser_names, browsers),
+        browsers: browser_names,
         endpoints: network::slow_endpoints(ctx, scope, &slowest, today).await?,
         is_wider: asked.full_runs.is_some()
             || asked.lane.branch.is_some()
@@ -268,8 +268,8 @@ fn matrix(browsers: &[String], map: BrowserMatrix) -> Vec<HeatRow> {
 }
 
 /// Browser projects as people read them: tests can have none.
-fn named(browsers: &[String]) -> Vec<String> {
-    let name = |browser: &String| if browser.is_empty() { "none" } else { browser }.to_owned();
+fn names(browsers: &[String]) -> Vec<String> {
+    let name = |browser: &String| if browser.is_empty() { "no browser" } else { browser }.to_owned();
     browsers.iter().map(name).collect()
 }
 

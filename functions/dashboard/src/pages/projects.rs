@@ -83,7 +83,7 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
         .collect();
     let is_filtered = asked.text.is_some() || asked.tag.is_some();
     let goes_on = found.next_cursor.is_some();
-    let total = if is_filtered || !(goes_on || visit.address.is_continued()) {
+    let total = if is_filtered || !visit.address.is_part(goes_on) {
         None
     } else if let Some(own) = visit.scope().projects() {
         i64::try_from(own.len()).ok()

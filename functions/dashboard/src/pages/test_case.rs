@@ -79,7 +79,10 @@ impl Asked {
             TestStatus::Skipped => test.skipped,
             TestStatus::DidNotRun => test.did_not_run,
         };
-        if self.statuses.is_empty() { test.total_runs } else { self.statuses.iter().map(of).sum() }
+        if self.statuses.is_empty() {
+            return test.total_runs;
+        }
+        TestStatus::ALL.iter().filter(|status| self.statuses.contains(status)).map(of).sum()
     }
 
     fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {

@@ -67,7 +67,7 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let project = context.project(input.project_id).await?;
     let query = FlakyQuery { runs: Some(input.runs), after, ..FlakyQuery::default() };
     let today = context.state.now().day();
-    let found = flakiness::list(&context.query, project, &query, today, asked.page_size()).await?;
+    let (found, _) = flakiness::list(&context.query, project, &query, today, asked.page_size()).await?;
     let row = |test: FlakyTest| Row {
         url: context.query.links.test_case(test.test_case_id),
         test_case_id: test.test_case_id,

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::members::Reach;
 use super::{AccountRule, Acting};
-use crate::page::{MOST_COUNTED, Slice, Total, fetch};
+use crate::page::{COUNTED_TO, Slice, Total, fetch};
 use crate::shapes::User;
 use crate::{Context, Entity, QueryError, Result};
 
@@ -62,7 +62,7 @@ pub async fn list(
 pub async fn count(ctx: &Context, caller: &Identity, filters: &UserFilters) -> Result<Option<Total>> {
     let Some(wanted) = seen(caller, filters).filter(|_| filters.contains.is_none()) else { return Ok(None) };
     let mut session = ctx.store.db().read().await?;
-    Ok(Some(Total::of_counted(users::count(&mut session, &wanted, MOST_COUNTED + 1).await?)))
+    Ok(Some(Total::of_counted(users::count(&mut session, &wanted, COUNTED_TO).await?)))
 }
 
 /// The accounts of a list that the caller sees; `None` for none.

@@ -450,8 +450,7 @@ fn list_filter(backend: crate::Backend, wanted: &UserFilter, after: Option<&str>
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn count(session: &mut Session, wanted: &UserFilter, most: i64) -> Result<i64> {
-    let found = session.list(counting(session.backend(), wanted, most)).await?;
-    found.first().map_or(Ok(0), |row| row.reader().int())
+    session.count(counting(session.backend(), wanted, most)).await
 }
 
 fn counting(backend: crate::Backend, wanted: &UserFilter, most: i64) -> Filter {

@@ -228,6 +228,14 @@ impl Session {
         self.fetch(AssertSqlSafe(text).into_sql_str(), args).await
     }
 
+    /// The number a list answers that only counts.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when the database refuses.
+    pub async fn count(&mut self, filter: Filter) -> Result<i64> {
+        self.list(filter).await?.first().map_or(Ok(0), |row| row.reader().int())
+    }
+
     /// The first row of a statement, if there is one.
     ///
     /// # Errors

@@ -172,8 +172,7 @@ pub async fn count(
     wanted: &ExecutionFilter,
     most: i64,
 ) -> Result<i64> {
-    let found = session.list(counting(session.backend(), project, run, wanted, most)).await?;
-    found.first().map_or(Ok(0), |row| row.reader().int())
+    session.count(counting(session.backend(), project, run, wanted, most)).await
 }
 
 fn counting(backend: Backend, project: ProjectId, run: RunId, wanted: &ExecutionFilter, most: i64) -> Filter {

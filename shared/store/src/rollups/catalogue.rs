@@ -206,7 +206,7 @@ pub async fn count_in_catalogue(
     wanted: &CatalogueFilter,
 ) -> Result<i64> {
     let filter = counting(session.backend(), project, lane, wanted);
-    session.list(filter).await?.first().map_or(Ok(0), |row| row.reader().int())
+    session.count(filter).await
 }
 
 fn counting(backend: Backend, project: ProjectId, lane: i64, wanted: &CatalogueFilter) -> Filter {

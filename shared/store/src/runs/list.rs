@@ -104,8 +104,7 @@ pub async fn count(
     wanted: &RunsCounted,
     most: i64,
 ) -> Result<i64> {
-    let found = session.list(counting(session.backend(), project, wanted, most)).await?;
-    found.first().map_or(Ok(0), |row| row.reader().int())
+    session.count(counting(session.backend(), project, wanted, most)).await
 }
 
 fn counting(backend: Backend, project: ProjectId, wanted: &RunsCounted, most: i64) -> Filter {

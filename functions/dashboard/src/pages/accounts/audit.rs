@@ -253,11 +253,15 @@ pub(crate) async fn audit(visit: Visit, Query(asked): Query<Asked>) -> Result<Re
     let found = audit::list(&visit.ctx, &asked.filters(visit.now), after, asked.page.rows()).await?;
     let found = cursors.page(found)?;
     let (shown, goes_on) = (found.items.len(), found.next_cursor.is_some());
-    let total = audit::count(&visit.ctx, &asked.filters(visit.now)).await?;
+    let total = if visit.address.is_part(goes_on) {
+        audit::count(&visit.ctx, &asked.filters(visit.now)).await?
+    } else {
+        None
+    };
     answer(&AuditPage {
         tabs: SettingsTabs::new(&visit, SettingsTab::Audit),
         kept_days: KEPT_DAYS,
-        filters: asked.bar(&visit).tally("action", shown, goes_on, Some(total)),
+        filters: asked.bar(&visit).tally("action", shown, goes_on, total),
         is_filtered: asked.is_filtered(visit.now),
         entries: found.items.into_iter().map(Entry::of).collect(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),

@@ -97,8 +97,12 @@ pub(crate) async fn users(
     let wanted = UserFilters { contains: asked.text.clone(), role: asked.role, disabled: asked.disabled };
     let found = users::list(&visit.ctx, &visit.caller, &wanted, after, asked.page.rows()).await?;
     let found = cursors.page(found)?;
-    let total = users::count(&visit.ctx, &visit.caller, &wanted).await?;
     let (shown, goes_on) = (found.items.len(), found.next_cursor.is_some());
+    let total = if visit.address.is_part(goes_on) {
+        users::count(&visit.ctx, &visit.caller, &wanted).await?
+    } else {
+        None
+    };
     let open = |invitation: &Invitation| invitation.accepted_at.is_none() && invitation.revoked_at.is_none();
     let invitations = invitations::list(&visit.ctx, None, INVITATIONS).await?.items;
     answer(&UsersPage {

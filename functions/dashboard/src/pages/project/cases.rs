@@ -162,7 +162,7 @@ pub(super) async fn tab(
     let facets = visit.facets(project).await?;
     let total = if !asked.is_filtered() {
         Some(head.project.total_test_cases)
-    } else if found.next_cursor.is_some() || visit.address.is_continued() {
+    } else if visit.address.is_part(found.next_cursor.is_some()) {
         Some(test_cases::count(&visit.ctx, project, &query).await?)
     } else {
         None

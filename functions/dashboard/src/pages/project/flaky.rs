@@ -133,7 +133,7 @@ pub(super) async fn tab(
         ..FlakyQuery::default()
     };
     let limit = asked.page.limit as usize;
-    let (found, total) = flakiness::list_counted(&visit.ctx, project, &query, visit.now.day(), limit).await?;
+    let (found, total) = flakiness::list(&visit.ctx, project, &query, visit.now.day(), limit).await?;
     let found = cursors.page(found)?;
     let facets = visit.facets(project).await?;
     answer(&FlakyTab {

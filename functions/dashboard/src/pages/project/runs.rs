@@ -31,9 +31,8 @@ use crate::visit::{Visit, answer};
 
 /// Runs per page.
 const SIZE: PageSize = PageSize { min: 1, default: 30, max: 100 };
-const DAY_MS: i64 = 86_400_000;
-/// The orders with their words in the address.
-const ORDERS: [(&str, &str); 2] = [("desc", "Newest first"), ("asc", "Oldest first")];
+/// The orders: their words in the address, how they read, and whether the oldest comes first.
+const ORDERS: [(&str, &str, bool); 2] = [("desc", "Newest first", false), ("asc", "Oldest first", true)];
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
@@ -41,8 +40,8 @@ pub(crate) struct Asked {
     branches: Vec<String>,
     environments: Vec<String>,
     statuses: Vec<RunStatus>,
-    from: Option<Day>,
-    to: Option<Day>,
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
     full_runs: Option<bool>,
     oldest_first: bool,
     #[serde(skip)]
@@ -56,16 +55,17 @@ impl FromQuery for Asked {
             "partial" => Some(false),
             _ => None,
         })?;
+        let (from, to) = query.window()?;
+        let oldest_first =
+            |text: &str| ORDERS.iter().find(|(word, ..)| *word == text).map(|(.., oldest)| *oldest);
         Ok(Self {
             branches: chosen(query, "branch"),
             environments: chosen(query, "environment"),
             statuses: query.any_of("status", RunStatus::parse)?,
-            from: query.one_of("from", Day::parse)?,
-            to: query.one_of("to", Day::parse)?,
+            from,
+            to,
             full_runs,
-            oldest_first: query
-                .one_of("order", |text| ORDERS.map(|(word, _)| word).iter().position(|word| *word == text))?
-                == Some(1),
+            oldest_first: query.one_of("order", oldest_first)?.unwrap_or(false),
             page: query.page(SIZE)?,
         })
     }
@@ -87,8 +87,8 @@ impl Asked {
             branches: self.branches.clone(),
             environments: self.environments.clone(),
             statuses: self.statuses.clone(),
-            from: self.from.map(Day::start),
-            before: self.to.map(|day| Timestamp(day.start().millis() + DAY_MS)),
+            from: self.from,
+            before: self.to.map(|to| Timestamp(to.millis() + 1)),
             full_runs: self.full_runs,
             ascending: self.oldest_first,
             after,
@@ -111,7 +111,7 @@ impl Asked {
             .choice(
                 "order",
                 "Order",
-                ORDERS.map(|(word, label)| Choice::new(word, label)),
+                ORDERS.map(|(word, label, _)| Choice::new(word, label)),
                 ORDERS[usize::from(self.oldest_first)].0,
             )
     }
@@ -161,7 +161,7 @@ pub(super) async fn tab(
     let goes_on = found.next_cursor.is_some();
     let total = if !asked.is_filtered() {
         Some(Total::Exactly(head.project.total_runs))
-    } else if goes_on || visit.address.is_continued() {
+    } else if visit.address.is_part(goes_on) {
         runs::count(&visit.ctx, project, head.project.total_runs, &query).await?
     } else {
         None

@@ -173,7 +173,7 @@ pub(super) async fn tab(
     let query = ExecutionQuery { after: cursors.decode(asked.page.cursor.as_deref())?, ..asked.query() };
     let found = executions::list(&visit.ctx, project, run, &query, asked.page.limit as usize).await?;
     let found = cursors.page(found)?;
-    let is_part = found.next_cursor.is_some() || visit.address.is_continued();
+    let is_part = visit.address.is_part(found.next_cursor.is_some());
     let total = match asked.total(&head) {
         Some(total) => Some(Total::Exactly(total)),
         None if is_part => Some(executions::count(&visit.ctx, project, run, &query).await?),

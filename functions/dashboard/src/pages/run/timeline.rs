@@ -130,7 +130,7 @@ pub(super) async fn tab(
     let mut longest = ran.clone();
     longest.sort_by_key(|item| std::cmp::Reverse(item.total_duration));
     longest.truncate(5);
-    let is_part = found.next_cursor.is_some() || asked.page.cursor.is_some();
+    let is_part = visit.address.is_part(found.next_cursor.is_some());
     let total = if is_part { Some(executions::count(&visit.ctx, project, run, &query).await?) } else { None };
     answer(&TimelineTab {
         ticks: (0..TICKS).map(|tick| span_ms * tick / (TICKS - 1)).collect(),
