@@ -62,6 +62,14 @@ function opensChoices(event) {
   return OPENS_WITH_ARROWS || event.altKey || event.key === ' ' || event.key === 'F4';
 }
 
+// Whoever moves a period forward passes by one that ends before it begins: it waits for the other day.
+function orderDays(form) {
+  const { from, to } = form.elements;
+  if (from?.type !== 'date' || to?.type !== 'date') return;
+  const isReversed = from.value && to.value && from.value > to.value;
+  to.setCustomValidity(isReversed ? 'Choose a day that is not before the first one.' : '');
+}
+
 const isChoice = (field) => field instanceof HTMLSelectElement || field.type === 'date';
 
 // A choice that is clicked applies at once. With the keyboard one passes by others on the way to it: there it applies
@@ -74,6 +82,7 @@ function setUpFilters(form) {
     form.requestSubmit();
   };
   form.addEventListener('formdata', dropEmptyFields);
+  form.addEventListener('input', () => orderDays(form));
   form.addEventListener('pointerdown', () => { passing = undefined; });
   form.addEventListener('keydown', (event) => {
     const field = event.target;
