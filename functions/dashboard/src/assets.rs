@@ -38,6 +38,8 @@ pub(crate) enum Asset {
     Bulk,
     /// Files that take a while to make.
     Export,
+    /// The list of a page as a file.
+    Save,
     /// Passwords that can be looked at.
     Password,
     /// The pages in front of the door.
@@ -63,6 +65,7 @@ const STYLES: &str = concat!(
     include_str!("../assets/styles/live.css"),
     include_str!("../assets/styles/table.css"),
     include_str!("../assets/styles/filter_bar.css"),
+    include_str!("../assets/styles/tree.css"),
     include_str!("../assets/styles/charts.css"),
     include_str!("../assets/styles/grid.css"),
     include_str!("../assets/styles/timeline.css"),
@@ -83,7 +86,7 @@ const STYLES: &str = concat!(
 );
 
 impl Asset {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Styles,
         Self::Theme,
         Self::Page,
@@ -95,6 +98,7 @@ impl Asset {
         Self::Chooser,
         Self::Bulk,
         Self::Export,
+        Self::Save,
         Self::Password,
         Self::Entrance,
         Self::Live,
@@ -117,6 +121,7 @@ impl Asset {
             Self::Chooser => ("chooser", "js"),
             Self::Bulk => ("bulk", "js"),
             Self::Export => ("export", "js"),
+            Self::Save => ("save", "js"),
             Self::Password => ("password", "js"),
             Self::Entrance => ("entrance", "js"),
             Self::Live => ("live", "js"),
@@ -140,6 +145,7 @@ impl Asset {
             | Self::Chooser
             | Self::Bulk
             | Self::Export
+            | Self::Save
             | Self::Password
             | Self::Entrance
             | Self::Live
@@ -162,6 +168,7 @@ impl Asset {
             Self::Chooser => include_str!("../assets/scripts/chooser.js"),
             Self::Bulk => include_str!("../assets/scripts/bulk.js"),
             Self::Export => include_str!("../assets/scripts/export.js"),
+            Self::Save => include_str!("../assets/scripts/save.js"),
             Self::Password => include_str!("../assets/scripts/password.js"),
             Self::Entrance => include_str!("../assets/scripts/entrance.js"),
             Self::Live => include_str!("../assets/scripts/live.js"),

@@ -48,7 +48,9 @@ function exchange(newer) {
   for (const part of document.querySelectorAll('[data-live-part]')) {
     const name = part.dataset.livePart;
     const fresh = newer.querySelector(`[data-live-part="${CSS.escape(name)}"]`);
-    if (!fresh || fresh.innerHTML === part.innerHTML || isBeingSelected(part)) continue;
+    if (!fresh) continue;
+    keepFolded(part, fresh);
+    if (fresh.innerHTML === part.innerHTML || isBeingSelected(part)) continue;
     const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
     const ticked = [...part.querySelectorAll('input:checked')].map(({ value }) => value);
     part.replaceChildren(...document.importNode(fresh, true).childNodes);
@@ -56,6 +58,17 @@ function exchange(newer) {
     if (focused) part.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }
   document.dispatchEvent(new Event('exchanged'));
+}
+
+/** What one has opened stays open, and what one has closed closed. */
+function keepFolded(part, fresh) {
+  const nameOf = (details) => {
+    const outer = details.parentElement.closest('details');
+    const summary = details.querySelector(':scope > summary');
+    return `${outer ? nameOf(outer) : ''}/${(summary.querySelector('code, h2') ?? summary).textContent}`;
+  };
+  const known = new Map([...part.querySelectorAll('details')].map((details) => [nameOf(details), details.open]));
+  for (const details of fresh.querySelectorAll('details')) details.open = known.get(nameOf(details)) ?? details.open;
 }
 
 function isBeingSelected(part) {

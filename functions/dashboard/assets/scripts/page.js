@@ -127,13 +127,25 @@ async function openPalette(kinds = '') {
   palette.open(kinds);
 }
 
-function copyLink(button) {
+function say(text) {
   const said = document.getElementById('said');
+  said.textContent = text;
+  said.hidden = false;
+}
+
+function copyLink(button) {
   navigator.clipboard?.writeText(location.href).then(() => {
-    said.textContent = 'The link to this view is copied.';
-    said.hidden = false;
+    say('The link to this view is copied.');
     button.dataset.state = 'copied';
   });
+}
+
+// Saving a list: its script is fetched when it is first asked for.
+async function saveList(button) {
+  button.disabled = true;
+  const { save } = await import(button.dataset.saveList);
+  await save(say);
+  button.disabled = false;
 }
 
 // Keys: two after one another for places, one for everything else.
@@ -229,6 +241,10 @@ for (const button of document.querySelectorAll('[data-copy-link]')) {
   // Without https browsers do not let pages copy.
   button.hidden = !navigator.clipboard;
   button.addEventListener('click', () => copyLink(button));
+}
+for (const button of document.querySelectorAll('[data-save-list]')) {
+  button.hidden = !document.querySelector('main table:not(.compact)');
+  button.addEventListener('click', () => saveList(button));
 }
 for (const form of document.querySelectorAll('[data-filters]')) setUpFilters(form);
 document.addEventListener('keydown', onKey);

@@ -10,12 +10,13 @@ use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::executions::{self, ExecutionQuery, OutcomeGroup, Sort};
 use callboard_query::page::Total;
+use callboard_query::run_views::{self, SpecSort};
 use callboard_query::shapes::ExecutionItem;
 use serde::Serialize;
 
 use super::{Head, facts};
 use crate::address::chosen;
-use crate::components::{Choice, FilterBar, OutcomeCount, Pager};
+use crate::components::{Choice, FileTree, FilterBar, OutcomeCount, Pager};
 use crate::filters;
 use crate::outcome::{Tone, Toned};
 use crate::shell::Shell;
@@ -23,6 +24,9 @@ use crate::visit::{Visit, answer};
 
 /// Executions per page.
 const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
+
+/// Files in the tree of a run.
+const FILES: usize = 500;
 
 /// The orders with their words in the address.
 const ORDERS: [(&str, &str, Sort); 4] = [
@@ -150,6 +154,8 @@ struct ExecutionsTab {
     head: Head,
     global_errors: Vec<String>,
     filters: FilterBar,
+    /// The files of the run, where the list goes by them.
+    tree: Option<FileTree>,
     groups: Vec<Group>,
     /// Whether the headings already say where a test is.
     by_file: bool,
@@ -181,6 +187,13 @@ pub(super) async fn tab(
     };
     let tally = (found.items.len(), found.next_cursor.is_some(), total);
     let with_files = found.items.iter().any(|row| row.counts.traces + row.counts.attachments > 0);
+    let tree = match asked.order() {
+        Sort::File if !asked.is_filtered() && !visit.address.is_continued() => {
+            let files = run_views::specs(&visit.ctx, project, run, SpecSort::File, None, FILES).await?;
+            FileTree::of(&files.items, &visit.address)
+        }
+        _ => None,
+    };
     let mut groups = grouped(found.items, asked.order());
     if !asked.is_filtered() {
         count(&mut groups, &head);
@@ -188,6 +201,7 @@ pub(super) async fn tab(
     answer(&ExecutionsTab {
         global_errors: facts::global_errors(&head.run.metadata),
         filters: asked.bar(&visit, &head.run.item.browsers).tally("execution", tally.0, tally.1, tally.2),
+        tree,
         groups,
         with_files,
         columns: 4 + usize::from(asked.order() != Sort::File) + usize::from(with_files),
