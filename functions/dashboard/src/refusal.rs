@@ -131,11 +131,12 @@ async fn render(scene: Scene, status: StatusCode, said: Said) -> Result<Response
 }
 
 /// The frame with what can be read of it: where the database is what is
-/// missing, or the caller is not known, it does without projects.
+/// missing, or the caller is not known or not meant to read, it does without
+/// projects.
 async fn frame(scene: Scene, heading: &'static str) -> Shell {
     let now = scene.state.now();
     let viewer = scene.caller.as_ref().and_then(|caller| Viewer::of(caller));
-    if let (Some(site), Some(caller)) = (scene.site, scene.caller) {
+    if let (Some(site), Some(caller)) = (scene.site, scene.caller.filter(|caller| caller.reads())) {
         let visit = Visit::new(&scene.state, caller, site, scene.address);
         if let Ok(shell) = Shell::new(&visit, Section::Elsewhere, heading).await {
             return shell;

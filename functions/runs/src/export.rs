@@ -98,8 +98,8 @@ pub(crate) async fn export(
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
     let ctx = state.context(&site);
-    let project = resolve::run(&ctx, caller.scope(), id).await?;
     admit(&state, &caller).await?;
+    let project = resolve::run(&ctx, caller.scope(), id).await?;
     let Asked { format, status, include } = asked;
     let wish = ExportWish {
         statuses: status,

@@ -183,8 +183,8 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let new = read(&state, &fields)?;
     let ctx = state.context(&site);
-    let project = resolve(&ctx, &caller, &new).await?;
     admit(&state, &caller).await?;
+    let project = resolve(&ctx, &caller, &new).await?;
     let export = later::create(&ctx, visit.acting(&caller, state.now()), project, new).await?;
     Ok((StatusCode::CREATED, Json(ExportWritten { success: true, export })).into_response())
 }

@@ -190,6 +190,16 @@ impl Identity {
         !matches!(self.principal, Principal::ApiKey { is_narrowed: true, .. })
     }
 
+    /// Whether the credential reads what people look at: not so a key that was
+    /// made to send results or to be asked for metrics.
+    #[must_use]
+    pub const fn reads(&self) -> bool {
+        !matches!(
+            self.principal,
+            Principal::ApiKey { permission: KeyPermission::Ingest | KeyPermission::Metrics, .. }
+        )
+    }
+
     /// Whether the caller may change what is stored about results: a
     /// reporter or administrator, with a key only when it is not narrowed to
     /// reading.

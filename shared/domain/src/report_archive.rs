@@ -26,13 +26,15 @@ const MAX_DEPTH: usize = 16;
 pub struct ArchiveLimits {
     /// Most entries.
     pub entries: u32,
+    /// Most bytes of one entry.
+    pub entry_bytes: u64,
     /// Most inflated bytes, headers and paths included.
     pub total_bytes: u64,
 }
 
 impl Default for ArchiveLimits {
     fn default() -> Self {
-        Self { entries: 100_000, total_bytes: 1 << 30 }
+        Self { entries: 100_000, entry_bytes: 512 << 20, total_bytes: 1 << 30 }
     }
 }
 
@@ -58,6 +60,14 @@ pub enum ArchiveError {
     /// More bytes than allowed.
     #[error("more than {0} bytes")]
     TooLarge(u64),
+    /// An entry with more bytes than allowed.
+    #[error("entry {path:?} has more than {most} bytes")]
+    EntryTooLarge {
+        /// Its path.
+        path: String,
+        /// What is allowed.
+        most: u64,
+    },
     /// The input ended inside a record.
     #[error("the archive ends in the middle of entry {0}")]
     Truncated(u32),
@@ -182,6 +192,9 @@ impl ArchiveReader {
                         return Ok(None);
                     };
                     // Refused before a byte of it is accepted.
+                    if u64::from(size) > self.limits.entry_bytes {
+                        return Err(ArchiveError::EntryTooLarge { path, most: self.limits.entry_bytes });
+                    }
                     if u64::from(size) > self.limits.total_bytes.saturating_sub(self.total_bytes) {
                         return Err(ArchiveError::TooLarge(self.limits.total_bytes));
                     }
@@ -341,10 +354,14 @@ mod tests {
     #[test]
     fn limits_hold_at_the_boundary() {
         let two = archive(&vec![("a".into(), vec![0; 10]), ("b".into(), vec![0; 10])]);
-        let limits = |entries, total_bytes| ArchiveLimits { entries, total_bytes };
+        let limits = |entries, total_bytes| ArchiveLimits { entries, total_bytes, ..ArchiveLimits::default() };
         assert!(read(&two, &[7], limits(2, 38)).is_ok());
         assert_eq!(read(&two, &[7], limits(1, 38)), Err(ArchiveError::TooManyEntries(1)));
         assert_eq!(read(&two, &[7], limits(2, 37)), Err(ArchiveError::TooLarge(37)));
+        let entry = |entry_bytes| ArchiveLimits { entry_bytes, ..ArchiveLimits::default() };
+        assert!(read(&two, &[7], entry(10)).is_ok());
+        let too_large = ArchiveError::EntryTooLarge { path: "a".to_owned(), most: 9 };
+        assert_eq!(read(&two, &[7], entry(9)), Err(too_large));
         assert_eq!(read_whole(&record(b"", b"")), Err(ArchiveError::PathLength(0)));
         let nested = vec!["a".repeat(98); 16].join("/");
         assert!(read_whole(&record(&nested.as_bytes()[..900], b"")).is_ok());
@@ -365,7 +382,12 @@ mod tests {
         let mut bytes = record(b"a", b"");
         bytes.truncate(5);
         bytes.extend(u32::MAX.to_le_bytes());
-        assert_eq!(read_whole(&bytes), Err(ArchiveError::TooLarge(1 << 30)));
+        let most = ArchiveLimits::default().entry_bytes;
+        assert_eq!(read_whole(&bytes), Err(ArchiveError::EntryTooLarge { path: "a".to_owned(), most }));
+        let limits = ArchiveLimits { total_bytes: 100, ..ArchiveLimits::default() };
+        bytes.truncate(5);
+        bytes.extend(101_u32.to_le_bytes());
+        assert_eq!(read(&bytes, &[7], limits), Err(ArchiveError::TooLarge(100)));
     }
 
     #[test]

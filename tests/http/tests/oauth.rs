@@ -10,12 +10,15 @@ use callboard_domain::account::Role;
 use callboard_domain::ids::UserId;
 use callboard_domain::time::Timestamp;
 use callboard_store::Backend;
+use callboard_store::accounts::invitations::{self, InvitationRow, InvitedScope};
+use callboard_store::accounts::tokens::{self, NewAccountToken, TokenPurpose};
 use callboard_store::accounts::users::{self, Email, EmailSource, UserRow};
 use callboard_store::audit::{self, AuditFilter};
 use callboard_test_support::{Answer, Provider, Service, Settings, TestDatabase};
 use reqwest::Method;
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 /// A service that offers sign-in at a provider, and one account to begin with.
 struct World {
@@ -166,6 +169,63 @@ async fn somebody_new_gets_an_account_that_sees_nothing_and_is_known_the_next_ti
         let again = world.me(&mut later).await;
         assert_eq!((&again["id"], &again["name"]), (&user["id"], &json!("Countess of Lovelace")));
         assert_eq!(again["email"], json!("ada@corp.example"), "an address that is not sent stays");
+    })
+    .await;
+}
+
+/// Invites an account; the hash of the token that sets its password.
+async fn invite(world: &World, user: UserId, email: &str, expires_at: Timestamp) -> [u8; 32] {
+    let hash = Sha256::digest(email).into();
+    let now = world.service.state().now();
+    let mut session = world.service.state().store().db().begin().await.expect("a transaction");
+    let invitation = InvitationRow {
+        id: invitations::new_id(&mut session).await.expect("an id"),
+        user,
+        email: email.to_owned(),
+        role: Role::User,
+        scope: InvitedScope::default(),
+        invited_by: None,
+        created_at: now,
+        expires_at,
+        accepted_at: None,
+        revoked_at: None,
+    };
+    invitations::insert(&mut session, &invitation).await.expect("invited");
+    let purpose = TokenPurpose::Invite;
+    let new = NewAccountToken { hash, user, purpose, email: Some(email.to_owned()), created_at: now };
+    tokens::insert(&mut session, &new).await.expect("a token");
+    session.commit().await.expect("stored");
+    hash
+}
+
+#[tokio::test]
+async fn an_invitation_is_accepted_at_a_provider_once_and_in_time() {
+    on_both(&[], async |world| {
+        let now = world.service.state().now();
+        let trusted = |address| Some((address, EmailSource::Admin));
+        let invited = world.account("ada", trusted("ada@corp.example")).await;
+        let sets_password = async |hash| {
+            let mut session = world.service.state().store().db().read().await.expect("a connection");
+            tokens::sets_password(&mut session, hash, now).await.expect("an answer")
+        };
+        let token = invite(world, invited, "ada@corp.example", Timestamp(now.millis() + 60_000)).await;
+        assert!(sets_password(token).await);
+        let late = world.account("bob", trusted("bob@corp.example")).await;
+        invite(world, late, "bob@corp.example", Timestamp(now.millis() - 1)).await;
+
+        world.provider.set_profile(person("8", "bob@corp.example", true));
+        let mut browser = Browser::default();
+        assert_eq!(world.sign_in(&mut browser, "idp", "").await, "/login?error=access-denied");
+        assert_eq!(world.me(&mut browser).await, Value::Null, "its time was over");
+
+        world.provider.set_profile(person("7", "ada@corp.example", true));
+        let mut browser = Browser::default();
+        assert_eq!(world.sign_in(&mut browser, "idp", "").await, "/");
+        let mut session = world.service.state().store().db().read().await.expect("a connection");
+        assert_eq!(invitations::open_until(&mut session, invited).await.expect("an answer"), None);
+        drop(session);
+        assert!(!sets_password(token).await, "whoever still holds the link is not asked for");
+        assert_eq!(world.me(&mut browser).await["username"], json!("ada"), "the session goes on");
     })
     .await;
 }

@@ -181,7 +181,7 @@ async fn again(
     new: NewInvitation,
 ) -> Result<UserRow> {
     let mut row = locked(session, user).await?;
-    let is_waiting = row.disabled_at.is_none() && invitations::has_open(session, row.id).await?;
+    let is_waiting = row.disabled_at.is_none() && invitations::open_until(session, row.id).await?.is_some();
     if row.is_claimed() {
         return Err(AccountRule::EmailTaken.into());
     }

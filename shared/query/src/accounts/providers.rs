@@ -10,8 +10,9 @@ use callboard_domain::account::Role;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::UserId;
 use callboard_domain::time::Timestamp;
+use callboard_store::accounts::tokens::{self, TokenPurpose};
 use callboard_store::accounts::users::{self, Email, EmailSource, OauthLink, Saved, UserRow, email_key};
-use callboard_store::accounts::{sessions, used_states};
+use callboard_store::accounts::{invitations, sessions, used_states};
 use callboard_store::audit::Recorded;
 use callboard_store::{Session, Store, StoreError};
 
@@ -131,9 +132,21 @@ async fn adopt(session: &mut Session, user: UserId, arrival: Arrival<'_>) -> Ste
     if user.oauth.is_some() {
         return Ok(Some(Err(OauthRefusal::AccountExists)));
     }
-    attach(session, user, arrival).await
+    // Signing in at a provider is a way to accept an invitation: it ends it, and too late is too late.
+    let invited_until = invitations::open_until(session, user.id).await?;
+    if invited_until.is_some_and(|until| until <= arrival.now) {
+        return Ok(Some(Err(OauthRefusal::AccessDenied)));
+    }
+    let accepts = invited_until.is_some() && invitations::accept_of(session, user.id, arrival.now).await?;
+    let mut step = attach(session, user, arrival).await?;
+    if accepts && let Some(Ok((user, noted))) = &mut step {
+        noted.push(note(session, AuditAction::InvitationAccepted, user, arrival).await?);
+    }
+    Ok(step)
 }
 
+/// Gives an account a way in at a provider. Links to set its password that are
+/// still on their way lead nowhere then: whoever holds one is not asked for.
 async fn attach(session: &mut Session, mut user: UserRow, arrival: Arrival<'_>) -> Step {
     user.oauth =
         Some(OauthLink { provider: arrival.provider.as_str().to_owned(), id: arrival.profile.id.clone() });
@@ -142,6 +155,9 @@ async fn attach(session: &mut Session, mut user: UserRow, arrival: Arrival<'_>) 
     refresh(session, &mut user, arrival).await?;
     Ok(match users::save(session, &user).await? {
         Saved::Done => {
+            for purpose in [TokenPurpose::Reset, TokenPurpose::Invite] {
+                tokens::void(session, user.id, purpose, arrival.now).await?;
+            }
             mails::notify(session, &user, Notice::ProviderLinked, arrival.now).await?;
             let noted = note(session, AuditAction::OauthLinked, &user, arrival).await?;
             Some(Ok((user, vec![noted])))

@@ -81,7 +81,8 @@ statements! {
     /// Takes the open invitations of an account back. ix: invitations_of_user
     REVOKE_OF = "UPDATE invitations SET revoked_at = $2 WHERE user_id = $1 AND accepted_at IS NULL AND revoked_at IS NULL";
     /// Whether an account has an open invitation. ix: invitations_of_user
-    HAS_OPEN = "SELECT EXISTS (SELECT 1 FROM invitations WHERE user_id = $1 AND accepted_at IS NULL AND revoked_at IS NULL)";
+    OPEN_UNTIL = "SELECT expires_at FROM invitations WHERE user_id = $1 AND accepted_at IS NULL AND revoked_at IS NULL \
+        ORDER BY expires_at DESC LIMIT 1";
     /// Notes that the open invitation of an account was accepted. ix: invitations_of_user
     ACCEPT_OF = "UPDATE invitations SET accepted_at = $2 WHERE user_id = $1 AND accepted_at IS NULL AND revoked_at IS NULL";
 }
@@ -180,12 +181,13 @@ pub async fn renew(
     Ok(())
 }
 
-/// Whether an account has an open invitation, expired or not.
+/// Until when the open invitation of an account lasts, or lasted: it may have
+/// expired. `None` when it has none.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn has_open(session: &mut Session, user: UserId) -> Result<bool> {
-    session.one(&HAS_OPEN, args![user]).await?.reader().flag()
+pub async fn open_until(session: &mut Session, user: UserId) -> Result<Option<Timestamp>> {
+    session.first(&OPEN_UNTIL, args![user]).await?.map(|row| row.reader().time()).transpose()
 }
 
 /// Takes an open invitation back.

@@ -230,6 +230,11 @@ fn reports() -> Vec<(&'static str, Vec<u8>)> {
         ("more than it says", gzip_of_zeros(&records(&[(b"index.html", 1), (b"evil.html", 1 << 20)]), 64)),
         ("less than it says", named(b"evil.html")[..20].to_vec()),
         ("a path of 4 GiB", gzip_of_zeros(&u32::MAX.to_le_bytes(), 64)),
+        ("one of 600 MiB", gzip_of_zeros(&records(&[(b"evil.html", 600 << 20)]), 4)),
+        (
+            "a thousand times its file",
+            gzip_of_zeros(&records(&[(b"index.html", 8 << 20), (b"evil.html", 1 << 20)]), 9),
+        ),
     ]
 }
 
