@@ -15,6 +15,7 @@ use callboard_auth::sealed::StoredSecrets;
 use callboard_auth::{FileGrants, Identity, Origin, RouteId, Scheme};
 use callboard_domain::time::Timestamp;
 use callboard_query::accounts::enabling;
+use callboard_query::ingest::Turns;
 use callboard_query::limits::Limits;
 use callboard_query::{Context, Links, QueryError};
 use callboard_store::{Store, StoreError};
@@ -85,6 +86,7 @@ struct Process {
     schema_is_current: AtomicBool,
     authentication_has_begun: AtomicBool,
     mounted: Mutex<BTreeSet<RouteId>>,
+    turns: Turns,
     stopping: watch::Sender<bool>,
 }
 
@@ -123,6 +125,7 @@ impl AppState {
                 schema_is_current: AtomicBool::new(false),
                 authentication_has_begun: AtomicBool::new(false),
                 mounted: Mutex::default(),
+                turns: Turns::default(),
                 stopping: watch::Sender::new(false),
             }),
             config,
@@ -159,6 +162,7 @@ impl AppState {
             links: Links::new(&site.origin().to_string()).with_viewer(self.viewer().opens_traces()),
             patience: self.config.patience,
             retention: Arc::clone(&self.config.retention),
+            turns: self.process.turns.clone(),
         }
     }
 

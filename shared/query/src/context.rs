@@ -6,6 +6,8 @@ use callboard_domain::retention::Overrides;
 use callboard_domain::run_life::Patience;
 use callboard_store::Store;
 
+use crate::ingest::Turns;
+
 /// The store, and how links to pages begin.
 #[derive(Debug, Clone)]
 pub struct Context {
@@ -17,6 +19,8 @@ pub struct Context {
     pub patience: Patience,
     /// What the configuration of the service sets of how long things are kept.
     pub retention: Arc<Overrides>,
+    /// Who waits in this process to write results of runs that go on.
+    pub turns: Turns,
 }
 
 /// Builds addresses of dashboard pages.

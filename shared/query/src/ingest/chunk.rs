@@ -2,7 +2,7 @@
 //! rollups and totals. What is already known changes nothing, so every resend
 //! is free of effect.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_domain::attempts::{
     Attempt, AttemptFacts, AttemptSet, EarlierAttempt, EvidenceSlice, Merged as MergedReport, Reported,
@@ -147,8 +147,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         return Ok(Folded::default());
     }
     let project = target.run.project;
-    let place =
-        RunPlace { project, run: target.run.id, day: target.run.order_at.day(), lane_id: target.run.lane_id };
+    let place = place_of(target.run);
     let resolved =
         test_cases::resolve(session, project, identities(groups), target.run.order_at, target.now).await?;
     let failures = Failures::of(groups);
@@ -234,6 +233,18 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     Ok(folded)
 }
 
+/// Where the rows of a run belong.
+pub(super) fn place_of(run: &RunRow) -> RunPlace {
+    RunPlace { project: run.project, run: run.id, day: run.order_at.day(), lane_id: run.lane_id }
+}
+
+/// The tests of some groups, each once.
+pub(super) fn identities_of(groups: &[Group]) -> Vec<IdentityHash> {
+    let hashes: BTreeSet<IdentityHash> =
+        groups.iter().filter_map(Group::newest).map(|entry| entry.identity).collect();
+    hashes.into_iter().collect()
+}
+
 fn identities(groups: &[Group]) -> Vec<TestIdentity> {
     let mut by_hash: BTreeMap<IdentityHash, TestIdentity> = BTreeMap::new();
     for entry in groups.iter().filter_map(Group::newest) {
@@ -274,7 +285,9 @@ async fn stored_rows(
     if target.is_fresh {
         return Ok(Stored::default());
     }
-    let cases = cases.map(|id| id.get()).collect();
+    // In the order in which they are read ahead.
+    let mut cases: Vec<i64> = cases.map(|id| id.get()).collect();
+    cases.sort_unstable();
     let (rows, before) = if target.may_wait {
         executions::of_batch_with_predecessors(session, place, cases).await?
     } else {

@@ -2,24 +2,28 @@
 //! one slot, recognised by its token; a run that was taken for over goes on.
 
 use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use callboard_domain::ids::{ProjectId, RunId};
-use callboard_domain::ingest::{EventsBody, RunFields, TestCaseEntry, Warnings};
-use callboard_domain::run_life::SlotState;
+use callboard_domain::ingest::{EventsBody, RunFields, Warnings};
+use callboard_domain::run_life::{Patience, SlotState};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
-use callboard_store::evidence;
+use callboard_store::db::{Read, Session};
 use callboard_store::feed::NewEvent;
 use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
+use callboard_store::{evidence, executions, test_cases};
 
 use super::announce::{self, Told};
 use super::bearer::{self, Bearer};
-use super::chunk::{self, Folded, Group, Known, Target};
+use super::chunk::{self, Folded, Group, Known, Target, identities_of as identities};
 use super::describing::{self, Plan};
 use super::locked::{ACTIVITY_STEP_MS, LockedRun};
 use super::packing::Packed;
 use super::rollup;
+use super::turns;
 use super::writer::{CONFLICT_ATTEMPTS, chunks};
 use crate::{Context, QueryError, Result};
 
@@ -50,36 +54,65 @@ pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp)
     let mut passing = Vec::with_capacity(begun.len() + steps.len());
     passing.extend(begun.iter().map(announce::test_begun));
     passing.extend(steps.iter().map(announce::step));
-    let mut feeding = Feeding { ctx, run, bearer, told, packed, is_recorded: false, inserted: 0, now };
-    let fed = feeding.feed(entries, passing).await;
-    if !feeding.is_recorded {
-        feeding.packed.discard(ctx, fed.as_ref().err()).await;
+    let groups = chunk::group(entries);
+    let known = match Known::read(ctx, bearer.project, &groups, now).await {
+        Ok(known) => known,
+        Err(error) => {
+            packed.discard(ctx, Some(&error)).await;
+            return Err(error);
+        }
+    };
+    let patience = ctx.patience;
+    let feeding = Arc::new(Feeding { run, bearer, told, packed, passing, groups, known, patience, now });
+    let mut fed = Fed::default();
+    let done = feeding.feed(ctx, &mut fed).await;
+    if !fed.is_recorded {
+        feeding.packed.discard(ctx, done.as_ref().err()).await;
     }
-    fed?;
-    Ok(EventsTaken { processed, inserted: feeding.inserted, ignored, warnings })
+    done?;
+    Ok(EventsTaken { processed, inserted: fed.inserted, ignored, warnings })
 }
 
-struct Feeding<'a> {
-    ctx: &'a Context,
+/// What a call brought.
+pub(super) struct Feeding {
     run: RunId,
     bearer: Bearer,
     told: HashMap<usize, Told>,
     packed: Packed,
-    is_recorded: bool,
-    inserted: usize,
+    /// Events of interest while they happen; they go with the first part.
+    passing: Vec<NewEvent>,
+    groups: Vec<Group>,
+    known: Known,
+    patience: Patience,
     now: Timestamp,
 }
 
-impl Feeding<'_> {
-    async fn feed(&mut self, entries: Vec<TestCaseEntry>, passing: Vec<NewEvent>) -> Result<()> {
-        let groups = chunk::group(entries);
-        let known = Known::read(self.ctx, self.bearer.project, &groups, self.now).await?;
-        let mut passing = Some(passing);
-        for groups in chunks(&groups) {
-            let passing = passing.take().unwrap_or_default();
+/// How far a call is.
+#[derive(Default)]
+struct Fed {
+    is_recorded: bool,
+    inserted: usize,
+}
+
+/// What one transaction takes of a call.
+pub(super) struct Part {
+    feeding: Arc<Feeding>,
+    groups: Range<usize>,
+    /// Whether rows of earlier parts point at the evidence already.
+    is_recorded: bool,
+}
+
+impl Feeding {
+    async fn feed(self: &Arc<Self>, ctx: &Context, fed: &mut Fed) -> Result<()> {
+        let mut start = 0;
+        for groups in chunks(&self.groups) {
+            let range = start..start + groups.len();
+            start = range.end;
             let mut attempt = 1;
             let folded = loop {
-                match self.step(groups, &known, &passing).await {
+                let part =
+                    Part { feeding: Arc::clone(self), groups: range.clone(), is_recorded: fed.is_recorded };
+                match turns::write(ctx, part).await {
                     Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
                         tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
                         attempt += 1;
@@ -87,20 +120,54 @@ impl Feeding<'_> {
                     done => break done?,
                 }
             };
-            self.is_recorded |= folded.uses_evidence;
-            self.inserted += folded.new_attempts;
+            fed.is_recorded |= folded.uses_evidence;
+            fed.inserted += folded.new_attempts;
         }
         Ok(())
     }
+}
 
-    async fn step(&self, groups: &[Group], known: &Known, passing: &[NewEvent]) -> Result<Folded> {
-        let mut session = self.ctx.store.db().begin().await?;
-        let mut locked = LockedRun::lock(&mut session, self.bearer.project, self.run).await?;
-        locked.admit(self.bearer.slot, self.now)?;
-        for event in passing {
-            locked.note(event.clone());
+impl Part {
+    /// The run it goes to.
+    pub(super) fn run(&self) -> RunId {
+        self.feeding.run
+    }
+
+    fn groups(&self) -> &[Group] {
+        &self.feeding.groups[self.groups.clone()]
+    }
+
+    /// What [`Part::write`] asks of the run and of its tests.
+    pub(super) fn first_reads(&self) -> Vec<Read> {
+        let project = self.feeding.bearer.project;
+        let mut reads: Vec<Read> = runs::lock_reads(project, self.run()).into();
+        if !self.groups().is_empty() {
+            reads.push(test_cases::resolve_read(project, identities(self.groups())));
         }
-        let generation = locked.slot(self.bearer.slot)?.slot.generation;
+        reads
+    }
+
+    /// What it asks then, once those were read ahead; nothing where that
+    /// depends on more.
+    pub(super) fn further_reads(&self, session: &Session) -> Result<Vec<Read>> {
+        let project = self.feeding.bearer.project;
+        let Some(run) = runs::seen(session, project, self.run())? else { return Ok(Vec::new()) };
+        let Some(cases) = test_cases::seen(session, project, identities(self.groups()))? else {
+            return Ok(Vec::new());
+        };
+        Ok(executions::batch_reads(chunk::place_of(&run), cases).into())
+    }
+
+    /// Writes the part; the caller commits.
+    pub(super) async fn write(&self, session: &mut Session) -> Result<Folded> {
+        let Feeding { run, bearer, told, packed, passing, known, patience, now, .. } = &*self.feeding;
+        let now = *now;
+        let mut locked = LockedRun::lock(session, bearer.project, *run).await?;
+        locked.admit(bearer.slot, now)?;
+        if self.groups.start == 0 {
+            passing.iter().for_each(|event| locked.note(event.clone()));
+        }
+        let generation = locked.slot(bearer.slot)?.slot.generation;
         let no_files = HashMap::new();
         let lanes = locked.lanes.clone();
         let mut target = Target {
@@ -110,31 +177,31 @@ impl Feeding<'_> {
             may_wait: true,
             generation: u32::try_from(generation).unwrap_or_default(),
             known,
-            evidence: &self.packed.slices,
-            requests: &self.packed.requests,
+            evidence: &packed.slices,
+            requests: &packed.requests,
             files: &no_files,
-            now: self.now,
+            now,
         };
-        let folded = chunk::fold(&mut session, &mut target, groups).await?;
+        let folded = chunk::fold(session, &mut target, self.groups()).await?;
         if folded.uses_evidence
             && !self.is_recorded
-            && let Some(pack) = &self.packed.pack
+            && let Some(pack) = &packed.pack
         {
-            evidence::record(&mut session, self.bearer.project, self.run, pack, self.now).await?;
+            evidence::record(session, bearer.project, *run, pack, now).await?;
         }
         locked.growth.test_cases += folded.new_test_cases;
         locked.growth.executions += folded.counted;
         locked.growth.open_clusters += folded.open_clusters;
         for (index, row) in &folded.changed {
-            if let Some(told) = self.told.get(index) {
+            if let Some(told) = told.get(index) {
                 locked.note(announce::test_completed(row, told));
             }
         }
-        locked.settle(self.now, None, &self.ctx.patience);
+        locked.settle(now, None, patience);
         if !folded.changed.is_empty() {
             locked.note(announce::run_progress(&locked.run));
         }
-        locked.close(session, self.now).await?;
+        locked.write(session, now).await?;
         Ok(folded)
     }
 }

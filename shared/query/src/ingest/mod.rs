@@ -37,6 +37,7 @@ mod sweep;
 mod tickets;
 mod trace_browser;
 mod trace_pool;
+mod turns;
 mod waiting;
 mod writer;
 
@@ -61,4 +62,5 @@ pub use submission::{
 pub use sweep::{Swept, sweep_stale_runs};
 pub use tickets::{Ticket, begin, setup, start};
 pub use trace_pool::{PoolTraces, pool_traces, queue_trace_pool};
+pub use turns::Turns;
 pub use waiting::{files_are_coming, files_have_come};

@@ -5,6 +5,7 @@
 //! has one writer connection, taken with `BEGIN IMMEDIATE`, and a pool of
 //! readers; PostgreSQL one pool.
 
+mod ahead;
 mod bulk;
 mod dialect;
 mod filter;
@@ -23,6 +24,7 @@ use sqlx::sqlite::{
 };
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
+pub use ahead::Read;
 pub use bulk::{Bulk, Column, Rows};
 pub use dialect::Statement;
 pub(crate) use dialect::statements;

@@ -122,7 +122,7 @@ fn joined(mut writes: Vec<Kept>) -> (SqlStr, Args) {
 }
 
 /// Reads that are asked together.
-pub(super) fn joined_reads<const N: usize>(reads: [(&Statement, Args); N]) -> (SqlStr, Args) {
+pub(super) fn joined_reads<'s>(reads: impl IntoIterator<Item = (&'s Statement, Args)>) -> (SqlStr, Args) {
     let (mut text, mut all) = (String::new(), Args::new());
     for (statement, args) in reads {
         text.push_str(&renumbered(statement.sql(Backend::Sqlite), all.len()));

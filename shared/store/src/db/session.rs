@@ -13,6 +13,7 @@ use sqlx::postgres::{PgArguments, PgConnection, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
 use sqlx::{Arguments as _, AssertSqlSafe, Either, Executor as _, SqlSafeStr, SqlStr, Transaction};
 
+use super::ahead::{Ahead, Read};
 use super::bulk::Cells;
 use super::pending::{Pending, joined_reads};
 use super::{Args, Backend, Bulk, Filter, Row, Rows, Statement, Value};
@@ -23,6 +24,7 @@ use crate::{Result, StoreError};
 pub struct Session {
     inner: Inner,
     pending: Pending,
+    ahead: Ahead,
 }
 
 #[derive(Debug)]
@@ -40,7 +42,7 @@ enum Link<'s> {
 
 impl Session {
     fn over(inner: Inner) -> Self {
-        Self { inner, pending: Pending::default() }
+        Self { inner, pending: Pending::default(), ahead: Ahead::default() }
     }
 
     pub(super) fn sqlite(connection: PoolConnection<Sqlite>) -> Self {
@@ -97,6 +99,15 @@ impl Session {
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
     pub async fn execute(&mut self, statement: &Statement, args: Args) -> Result<u64> {
+        self.ahead.forget();
+        self.execute_apart(statement, args).await
+    }
+
+    /// [`Session::execute`] for what changes nothing that is ever read ahead.
+    ///
+    /// # Errors
+    /// As for [`Session::execute`].
+    pub(crate) async fn execute_apart(&mut self, statement: &Statement, args: Args) -> Result<u64> {
         let sql = statement.sql(self.backend());
         self.run(sql.into_sql_str(), args).await
     }
@@ -187,12 +198,22 @@ impl Session {
     /// [`StoreError::Database`] when the database refuses.
     pub async fn each<const N: usize>(&mut self, reads: [(&Statement, Args); N]) -> Result<[Vec<Row>; N]> {
         let mut found = [const { Vec::new() }; N];
-        if self.backend() == Backend::Postgres {
+        let are_known = reads.iter().all(|(statement, args)| self.ahead.rows(statement, args).is_some());
+        if self.backend() == Backend::Postgres || are_known {
             for (rows, (statement, args)) in found.iter_mut().zip(reads) {
                 *rows = self.all(statement, args).await?;
             }
             return Ok(found);
         }
+        self.together(reads, &mut found).await?;
+        Ok(found)
+    }
+
+    async fn together<'s>(
+        &mut self,
+        reads: impl IntoIterator<Item = (&'s Statement, Args)>,
+        found: &mut [Vec<Row>],
+    ) -> Result<()> {
         self.flush().await?;
         let (text, args) = joined_reads(reads);
         if let Link::Sqlite(connection) = self.link() {
@@ -206,7 +227,31 @@ impl Session {
                 }
             }
         }
-        Ok(found)
+        Ok(())
+    }
+
+    /// Reads what will be asked for later in this transaction: the next
+    /// [`Session::all`] or [`Session::each`] of each gets its rows without a way
+    /// to the database, unless a statement was executed since. Only for rows
+    /// that nobody else who shares the transaction writes. Does nothing on
+    /// PostgreSQL, where transactions are not shared.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when the database refuses.
+    pub async fn read_ahead(&mut self, reads: Vec<Read>) -> Result<()> {
+        if self.backend() == Backend::Postgres || reads.is_empty() {
+            return Ok(());
+        }
+        let mut found: Vec<Vec<Row>> = reads.iter().map(|_| Vec::new()).collect();
+        self.together(reads.clone(), &mut found).await?;
+        self.ahead.keep(reads, found);
+        Ok(())
+    }
+
+    /// The rows of a read that was read ahead and not asked for yet.
+    #[must_use]
+    pub fn seen(&self, (statement, args): &Read) -> Option<&[Row]> {
+        self.ahead.rows(statement, args)
     }
 
     /// All rows of a statement. Use only where the number of rows is bounded.
@@ -214,6 +259,9 @@ impl Session {
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
     pub async fn all(&mut self, statement: &Statement, args: Args) -> Result<Vec<Row>> {
+        if let Some(rows) = self.ahead.take(statement, &args) {
+            return Ok(rows);
+        }
         let sql = statement.sql(self.backend());
         self.fetch(sql.into_sql_str(), args).await
     }

@@ -10,7 +10,7 @@ use callboard_domain::text::clean;
 
 /// One bound value. Lists bind as an array on PostgreSQL and as a JSON text
 /// (for `json_each`) on SQLite.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// Any integer column.
     Int(Option<i64>),

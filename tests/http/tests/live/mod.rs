@@ -7,9 +7,11 @@ mod published;
 mod shards;
 mod streams;
 mod survival;
+mod together;
 mod tokens;
 
 use callboard_domain::time::Timestamp;
+use callboard_query::ingest::Turns;
 use callboard_query::{Context, Links};
 use callboard_test_support::{Answer, Client, Service};
 use serde_json::{Value, json};
@@ -91,6 +93,7 @@ pub(crate) fn context(service: &Service) -> Context {
         links: Links::new(service.base_url()),
         patience: service.state().config().patience,
         retention: service.state().config().retention.clone(),
+        turns: Turns::default(),
     }
 }
 

@@ -1,0 +1,69 @@
+//! Clients that send at the same time, whose results may be written together:
+//! each is answered for its own, and all count as if they had come one by one.
+
+use callboard_store::Backend;
+use callboard_test_support::for_each_service;
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use super::{complete, run_events, start};
+use crate::builders::attempt;
+use crate::rows::texts;
+
+const RUNS: usize = 8;
+const ROUNDS: usize = 6;
+
+fn batch(round: usize, status: &str) -> Vec<Value> {
+    (0..5).map(|at| complete(attempt(&format!("test {round}-{at}"), status, 0))).collect()
+}
+
+#[tokio::test]
+async fn clients_that_send_at_once_are_each_answered_for_their_own() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let is_sqlite = service.state().store().backend() == Backend::Sqlite;
+        if is_sqlite {
+            let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON test_cases WHEN NEW.title = 'poison' \
+                BEGIN SELECT RAISE(ABORT, 'refused'); END";
+            texts(service, refuse).await;
+        }
+        let mut feeders = Vec::new();
+        for number in 0..RUNS {
+            let at = format!("2026-01-01T10:{number:02}:00.000Z");
+            feeders.push(start(client, json!({ "branch": "main", "startTime": at })).await);
+        }
+        let unlucky = start(client, json!({ "branch": "main" })).await;
+        for round in 0..ROUNDS {
+            // Every second run fails; the first one sends twice at a time.
+            let status = |at: usize| if at % 2 == 1 { "failed" } else { "passed" };
+            let mut sent: Vec<_> = feeders
+                .iter()
+                .enumerate()
+                .map(|(at, feeder)| feeder.call("events", json!({ "testCases": batch(round, status(at)) })))
+                .collect();
+            sent.push(feeders[0].call("events", json!({ "testCases": batch(ROUNDS + round, "passed") })));
+            let poison = [complete(attempt("poison", "passed", 0))];
+            let (answers, refused) =
+                futures::join!(join_all(sent), unlucky.call("events", json!({ "testCases": poison })));
+            for answer in answers {
+                let taken = answer.success().expect("taken");
+                assert_eq!(taken["processed"], json!(5), "{taken}");
+            }
+            assert_eq!(refused.status, if is_sqlite { 500 } else { 200 }, "{}", refused.text());
+        }
+        for (at, feeder) in feeders.iter().enumerate() {
+            let tests = if at == 0 { 2 * ROUNDS * 5 } else { ROUNDS * 5 };
+            assert_eq!(feeder.shown().await["totalTests"], json!(tests), "of run {at}");
+            let told = run_events(service, feeder.run).await;
+            assert_eq!(told.iter().filter(|kind| *kind == "test-completed").count(), tests);
+            feeder.finish("passed").await;
+        }
+        let counts = "SELECT DISTINCT CAST(s.total AS TEXT) || ' ' || CAST(s.failed AS TEXT) FROM test_state s \
+            JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id WHERE c.title LIKE 'test _-%' ";
+        let shared = format!("{counts} AND c.title < 'test {ROUNDS}'");
+        assert_eq!(texts(service, &shared).await, [format!("{RUNS} {}", RUNS / 2)], "in every lane");
+        let own = format!("{counts} AND c.title >= 'test {ROUNDS}'");
+        assert_eq!(texts(service, &own).await, ["1 0"]);
+    })
+    .await;
+}
