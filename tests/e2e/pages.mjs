@@ -6,6 +6,7 @@
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { chromium } from '@playwright/test';
 import { THEMES, WIDTHS, ZOOMED, complaintsAbout, movingParts, tooWide, walkByKeys, watchJumps } from './support/look.mjs';
@@ -108,6 +109,7 @@ describe('the pages of a run', () => {
       performance: `/projects/${projectId}?tab=performance`,
       'test cases': `/projects/${projectId}?tab=cases&sort=title`,
       run: `/test-runs/${testRunId}`,
+      'files of a run': `/test-runs/${testRunId}?sort=file`,
       'run, by file': `/test-runs/${testRunId}?sort=file&outcome=failing,flaky`,
       insights: `/test-runs/${testRunId}?tab=insights`,
       'failure groups': `/test-runs/${testRunId}?tab=groups`,
@@ -312,6 +314,25 @@ describe('the pages of a run', () => {
       await page.waitForURL('**/test-run-cases/*');
       return [];
     });
+  });
+
+  test('save a list whole, page after page, for a spreadsheet', async () => {
+    const context = await browser.newContext({ baseURL: serviceUrl, acceptDownloads: true });
+    const page = await context.newPage();
+    await page.goto(pages['test cases']);
+    const shown = await page.locator('table.cases tbody tr').count();
+    assert.ok(shown < 64, 'there is a second page');
+    const arrives = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save this list as a CSV file' }).click();
+    const file = await arrives;
+    assert.match(file.suggestedFilename(), /\.csv$/);
+    const lines = readFileSync(await file.path(), 'utf8').trimEnd().split('\r\n');
+    assert.equal(lines[0], '\ufeffLast result,Test,Test (more),Pass rate,Executions,Failed,Flaky,Mean,Last run');
+    assert.equal(lines.length, 1 + 64);
+    const found = lines.find((line) => line.includes('applies a coupon'));
+    assert.match(found, /^Flaky,Cart › .* › applies a coupon,tests\/cart\.spec\.ts.*,100 %,1,0,1,\S+ \S+,\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    await page.getByText('64 rows are saved.').waitFor();
+    await context.close();
   });
 
   test('show the screenshot of the failed attempt', async () => {

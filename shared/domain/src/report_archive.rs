@@ -354,7 +354,8 @@ mod tests {
     #[test]
     fn limits_hold_at_the_boundary() {
         let two = archive(&vec![("a".into(), vec![0; 10]), ("b".into(), vec![0; 10])]);
-        let limits = |entries, total_bytes| ArchiveLimits { entries, total_bytes, ..ArchiveLimits::default() };
+        let limits =
+            |entries, total_bytes| ArchiveLimits { entries, total_bytes, ..ArchiveLimits::default() };
         assert!(read(&two, &[7], limits(2, 38)).is_ok());
         assert_eq!(read(&two, &[7], limits(1, 38)), Err(ArchiveError::TooManyEntries(1)));
         assert_eq!(read(&two, &[7], limits(2, 37)), Err(ArchiveError::TooLarge(37)));

@@ -7,8 +7,9 @@ const TABLES = 'main table.table:not(.compact), main table.grid, main table.heat
 /** What a cell says. What stands below its first line goes into a column of its own. */
 function read(cell) {
   const copy = cell.cloneNode(true);
-  for (const part of copy.querySelectorAll('[aria-hidden="true"], button, select, details, form')) part.remove();
+  for (const part of copy.querySelectorAll('[aria-hidden="true"], button, select, input, details, form')) part.remove();
   for (const time of copy.querySelectorAll('time[datetime]')) time.textContent = time.dateTime;
+  for (const image of copy.querySelectorAll('[role="img"][aria-label]')) image.replaceWith(image.getAttribute('aria-label'));
   // A drawing says in its title what it shows.
   for (const drawing of copy.querySelectorAll('svg')) {
     drawing.replaceWith([...drawing.querySelectorAll('title')].map((title) => title.textContent).join('; '));
@@ -16,16 +17,26 @@ function read(cell) {
   for (const link of copy.querySelectorAll('a[aria-label]')) {
     if (!link.textContent.trim()) link.textContent = link.getAttribute('aria-label');
   }
-  const below = [...copy.querySelectorAll('.sub, .error-line, .tag')];
+  for (const suite of copy.querySelectorAll('.suite')) suite.append(' ›');
+  const below = [...copy.querySelectorAll('.sub, .error-line, .tag')].filter((part) => !part.parentElement.closest('.sub'));
   for (const part of below) part.remove();
-  return { text: plain(copy), below: below.map(plain).filter(Boolean).join(' · ') };
+  const more = below.map(plain).filter(Boolean).join(' · ');
+  const text = plain(copy);
+  return text ? { text, below: more } : { text: more, below: '' };
+}
+
+/** What is written without blanks is one word, whatever it is made of. */
+const IN_ONE = '.path, code, .error-line';
+
+function textOf(node) {
+  if (node.nodeType === Node.TEXT_NODE) return node.textContent;
+  if (!(node instanceof Element) || node.matches(IN_ONE)) return node.textContent;
+  return [...node.childNodes].map(textOf).join(' ');
 }
 
 /** Text in one line, numbers without the blanks between their thousands. */
 function plain(element) {
-  const between = [...element.querySelectorAll('.suite')];
-  for (const suite of between) suite.append(' › ');
-  return element.textContent.replace(/\s+/g, ' ').trim().replace(/(?<=\d)[\u00a0\u202f\u2009 ](?=\d{3}(?!\d))/g, '');
+  return textOf(element).replace(/\s+/g, ' ').trim().replace(/(?<=\d)[\u00a0\u202f\u2009 ](?=\d{3}(?!\d))/g, '');
 }
 
 /** The rows of a table, each with the heading it stands under. */
@@ -48,7 +59,7 @@ function headsOf(table) {
 function linesOf(heads, rows) {
   const columns = Math.max(heads.length, ...rows.map(({ cells }) => cells.length));
   const indexes = [...Array(columns).keys()];
-  const isUsed = indexes.map((at) => rows.some(({ cells }) => cells[at]?.text) || Boolean(heads[at]));
+  const isUsed = indexes.map((at) => rows.some(({ cells }) => cells[at]?.text));
   const hasMore = indexes.map((at) => rows.some(({ cells }) => cells[at]?.below));
   const isGrouped = rows.some(({ heading }) => heading);
   const line = (group, textOf, moreOf) => [

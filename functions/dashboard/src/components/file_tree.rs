@@ -9,6 +9,10 @@ use callboard_query::run_views::SpecItem;
 use crate::address::Address;
 use crate::filters;
 
+/// So many files are seen without opening folders; of more, those in which
+/// something failed.
+const SEEN_AT_ONCE: usize = 12;
+
 /// What came of the tests of a file or a folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
@@ -42,6 +46,8 @@ impl Counts {
 struct Node {
     name: String,
     counts: Counts,
+    /// Whether a folder shows what is in it.
+    is_open: bool,
     /// The executions of the file; none for a folder.
     href: Option<String>,
     children: Vec<Node>,
@@ -82,16 +88,18 @@ impl FileTree {
             }
             folder.files.insert(name, file);
         }
-        Some(Self { files: files.len(), nodes: root.nodes(address) })
+        let are_open = files.len() <= SEEN_AT_ONCE;
+        Some(Self { files: files.len(), nodes: root.nodes(address, are_open) })
     }
 }
 
 impl Folder<'_> {
-    fn nodes(self, address: &Address) -> Vec<Node> {
-        let folders = self.folders.into_iter().map(|(name, folder)| folder.node(name, address));
+    fn nodes(self, address: &Address, are_open: bool) -> Vec<Node> {
+        let folders = self.folders.into_iter().map(|(name, folder)| folder.node(name, address, are_open));
         let files = self.files.into_iter().map(|(name, file)| Node {
             name: name.to_owned(),
             counts: Counts::of(file),
+            is_open: false,
             href: Some(address.with("file", &file.file_path)),
             children: Vec::new(),
         });
@@ -100,15 +108,15 @@ impl Folder<'_> {
 
     /// The folder as a line. One that holds nothing but another is named
     /// together with it.
-    fn node(self, name: &str, address: &Address) -> Node {
+    fn node(self, name: &str, address: &Address, are_open: bool) -> Node {
         let is_only_a_way = self.files.is_empty() && self.folders.len() == 1;
-        let mut children = self.nodes(address);
+        let mut children = self.nodes(address, are_open);
         if is_only_a_way && let Some(only) = children.pop() {
             return Node { name: format!("{name}/{}", only.name), ..only };
         }
         let mut counts = Counts::default();
         children.iter().for_each(|child| counts.add(child.counts));
-        Node { name: name.to_owned(), counts, href: None, children }
+        Node { name: name.to_owned(), counts, is_open: are_open || counts.failed > 0, href: None, children }
     }
 }
 

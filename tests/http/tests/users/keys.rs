@@ -276,7 +276,8 @@ async fn a_key_reaches_what_it_was_narrowed_to() {
         let submission = crate::builders::run("shop", "passed", Vec::new());
         assert_eq!(post(&ingest, "/api/test-runs/submit", submission.clone()).await.status, 200);
         refused(&ingest.get("/api/projects").await.expect("an answer"), 403, "key_scope_denied");
-        let page = ingest.with_header("accept", "text/html").expect("a header").get("/").await.expect("a page");
+        let page =
+            ingest.with_header("accept", "text/html").expect("a header").get("/").await.expect("a page");
         assert_eq!(page.status, 403);
         assert!(page.text().contains("No access") && !page.text().contains("shop"), "{}", page.text());
         let (_, read) = created(service, &ada, json!({ "name": "wall", "permission": "read" })).await;
