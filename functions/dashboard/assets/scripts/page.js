@@ -143,8 +143,12 @@ function copyLink(button) {
 // Saving a list: its script is fetched when it is first asked for.
 async function saveList(button) {
   button.disabled = true;
-  const { save } = await import(button.dataset.saveList);
-  await save(say);
+  try {
+    const { save } = await import(button.dataset.saveList);
+    await save(say);
+  } catch {
+    say('The list could not be saved. The service cannot be reached. Try again.');
+  }
   button.disabled = false;
 }
 

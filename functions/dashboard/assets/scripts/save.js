@@ -34,9 +34,9 @@ function textOf(node) {
   return [...node.childNodes].map(textOf).join(' ');
 }
 
-/** Text in one line, numbers without the blanks between their thousands. */
+/** Text in one line, numbers without the narrow blanks between their thousands. */
 function plain(element) {
-  return textOf(element).replace(/\s+/g, ' ').trim().replace(/(?<=\d)[\u00a0\u202f\u2009 ](?=\d{3}(?!\d))/g, '');
+  return textOf(element).replace(/(?<=\d)\u202f(?=\d{3})/g, '').replace(/\s+/g, ' ').trim();
 }
 
 /** The rows of a table, each with the heading it stands under. */
@@ -139,6 +139,7 @@ export async function save(say) {
     hand(`${lines.map((cells) => cells.map(written).join(',')).join('\r\n')}\r\n`);
     say(isCut ? `The first ${count} rows are saved; narrow the list down for the rest.` : `${count} rows are saved.`);
   } catch (error) {
-    say(`The list could not be saved. ${error instanceof Error ? error.message : ''} Try again.`);
+    const why = error instanceof TypeError ? 'The service cannot be reached.' : error.message;
+    say(`The list could not be saved. ${why} Try again.`);
   }
 }

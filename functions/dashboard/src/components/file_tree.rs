@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use askama::filters::HtmlSafe;
-use callboard_query::run_views::SpecItem;
+use callboard_query::page::Slice;
+use callboard_query::run_views::{SpecItem, SpecKey};
 
 use crate::address::Address;
 use crate::filters;
@@ -12,6 +13,10 @@ use crate::filters;
 /// So many files are seen without opening folders; of more, those in which
 /// something failed.
 const SEEN_AT_ONCE: usize = 12;
+
+/// Folders inside of each other; what is deeper is part of the name of the
+/// last. Clients choose the paths, and each level takes some of the stack.
+const MOST_LEVELS: usize = 16;
 
 /// What came of the tests of a file or a folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,6 +65,8 @@ impl HtmlSafe for Node {}
 #[template(path = "components/file_tree.html")]
 pub(crate) struct FileTree {
     files: usize,
+    /// Whether the run has more files than these.
+    is_cut: bool,
     nodes: Vec<Node>,
 }
 
@@ -75,7 +82,8 @@ struct Folder<'a> {
 impl FileTree {
     /// The tree of some files; `address` is that of the list they narrow.
     /// `None` where a tree says no more than its only file does.
-    pub(crate) fn of(files: &[SpecItem], address: &Address) -> Option<Self> {
+    pub(crate) fn of(found: &Slice<SpecItem, SpecKey>, address: &Address) -> Option<Self> {
+        let files = &found.items;
         if files.len() < 2 {
             return None;
         }
@@ -83,13 +91,13 @@ impl FileTree {
         for file in files {
             let (path, name) = file.file_path.rsplit_once('/').unwrap_or(("", &file.file_path));
             let mut folder = &mut root;
-            for part in path.split('/').filter(|part| !part.is_empty()) {
+            for part in path.splitn(MOST_LEVELS, '/').filter(|part| !part.is_empty()) {
                 folder = folder.folders.entry(part).or_default();
             }
             folder.files.insert(name, file);
         }
         let are_open = files.len() <= SEEN_AT_ONCE;
-        Some(Self { files: files.len(), nodes: root.nodes(address, are_open) })
+        Some(Self { files: files.len(), is_cut: found.next.is_some(), nodes: root.nodes(address, are_open) })
     }
 }
 
@@ -147,13 +155,15 @@ mod tests {
     #[test]
     fn folders_sum_up_what_is_in_them_and_lead_to_their_files() {
         let address = Address::of(&"/test-runs/1?sort=file".parse().unwrap());
+        let deep = format!("{}f.spec.ts", "d/".repeat(400));
         let files = [
             file("tests/e2e/cart/add.spec.ts", 3, 1),
             file("tests/e2e/cart/remove.spec.ts", 2, 0),
             file("tests/e2e/login.spec.ts", 4, 2),
             file("smoke.spec.ts", 1, 0),
         ];
-        let tree = FileTree::of(&files, &address).unwrap();
+        let cut = |items: &[SpecItem]| Slice { items: items.to_vec(), next: None };
+        let tree = FileTree::of(&cut(&files), &address).unwrap();
         let mut found = Vec::new();
         lines(&tree.nodes, 0, &mut found);
         assert_eq!(
@@ -167,6 +177,13 @@ mod tests {
                 "smoke.spec.ts 0/1 /test-runs/1?sort=file&file=smoke.spec.ts",
             ]
         );
-        assert!(FileTree::of(&files[..1], &address).is_none());
+        assert!(FileTree::of(&cut(&files[..1]), &address).is_none());
+
+        let tree = FileTree::of(&cut(&[file(&deep, 1, 0), file("d/e.spec.ts", 1, 0)]), &address).unwrap();
+        let mut found = Vec::new();
+        lines(&tree.nodes, 0, &mut found);
+        let names: Vec<&str> = found.iter().filter_map(|line| line.trim_start().split(' ').next()).collect();
+        let way = deep[2..].trim_end_matches("/f.spec.ts");
+        assert_eq!(names, ["d", way, "f.spec.ts", "e.spec.ts"], "folders that are only a way are one line");
     }
 }

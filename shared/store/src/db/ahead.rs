@@ -20,6 +20,11 @@ impl Ahead {
         self.0.clear();
     }
 
+    /// Lets go of the reads of a statement.
+    pub(super) fn forget_of(&mut self, statement: &Statement) {
+        self.0.retain(|((known, _), _)| !std::ptr::eq(*known, statement));
+    }
+
     fn find(&self, statement: &Statement, args: &Args) -> Option<usize> {
         self.0.iter().position(|((known, values), _)| std::ptr::eq(*known, statement) && values == args)
     }

@@ -248,6 +248,11 @@ impl Session {
         Ok(())
     }
 
+    /// Lets go of what was read ahead by a statement: what it reads is written.
+    pub(crate) fn forget_ahead(&mut self, statement: &Statement) {
+        self.ahead.forget_of(statement);
+    }
+
     /// The rows of a read that was read ahead and not asked for yet.
     #[must_use]
     pub fn seen(&self, (statement, args): &Read) -> Option<&[Row]> {
