@@ -12,7 +12,7 @@ use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::daily::{self, DayCounts, DaySpan};
 use callboard_query::performance::{
-    self, DurationsQuery, NewestQuery, RunDuration, SlowTest, SpecHealth, SpecSort, TimeoutRow,
+    self, DurationsQuery, NewestQuery, RunDuration, SlowTest, SpecHealth, SpecQuery, SpecSort, TimeoutRow,
 };
 use callboard_query::resolve;
 use serde::Serialize;
@@ -210,6 +210,9 @@ pub(crate) struct Folders {
     /// `prefix` (by name, the default), `passRate` (least steady first) or `flakyRate` (most flaky first).
     #[param(value_type = Option<FolderSortWord>, example = "prefix", inline)]
     sort: SpecSort,
+    /// The files of this folder, which is the `prefix` of an item, instead of the folders.
+    #[param(value_type = Option<String>, example = "tests/checkout")]
+    folder: Option<String>,
 }
 
 impl FromQuery for Folders {
@@ -224,6 +227,7 @@ impl FromQuery for Folders {
         Ok(Self {
             days: query.number("days", 1..=90)?.unwrap_or(DEFAULT_DAYS),
             sort: sort.unwrap_or_default(),
+            folder: query.recorded("folder")?,
         })
     }
 }
@@ -250,10 +254,13 @@ pub(crate) async fn spec_health(
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
     let today = state.now().day();
-    let span = (Day(today.0 - folders.days + 1), today);
-    let lane = lane.query();
-    let found =
-        performance::spec_health(&ctx, project, &lane, span, folders.sort, after, page.rows()).await?;
+    let query = SpecQuery {
+        lane: lane.query(),
+        days: (Day(today.0 - folders.days + 1), today),
+        folder: folders.folder,
+        sort: folders.sort,
+    };
+    let (found, _) = performance::spec_health(&ctx, project, &query, after, page.rows()).await?;
     Ok(Json(cursors.page(found)?))
 }
 

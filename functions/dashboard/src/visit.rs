@@ -19,7 +19,7 @@ use crate::address::Address;
 use crate::assets::Asset;
 
 /// Values each filter of a list offers.
-const OFFERED: usize = 100;
+pub(crate) const OFFERED: usize = 100;
 const SPECULATION_RULES: HeaderName = HeaderName::from_static("speculation-rules");
 
 /// One look at one page.

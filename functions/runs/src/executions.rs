@@ -69,6 +69,8 @@ pub(crate) struct ExecutionFilters {
     is_fixed: Option<bool>,
     /// Whether the test was in quarantine.
     quarantined: Option<bool>,
+    /// Whether the test was tried more than once.
+    retried: Option<bool>,
     /// `trouble` (failing, flaky, interrupted, didnotrun, skipped, passed; the default), `id`, `duration` (longest
     /// first), `startedAt` (earliest first) or `file`.
     #[param(value_type = Option<SortWord>, example = "trouble", inline)]
@@ -95,6 +97,7 @@ impl FromQuery for ExecutionFilters {
             is_new_flaky: query.flag("isNewFlaky")?,
             is_fixed: query.flag("isFixed")?,
             quarantined: query.flag("quarantined")?,
+            retried: query.flag("retried")?,
             sort: query.word("sort", &SORTS, sort)?.unwrap_or_default(),
         })
     }
@@ -135,6 +138,7 @@ impl ExecutionFilters {
             new_flaky: self.is_new_flaky,
             fixed: self.is_fixed,
             quarantined: self.quarantined,
+            retried: self.retried,
             sort: self.sort,
             after,
         }

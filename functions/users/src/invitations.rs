@@ -30,7 +30,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Page<Invitation>>, ApiError> {
     let cursors = CursorScope::new(RouteId::ListInvitations, &())?;
     let after = cursors.decode(page.cursor.as_deref())?;
-    Ok(Json(cursors.page(invitations::list(&state.context(&site), after, page.rows()).await?)?))
+    Ok(Json(cursors.page(invitations::list(&state.context(&site), false, after, page.rows()).await?)?))
 }
 
 /// Somebody was invited.

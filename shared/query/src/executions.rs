@@ -134,6 +134,8 @@ pub struct ExecutionQuery {
     pub worker: Option<i64>,
     /// Only failures of this cluster.
     pub cluster: Option<ClusterId>,
+    /// Only tests that were tried more than once, or only the others.
+    pub retried: Option<bool>,
     /// Only tests that passed before and fail now, or only the others.
     pub new_regression: Option<bool>,
     /// Only tests that were stable before and are flaky now, or only the others.
@@ -233,6 +235,7 @@ fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFi
         shard: query.shard,
         worker: query.worker,
         cluster: query.cluster.map(|cluster| cluster.get()),
+        retried: query.retried,
         flags: (asked != Flags::default()).then_some(FlagMask { asked: asked.bits(), wanted: wanted.bits() }),
     }
 }

@@ -198,11 +198,12 @@ pub async fn slow_tests(
     Ok(Slice { items: items.collect(), next: page.next })
 }
 
-/// A folder of tests.
+/// A folder of tests, or one of its files.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SpecHealth {
     /// The first two segments of the paths of its tests; a test that lies less deep counts in its folder.
+    /// The whole path where the files of one folder were asked for.
     #[schema(example = "tests/checkout")]
     pub prefix: String,
     /// Passed / (passed + failed).
@@ -246,35 +247,51 @@ impl SpecSort {
     }
 }
 
-/// Folders over the days up to today. Bounded by the days and by the files of
-/// the project. The key is what the list is sorted by, and the name.
+/// Which folders or files are asked for, over which days.
+#[derive(Debug, Clone)]
+pub struct SpecQuery {
+    /// Where their tests ran.
+    pub lane: LaneQuery,
+    /// The first and the last day.
+    pub days: (Day, Day),
+    /// The folder whose files are wanted; `None` for the folders.
+    pub folder: Option<String>,
+    /// Order.
+    pub sort: SpecSort,
+}
+
+/// Folders over some days, or the files of one of them. Bounded by the days and
+/// by the tests of the project. The key is what the list is sorted by, and the
+/// name; beside the page stands how many there are on all pages.
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
 pub async fn spec_health(
     ctx: &Context,
     project: Authorized<ProjectId>,
-    lane: &LaneQuery,
-    (since, today): (Day, Day),
-    sort: SpecSort,
+    query: &SpecQuery,
     after: Option<(i64, String)>,
     limit: usize,
-) -> Result<Slice<SpecHealth, (i64, String)>> {
+) -> Result<(Slice<SpecHealth, (i64, String)>, usize)> {
     let project = project.get();
     let mut session = ctx.store.db().read().await?;
-    let Some(lane) = lane.find(&mut session, project).await? else {
-        return Ok(Slice { items: Vec::new(), next: None });
+    let Some(lane) = query.lane.find(&mut session, project).await? else {
+        return Ok((Slice { items: Vec::new(), next: None }, 0));
     };
-    let folders = rollups::folders(&mut session, project, lane, since, today).await?;
+    let found = match &query.folder {
+        None => rollups::folders(&mut session, project, lane, query.days).await?,
+        Some(folder) => rollups::files(&mut session, project, lane, query.days, folder).await?,
+    };
     let mut keyed: Vec<((i64, String), Folder)> =
-        folders.into_iter().map(|folder| ((sort.key(&folder), folder.prefix.clone()), folder)).collect();
+        found.into_iter().map(|folder| ((query.sort.key(&folder), folder.prefix.clone()), folder)).collect();
+    let total = keyed.len();
     if let Some(after) = &after {
         keyed.retain(|(key, _)| key > after);
     }
     keyed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     keyed.truncate(limit + 1);
     let page = Slice::cut(keyed, limit, |(key, _)| key.clone());
-    Ok(page.map(|(_, Folder { prefix, counts, tests })| SpecHealth {
+    let page = page.map(|(_, Folder { prefix, counts, tests })| SpecHealth {
         prefix,
         pass_rate: rate(counts.passed, counts.passed + counts.failed),
         flaky_rate: rate(counts.flaky, counts.passed + counts.failed),
@@ -282,7 +299,8 @@ pub async fn spec_health(
         test_count: tests,
         execution_count: counts.runs,
         avg_duration: (counts.dur_n > 0).then(|| (2 * counts.dur_sum + counts.dur_n) / (2 * counts.dur_n)),
-    }))
+    });
+    Ok((page, total))
 }
 
 /// A timeout that could be shorter.

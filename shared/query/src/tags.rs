@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
-use crate::page::{Slice, fetch};
+use crate::page::{COUNTED_TO, Slice, Total, fetch};
 use crate::shapes::Tag;
 use crate::{Context, Entity, QueryError, Result};
 
@@ -29,6 +29,15 @@ pub async fn list(
     let rows = tags::list(&mut session, contains, after, fetch(limit)).await?;
     let rows = Slice::cut(rows, limit, |row: &TagRow| (tags::text_key(&row.text), row.id.get()));
     Ok(rows.map(|row| Tag::of(&row)))
+}
+
+/// How many tags the list has.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn count(ctx: &Context, contains: Option<&str>) -> Result<Total> {
+    let mut session = ctx.store.db().read().await?;
+    Ok(Total::of_counted(tags::count(&mut session, contains, COUNTED_TO).await?))
 }
 
 /// Creates a tag.

@@ -160,9 +160,26 @@ pub async fn list(
     session.list(filter).await?.iter().map(|row| read(row, false)).collect()
 }
 
-fn page(backend: Backend, contains: Option<&str>, after: Option<(String, i64)>, limit: i64) -> Filter {
+/// How many tags there are, up to `most`.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn count(session: &mut Session, contains: Option<&str>, most: i64) -> Result<i64> {
+    session.count(counting(session.backend(), contains, most)).await
+}
+
+fn counting(backend: Backend, contains: Option<&str>, most: i64) -> Filter {
+    let base = "SELECT COUNT(*) FROM (SELECT 1 FROM tags t WHERE 1 = 1";
+    narrowed(Filter::new(backend, base, args![]), contains).end("LIMIT ?) counted", args![most])
+}
+
+fn narrowed(filter: Filter, contains: Option<&str>) -> Filter {
     let pattern = contains.map(|text| format!("%{}%", escape_like(&text_key(text))));
-    let filter = Filter::new(backend, SELECT, args![]).and_if("t.text_key LIKE ? ESCAPE '\\'", pattern);
+    filter.and_if("t.text_key LIKE ? ESCAPE '\\'", pattern)
+}
+
+fn page(backend: Backend, contains: Option<&str>, after: Option<(String, i64)>, limit: i64) -> Filter {
+    let filter = narrowed(Filter::new(backend, SELECT, args![]), contains);
     let filter = match after {
         Some((key, id)) => filter.and("(t.text_key, t.id) > (?, ?)", args![key, id]),
         None => filter,
@@ -173,7 +190,12 @@ fn page(backend: Backend, contains: Option<&str>, after: Option<(String, i64)>, 
 
 /// What the list can look like, for the test that prepares every statement.
 pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
-    vec![page(backend, None, None, 1), page(backend, Some("a"), Some((String::new(), 0)), 1)]
+    vec![
+        page(backend, None, None, 1),
+        page(backend, Some("a"), Some((String::new(), 0)), 1),
+        counting(backend, None, 1),
+        counting(backend, Some("a"), 1),
+    ]
 }
 
 /// The tags of some projects, alphabetical.

@@ -210,3 +210,113 @@ async fn the_settings_of_a_project_say_what_turns_a_run_down() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_map_of_a_project_leads_from_folders_to_files_to_tests() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let of = |file: &str, title: &str, status: &str| {
+            with(attempt(title, status, 0), json!({ "location": format!("{file}:7:5") }))
+        };
+        let cases = vec![
+            of("tests/shop/cart.spec.ts", "adds", "passed"),
+            of("tests/shop/pay & go.spec.ts", "pays", "failed"),
+            of("tests/account.spec.ts", "signs in", "passed"),
+        ];
+        let (project, _) = submit(service, -5, cases, json!({ "branch": "main" })).await;
+        let folders = page(client, &format!("/projects/{project}?tab=health&branch=main&sort=name")).await;
+        let to_files =
+            format!("href=\"/projects/{project}?tab=health&#38;branch=main&#38;sort=name&#38;folder=tests%2Fshop\"");
+        assert!(folders.contains(&to_files) && folders.contains(">2 folders<"), "{folders}");
+
+        let address = format!("/projects/{project}?tab=health&branch=main&sort=name&folder=tests%2Fshop");
+        let files = page(client, &address).await;
+        assert!(files.contains(">2 files<") && !files.contains("account.spec.ts"), "{files}");
+        let to_tests =
+            format!("href=\"/projects/{project}?tab=cases&#38;file=tests%2Fshop%2Fpay+%26+go.spec.ts&#38;branch=main\"");
+        assert!(files.contains(&to_tests), "{files}");
+        // Another period of the same folder.
+        assert!(files.contains("type=\"hidden\" name=\"folder\" value=\"tests/shop\""), "{files}");
+        let tests =
+            page(client, &format!("/projects/{project}?tab=cases&file=tests%2Fshop%2Fpay+%26+go.spec.ts")).await;
+        assert!(tests.contains(">1 test<") && tests.contains("pays"), "{tests}");
+
+        let first = page(client, &format!("{address}&limit=1")).await;
+        let next = first.split("rel=\"next\"").next().and_then(|html| html.rsplit("href=\"").next());
+        let next = next.expect("a second page").trim_end_matches(['"', ' ']).replace("&#38;", "&");
+        let second = page(client, &next).await;
+        assert!(first.contains(">1 of 2 files<") && first.contains("cart.spec.ts") && !first.contains("pay &#38; go"), "{first}");
+        assert!(second.contains("pay &#38; go") && !second.contains("cart.spec.ts"), "{second}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_timeline_shows_what_attempts_before_the_last_took() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let ran = |title: &str, status: &str, retry: u32, duration: i64| {
+            let at = Timestamp(service.state().now().millis() + i64::from(retry) * 10_000).to_iso();
+            with(attempt(title, status, retry), json!({ "startedAt": at, "duration": duration }))
+        };
+        let cases = vec![
+            ran("ships", "passed", 0, 4_000),
+            ran("pays", "failed", 0, 3_000),
+            ran("pays", "passed", 1, 1_000),
+        ];
+        let (_, run) = submit(service, -5, cases, json!({})).await;
+        let address = format!("/test-runs/{run}?tab=timeline");
+        let html = page(client, &address).await;
+        assert!(
+            html.contains("pays: flaky, 4.0\u{a0}s, retried once, 3.0\u{a0}s before the last attempt"),
+            "{html}"
+        );
+        assert_eq!(html.matches("class=\"retried\"").count(), 1, "{html}");
+        let again = page(client, &format!("{address}&tried=again")).await;
+        assert!(again.contains(">1 execution<") && !again.contains("ships: passed"), "{again}");
+        let once = page(client, &format!("{address}&tried=once")).await;
+        assert!(once.contains("ships: passed") && !once.contains("pays: flaky"), "{once}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_default_branch_that_no_run_has_is_pointed_out() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let cases = vec![attempt("pays", "passed", 0)];
+        let (project, _) = submit(service, -5, cases, json!({ "branch": "main" })).await;
+        let settings = format!("/projects/{project}?tab=settings");
+        for (branch, is_pointed_out) in [("mian", true), ("main", false)] {
+            let body = json!({ "defaultBranch": branch });
+            let path = format!("/api/projects/{project}");
+            client.send_json(Method::PATCH, &path, &body).await.expect("an answer");
+            let html = page(client, &settings).await;
+            assert_eq!(html.contains("is stored. Runs came from"), is_pointed_out, "{branch}: {html}");
+            assert!(html.contains("<option value=\"main\">"), "{html}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn tags_are_searched_and_paged() {
+    for_each_service(async |service| {
+        let client = service.client();
+        for text in ["critical", "critters", "payments"] {
+            client.post_json("/api/tags", &json!({ "text": text, "color": "neutral" })).await.expect("a tag");
+        }
+        let all = page(client, "/settings/tags").await;
+        assert!(all.contains(">3 tags<") && all.contains(">payments<"), "{all}");
+        let some = page(client, "/settings/tags?q=CRIT&limit=1").await;
+        assert!(
+            some.contains(">1 of 2 tags<")
+                && some.contains(">critical<")
+                && some.contains("rel=\"next\"")
+                && !some.contains(">critters<"),
+            "{some}"
+        );
+        assert!(page(client, "/settings/tags?q=none").await.contains("No tag fits"));
+    })
+    .await;
+}

@@ -162,6 +162,24 @@ async fn folders_and_days_add_up() {
                 },
             ])
         );
+        let files = get(client, "/api/projects/1/spec-health?folder=tests/shop").await;
+        assert_eq!(
+            files["items"],
+            json!([
+                {
+                    "prefix": "tests/shop/cart.spec.ts", "passRate": 0.5, "flakyRate": 0.0, "failureCount": 1,
+                    "testCount": 1, "executionCount": 2, "avgDuration": 100,
+                },
+                {
+                    "prefix": "tests/shop/pay.spec.ts", "passRate": 1.0, "flakyRate": 1.0, "failureCount": 0,
+                    "testCount": 1, "executionCount": 1, "avgDuration": 30,
+                },
+            ])
+        );
+        // A file beside all folders is its own folder; a folder is not what its name begins like.
+        let alone = get(client, "/api/projects/1/spec-health?folder=smoke.spec.ts").await;
+        assert_eq!(alone["items"][0], health["items"][0]);
+        assert_eq!(get(client, "/api/projects/1/spec-health?folder=tests").await["items"], json!([]));
         let worst = get(client, "/api/projects/1/spec-health?sort=passRate&days=90&limit=1").await;
         assert_eq!(worst["items"][0]["prefix"], "tests/shop");
         let mut names = vec![worst["items"][0]["prefix"].clone()];

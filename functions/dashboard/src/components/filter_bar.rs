@@ -167,6 +167,7 @@ impl FilterBar {
     ) -> Self {
         if let Some(value) = value {
             self.chip(name, label, value, value);
+            self.carried.push((name.to_owned(), value.clone()));
         }
         self
     }

@@ -3,7 +3,7 @@
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Day;
-use callboard_query::performance::{self, SpecHealth, SpecSort};
+use callboard_query::performance::{self, SpecHealth, SpecQuery, SpecSort};
 use callboard_query::test_cases::LaneQuery;
 use serde::Deserialize;
 
@@ -45,10 +45,13 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let context = asked.context;
     let project = context.project(input.project_id).await?;
     let today = context.state.now().day();
-    let span = (Day(today.0 - input.days + 1), today);
-    let (everywhere, sort) = (LaneQuery::default(), SpecSort::Prefix);
-    let found =
-        performance::spec_health(&context.query, project, &everywhere, span, sort, after, asked.page_size())
-            .await?;
+    let query = SpecQuery {
+        lane: LaneQuery::default(),
+        days: (Day(today.0 - input.days + 1), today),
+        folder: None,
+        sort: SpecSort::Prefix,
+    };
+    let (found, _) =
+        performance::spec_health(&context.query, project, &query, after, asked.page_size()).await?;
     asked.page(found)
 }

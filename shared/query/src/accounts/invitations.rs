@@ -87,17 +87,19 @@ impl Invitation {
 /// Key of a page of invitations: when the last one was created, and its id.
 pub type InvitationKey = (i64, i64);
 
-/// Invitations, newest first.
+/// Invitations, newest first; all of them, or those that were neither accepted
+/// nor revoked.
 ///
 /// # Errors
 /// [`QueryError::Store`].
 pub async fn list(
     ctx: &Context,
+    only_open: bool,
     after: Option<InvitationKey>,
     limit: usize,
 ) -> Result<Slice<Invitation, InvitationKey>> {
     let mut session = ctx.store.db().read().await?;
-    let rows = invitations::list(&mut session, after, fetch(limit)).await?;
+    let rows = invitations::list(&mut session, only_open, after, fetch(limit)).await?;
     let rows = Slice::cut(rows, limit, |row| (row.created_at.millis(), row.id.get()));
     let ids = rows.items.iter().filter_map(|row| row.invited_by).map(UserId::get).collect();
     let inviting = users::get_many(&mut session, ids).await?;

@@ -73,7 +73,7 @@ statements! {
     /// One invitation, held until the end of the transaction.
     LOCK = select_invitation!("WHERE id = $1 for_update()");
     /// Invitations, newest first. ix: invitations_by_time
-    LIST = select_invitation!("WHERE (created_at, id) < ($1, $2) ORDER BY created_at DESC, id DESC LIMIT $3");
+    LIST = select_invitation!("WHERE (created_at, id) < ($1, $2) AND ($4 = 0 OR (accepted_at IS NULL AND revoked_at IS NULL)) ORDER BY created_at DESC, id DESC LIMIT $3");
     /// Sends an open invitation again: to which address, and until when.
     RENEW = "UPDATE invitations SET email = $2, expires_at = $3 WHERE id = $1 AND accepted_at IS NULL AND revoked_at IS NULL";
     /// Takes an open invitation back.
@@ -152,18 +152,20 @@ pub async fn lock(session: &mut Session, id: InvitationId) -> Result<Option<Invi
     session.first(&LOCK, args![id]).await?.as_ref().map(read).transpose()
 }
 
-/// A page of invitations, newest first; `before` is the key of the last row
+/// A page of invitations, of all or of those that were neither accepted nor
+/// revoked, newest first; `before` is the key of the last row
 /// of the page before: when it was created, and its id.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn list(
     session: &mut Session,
+    only_open: bool,
     before: Option<(i64, i64)>,
     limit: i64,
 ) -> Result<Vec<InvitationRow>> {
     let (at, id) = before.unwrap_or((i64::MAX, i64::MAX));
-    session.all(&LIST, args![at, id, limit]).await?.iter().map(read).collect()
+    session.all(&LIST, args![at, id, limit, i64::from(only_open)]).await?.iter().map(read).collect()
 }
 
 /// Notes that an open invitation was sent again: to which address, and until

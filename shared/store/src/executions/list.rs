@@ -49,6 +49,8 @@ pub struct ExecutionFilter {
     pub worker: Option<i64>,
     /// Only this cluster.
     pub cluster: Option<i64>,
+    /// Only tests that were tried more than once, or only the others.
+    pub retried: Option<bool>,
     /// Only rows whose flags are like this.
     pub flags: Option<FlagMask>,
 }
@@ -154,7 +156,8 @@ fn conditions(filter: Filter, wanted: &ExecutionFilter) -> Filter {
         .and_if("e.browser_id in_ints(?)", wanted.browsers.clone())
         .and_if("e.shard_index = ?", wanted.shard)
         .and_if("e.worker_index = ?", wanted.worker)
-        .and_if("e.cluster_id = ?", wanted.cluster);
+        .and_if("e.cluster_id = ?", wanted.cluster)
+        .and_if("(CASE WHEN e.retries > 0 THEN 1 ELSE 0 END) = ?", wanted.retried.map(i64::from));
     match wanted.flags {
         Some(FlagMask { asked, wanted }) => filter.and("(e.flags & ?) = ?", args![asked, wanted]),
         None => filter,
@@ -221,6 +224,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         shard: Some(1),
         worker: Some(1),
         cluster: Some(1),
+        retried: Some(true),
         flags: Some(FlagMask { asked: 1, wanted: 1 }),
     };
     let without_test = ExecutionFilter { tag: text(), ..ExecutionFilter::default() };

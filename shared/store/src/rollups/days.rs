@@ -9,7 +9,7 @@ use callboard_domain::time::Day;
 use callboard_domain::totals::Totals;
 
 use crate::Result;
-use crate::db::{Bulk, Column, Session, args, statements};
+use crate::db::{Bulk, Column, Reader, Session, args, statements};
 
 statements! {
     /// Days of one test. PK
@@ -98,6 +98,30 @@ impl DayDelta {
     }
 }
 
+impl DayDelta {
+    /// The columns from `runs` to `dur_n`.
+    pub(super) fn read(r: &mut Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            runs: r.int()?,
+            passed: r.int()?,
+            failed: r.int()?,
+            flaky: r.int()?,
+            dur_sum: r.int()?,
+            dur_n: r.int()?,
+        })
+    }
+
+    /// Adds what another counted.
+    pub fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.flaky += other.flaky;
+        self.dur_sum += other.dur_sum;
+        self.dur_n += other.dur_n;
+    }
+}
+
 impl TestDays {
     /// Counts an execution (`sign` 1) or takes it back (`sign` -1).
     pub fn count(&mut self, lane: i64, test_case: TestCaseId, outcome: Outcome, duration_ms: i64, sign: i64) {
@@ -152,18 +176,7 @@ pub async fn test_days(
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
-            let day = Day(r.int()?);
-            Ok((
-                day,
-                DayDelta {
-                    runs: r.int()?,
-                    passed: r.int()?,
-                    failed: r.int()?,
-                    flaky: r.int()?,
-                    dur_sum: r.int()?,
-                    dur_n: r.int()?,
-                },
-            ))
+            Ok((Day(r.int()?), DayDelta::read(&mut r)?))
         })
         .collect()
 }

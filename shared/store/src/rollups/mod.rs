@@ -23,5 +23,5 @@ pub use endpoints::{
     EndpointPlace, EndpointSums, RunEndpoint, add_endpoints, endpoint_spread, endpoint_sums,
     of_run as endpoints_of_run, take_back_endpoints,
 };
-pub use specs::{Folder, FolderDays, add_folder_days, folder_of, folders};
+pub use specs::{Folder, FolderDays, add_folder_days, files, folder_of, folders};
 pub use states::{States, lock_states, newest_observations, predecessors, state, states_in, write_states};

@@ -1,7 +1,8 @@
 //! Days of folders of tests: the first two segments of their paths. One row
-//! per folder, lane and day, however many tests lie in it.
+//! per folder, lane and day, however many tests lie in it. The files of one
+//! folder are summed up from the days of its tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::Outcome;
@@ -19,6 +20,13 @@ statements! {
     /// Files of the tests that ran in a lane since a day, with how many. ix: test_state_by_day
     FILES_SINCE = "SELECT c.file_path, COUNT(*) FROM test_state s JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id \
         WHERE s.project_id = $1 AND s.lane_id = $2 AND s.last_day >= $3 AND s.total > 0 GROUP BY c.file_path";
+    /// The tests that ran in a lane since a day and whose paths begin with a text. ix: test_state_by_day
+    TESTS_BELOW = "SELECT s.test_case_id, c.file_path FROM test_state s JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id \
+        WHERE s.project_id = $1 AND s.lane_id = $2 AND s.last_day >= $3 AND s.total > 0 AND SUBSTR(c.file_path, 1, LENGTH($4)) = $4";
+    /// What some tests did in a lane over some days. PK
+    TESTS_OVER_DAYS = "SELECT test_case_id, CAST(SUM(runs) AS BIGINT), CAST(SUM(passed) AS BIGINT), CAST(SUM(failed) AS BIGINT), \
+        CAST(SUM(flaky) AS BIGINT), CAST(SUM(dur_sum) AS BIGINT), CAST(SUM(dur_n) AS BIGINT) FROM test_daily \
+        WHERE project_id = $1 AND lane_id = $2 AND day in_ints($3) AND test_case_id in_ints($4) GROUP BY test_case_id";
 }
 
 static ADD: Bulk = Bulk::new(
@@ -102,10 +110,10 @@ pub async fn add_folder_days(
     Ok(())
 }
 
-/// A folder over some days.
+/// A folder over some days, or one file of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Folder {
-    /// The first segments of its tests' paths.
+    /// The first segments of its tests' paths; the whole path of a file.
     pub prefix: String,
     /// What ran there.
     pub counts: DayDelta,
@@ -122,21 +130,13 @@ pub async fn folders(
     session: &mut Session,
     project: ProjectId,
     lane: i64,
-    since: Day,
-    until: Day,
+    (since, until): (Day, Day),
 ) -> Result<Vec<Folder>> {
     let mut found: BTreeMap<String, Folder> = BTreeMap::new();
     for row in session.all(&FOLDERS, args![project, lane, since, until]).await? {
         let mut r = row.reader();
         let prefix = r.text()?;
-        let counts = DayDelta {
-            runs: r.int()?,
-            passed: r.int()?,
-            failed: r.int()?,
-            flaky: r.int()?,
-            dur_sum: r.int()?,
-            dur_n: r.int()?,
-        };
+        let counts = DayDelta::read(&mut r)?;
         if counts.runs > 0 {
             found.insert(prefix.clone(), Folder { prefix, counts, tests: 0 });
         }
@@ -147,6 +147,43 @@ pub async fn folders(
         let tests = r.int()?;
         if let Some(folder) = found.get_mut(folder_of(&file_path)) {
             folder.tests += tests;
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The files of one folder of a lane over some days, by name. Bounded by the
+/// tests of the project and by the days of those of the folder.
+///
+/// # Errors
+/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+pub async fn files(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    (since, until): (Day, Day),
+    folder: &str,
+) -> Result<Vec<Folder>> {
+    let mut paths: HashMap<i64, String> = HashMap::new();
+    for row in session.all(&TESTS_BELOW, args![project, lane, since, folder]).await? {
+        let mut r = row.reader();
+        let (case, path) = (r.int()?, r.text()?);
+        if folder_of(&path) == folder {
+            paths.insert(case, path);
+        }
+    }
+    let mut cases: Vec<i64> = paths.keys().copied().collect();
+    cases.sort_unstable();
+    let days: Vec<i64> = (since.0..=until.0).collect();
+    let mut found: BTreeMap<String, Folder> = BTreeMap::new();
+    for row in session.all(&TESTS_OVER_DAYS, args![project, lane, days, cases]).await? {
+        let mut r = row.reader();
+        let Some(prefix) = paths.remove(&r.int()?) else { continue };
+        let counts = DayDelta::read(&mut r)?;
+        if counts.runs > 0 {
+            let file = found.entry(prefix.clone()).or_insert_with(|| Folder { prefix, ..Folder::default() });
+            file.counts.add(&counts);
+            file.tests += 1;
         }
     }
     Ok(found.into_values().collect())

@@ -81,6 +81,7 @@ struct UsersPage {
     users: Vec<User>,
     pager: Pager,
     invitations: Vec<Invitation>,
+    has_more_invitations: bool,
     password_hint: String,
     projects: Vec<ChoiceRow>,
 }
@@ -103,8 +104,7 @@ pub(crate) async fn users(
     } else {
         None
     };
-    let open = |invitation: &Invitation| invitation.accepted_at.is_none() && invitation.revoked_at.is_none();
-    let invitations = invitations::list(&visit.ctx, None, INVITATIONS).await?.items;
+    let invitations = invitations::list(&visit.ctx, true, None, INVITATIONS).await?;
     answer(&UsersPage {
         tabs: SettingsTabs::new(&visit, SettingsTab::Users),
         auth_enabled: state.auth_enabled(),
@@ -112,7 +112,8 @@ pub(crate) async fn users(
         is_filtered: asked.is_filtered(),
         users: found.items,
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
-        invitations: invitations.into_iter().filter(open).collect(),
+        has_more_invitations: invitations.next.is_some(),
+        invitations: invitations.items,
         password_hint: format!(
             "{} Without one the person signs in through a provider, or with a link that you send later.",
             password_hint(&state)

@@ -1,26 +1,32 @@
-//! How the folders of a project's tests have been doing, as a map.
+//! How the folders of a project's tests have been doing, as a map, and the
+//! files of one of them.
 
 use askama::Template;
 use axum::response::Response;
+use callboard_auth::RouteId;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Day;
 use callboard_http::ApiError;
+use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
-use callboard_query::performance::{self, SpecHealth, SpecSort};
+use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::page::Total;
+use callboard_query::performance::{self, SpecHealth, SpecQuery, SpecSort};
 use callboard_query::shapes::Facets;
 use callboard_query::test_cases::LaneQuery;
+use serde::Serialize;
 
 use super::Head;
-use crate::address::chosen;
-use crate::components::{Area, Choice, FilterBar, Sorting, squarified};
+use crate::address::{chosen, encoded};
+use crate::components::{Area, Choice, FilterBar, Pager, Sorting, squarified};
 use crate::filters;
 use crate::shell::Shell;
 use crate::text::{grouped, percent};
 use crate::visit::{Visit, answer};
 
-/// Folders the page shows.
-const FOLDERS: usize = 120;
+/// Folders or files per page.
+const SIZE: PageSize = PageSize { min: 1, default: 120, max: 240 };
 /// Shape of the map; its height is in pixels, its width is stretched.
 const MAP: Area = Area { x: 0.0, y: 0.0, width: 1_120.0, height: 340.0 };
 /// Periods one can choose, in days.
@@ -34,11 +40,15 @@ const PERIODS: [(&str, i64, &str); 4] = [
 const USUAL: usize = 1;
 
 /// What is asked for.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Asked {
     branch: Option<String>,
     period: usize,
     sort: SpecSort,
+    /// The folder whose files are shown.
+    folder: Option<String>,
+    #[serde(skip)]
+    page: PageRequest,
 }
 
 impl FromQuery for Asked {
@@ -54,6 +64,8 @@ impl FromQuery for Asked {
             branch: chosen(query, "branch").into_iter().next(),
             period: period.unwrap_or(USUAL),
             sort: sort.unwrap_or(SpecSort::PassRate),
+            folder: chosen(query, "folder").into_iter().next(),
+            page: query.page(SIZE)?,
         })
     }
 }
@@ -66,6 +78,19 @@ impl Asked {
             SpecSort::PassRate => "rate",
             SpecSort::FlakyRate => "flaky",
         }
+    }
+
+    /// A folder leads to its files, a file to its tests.
+    fn leads_to(&self, visit: &Visit, project: ProjectId, prefix: &str) -> String {
+        if self.folder.is_none() {
+            return visit.address.with("folder", prefix);
+        }
+        let mut href = format!("/projects/{project}?tab=cases&file={}", encoded(prefix));
+        if let Some(branch) = &self.branch {
+            href.push_str("&branch=");
+            href.push_str(&encoded(branch));
+        }
+        href
     }
 
     fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
@@ -82,6 +107,7 @@ impl Asked {
                 PERIODS.map(|(word, _, label)| Choice::new(word, label)),
                 PERIODS[self.period].0,
             )
+            .chip_only("folder", "Folder", self.folder.as_ref())
             .order(orders, self.sort_word())
     }
 }
@@ -107,9 +133,19 @@ struct HealthTab {
     head: Head,
     filters: FilterBar,
     tiles: Vec<Tile>,
-    folders: Vec<SpecHealth>,
+    rows: Vec<Row>,
+    /// The folder whose files are shown.
+    folder: Option<String>,
     sorting: Sorting,
-    is_cut: bool,
+    /// Whether there are more than the page shows.
+    is_part: bool,
+    pager: Pager,
+}
+
+/// A folder or a file in the table, and what it leads to.
+struct Row {
+    health: SpecHealth,
+    href: String,
 }
 
 /// The folders of a project.
@@ -120,50 +156,60 @@ pub(super) async fn tab(
     shell: Shell,
     asked: Asked,
 ) -> Result<Response, ApiError> {
-    let lane = LaneQuery { branch: asked.branch.clone(), environment: None };
     let today = visit.now.day();
-    let since = Day(today.0 - PERIODS[asked.period].1 + 1);
-    let found =
-        performance::spec_health(&visit.ctx, project, &lane, (since, today), asked.sort, None, FOLDERS)
-            .await?;
+    let query = SpecQuery {
+        lane: LaneQuery { branch: asked.branch.clone(), environment: None },
+        days: (Day(today.0 - PERIODS[asked.period].1 + 1), today),
+        folder: asked.folder.clone(),
+        sort: asked.sort,
+    };
+    let cursors = CursorScope::new(RouteId::ProjectPage, &("health", &asked))?;
+    let after: Option<(i64, String)> = cursors.decode(asked.page.cursor.as_deref())?;
+    let limit = asked.page.limit as usize;
+    let (found, total) = performance::spec_health(&visit.ctx, project, &query, after, limit).await?;
+    let found = cursors.page(found)?;
+    let total = Total::Exactly(i64::try_from(total).unwrap_or(i64::MAX));
     let facets = visit.facets(project).await?;
+    let noun = if asked.folder.is_some() { "file" } else { "folder" };
+    let is_part = visit.address.is_part(found.next_cursor.is_some());
+    let row =
+        |health: SpecHealth| Row { href: asked.leads_to(&visit, project.get(), &health.prefix), health };
+    let rows: Vec<Row> = found.items.into_iter().map(row).collect();
     answer(&HealthTab {
-        filters: asked.bar(&visit, &facets).tally("folder", found.items.len(), found.next.is_some(), None),
+        filters: asked.bar(&visit, &facets).tally(noun, rows.len(), found.next_cursor.is_some(), Some(total)),
         sorting: Sorting::new(&visit.address, asked.sort_word()),
-        tiles: tiles(&found.items, project.get()),
-        is_cut: found.next.is_some(),
-        folders: found.items,
+        tiles: tiles(&rows),
+        is_part,
+        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        rows,
+        folder: asked.folder,
         shell,
         head,
     })
 }
 
 /// The map: the area is the number of executions, the colour the pass rate.
-fn tiles(folders: &[SpecHealth], project: ProjectId) -> Vec<Tile> {
-    let mut sorted: Vec<&SpecHealth> = folders.iter().filter(|folder| folder.execution_count > 0).collect();
-    sorted.sort_by_key(|folder| std::cmp::Reverse(folder.execution_count));
+fn tiles(rows: &[Row]) -> Vec<Tile> {
+    let mut sorted: Vec<&Row> = rows.iter().filter(|row| row.health.execution_count > 0).collect();
+    sorted.sort_by_key(|row| std::cmp::Reverse(row.health.execution_count));
     #[expect(clippy::cast_precision_loss, reason = "counts of executions are far below 2^52")]
-    let sizes: Vec<f64> = sorted.iter().map(|folder| folder.execution_count as f64).collect();
+    let sizes: Vec<f64> = sorted.iter().map(|row| row.health.execution_count as f64).collect();
     let placed = squarified(&sizes, MAP);
-    let tile = |(folder, area): (&&SpecHealth, &Area)| {
-        let rate = folder.pass_rate.map_or_else(|| "–".to_owned(), percent);
+    let tile = |(Row { health, href }, area): (&&Row, &Area)| {
+        let rate = health.pass_rate.map_or_else(|| "–".to_owned(), percent);
         Tile {
             x: format!("{:.3}%", area.x / MAP.width * 100.0),
             y: format!("{:.1}", area.y),
             width: format!("{:.3}%", area.width / MAP.width * 100.0),
             height: format!("{:.1}", area.height),
-            class: band(folder.pass_rate),
-            name: folder.prefix.clone(),
+            class: band(health.pass_rate),
+            name: health.prefix.clone(),
             spoken: format!(
                 "{}: {rate} passed of {} executions",
-                folder.prefix,
-                grouped(folder.execution_count)
+                health.prefix,
+                grouped(health.execution_count)
             ),
-            href: format!(
-                "/projects/{}?tab=cases&file={}",
-                project.get(),
-                crate::address::encoded(&folder.prefix)
-            ),
+            href: href.clone(),
             rate,
         }
     };

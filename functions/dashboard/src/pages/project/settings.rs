@@ -11,7 +11,7 @@ use super::Head;
 use crate::components::{ChoiceRow, GatePolicies, RetentionForm};
 use crate::filters;
 use crate::shell::Shell;
-use crate::visit::{Visit, answer};
+use crate::visit::{OFFERED, Visit, answer};
 
 /// Tags one can choose from.
 const TAGS: usize = 200;
@@ -23,6 +23,10 @@ struct SettingsTab {
     shell: Shell,
     head: Head,
     tracked_branches: String,
+    /// Branches to choose from, newest first.
+    branches: Vec<String>,
+    /// Whether no run of the default branch is known: a name with a slip of the pen looks like this.
+    is_default_unseen: bool,
     tags: Vec<ChoiceRow>,
     /// Whether a token can be kept at all.
     keeps_secrets: bool,
@@ -49,6 +53,10 @@ pub(super) async fn tab(
         second: None,
     });
     let project = visit.scope().authorize(ProjectId(head.project.reference.id))?;
+    let facets = visit.facets(project).await?;
+    let branches: Vec<String> = facets.branches.into_iter().map(|branch| branch.name).collect();
+    let default = head.project.default_branch.as_ref().filter(|name| !name.is_empty());
+    let is_default_unseen = default.is_some_and(|name| branches.len() < OFFERED && !branches.contains(name));
     let set = retention::of_project(&visit.ctx, project).await?.settings;
     let everywhere = retention::of_instance(&visit.ctx).await?.settings;
     let policies = gates::policies(&visit.ctx, project).await?;
@@ -57,6 +65,8 @@ pub(super) async fn tab(
         gates: GatePolicies::of_project(project.get().get(), policies, origin),
         retention: RetentionForm::of_project(project.get().get(), &set, &everywhere),
         tags: known.collect(),
+        branches,
+        is_default_unseen,
         tracked_branches: head.project.tracked_branches.join("\n"),
         keeps_secrets: !state.config().secret_keys.is_empty(),
         shell,

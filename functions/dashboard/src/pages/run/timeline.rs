@@ -30,6 +30,8 @@ const SIZE: PageSize = PageSize { min: 1, default: 400, max: 600 };
 const WIDTH: i64 = 10_000;
 /// The least an execution gets.
 const LEAST: i64 = 30;
+/// Which tests one can ask for by how often they were tried.
+const TRIED: [(&str, &str); 2] = [("once", "Tried once"), ("again", "Retried")];
 /// Marks of the axis, its ends included.
 const TICKS: i64 = 5;
 
@@ -38,6 +40,7 @@ const TICKS: i64 = 5;
 pub(crate) struct Asked {
     outcomes: Vec<&'static str>,
     browser: Option<String>,
+    tried: Option<&'static str>,
     #[serde(skip)]
     page: PageRequest,
 }
@@ -47,6 +50,7 @@ impl FromQuery for Asked {
         Ok(Self {
             outcomes: query.any_of("outcome", |text| known(&OUTCOMES, text))?,
             browser: chosen(query, "browser").into_iter().next(),
+            tried: query.one_of("tried", |text| known(&TRIED, text))?,
             page: query.page(SIZE)?,
         })
     }
@@ -54,14 +58,22 @@ impl FromQuery for Asked {
 
 impl Asked {
     fn is_filtered(&self) -> bool {
-        !self.outcomes.is_empty() || self.browser.is_some()
+        !self.outcomes.is_empty() || self.browser.is_some() || self.tried.is_some()
     }
 
     fn bar(&self, visit: &Visit, head: &Head) -> FilterBar {
         let outcomes: Vec<String> = self.outcomes.iter().map(|word| (*word).to_owned()).collect();
+        let tried: Vec<String> = self.tried.iter().map(|word| (*word).to_owned()).collect();
         let offered = OUTCOMES.map(|(word, label)| Choice::new(word, label));
         FilterBar::new(&visit.address, &["tab"])
             .select("outcome", "Outcome", "Any outcome", offered, &outcomes)
+            .select(
+                "tried",
+                "Attempts",
+                "Retried or not",
+                TRIED.map(|(word, label)| Choice::new(word, label)),
+                &tried,
+            )
             .browsers(&head.run.item.browsers, self.browser.as_slice())
     }
 }
@@ -72,6 +84,8 @@ struct Bar {
     execution: i64,
     x: i64,
     width: i64,
+    /// How much of it earlier attempts took.
+    retried: i64,
     spoken: String,
 }
 
@@ -82,6 +96,8 @@ struct Lane {
     tests: i64,
     failed: i64,
     busy_ms: i64,
+    /// Time of attempts that were tried again, ms.
+    retried_ms: i64,
     /// Share of the shown time in which it was busy.
     load: f64,
 }
@@ -99,6 +115,7 @@ struct TimelineTab {
     /// Shown time, ms.
     span_ms: i64,
     busy_ms: i64,
+    retried_ms: i64,
     shown: usize,
     /// Whether the run has more executions than the page shows.
     is_part: bool,
@@ -120,6 +137,7 @@ pub(super) async fn tab(
         sort: Sort::StartedAt,
         outcomes: asked.outcomes.iter().filter_map(|word| OutcomeGroup::parse(word)).collect(),
         browser: asked.browser.clone(),
+        retried: asked.tried.map(|word| word == "again"),
         after: cursors.decode(asked.page.cursor.as_deref())?,
         ..ExecutionQuery::default()
     };
@@ -135,6 +153,7 @@ pub(super) async fn tab(
     answer(&TimelineTab {
         ticks: (0..TICKS).map(|tick| span_ms * tick / (TICKS - 1)).collect(),
         busy_ms: lanes.iter().map(|lane| lane.busy_ms).sum(),
+        retried_ms: lanes.iter().map(|lane| lane.retried_ms).sum(),
         filters: asked.bar(&visit, &head).tally("execution", ran.len(), found.next_cursor.is_some(), total),
         is_filtered: asked.is_filtered(),
         shown: ran.len(),
@@ -171,6 +190,7 @@ fn lanes(ran: &[ExecutionItem]) -> (Vec<Lane>, i64) {
             tests: 0,
             failed: 0,
             busy_ms: 0,
+            retried_ms: 0,
             load: 0.0,
         });
         let x = ((start - first) * WIDTH / span).clamp(0, WIDTH - LEAST);
@@ -178,18 +198,18 @@ fn lanes(ran: &[ExecutionItem]) -> (Vec<Lane>, i64) {
         lane.tests += 1;
         lane.failed += i64::from(item.status.is_failing());
         lane.busy_ms += item.total_duration;
-        lane.bars.push(Bar {
-            tone,
-            execution: item.id,
-            x,
-            width: (item.total_duration * WIDTH / span).clamp(LEAST, WIDTH - x),
-            spoken: format!(
-                "{}: {}, {}",
-                item.title,
-                tone.word().to_lowercase(),
-                duration(item.total_duration)
-            ),
-        });
+        let width = (item.total_duration * WIDTH / span).clamp(LEAST, WIDTH - x);
+        // The attempt that counts is the last one.
+        let earlier = if item.retries > 0 { (item.total_duration - item.duration).max(0) } else { 0 };
+        let retried = earlier * width / item.total_duration.max(1);
+        let outcome = tone.word().to_lowercase();
+        let mut spoken = format!("{}: {outcome}, {}", item.title, duration(item.total_duration));
+        if retried > 0 {
+            let times = if item.retries == 1 { "once".to_owned() } else { format!("{} times", item.retries) };
+            spoken.push_str(&format!(", retried {times}, {} before the last attempt", duration(earlier)));
+        }
+        lane.bars.push(Bar { tone, execution: item.id, x, width, retried, spoken });
+        lane.retried_ms += earlier;
     }
     let mut lanes: Vec<Lane> = lanes.into_values().collect();
     for lane in &mut lanes {
