@@ -20,9 +20,9 @@ use crate::shapes::ProjectRef;
 use crate::shapes::words::RunStatusWord;
 use crate::{Context, Result};
 
-/// Index rows looked at for each kind of thing; all kinds together stay below
-/// 5,000.
-const CANDIDATES: i64 = 1_200;
+/// Index rows looked at for each kind of thing: several pages of what anybody
+/// looks through.
+const CANDIDATES: i64 = 400;
 /// Fewest characters of a question.
 pub const LEAST_CHARS: usize = 2;
 /// Fewest digits of a commit.

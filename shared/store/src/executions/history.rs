@@ -61,9 +61,11 @@ pub struct TriedExecution {
     pub is_mass_failure: bool,
 }
 
-/// A walk back over the days of one test case, newest run first. Days are taken
-/// in growing steps until there are `limit` rows or `first_seen` is passed, so
-/// an old test costs no more than a young one.
+/// A walk back over the days of one test case, newest run first, until there
+/// are `limit` rows or `first_seen` is passed. Days are taken in steps that grow
+/// where there is little, so an old test costs no more than a young one, and
+/// that are as long as what is missing where there is much, so that a test that
+/// runs often is not read for a month.
 #[derive(Debug)]
 pub struct Walk<'a> {
     /// Its project.
@@ -78,6 +80,44 @@ pub struct Walk<'a> {
     pub first_seen: Day,
     /// Most rows.
     pub limit: i64,
+}
+
+/// Days a walk looks at; what is older is left for the next page.
+const MOST_DAYS: i64 = 595;
+/// How much longer a step may be than the one before.
+const GROWTH: i64 = 6;
+
+/// How many days the next step of a walk takes.
+#[derive(Debug, Default)]
+struct Pace {
+    walked: i64,
+    found: i64,
+    last: i64,
+    /// Whether the days of the last step held less than half of those before,
+    /// which then say too little about the next.
+    is_sparse: bool,
+}
+
+impl Pace {
+    /// Days to take for so many rows: a day at first, since the tests that are
+    /// asked for most ran many times on their last day.
+    fn span(&self, missing: i64) -> i64 {
+        let most = (self.last * GROWTH).max(1);
+        let span = if self.is_sparse || self.found == 0 {
+            most
+        } else {
+            // A quarter more than the days before let expect.
+            (missing * self.walked * 5 / (self.found * 4)).clamp(1, most)
+        };
+        span.min(MOST_DAYS - self.walked)
+    }
+
+    fn took(&mut self, days: i64, rows: i64) {
+        self.is_sparse = rows == 0 || rows * 2 * self.walked < self.found * days;
+        self.walked += days;
+        self.found += rows;
+        self.last = days;
+    }
 }
 
 /// What a statement of the walk begins with.
@@ -147,21 +187,20 @@ impl Walk<'_> {
         let mut found = Vec::new();
         let mut upper = start.map_or(self.newest, |start| start.day().min(self.newest)).0;
         let last = wanted.from.map_or(self.first_seen, |from| from.day().max(self.first_seen)).0;
-        // The tests that are asked for most ran many times on their last day.
-        for span in [1, 6, 28, 112, 448] {
-            if upper < last {
-                break;
-            }
-            let lower = (upper - span + 1).max(last);
+        let mut pace = Pace::default();
+        while upper >= last && pace.walked < MOST_DAYS {
             let missing = limit - i64::try_from(found.len()).unwrap_or(limit);
+            let lower = (upper - pace.span(missing) + 1).max(last);
             let filter = self.on_days(session.backend(), base, (lower..=upper).collect(), missing);
-            for row in session.list(filter).await? {
-                found.push(read(&row)?);
+            let rows = session.list(filter).await?;
+            for row in &rows {
+                found.push(read(row)?);
             }
-            upper = lower - 1;
             if i64::try_from(found.len()).unwrap_or(limit) >= limit {
                 return Ok((found, None));
             }
+            pace.took(upper - lower + 1, i64::try_from(rows.len()).unwrap_or(limit));
+            upper = lower - 1;
         }
         let unread_before = (upper >= last).then(|| Day(upper + 1).start());
         Ok((found, unread_before))
@@ -241,4 +280,43 @@ fn read_with_order(row: &Row) -> Result<(Timestamp, ExecutionRow)> {
     let mut r = row.reader();
     let order_at = r.time()?;
     Ok((order_at, read_from(r)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_DAYS, Pace};
+
+    /// The steps of a walk for `limit` rows over days with so many rows each,
+    /// and how many rows it had to look at.
+    fn walk(limit: i64, rows_of_day: impl Fn(i64) -> i64) -> (Vec<i64>, i64) {
+        let (mut pace, mut steps, mut seen) = (Pace::default(), Vec::new(), 0);
+        while pace.walked < MOST_DAYS && pace.found < limit {
+            let missing = limit - pace.found;
+            let span = pace.span(missing);
+            let rows: i64 = (pace.walked..pace.walked + span).map(&rows_of_day).sum();
+            seen += rows;
+            pace.took(span, rows.min(missing));
+            steps.push(span);
+        }
+        (steps, seen)
+    }
+
+    #[test]
+    fn a_walk_takes_as_many_days_as_it_needs() {
+        assert_eq!(walk(200, |_| 55), (vec![1, 3], 220));
+        assert_eq!(walk(200, |_| 400), (vec![1], 400));
+        assert_eq!(walk(31, |_| 1), (vec![1, 6, 30], 37));
+        assert_eq!(walk(31, |day| i64::from(day == 0)), (vec![1, 6, 36, 216, 336], 1));
+        assert_eq!(walk(31, |_| 0), (vec![1, 6, 36, 216, 336], 0));
+    }
+
+    #[test]
+    fn a_walk_has_few_steps_whatever_the_days_hold() {
+        for every in 1..40 {
+            for much in [1, 7, 90, 199] {
+                let (steps, _) = walk(200, |day| if day % every == 0 || day == 1 { much } else { 0 });
+                assert!(steps.len() <= 6, "{much} every {every} days: {steps:?}");
+            }
+        }
+    }
 }
