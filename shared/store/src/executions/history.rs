@@ -122,39 +122,54 @@ impl Pace {
 
 /// What a statement of the walk begins with.
 struct Base {
-    text: &'static str,
-    /// Whether rows are found in the index of the history, with the runs they
-    /// belong to, and only those that are wanted are read: most executions of a
-    /// test are of other lanes.
+    /// On SQLite.
+    sqlite: &'static str,
+    /// Whether SQLite finds rows in the index of the history, with the runs
+    /// they belong to, and reads only those that are wanted: most executions of
+    /// a test are of other lanes.
     by_run: bool,
+    /// On PostgreSQL, which has no rows in that index. Without a limit of its
+    /// own for each execution its planner joins the other way round when it
+    /// does not know the values: all runs of the project with all rows.
+    postgres: &'static str,
 }
 
-macro_rules! by_run {
-    ($columns:expr) => {
+macro_rules! base {
+    (by_run: $by_run:expr, $columns:expr, $sqlite:expr) => {
         Base {
-            text: concat!(
+            sqlite: concat!("SELECT ", $columns, $sqlite),
+            by_run: $by_run,
+            postgres: concat!(
                 "SELECT ",
                 $columns,
-                " FROM executions k JOIN test_runs r ON r.project_id = k.project_id AND r.id = k.run_id \
-                 JOIN executions e ON e.project_id = k.project_id AND e.run_id = k.run_id AND e.id = k.id \
-                 WHERE k.project_id = $1 AND k.test_case_id = $2"
+                " FROM executions e CROSS JOIN LATERAL (SELECT t.order_at, t.commit_sha, t.is_mass_failure FROM test_runs t \
+                 WHERE t.project_id = e.project_id AND t.id = e.run_id LIMIT 1) AS r \
+                 WHERE e.project_id = $1 AND e.test_case_id = $2"
             ),
-            by_run: true,
         }
+    };
+    (by_run $columns:expr) => {
+        base!(
+            by_run: true,
+            $columns,
+            " FROM executions k JOIN test_runs r ON r.project_id = k.project_id AND r.id = k.run_id \
+             JOIN executions e ON e.project_id = k.project_id AND e.run_id = k.run_id AND e.id = k.id \
+             WHERE k.project_id = $1 AND k.test_case_id = $2"
+        )
+    };
+    (by_execution $columns:expr) => {
+        base!(
+            by_run: false,
+            $columns,
+            " FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
+             WHERE e.project_id = $1 AND e.test_case_id = $2"
+        )
     };
 }
 
-static WHOLE: Base = Base {
-    text: concat!(
-        "SELECT r.order_at, ",
-        columns!(),
-        " FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
-         WHERE e.project_id = $1 AND e.test_case_id = $2"
-    ),
-    by_run: false,
-};
-static WHOLE_BY_RUN: Base = by_run!(concat!("r.order_at, ", columns!()));
-static TRIED: Base = by_run!("e.outcome, e.retries, e.attempts, r.commit_sha, r.is_mass_failure");
+static WHOLE: Base = base!(by_execution concat!("r.order_at, ", columns!()));
+static WHOLE_BY_RUN: Base = base!(by_run concat!("r.order_at, ", columns!()));
+static TRIED: Base = base!(by_run "e.outcome, e.retries, e.attempts, r.commit_sha, r.is_mass_failure");
 
 impl Walk<'_> {
     /// The executions themselves.
@@ -208,8 +223,10 @@ impl Walk<'_> {
 
     fn on_days(&self, backend: Backend, base: &Base, days: Vec<i64>, limit: i64) -> Filter {
         let wanted = self.wanted;
-        let filter = Filter::new(backend, base.text, args![self.project, self.test_case]);
-        let filter = if base.by_run {
+        let by_run = base.by_run && backend == Backend::Sqlite;
+        let text = if backend == Backend::Sqlite { base.sqlite } else { base.postgres };
+        let filter = Filter::new(backend, text, args![self.project, self.test_case]);
+        let filter = if by_run {
             filter
                 .and("k.day in_ints(?)", args![days])
                 .and_if("k.browser_id = ?", wanted.browser)
@@ -226,12 +243,12 @@ impl Walk<'_> {
             .and_if("r.order_at <= ?", wanted.to.map(Timestamp::millis));
         // ix: executions_trouble_of_test
         let filter = if wanted.is_trouble() { filter.and("e.rank < 6", args![]) } else { filter };
-        let filter = match (wanted.after, base.by_run) {
+        let filter = match (wanted.after, by_run) {
             (Some((at, id)), true) => filter.and("(r.order_at, k.id) < (?, ?)", args![at, id]),
             (Some((at, id)), false) => filter.and("(r.order_at, e.id) < (?, ?)", args![at, id]),
             (None, _) => filter,
         };
-        let order = match base.by_run {
+        let order = match by_run {
             true => "ORDER BY r.order_at DESC, k.id DESC LIMIT ?",
             false => "ORDER BY r.order_at DESC, e.id DESC LIMIT ?",
         };
