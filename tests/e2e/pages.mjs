@@ -101,6 +101,7 @@ describe('the pages of a run', () => {
       'clusters, none put off': `/projects/${projectId}?tab=clusters&snoozed=yes&assignee=nobody`,
       flaky: `/projects/${projectId}?tab=flaky`,
       'spec health': `/projects/${projectId}?tab=health`,
+      'files of a folder': `/projects/${projectId}?tab=health&folder=tests`,
       quarantine: `/projects/${projectId}?tab=quarantine`,
       'quarantine, released': `/projects/${projectId}?tab=quarantine&state=released`,
       'compare runs': `/projects/${projectId}?tab=compare`,
@@ -118,6 +119,7 @@ describe('the pages of a run', () => {
       'compare with the run before': `/test-runs/${testRunId}?tab=compare&with=previous&change=newFailure`,
       timeline: `/test-runs/${testRunId}?tab=timeline`,
       'timeline, filtered': `/test-runs/${testRunId}?tab=timeline&outcome=failing,flaky`,
+      'timeline, retried': `/test-runs/${testRunId}?tab=timeline&tried=again`,
       endpoints: `/test-runs/${testRunId}?tab=endpoints`,
       reports: `/test-runs/${testRunId}?tab=reports`,
       details: `/test-runs/${testRunId}?tab=details`,
@@ -207,6 +209,12 @@ describe('the pages of a run', () => {
   test('fit a window that is zoomed to 200 and to 400 percent', async () => {
     for (const width of ZOOMED) {
       await visit({ viewport: { width, height: 512 } }, { ...pages, docs: '/docs' }, tooWide);
+    }
+  });
+
+  test('leave room for the names in their tables at every width', async () => {
+    for (const width of BETWEEN) {
+      await visit({ viewport: { width, height: 800 } }, pages, cramped);
     }
   });
 

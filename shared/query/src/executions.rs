@@ -176,6 +176,43 @@ pub async fn list(
     Ok(Slice { items, next: rows.next })
 }
 
+/// When an attempt ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttemptSpan {
+    /// Its start.
+    pub started_at: Timestamp,
+    /// How long it took, ms.
+    pub duration_ms: i64,
+}
+
+/// When the attempts of some executions ran, by execution, the earliest first;
+/// attempts without a start are left out.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn attempt_spans(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    ids: &[ExecutionId],
+) -> Result<HashMap<i64, Vec<AttemptSpan>>> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut session = ctx.store.db().read().await?;
+    let rows = executions::get_many(&mut session, project.get(), ids).await?;
+    let mut spans = HashMap::with_capacity(rows.len());
+    for row in &rows {
+        let attempts = stored_attempts(row)?.attempts();
+        let ran = attempts.iter().filter_map(|attempt| {
+            Some(AttemptSpan { started_at: attempt.started_at?, duration_ms: attempt.duration_ms })
+        });
+        let mut ran: Vec<AttemptSpan> = ran.collect();
+        ran.sort_by_key(|span| span.started_at);
+        spans.insert(row.id.get(), ran);
+    }
+    Ok(spans)
+}
+
 /// How many executions of a run there are. It reads what the list would have to
 /// read for its last page, so ask only where a list goes on.
 ///

@@ -117,11 +117,11 @@ pub struct InsightTest {
     pub retries: Option<i64>,
 }
 
-/// What one worker did.
+/// What one worker did, together with those that took its place.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerLoad {
-    /// Worker.
+    /// Its parallel slot, or its index where the client does not tell the slot.
     pub worker_index: i64,
     /// Its shard; null outside shards.
     pub shard_index: Option<i64>,
@@ -221,7 +221,8 @@ impl Read {
                 self.slowest.insert(place, row);
                 self.slowest.truncate(TOP);
             }
-            if let Some(worker) = row.worker_index {
+            // A worker that failed a test is replaced by one with another index in the same slot.
+            if let Some(worker) = row.parallel_index.or(row.worker_index) {
                 let key = (row.shard_index.unwrap_or_default(), worker);
                 let load = self.workers.entry(key).or_insert(WorkerLoad {
                     worker_index: worker,

@@ -1,5 +1,7 @@
 //! Tags of projects: questions for everybody, commands for administrators.
 
+use std::collections::HashMap;
+
 use callboard_domain::annotations::TagColor;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::TagId;
@@ -38,6 +40,17 @@ pub async fn list(
 pub async fn count(ctx: &Context, contains: Option<&str>) -> Result<Total> {
     let mut session = ctx.store.db().read().await?;
     Ok(Total::of_counted(tags::count(&mut session, contains, COUNTED_TO).await?))
+}
+
+/// How many projects carry each of some tags, by its id; those that none
+/// carries are left out.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn count_projects(ctx: &Context, tags: &[Tag]) -> Result<HashMap<i64, i64>> {
+    let mut session = ctx.store.db().read().await?;
+    let counts = tags::count_projects(&mut session, tags.iter().map(|tag| tag.id).collect()).await?;
+    Ok(counts.into_iter().map(|(tag, count)| (tag.get(), count)).collect())
 }
 
 /// Creates a tag.

@@ -45,6 +45,8 @@ statements! {
     DELETE = "DELETE FROM tags WHERE id = $1";
     /// Takes a tag off every project. ix: project_tags_of_tag
     DELETE_USES = "DELETE FROM project_tags WHERE tag_id = $1";
+    /// How many projects carry some tags.
+    COUNT_PROJECTS = "SELECT tag_id, COUNT(*) FROM project_tags WHERE tag_id in_ints($1) GROUP BY tag_id";
     /// Tags of some projects. PK
     OF_PROJECTS = "SELECT p.project_id, t.id, t.text, t.color, t.created_at, t.updated_at FROM project_tags p \
         JOIN tags t ON t.id = p.tag_id WHERE p.project_id in_ints($1) ORDER BY p.project_id, t.text_key, t.id";
@@ -196,6 +198,21 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         counting(backend, None, 1),
         counting(backend, Some("a"), 1),
     ]
+}
+
+/// How many projects carry each of some tags; tags that none carries are left
+/// out.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn count_projects(session: &mut Session, tags: Vec<i64>) -> Result<HashMap<TagId, i64>> {
+    let rows = session.all(&COUNT_PROJECTS, args![tags]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((TagId(r.int()?), r.int()?))
+        })
+        .collect()
 }
 
 /// The tags of some projects, alphabetical.

@@ -271,7 +271,7 @@ async fn a_timeline_shows_what_attempts_before_the_last_took() {
             html.contains("pays: flaky, 4.0\u{a0}s, retried once, 3.0\u{a0}s before the last attempt"),
             "{html}"
         );
-        assert_eq!(html.matches("class=\"retried\"").count(), 1, "{html}");
+        assert_eq!(html.matches("class=\"flaky earlier\"").count(), 1, "{html}");
         let again = page(client, &format!("{address}&tried=again")).await;
         assert!(again.contains(">1 execution<") && !again.contains("ships: passed"), "{again}");
         let once = page(client, &format!("{address}&tried=once")).await;

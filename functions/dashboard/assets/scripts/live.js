@@ -6,6 +6,7 @@
 
 const REFRESH_MS = 1000;
 const PULSE_MS = 5000;
+const LONGEST_PAUSE_MS = 30_000;
 const KINDS_THAT_CHANGE_ROWS = new Set([
   'test-completed', 'case-files', 'run-progress', 'run-status', 'run-finalizing', 'run-finished', 'reset', 'init',
 ]);
@@ -13,34 +14,52 @@ const KINDS_THAT_CHANGE_ROWS = new Set([
 const panel = document.querySelector('[data-live-run]');
 const list = document.querySelector('[data-live-runs]');
 
-/** Asks for this page again, at most once at a time and not more often than `pause`. */
+/**
+ * Asks for this page again, at most once at a time and not more often than `pause`. What fails is
+ * asked again, later each time: the event that wanted it may have been the last one.
+ */
 function refresher(pause, after = () => {}) {
   let isRunning = false;
   let isWanted = false;
   let nextAt = 0;
+  let failures = 0;
+  let timer;
   const run = async () => {
-    isRunning = true;
+    timer = undefined;
     isWanted = false;
-    try {
-      const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
-      if (answer.ok) {
-        exchange(new DOMParser().parseFromString(await answer.text(), 'text/html'));
-        after();
-      }
-    } catch {
-      // The next event asks again.
+    const seen = await newerPage();
+    if (seen?.page) {
+      exchange(seen.page);
+      after();
     }
-    nextAt = performance.now() + pause;
+    failures = seen ? 0 : failures + 1;
+    nextAt = performance.now() + Math.min(pause * 2 ** failures, LONGEST_PAUSE_MS);
     isRunning = false;
-    if (isWanted) request();
+    if (isWanted || failures > 0) request();
   };
   const request = () => {
     isWanted = true;
     if (isRunning) return;
     isRunning = true;
-    setTimeout(run, Math.max(0, nextAt - performance.now()));
+    timer = setTimeout(run, Math.max(0, nextAt - performance.now()));
   };
+  addEventListener('online', () => {
+    if (failures === 0 || timer === undefined) return;
+    clearTimeout(timer);
+    run();
+  });
   return request;
+}
+
+/** This page as it is now; without one when it is refused, nothing when nobody answered. */
+async function newerPage() {
+  try {
+    const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
+    if (answer.ok) return { page: new DOMParser().parseFromString(await answer.text(), 'text/html') };
+    return answer.status < 500 && answer.status !== 429 ? {} : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Puts the parts of a newer page in the place of the same parts of this one. */
@@ -51,13 +70,20 @@ function exchange(newer) {
     if (!fresh) continue;
     keepFolded(part, fresh);
     if (fresh.innerHTML === part.innerHTML || isBeingSelected(part)) continue;
-    const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
+    const focused = part.contains(document.activeElement) ? selectorOf(document.activeElement) : null;
     const ticked = [...part.querySelectorAll('input:checked')].map(({ value }) => value);
     part.replaceChildren(...document.importNode(fresh, true).childNodes);
     for (const box of part.querySelectorAll('input[type="checkbox"]')) box.checked = ticked.includes(box.value);
-    if (focused) part.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    if (focused) part.querySelector(focused)?.focus({ preventScroll: true });
   }
   document.dispatchEvent(new Event('exchanged'));
+}
+
+/** How the same link or box is found in a newer page. */
+function selectorOf(element) {
+  if (element.matches('a[href]')) return `a[href="${CSS.escape(element.getAttribute('href'))}"]`;
+  if (element.matches('input[name][value]')) return `input[name="${CSS.escape(element.name)}"][value="${CSS.escape(element.value)}"]`;
+  return null;
 }
 
 /** What one has opened stays open, and what one has closed closed. */

@@ -157,7 +157,7 @@ const PLACES = { h: '/', p: '/projects', a: '/analytics', d: '/docs', m: '/mcp',
 let goingUntil = 0;
 
 function rowLinks() {
-  return [...document.querySelectorAll('[data-row] .row-link')];
+  return [...document.querySelectorAll(':is([data-row], .insight-list) .row-link')];
 }
 
 function moveRow(step) {
@@ -170,7 +170,7 @@ function moveRow(step) {
 }
 
 function isTyping(target) {
-  return target instanceof HTMLElement && (target.isContentEditable || target.matches('input, select, textarea'));
+  return target instanceof HTMLElement && (target.isContentEditable || target.matches('input:not([type="checkbox"], [type="radio"]), select, textarea'));
 }
 
 function onKey(event) {

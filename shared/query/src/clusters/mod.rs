@@ -13,7 +13,8 @@ pub use editing::{
     ClusterEdit, Extracted, StatusChange, bulk, edit, extract, merge, set_base_commit, set_status,
 };
 pub use groups::{
-    FailureGroup, FailureGroups, GroupCase, GroupHealing, GroupKey, failure_groups, heal_groups,
+    FailureGroup, FailureGroups, GroupCase, GroupHealing, GroupKey, GroupSums, failure_groups, group_sums,
+    heal_groups,
 };
 pub use history::{ClusterEvent, FieldChange, Happening, history};
 pub use reading::{

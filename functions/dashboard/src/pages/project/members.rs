@@ -25,6 +25,8 @@ const OFFERED: usize = 50;
 struct MembersTab {
     shell: Shell,
     head: Head,
+    /// Whether anybody has to sign in.
+    auth_enabled: bool,
     /// Whether there are more people than one form can hold: saving it would
     /// take the project from those that are not in it.
     is_cut: bool,
@@ -35,6 +37,7 @@ struct MembersTab {
 /// The members of a project; for administrators.
 pub(super) async fn tab(
     visit: Visit,
+    auth_enabled: bool,
     project: Authorized<ProjectId>,
     head: Head,
     shell: Shell,
@@ -52,7 +55,7 @@ pub(super) async fn tab(
     let free =
         offered.iter().filter(|user| !user.is_global && !explicit.iter().any(|member| member.id == user.id));
     let rows = chosen.chain(free.map(|user| row(user.id, &user.username, user.role, false))).collect();
-    answer(&MembersTab { shell, head, is_cut, rows, others })
+    answer(&MembersTab { shell, head, auth_enabled, is_cut, rows, others })
 }
 
 fn row(id: i64, username: &str, role: &'static str, is_chosen: bool) -> ChoiceRow {

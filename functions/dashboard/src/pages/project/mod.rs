@@ -94,6 +94,26 @@ struct Head {
     shows_members: bool,
 }
 
+impl Head {
+    /// What the title of the page begins with, so that tabs can be told apart
+    /// in a history.
+    fn tab_title(&self) -> &'static str {
+        match self.tab {
+            "grid" => "Test grid · ",
+            "cases" => "Test cases · ",
+            "clusters" => "Clusters · ",
+            "flaky" => "Flaky · ",
+            "performance" => "Performance · ",
+            "health" => "Spec health · ",
+            "quarantine" => "Quarantine · ",
+            "compare" => "Compare · ",
+            "members" => "Members · ",
+            "settings" => "Settings · ",
+            _ => "",
+        }
+    }
+}
+
 /// One project.
 pub(crate) async fn project(
     State(state): State<AppState>,
@@ -124,7 +144,7 @@ pub(crate) async fn project(
             quarantine::tab(visit, authorized, head("quarantine"), shell, asked).await
         }
         Asked::Compare(asked) => compare::tab(visit, authorized, head("compare"), shell, asked).await,
-        Asked::Members => members::tab(visit, authorized, head("members"), shell).await,
+        Asked::Members => members::tab(visit, state.auth_enabled(), authorized, head("members"), shell).await,
         Asked::Settings => settings::tab(&state, &visit, head("settings"), shell).await,
     }
 }

@@ -101,6 +101,8 @@ struct CompareTab {
     rows: Vec<Row>,
     pager: Pager,
     is_filtered: bool,
+    /// Whether the project has other runs that are over.
+    has_others: bool,
 }
 
 /// The comparison of a run.
@@ -113,6 +115,9 @@ pub(super) async fn tab(
     asked: Asked,
     cursors: CursorScope,
 ) -> Result<Response, ApiError> {
+    if asked.against == Against::Run(run) {
+        return Err(ApiError::invalid_query("with", "A run can only be compared with another one."));
+    }
     let after = cursors.decode(asked.page.cursor.as_deref())?;
     // What did not change is shown when it is asked for.
     let wanted: Vec<Change> = match asked.change.and_then(Change::parse) {
@@ -126,10 +131,22 @@ pub(super) async fn tab(
     let others = runs::list(&visit.ctx, visit.scope(), &others, OFFERED).await?.items;
     let filters = asked.bar(&visit, run, &others);
     let is_filtered = asked.change.is_some();
+    let has_others = others.iter().any(|other| other.brief.id != run.get());
     let Some(compared) = compared else {
         let pager = Pager::new(&visit.address, None);
         let (classes, rows) = (Vec::new(), Vec::new());
-        return answer(&CompareTab { shell, head, filters, sides: None, classes, rows, pager, is_filtered });
+        let sides = None;
+        return answer(&CompareTab {
+            shell,
+            head,
+            filters,
+            sides,
+            classes,
+            rows,
+            pager,
+            is_filtered,
+            has_others,
+        });
     };
     let found = cursors.page(compared.tests)?;
     let total = compared.counts.as_ref().map(|counts| {
@@ -145,6 +162,7 @@ pub(super) async fn tab(
         sides: Some((side(compared.base), side(compared.head))),
         filters,
         is_filtered,
+        has_others,
         shell,
         head,
     })
@@ -165,9 +183,14 @@ impl Asked {
             .iter()
             .filter(|other| other.brief.id != run.get())
             .map(|other| Choice::new(other.brief.id.to_string(), label(other)));
-        let choices = [Choice::new("previous", "The run before on this branch and environment")]
-            .into_iter()
-            .chain(runs);
+        let mut choices = vec![Choice::new("previous", "The run before on this branch and environment")];
+        choices.extend(runs);
+        // One that is older than those that are offered.
+        if let Against::Run(id) = self.against
+            && choices.iter().all(|choice| choice.value != id.get().to_string())
+        {
+            choices.push(Choice::new(id.get().to_string(), format!("Run {id}")));
+        }
         let with = match self.against {
             Against::Baseline => None,
             Against::Previous => Some("previous".to_owned()),

@@ -8,7 +8,7 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::clusters::{self, FailureGroup};
+use callboard_query::clusters::{self, FailureGroup, GroupSums};
 use serde::Serialize;
 
 use super::Head;
@@ -42,6 +42,7 @@ struct GroupsTab {
     head: Head,
     groups: Vec<FailureGroup>,
     failed_tests: i64,
+    sums: GroupSums,
     pager: Pager,
 }
 
@@ -59,11 +60,13 @@ pub(super) async fn tab(
     let limit = asked.page.limit as usize;
     let found = clusters::failure_groups(&visit.ctx, project, run, after, limit).await?;
     let mut groups = cursors.page(found.groups)?;
+    let sums = clusters::group_sums(&visit.ctx, project, run).await?;
     clusters::heal_groups(&visit.ctx, project, &mut groups.items).await?;
     answer(&GroupsTab {
         pager: Pager::new(&visit.address, groups.next_cursor.as_ref()),
         groups: groups.items,
         failed_tests: found.failed_tests,
+        sums,
         shell,
         head,
     })

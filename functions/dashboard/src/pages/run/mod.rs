@@ -97,6 +97,24 @@ struct Head {
     tab: &'static str,
 }
 
+impl Head {
+    /// What the title of the page begins with, so that tabs can be told apart
+    /// in a history.
+    fn tab_title(&self) -> &'static str {
+        match self.tab {
+            "insights" => "Insights · ",
+            "groups" => "Failure groups · ",
+            "regression" => "Regression · ",
+            "compare" => "Compare · ",
+            "endpoints" => "Endpoints · ",
+            "timeline" => "Timeline · ",
+            "reports" => "Reports · ",
+            "details" => "Details · ",
+            _ => "",
+        }
+    }
+}
+
 /// Inputs of `pages/run_reports.html`.
 #[derive(Template)]
 #[template(path = "pages/run_reports.html")]

@@ -1,16 +1,17 @@
 //! When each test of a run ran, a lane per worker and shard.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::scope::Authorized;
-use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
+use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::executions::{self, ExecutionQuery, OutcomeGroup, Sort};
+use callboard_query::executions::{self, AttemptSpan, ExecutionQuery, OutcomeGroup, Sort};
 use callboard_query::shapes::ExecutionItem;
 use serde::Serialize;
 
@@ -82,11 +83,17 @@ impl Asked {
 struct Bar {
     tone: Tone,
     execution: i64,
+    /// Its attempts, the one that counts last.
+    attempts: Vec<Attempt>,
+    spoken: String,
+}
+
+/// An attempt in its lane.
+struct Attempt {
     x: i64,
     width: i64,
-    /// How much of it earlier attempts took.
-    retried: i64,
-    spoken: String,
+    /// Whether another one followed.
+    is_earlier: bool,
 }
 
 /// What one worker of one shard did.
@@ -111,6 +118,7 @@ struct TimelineTab {
     filters: FilterBar,
     is_filtered: bool,
     lanes: Vec<Lane>,
+    /// Marks of the axis, ms since the run started.
     ticks: Vec<i64>,
     /// Shown time, ms.
     span_ms: i64,
@@ -144,14 +152,16 @@ pub(super) async fn tab(
     let found = executions::list(&visit.ctx, project, run, &query, asked.page.limit as usize).await?;
     let found = cursors.page(found)?;
     let ran: Vec<ExecutionItem> = found.items.into_iter().filter(|item| item.started_at.is_some()).collect();
-    let (lanes, span_ms) = lanes(&ran);
+    let again = ran.iter().filter(|item| item.retries > 0).map(|item| ExecutionId(item.id));
+    let spans = executions::attempt_spans(&visit.ctx, project, &again.collect::<Vec<_>>()).await?;
+    let Drawn { lanes, span_ms, since_ms } = draw(&ran, &spans, head.run.item.brief.start_time);
     let mut longest = ran.clone();
     longest.sort_by_key(|item| std::cmp::Reverse(item.total_duration));
     longest.truncate(5);
     let is_part = visit.address.is_part(found.next_cursor.is_some());
     let total = if is_part { Some(executions::count(&visit.ctx, project, run, &query).await?) } else { None };
     answer(&TimelineTab {
-        ticks: (0..TICKS).map(|tick| span_ms * tick / (TICKS - 1)).collect(),
+        ticks: (0..TICKS).map(|tick| since_ms + span_ms * tick / (TICKS - 1)).collect(),
         busy_ms: lanes.iter().map(|lane| lane.busy_ms).sum(),
         retried_ms: lanes.iter().map(|lane| lane.retried_ms).sum(),
         filters: asked.bar(&visit, &head).tally("execution", ran.len(), found.next_cursor.is_some(), total),
@@ -167,17 +177,39 @@ pub(super) async fn tab(
     })
 }
 
-/// Executions by shard and worker, and the time they span, ms. A worker that
-/// was replaced after a failure keeps its lane: its slot is what counts.
-fn lanes(ran: &[ExecutionItem]) -> (Vec<Lane>, i64) {
-    let times =
-        |item: &ExecutionItem| item.started_at.map(|at| (at.millis(), at.millis() + item.total_duration));
-    let first = ran.iter().filter_map(times).map(|(start, _)| start).min().unwrap_or(0);
-    let last = ran.iter().filter_map(times).map(|(_, end)| end).max().unwrap_or(0);
+/// What is drawn.
+struct Drawn {
+    lanes: Vec<Lane>,
+    /// Time from the first start to the last end, ms.
+    span_ms: i64,
+    /// From the start of the run to the first start, ms.
+    since_ms: i64,
+}
+
+/// When each attempt of an execution ran, ms since 1970: start and end. One
+/// whose attempts are not told apart ran in one piece.
+fn attempts_of(item: &ExecutionItem, spans: &HashMap<i64, Vec<AttemptSpan>>) -> Vec<(i64, i64)> {
+    let Some(start) = item.started_at.map(Timestamp::millis) else { return Vec::new() };
+    match spans.get(&item.id) {
+        Some(spans) if spans.len() > 1 => spans
+            .iter()
+            .map(|span| (span.started_at.millis(), span.started_at.millis() + span.duration_ms))
+            .collect(),
+        _ => vec![(start, start + item.total_duration)],
+    }
+}
+
+/// Executions by shard and worker. A worker that was replaced after a failure
+/// keeps its lane: its slot is what counts.
+fn draw(ran: &[ExecutionItem], spans: &HashMap<i64, Vec<AttemptSpan>>, run_start: Timestamp) -> Drawn {
+    let all: Vec<(&ExecutionItem, Vec<(i64, i64)>)> =
+        ran.iter().map(|item| (item, attempts_of(item, spans))).collect();
+    let times = || all.iter().flat_map(|(_, attempts)| attempts);
+    let first = times().map(|(start, _)| *start).min().unwrap_or(0);
+    let last = times().map(|(_, end)| *end).max().unwrap_or(0);
     let span = (last - first).max(1);
     let mut lanes: BTreeMap<(i64, i64), Lane> = BTreeMap::new();
-    for item in ran {
-        let Some((start, _)) = times(item) else { continue };
+    for (item, attempts) in all {
         let shard = item.shard_index.unwrap_or(0);
         let worker = item.parallel_index.or(item.worker_index).unwrap_or(0).max(0);
         let lane = lanes.entry((shard, worker)).or_insert_with(|| Lane {
@@ -193,23 +225,26 @@ fn lanes(ran: &[ExecutionItem]) -> (Vec<Lane>, i64) {
             retried_ms: 0,
             load: 0.0,
         });
-        let x = ((start - first) * WIDTH / span).clamp(0, WIDTH - LEAST);
-        let tone = item.tone();
-        lane.tests += 1;
-        lane.failed += i64::from(item.status.is_failing());
-        lane.busy_ms += item.total_duration;
-        let width = (item.total_duration * WIDTH / span).clamp(LEAST, WIDTH - x);
+        let place = |at: usize, (start, end): (i64, i64)| {
+            let x = ((start - first) * WIDTH / span).clamp(0, WIDTH - LEAST);
+            let width = ((end - start) * WIDTH / span).clamp(LEAST, WIDTH - x);
+            Attempt { x, width, is_earlier: at + 1 < attempts.len() }
+        };
+        let drawn = attempts.iter().enumerate().map(|(at, times)| place(at, *times)).collect();
         // The attempt that counts is the last one.
         let earlier = if item.retries > 0 { (item.total_duration - item.duration).max(0) } else { 0 };
-        let retried = earlier * width / item.total_duration.max(1);
+        let tone = item.tone();
         let outcome = tone.word().to_lowercase();
         let mut spoken = format!("{}: {outcome}, {}", item.title, duration(item.total_duration));
-        if retried > 0 {
+        if earlier > 0 {
             let times = if item.retries == 1 { "once".to_owned() } else { format!("{} times", item.retries) };
             spoken.push_str(&format!(", retried {times}, {} before the last attempt", duration(earlier)));
         }
-        lane.bars.push(Bar { tone, execution: item.id, x, width, retried, spoken });
+        lane.tests += 1;
+        lane.failed += i64::from(item.status.is_failing());
+        lane.busy_ms += item.total_duration;
         lane.retried_ms += earlier;
+        lane.bars.push(Bar { tone, execution: item.id, attempts: drawn, spoken });
     }
     let mut lanes: Vec<Lane> = lanes.into_values().collect();
     for lane in &mut lanes {
@@ -217,5 +252,5 @@ fn lanes(ran: &[ExecutionItem]) -> (Vec<Lane>, i64) {
         let load = lane.busy_ms as f64 / span as f64;
         lane.load = load.min(1.0);
     }
-    (lanes, span)
+    Drawn { lanes, span_ms: span, since_ms: (first - run_start.millis()).max(0) }
 }

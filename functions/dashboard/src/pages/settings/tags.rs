@@ -1,5 +1,7 @@
 //! `/settings/tags`: the tags projects can carry.
 
+use std::collections::HashMap;
+
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::RouteId;
@@ -43,6 +45,8 @@ struct TagsPage {
     filters: FilterBar,
     is_filtered: bool,
     tags: Vec<Tag>,
+    /// Projects that carry each, by the id of the tag.
+    projects: HashMap<i64, i64>,
     pager: Pager,
 }
 
@@ -66,6 +70,7 @@ pub(crate) async fn tags(visit: Visit, Query(asked): Query<Asked>) -> Result<Res
         filters: bar.tally("tag", found.items.len(), goes_on, total),
         is_filtered: asked.text.is_some(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        projects: tags::count_projects(&visit.ctx, &found.items).await?,
         tags: found.items,
     })
 }
