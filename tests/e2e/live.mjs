@@ -142,6 +142,25 @@ describe('the page of a run that goes on', () => {
     await line.close();
   });
 
+  test('asks again when the last question was not answered', async () => {
+    const run = await startRun(2);
+    const seen = await look(run.path);
+    await run.end('adds tea', 'passed');
+    await seen.row('adds tea').waitFor();
+    let asked = 0;
+    await seen.page.route((url) => url.pathname === run.path, (route) => {
+      asked += 1;
+      return asked > 2 ? route.continue() : route.fulfill({ status: 503, body: 'not now' });
+    });
+    await run.end('pays', 'failed', { error: 'Error: refused' });
+    await run.finish('failed');
+    await seen.page.locator('[data-live-run]').waitFor({ state: 'detached' });
+    await seen.row('pays').waitFor();
+    await seen.page.locator('.page-head .badge.failed').waitFor();
+    assert.ok(asked > 2);
+    await seen.close();
+  });
+
   test('works without a script', async () => {
     const run = await startRun(2);
     await run.end('adds tea', 'passed');

@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { chromium } from '@playwright/test';
-import { THEMES, WIDTHS, ZOOMED, complaintsAbout, movingParts, tooWide, walkByKeys, watchJumps } from './support/look.mjs';
+import { BETWEEN, THEMES, WIDTHS, ZOOMED, complaintsAbout, cramped, movingParts, tooWide, walkByKeys, watchJumps } from './support/look.mjs';
 import { getJson, reporterEnvironment, serviceUrl } from './support/service.mjs';
 import { weigh } from './support/weight.mjs';
 

@@ -13,6 +13,9 @@ export const THEMES = ['light', 'dark'];
 export const WIDTHS = { desktop: 1440, phone: 390 };
 /** 1280 pixels at 200 % and at 400 %. */
 export const ZOOMED = [640, 320];
+/** Between a phone and a wide screen, where tables have the least room for a name. */
+export const BETWEEN = [768, 820, 1024, 1180];
+const LEAST_NAME = 150;
 
 /** WCAG to level AA, and the size of targets, which the engine leaves out when it is not asked for. */
 const RULES = JSON.stringify({
@@ -42,6 +45,16 @@ export async function watchJumps(context) {
 export async function tooWide(page, name) {
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   return overflow > 0 ? [`${name} is ${overflow} px wider than the screen of ${page.viewportSize().width}`] : [];
+}
+
+/** Tables that leave no room for what their rows are about. */
+export async function cramped(page, name) {
+  const narrow = await page.evaluate((least) => [...document.querySelectorAll('table')].flatMap((table) => {
+    const cell = table.querySelector('tbody td.cell-main');
+    const width = cell && getComputedStyle(cell).display === 'table-cell' ? cell.getBoundingClientRect().width : least;
+    return width < least ? [`${table.className}: ${Math.round(width)} px`] : [];
+  }), LEAST_NAME);
+  return narrow.map((what) => `${name} at ${page.viewportSize().width} px leaves too little for names, ${what}`);
 }
 
 export async function complaintsAbout(page, name) {

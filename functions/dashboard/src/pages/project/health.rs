@@ -145,6 +145,8 @@ struct HealthTab {
 /// A folder or a file in the table, and what it leads to.
 struct Row {
     health: SpecHealth,
+    /// The folder, or the file within its folder.
+    name: String,
     href: String,
 }
 
@@ -172,8 +174,11 @@ pub(super) async fn tab(
     let facets = visit.facets(project).await?;
     let noun = if asked.folder.is_some() { "file" } else { "folder" };
     let is_part = visit.address.is_part(found.next_cursor.is_some());
-    let row =
-        |health: SpecHealth| Row { href: asked.leads_to(&visit, project.get(), &health.prefix), health };
+    let row = |health: SpecHealth| {
+        let within = asked.folder.as_deref().and_then(|folder| health.prefix.strip_prefix(folder));
+        let name = within.and_then(|rest| rest.strip_prefix('/')).unwrap_or(&health.prefix).to_owned();
+        Row { href: asked.leads_to(&visit, project.get(), &health.prefix), name, health }
+    };
     let rows: Vec<Row> = found.items.into_iter().map(row).collect();
     answer(&HealthTab {
         filters: asked.bar(&visit, &facets).tally(noun, rows.len(), found.next_cursor.is_some(), Some(total)),
@@ -195,7 +200,7 @@ fn tiles(rows: &[Row]) -> Vec<Tile> {
     #[expect(clippy::cast_precision_loss, reason = "counts of executions are far below 2^52")]
     let sizes: Vec<f64> = sorted.iter().map(|row| row.health.execution_count as f64).collect();
     let placed = squarified(&sizes, MAP);
-    let tile = |(Row { health, href }, area): (&&Row, &Area)| {
+    let tile = |(Row { health, name, href }, area): (&&Row, &Area)| {
         let rate = health.pass_rate.map_or_else(|| "–".to_owned(), percent);
         Tile {
             x: format!("{:.3}%", area.x / MAP.width * 100.0),
@@ -203,7 +208,7 @@ fn tiles(rows: &[Row]) -> Vec<Tile> {
             width: format!("{:.3}%", area.width / MAP.width * 100.0),
             height: format!("{:.1}", area.height),
             class: band(health.pass_rate),
-            name: health.prefix.clone(),
+            name: name.clone(),
             spoken: format!(
                 "{}: {rate} passed of {} executions",
                 health.prefix,
