@@ -347,8 +347,17 @@ describe('the pages of a run', () => {
     await visit({ viewport: { width: 1440, height: 900 } }, { execution: pages.execution }, async (page) => {
       const image = page.getByRole('img', { name: 'screenshot, attempt 1' });
       await image.scrollIntoViewIfNeeded();
-      await page.waitForFunction((element) => element.complete && element.naturalWidth > 0, await image.elementHandle());
-      return [];
+      const isLoaded = (element) => element.complete && element.naturalWidth > 0;
+      await page.waitForFunction(isLoaded, await image.elementHandle());
+      await image.click();
+      const dialog = page.getByRole('dialog', { name: 'Picture' });
+      await page.waitForFunction(isLoaded, await dialog.getByRole('img').elementHandle());
+      const complaints = await complaintsAbout(page, 'the picture over the page');
+      assert.equal(page.context().pages().length, 1, 'it opens in its place');
+      await page.keyboard.press('Escape');
+      await dialog.waitFor({ state: 'hidden' });
+      assert.equal(await page.evaluate(() => document.activeElement.matches('.shots a')), true, 'one is where one was');
+      return complaints;
     });
   });
 

@@ -48,6 +48,8 @@ pub(crate) enum Asset {
     Live,
     /// Parts that are asked for when somebody comes near them.
     Later,
+    /// Pictures at their full size.
+    Pictures,
     /// Every icon as a symbol.
     Icons,
     /// The icon of the browser's tab.
@@ -86,7 +88,7 @@ const STYLES: &str = concat!(
 );
 
 impl Asset {
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::Styles,
         Self::Theme,
         Self::Page,
@@ -103,6 +105,7 @@ impl Asset {
         Self::Entrance,
         Self::Live,
         Self::Later,
+        Self::Pictures,
         Self::Icons,
         Self::Favicon,
         Self::Speculation,
@@ -126,6 +129,7 @@ impl Asset {
             Self::Entrance => ("entrance", "js"),
             Self::Live => ("live", "js"),
             Self::Later => ("later", "js"),
+            Self::Pictures => ("pictures", "js"),
             Self::Icons => ("icons", "svg"),
             Self::Favicon => ("favicon", "svg"),
             Self::Speculation => ("speculation", "json"),
@@ -149,7 +153,8 @@ impl Asset {
             | Self::Password
             | Self::Entrance
             | Self::Live
-            | Self::Later => "text/javascript; charset=utf-8",
+            | Self::Later
+            | Self::Pictures => "text/javascript; charset=utf-8",
             Self::Icons | Self::Favicon => "image/svg+xml",
             Self::Speculation => "application/speculationrules+json",
         }
@@ -173,6 +178,7 @@ impl Asset {
             Self::Entrance => include_str!("../assets/scripts/entrance.js"),
             Self::Live => include_str!("../assets/scripts/live.js"),
             Self::Later => include_str!("../assets/scripts/later.js"),
+            Self::Pictures => include_str!("../assets/scripts/pictures.js"),
             Self::Icons => include_str!("../assets/icons.svg"),
             Self::Favicon => include_str!("../assets/favicon.svg"),
             Self::Speculation => include_str!("../assets/speculation.json"),

@@ -112,9 +112,15 @@ function sentence(response, error) {
   return response.status >= 500 && request ? `${words} What you typed is still here. Request ${request}.` : words;
 }
 
+/** The sentence of the API with the field called what the form calls it. */
+function inWordsOf(form, field, name, text) {
+  const label = form.querySelector(`label[for="${CSS.escape(field.id)}"]`)?.textContent.trim();
+  return label && text.startsWith(`${name} `) ? `${label}${text.slice(name.length)}` : text;
+}
+
 function refuse(form, response, error) {
-  const placed = complaints(error).map(([name, text]) => [fieldNamed(form, name), text]).filter(([field]) => field);
-  for (const [field, text] of placed) complain(field, text);
+  const placed = complaints(error).map(([name, text]) => [fieldNamed(form, name), name, text]).filter(([field]) => field);
+  for (const [field, name, text] of placed) complain(field, inWordsOf(form, field, name, text));
   if (placed.length > 0) {
     placed[0][0].focus();
     return;
