@@ -193,9 +193,11 @@ describe('the home page', () => {
     const line = await cuttableLine(serviceUrl);
     const seen = await look('/', line.url);
     line.cut();
+    await seen.page.getByText('Connecting again').waitFor();
     const run = await startRun(2);
     line.mend();
     await seen.page.locator(`[data-live-runs] [data-row]:has(a[href="${run.path}"])`).waitFor();
+    await seen.page.getByText('Connecting again').waitFor({ state: 'detached' });
     await run.finish('passed');
     await seen.close();
     await line.close();

@@ -7,6 +7,8 @@
 const REFRESH_MS = 1000;
 const PULSE_MS = 5000;
 const LONGEST_PAUSE_MS = 30_000;
+/** Streams end now and then and go on at once; nobody needs to know of that. */
+const NOTED_LOSS_MS = 3000;
 const KINDS_THAT_CHANGE_ROWS = new Set([
   'test-completed', 'case-files', 'run-progress', 'run-status', 'run-finalizing', 'run-finished', 'reset', 'init',
 ]);
@@ -232,6 +234,24 @@ function followRun() {
   follow(panel.dataset.liveRun, panel.dataset.liveAfter, told, lost);
 }
 
+/** Says over the page that a list does not hear of anything any more. */
+function lossNote() {
+  const note = document.createElement('p');
+  note.className = 'live-lost';
+  note.setAttribute('role', 'status');
+  document.body.append(note);
+  let timer;
+  return (how) => {
+    if (how === true) {
+      timer ??= setTimeout(() => setText(note, 'The connection is lost. Connecting again.'), NOTED_LOSS_MS);
+      return;
+    }
+    clearTimeout(timer);
+    timer = undefined;
+    setText(note, how ? 'No longer live; reload the page.' : '');
+  };
+}
+
 /**
  * Lists of runs: of all projects, or of the one that the list names. Runs begin and end on their
  * own; how far they are is asked for while any goes on.
@@ -249,7 +269,7 @@ function followRuns() {
     if (!project || type === 'reset' || projectId === Number(project)) refresh();
     return false;
   };
-  follow('/api/stream', after, told, () => {});
+  follow('/api/stream', after, told, lossNote());
   document.addEventListener('visibilitychange', () => !document.hidden && refresh());
   if (isActive()) later();
 }

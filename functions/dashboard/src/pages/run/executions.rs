@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::{Head, facts};
 use crate::address::chosen;
-use crate::components::{Choice, FileTree, FilterBar, OutcomeCount, Pager};
+use crate::components::{Choice, FileTree, FilterBar, OutcomeCount, Pager, Sorting};
 use crate::filters;
 use crate::outcome::{Tone, Toned};
 use crate::shell::Shell;
@@ -157,6 +157,7 @@ struct ExecutionsTab {
     /// The files of the run, where the list goes by them.
     tree: Option<FileTree>,
     groups: Vec<Group>,
+    sorting: Sorting,
     /// Whether the headings already say where a test is.
     by_file: bool,
     /// Whether any row has files to point at.
@@ -203,6 +204,7 @@ pub(super) async fn tab(
         filters: asked.bar(&visit, &head.run.item.browsers).tally("execution", tally.0, tally.1, tally.2),
         tree,
         groups,
+        sorting: Sorting::new(&visit.address, asked.sort),
         with_files,
         columns: 4 + usize::from(asked.order() != Sort::File) + usize::from(with_files),
         by_file: asked.order() == Sort::File,
