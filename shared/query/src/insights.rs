@@ -121,8 +121,10 @@ pub struct InsightTest {
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerLoad {
-    /// Its parallel slot, or its index where the client does not tell the slot.
+    /// Its index; of several that took each other's place, the first one's.
     pub worker_index: i64,
+    /// Their parallel slot; null where the client does not tell it.
+    pub parallel_index: Option<i64>,
     /// Its shard; null outside shards.
     pub shard_index: Option<i64>,
     /// Tests it ended.
@@ -222,14 +224,16 @@ impl Read {
                 self.slowest.truncate(TOP);
             }
             // A worker that failed a test is replaced by one with another index in the same slot.
-            if let Some(worker) = row.parallel_index.or(row.worker_index) {
-                let key = (row.shard_index.unwrap_or_default(), worker);
+            if let Some(worker) = row.worker_index {
+                let key = (row.shard_index.unwrap_or_default(), row.parallel_index.unwrap_or(worker));
                 let load = self.workers.entry(key).or_insert(WorkerLoad {
                     worker_index: worker,
+                    parallel_index: row.parallel_index,
                     shard_index: row.shard_index,
                     tests: 0,
                     duration: 0,
                 });
+                load.worker_index = load.worker_index.min(worker);
                 load.tests += 1;
                 load.duration += row.total_duration_ms;
             }

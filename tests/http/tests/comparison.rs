@@ -319,7 +319,13 @@ async fn durations_are_measured_against_what_a_test_took_before() {
             let cases = vec![case("slows", 1000, 0), case("speeds up", 9000, 0), case("stays", 1000, 1)];
             submit(client, at(hour, "main", "passed", cases)).await;
         }
-        let cases = vec![case("slows", 4000, 0), case("speeds up", 2000, 0), case("stays", 1100, 1)];
+        // The worker of the second test took the place of the first one's.
+        let slot = |case: Value, slot: i64| with(case, json!({ "parallelIndex": slot }));
+        let cases = vec![
+            slot(case("slows", 4000, 0), 0),
+            slot(case("speeds up", 2000, 2), 0),
+            slot(case("stays", 1100, 1), 1),
+        ];
         let run = submit(client, at(4, "main", "passed", cases)).await;
         let insights = get(client, &format!("/api/test-runs/{run}/insights")).await;
         let slower = &insights["mostRegressed"];
@@ -330,8 +336,8 @@ async fn durations_are_measured_against_what_a_test_took_before() {
         assert_eq!(
             insights["workers"],
             json!([
-                { "workerIndex": 0, "shardIndex": null, "tests": 2, "duration": 6000 },
-                { "workerIndex": 1, "shardIndex": null, "tests": 1, "duration": 1100 },
+                { "workerIndex": 0, "parallelIndex": 0, "shardIndex": null, "tests": 2, "duration": 6000 },
+                { "workerIndex": 1, "parallelIndex": 1, "shardIndex": null, "tests": 1, "duration": 1100 },
             ])
         );
         assert_eq!(insights["workerImbalance"], 0.6901);

@@ -36,9 +36,8 @@ statements! {
     /// Clusters of a run that fail most. PK, bounded by the clusters of the run
     OF_RUN = "SELECT cluster_id, n, flaky_n FROM cluster_runs WHERE project_id = $1 AND run_id = $2 AND (n < $3 OR (n = $3 AND cluster_id > $4)) \
         ORDER BY n DESC, cluster_id LIMIT $5";
-    /// How many clusters a run has, how often they are seen in it, and how often of these by flaky tests. PK
-    SUMS_OF_RUN = "SELECT COUNT(*), CAST(COALESCE(SUM(n), 0) AS BIGINT), CAST(COALESCE(SUM(flaky_n), 0) AS BIGINT) FROM cluster_runs \
-        WHERE project_id = $1 AND run_id = $2";
+    /// How many clusters a run has, and how often flaky tests are seen in them. PK
+    SUMS_OF_RUN = "SELECT COUNT(*), CAST(COALESCE(SUM(flaky_n), 0) AS BIGINT) FROM cluster_runs WHERE project_id = $1 AND run_id = $2";
     /// How often a cluster is seen in a run. PK
     IN_RUN = "SELECT n FROM cluster_runs WHERE project_id = $1 AND run_id = $2 AND cluster_id = $3";
     /// Clusters that a run is the first to show. PK, bounded by the clusters of the run
@@ -216,9 +215,7 @@ pub struct ClusterInRun {
 pub struct ClusterSums {
     /// Clusters.
     pub clusters: i64,
-    /// Failures in them, those of flaky tests included.
-    pub failures: i64,
-    /// Those of flaky tests.
+    /// Failures of flaky tests in them.
     pub flaky: i64,
 }
 
@@ -229,7 +226,7 @@ pub struct ClusterSums {
 pub async fn sums_of_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<ClusterSums> {
     let row = session.one(&SUMS_OF_RUN, args![project, run]).await?;
     let mut r = row.reader();
-    Ok(ClusterSums { clusters: r.int()?, failures: r.int()?, flaky: r.int()? })
+    Ok(ClusterSums { clusters: r.int()?, flaky: r.int()? })
 }
 
 /// Clusters of a run, the largest first. `after` is size and id of the last

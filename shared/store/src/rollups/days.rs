@@ -96,9 +96,7 @@ impl DayDelta {
             Outcome::Interrupted | Outcome::Skipped | Outcome::DidNotRun => {}
         }
     }
-}
 
-impl DayDelta {
     /// The columns from `runs` to `dur_n`.
     pub(super) fn read(r: &mut Reader<'_>) -> Result<Self> {
         Ok(Self {

@@ -175,10 +175,11 @@ fn lines(tests: Vec<InsightTest>) -> Vec<Line> {
 
 fn loads(found: &RunInsights) -> Vec<Load> {
     let most = found.workers.iter().map(|worker| worker.duration).max().unwrap_or(0).max(1);
+    let number = |worker: &insights::WorkerLoad| worker.parallel_index.unwrap_or(worker.worker_index) + 1;
     let load = |worker: &insights::WorkerLoad| Load {
         name: match worker.shard_index {
-            Some(shard) => format!("Shard {shard}, worker {}", worker.worker_index + 1),
-            None => format!("Worker {}", worker.worker_index + 1),
+            Some(shard) => format!("Shard {shard}, worker {}", number(worker)),
+            None => format!("Worker {}", number(worker)),
         },
         tests: worker.tests,
         duration: worker.duration,
