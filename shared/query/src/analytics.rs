@@ -21,6 +21,7 @@ use utoipa::ToSchema;
 
 use crate::daily::{of_project, sum};
 use crate::flakiness::{self, FlakyQuery, FlakyTest, Sort, judged_lane};
+use crate::ingest::counted_in;
 use crate::projects;
 use crate::shapes::{ProjectRef, RunBrief, Tendency};
 use crate::test_cases::LaneQuery;
@@ -118,7 +119,8 @@ pub async fn portfolio(
 ) -> Result<Vec<PortfolioItem>> {
     let environment = query.lane.environment.as_deref();
     let found = projects::overview(ctx, &query.scope(scope), environment, None, query.limit).await?;
-    let mut session = ctx.store.db().read().await?;
+    let ids: Vec<ProjectId> = found.items.iter().map(|item| ProjectId(item.reference.id)).collect();
+    let mut session = counted_in(ctx, Some(&ids)).await?;
     let mut of_branch = match query.lane.branch.as_deref() {
         Some(branch) => {
             let ids = found.items.iter().map(|overview| overview.reference.id).collect();

@@ -13,6 +13,7 @@ use callboard_store::{lanes, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::ingest::counted;
 use crate::page::Slice;
 use crate::runs::required_run;
 use crate::shapes::RunBrief;
@@ -140,7 +141,7 @@ pub async fn compare(
     after: Option<ChangeKey>,
     limit: usize,
 ) -> Result<Option<Comparison>> {
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project.get()).await?;
     let head = required_run(&mut session, project.get(), run).await?;
     let base = match against {
         Against::Baseline => baseline::of_run(&mut session, &head).await?.map(|green| green.row),

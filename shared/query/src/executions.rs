@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use crate::clusters;
 pub use crate::evidence::{Part, Parts};
 use crate::failures::passed_before;
-use crate::ingest::stored_attempts;
+use crate::ingest::{counted, stored_attempts};
 use crate::page::{COUNTED_TO, Slice, Total, fetch};
 use crate::projects::required;
 use crate::runs::required_run;
@@ -162,7 +162,7 @@ pub async fn list(
     limit: usize,
 ) -> Result<Slice<ExecutionItem, ExecutionKey>> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     required_run(&mut session, project, run).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
     let filter = filter_of(query, &browsers);
@@ -225,7 +225,7 @@ pub async fn count(
     query: &ExecutionQuery,
 ) -> Result<Total> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
     let filter = filter_of(query, &browsers);
     let counted = executions::count(&mut session, project, run, &filter, COUNTED_TO).await?;
@@ -310,7 +310,7 @@ pub async fn failing(
     limit: usize,
 ) -> Result<Slice<(ExecutionItem, RunBrief), i64>> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
     let rows = executions::failing_of_project(&mut session, project, before, fetch(limit)).await?;
     let rows = Slice::cut(rows, limit, |row| row.id.get());
@@ -377,7 +377,7 @@ pub async fn detail(
     wanted: WantedAttempt,
 ) -> Result<ExecutionDetail> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let row = required_execution(&mut session, project, id).await?;
     let run = required_run(&mut session, project, row.run).await?;
     let owner = required(&mut session, project).await?;

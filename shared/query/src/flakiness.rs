@@ -20,6 +20,7 @@ use callboard_store::{lanes, runs, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::ingest::{counted, counted_in};
 use crate::page::Slice;
 use crate::projects::required;
 use crate::shapes::words::FlakyClassWord;
@@ -233,7 +234,7 @@ pub async fn list(
     limit: usize,
 ) -> Result<(Slice<FlakyTest, (i64, i64)>, usize)> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let Some(lane) = judged_lane(&mut session, project, &query.lane).await? else {
         return Ok((Slice { items: Vec::new(), next: None }, 0));
     };
@@ -273,7 +274,7 @@ pub async fn of_test(
     today: Day,
 ) -> Result<Option<FlakyTest>> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let Some(lane) = judged_lane(&mut session, project, lane).await? else { return Ok(None) };
     let lanes = CatalogueLanes { shown: lane.id, judged: lane.id };
     let rows = rollups::with_states(&mut session, project, lanes, vec![case.get()]).await?;
@@ -298,8 +299,9 @@ pub async fn leaders(
     today: Day,
     limit: usize,
 ) -> Result<Vec<(ProjectId, FlakyTest)>> {
-    let mut session = ctx.store.db().read().await?;
-    let ids = projects.iter().map(|project| project.get().get()).collect();
+    let ids: Vec<ProjectId> = projects.iter().map(|project| project.get()).collect();
+    let mut session = counted_in(ctx, Some(&ids)).await?;
+    let ids = ids.into_iter().map(ProjectId::get).collect();
     let flaky = scores::with_flaky(&mut session, ids, LEAST_LISTED).await?;
     let mut found = Vec::new();
     for project in projects.iter().map(|project| project.get()).filter(|project| flaky.contains(project)) {

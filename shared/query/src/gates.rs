@@ -23,6 +23,7 @@ use utoipa::ToSchema;
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
 use crate::baseline::{self, Fallback};
+use crate::ingest::counted;
 use crate::page::{Slice, fetch};
 use crate::projects::required;
 use crate::runs::required_run;
@@ -159,7 +160,7 @@ pub async fn judge(
     asked: Asked,
 ) -> Result<GateResult> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let row = required_run(&mut session, project, run).await?;
     let (policy, policy_name) = policy_of(&mut session, project, asked).await?;
     if !row.status.is_final() {

@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 use crate::baseline::{self, Baseline, BaselineRun};
 use crate::comparison::each_step;
 use crate::flakiness::judged_lane;
+use crate::ingest::counted;
 use crate::runs::required_run;
 use crate::shapes::Totals;
 use crate::test_cases::LaneQuery;
@@ -246,7 +247,7 @@ impl Read {
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
 pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<RunInsights> {
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project.get()).await?;
     let row = required_run(&mut session, project.get(), run).await?;
     let green = baseline::of_run(&mut session, &row).await?;
     let new_clusters = clusters::reads::new_of_run(&mut session, project.get(), run, i64::MAX).await?;

@@ -19,6 +19,7 @@ use callboard_store::{executions, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::ingest::counted;
 use crate::page::Slice;
 use crate::runs::{RunKey, RunQuery};
 use crate::shapes::words::{RunStatusWord, TimeoutKindWord, TrendWord};
@@ -164,7 +165,7 @@ pub async fn slow_tests(
     limit: usize,
 ) -> Result<Slice<SlowTest, (i64, i64)>> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let Some(lane) = query.lane.find(&mut session, project).await? else {
         return Ok(Slice { items: Vec::new(), next: None });
     };
@@ -274,7 +275,7 @@ pub async fn spec_health(
     limit: usize,
 ) -> Result<(Slice<SpecHealth, (i64, String)>, usize)> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let Some(lane) = query.lane.find(&mut session, project).await? else {
         return Ok((Slice { items: Vec::new(), next: None }, 0));
     };
@@ -351,7 +352,7 @@ pub async fn timeout_opportunities(
     limit: usize,
 ) -> Result<Slice<TimeoutRow, (i64, i64)>> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let Some(lane) = query.lane.find(&mut session, project).await? else {
         return Ok(Slice { items: Vec::new(), next: None });
     };

@@ -26,6 +26,7 @@ use utoipa::ToSchema;
 use crate::accounts::Acting;
 use crate::flakiness::judged_lane;
 use crate::flakiness::settings::effective;
+use crate::ingest::counted;
 use crate::page::{Slice, fetch};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Entity, QueryError, Result};
@@ -159,7 +160,7 @@ pub async fn list(
     limit: usize,
 ) -> Result<QuarantineList> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let rows =
         quarantine::list(&mut session, project, query.is_active, query.before, now, fetch(limit)).await?;
     let page = Slice::cut(rows, limit, |row| row.id);
@@ -181,7 +182,7 @@ pub async fn of_test(
     now: Timestamp,
 ) -> Result<Option<Quarantine>> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let open = quarantine::open(&mut session, project, case).await?;
     let active = open.filter(|row| row.expires_at.is_none_or(|at| at > now));
     Ok(show(&mut session, project, active.into_iter().collect(), now).await?.pop())

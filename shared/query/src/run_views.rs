@@ -17,6 +17,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::executions::show;
+use crate::ingest::counted;
 use crate::page::{Slice, fetch};
 use crate::runs::required_run;
 use crate::shapes::Totals;
@@ -217,7 +218,7 @@ pub async fn rerun(
     limit: usize,
 ) -> Result<(Rerun, String)> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     required_run(&mut session, project, run).await?;
     let outcomes: &[Outcome] = match select {
         RerunSelect::Failed | RerunSelect::New => &[Outcome::Failed, Outcome::TimedOut],

@@ -16,6 +16,7 @@ use callboard_store::{projects, runs, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::ingest::counted_in;
 use crate::shapes::ProjectRef;
 use crate::shapes::words::RunStatusWord;
 use crate::{Context, Result};
@@ -146,7 +147,7 @@ pub async fn search(
         );
         return Ok(SearchAnswer { hint, ..SearchAnswer::default() });
     }
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted_in(ctx, None).await?;
     let asked = Asked::of(question, scope, now);
     let wants = |group: Group| groups.is_empty() || groups.contains(&group);
     let mut found = Findings::default();

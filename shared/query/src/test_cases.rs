@@ -19,6 +19,7 @@ use callboard_store::rollups::{
 use crate::clusters;
 use crate::executions::{show, with_runs};
 use crate::flakiness::judged_lane;
+use crate::ingest::counted;
 use crate::links;
 use crate::page::{Slice, fetch};
 use crate::projects::required;
@@ -137,7 +138,7 @@ pub async fn list(
     limit: usize,
 ) -> Result<Slice<TestCaseItem, CatalogueKey>> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let Some(lane) = query.lane.find(&mut session, project).await? else {
         return Ok(Slice { items: Vec::new(), next: None });
     };
@@ -165,7 +166,7 @@ pub async fn list(
 /// [`QueryError::Store`].
 pub async fn count(ctx: &Context, project: Authorized<ProjectId>, query: &CatalogueQuery) -> Result<i64> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let Some(lane) = query.lane.find(&mut session, project).await? else { return Ok(0) };
     Ok(rollups::count_in_catalogue(&mut session, project, lane, &query.filter()).await?)
 }
@@ -226,7 +227,7 @@ pub async fn detail(
     lane: &LaneQuery,
 ) -> Result<TestCaseDetail> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let owner = required(&mut session, project).await?;
     // A lane nobody ran in has no row; no lane has the number -1.
     let shown = lane.find(&mut session, project).await?.unwrap_or(-1);
@@ -294,7 +295,7 @@ pub async fn history(
     limit: usize,
 ) -> Result<Slice<ExecutionWithRun, (i64, i64)>> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     required_case(&mut session, project, id).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
     let found = history_rows(&mut session, project, id, query, &browsers, limit).await?;
@@ -374,7 +375,7 @@ pub async fn stability_by_count(
     buckets: usize,
 ) -> Result<Vec<StabilityBucket>> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     required_case(&mut session, project, id).await?;
     let query = HistoryQuery::of(lane);
     let limit = usize::try_from(TREND_EXECUTIONS - 1).unwrap_or_default();
@@ -428,7 +429,7 @@ pub async fn stability_by_day(
     today: Day,
 ) -> Result<Vec<StabilityBucket>> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     required_case(&mut session, project, id).await?;
     let Some(lane) = lane.find(&mut session, project).await? else { return Ok(Vec::new()) };
     let wanted = (today.0 - days + 1..=today.0).collect();

@@ -33,6 +33,7 @@ const MODULES: &[&[&Statement]] = &[
     crate::evidence::STATEMENTS,
     crate::executions::STATEMENTS,
     crate::executions::brief::STATEMENTS,
+    crate::executions::counting::STATEMENTS,
     crate::executions::grid::STATEMENTS,
     crate::executions::moving::STATEMENTS,
     crate::exports::STATEMENTS,
@@ -70,6 +71,7 @@ const MODULES: &[&[&Statement]] = &[
     crate::rollups::states::STATEMENTS,
     crate::runs::STATEMENTS,
     crate::runs::compared::STATEMENTS,
+    crate::runs::counting::STATEMENTS,
     crate::runs::creating::STATEMENTS,
     crate::runs::details::STATEMENTS,
     crate::runs::groups::STATEMENTS,
@@ -90,6 +92,7 @@ const MODULES: &[&[&Statement]] = &[
 const BULKS: &[&[&Bulk]] = &[
     crate::clusters::counts::BULKS,
     crate::executions::BULKS,
+    crate::executions::counting::BULKS,
     crate::feed::BULKS,
     crate::ids::BULKS,
     crate::locators::BULKS,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
-use callboard_query::ingest::judge_run;
+use callboard_query::ingest::{Waiting, count_waiting, judge_run};
 use callboard_store::{Backend, Db, Store, all_lists, all_statements};
 use callboard_test_support::{
     Service, Settings, TestDatabase, for_each_backend, for_each_database, for_each_service,
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use sqlx::Row as _;
 
 use crate::builders::{attempt, passing, run, with};
+use crate::rows::texts;
 
 #[tokio::test]
 async fn every_statement_is_understood_by_its_engine() {
@@ -82,9 +83,11 @@ async fn the_planner_is_told_of_every_index_of_a_table_or_of_none() {
 }
 
 /// Every row of every table whose content must not depend on how the same
-/// results came in. Left out are ids, and streaks: within one run, browser
-/// projects follow each other in the order in which they arrived.
+/// results came in, once they are counted. Left out are ids, and streaks: within
+/// one run, browser projects follow each other in the order in which they
+/// arrived.
 pub(crate) async fn contents(service: &Service) -> BTreeMap<&'static str, Vec<String>> {
+    count(service).await;
     let tables = [
         (
             "executions",
@@ -240,6 +243,7 @@ async fn the_order_of_arrival_and_resending_change_nothing() {
         let service = Service::start(Backend::Sqlite).await.expect("a service");
         for submission in history() {
             service.client().post_json("/api/test-runs/submit", &submission).await.expect("stored");
+            count(&service).await;
         }
         contents(&service).await
     };
@@ -250,6 +254,7 @@ async fn the_order_of_arrival_and_resending_change_nothing() {
         calls.extend(history());
         for call in &calls {
             service.client().post_json("/api/test-runs/submit", call).await.expect("stored");
+            count(service).await;
         }
         let found = contents(service).await;
         for (table, rows) in &expected {
@@ -266,6 +271,7 @@ fn any_interleaving_of_calls_gives_the_same_rows() {
         let service = Service::start(Backend::Sqlite).await.expect("a service");
         for submission in history() {
             service.client().post_json("/api/test-runs/submit", &submission).await.expect("stored");
+            count(&service).await;
         }
         contents(&service).await
     });
@@ -275,16 +281,20 @@ fn any_interleaving_of_calls_gives_the_same_rows() {
         move |repeats| {
             let mut order = all.clone();
             order.extend(repeats);
-            proptest::strategy::Just(order).prop_shuffle()
+            let counted = proptest::collection::vec(proptest::bool::ANY, order.len());
+            (proptest::strategy::Just(order).prop_shuffle(), counted)
         }
     });
     let mut runner = TestRunner::new(Config { cases: 24, failure_persistence: None, ..Config::default() });
     runner
-        .run(&orders, |order| {
+        .run(&orders, |(order, counted)| {
             let found = runtime.block_on(async {
                 let service = Service::start(Backend::Sqlite).await.expect("a service");
-                for call in &order {
+                for (call, is_counted) in order.iter().zip(counted) {
                     service.client().post_json("/api/test-runs/submit", &calls[*call]).await.expect("stored");
+                    if is_counted {
+                        count(&service).await;
+                    }
                 }
                 contents(&service).await
             });
@@ -294,8 +304,17 @@ fn any_interleaving_of_calls_gives_the_same_rows() {
         .expect("every order gives the same rows");
 }
 
-/// The recent history of every test in every lane.
+/// Counts what waits to be counted.
+async fn count(service: &Service) {
+    for id in texts(service, "SELECT CAST(id AS TEXT) FROM projects ORDER BY id").await {
+        let project = ProjectId(id.parse().expect("an id"));
+        count_waiting(&crate::live::context(service), project, Waiting::All).await.expect("counted");
+    }
+}
+
+/// The recent history of every test in every lane, once it is counted.
 async fn recent(service: &Service) -> Vec<String> {
+    count(service).await;
     let rows = "SELECT l.kind || '|' || c.title || '|' || s.last_outcome || '|' || s.failing_streak || '|' || s.last_day || '|' || ";
     let tables = " FROM test_state s JOIN test_cases c ON c.id = s.test_case_id \
         JOIN lanes l ON l.project_id = s.project_id AND l.id = s.lane_id ORDER BY 1";
@@ -337,6 +356,7 @@ async fn runs_that_come_months_late_find_their_place() {
         let service = Service::start(Backend::Sqlite).await.expect("a service");
         for call in &calls {
             service.client().post_json("/api/test-runs/submit", call).await.expect("stored");
+            count(&service).await;
         }
         (recent(&service).await, contents(&service).await)
     };
@@ -345,6 +365,7 @@ async fn runs_that_come_months_late_find_their_place() {
             calls.iter().enumerate().partition(|(n, _)| [0, 1, 4, 7].contains(n));
         for (_, call) in timely.iter().chain(&late) {
             service.client().post_json("/api/test-runs/submit", call).await.expect("stored");
+            count(service).await;
         }
         let found = recent(service).await;
         let wrong = found.iter().zip(&expected.0).find(|(found, expected)| found != expected);

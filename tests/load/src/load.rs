@@ -75,6 +75,12 @@ where
 }
 
 impl Measured {
+    /// From the first beginning to the last end.
+    #[must_use]
+    pub fn wall(&self) -> Duration {
+        self.wall
+    }
+
     /// Answered requests.
     #[must_use]
     pub fn answered(&self) -> usize {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{MOST_PROJECTS, WidgetQuery};
+use crate::ingest::counted_in;
 use crate::projects::{self, ProjectFilters, Sort};
 use crate::shapes::ProjectRef;
 use crate::{Context, Result};
@@ -50,7 +51,8 @@ pub async fn browser_matrix(
 ) -> Result<BrowserMatrix> {
     let (filters, scope, span) = (ProjectFilters::default(), query.scope(scope), query.span(today));
     let found = projects::list(ctx, &scope, &filters, Sort::default(), None, MOST_PROJECTS).await?;
-    let mut session = ctx.store.db().read().await?;
+    let ids: Vec<ProjectId> = found.items.iter().map(|item| ProjectId(item.reference.id)).collect();
+    let mut session = counted_in(ctx, Some(&ids)).await?;
     let mut projects = Vec::with_capacity(found.items.len());
     let mut weights: BTreeMap<String, i64> = BTreeMap::new();
     for project in found.items {

@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 
 use super::{MOST_PROJECTS, WidgetQuery, total};
 use crate::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
+use crate::ingest::counted_in;
 use crate::projects::{ProjectFilters, Sort};
 use crate::{Context, Result, network, performance};
 
@@ -69,7 +70,8 @@ pub async fn insights(
 ) -> Result<Vec<InsightItem>> {
     let (filters, narrowed, today) = (ProjectFilters::default(), query.scope(scope), now.day());
     let found = crate::projects::list(ctx, &narrowed, &filters, Sort::default(), None, MOST_PROJECTS).await?;
-    let mut session = ctx.store.db().read().await?;
+    let ids: Vec<ProjectId> = found.items.iter().map(|item| ProjectId(item.reference.id)).collect();
+    let mut session = counted_in(ctx, Some(&ids)).await?;
     let mut all: Vec<(Standout, InsightItem)> = Vec::new();
     let mut add = |standout: Standout, subject: &str, to: Option<String>, project: Option<i64>| {
         all.push((standout.clone(), InsightItem::of(standout, subject, to, project)));

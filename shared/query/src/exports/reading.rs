@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::executions::{attempt_view, show};
-use crate::ingest::stored_attempts;
+use crate::ingest::{counted, stored_attempts};
 use crate::page::{Slice, fetch};
 use crate::runs::required_run;
 use crate::shapes::{AttemptView, ExecutionItem, RunBrief, RunItem};
@@ -84,7 +84,7 @@ pub async fn head(
     wish: &ExportWish,
 ) -> Result<ExportHead> {
     let item = runs::get(ctx, project, run).await?;
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project.get()).await?;
     let all = executions::brief::by_flags(&mut session, project.get(), run).await?;
     let outcomes = wish.outcomes();
     let mut totals = Totals::default();

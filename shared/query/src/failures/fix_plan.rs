@@ -23,6 +23,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 
 use super::healing::{HealingSource, LocatorHealing, of_subject};
 use super::subject::Subject;
+use crate::ingest::counted;
 use crate::{Context, Entity, QueryError, Result};
 
 pub use answer::{FixPlan, Ownership, Verify};
@@ -46,7 +47,7 @@ const MAX_OF_FILE: i64 = 1_000;
 /// [`QueryError::NotFound`], [`QueryError::Store`].
 pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: ClusterId) -> Result<FixPlan> {
     let project_id = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project_id).await?;
     let cluster = clusters::get(&mut session, project_id, id).await?;
     let cluster = match cluster.ok_or_else(|| QueryError::not_found(Entity::Cluster, id))? {
         ClusterRow { merged_into: Some(into), .. } => clusters::get(&mut session, project_id, into).await?,

@@ -10,7 +10,7 @@ use callboard_store::{StoreError, rollups};
 
 use super::subject::Subject;
 use crate::executions::attempt_view;
-use crate::ingest::stored_attempts;
+use crate::ingest::{counted, stored_attempts};
 use crate::shapes::{AttemptView, ClusterBrief};
 use crate::{Context, Result, clusters};
 
@@ -106,7 +106,7 @@ pub async fn failure_record(
     let decision = stored_attempts(&subject.row)?
         .decide()
         .ok_or(StoreError::Damaged("an execution without attempts"))?;
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let cluster = clusters::of_execution(&mut session, project, id, subject.row.cluster).await?;
     let state = rollups::state(&mut session, project, subject.row.lane_id, subject.row.test_case).await?;
     drop(session);

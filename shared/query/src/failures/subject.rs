@@ -16,7 +16,7 @@ use callboard_store::test_cases::{self, TestCaseRow};
 use callboard_store::{StoreError, evidence, lanes, projects, rollups};
 use tokio::sync::OnceCell;
 
-use crate::ingest::stored_attempts;
+use crate::ingest::{counted, stored_attempts};
 use crate::runs::required_run;
 use crate::{Context, Entity, QueryError, Result};
 
@@ -65,7 +65,7 @@ impl Subject {
     /// Reads an execution: one ranged read of one object.
     pub(super) async fn read(ctx: &Context, project: Authorized<ProjectId>, id: ExecutionId) -> Result<Self> {
         let project = project.get();
-        let mut session = ctx.store.db().read().await?;
+        let mut session = counted(ctx, project).await?;
         let row = executions::get(&mut session, project, id).await?;
         let row = row.ok_or_else(|| QueryError::not_found(Entity::Execution, id))?;
         let run = required_run(&mut session, project, row.run).await?;

@@ -107,8 +107,6 @@ pub(super) struct Target<'a> {
     pub(super) lanes: &'a [i64],
     /// Whether the run was made in this transaction and has no row yet.
     pub(super) is_fresh: bool,
-    /// Whether new executions may wait to be counted.
-    pub(super) may_wait: bool,
     /// Generation of the slot the entries came through; 0 outside shards.
     pub(super) generation: u32,
     /// Of the project.
@@ -127,8 +125,6 @@ pub(super) struct Target<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Folded {
     pub(super) new_test_cases: i64,
-    /// Executions that are counted now and were not before.
-    pub(super) counted: i64,
     pub(super) executions: Vec<(usize, ExecutionId)>,
     /// Rows that are new or changed, with the index of the newest entry about
     /// each.
@@ -139,6 +135,8 @@ pub(super) struct Folded {
     pub(super) uses_evidence: bool,
     /// How many more clusters of failures are open.
     pub(super) open_clusters: i64,
+    /// Whether executions of the run have waited to be counted for long enough.
+    pub(super) is_due: bool,
 }
 
 /// Folds some groups into the run.
@@ -191,12 +189,12 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let new = changes.iter().filter(|(_, _, change)| change.before.is_none()).count();
     let mut folded = Folded {
         new_test_cases: i64::try_from(resolved.created).unwrap_or(i64::MAX),
-        counted: 0,
         executions: Vec::new(),
         changed: Vec::new(),
         new_attempts,
         uses_evidence,
         open_clusters: 0,
+        is_due: false,
     };
     if new > 0 {
         let added = changes.iter_mut().filter(|(_, _, change)| change.before.is_none());
@@ -212,8 +210,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         let calls = target.requests.calls(capturing);
         let rows = changes.iter_mut().map(|change| &mut change.after);
         failures.assign(session, target.run, rows, target.now).await?;
-        let written = write(session, target, place, &mut changes, &predecessors).await?;
-        (folded.open_clusters, folded.counted) = (written.open_clusters, written.counted);
+        folded.open_clusters = write(session, target, &mut changes, &predecessors).await?;
         sites.write(session, target.run).await?;
         let place = EndpointPlace { project, run: place.run, day: place.day };
         rollups::add_endpoints(session, place, target.is_fresh, calls).await?;
@@ -267,12 +264,10 @@ fn identities(groups: &[Group]) -> Vec<TestIdentity> {
 }
 
 /// What is known of the tests of a batch.
-#[derive(Default)]
 struct Stored {
     /// Their executions in the run.
     rows: HashMap<(TestCaseId, i64), ExecutionRow>,
-    /// What came before in the run's own lane; empty when their states are read
-    /// later anyway.
+    /// What came before in the run's own lane.
     before: HashMap<TestCaseId, Predecessors>,
 }
 
@@ -282,17 +277,14 @@ async fn stored_rows(
     place: RunPlace,
     cases: impl Iterator<Item = &TestCaseId>,
 ) -> Result<Stored> {
-    if target.is_fresh {
-        return Ok(Stored::default());
-    }
     // In the order in which they are read ahead.
     let mut cases: Vec<i64> = cases.map(|id| id.get()).collect();
     cases.sort_unstable();
-    let (rows, before) = if target.may_wait {
-        executions::of_batch_with_predecessors(session, place, cases).await?
-    } else {
-        (executions::of_batch(session, place, cases).await?, HashMap::new())
-    };
+    if target.is_fresh {
+        let before = rollups::predecessors(session, place.project, place.lane_id, cases).await?;
+        return Ok(Stored { rows: HashMap::new(), before });
+    }
+    let (rows, before) = executions::of_batch_with_predecessors(session, place, cases).await?;
     let rows = rows.into_iter().map(|row| ((row.test_case, row.browser_id), row)).collect();
     Ok(Stored { rows, before })
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::ids::RunId;
 use callboard_domain::ingest::{EventsBody, RunFields, Warnings};
 use callboard_domain::run_life::{Patience, SlotState};
 use callboard_domain::status::RunStatus;
@@ -19,13 +19,16 @@ use callboard_store::{evidence, executions, test_cases};
 use super::announce::{self, Told};
 use super::bearer::{self, Bearer};
 use super::chunk::{self, Folded, Group, Known, Target, identities_of as identities};
+use super::counting::{self, Waiting};
 use super::describing::{self, Plan};
 use super::locked::{ACTIVITY_STEP_MS, LockedRun};
 use super::packing::Packed;
-use super::rollup;
 use super::turns;
 use super::writer::{CONFLICT_ATTEMPTS, chunks};
 use crate::{Context, QueryError, Result};
+
+/// Executions that whoever ends a run counts when too many wait in its project.
+const LEFT_AT_THE_END: usize = 1_000;
 
 /// What became of the events of a call.
 #[derive(Debug)]
@@ -122,6 +125,9 @@ impl Feeding {
             };
             fed.is_recorded |= folded.uses_evidence;
             fed.inserted += folded.new_attempts;
+            if folded.is_due {
+                counting::count_waiting(ctx, self.bearer.project, Waiting::All).await?;
+            }
         }
         Ok(())
     }
@@ -174,7 +180,6 @@ impl Part {
             run: &mut locked.run,
             lanes: &lanes,
             is_fresh: false,
-            may_wait: true,
             generation: u32::try_from(generation).unwrap_or_default(),
             known,
             evidence: &packed.slices,
@@ -182,7 +187,7 @@ impl Part {
             files: &no_files,
             now,
         };
-        let folded = chunk::fold(session, &mut target, self.groups()).await?;
+        let mut folded = chunk::fold(session, &mut target, self.groups()).await?;
         if folded.uses_evidence
             && !self.is_recorded
             && let Some(pack) = &packed.pack
@@ -190,7 +195,6 @@ impl Part {
             evidence::record(session, bearer.project, *run, pack, now).await?;
         }
         locked.growth.test_cases += folded.new_test_cases;
-        locked.growth.executions += folded.counted;
         locked.growth.open_clusters += folded.open_clusters;
         for (index, row) in &folded.changed {
             if let Some(told) = told.get(index) {
@@ -201,6 +205,7 @@ impl Part {
         if !folded.changed.is_empty() {
             locked.note(announce::run_progress(&locked.run));
         }
+        folded.is_due = counting::is_due(&locked.run, now);
         locked.write(session, now).await?;
         Ok(folded)
     }
@@ -221,8 +226,8 @@ pub async fn heartbeat(ctx: &Context, run: RunId, token: Option<&str>, now: Time
         && matches!(row.status, RunStatus::Running | RunStatus::Finalizing)
         && matches!(own.slot.state, SlotState::Live | SlotState::Finished)
     {
-        if rollup::has_waited(&row, now) {
-            count_waiting(ctx, project, run, now).await?;
+        if counting::has_waited(&row, now) {
+            counting::count_waiting(ctx, project, Waiting::All).await?;
         }
         if own.slot.last_activity_at.millis() + ACTIVITY_STEP_MS <= now.millis() {
             let mut session = ctx.store.db().begin().await?;
@@ -239,23 +244,6 @@ pub async fn heartbeat(ctx: &Context, run: RunId, token: Option<&str>, now: Time
     Ok(locked.close(session, now).await?.status)
 }
 
-/// Counts the executions of a run that wait for it.
-///
-/// # Errors
-/// [`QueryError::Store`].
-pub(super) async fn count_waiting(
-    ctx: &Context,
-    project: ProjectId,
-    run: RunId,
-    now: Timestamp,
-) -> Result<()> {
-    let mut session = ctx.store.db().begin().await?;
-    let mut locked = LockedRun::lock(&mut session, project, run).await?;
-    locked.count_waiting(&mut session).await?;
-    locked.close(session, now).await?;
-    Ok(())
-}
-
 /// A client is done. Answers where the run stands now: going on while other
 /// shards do, waiting for files, or over.
 ///
@@ -270,14 +258,16 @@ pub async fn finish(
 ) -> Result<RunStatus> {
     let bearer = bearer::recognise(ctx, run, token, TokenKind::Stream, now).await?;
     let mut attempt = 1;
-    loop {
+    let status = loop {
         match finish_once(ctx, run, bearer, fields, now).await {
             Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
                 attempt += 1
             }
-            done => return done,
+            done => break done?,
         }
-    }
+    };
+    counting::keep_up(ctx, bearer.project, LEFT_AT_THE_END).await;
+    Ok(status)
 }
 
 async fn finish_once(

@@ -14,6 +14,7 @@ use callboard_store::rollups;
 use callboard_store::runs::{self, RunRow};
 
 use super::causes::find_causes;
+use super::counting;
 use super::locked::LockedRun;
 use super::rollup::{observed, rebuild_histories};
 use crate::flakiness::settings::effective;
@@ -87,7 +88,8 @@ async fn remember_mass_failure(
     let mut after: Option<i64> = None;
     loop {
         let mut session = ctx.store.db().begin().await?;
-        let LockedRun { run: before, lanes, .. } = LockedRun::lock(&mut session, project, id).await?;
+        let LockedRun { run: mut before, lanes, .. } = LockedRun::lock(&mut session, project, id).await?;
+        counting::count_run(&mut session, &mut before, &lanes).await?;
         let run = RunRow { is_mass_failure, ..before.clone() };
         let (filter, order) = (ExecutionFilter::default(), ExecutionOrder::Id(after));
         let rows = executions::list(&mut session, project, id, &filter, &order, BATCH).await?;

@@ -24,8 +24,8 @@ use callboard_store::{StoreError, executions, jobs};
 
 use super::announce;
 use super::completion::{Completion, Recompute};
+use super::counting;
 use super::outcome::{never_passed_with_failures, spread, told_by};
-use super::rollup;
 use crate::{LifeRefusal, Result, run_editing};
 
 /// How often a sign of life is written at most, ms.
@@ -306,8 +306,7 @@ impl LockedRun {
 
     /// Counts the executions that wait for it.
     pub(super) async fn count_waiting(&mut self, session: &mut Session) -> Result<()> {
-        self.growth.executions += rollup::count_waiting(session, &mut self.run, &self.lanes).await?;
-        Ok(())
+        counting::count_run(session, &mut self.run, &self.lanes).await
     }
 
     /// Writes everything and commits.
@@ -320,9 +319,7 @@ impl LockedRun {
     /// Writes everything. The order of the statements is the order in which
     /// all transactions lock.
     pub(super) async fn write(mut self, session: &mut Session, now: Timestamp) -> Result<RunRow> {
-        if self.run.status.is_final() {
-            self.count_waiting(session).await?;
-        }
+        self.growth.executions += counted_in_project(&self.run) - counted_in_project(&self.found);
         for row in self.slots.iter().filter(|row| self.is_news(row)) {
             slots::update(session, self.run.project, row).await?;
         }
@@ -455,6 +452,12 @@ fn counting_lanes(run: &RunRow, known: Vec<CountingLane>) -> Result<Vec<i64>> {
         return Err(StoreError::Damaged("a run without its lanes").into());
     }
     Ok(known.into_iter().filter(|lane| lane.counts(run.order_at)).map(|lane| lane.id).collect())
+}
+
+/// Executions of a run among those of its project: all of one that is over,
+/// whether their tests have counted them or not.
+pub(super) const fn counted_in_project(run: &RunRow) -> i64 {
+    if run.status.is_final() { run.next_ordinal - 1 } else { run.counted_to }
 }
 
 /// What a run contributes to its day: nothing before it is final.

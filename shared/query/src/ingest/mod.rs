@@ -18,6 +18,7 @@ mod choosing;
 mod chunk;
 mod clusters;
 mod completion;
+mod counting;
 mod describing;
 mod feeding;
 mod files;
@@ -48,6 +49,8 @@ pub use case_files::{CaseFiles, CaseFilesTaken, case_files, is_sending, may_feed
 pub use causes::classify;
 pub(crate) use chunk::stored_attempts;
 pub use completion::{Checked, Completion, Recompute, check_run};
+pub use counting::{Waiting, count_waiting};
+pub(crate) use counting::{counted, counted_in};
 pub use feeding::{EventsTaken, events, finish, heartbeat};
 pub use files::{FileKindHint, IncomingFile, kind_of, recognise};
 pub use judging::judge_run;

@@ -66,6 +66,8 @@ pub(crate) async fn move_run(
     if !locked.run.status.is_final() {
         return Err(LifeRefusal::NotFinished.into());
     }
+    // What moves has to be counted where it was.
+    locked.count_waiting(&mut session).await?;
     let from = std::mem::replace(&mut locked.run.environment, to.environment);
     locked.run.lane_id = to.own;
     let (left, joined) = difference(&locked.lanes, &to.ids);
@@ -195,14 +197,15 @@ async fn move_rows(
         let (mut days, mut folders) = (TestDays::default(), FolderDays::default());
         for row in rows {
             for lane in lanes {
-                days.count(*lane, row.test_case, row.outcome, row.duration_ms, sign);
+                days.count((*lane, day), row.test_case, row.outcome, row.duration_ms, sign);
             }
             if let Some(path) = paths.get(&row.test_case) {
-                folders.count(rollups::folder_of(path), row.outcome, row.duration_ms, sign);
+                let folder = rollups::folder_of(path);
+                folders.count((lanes, day), folder, row.outcome, row.duration_ms, sign);
             }
         }
-        rollups::add_test_days(session, run.project, day, days).await?;
-        rollups::add_folder_days(session, run.project, lanes, day, folders).await?;
+        rollups::add_test_days(session, run.project, days).await?;
+        rollups::add_folder_days(session, run.project, folders).await?;
     }
     Ok(())
 }

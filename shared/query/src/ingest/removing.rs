@@ -19,9 +19,10 @@ use callboard_store::search::{self, SearchKind};
 use callboard_store::{StoreError, test_cases};
 
 use super::clusters::recount_new;
-use super::locked::{contribution, lanes_of_run};
+use super::counting;
+use super::locked::{contribution, counted_in_project, lanes_of_run};
 use super::moving::{by_lane, lanes_of_lane};
-use super::rollup::{self, rebuild_histories};
+use super::rollup::rebuild_histories;
 use crate::Result;
 
 /// Hides runs of a project for a deletion: from now on nobody finds them and
@@ -57,7 +58,9 @@ pub(crate) async fn hide_runs(
     for run in &mut locked {
         let lanes = lanes_of_run(session, run).await?;
         // What is taken back later has to be counted before.
-        let executions = rollup::count_waiting(session, run, &lanes).await?;
+        let before = counted_in_project(run);
+        counting::count_run(session, run, &lanes).await?;
+        let executions = counted_in_project(run) - before;
         if executions > 0 {
             projects::count(session, project, Growth { executions, ..Growth::default() }).await?;
         }
@@ -213,18 +216,19 @@ async fn uncount_days(
         known.into_iter().map(|(id, case)| (id, case.file_path)).collect();
     let (mut days, mut folders) = (TestDays::default(), FolderDays::default());
     let mut browsers = BrowserDays::default();
+    let day = run.order_at.day();
     for row in rows {
-        browsers.count(row.browser_id, row.outcome, -1);
+        browsers.count(day, row.browser_id, row.outcome, -1);
         for lane in &run.lanes {
-            days.count(*lane, row.test_case, row.outcome, row.duration_ms, -1);
+            days.count((*lane, day), row.test_case, row.outcome, row.duration_ms, -1);
         }
         if let Some(path) = paths.get(&row.test_case) {
-            folders.count(rollups::folder_of(path), row.outcome, row.duration_ms, -1);
+            let folder = rollups::folder_of(path);
+            folders.count((&run.lanes, day), folder, row.outcome, row.duration_ms, -1);
         }
     }
-    let day = run.order_at.day();
-    rollups::add_test_days(session, run.project, day, days).await?;
-    rollups::add_folder_days(session, run.project, &run.lanes, day, folders).await?;
-    rollups::add_browser_days(session, run.project, day, browsers).await?;
+    rollups::add_test_days(session, run.project, days).await?;
+    rollups::add_folder_days(session, run.project, folders).await?;
+    rollups::add_browser_days(session, run.project, browsers).await?;
     Ok(())
 }

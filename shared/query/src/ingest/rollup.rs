@@ -1,86 +1,26 @@
-//! From changed executions to the rollups of their tests.
+//! From executions to the rollups of their tests.
 //!
-//! The results of a running client are counted many at a time: `counted_to` of
-//! the run says up to which of its executions, and none beyond it is in any
-//! state or day. A run that is over has none left.
+//! Executions are counted many at a time, after they were written: `counted_to`
+//! of a run says up to which of its executions, and none beyond it is in any
+//! state or day. What costs most about a result is not its row but the numbers
+//! of its test in four lanes, and of each of these a hundred results of the
+//! test cost hardly more than one ([`super::counting`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_domain::ids::TestCaseId;
-use callboard_domain::test_state::{Applied, Observation, TestState, flags_for};
-use callboard_domain::time::{Day, Timestamp};
+use callboard_domain::ids::{ProjectId, TestCaseId};
+use callboard_domain::status::Outcome;
+use callboard_domain::test_state::{Applied, Observation, TestState};
+use callboard_domain::time::Day;
 use callboard_store::db::Session;
-use callboard_store::executions::{self, ExecutionRow, RunPlace};
+use callboard_store::executions::counting::ToCount;
+use callboard_store::executions::{ExecutionRow, RunPlace};
 use callboard_store::rollups::{self, BrowserDays, FolderDays, States, TestDays};
 use callboard_store::runs::RunRow;
-use callboard_store::test_cases;
 
+use super::chunk::place_of;
 use crate::Result;
-
-/// How many executions of a live run wait to be counted together. What costs
-/// most about a result is not its row but the numbers of its test in four lanes,
-/// and of each of these tables a hundred rows take little longer than five.
-const TOGETHER: i64 = 100;
-/// How long an execution of a live run waits to be counted, ms, as long as
-/// its client gives signs of life.
-pub(super) const COUNT_WITHIN_MS: i64 = 2_000;
-
-/// Whether executions of a run have waited for long enough.
-pub(super) fn is_due(run: &RunRow, now: Timestamp) -> bool {
-    run.waiting() >= TOGETHER || has_waited(run, now)
-}
-
-/// Whether an execution of a run has waited to be counted for too long.
-pub(super) fn has_waited(run: &RunRow, now: Timestamp) -> bool {
-    run.uncounted_since.is_some_and(|since| since.millis() + COUNT_WITHIN_MS <= now.millis())
-}
-
-/// Counts what waits of a locked run; the caller writes the row of the run.
-/// Answers how many executions were counted.
-pub(super) async fn count_waiting(session: &mut Session, run: &mut RunRow, lanes: &[i64]) -> Result<i64> {
-    count_up_to(session, run, lanes, run.next_ordinal - 1).await
-}
-
-/// [`count_waiting`] for those up to an ordinal.
-pub(super) async fn count_up_to(
-    session: &mut Session,
-    run: &mut RunRow,
-    lanes: &[i64],
-    last: i64,
-) -> Result<i64> {
-    let first = run.counted_to + 1;
-    run.uncounted_since = None;
-    run.counted_to = last;
-    if first > last {
-        return Ok(0);
-    }
-    let project = run.project;
-    let place = RunPlace { project, run: run.id, day: run.order_at.day(), lane_id: run.lane_id };
-    let rows = executions::between(session, project, run.id, (first, last)).await?;
-    let cases: BTreeSet<TestCaseId> = rows.iter().map(|row| row.test_case).collect();
-    let cases: Vec<TestCaseId> = cases.into_iter().collect();
-    let ids = cases.iter().map(|case| case.get()).collect();
-    let paths = test_cases::file_paths(session, project, ids).await?;
-    let states = rollups::lock_states(session, project, lanes, &cases).await?;
-    let mut compared_anew = Vec::new();
-    let mut changes = Vec::with_capacity(rows.len());
-    for mut after in rows {
-        // Runs before this one may have been counted since it came.
-        let known = states.get(&(run.lane_id, after.test_case));
-        let previous = known.and_then(|state| state.decided_before(after.browser_id, run.order_at, run.id));
-        let flags = after.flags.compared(flags_for(previous, after.outcome));
-        if previous.is_some() && flags != after.flags {
-            after.flags = flags;
-            compared_anew.push(after.clone());
-        }
-        let file_path = paths.get(&after.test_case).cloned().unwrap_or_default();
-        changes.push(Change { before: None, after, file_path });
-    }
-    executions::upsert(session, place, &compared_anew).await?;
-    fold_states(session, place, run, lanes, states, &changes.iter().collect::<Vec<_>>()).await?;
-    Ok(i64::try_from(changes.len()).unwrap_or(i64::MAX))
-}
 
 /// An execution before and after a submission.
 #[derive(Debug)]
@@ -107,54 +47,101 @@ pub(super) fn observed(row: &ExecutionRow, run: &RunRow) -> Observation {
     }
 }
 
-/// Counts changed executions in every lane of their run. `states` are the
-/// locked states of the tests; the rows must be written already, because a
-/// late or changed earlier execution rebuilds the recent history from them.
-pub(super) async fn fold_states(
-    session: &mut Session,
-    place: RunPlace,
-    run: &RunRow,
-    lanes: &[i64],
-    mut states: States,
-    changes: &[&Change],
-) -> Result<()> {
-    let mut rebuild = BTreeSet::new();
-    let (mut days, mut folders) = (TestDays::default(), FolderDays::default());
-    let mut browsers = BrowserDays::default();
-    for change in changes {
-        let before = change.before.as_ref().map(|row| observed(row, run));
-        let after = observed(&change.after, run);
-        let case = change.after.test_case;
-        let folder = rollups::folder_of(&change.file_path);
-        if let Some(before) = &before {
-            folders.count(folder, before.outcome, before.duration_ms, -1);
-            browsers.count(before.browser, before.outcome, -1);
+/// [`observed`] of one that is counted for the first time.
+pub(super) fn seen(row: &ToCount, run: &RunRow) -> Observation {
+    Observation {
+        execution: row.id,
+        order_at: run.order_at,
+        outcome: row.outcome,
+        browser: row.browser_id,
+        duration_ms: row.duration_ms,
+        wasted_ms: row.wasted_ms,
+        lost_ms: row.lost_ms,
+        mass_failure: run.is_mass_failure,
+    }
+}
+
+/// One execution to be counted.
+pub(super) struct Counted<'a> {
+    pub(super) test_case: TestCaseId,
+    /// File of the test.
+    pub(super) file_path: &'a str,
+    /// As it was counted before.
+    pub(super) before: Option<Observation>,
+    pub(super) after: Observation,
+}
+
+/// What a transaction changes of the rollups of tests.
+pub(super) struct Tally {
+    states: States,
+    days: TestDays,
+    folders: FolderDays,
+    browsers: BrowserDays,
+}
+
+impl Tally {
+    /// Begins with the locked states of all tests that will be counted.
+    pub(super) fn over(states: States) -> Self {
+        Self {
+            states,
+            days: TestDays::default(),
+            folders: FolderDays::default(),
+            browsers: BrowserDays::default(),
         }
-        browsers.count(after.browser, after.outcome, 1);
-        folders.count(folder, after.outcome, after.duration_ms, 1);
-        for lane in lanes {
-            if let Some(before) = &before {
-                days.count(*lane, case, before.outcome, before.duration_ms, -1);
+    }
+
+    /// How a test ended last before a run, in the run's own lane.
+    pub(super) fn decided_before(&self, run: &RunRow, case: TestCaseId, browser: i64) -> Option<Outcome> {
+        self.states.get(&(run.lane_id, case))?.decided_before(browser, run.order_at, run.id)
+    }
+
+    /// Counts executions of a run in some lanes. Their rows must be written and
+    /// the run must say that they are counted, because a late or changed
+    /// earlier execution rebuilds the recent history from them.
+    pub(super) async fn count(
+        &mut self,
+        session: &mut Session,
+        run: &RunRow,
+        lanes: &[i64],
+        executions: &[Counted<'_>],
+    ) -> Result<()> {
+        let place = place_of(run);
+        let day = place.day;
+        let mut rebuild = BTreeSet::new();
+        for Counted { test_case: case, file_path, before, after } in executions {
+            let folder = rollups::folder_of(file_path);
+            if let Some(before) = before {
+                self.folders.count((lanes, day), folder, before.outcome, before.duration_ms, -1);
+                self.browsers.count(day, before.browser, before.outcome, -1);
             }
-            days.count(*lane, case, after.outcome, after.duration_ms, 1);
-            match states.get_mut(&(*lane, case)) {
-                None => {
-                    states.insert((*lane, case), TestState::first(&after));
+            self.browsers.count(day, after.browser, after.outcome, 1);
+            self.folders.count((lanes, day), folder, after.outcome, after.duration_ms, 1);
+            for lane in lanes {
+                if let Some(before) = before {
+                    self.days.count((*lane, day), *case, before.outcome, before.duration_ms, -1);
                 }
-                Some(state) => {
-                    if state.apply(before.as_ref(), &after) == Applied::NeedsRebuild {
-                        rebuild.insert((*lane, case));
+                self.days.count((*lane, day), *case, after.outcome, after.duration_ms, 1);
+                match self.states.get_mut(&(*lane, *case)) {
+                    None => self.states.insert((*lane, *case), TestState::first(after)),
+                    Some(state) => {
+                        if state.apply(before.as_ref(), after) == Applied::NeedsRebuild {
+                            rebuild.insert((*lane, *case));
+                        }
                     }
                 }
             }
         }
+        rebuild_histories(session, place, &mut self.states, &rebuild).await
     }
-    rebuild_histories(session, place, &mut states, &rebuild).await?;
-    rollups::write_states(session, place.project, &states).await?;
-    rollups::add_test_days(session, place.project, place.day, days).await?;
-    rollups::add_folder_days(session, place.project, lanes, place.day, folders).await?;
-    rollups::add_browser_days(session, place.project, place.day, browsers).await?;
-    Ok(())
+
+    /// Writes everything.
+    pub(super) async fn write(self, session: &mut Session, project: ProjectId) -> Result<()> {
+        rollups::write_states(session, project, &self.states).await?;
+        rollups::add_test_days(session, project, self.days).await?;
+        rollups::add_folder_days(session, project, self.folders).await?;
+        rollups::add_browser_days(session, project, self.browsers).await?;
+        Ok(())
+    }
 }
 
 /// How far apart the last days of tests may lie whose history is read together:

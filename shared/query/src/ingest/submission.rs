@@ -14,6 +14,7 @@ use callboard_store::audit::{self, Actor, AuditEvent, Target};
 use callboard_store::{blobs, projects, runs};
 
 use super::chunk;
+use super::counting;
 use super::files::{self, IncomingFile, PublishedFile};
 use super::keys::batch_keys;
 use super::opening::{Opening, Purpose};
@@ -178,6 +179,7 @@ async fn write_submission(
     let written = writer.write(&groups).await;
     writer.clean_up(written.as_ref().err()).await;
     let Written { run, is_known, executions } = written?;
+    counting::keep_up(ctx, project, executions.len()).await;
     Ok(Submitted {
         run: run.id,
         project,

@@ -7,9 +7,8 @@ use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::{StoreError, runs};
 
-use super::feeding;
+use super::counting::{self, COUNT_WITHIN_MS};
 use super::locked::LockedRun;
-use super::rollup::COUNT_WITHIN_MS;
 use crate::{Context, QueryError, Result};
 
 /// Runs looked at by one statement.
@@ -33,7 +32,8 @@ pub async fn sweep_stale_runs(ctx: &Context, now: Timestamp) -> Result<Swept> {
     let patience = &ctx.patience;
     let shortest = patience.stale_ms.min(patience.finalizing_ms).min(patience.shard_wait_ms);
     let since = Timestamp(now.millis() - shortest);
-    count_waiting(ctx, now).await?;
+    // Nobody else counts what clients left that give no sign of life.
+    counting::count_since(ctx, Timestamp(now.millis() - COUNT_WITHIN_MS)).await?;
     let mut swept = Swept::default();
     let mut after = None;
     loop {
@@ -43,24 +43,6 @@ pub async fn sweep_stale_runs(ctx: &Context, now: Timestamp) -> Result<Swept> {
         for (project, run) in page {
             swept.looked_at += 1;
             swept.ended += usize::from(judge(ctx, project, run, now).await?);
-        }
-    }
-}
-
-/// Counts the executions of runs whose clients give no sign of life: nobody
-/// else does before they are given up.
-async fn count_waiting(ctx: &Context, now: Timestamp) -> Result<()> {
-    let since = Timestamp(now.millis() - COUNT_WITHIN_MS);
-    let mut after = None;
-    loop {
-        let page = runs::uncounted(&mut ctx.store.db().read().await?, since, after, PAGE).await?;
-        let Some((_, last)) = page.last() else { return Ok(()) };
-        after = Some(*last);
-        for (project, run) in page {
-            match feeding::count_waiting(ctx, project, run, now).await {
-                Err(QueryError::Store(StoreError::RunGone)) => {}
-                counted => counted?,
-            }
         }
     }
 }

@@ -129,7 +129,6 @@ impl Writer<'_> {
         let lanes = locked.lanes.clone();
         let mut target = Target {
             is_fresh: locked.is_fresh,
-            may_wait: false,
             run: &mut locked.run,
             lanes: &lanes,
             generation: u32::try_from(generation).unwrap_or_default(),
@@ -147,7 +146,6 @@ impl Writer<'_> {
             evidence::record(&mut session, project, locked.run.id, pack, now).await?;
         }
         locked.growth.test_cases += folded.new_test_cases;
-        locked.growth.executions += folded.counted;
         locked.growth.open_clusters += folded.open_clusters;
         let mut ended_at = None;
         if is_last {

@@ -68,12 +68,16 @@ impl ExecutionRow {
     /// or failing test costs beside itself. 0 when it passed at once.
     #[must_use]
     pub fn lost_ms(&self) -> i64 {
-        match self.outcome {
-            Outcome::Flaky | Outcome::Failed | Outcome::TimedOut => {
-                self.retries_ms.unwrap_or((self.total_duration_ms - self.duration_ms).max(0))
-            }
-            _ => 0,
-        }
+        lost_ms(self.outcome, self.retries_ms, self.total_duration_ms - self.duration_ms)
+    }
+}
+
+/// [`ExecutionRow::lost_ms`] by what is stored of it, and by the time of
+/// attempts that did not decide.
+fn lost_ms(outcome: Outcome, stored: Option<i64>, others_ms: i64) -> i64 {
+    match outcome {
+        Outcome::Flaky | Outcome::Failed | Outcome::TimedOut => stored.unwrap_or(others_ms.max(0)),
+        _ => 0,
     }
 }
 
@@ -95,6 +99,7 @@ macro_rules! select_execution {
 
 // After the macros, which they use.
 pub mod brief;
+pub mod counting;
 pub mod grid;
 pub(crate) mod history;
 pub(crate) mod list;
@@ -421,22 +426,6 @@ pub async fn first_of_run(
 ) -> Result<Vec<ExecutionRow>> {
     let (low, high) = ExecutionId::range_of(run);
     session.all(&FIRST_OF_RUN, args![project, run, low, high, limit]).await?.iter().map(read).collect()
-}
-
-/// The executions of a run between two ordinals, both included, by id. The
-/// caller knows that they are few.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn between(
-    session: &mut Session,
-    project: ProjectId,
-    run: RunId,
-    (first, last): (i64, i64),
-) -> Result<Vec<ExecutionRow>> {
-    let (after, last_id) = (ExecutionId::compose(run, first - 1), ExecutionId::compose(run, last));
-    let rows = session.all(&FIRST_OF_RUN, args![project, run, after, last_id, last - first + 1]).await?;
-    rows.iter().map(read).collect()
 }
 
 /// Durations (ms) of a run's executions that ran.

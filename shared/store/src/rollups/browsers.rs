@@ -19,10 +19,10 @@ statements! {
 
 static ADD: Bulk = Bulk::new(
     "rollups::ADD_BROWSER_DAYS",
-    2,
+    1,
     "INSERT INTO browser_daily AS d (project_id, day, browser_id, passed, failed) \
-     SELECT $1, $2, r.browser_id, r.passed, r.failed FROM",
-    &[Column::Int("browser_id"), Column::Int("passed"), Column::Int("failed")],
+     SELECT $1, r.day, r.browser_id, r.passed, r.failed FROM",
+    &[Column::Int("day"), Column::Int("browser_id"), Column::Int("passed"), Column::Int("failed")],
     "WHERE true ON CONFLICT (project_id, day, browser_id) DO UPDATE SET passed = d.passed + excluded.passed, \
      failed = d.failed + excluded.failed",
 );
@@ -31,17 +31,17 @@ pub(crate) static BULKS: &[&Bulk] = &[&ADD];
 
 /// What a batch adds to days of browser projects; negative where it takes back.
 #[derive(Debug, Default)]
-pub struct BrowserDays(BTreeMap<i64, (i64, i64)>);
+pub struct BrowserDays(BTreeMap<(Day, i64), (i64, i64)>);
 
 impl BrowserDays {
-    /// Counts an execution (`sign` 1) or takes it back (`sign` -1).
-    pub fn count(&mut self, browser: i64, outcome: Outcome, sign: i64) {
+    /// Counts an execution on a day (`sign` 1), or takes it back (`sign` -1).
+    pub fn count(&mut self, day: Day, browser: i64, outcome: Outcome, sign: i64) {
         let (passed, failed) = match outcome {
             Outcome::Passed | Outcome::Flaky => (sign, 0),
             Outcome::Failed | Outcome::TimedOut => (0, sign),
             Outcome::Interrupted | Outcome::Skipped | Outcome::DidNotRun => return,
         };
-        let sums = self.0.entry(browser).or_default();
+        let sums = self.0.entry((day, browser)).or_default();
         *sums = (sums.0 + passed, sums.1 + failed);
     }
 }
@@ -50,17 +50,12 @@ impl BrowserDays {
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
-pub async fn add_browser_days(
-    session: &mut Session,
-    project: ProjectId,
-    day: Day,
-    days: BrowserDays,
-) -> Result<()> {
+pub async fn add_browser_days(session: &mut Session, project: ProjectId, days: BrowserDays) -> Result<()> {
     let mut rows = ADD.rows();
-    for (browser, (passed, failed)) in days.0.into_iter().filter(|(_, sums)| *sums != (0, 0)) {
-        rows.push([browser.into(), passed.into(), failed.into()]);
+    for ((day, browser), (passed, failed)) in days.0.into_iter().filter(|(_, sums)| *sums != (0, 0)) {
+        rows.push([day.into(), browser.into(), passed.into(), failed.into()]);
     }
-    session.execute_bulk(&ADD, args![project, day], rows).await?;
+    session.execute_bulk(&ADD, args![project], rows).await?;
     Ok(())
 }
 

@@ -61,7 +61,7 @@ pub(crate) static BULKS: &[&Bulk] = &[&ADD_TEST_DAYS];
 
 /// What a batch adds to days of tests; negative where it takes back.
 #[derive(Debug, Default)]
-pub struct TestDays(BTreeMap<(i64, TestCaseId), DayDelta>);
+pub struct TestDays(BTreeMap<(i64, Day, TestCaseId), DayDelta>);
 
 /// Counts of one test on one day.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -121,9 +121,17 @@ impl DayDelta {
 }
 
 impl TestDays {
-    /// Counts an execution (`sign` 1) or takes it back (`sign` -1).
-    pub fn count(&mut self, lane: i64, test_case: TestCaseId, outcome: Outcome, duration_ms: i64, sign: i64) {
-        self.0.entry((lane, test_case)).or_default().count(outcome, duration_ms, sign);
+    /// Counts an execution in a lane on a day (`sign` 1), or takes it back
+    /// (`sign` -1).
+    pub fn count(
+        &mut self,
+        (lane, day): (i64, Day),
+        test_case: TestCaseId,
+        outcome: Outcome,
+        duration_ms: i64,
+        sign: i64,
+    ) {
+        self.0.entry((lane, day, test_case)).or_default().count(outcome, duration_ms, sign);
     }
 }
 
@@ -131,14 +139,9 @@ impl TestDays {
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn add_test_days(
-    session: &mut Session,
-    project: ProjectId,
-    day: Day,
-    days: TestDays,
-) -> Result<()> {
+pub async fn add_test_days(session: &mut Session, project: ProjectId, days: TestDays) -> Result<()> {
     let mut rows = ADD_TEST_DAYS.rows();
-    for ((lane, case), delta) in days.0 {
+    for ((lane, day, case), delta) in days.0 {
         if delta == DayDelta::default() {
             continue;
         }

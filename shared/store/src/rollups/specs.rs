@@ -66,34 +66,41 @@ pub fn folder_of(file_path: &str) -> &str {
 
 /// What a batch adds to days of folders; negative where it takes back.
 #[derive(Debug, Default)]
-pub struct FolderDays(BTreeMap<String, DayDelta>);
+pub struct FolderDays(HashMap<String, BTreeMap<(i64, Day), DayDelta>>);
 
 impl FolderDays {
-    /// Counts an execution (`sign` 1) or takes it back (`sign` -1).
-    pub fn count(&mut self, folder: &str, outcome: Outcome, duration_ms: i64, sign: i64) {
+    /// Counts an execution in some lanes on a day (`sign` 1), or takes it back
+    /// (`sign` -1).
+    pub fn count(
+        &mut self,
+        (lanes, day): (&[i64], Day),
+        folder: &str,
+        outcome: Outcome,
+        duration_ms: i64,
+        sign: i64,
+    ) {
         if !self.0.contains_key(folder) {
-            self.0.insert(folder.to_owned(), DayDelta::default());
+            self.0.insert(folder.to_owned(), BTreeMap::new());
         }
-        if let Some(delta) = self.0.get_mut(folder) {
-            delta.count(outcome, duration_ms, sign);
+        if let Some(places) = self.0.get_mut(folder) {
+            for lane in lanes {
+                places.entry((*lane, day)).or_default().count(outcome, duration_ms, sign);
+            }
         }
     }
 }
 
-/// Adds a batch to the days of its folders in some lanes, which ascend.
+/// Adds a batch to the days of its folders.
 ///
 /// # Errors
 /// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
-pub async fn add_folder_days(
-    session: &mut Session,
-    project: ProjectId,
-    lanes: &[i64],
-    day: Day,
-    days: FolderDays,
-) -> Result<()> {
+pub async fn add_folder_days(session: &mut Session, project: ProjectId, days: FolderDays) -> Result<()> {
     let mut rows = ADD.rows();
-    let changed: Vec<_> = days.0.into_iter().filter(|(_, delta)| *delta != DayDelta::default()).collect();
-    for (lane, (folder, delta)) in lanes.iter().flat_map(|lane| changed.iter().map(move |row| (*lane, row))) {
+    let places = days.0.iter().flat_map(|(folder, places)| {
+        let changed = places.iter().filter(|(_, delta)| **delta != DayDelta::default());
+        changed.map(move |((lane, day), delta)| ((*lane, *day, folder.as_str()), delta))
+    });
+    for ((lane, day, folder), delta) in places.collect::<BTreeMap<_, _>>() {
         rows.push([
             lane.into(),
             day.into(),

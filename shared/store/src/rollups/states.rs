@@ -184,6 +184,12 @@ impl States {
         self.held.get_mut(key).map(|held| &mut held.state)
     }
 
+    /// Takes those of other lanes as well.
+    pub fn join(&mut self, mut others: Self) {
+        self.held.append(&mut others.held);
+        self.of_one_branch.append(&mut others.of_one_branch);
+    }
+
     /// Adds the state of a test that has none in the lane.
     pub fn insert(&mut self, key: (i64, TestCaseId), state: TestState) {
         self.held.insert(key, Held { state, place: None });

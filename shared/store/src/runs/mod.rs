@@ -5,13 +5,14 @@
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Read, Session, Statement, args, statements};
+use crate::db::{Read, Session, args, statements};
 use crate::lanes::{self, CountingLane};
 use crate::{Result, StoreError};
 use row::{read, select_run};
 use slots::SlotRow;
 
 pub mod compared;
+pub mod counting;
 pub(crate) mod creating;
 pub(crate) mod details;
 pub mod groups;
@@ -44,9 +45,6 @@ statements! {
     /// Unfinished runs that gave no sign of life since a moment. ix: test_runs_open
     SILENT = "SELECT project_id, id FROM test_runs WHERE status IN ('initializing', 'running', 'finalizing') \
         AND last_activity_at <= $1 AND id > $2 ORDER BY id LIMIT $3";
-    /// Unfinished runs with executions that have waited to be counted since a moment. ix: test_runs_open
-    UNCOUNTED = "SELECT project_id, id FROM test_runs WHERE status IN ('initializing', 'running', 'finalizing') \
-        AND uncounted_since <= $1 AND id > $2 ORDER BY id LIMIT $3";
     /// Unfinished unsharded runs of a pipeline that gave no sign of life since a moment. ix: test_runs_by_instance
     SUPERSEDED = "SELECT id FROM test_runs WHERE project_id = $1 AND instance_id = $2 AND shard_total IS NULL \
         AND status IN ('initializing', 'running', 'finalizing') AND last_activity_at < $3 ORDER BY id";
@@ -141,32 +139,8 @@ pub async fn silent(
     after: Option<RunId>,
     limit: i64,
 ) -> Result<Vec<(ProjectId, RunId)>> {
-    places(session, &SILENT, since, after, limit).await
-}
-
-/// Unfinished runs of all projects with executions that have waited to be
-/// counted since a moment, by id, after a run.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn uncounted(
-    session: &mut Session,
-    since: Timestamp,
-    after: Option<RunId>,
-    limit: i64,
-) -> Result<Vec<(ProjectId, RunId)>> {
-    places(session, &UNCOUNTED, since, after, limit).await
-}
-
-async fn places(
-    session: &mut Session,
-    statement: &Statement,
-    since: Timestamp,
-    after: Option<RunId>,
-    limit: i64,
-) -> Result<Vec<(ProjectId, RunId)>> {
     let after = after.map_or(0, RunId::get);
-    let rows = session.all(statement, args![since, after, limit]).await?;
+    let rows = session.all(&SILENT, args![since, after, limit]).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();

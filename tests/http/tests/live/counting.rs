@@ -71,9 +71,79 @@ async fn results_wait_for_a_moment_and_count_like_those_that_come_whole() {
             place,
         );
         let whole = client.post_json("/api/test-runs/submit", &whole).await.expect("submitted");
+        for project in [&project, &whole["projectId"]] {
+            let all = counted(service, project).await.len();
+            let tests = client.json(&format!("/api/projects/{project}/test-cases")).await.expect("tests");
+            assert_eq!(tests["items"][0]["totalRuns"], json!(1), "{tests}");
+            assert!(counted(service, project).await.len() > all, "who asks counts what waits");
+        }
         let (streamed, whole) =
             (counted(service, &project).await, counted(service, &whole["projectId"]).await);
         assert_eq!(streamed, whole);
+    })
+    .await;
+}
+
+/// Questions whose answers hold numbers of tests: of a project, one of its
+/// tests, its last run and an execution of that.
+const ASKED: [&str; 19] = [
+    "/api/projects/{project}/test-cases",
+    "/api/projects/{project}/flaky-tests",
+    "/api/projects/{project}/slow-tests",
+    "/api/projects/{project}/spec-health",
+    "/api/projects/{project}/timeout-opportunities",
+    "/api/projects/{project}/quarantine?candidates=true",
+    "/api/test-cases/{test}",
+    "/api/test-cases/{test}/history",
+    "/api/test-cases/{test}/stability-trend",
+    "/api/test-runs/{run}/executions?isNewRegression=true",
+    "/api/test-runs/{run}/insights",
+    "/api/test-runs/{run}/compare",
+    "/api/test-runs/{run}/rerun?select=new",
+    "/api/test-runs/{run}/export?format=csv",
+    "/api/test-run-cases/{execution}",
+    "/api/test-run-cases/{execution}/explain",
+    "/api/search?q=pays",
+    "/api/analytics/browser-matrix",
+    "/api/analytics/insights",
+];
+
+#[tokio::test]
+async fn whoever_asks_for_numbers_of_tests_finds_every_run_that_is_over_in_them() {
+    for_each_service(async |service| {
+        let client = service.client();
+        for (at, question) in ASKED.iter().enumerate() {
+            let submit = async |day: &str, status: &str| {
+                let body = json!({
+                    "projectName": format!("asked-{at}"), "status": status, "duration": 5000, "branch": "main",
+                    "startTime": format!("2026-01-0{day}T10:00:00.000Z"), "testCases": [attempt("pays", status, 0)],
+                });
+                client.post_json("/api/test-runs/submit", &body).await.expect("submitted")
+            };
+            submit("1", "passed").await;
+            let last = submit("2", "failed").await;
+            let (project, run) = (&last["projectId"], &last["runId"]);
+            let of_test = |columns: &str, table: &str| {
+                format!("SELECT CAST({columns} AS TEXT) FROM {table} WHERE project_id = {project} ORDER BY 1 DESC")
+            };
+            let test = texts(service, &of_test("id", "test_cases")).await.remove(0);
+            let execution = texts(service, &of_test("id", "executions")).await.remove(0);
+            assert_eq!(texts(service, &of_test("total", "test_state")).await, Vec::<String>::new());
+            let question = [
+                ("{project}", project.to_string()),
+                ("{run}", run.to_string()),
+                ("{test}", test),
+                ("{execution}", execution),
+            ]
+            .into_iter()
+            .fold((*question).to_owned(), |text, (name, id)| text.replace(name, &id));
+            let answer = client.get(&question).await.expect("an answer");
+            assert_eq!(answer.status.as_u16(), 200, "{question}: {}", answer.text());
+            assert_eq!(texts(service, &of_test("total", "test_state")).await, ["2", "2"], "{question}");
+            // What is remarkable about an execution is told by what was counted before it.
+            let shown = client.json(&format!("/api/test-runs/{run}/executions")).await.expect("executions");
+            assert_eq!(shown["items"][0]["isNewRegression"], json!(true), "{shown}");
+        }
     })
     .await;
 }

@@ -58,6 +58,10 @@ async fn clients_that_send_at_once_are_each_answered_for_their_own() {
             assert_eq!(told.iter().filter(|kind| *kind == "test-completed").count(), tests);
             feeder.finish("passed").await;
         }
+        // Who asks for numbers of tests counts first what waits.
+        let project = feeders[0].shown().await["projectId"].clone();
+        let tests = service.client().json(&format!("/api/projects/{project}/test-cases?limit=1")).await;
+        assert_eq!(tests.expect("tests")["items"].as_array().map(Vec::len), Some(1));
         let counts = "SELECT DISTINCT CAST(s.total AS TEXT) || ' ' || CAST(s.failed AS TEXT) FROM test_state s \
             JOIN test_cases c ON c.project_id = s.project_id AND c.id = s.test_case_id WHERE c.title LIKE 'test _-%' ";
         let shared = format!("{counts} AND c.title < 'test {ROUNDS}'");

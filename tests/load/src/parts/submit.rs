@@ -46,6 +46,7 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
         "p95 ms",
         "exec/s",
         "target",
+        "counted/s",
         "µs CPU/exec",
         "raw exec/s",
         "of raw %",
@@ -78,6 +79,9 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
         "first: the first run of a new suite. raw: the same execution and rollup rows, one bulk statement per table and \
          transaction per run, one writer, no service; target: at least 50 % of it.",
     );
+    table.note(
+        "counted: submits, and after them the wait of a reader until the numbers of all tests hold them; CPU includes both.",
+    );
     table.note("CPU is that of the service process, without that of a database server.");
     Ok(table)
 }
@@ -89,6 +93,8 @@ struct Measurement {
     concurrency: usize,
     first: Duration,
     measured: Measured,
+    /// From the first submit until the numbers of every test hold all of them.
+    counted: Duration,
     cpu: Option<Duration>,
     runs: Vec<Stored>,
 }
@@ -122,10 +128,15 @@ impl Measurement {
             }
         })
         .await?;
+        // Whoever asks for numbers of tests waits until what came is counted.
+        let counting = Instant::now();
+        subject::read(&subject.client(), &format!("/api/projects/{}/test-cases?limit=1", warm.project))
+            .await?;
+        let counted = measured.wall() + counting.elapsed();
         let cpu =
             machine::processor_time(subject.pid()).zip(cpu_before).map(|(after, before)| after - before);
         let runs = kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        Ok(Self { payload, tests, concurrency, first, measured, cpu, runs })
+        Ok(Self { payload, tests, concurrency, first, measured, counted, cpu, runs })
     }
 
     fn add_to(self, table: &mut Table, backend: Backend, raw: f64) {
@@ -140,6 +151,7 @@ impl Measurement {
             hundredths(self.measured.quantile_ms(0.95)),
             whole(per_second),
             target(self.payload, self.tests, self.concurrency, backend).into(),
+            whole(executions / self.counted.as_secs_f64()),
             self.cpu.map_or(Cell::None, |cpu| whole(cpu.as_secs_f64() * 1e6 / executions)),
             whole(raw),
             whole(100.0 * per_second / raw),
