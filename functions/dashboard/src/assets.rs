@@ -28,6 +28,8 @@ pub(crate) enum Asset {
     Palette,
     /// The test grid by keyboard.
     Grid,
+    /// The cursor of charts, and a closer look at a part of them.
+    Chart,
     /// Forms that call the API.
     FormApi,
     /// Buttons that open dialogs.
@@ -88,13 +90,14 @@ const STYLES: &str = concat!(
 );
 
 impl Asset {
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 21] = [
         Self::Styles,
         Self::Theme,
         Self::Page,
         Self::Visits,
         Self::Palette,
         Self::Grid,
+        Self::Chart,
         Self::FormApi,
         Self::Dialogs,
         Self::Chooser,
@@ -119,6 +122,7 @@ impl Asset {
             Self::Visits => ("visits", "js"),
             Self::Palette => ("palette", "js"),
             Self::Grid => ("grid", "js"),
+            Self::Chart => ("chart", "js"),
             Self::FormApi => ("form-api", "js"),
             Self::Dialogs => ("dialogs", "js"),
             Self::Chooser => ("chooser", "js"),
@@ -144,6 +148,7 @@ impl Asset {
             | Self::Visits
             | Self::Palette
             | Self::Grid
+            | Self::Chart
             | Self::FormApi
             | Self::Dialogs
             | Self::Chooser
@@ -168,6 +173,7 @@ impl Asset {
             Self::Visits => include_str!("../assets/scripts/visits.js"),
             Self::Palette => include_str!("../assets/scripts/palette.js"),
             Self::Grid => include_str!("../assets/scripts/grid.js"),
+            Self::Chart => include_str!("../assets/scripts/chart.js"),
             Self::FormApi => include_str!("../assets/scripts/form-api.js"),
             Self::Dialogs => include_str!("../assets/scripts/dialogs.js"),
             Self::Chooser => include_str!("../assets/scripts/chooser.js"),

@@ -7,7 +7,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::flakiness::{Assessment, DEFAULT_WINDOW, FlakyClass, RootCause, Window, assess};
+use callboard_domain::flakiness::{
+    Assessment, DEFAULT_WINDOW, FlakyClass, RootCause, ScoreAt, Window, assess, course,
+};
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::lane::LaneKey;
 use callboard_domain::status::Outcome;
@@ -261,8 +263,19 @@ pub async fn list(
     Ok((Slice { items, next: page.next }, total))
 }
 
-/// One test as the list of flaky tests has it; nothing of one that is not on
-/// it.
+/// What is known of the flakiness of one test.
+#[derive(Debug, Default)]
+pub struct TestFlakiness {
+    /// As the list of flaky tests has it; nothing of one that is not on it.
+    pub now: Option<FlakyTest>,
+    /// How its score came about; empty when it never had one.
+    pub course: Vec<ScoreAt>,
+}
+
+/// Moments at which a score is told.
+const COURSE: usize = 40;
+
+/// What is known of the flakiness of one test.
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
@@ -272,20 +285,21 @@ pub async fn of_test(
     case: TestCaseId,
     lane: &LaneQuery,
     today: Day,
-) -> Result<Option<FlakyTest>> {
+) -> Result<TestFlakiness> {
     let project = project.get();
     let mut session = counted(ctx, project).await?;
-    let Some(lane) = judged_lane(&mut session, project, lane).await? else { return Ok(None) };
+    let Some(lane) = judged_lane(&mut session, project, lane).await? else {
+        return Ok(TestFlakiness::default());
+    };
     let lanes = CatalogueLanes { shown: lane.id, judged: lane.id };
-    let rows = rollups::with_states(&mut session, project, lanes, vec![case.get()]).await?;
+    let mut rows = rollups::with_states(&mut session, project, lanes, vec![case.get()]).await?;
+    let Some(state) = rows.pop().and_then(|row| row.state) else { return Ok(TestFlakiness::default()) };
+    let window = lane.window(DEFAULT_WINDOW);
+    let course = course(state.recent(), window, COURSE);
     let min_runs = settings::effective(&mut session, project).await?.min_runs;
-    let judged = rows.into_iter().filter_map(|row| {
-        let state = row.state?;
-        let found = assess(state.recent(), lane.window(DEFAULT_WINDOW))?;
-        is_listed(&found, LEAST_LISTED, min_runs).then_some(Judged { case, state, found })
-    });
-    let judged = judged.collect();
-    Ok(show(&mut session, project, lane, judged, today).await?.pop())
+    let found = assess(state.recent(), window).filter(|found| is_listed(found, LEAST_LISTED, min_runs));
+    let judged = found.map(|found| Judged { case, state, found }).into_iter().collect();
+    Ok(TestFlakiness { now: show(&mut session, project, lane, judged, today).await?.pop(), course })
 }
 
 /// The flakiest tests of some projects together, in the order asked for.

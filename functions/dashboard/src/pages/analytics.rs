@@ -1,5 +1,7 @@
 //! `/analytics`: all projects together over a chosen period.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use axum::response::Response;
 use callboard_domain::ids::ProjectId;
@@ -183,7 +185,11 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         kinds: open.by_error_type,
         clusters: ClusterTable::of_all(open.clusters, visit.now),
         leaderboard: analytics::flaky_leaderboard(ctx, scope, &query, Sort::Impact, today).await?,
-        velocity: velocity(analytics::regression_velocity(ctx, scope, &query, today).await?),
+        velocity: velocity(
+            analytics::regression_velocity(ctx, scope, &query, today).await?,
+            query.days,
+            today,
+        ),
         ci_time: ci_time(analytics::ci_time_trend(ctx, scope, &query, today).await?),
         matrix: matrix(&browser_names, browsers),
         browsers: browser_names,
@@ -282,19 +288,39 @@ fn day_point(day: Day) -> Point {
     Point { label: day_of(day), note: None, href: None }
 }
 
-fn velocity(found: RegressionVelocity) -> Series {
-    let points_of = found.points.iter().map(|point| day_point(point.date)).collect();
+/// The Monday of a day's week.
+const fn week_of(day: Day) -> Day {
+    // 1970-01-01 was a Thursday.
+    Day(day.0 - (day.0 + 3).rem_euclid(7))
+}
+
+/// Days of a period that is short enough to be drawn day by day.
+const DAY_BY_DAY: i64 = 14;
+
+/// What broke, by weeks where there are many days. Weeks in which nothing did
+/// are told as well.
+fn velocity(found: RegressionVelocity, days: i64, today: Day) -> Series {
+    let step = if days > DAY_BY_DAY { 7 } else { 1 };
+    let place = |day: Day| if step == 7 { week_of(day) } else { day };
+    let first = place(found.points.first().map_or(today, |point| point.date));
+    let mut sums: BTreeMap<Day, (i64, i64)> =
+        (first.0..=today.0).map(|day| (place(Day(day)), (0, 0))).collect();
+    for point in &found.points {
+        let sum = sums.entry(place(point.date)).or_default();
+        sum.0 += point.regressions.regressions;
+        sum.1 += point.regressions.new_flaky;
+    }
+    let label = |day: &Day| match step {
+        7 => format!("week of {}", day_of(*day)),
+        _ => day_of(*day),
+    };
+    let points_of = sums.keys().map(|day| Point { label: label(day), note: None, href: None }).collect();
     let lines = [
-        LineOf {
-            name: "New failures",
-            values: found.points.iter().map(|p| Some(p.regressions.regressions)).collect(),
-        },
-        LineOf {
-            name: "Newly flaky",
-            values: found.points.iter().map(|p| Some(p.regressions.new_flaky)).collect(),
-        },
+        LineOf { name: "New failures", values: sums.values().map(|sum| Some(sum.0)).collect() },
+        LineOf { name: "Newly flaky", values: sums.values().map(|sum| Some(sum.1)).collect() },
     ];
-    let series = Series::new("Tests that broke", points_of, &lines, grouped)
+    let title = if step == 7 { "Tests that broke each week" } else { "Tests that broke each day" };
+    let series = Series::new(title, points_of, &lines, grouped)
         .fact(grouped(found.totals.regressions), "new failures")
         .fact(grouped(found.totals.new_flaky), "newly flaky");
     with_delta(series, found.delta_rate)

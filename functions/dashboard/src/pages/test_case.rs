@@ -4,6 +4,7 @@ use askama::Template;
 use axum::response::Response;
 use callboard_auth::RouteId;
 use callboard_domain::annotations::LinkTarget;
+use callboard_domain::flakiness::ScoreAt;
 use callboard_domain::ids::TestCaseId;
 use callboard_domain::status::TestStatus;
 use callboard_domain::time::Day;
@@ -114,6 +115,8 @@ struct TestCasePage {
     /// What is known of its flakiness, with its drawing; of one that is not
     /// called flaky nothing.
     flaky: Option<(FlakyTest, ChanceRange)>,
+    /// Its score over its last executions, where it ever had one.
+    course: Option<Series>,
     links: LinkPanel,
     filters: FilterBar,
     history: Vec<ExecutionWithRun>,
@@ -177,7 +180,8 @@ pub(crate) async fn test_case(
         turns,
         markers,
         quarantine,
-        flaky: flaky.map(|test| (test.clone(), ChanceRange::of(&test))),
+        course: (!flaky.course.is_empty()).then(|| course(&flaky.course)),
+        flaky: flaky.now.map(|test| (test.clone(), ChanceRange::of(&test))),
         links,
         pager: Pager::new(&visit.address, history.next_cursor.as_ref()),
         history: history.items,
@@ -187,6 +191,18 @@ pub(crate) async fn test_case(
 }
 
 /// How reliable the test was on each day, and how long it took.
+/// The flaky score by executions.
+fn course(scores: &[ScoreAt]) -> Series {
+    let label = |at: &ScoreAt| match at.behind {
+        0 => "now".to_owned(),
+        1 => "before its last execution".to_owned(),
+        behind => format!("{behind} executions ago"),
+    };
+    let points = scores.iter().map(|at| Point { label: label(at), note: None, href: None });
+    let lines = [LineOf { name: "Score", values: scores.iter().map(|at| Some(at.score)).collect() }];
+    Series::new("Flaky score", points.collect(), &lines, |score| score.to_string())
+}
+
 fn trends(
     days: &[StabilityBucket],
     markers: &MarkerList,

@@ -30,7 +30,9 @@ pub use quarantine::{
     Candidate, MAX_CANDIDATES, QuarantineSettings, Streak, candidates, is_candidate, streak,
 };
 pub use root_cause::{Because, Beside, FailingAttempt, Finding, RootCause, categorise};
-pub use series::{Assessment, DEFAULT_WINDOW, Evidence, ExactRun, Window, assess, judge_exactly};
+pub use series::{
+    Assessment, DEFAULT_WINDOW, Evidence, ExactRun, ScoreAt, Window, assess, course, judge_exactly,
+};
 pub use settings::{FLAKINESS_KEYS, FlakinessOverrides, FlakinessSettings, UnusableSetting};
 
 use serde::{Serialize, Serializer};

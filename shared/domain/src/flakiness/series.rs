@@ -91,6 +91,44 @@ fn is_remarkable(outcome: &RecentOutcome, window: Window) -> bool {
     }
 }
 
+/// The score of a test at one moment of its recent history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScoreAt {
+    /// Executions that came after it.
+    pub behind: usize,
+    /// `round(100 · probability)` that the test was flaky by what was known
+    /// then; 0 when nothing called for a score.
+    pub score: i64,
+}
+
+/// The score after so many executions as there are, and at up to `most - 1`
+/// moments before, evenly apart, oldest first. Nothing before the tenth
+/// execution, which no score is worth much after. Empty when the score was 0
+/// all the time.
+#[must_use]
+pub fn course(
+    recent: impl ExactSizeIterator<Item = RecentOutcome> + Clone,
+    window: Window,
+    most: usize,
+) -> Vec<ScoreAt> {
+    const FIRST: usize = 10;
+    let all = recent.len();
+    if all < FIRST || most < 2 {
+        return Vec::new();
+    }
+    let parts = (most - 1).min(all - FIRST).max(1);
+    let mut moments: Vec<usize> = (0..=parts).map(|at| FIRST + at * (all - FIRST) / parts).collect();
+    moments.dedup();
+    let scores: Vec<ScoreAt> = moments
+        .into_iter()
+        .map(|known| ScoreAt {
+            behind: all - known,
+            score: assess(recent.clone().take(known), window).map_or(0, |found| found.posterior.score()),
+        })
+        .collect();
+    if scores.iter().all(|at| at.score == 0) { Vec::new() } else { scores }
+}
+
 /// Judges the recent history of a test, oldest first; `None` when nothing
 /// failed within the window, not even on a first attempt.
 #[must_use]

@@ -132,6 +132,23 @@ fn a_test_that_was_broken_and_repaired_is_not_flaky() {
 }
 
 #[test]
+fn the_course_of_a_score_ends_with_the_score_and_knows_nothing_of_what_came_later() {
+    let text = format!("{}xPxPPxP{}", "P".repeat(60), "P".repeat(90));
+    let window = Window::standard(true);
+    let course = super::course(history(&text).into_iter(), window, 20);
+    assert_eq!(course.len(), 20);
+    assert!(course.windows(2).all(|pair| pair[0].behind > pair[1].behind));
+    for at in &course {
+        let known = &text[..text.len() - at.behind];
+        assert_eq!(at.score, assessed(known).map_or(0, |found| found.posterior.score()), "{known}");
+    }
+    assert_eq!((course[0].behind, course[19].behind), (text.len() - 10, 0));
+    assert!(course.iter().any(|at| at.score > 60) && course[0].score == 0);
+    assert_eq!(super::course(history(&"P".repeat(50)).into_iter(), window, 20), []);
+    assert_eq!(super::course(history("PPxPP").into_iter(), window, 20), []);
+}
+
+#[test]
 fn passes_on_a_retry_make_a_test_flaky() {
     let found = assessed("PPPPxPPPPPPxPPP").unwrap();
     assert_eq!(found.posterior.class, FlakyClass::Flaky);

@@ -97,8 +97,15 @@ impl Asked {
     }
 
     fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
-        let statuses = [RunStatus::Passed, RunStatus::Failed, RunStatus::TimedOut, RunStatus::Interrupted]
-            .map(|status| Choice::new(status.as_str(), status.tone().word()));
+        let statuses = [
+            RunStatus::Passed,
+            RunStatus::Failed,
+            RunStatus::TimedOut,
+            RunStatus::Interrupted,
+            RunStatus::Cancelled,
+            RunStatus::Running,
+        ]
+        .map(|status| Choice::new(status.as_str(), status.tone().word()));
         let asked: Vec<String> = self.statuses.iter().map(|status| status.as_str().to_owned()).collect();
         let suites = [Choice::new("full", "Full runs"), Choice::new("partial", "Partial runs")];
         let suite = self.full_runs.map(|full| if full { "full" } else { "partial" }.to_owned());

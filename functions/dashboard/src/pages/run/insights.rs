@@ -128,7 +128,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
             "",
             found.most_regressed.take(),
             counts.regressed,
-            None,
+            Some("tab=compare&change=slower"),
         ),
         of(
             "faster",
@@ -137,7 +137,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
             "",
             found.most_improved.take(),
             counts.improved,
-            None,
+            Some("tab=compare&change=faster"),
         ),
         of(
             "flaky",
