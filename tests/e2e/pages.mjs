@@ -324,6 +324,50 @@ describe('the pages of a run', () => {
     });
   });
 
+  test('read a chart where the pointer is, and look closer at the part that is drawn across', async () => {
+    const key = reporterEnvironment().SERVICE_API_KEY;
+    const headers = { 'content-type': 'application/json', ...(key ? { authorization: `Bearer ${key}` } : {}) };
+    const chartProject = `charts ${randomUUID().slice(0, 8)}`;
+    let sent;
+    for (let at = 0; at < 16; at += 1) {
+      const testCase = { title: 'pays', location: 'tests/pay.spec.ts:3:1', status: 'passed', duration: 100 + at };
+      const testCases = at % 4 === 3 ? [{ ...testCase, status: 'failed', error: 'Error: once' }, { ...testCase, retries: 1 }] : [testCase];
+      const startTime = new Date(Date.now() - (16 - at) * 3_600_000).toISOString();
+      const body = JSON.stringify({ projectName: chartProject, status: 'passed', startTime, duration: 1_000 * (at + 1), testCases });
+      const response = await fetch(new URL('/api/test-runs/submit', serviceUrl), { method: 'POST', headers, body });
+      assert.equal(response.status, 200);
+      sent = await response.json();
+    }
+    const [testCase] = (await getJson(`/api/projects/${sent.projectId}/test-cases`)).items;
+    const addresses = { performance: `/projects/${sent.projectId}?tab=performance`, 'test case': `/test-cases/${testCase.id}` };
+    await visit({ viewport: { width: 1440, height: 900 } }, addresses, async (page, name) => {
+      const figure = page.locator('figure.chart').filter({ has: page.locator('.plot-lines') }).first();
+      if (name === 'test case') await page.getByRole('heading', { name: 'Flaky score' }).waitFor();
+      await figure.scrollIntoViewIfNeeded();
+      const { x, y, width, height } = await figure.locator('.plot-lines').boundingBox();
+      const at = (part) => page.mouse.move(x + part * width, y + height / 2, { steps: 4 });
+      const readout = figure.locator('.readout');
+      await at(0.02);
+      const first = await readout.innerText();
+      await at(0.98);
+      const last = await readout.innerText();
+      assert.notEqual(first, last);
+      const rows = figure.locator('.chart-data tbody tr');
+      for (const cell of await rows.first().locator('td').allTextContents()) assert.ok(last.includes(cell.trim()), `${last} tells ${cell}`);
+      const ends = figure.locator('.plot-axis');
+      const whole = await ends.innerText();
+      await at(0.3);
+      await page.mouse.down();
+      await at(0.7);
+      await page.mouse.up();
+      assert.notEqual(await ends.innerText(), whole);
+      assert.equal(new URL(page.url()).pathname + new URL(page.url()).search, addresses[name], 'what is drawn across is not followed');
+      await figure.getByRole('button', { name: 'Show all' }).click();
+      assert.equal(await ends.innerText(), whole);
+      return [];
+    });
+  });
+
   test('save a list whole, page after page, for a spreadsheet', async () => {
     const context = await browser.newContext({ baseURL: serviceUrl, acceptDownloads: true });
     const page = await context.newPage();

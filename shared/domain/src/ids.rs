@@ -106,6 +106,12 @@ impl ExecutionId {
         Self((run.0 << ORDINAL_BITS) | ordinal)
     }
 
+    /// Its place among the executions of its run.
+    #[must_use]
+    pub const fn ordinal(self) -> i64 {
+        self.0 & ((1 << ORDINAL_BITS) - 1)
+    }
+
     /// The run this execution belongs to; arithmetic, no lookup.
     #[must_use]
     pub const fn run(self) -> RunId {

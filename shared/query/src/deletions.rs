@@ -25,7 +25,7 @@ use utoipa::ToSchema;
 
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
-use crate::ingest::hide_runs;
+use crate::ingest::{count_until, hide_runs};
 use crate::page::{Slice, fetch};
 use crate::shapes::UserRef;
 use crate::{Context, Entity, QueryError, Result};
@@ -274,6 +274,8 @@ pub async fn delete_run(
     if run.pin.is_some() && !force {
         return Err(AdministrationRule::Pinned.into());
     }
+    // Not in one transaction with the rest, which nobody should wait for longer than needed.
+    count_until(ctx, project, id).await?;
     let mut session = ctx.store.db().begin().await?;
     let label = run.label.unwrap_or_else(|| format!("#{id}"));
     let new = NewReceipt {

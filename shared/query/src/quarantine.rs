@@ -355,6 +355,8 @@ pub async fn set_aside(
     wanted: &SetAside,
 ) -> Result<(Quarantine, bool)> {
     let (project, now) = (project.get(), acting.now);
+    // What came before does not count for its way out.
+    drop(counted(ctx, project).await?);
     let mut session = ctx.store.db().begin().await?;
     if test_cases::get(&mut session, project, wanted.case).await?.is_none() {
         return Err(QueryError::not_found(Entity::TestCase, wanted.case));
@@ -415,6 +417,7 @@ pub async fn release(
 ) -> Result<Quarantine> {
     let (project, now) = (project.get(), acting.now);
     let missing = || QueryError::not_found(Entity::TestCase, case);
+    drop(counted(ctx, project).await?);
     let mut session = ctx.store.db().begin().await?;
     let open = quarantine::open(&mut session, project, case).await?;
     let open = open.filter(|row| row.expires_at.is_none_or(|at| at > now)).ok_or_else(missing)?;

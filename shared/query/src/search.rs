@@ -147,7 +147,7 @@ pub async fn search(
         );
         return Ok(SearchAnswer { hint, ..SearchAnswer::default() });
     }
-    let mut session = counted_in(ctx, None).await?;
+    let mut session = counted_in(ctx, scope.projects().as_deref()).await?;
     let asked = Asked::of(question, scope, now);
     let wants = |group: Group| groups.is_empty() || groups.contains(&group);
     let mut found = Findings::default();

@@ -118,6 +118,33 @@ async fn failures_of_one_cause_come_together_and_a_resend_adds_nothing() {
 }
 
 #[tokio::test]
+async fn failures_on_one_slot_are_on_one_worker_however_often_its_process_was_replaced() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let correlated = async |name: &str, slot_of: fn(usize) -> usize| {
+            let cases = (0..40).map(|at| {
+                let (fails, slot) = (at % 4 == 1, slot_of(at));
+                // Playwright replaces the process after each failure.
+                let worker = if fails { 10 + at } else { slot };
+                let case = if fails {
+                    click(&format!("test {at}"), "pay")
+                } else {
+                    attempt(&format!("test {at}"), "passed", 0)
+                };
+                with(case, json!({ "workerIndex": worker, "parallelIndex": slot }))
+            });
+            let (_, run) = submit(client, &run(name, "failed", cases.collect())).await;
+            let groups = get(client, &format!("/api/test-runs/{run}/failure-groups")).await;
+            assert_eq!(groups["items"][0]["count"], json!(10), "{groups}");
+            groups["items"][0]["workerCorrelated"] == json!(true)
+        };
+        assert!(correlated("one slot", |at| at % 2).await);
+        assert!(!correlated("two slots", |at| (at / 4) % 2).await);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_attempt_that_comes_later_moves_the_execution_to_its_cause() {
     for_each_service(async |service| {
         let client = service.client();

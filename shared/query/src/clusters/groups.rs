@@ -313,7 +313,7 @@ async fn correlated(
     let on_one: Vec<(ClusterId, i64, i64)> = workers
         .into_iter()
         .filter_map(|(cluster, workers)| match workers.as_slice() {
-            [(Some(worker), count)] if *worker >= 0 => Some((cluster, *worker, *count)),
+            [(Some(worker), count)] => Some((cluster, *worker, *count)),
             _ => None,
         })
         .collect();

@@ -20,6 +20,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::executions::{show, with_runs};
+use crate::ingest::counted;
 use crate::page::{Slice, fetch};
 use crate::projects::{required, visible};
 use crate::shapes::{
@@ -334,7 +335,7 @@ pub async fn occurrences(
     limit: usize,
 ) -> Result<Slice<ExecutionWithRun, OccurrenceKey>> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let cluster = required_cluster(&mut session, project, id).await?;
     let some = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
     let filter = OccurrenceFilter {

@@ -22,6 +22,7 @@ use super::{csv, page};
 use crate::accounts::Acting;
 use crate::clusters::{self, OccurrenceQuery};
 use crate::executions::required_execution;
+use crate::ingest::counted;
 use crate::runs::RunQuery;
 use crate::{Context, Entity, Links, QueryError, Result, runs};
 
@@ -443,7 +444,7 @@ async fn one(
     id: ExecutionId,
     wish: &ExportWish,
 ) -> Result<ExportedTest> {
-    let row = required_execution(&mut ctx.store.db().read().await?, project.get(), id).await?;
+    let row = required_execution(&mut counted(ctx, project.get()).await?, project.get(), id).await?;
     let tests = told(ctx, project.get(), &[row], wish).await?;
     tests.into_iter().next().ok_or_else(|| QueryError::not_found(Entity::Execution, id))
 }

@@ -25,6 +25,7 @@ use callboard_store::{evidence, lanes, rollups, test_cases};
 use serde_json::Value;
 
 use super::chunk::stored_attempts;
+use super::counting::counted;
 use crate::flakiness::exact::Series;
 use crate::flakiness::{JudgedLane, judged_lane};
 use crate::test_cases::LaneQuery;
@@ -132,7 +133,7 @@ async fn is_flaky_without_retries(
 /// [`QueryError::NotFound`], [`QueryError::Store`].
 pub async fn classify(ctx: &Context, project: Authorized<ProjectId>, case: TestCaseId) -> Result<RootCause> {
     let project = project.get();
-    let mut session = ctx.store.db().read().await?;
+    let mut session = counted(ctx, project).await?;
     let lane = lanes::find_lane(&mut session, project, &LaneQuery::default().key()).await?;
     let state = match lane {
         Some(lane) => rollups::state(&mut session, project, lane, case).await?,

@@ -7,7 +7,7 @@ use callboard_store::jobs::Payload;
 use callboard_store::{executions, feed, storage};
 use serde::{Deserialize, Serialize};
 
-use super::counting::{self, Waiting};
+use super::counting;
 use super::locked::LockedRun;
 use crate::{Context, Result, baseline, clusters, retention};
 
@@ -64,14 +64,14 @@ pub enum Checked {
     Repaired,
 }
 
-/// Counts what waits of the project, counts the run from its rows and repairs what is stored when it differs.
+/// Counts what waits of the run, counts the run from its rows and repairs what is stored when it differs.
 /// Once the run is final its feed is kept for one more hour, and the failures
 /// that its tests no longer show are judged.
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
 pub async fn check_run(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
-    counting::count_waiting(ctx, project, Waiting::Over).await?;
+    counting::count_until(ctx, project, run).await?;
     let checked = recount(ctx, project, run, now).await?;
     clusters::verify(ctx, project, run, now).await?;
     Ok(checked)

@@ -7,11 +7,11 @@
 //! runs that are over ([`counted`]), so nobody sees a number that lags behind a
 //! run they can see the end of. A run that goes on is counted every so often.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::RangeInclusive;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
+use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_domain::test_state::{ExecutionFlags, flags_for};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
@@ -21,6 +21,7 @@ use callboard_store::rollups::{self, States};
 use callboard_store::runs::RunRow;
 use callboard_store::runs::counting as runs;
 use callboard_store::test_cases;
+use tokio::time::Instant;
 
 pub use callboard_store::runs::counting::Waiting;
 
@@ -40,9 +41,14 @@ const OF_A_RUN: RangeInclusive<usize> = 100..=500;
 /// Executions of a project that may wait while more come. Beyond that, who
 /// brings more counts as many.
 const MOST_WAITING: i64 = 200_000;
-/// How long somebody who asks for numbers of tests waits for them to be counted.
-/// Of what even that does not suffice for, they see what is counted.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long somebody who asks for numbers of tests waits for them to be counted:
+/// longer than counting [`MOST_WAITING`] takes, shorter than what gateways wait
+/// for an answer.
+const PATIENCE: Duration = Duration::from_secs(25);
+/// How often they look again: what ends while others are counted may be told of.
+const GOES: usize = 2;
+/// How long the sweep counts one project.
+const AT_A_TIME: Duration = Duration::from_secs(10);
 /// How many executions of a run that goes on wait to be counted.
 const TOGETHER: i64 = 1_000;
 /// How long an execution of a run that goes on waits to be counted, ms, as long
@@ -60,37 +66,47 @@ pub(super) fn has_waited(run: &RunRow, now: Timestamp) -> bool {
 }
 
 /// A session that reads numbers of tests of a project: all runs that are over
-/// are in them.
+/// are in them. What cannot be counted in time is logged and left out.
 pub(crate) async fn counted(ctx: &Context, project: ProjectId) -> Result<Session> {
+    let until = Instant::now() + PATIENCE;
     let mut session = ctx.store.db().read().await?;
-    if !runs::is_waiting(&mut session, project).await? {
-        return Ok(session);
+    for _ in 0..GOES {
+        if !runs::is_waiting(&mut session, project).await? {
+            break;
+        }
+        drop(session);
+        count_for(ctx, project, Waiting::Over, until).await;
+        session = ctx.store.db().read().await?;
     }
-    drop(session);
-    count_for(ctx, project, Instant::now() + PATIENCE).await?;
-    Ok(ctx.store.db().read().await?)
+    Ok(session)
 }
 
 /// [`counted`] for several projects; `None` for all there are.
 pub(crate) async fn counted_in(ctx: &Context, projects: Option<&[ProjectId]>) -> Result<Session> {
-    let mut session = ctx.store.db().read().await?;
-    let waiting = runs::waiting_projects(&mut session).await?;
-    let waiting: Vec<ProjectId> =
-        waiting.into_iter().filter(|id| projects.is_none_or(|projects| projects.contains(id))).collect();
-    if waiting.is_empty() {
-        return Ok(session);
-    }
-    drop(session);
     let until = Instant::now() + PATIENCE;
-    for project in waiting {
-        count_for(ctx, project, until).await?;
+    let mut session = ctx.store.db().read().await?;
+    for _ in 0..GOES {
+        let mut waiting = runs::waiting_projects(&mut session).await?;
+        waiting.retain(|id| projects.is_none_or(|projects| projects.contains(id)));
+        if waiting.is_empty() {
+            break;
+        }
+        drop(session);
+        for project in waiting {
+            count_for(ctx, project, Waiting::Over, until).await;
+        }
+        session = ctx.store.db().read().await?;
     }
-    Ok(ctx.store.db().read().await?)
+    Ok(session)
 }
 
-async fn count_for(ctx: &Context, project: ProjectId, until: Instant) -> Result<()> {
-    while Instant::now() < until && count_some(ctx, project, Waiting::Over).await?.is_more {}
-    Ok(())
+/// Counts what waits in a project, until a moment at most.
+async fn count_for(ctx: &Context, project: ProjectId, which: Waiting, until: Instant) {
+    match tokio::time::timeout_at(until, count_waiting(ctx, project, which)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, %project, "what waits to be counted could not be"),
+        Err(_) => tracing::warn!(%project, "what waits to be counted took too long"),
+    }
 }
 
 /// Counts what waits in a project.
@@ -102,11 +118,32 @@ pub async fn count_waiting(ctx: &Context, project: ProjectId, which: Waiting) ->
     Ok(())
 }
 
+/// Counts until nothing waits of a run that is over.
+pub(crate) async fn count_until(ctx: &Context, project: ProjectId, run: RunId) -> Result<()> {
+    loop {
+        let row = callboard_store::runs::get(&mut ctx.store.db().read().await?, project, run).await?;
+        if row.is_none_or(|row| row.uncounted_since.is_none()) {
+            return Ok(());
+        }
+        if count_some(ctx, project, Waiting::Over).await?.counted == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Counts some of what waits in a project, also of runs that go on. What was
+/// brought before is stored whatever becomes of this.
+pub(super) async fn count_next(ctx: &Context, project: ProjectId) {
+    if let Err(error) = count_some(ctx, project, Waiting::All).await {
+        tracing::warn!(%error, %project, "what waits to be counted could not be");
+    }
+}
+
 /// Counts about as many executions of a project as somebody brought, when too
 /// many wait. What they brought is stored whatever becomes of this.
 pub(super) async fn keep_up(ctx: &Context, project: ProjectId, brought: usize) {
     if let Err(error) = count_back(ctx, project, brought).await {
-        tracing::warn!(%error, %project, "executions that wait to be counted could not be");
+        tracing::warn!(%error, %project, "what waits to be counted could not be");
     }
 }
 
@@ -125,11 +162,12 @@ async fn count_back(ctx: &Context, project: ProjectId, brought: usize) -> Result
     }
 }
 
-/// Counts what waits since a moment, of all projects.
+/// Counts what waits since a moment, of all projects. One that takes too long
+/// or cannot be counted does not keep the others waiting.
 pub(super) async fn count_since(ctx: &Context, since: Timestamp) -> Result<()> {
     let projects = runs::waiting_since(&mut ctx.store.db().read().await?, since).await?;
     for project in projects {
-        count_waiting(ctx, project, Waiting::All).await?;
+        count_for(ctx, project, Waiting::All, Instant::now() + AT_A_TIME).await;
     }
     Ok(())
 }
@@ -156,6 +194,7 @@ async fn count_some(ctx: &Context, project: ProjectId, which: Waiting) -> Result
 }
 
 async fn count_once(ctx: &Context, project: ProjectId, which: Waiting) -> Result<Passed> {
+    let _turn = ctx.turns.to_count().await;
     let mut session = ctx.store.db().begin().await?;
     let mut waiting = runs::lock_waiting(&mut session, project, which, MOST_RUNS).await?;
     if waiting.is_empty() {
@@ -168,16 +207,22 @@ async fn count_once(ctx: &Context, project: ProjectId, which: Waiting) -> Result
     let of_each = i64::try_from(of_each).unwrap_or(i64::MAX);
     let before: i64 = waiting.iter().map(counted_in_project).sum();
     let (mut batch, mut after) = (Batch::default(), 0);
+    // What waits on: a later result of these tests is compared with it, and so has to wait as well.
+    let mut left: HashSet<(TestCaseId, i64)> = HashSet::new();
     for run in waiting {
         if batch.counted >= MOST || batch.states() >= MOST {
             is_more = true;
             after += counted_in_project(&run);
             continue;
         }
-        let last = (run.next_ordinal - 1).min(run.counted_to + of_each);
-        is_more |= last < run.next_ordinal - 1;
+        let (id, end) = (run.id, run.next_ordinal - 1);
         let lanes = lanes_of_run(&mut session, &run).await?;
-        batch.add(&mut session, run, lanes, last).await?;
+        let last = end.min(run.counted_to + of_each);
+        let last = batch.add(&mut session, run, lanes, last, &left).await?;
+        if last < end {
+            is_more = true;
+            left.extend(executions::tests_behind(&mut session, project, id, last).await?);
+        }
     }
     let counted = batch.counted;
     let runs = batch.count(&mut session, project).await?;
@@ -197,7 +242,7 @@ pub(super) async fn count_run(session: &mut Session, run: &mut RunRow, lanes: &[
     }
     let last = run.next_ordinal - 1;
     let mut batch = Batch::default();
-    batch.add(session, run.clone(), lanes.to_vec(), last).await?;
+    batch.add(session, run.clone(), lanes.to_vec(), last, &HashSet::new()).await?;
     for RunRow { counted_to, uncounted_since, .. } in batch.count(session, run.project).await? {
         (run.counted_to, run.uncounted_since) = (counted_to, uncounted_since);
     }
@@ -228,16 +273,29 @@ impl Batch {
         self.tests.values().map(BTreeSet::len).sum()
     }
 
-    /// Adds what waits of a run up to an ordinal.
-    async fn add(&mut self, session: &mut Session, run: RunRow, lanes: Vec<i64>, last: i64) -> Result<()> {
-        let executions =
+    /// Adds what waits of a run up to an ordinal, or up to the first of some
+    /// tests; answers up to which.
+    async fn add(
+        &mut self,
+        session: &mut Session,
+        run: RunRow,
+        lanes: Vec<i64>,
+        last: i64,
+        left: &HashSet<(TestCaseId, i64)>,
+    ) -> Result<i64> {
+        let mut executions =
             executions::to_count(session, run.project, run.id, (run.counted_to + 1, last)).await?;
+        let held_back = executions.iter().position(|row| left.contains(&(row.test_case, row.browser_id)));
+        let last = match held_back {
+            Some(at) => executions.drain(at..).next().map_or(last, |row| row.id.ordinal() - 1),
+            None => last,
+        };
         for lane in &lanes {
             self.tests.entry(*lane).or_default().extend(executions.iter().map(|row| row.test_case));
         }
         self.counted += executions.len();
         self.runs.push(Part { run, lanes, last, executions });
-        Ok(())
+        Ok(last)
     }
 
     /// Counts everything, run by run, and answers the runs as they are then.

@@ -19,7 +19,7 @@ use callboard_store::{evidence, executions, test_cases};
 use super::announce::{self, Told};
 use super::bearer::{self, Bearer};
 use super::chunk::{self, Folded, Group, Known, Target, identities_of as identities};
-use super::counting::{self, Waiting};
+use super::counting;
 use super::describing::{self, Plan};
 use super::locked::{ACTIVITY_STEP_MS, LockedRun};
 use super::packing::Packed;
@@ -126,7 +126,7 @@ impl Feeding {
             fed.is_recorded |= folded.uses_evidence;
             fed.inserted += folded.new_attempts;
             if folded.is_due {
-                counting::count_waiting(ctx, self.bearer.project, Waiting::All).await?;
+                counting::count_next(ctx, self.bearer.project).await;
             }
         }
         Ok(())
@@ -227,7 +227,7 @@ pub async fn heartbeat(ctx: &Context, run: RunId, token: Option<&str>, now: Time
         && matches!(own.slot.state, SlotState::Live | SlotState::Finished)
     {
         if counting::has_waited(&row, now) {
-            counting::count_waiting(ctx, project, Waiting::All).await?;
+            counting::count_next(ctx, project).await;
         }
         if own.slot.last_activity_at.millis() + ACTIVITY_STEP_MS <= now.millis() {
             let mut session = ctx.store.db().begin().await?;

@@ -50,7 +50,7 @@ pub use causes::classify;
 pub(crate) use chunk::stored_attempts;
 pub use completion::{Checked, Completion, Recompute, check_run};
 pub use counting::{Waiting, count_waiting};
-pub(crate) use counting::{counted, counted_in};
+pub(crate) use counting::{count_until, counted, counted_in};
 pub use feeding::{EventsTaken, events, finish, heartbeat};
 pub use files::{FileKindHint, IncomingFile, kind_of, recognise};
 pub use judging::judge_run;

@@ -19,6 +19,7 @@ use callboard_store::runs::{self, RunRow};
 use callboard_store::{StoreError, lanes, test_cases};
 use serde::{Deserialize, Serialize};
 
+use super::counting;
 use super::locked::{LockedRun, contribution, lanes_of_run};
 use super::opening::open_lanes;
 use super::rollup::{observed, rebuild_histories};
@@ -60,6 +61,8 @@ pub(crate) async fn move_run(
     if found.environment == environment {
         return Ok(None);
     }
+    // Not in one transaction with the rest, which nobody should wait for longer than needed.
+    counting::count_until(ctx, project, run).await?;
     let to = open_lanes(ctx, project, found.branch, environment.to_owned(), found.order_at).await?;
     let mut session = ctx.store.db().begin().await?;
     let mut locked = LockedRun::lock(&mut session, project, run).await?;

@@ -171,15 +171,8 @@ pub(super) async fn rebuild_histories(
             rest = further;
             let first = walk.iter().map(|(_, first, _)| *first).min().unwrap_or(newest);
             let cases: Vec<TestCaseId> = walk.iter().map(|(.., case)| *case).collect();
-            let mut found = rollups::newest_observations(
-                session,
-                (place.project, place.run),
-                lane,
-                &cases,
-                newest,
-                first,
-            )
-            .await?;
+            let mut found =
+                rollups::newest_observations(session, place.project, lane, &cases, newest, first).await?;
             for case in cases {
                 if let Some(state) = states.get_mut(&(lane, case)) {
                     state.rebuild_recent(found.remove(&case).unwrap_or_default());

@@ -34,11 +34,20 @@ pub struct Turns(Arc<Line>);
 struct Line {
     waiting: Mutex<Vec<Waiting>>,
     turn: tokio::sync::Mutex<()>,
+    counting: tokio::sync::Mutex<()>,
 }
 
 impl std::fmt::Debug for Line {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Line").finish_non_exhaustive()
+    }
+}
+
+impl Turns {
+    /// The turn to count what waits to be counted. Whoever counts locks the same
+    /// runs, and who waits for that should not hold a connection meanwhile.
+    pub(super) async fn to_count(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.0.counting.lock().await
     }
 }
 

@@ -7,6 +7,16 @@ use crate::Result;
 use crate::db::{Backend, Filter, Session, args, statements};
 use crate::executions::{ExecutionRow, read_occurrence};
 
+/// A worker of a run: its parallel slot, which stays the same when Playwright
+/// replaces a process after a failure, on its shard; no number where none is
+/// known.
+macro_rules! worker {
+    () => {
+        "CASE WHEN COALESCE(parallel_index, worker_index) >= 0 \
+         THEN COALESCE(shard_index, 0) * 1000000 + COALESCE(parallel_index, worker_index) END"
+    };
+}
+
 statements! {
     /// The newest days of a cluster. PK
     DAYS = "SELECT day, n FROM cluster_daily WHERE project_id = $1 AND cluster_id = $2 ORDER BY day DESC LIMIT $3";
@@ -54,11 +64,11 @@ statements! {
     COUNT_UNCLUSTERED = "SELECT COUNT(*) FROM executions WHERE project_id = $1 AND rank in_ints($2) AND rank < 6 AND id > $3 AND id <= $4 \
         AND cluster_id IS NULL";
     /// The workers on which the executions of some clusters of a run failed. ix: executions_cluster
-    WORKERS_OF_CLUSTERS = "SELECT cluster_id, worker_index, COUNT(*) FROM executions WHERE project_id = $1 AND cluster_id in_ints($2) \
-        AND day = $3 AND id > $4 AND id <= $5 AND cluster_id IS NOT NULL GROUP BY cluster_id, worker_index";
+    WORKERS_OF_CLUSTERS = concat!("SELECT cluster_id, ", worker!(), ", COUNT(*) FROM executions WHERE project_id = $1 AND cluster_id in_ints($2) \
+        AND day = $3 AND id > $4 AND id <= $5 AND cluster_id IS NOT NULL GROUP BY cluster_id, ", worker!());
     /// How many tests each worker of a run had. Bounded by the run
-    WORKERS_OF_RUN = "SELECT worker_index, COUNT(*) FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 \
-        AND worker_index >= 0 GROUP BY worker_index";
+    WORKERS_OF_RUN = concat!("SELECT ", worker!(), ", COUNT(*) FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 \
+        AND COALESCE(parallel_index, worker_index) >= 0 GROUP BY ", worker!());
 }
 
 /// The days on which a cluster was seen, oldest first, at most `limit`.

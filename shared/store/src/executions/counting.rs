@@ -13,6 +13,8 @@ statements! {
     /// What is counted of the executions of a run between two ids. PK
     TO_COUNT = "SELECT id, test_case_id, browser_id, outcome, flags, duration, total_duration, wasted_ms, lost_ms FROM executions \
         WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 ORDER BY id";
+    /// The tests of the executions of a run behind an id. PK
+    TESTS_BEHIND = "SELECT test_case_id, browser_id FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4";
 }
 
 static SET_FLAGS: Bulk = Bulk::new(
@@ -68,6 +70,28 @@ pub async fn to_count(
             let (duration_ms, total_ms, wasted_ms) = (r.int()?, r.int()?, r.int()?);
             let lost_ms = lost_ms(outcome, r.opt_int()?, total_ms - duration_ms);
             Ok(ToCount { id, test_case, browser_id, outcome, flags, duration_ms, wasted_ms, lost_ms })
+        })
+        .collect()
+}
+
+/// The tests of a run's executions behind an ordinal, each with its browser
+/// project.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn tests_behind(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    ordinal: i64,
+) -> Result<Vec<(TestCaseId, i64)>> {
+    let (_, last) = ExecutionId::range_of(run);
+    let rows =
+        session.all(&TESTS_BEHIND, args![project, run, ExecutionId::compose(run, ordinal), last]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((TestCaseId(r.int()?), r.int()?))
         })
         .collect()
 }

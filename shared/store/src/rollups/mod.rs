@@ -1,6 +1,7 @@
-//! Rollups: what lists and charts show without reading executions. They are
-//! written in the transaction of the rows they summarise, always in ascending
-//! key order.
+//! Rollups: what lists and charts show without reading executions. Those of
+//! runs are written in the transaction of the rows they summarise; those of
+//! tests a moment later, and the run says how far ([`crate::runs::counting`]).
+//! Always in ascending key order.
 
 pub(crate) mod browsers;
 pub(crate) mod catalogue;

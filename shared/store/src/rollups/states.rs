@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use callboard_domain::flakiness::score_of;
-use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
+use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::lane::LaneKind;
 use callboard_domain::status::Outcome;
 use callboard_domain::test_state::{MAX_RECENT, Observation, Predecessors, StateColumns, TestState};
@@ -54,14 +54,14 @@ statements! {
     /// What came before some tests in one lane.
     PREDECESSORS = "SELECT test_case_id, last_order_at, last_execution_id, by_browser FROM test_state \
         WHERE project_id = $1 AND lane_id = $2 AND test_case_id in_ints($3) AND total > 0";
-    /// The newest executions of each of some tests in some lanes, for rebuilding their states; of other runs than the one that
-    /// is being counted only those that are. ix: executions_history
+    /// The newest executions of each of some tests in some lanes, for rebuilding their states, as far as they are counted.
+    /// ix: executions_history
     NEWEST_OBSERVATIONS = "SELECT o.test_case_id, o.id, o.order_at, o.outcome, o.browser_id, o.duration, o.wasted_ms, o.total_duration, o.lost_ms, o.is_mass_failure FROM \
         (SELECT e.test_case_id, e.id, r.order_at, e.outcome, e.browser_id, e.duration, e.wasted_ms, e.total_duration, e.lost_ms, r.is_mass_failure, \
         ROW_NUMBER() OVER (PARTITION BY e.test_case_id ORDER BY r.order_at DESC, e.id DESC) AS place \
         FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
         WHERE e.project_id = $1 AND e.day in_ints($2) AND e.test_case_id in_ints($3) AND e.lane_id in_ints($4) \
-        AND (e.run_id = $6 OR e.id - e.run_id * 1048576 <= r.counted_to)) o \
+        AND e.id - e.run_id * 1048576 <= r.counted_to) o \
         WHERE o.place <= $5";
     /// The most specific lanes whose executions a lane contains.
     MEMBER_LANES = "SELECT m.id FROM lanes l JOIN lanes m ON m.project_id = l.project_id WHERE l.project_id = $1 AND l.id = $2 \
@@ -366,14 +366,13 @@ async fn lanes_that_believe_failures(
 /// The newest executions of each of some tests in a lane, for rebuilding their
 /// states: a walk over the days back from the newest one, up to the first day
 /// any of them was seen. Tests are read [`REBUILT_TOGETHER`] at a time, which
-/// bounds the memory. Executions that wait to be counted are left out, but not
-/// those of `run`, which is being counted.
+/// bounds the memory. Executions that wait to be counted are left out.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn newest_observations(
     session: &mut Session,
-    (project, run): (ProjectId, RunId),
+    project: ProjectId,
     lane: i64,
     test_cases: &[TestCaseId],
     newest: Day,
@@ -388,7 +387,7 @@ pub async fn newest_observations(
         for span in [7, 28, 112, 448] {
             let lower = (upper - span + 1).max(first_seen.0);
             let days: Vec<i64> = (lower..=upper).collect();
-            let args = args![project, days, missing.clone(), members.clone(), MOST_OBSERVATIONS, run];
+            let args = args![project, days, missing.clone(), members.clone(), MOST_OBSERVATIONS];
             for row in session.all(&NEWEST_OBSERVATIONS, args).await? {
                 let mut r = row.reader();
                 let case = TestCaseId(r.int()?);

@@ -147,3 +147,41 @@ async fn whoever_asks_for_numbers_of_tests_finds_every_run_that_is_over_in_them(
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_result_is_compared_with_the_run_before_however_many_of_it_are_counted_at_a_time() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let submit = async |day: &str, failing: &str, tests: Vec<usize>| {
+            let case = |at: &usize| {
+                let title = format!("test {at}");
+                let status = if title == failing { "failed" } else { "passed" };
+                attempt(&title, status, 0)
+            };
+            let cases: Vec<Value> = tests.iter().map(case).collect();
+            let body = json!({
+                "projectName": "reordered", "status": "failed", "duration": 5000,
+                "startTime": format!("2026-01-0{day}T10:00:00.000Z"), "testCases": cases,
+            });
+            client.post_json("/api/test-runs/submit", &body).await.expect("submitted")
+        };
+        // More tests than one transaction counts of a run; the one that fails comes late in one run, early in the next.
+        let first = submit("1", "none", (0..900).collect()).await;
+        let project = first["projectId"].to_string();
+        client.json(&format!("/api/projects/{project}/test-cases?limit=1")).await.expect("counted");
+        let broken = submit("2", "test 850", (0..900).collect()).await;
+        let still = submit("3", "test 850", (0..900).rev().collect()).await;
+        let mended = submit("4", "none", (0..900).rev().collect()).await;
+        for (run, new, fixed) in [(broken, 1, 0), (still, 0, 0), (mended, 0, 1)] {
+            let list = async |flag: &str| {
+                let path = format!("/api/test-runs/{}/executions?{flag}=true", run["runId"]);
+                client.json(&path).await.expect("executions")["items"].as_array().map(Vec::len)
+            };
+            assert_eq!((list("isNewRegression").await, list("isFixed").await), (Some(new), Some(fixed)));
+        }
+        let totals =
+            format!("SELECT DISTINCT CAST(total AS TEXT) FROM test_state WHERE project_id = {project}");
+        assert_eq!(texts(service, &totals).await, ["4"]);
+    })
+    .await;
+}
