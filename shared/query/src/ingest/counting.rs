@@ -209,8 +209,9 @@ async fn count_once(ctx: &Context, project: ProjectId, which: Waiting) -> Result
     let (mut batch, mut after) = (Batch::default(), 0);
     // What waits on: a later result of these tests is compared with it, and so has to wait as well.
     let mut left: HashSet<(TestCaseId, i64)> = HashSet::new();
-    for run in waiting {
-        if batch.counted >= MOST || batch.states() >= MOST {
+    let mut waiting = waiting.into_iter().peekable();
+    while let Some(run) = waiting.next() {
+        if batch.is_full() {
             is_more = true;
             after += counted_in_project(&run);
             continue;
@@ -219,8 +220,8 @@ async fn count_once(ctx: &Context, project: ProjectId, which: Waiting) -> Result
         let lanes = lanes_of_run(&mut session, &run).await?;
         let last = end.min(run.counted_to + of_each);
         let last = batch.add(&mut session, run, lanes, last, &left).await?;
-        if last < end {
-            is_more = true;
+        is_more |= last < end;
+        if last < end && waiting.peek().is_some() && !batch.is_full() {
             left.extend(executions::tests_behind(&mut session, project, id, last).await?);
         }
     }
@@ -268,9 +269,11 @@ struct Part {
 }
 
 impl Batch {
-    /// States of tests that are read and written.
-    fn states(&self) -> usize {
-        self.tests.values().map(BTreeSet::len).sum()
+    /// Whether it is time to count: by executions, or by the states of tests that
+    /// are read and written for them.
+    fn is_full(&self) -> bool {
+        let states: usize = self.tests.values().map(BTreeSet::len).sum();
+        self.counted >= MOST || states >= MOST
     }
 
     /// Adds what waits of a run up to an ordinal, or up to the first of some

@@ -196,13 +196,30 @@ impl States {
     }
 }
 
-/// The stored states of a batch, locked until the transaction ends. Tests that
-/// have none yet are reserved first, so that two transactions never both think
-/// to be the first.
+/// The stored states of a batch, locked until the transaction ends; lanes and
+/// tests ascend. Tests that have none yet are reserved first, so that two
+/// transactions never both think to be the first.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn lock_states(
+    session: &mut Session,
+    project: ProjectId,
+    lanes: &[i64],
+    test_cases: &[TestCaseId],
+) -> Result<States> {
+    if session.backend() == Backend::Sqlite {
+        return lock_in(session, project, lanes, test_cases).await;
+    }
+    // One lane after the other, whoever locks: a row that is reserved is locked after those that were there.
+    let mut states = States::default();
+    for lane in lanes {
+        states.join(lock_in(session, project, &[*lane], test_cases).await?);
+    }
+    Ok(states)
+}
+
+async fn lock_in(
     session: &mut Session,
     project: ProjectId,
     lanes: &[i64],
