@@ -2,8 +2,8 @@
 //! the states and days of their tests together.
 //!
 //! Who writes results does not count them. A run says how far its executions
-//! are counted; the work that follows its end counts what waits of the whole
-//! project, and whoever asks for numbers of tests counts first what waits of
+//! are counted; the work that follows its end counts it, together with what else
+//! waits of the project, and whoever asks for numbers of tests counts first what waits of
 //! runs that are over ([`counted`]), so nobody sees a number that lags behind a
 //! run they can see the end of. A run that goes on is counted every so often.
 
