@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
-use callboard_query::ingest::{Waiting, count_waiting, judge_run};
+use callboard_query::ingest::judge_run;
 use callboard_store::{Backend, Db, Store, all_lists, all_statements};
 use callboard_test_support::{
     Service, Settings, TestDatabase, for_each_backend, for_each_database, for_each_service,
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use sqlx::Row as _;
 
 use crate::builders::{attempt, passing, run, with};
-use crate::rows::texts;
+use crate::live::sweep;
 
 #[tokio::test]
 async fn every_statement_is_understood_by_its_engine() {
@@ -306,10 +306,7 @@ fn any_interleaving_of_calls_gives_the_same_rows() {
 
 /// Counts what waits to be counted.
 async fn count(service: &Service) {
-    for id in texts(service, "SELECT CAST(id AS TEXT) FROM projects ORDER BY id").await {
-        let project = ProjectId(id.parse().expect("an id"));
-        count_waiting(&crate::live::context(service), project, Waiting::All).await.expect("counted");
-    }
+    sweep(service, 3_000).await;
 }
 
 /// The recent history of every test in every lane, once it is counted.

@@ -21,7 +21,9 @@ const chartOf = (plot) => {
   const points = [...drawing.querySelectorAll('.hit')].map((hit, at) => {
     const title = hit.querySelector('title');
     // The cursor says it; the name stays for those who do not see it.
-    (hit.closest('a') ?? hit).setAttribute('aria-label', title?.textContent ?? '');
+    const link = hit.closest('a');
+    if (!link) hit.setAttribute('role', 'img');
+    (link ?? hit).setAttribute('aria-label', title?.textContent ?? '');
     title?.remove();
     return { hit, cells: [...rows[at].cells].map((cell) => cell.textContent), x: Number(hit.getAttribute('x')), width: Number(hit.getAttribute('width')) };
   });

@@ -19,11 +19,9 @@ use callboard_store::executions::counting::{self as executions, ToCount};
 use callboard_store::projects::{self, Growth};
 use callboard_store::rollups::{self, States};
 use callboard_store::runs::RunRow;
-use callboard_store::runs::counting as runs;
+use callboard_store::runs::counting::{self as runs, Waiting};
 use callboard_store::test_cases;
 use tokio::time::Instant;
-
-pub use callboard_store::runs::counting::Waiting;
 
 use super::locked::{counted_in_project, lanes_of_run};
 use super::rollup::{Counted, Tally, seen};
@@ -110,10 +108,7 @@ async fn count_for(ctx: &Context, project: ProjectId, which: Waiting, until: Ins
 }
 
 /// Counts what waits in a project.
-///
-/// # Errors
-/// [`QueryError::Store`].
-pub async fn count_waiting(ctx: &Context, project: ProjectId, which: Waiting) -> Result<()> {
+async fn count_waiting(ctx: &Context, project: ProjectId, which: Waiting) -> Result<()> {
     while count_some(ctx, project, which).await?.is_more {}
     Ok(())
 }
@@ -228,26 +223,31 @@ async fn count_once(ctx: &Context, project: ProjectId, which: Waiting) -> Result
     let counted = batch.counted;
     let runs = batch.count(&mut session, project).await?;
     after += runs.iter().map(counted_in_project).sum::<i64>();
-    if after != before {
-        let growth = Growth { executions: after - before, ..Growth::default() };
-        projects::count(&mut session, project, growth).await?;
-    }
+    grow(&mut session, project, after - before).await?;
     session.commit().await?;
     Ok(Passed { counted, is_more })
 }
 
-/// Counts what waits of one locked run, which the caller writes.
+/// Counts what waits of one locked run.
 pub(super) async fn count_run(session: &mut Session, run: &mut RunRow, lanes: &[i64]) -> Result<()> {
     if run.uncounted_since.is_none() && run.waiting() == 0 {
         return Ok(());
     }
-    let last = run.next_ordinal - 1;
+    let (before, last) = (counted_in_project(run), run.next_ordinal - 1);
     let mut batch = Batch::default();
     batch.add(session, run.clone(), lanes.to_vec(), last, &HashSet::new()).await?;
     for RunRow { counted_to, uncounted_since, .. } in batch.count(session, run.project).await? {
         (run.counted_to, run.uncounted_since) = (counted_to, uncounted_since);
     }
-    Ok(())
+    grow(session, run.project, counted_in_project(run) - before).await
+}
+
+/// Adds to the executions of a project.
+async fn grow(session: &mut Session, project: ProjectId, executions: i64) -> Result<()> {
+    if executions == 0 {
+        return Ok(());
+    }
+    Ok(projects::count(session, project, Growth { executions, ..Growth::default() }).await?)
 }
 
 /// Executions of locked runs that are counted together.
@@ -323,7 +323,8 @@ impl Batch {
             executions::set_flags(session, project, run.id, &compared_anew).await?;
             let rows = rows.iter().map(|row| {
                 let file_path = paths.get(&row.test_case).map_or("", String::as_str);
-                Counted { test_case: row.test_case, file_path, before: None, after: seen(row, &run) }
+                let after = seen(row, run.order_at, run.is_mass_failure);
+                Counted { test_case: row.test_case, file_path, before: None, after }
             });
             let rows: Vec<Counted<'_>> = rows.collect();
             tally.count(session, &run, &lanes, &rows).await?;

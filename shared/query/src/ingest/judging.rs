@@ -10,13 +10,12 @@ use callboard_domain::flakiness;
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::test_state::Applied;
 use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, RunPlace};
-use callboard_store::projects::{self, Growth};
 use callboard_store::rollups;
 use callboard_store::runs::{self, RunRow};
 
 use super::causes::find_causes;
 use super::counting;
-use super::locked::{LockedRun, counted_in_project};
+use super::locked::LockedRun;
 use super::rollup::{observed, rebuild_histories};
 use crate::flakiness::settings::effective;
 use crate::{Context, Result};
@@ -90,12 +89,7 @@ async fn remember_mass_failure(
     loop {
         let mut session = ctx.store.db().begin().await?;
         let LockedRun { run: mut before, lanes, .. } = LockedRun::lock(&mut session, project, id).await?;
-        let known = counted_in_project(&before);
         counting::count_run(&mut session, &mut before, &lanes).await?;
-        let executions = counted_in_project(&before) - known;
-        if executions > 0 {
-            projects::count(&mut session, project, Growth { executions, ..Growth::default() }).await?;
-        }
         let run = RunRow { is_mass_failure, ..before.clone() };
         let (filter, order) = (ExecutionFilter::default(), ExecutionOrder::Id(after));
         let rows = executions::list(&mut session, project, id, &filter, &order, BATCH).await?;

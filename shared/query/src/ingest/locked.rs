@@ -24,7 +24,6 @@ use callboard_store::{StoreError, executions, jobs};
 
 use super::announce;
 use super::completion::{Completion, Recompute};
-use super::counting;
 use super::outcome::{never_passed_with_failures, spread, told_by};
 use crate::{LifeRefusal, Result, run_editing};
 
@@ -302,11 +301,6 @@ impl LockedRun {
         self.run.pending_status = None;
         self.run.finished_at = Some(at);
         self.note(announce::run_ended("run-finished", &self.run));
-    }
-
-    /// Counts the executions that wait for it.
-    pub(super) async fn count_waiting(&mut self, session: &mut Session) -> Result<()> {
-        counting::count_run(session, &mut self.run, &self.lanes).await
     }
 
     /// Writes everything and commits.

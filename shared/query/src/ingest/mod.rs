@@ -49,7 +49,6 @@ pub use case_files::{CaseFiles, CaseFilesTaken, case_files, is_sending, may_feed
 pub use causes::classify;
 pub(crate) use chunk::stored_attempts;
 pub use completion::{Checked, Completion, Recompute, check_run};
-pub use counting::{Waiting, count_waiting};
 pub(crate) use counting::{count_until, counted, counted_in};
 pub use feeding::{EventsTaken, events, finish, heartbeat};
 pub use files::{FileKindHint, IncomingFile, kind_of, recognise};

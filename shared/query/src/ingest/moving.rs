@@ -70,7 +70,7 @@ pub(crate) async fn move_run(
         return Err(LifeRefusal::NotFinished.into());
     }
     // What moves has to be counted where it was.
-    locked.count_waiting(&mut session).await?;
+    counting::count_run(&mut session, &mut locked.run, &locked.lanes).await?;
     let from = std::mem::replace(&mut locked.run.environment, to.environment);
     locked.run.lane_id = to.own;
     let (left, joined) = difference(&locked.lanes, &to.ids);

@@ -5,14 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_domain::ids::{DeletionId, ProjectId, RunId, TestCaseId};
-use callboard_domain::test_state::Observation;
 use callboard_domain::time::Timestamp;
 use callboard_store::clusters::counts::{self, CountedRun, Occurrence};
 use callboard_store::clusters::{self, edit};
 use callboard_store::db::Session;
 use callboard_store::deletions::runs::{self as doomed, DoomedRun, Group};
 use callboard_store::executions::{ExecutionRow, RunPlace};
-use callboard_store::projects::{self, Growth};
 use callboard_store::rollups::{self, BrowserDays, EndpointPlace, FolderDays, RunContribution, TestDays};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::search::{self, SearchKind};
@@ -20,9 +18,9 @@ use callboard_store::{StoreError, test_cases};
 
 use super::clusters::recount_new;
 use super::counting;
-use super::locked::{contribution, counted_in_project, lanes_of_run};
+use super::locked::{contribution, lanes_of_run};
 use super::moving::{by_lane, lanes_of_lane};
-use super::rollup::rebuild_histories;
+use super::rollup::{rebuild_histories, seen};
 use crate::Result;
 
 /// Hides runs of a project for a deletion: from now on nobody finds them and
@@ -58,12 +56,7 @@ pub(crate) async fn hide_runs(
     for run in &mut locked {
         let lanes = lanes_of_run(session, run).await?;
         // What is taken back later has to be counted before.
-        let before = counted_in_project(run);
         counting::count_run(session, run, &lanes).await?;
-        let executions = counted_in_project(run) - before;
-        if executions > 0 {
-            projects::count(session, project, Growth { executions, ..Growth::default() }).await?;
-        }
         gone.push(DoomedRun {
             project,
             run: run.id,
@@ -163,19 +156,6 @@ async fn uncount_clusters(
     Ok(counted.open)
 }
 
-fn observed(row: &ExecutionRow, run: &DoomedRun) -> Observation {
-    Observation {
-        execution: row.id,
-        order_at: run.order_at,
-        outcome: row.outcome,
-        browser: row.browser_id,
-        duration_ms: row.duration_ms,
-        wasted_ms: row.facts.wasted_ms,
-        lost_ms: row.lost_ms(),
-        mass_failure: run.is_mass_failure,
-    }
-}
-
 /// `test_state`.
 async fn uncount_states(
     session: &mut Session,
@@ -186,7 +166,7 @@ async fn uncount_states(
     let mut states = rollups::lock_states(session, run.project, &run.lanes, cases).await?;
     let mut rebuild = BTreeSet::new();
     for row in rows {
-        let gone = observed(row, run);
+        let gone = seen(&row.into(), run.order_at, run.is_mass_failure);
         for lane in &run.lanes {
             let key = (*lane, row.test_case);
             if let Some(state) = states.get_mut(&key) {

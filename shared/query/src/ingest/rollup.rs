@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use callboard_domain::ids::{ProjectId, TestCaseId};
 use callboard_domain::status::Outcome;
 use callboard_domain::test_state::{Applied, Observation, TestState};
-use callboard_domain::time::Day;
+use callboard_domain::time::{Day, Timestamp};
 use callboard_store::db::Session;
 use callboard_store::executions::counting::ToCount;
 use callboard_store::executions::{ExecutionRow, RunPlace};
@@ -35,29 +35,20 @@ pub(super) struct Change {
 
 /// An execution as its lanes count it.
 pub(super) fn observed(row: &ExecutionRow, run: &RunRow) -> Observation {
-    Observation {
-        execution: row.id,
-        order_at: run.order_at,
-        outcome: row.outcome,
-        browser: row.browser_id,
-        duration_ms: row.duration_ms,
-        wasted_ms: row.facts.wasted_ms,
-        lost_ms: row.lost_ms(),
-        mass_failure: run.is_mass_failure,
-    }
+    seen(&row.into(), run.order_at, run.is_mass_failure)
 }
 
-/// [`observed`] of one that is counted for the first time.
-pub(super) fn seen(row: &ToCount, run: &RunRow) -> Observation {
+/// The same by what is counted of it, and by what is known of its run.
+pub(super) fn seen(row: &ToCount, order_at: Timestamp, mass_failure: bool) -> Observation {
     Observation {
         execution: row.id,
-        order_at: run.order_at,
+        order_at,
         outcome: row.outcome,
         browser: row.browser_id,
         duration_ms: row.duration_ms,
         wasted_ms: row.wasted_ms,
         lost_ms: row.lost_ms,
-        mass_failure: run.is_mass_failure,
+        mass_failure,
     }
 }
 

@@ -5,7 +5,7 @@ use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_domain::status::Outcome;
 use callboard_domain::test_state::ExecutionFlags;
 
-use super::lost_ms;
+use super::{ExecutionRow, lost_ms};
 use crate::db::{Bulk, Column, Session, args, statements};
 use crate::{Result, StoreError};
 
@@ -46,6 +46,21 @@ pub struct ToCount {
     pub wasted_ms: i64,
     /// As [`super::ExecutionRow::lost_ms`].
     pub lost_ms: i64,
+}
+
+impl From<&ExecutionRow> for ToCount {
+    fn from(row: &ExecutionRow) -> Self {
+        Self {
+            id: row.id,
+            test_case: row.test_case,
+            browser_id: row.browser_id,
+            outcome: row.outcome,
+            flags: row.flags,
+            duration_ms: row.duration_ms,
+            wasted_ms: row.facts.wasted_ms,
+            lost_ms: row.lost_ms(),
+        }
+    }
 }
 
 /// What is counted of the executions of a run between two ordinals, both
