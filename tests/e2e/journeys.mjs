@@ -41,9 +41,10 @@ describe('somebody', () => {
 
   after(() => browser?.close());
 
-  /** Goes on a journey on one width; nobody may meet an error or an unreadable page on the way. */
+  /** Goes on a journey on one width, on phones in the dark; nobody may meet an error or an unreadable page on the way. */
   async function travel(width, journey) {
-    const context = await browser.newContext({ viewport: { width, height: 844 }, reducedMotion: 'reduce' });
+    const colorScheme = width === WIDTHS.phone ? 'dark' : 'light';
+    const context = await browser.newContext({ viewport: { width, height: 844 }, colorScheme, reducedMotion: 'reduce' });
     const complaints = [];
     try {
       const page = await context.newPage();

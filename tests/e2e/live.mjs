@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { chromium } from '@playwright/test';
 import { cuttableLine } from './support/cuttable-line.mjs';
+import { complaintsAbout, WIDTHS } from './support/look.mjs';
 import { getJson, serviceUrl } from './support/service.mjs';
 
 if (!serviceUrl) {
@@ -81,9 +82,10 @@ describe('the page of a run that goes on', () => {
     await run.step('fill in the amount', 'adds tea');
     await first.page.locator('[data-live-workers]').getByText('fill in the amount').waitFor();
 
-    const second = await look(run.path);
+    const second = await look(run.path, serviceUrl, { colorScheme: 'dark', viewport: { width: WIDTHS.phone, height: 844 } });
     await second.page.locator('[data-live-workers]').getByText('adds tea').waitFor();
     await second.page.locator('[data-live-workers]').getByText('fill in the amount').waitFor();
+    for (const { page } of [first, second]) assert.deepEqual(await complaintsAbout(page, 'a run that goes on'), []);
 
     await run.end('adds tea', 'passed');
     for (const { page, row } of [first, second]) {

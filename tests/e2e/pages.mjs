@@ -26,6 +26,9 @@ const LONG = 'a-name-without-any-place-to-break-'.repeat(6);
 const PIXEL = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
 
+/** A day, counted from today. */
+const isoDay = (days) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+
 /** One run with every outcome, evidence of every kind, and a screenshot. */
 async function sendRun(projectName) {
   const startedAt = Date.now() - 60_000;
@@ -96,6 +99,7 @@ describe('the pages of a run', () => {
       'project, filtered': `/projects/${projectId}?branch=${encodeURIComponent(`feature/${LONG}`)}&status=failed&suite=full`,
       'project, nothing found': `/projects/${projectId}?status=passed`,
       'test grid': `/projects/${projectId}?tab=grid`,
+      'test grid of a folder': `/projects/${projectId}?tab=grid&file=tests%2F&sort=rate`,
       'test grid, nothing found': `/projects/${projectId}?tab=grid&q=${randomUUID()}`,
       clusters: `/projects/${projectId}?tab=clusters&status=all`,
       'clusters, none put off': `/projects/${projectId}?tab=clusters&snoozed=yes&assignee=nobody`,
@@ -112,6 +116,7 @@ describe('the pages of a run', () => {
       run: `/test-runs/${testRunId}`,
       'files of a run': `/test-runs/${testRunId}?sort=file`,
       'run, by file': `/test-runs/${testRunId}?sort=file&outcome=failing,flaky`,
+      'run, tried again': `/test-runs/${testRunId}?tried=again`,
       insights: `/test-runs/${testRunId}?tab=insights`,
       'failure groups': `/test-runs/${testRunId}?tab=groups`,
       regression: `/test-runs/${testRunId}?tab=regression`,
@@ -129,6 +134,7 @@ describe('the pages of a run', () => {
       'test case': `/test-cases/${items[0].testCaseId}`,
       analytics: '/analytics',
       'analytics of a project': `/analytics?project=${projectId}&days=7&suite=full&branch=${encodeURIComponent(`feature/${LONG}`)}`,
+      'analytics between two days': `/analytics?from=${isoDay(-20)}&to=${isoDay(0)}`,
       settings: '/settings',
       tags: '/settings/tags',
       'projects in the settings': '/settings/projects',
@@ -142,8 +148,10 @@ describe('the pages of a run', () => {
       audit: '/settings/audit',
       mcp: '/mcp',
     };
-    const [cluster] = (await getJson(`/api/projects/${projectId}/failure-clusters`)).items;
+    const clusters = (await getJson(`/api/projects/${projectId}/failure-clusters`)).items;
+    const cluster = clusters.find(({ signature }) => signature.includes('expected'));
     pages.cluster = `/failure-clusters/${cluster.id}`;
+    pages['fix plan'] = `/failure-clusters/${cluster.id}?tab=plan`;
     browser = await chromium.launch({
       executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
       args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
@@ -403,6 +411,49 @@ describe('the pages of a run', () => {
       assert.equal(await page.evaluate(() => document.activeElement.matches('.shots a')), true, 'one is where one was');
       return complaints;
     });
+  });
+
+  test('show the page on which a test of a cluster failed last', async () => {
+    await visit({ viewport: { width: 1440, height: 900 } }, { cluster: pages.cluster }, async (page) => {
+      const row = page.getByRole('row').filter({ hasText: 'Error: expected' });
+      await row.getByRole('img', { name: /when it failed last$/ }).click();
+      const dialog = page.getByRole('dialog', { name: 'Picture' });
+      await page.waitForFunction((element) => element.naturalWidth > 0, await dialog.getByRole('img').elementHandle());
+      const complaints = await complaintsAbout(page, 'the picture over the cluster');
+      await page.keyboard.press('Escape');
+      await dialog.waitFor({ state: 'hidden' });
+      return complaints;
+    });
+  });
+
+  test('lead back to the page of a list one came from', async () => {
+    await visit({ viewport: { width: 1440, height: 900 } }, { run: `${pages.run}?limit=20` }, async (page) => {
+      const second = () => page.getByRole('link', { name: 'Page before' });
+      assert.equal(await second().count(), 0);
+      await page.getByRole('link', { name: 'Next page' }).click();
+      await second().waitFor();
+      await page.getByRole('link', { name: 'Next page' }).click();
+      await page.waitForFunction(() => document.querySelectorAll('[data-row]').length > 0);
+      const third = page.url();
+      await second().click();
+      await page.waitForURL((url) => url.href !== third);
+      await second().click();
+      await page.waitForURL(/limit=20$/);
+      return [];
+    });
+  });
+
+  test('copy the link to a list where the browser keeps its clipboard to itself', async () => {
+    // As on an address without https.
+    const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+    await context.addInitScript(() => Object.defineProperty(Navigator.prototype, 'clipboard', { get: () => undefined }));
+    const page = await context.newPage();
+    await page.goto(new URL(pages.project, serviceUrl).href);
+    await page.evaluate(() => document.addEventListener('copy', () => { window.copied = getSelection().toString() || document.activeElement.value; }));
+    await page.getByRole('button', { name: 'Copy the link to this view' }).click();
+    await page.getByText('The link to this view is copied.').waitFor();
+    assert.equal(await page.evaluate(() => window.copied), page.url());
+    await context.close();
   });
 
   test('say what is not there, with the id of the request', async () => {

@@ -268,7 +268,8 @@ pub(crate) async fn cluster_landscape(
 ) -> Result<Json<ClusterLandscape>, ApiError> {
     let ctx = state.context(&site);
     let query = asked.query(&ctx, &caller).await?;
-    Ok(Json(analytics::cluster_landscape(&ctx, caller.scope(), &query, state.now()).await?))
+    let now = state.now();
+    Ok(Json(analytics::cluster_landscape(&ctx, caller.scope(), &query, now.day(), now).await?))
 }
 
 /// What stands out against the equal window before, ten at most: what concerns

@@ -6,9 +6,10 @@ use askama::filters::HtmlSafeOutput;
 use askama::{Result, Values};
 use callboard_auth::{KeyPermission, Role};
 use callboard_domain::time::{Day, Timestamp};
+use callboard_query::shapes::ExecutionItem;
 
 use crate::assets::Asset;
-use crate::components::{Badge, Mark, PathText};
+use crate::components::{Badge, Mark, PathText, Tries};
 use crate::outcome::Toned;
 use crate::text::{self, AnsiHtml, InlineCode};
 
@@ -117,6 +118,12 @@ pub(crate) fn mark<T: Toned + ?Sized>(result: &T, _: &dyn Values) -> Result<Mark
 #[askama::filter_fn]
 pub(crate) fn badge<T: Toned + ?Sized>(result: &T, _: &dyn Values) -> Result<Badge> {
     Ok(Badge::of(result))
+}
+
+/// The attempts of an execution as chips.
+#[askama::filter_fn]
+pub(crate) fn tries<'i>(item: &'i ExecutionItem, _: &dyn Values) -> Result<Tries<'i>> {
+    Ok(Tries::of(item))
 }
 
 /// The day of a moment, with the exact one on hover.

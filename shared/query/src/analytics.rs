@@ -14,13 +14,12 @@ use callboard_domain::status::RunStatus;
 use callboard_domain::time::Day;
 use callboard_domain::totals::rate;
 use callboard_store::db::Session;
-use callboard_store::rollups::scores;
 use callboard_store::rollups::{DaySpan, RunContribution};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::daily::{of_project, sum};
-use crate::flakiness::{self, FlakyQuery, FlakyTest, Sort, judged_lane};
+use crate::flakiness::{self, FlakyQuery, FlakyTest, Sort};
 use crate::ingest::counted_in;
 use crate::projects;
 use crate::shapes::{ProjectRef, RunBrief, Tendency};
@@ -33,10 +32,6 @@ pub use landscape::{ClusterLandscape, ErrorTypeCount, cluster_landscape};
 
 /// Projects a widget looks at, the most recently active ones.
 const MOST_PROJECTS: usize = 100;
-/// Least score a test counted as flaky has.
-const FLAKY_SCORE: i64 = 90;
-/// Flaky tests that are counted at most.
-const MOST_FLAKY: i64 = 1_000;
 /// Projects of which a share of the waste is told.
 const WASTEFUL: usize = 8;
 
@@ -146,12 +141,7 @@ pub async fn portfolio(
         let before = total(&mut session, project, &query.lane, query.before(today)).await?;
         let (pass_rate, earlier) = (now.totals.pass_rate(), before.totals.pass_rate());
         let delta = pass_rate.zip(earlier).map(|(now, before)| (now - before) * 10_000.0);
-        let flaky_tests = match judged_lane(&mut session, project, &query.lane).await? {
-            Some(lane) => {
-                scores::count_flaky(&mut session, project, lane.id, FLAKY_SCORE, MOST_FLAKY).await?
-            }
-            None => 0,
-        };
+        let flaky_tests = flakiness::count(&mut session, project, &query.lane).await?;
         let is_judged = |run: &&RunBrief| {
             judged.as_deref().is_none_or(|branch| run.branch.as_deref().unwrap_or_default() == branch)
         };

@@ -33,6 +33,10 @@ use crate::{Context, Result};
 const ENOUGH_RUNS: i64 = 20;
 /// Least score a listed test can have: below it a test is not called flaky.
 const LEAST_LISTED: i64 = 30;
+/// Least score of a test that is counted as flaky.
+const LEAST_COUNTED: i64 = 90;
+/// Flaky tests of a project that are counted at most.
+const MOST_COUNTED: i64 = 1_000;
 /// Days that are looked through for the last flake of a test.
 const LAST_FLAKE_DAYS: i64 = 90;
 
@@ -300,6 +304,34 @@ pub async fn of_test(
     let found = assess(state.recent(), window).filter(|found| is_listed(found, LEAST_LISTED, min_runs));
     let judged = found.map(|found| Judged { case, state, found }).into_iter().collect();
     Ok(TestFlakiness { now: show(&mut session, project, lane, judged, today).await?.pop(), course })
+}
+
+/// How many tests are flaky with a probability of nine in ten where it is asked
+/// for; a thousand at most.
+pub(crate) async fn count(session: &mut Session, project: ProjectId, lane: &LaneQuery) -> Result<i64> {
+    match judged_lane(session, project, lane).await? {
+        Some(lane) => Ok(scores::count_flaky(session, project, lane.id, LEAST_COUNTED, MOST_COUNTED).await?),
+        None => Ok(0),
+    }
+}
+
+/// How many tests of some projects are flaky with a probability of nine in
+/// ten; projects without any are left out.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn counts(ctx: &Context, projects: &[Authorized<ProjectId>]) -> Result<HashMap<ProjectId, i64>> {
+    let ids: Vec<ProjectId> = projects.iter().map(|project| project.get()).collect();
+    let mut session = counted_in(ctx, Some(&ids)).await?;
+    let ids = ids.into_iter().map(ProjectId::get).collect();
+    let mut found = HashMap::new();
+    for project in scores::with_flaky(&mut session, ids, LEAST_COUNTED).await? {
+        let tests = count(&mut session, project, &LaneQuery::default()).await?;
+        if tests > 0 {
+            found.insert(project, tests);
+        }
+    }
+    Ok(found)
 }
 
 /// The flakiest tests of some projects together, in the order asked for.

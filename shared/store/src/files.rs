@@ -138,6 +138,9 @@ statements! {
     BY_ID = select_file!("WHERE f.project_id = $1 AND f.id = $2");
     /// One file by its stored name. ix: files_path
     BY_PATH = select_file!("WHERE f.project_id = $1 AND f.path = $2");
+    /// The newest file of a kind of each of some executions. ix: files_of_execution
+    NEWEST_OF = select_file!("WHERE f.project_id = $1 AND f.id IN (SELECT MAX(n.id) FROM files n \
+        WHERE n.project_id = $1 AND n.execution_id in_ints($2) AND n.kind = $3 GROUP BY n.execution_id)");
     /// Links content to an execution, unless it is linked already. ix: files_content
     INSERT = "INSERT INTO files (id, project_id, run_id, execution_id, repetition, retry, kind, name, path, content_type, \
         original_name, size, width, height, blob_id, created_at) \
@@ -312,6 +315,23 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     [(None, None), (Some(&[FileKind::Trace][..]), Some(1))]
         .map(|(kinds, after)| page_of(backend, ProjectId(1), ExecutionId(1), kinds, after, 1))
         .into()
+}
+
+/// The newest file of a kind of each of some executions.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn newest_of(
+    session: &mut Session,
+    project: ProjectId,
+    executions: &[ExecutionId],
+    kind: FileKind,
+) -> Result<Vec<FileRow>> {
+    if executions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<i64> = executions.iter().map(|id| id.get()).collect();
+    session.all(&NEWEST_OF, args![project, ids, kind.as_str()]).await?.iter().map(read).collect()
 }
 
 /// Number of files of an attempt besides its trace.

@@ -309,6 +309,77 @@ async fn analytics_offers_the_branches_of_the_project_that_is_chosen() {
 }
 
 #[tokio::test]
+async fn analytics_adds_up_the_days_between_two_dates() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let today = service.state().now().day();
+        for days in [1, 5, 9] {
+            let at = callboard_domain::time::Day(today.0 - days).start();
+            let stored = with(
+                run("shop", "passed", vec![attempt("pays", "passed", 0)]),
+                json!({ "startTime": at.to_iso() }),
+            );
+            client.post_json("/api/test-runs/submit", &stored).await.expect("stored");
+        }
+        let day = |days: i64| callboard_domain::time::Day(today.0 - days).to_iso();
+        let runs = async |query: String| {
+            let text = page(client, &format!("/analytics?{query}")).await.text();
+            text.split("data-label=\"Runs\">")
+                .nth(1)
+                .and_then(|rest| rest.split('<').next())
+                .map(str::to_owned)
+        };
+        for (query, expected) in [
+            (format!("from={}&to={}", day(6), day(2)), "1"),
+            (format!("from={}", day(6)), "2"),
+            (format!("to={}", day(2)), "2"),
+            (format!("from={}&to={}", day(9), day(0)), "3"),
+        ] {
+            assert_eq!(runs(query.clone()).await.as_deref(), Some(expected), "{query}");
+        }
+        let chosen = page(client, &format!("/analytics?from={}", day(6))).await.text();
+        assert!(!chosen.contains("name=\"days\""), "the dates are the period");
+        let wide = page(client, &format!("/analytics?from={}&to={}", day(90), day(0))).await;
+        assert_eq!(wide.status, 400);
+        assert!(wide.text().contains("at most 90 days apart"), "{}", wide.text());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn attempts_lead_to_their_evidence_and_flaky_tests_are_counted() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let mut stored = Value::Null;
+        for hour in 0..12 {
+            let cases = vec![
+                attempt("pays", "failed", 0),
+                attempt("pays", "passed", 1),
+                attempt("leaves", "passed", 0),
+            ];
+            let at = format!("2026-01-01T{hour:02}:00:00.000Z");
+            let body = with(run("shop", "passed", cases), json!({ "startTime": at, "branch": "main" }));
+            stored = client.post_json("/api/test-runs/submit", &body).await.expect("stored");
+        }
+        let run = &stored["runId"];
+        let flaky: Value =
+            client.json(&format!("/api/test-runs/{run}/executions?outcome=flaky")).await.expect("executions");
+        let id = &flaky["items"][0]["id"];
+        let again = page(client, &format!("/test-runs/{run}?tried=again")).await.text();
+        for retry in [0, 1] {
+            let chip = format!("href=\"/test-run-cases/{id}?retry={retry}&amp;repetition=0\"");
+            assert_eq!(again.matches(&chip).count(), 1, "{again}");
+        }
+        assert!(again.contains("1 execution") && !again.contains("leaves"), "{again}");
+        let once = page(client, &format!("/test-runs/{run}?tried=once")).await.text();
+        assert!(once.contains("leaves") && !once.contains("class=\"tries\""), "{once}");
+        let projects = page(client, "/projects").await.text();
+        assert!(projects.contains("?tab=flaky\">1\u{a0}flaky test</a>"), "{projects}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_people_add_stands_beside_the_results() {
     for_each_service(async |service| {
         let client = service.client();

@@ -21,9 +21,12 @@ async function follow(form, id) {
       location.assign(file.downloadUrl);
       return;
     }
-    if (!file || file.status === 'failed') break;
+    if (!file || file.status === 'failed') {
+      say(form, `The file could not be made. Try again, or choose fewer rows. Request ${response.headers.get('x-request-id')}.`, 'error');
+      return;
+    }
   }
-  say(form, 'The file could not be made. Try again, or choose fewer rows.', 'error');
+  say(form, 'The file takes too long. Try again, or choose fewer rows.', 'error');
 }
 
 for (const form of document.querySelectorAll('form[data-export]')) {

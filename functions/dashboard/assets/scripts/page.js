@@ -31,12 +31,29 @@ function nameTheme(button) {
   button.setAttribute('aria-label', name);
 }
 
+// Without https browsers keep the clipboard to themselves; what is selected in
+// a field can be copied there all the same.
+async function toClipboard(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const field = document.createElement('textarea');
+  field.value = text;
+  field.className = 'visually-hidden';
+  // Beside what has the focus: outside of an open dialog nothing can be selected.
+  const held = document.activeElement;
+  (held?.parentElement ?? document.body).append(field);
+  field.select();
+  const isCopied = document.execCommand('copy');
+  field.remove();
+  held?.focus();
+  if (!isCopied) throw new Error('nothing was copied');
+}
+
 async function copy(button) {
   try {
-    await navigator.clipboard.writeText(document.getElementById(button.dataset.copyFrom).textContent.trim());
+    await toClipboard(document.getElementById(button.dataset.copyFrom).textContent.trim());
     button.dataset.state = 'copied';
   } catch {
-    // Without https browsers do not let pages copy: select the text instead.
+    // Some browsers refuse even that: select the text instead.
     button.dataset.state = 'refused';
     const text = document.getElementById(button.dataset.copyFrom);
     if (text) getSelection()?.selectAllChildren(text);
@@ -55,6 +72,8 @@ function dropEmptyFields(event) {
 }
 
 const FOCUS = 'callboard-focus';
+const PAGES = 'callboard-pages';
+const MOST_PAGES = 100;
 // There arrows open the list of choices, elsewhere they choose from it while it is closed.
 const OPENS_WITH_ARROWS = navigator.platform.startsWith('Mac');
 
@@ -127,6 +146,25 @@ async function openPalette(kinds = '') {
   palette.open(kinds);
 }
 
+// Lists are read forwards: the page before one is where this tab came from.
+function rememberPages() {
+  const next = document.querySelector('.pager [rel="next"]');
+  const before = document.querySelector('[data-page-before]');
+  if (!next && !before) return;
+  let pages = [];
+  try {
+    pages = JSON.parse(sessionStorage.getItem(PAGES) ?? '[]');
+    const others = pages.filter(([to]) => to !== next?.href);
+    if (next) sessionStorage.setItem(PAGES, JSON.stringify([...others, [next.href, location.href]].slice(-MOST_PAGES)));
+  } catch {
+    // Storage is switched off: the first page is one click away all the same.
+  }
+  const [, from] = pages.find(([to]) => to === location.href) ?? [];
+  if (!before || !from) return;
+  before.href = from;
+  before.hidden = false;
+}
+
 function say(text) {
   const said = document.getElementById('said');
   said.textContent = text;
@@ -134,10 +172,13 @@ function say(text) {
 }
 
 function copyLink(button) {
-  navigator.clipboard?.writeText(location.href).then(() => {
-    say('The link to this view is copied.');
-    button.dataset.state = 'copied';
-  });
+  toClipboard(location.href).then(
+    () => {
+      say('The link to this view is copied.');
+      button.dataset.state = 'copied';
+    },
+    () => say('This browser does not let pages copy; the link is in its address bar.'),
+  );
 }
 
 // Saving a list: its script is fetched when it is first asked for.
@@ -242,8 +283,7 @@ for (const button of document.querySelectorAll('[data-palette]')) {
   button.addEventListener('click', () => openPalette(button.dataset.palette));
 }
 for (const button of document.querySelectorAll('[data-copy-link]')) {
-  // Without https browsers do not let pages copy.
-  button.hidden = !navigator.clipboard;
+  button.hidden = false;
   button.addEventListener('click', () => copyLink(button));
 }
 for (const button of document.querySelectorAll('[data-save-list]')) {
@@ -251,6 +291,7 @@ for (const button of document.querySelectorAll('[data-save-list]')) {
   button.addEventListener('click', () => saveList(button));
 }
 for (const form of document.querySelectorAll('[data-filters]')) setUpFilters(form);
+rememberPages();
 document.addEventListener('keydown', onKey);
 // Menus close when one looks elsewhere.
 function closeMenus(event) {

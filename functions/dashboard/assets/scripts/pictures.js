@@ -3,7 +3,7 @@
 // script, opens a picture in a tab of its own.
 
 const dialog = document.getElementById('pictures');
-const links = [...document.querySelectorAll('.shots a:has(> img)')];
+const links = [...document.querySelectorAll(':is(.shots a, a.thumb):has(> img)')];
 const picture = dialog.querySelector('img');
 let at = 0;
 

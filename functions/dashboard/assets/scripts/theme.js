@@ -3,8 +3,6 @@
 // from the first picture on.
 (() => {
   document.documentElement.dataset.scripted = '';
-  // Without https browsers do not let pages copy.
-  if (navigator.clipboard) document.documentElement.dataset.clipboard = '';
   try {
     const chosen = localStorage.getItem('callboard-theme');
     if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen;

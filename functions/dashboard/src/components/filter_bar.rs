@@ -36,6 +36,8 @@ impl From<String> for Choice {
 enum Field {
     /// Free text.
     Search { name: &'static str, label: &'static str, value: String },
+    /// The beginning of a path.
+    Text { name: &'static str, label: &'static str, value: String },
     /// A day.
     Date { name: &'static str, label: &'static str, value: Option<String> },
     /// One of several values; the first line is "any".
@@ -92,6 +94,15 @@ impl FilterBar {
             self.chip(name, "Text", value, value);
         }
         self.fields.push(Field::Search { name, label, value: value.cloned().unwrap_or_default() });
+        self
+    }
+
+    /// A field for the beginning of a path.
+    pub(crate) fn text(mut self, name: &'static str, label: &'static str, value: Option<&String>) -> Self {
+        if let Some(value) = value {
+            self.chip(name, label, value, value);
+        }
+        self.fields.push(Field::Text { name, label, value: value.cloned().unwrap_or_default() });
         self
     }
 

@@ -32,6 +32,7 @@ mod shift_list;
 mod sort;
 mod strip;
 mod treemap;
+mod tries;
 mod turn_list;
 
 pub(crate) use chance::{ChanceRange, cause_word};
@@ -64,4 +65,5 @@ pub(crate) use shift_list::ShiftList;
 pub(crate) use sort::Sorting;
 pub(crate) use strip::Strip;
 pub(crate) use treemap::{Area, squarified};
+pub(crate) use tries::Tries;
 pub(crate) use turn_list::TurnList;

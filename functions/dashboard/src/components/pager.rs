@@ -1,5 +1,5 @@
-//! Where a list goes on. Lists are read forwards from a key; the way back is
-//! the browser's, and the first page is one click away.
+//! Where a list goes on. Lists are read forwards from a key; the first page is
+//! one click away, and a script remembers the page one came from.
 
 use askama::Template;
 use askama::filters::HtmlSafe;

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::response::Response;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::standouts::Severity;
-use callboard_domain::time::Day;
+use callboard_domain::time::{Day, Timestamp};
 use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_query::analytics::{
@@ -42,11 +42,16 @@ const PERIODS: [(&str, i64, &str); 4] = [
 ];
 /// Where nothing else is asked for.
 const USUAL: usize = 2;
+/// Days between two dates that are looked at together.
+const MOST_DAYS: i64 = 90;
 
 /// What is asked for.
 #[derive(Debug)]
 pub(crate) struct Asked {
     period: usize,
+    /// The days, where they were chosen by their dates.
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
     project: Option<ProjectId>,
     lane: LaneQuery,
     full_runs: Option<bool>,
@@ -60,8 +65,17 @@ impl FromQuery for Asked {
             "partial" => Some(false),
             _ => None,
         })?;
+        let (from, to) = query.window()?;
+        if let (Some(from), Some(to)) = (from, to)
+            && to.day().0 - from.day().0 >= MOST_DAYS
+        {
+            let message = format!("from and to must be at most {MOST_DAYS} days apart.");
+            return Err(ApiError::invalid_query("from", message));
+        }
         Ok(Self {
             period: period.unwrap_or(USUAL),
+            from,
+            to,
             project: query.number("project", 1..=i64::MAX)?.map(ProjectId),
             lane: LaneQuery {
                 branch: chosen(query, "branch").pop(),
@@ -73,6 +87,19 @@ impl FromQuery for Asked {
 }
 
 impl Asked {
+    /// The last day that is looked at, and how many days up to it.
+    fn days(&self, today: Day) -> (Day, i64) {
+        let usual = PERIODS[self.period].1;
+        let until = match (self.from, self.to) {
+            (_, Some(to)) => to.day(),
+            (Some(from), None) => Day(from.day().0 + MOST_DAYS - 1),
+            (None, None) => today,
+        };
+        let until = Day(until.0.min(today.0));
+        let days = self.from.map_or(usual, |from| until.0 - from.day().0 + 1);
+        (until, days.clamp(1, MOST_DAYS))
+    }
+
     /// Branches and environments can be chosen once a project is: every
     /// project has its own.
     fn bar(&self, visit: &Visit, offered: Vec<ProjectRef>, facets: &Facets) -> FilterBar {
@@ -80,13 +107,15 @@ impl Asked {
         let chosen: Vec<String> = self.project.iter().map(|id| id.get().to_string()).collect();
         let suites = [Choice::new("full", "Full runs"), Choice::new("partial", "Partial runs")];
         let suite = self.full_runs.map(|full| if full { "full" } else { "partial" }.to_owned());
-        FilterBar::new(&visit.address, &["days"])
-            .choice(
-                "days",
-                "Period",
-                PERIODS.map(|(word, _, label)| Choice::new(word, label)),
-                PERIODS[self.period].0,
-            )
+        let bar = FilterBar::new(&visit.address, &["days"]);
+        // Where dates are chosen, they are the period.
+        let bar = if self.from.is_some() || self.to.is_some() {
+            bar
+        } else {
+            let periods = PERIODS.map(|(word, _, label)| Choice::new(word, label));
+            bar.choice("days", "Period", periods, PERIODS[self.period].0)
+        };
+        bar.days(self.from, self.to)
             .select("project", "Project", "All projects", choices, &chosen)
             .branches(facets, "All branches", self.lane.branch.as_slice())
             .environments(facets, self.lane.environment.as_slice())
@@ -131,6 +160,8 @@ struct AnalyticsPage {
     filters: FilterBar,
     standouts: Vec<InsightItem>,
     health: Vec<Health>,
+    /// Projects that are not in the table of health.
+    left_out: usize,
     days: Vec<Day>,
     heat: Vec<HeatRow>,
     leaderboard: Vec<LeaderboardItem>,
@@ -153,18 +184,19 @@ struct AnalyticsPage {
 pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
     let shell =
         Shell::new(&visit, Section::Analytics, "Analytics").await?.under("Home", "/").here("Analytics");
+    let (today, days) = asked.days(visit.now.day());
     let query = WidgetQuery {
-        days: PERIODS[asked.period].1,
+        days,
         lane: asked.lane.clone(),
         full_runs: asked.full_runs,
         projects: asked.project.into_iter().collect(),
         limit: ROWS,
     };
-    let (ctx, scope, today) = (&visit.ctx, visit.scope(), visit.now.day());
+    let (ctx, scope) = (&visit.ctx, visit.scope());
     let portfolio = analytics::portfolio(ctx, scope, &query, today).await?;
     let map = analytics::pass_rate_heatmap(ctx, scope, &query, today).await?;
     let wasted = analytics::wasted_time(ctx, scope, &query, today).await?;
-    let open = analytics::cluster_landscape(ctx, scope, &query, visit.now).await?;
+    let open = analytics::cluster_landscape(ctx, scope, &query, today, visit.now).await?;
     let browsers = analytics::browser_matrix(ctx, scope, &query, today).await?;
     let browser_names = names(&browsers.browsers);
     let slowest = WidgetQuery { limit: ENDPOINTS, ..query.clone() };
@@ -173,10 +205,18 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         Some(project) => visit.facets(project).await?,
         None => Facets::default(),
     };
+    let left_out = if portfolio.len() < ROWS { 0 } else { offered.len().saturating_sub(ROWS) };
+    let needs_assignment = offered.is_empty() && !scope.may_create_projects();
     answer(&AnalyticsPage {
-        needs_assignment: offered.is_empty() && !scope.may_create_projects(),
         filters: asked.bar(&visit, offered, &facets),
-        standouts: analytics::insights(ctx, scope, &query, visit.now).await?,
+        needs_assignment,
+        // What stands out is about today.
+        standouts: if today == visit.now.day() {
+            analytics::insights(ctx, scope, &query, visit.now).await?
+        } else {
+            Vec::new()
+        },
+        left_out,
         health: portfolio.into_iter().map(|item| Health::of(item, &visit)).collect(),
         days: map.buckets.clone(),
         heat: heat(map),

@@ -5,7 +5,7 @@ use askama::filters::HtmlSafe;
 use callboard_domain::time::Timestamp;
 use callboard_query::shapes::{Project, ProjectOverview, ProjectRef, RunBrief, Tag};
 
-use crate::components::{OutcomeBar, Strip};
+use crate::components::{OutcomeBar, Sorting, Strip};
 use crate::filters;
 use crate::outcome::{Standing, Tone, Toned};
 
@@ -23,6 +23,8 @@ pub(crate) struct Row {
     red: Option<Red>,
     /// Failure clusters that wait for a repair.
     open_clusters: i64,
+    /// Flaky tests, where they are counted.
+    flaky_tests: i64,
     strip: Strip,
     /// Runs and tests ever seen.
     totals: Option<(i64, i64)>,
@@ -74,13 +76,20 @@ impl Row {
             latest: latest.map(Latest::of),
             red,
             open_clusters: overview.open_clusters,
+            flaky_tests: 0,
             strip,
             totals: None,
         }
     }
 
-    /// A row of the list of projects, with its recent runs, newest first.
-    pub(crate) fn of_project(project: Project, recent: Vec<RunBrief>, now: Timestamp) -> Self {
+    /// A row of the list of projects, with its recent runs, newest first, and
+    /// how many of its tests are flaky.
+    pub(crate) fn of_project(
+        project: Project,
+        recent: Vec<RunBrief>,
+        flaky_tests: i64,
+        now: Timestamp,
+    ) -> Self {
         let oldest_first: Vec<RunBrief> = recent.into_iter().rev().collect();
         let latest = project.telling_run.or(project.latest_run);
         Self {
@@ -90,6 +99,7 @@ impl Row {
             tags: project.tags,
             red: Red::of(&oldest_first, latest.as_ref()),
             open_clusters: project.open_clusters,
+            flaky_tests,
             latest: latest.map(Latest::of),
             strip: Strip::of_runs(&oldest_first, now),
             totals: Some((project.total_runs, project.total_test_cases)),
@@ -119,6 +129,8 @@ impl Latest {
 pub(crate) struct ProjectTable {
     rows: Vec<Row>,
     with_totals: bool,
+    /// The order of the list, where it can be chosen.
+    sorting: Option<Sorting>,
     now: Timestamp,
 }
 
@@ -127,7 +139,12 @@ impl HtmlSafe for ProjectTable {}
 impl ProjectTable {
     /// A table of these rows.
     pub(crate) fn new(rows: Vec<Row>, now: Timestamp) -> Self {
-        Self { with_totals: rows.iter().any(|row| row.totals.is_some()), rows, now }
+        Self { with_totals: rows.iter().any(|row| row.totals.is_some()), rows, sorting: None, now }
+    }
+
+    /// Heads that lead to other orders.
+    pub(crate) fn sorted_by(self, sorting: Sorting) -> Self {
+        Self { sorting: Some(sorting), ..self }
     }
 
     /// Whether there is nothing to show.

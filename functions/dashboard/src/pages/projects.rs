@@ -11,11 +11,11 @@ use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::page::Total;
 use callboard_query::projects::{self, Sort};
-use callboard_query::tags;
+use callboard_query::{flakiness, tags};
 use serde::Serialize;
 
 use super::project_table::{ProjectTable, Row};
-use crate::components::{Choice, FilterBar, Pager};
+use crate::components::{Choice, FilterBar, Pager, Sorting};
 use crate::filters;
 use crate::shell::{Section, Shell};
 use crate::visit::{Visit, answer};
@@ -73,12 +73,14 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
     let seen = found.items.iter().map(|project| visit.caller.authorize(ProjectId(project.reference.id)));
     let seen: Vec<Authorized<ProjectId>> = seen.collect::<Result<_, _>>()?;
     let mut recent = projects::newest_runs(&visit.ctx, &seen, RECENT_RUNS).await?;
+    let flaky = flakiness::counts(&visit.ctx, &seen).await?;
     let rows: Vec<Row> = found
         .items
         .into_iter()
         .map(|project| {
-            let recent = recent.remove(&ProjectId(project.reference.id)).unwrap_or_default();
-            Row::of_project(project, recent, visit.now)
+            let id = ProjectId(project.reference.id);
+            let recent = recent.remove(&id).unwrap_or_default();
+            Row::of_project(project, recent, flaky.get(&id).copied().unwrap_or_default(), visit.now)
         })
         .collect();
     let is_filtered = asked.text.is_some() || asked.tag.is_some();
@@ -94,14 +96,15 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
     let offered = known.into_iter().map(|tag| Choice::new(tag.id.to_string(), tag.text));
     let chosen: Vec<String> = asked.tag.iter().map(|tag| tag.get().to_string()).collect();
     let orders = [Choice::new("updated", "Most recently active"), Choice::new("name", "By name")];
+    let sort = if asked.sort == Sort::Name { "name" } else { "updated" };
     answer(&ProjectsPage {
         shell: Shell::new(&visit, Section::Projects, "Projects").await?.under("Home", "/").here("Projects"),
         filters: FilterBar::new(&visit.address, &["sort"])
             .search("q", "Search projects", asked.text.as_ref())
             .select("tag", "Tag", "Any tag", offered, &chosen)
-            .order(orders, if asked.sort == Sort::Name { "name" } else { "updated" })
+            .order(orders, sort)
             .tally("project", rows.len(), goes_on, total.map(Total::Exactly)),
-        projects: ProjectTable::new(rows, visit.now),
+        projects: ProjectTable::new(rows, visit.now).sorted_by(Sorting::new(&visit.address, sort)),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered,
         needs_assignment: !visit.scope().may_create_projects(),

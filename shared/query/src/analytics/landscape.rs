@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use callboard_auth::scope::Scope;
 use callboard_domain::ids::ProjectId;
-use callboard_domain::time::Timestamp;
+use callboard_domain::time::{Day, Timestamp};
 use callboard_store::clusters::list::error_types;
 use callboard_store::clusters::reads::count_resolved;
 use serde::Serialize;
@@ -54,9 +54,11 @@ pub async fn cluster_landscape(
     ctx: &Context,
     scope: &Scope,
     query: &WidgetQuery,
+    today: Day,
     now: Timestamp,
 ) -> Result<ClusterLandscape> {
-    let (filters, scope, span) = (ProjectFilters::default(), query.scope(scope), query.span(now.day()));
+    let (filters, scope, span) = (ProjectFilters::default(), query.scope(scope), query.span(today));
+    let resolved = span.since.start()..Day(span.until.0 + 1).start();
     let found = projects::list(ctx, &scope, &filters, Sort::default(), None, MOST_PROJECTS).await?;
     let mut session = ctx.store.db().read().await?;
     let mut by_type: BTreeMap<String, i64> = BTreeMap::new();
@@ -66,7 +68,7 @@ pub async fn cluster_landscape(
         for (error_type, count) in error_types(&mut session, id).await? {
             *by_type.entry(error_type).or_default() += count;
         }
-        resolved_in_period += count_resolved(&mut session, id, span.since.start()).await?;
+        resolved_in_period += count_resolved(&mut session, id, resolved.start, resolved.end).await?;
     }
     drop(session);
     let mut by_error_type: Vec<ErrorTypeCount> =

@@ -2,6 +2,7 @@
 //! a run shows of them, and whether they are repaired.
 
 mod editing;
+mod evidence;
 mod groups;
 mod history;
 mod reading;
@@ -12,6 +13,7 @@ mod versions;
 pub use editing::{
     ClusterEdit, Extracted, StatusChange, bulk, edit, extract, merge, set_base_commit, set_status,
 };
+pub use evidence::{LastFailure, last_failures};
 pub use groups::{
     FailureGroup, FailureGroups, GroupCase, GroupHealing, GroupKey, GroupSums, failure_groups, group_sums,
     heal_groups,

@@ -26,7 +26,7 @@ use super::subject::Subject;
 use crate::ingest::counted;
 use crate::{Context, Entity, QueryError, Result};
 
-pub use answer::{FixPlan, Ownership, Verify};
+pub use answer::{FixPlan, Offer, Ownership, Verify};
 use answer::{PlannedCluster, PlannedEdit, PlannedTest};
 
 /// Newest executions of a cluster that are looked at.
@@ -37,6 +37,8 @@ const MAX_HEALED: usize = 8;
 const HEALED_TOGETHER: usize = 4;
 const MAX_EDITS: usize = 5;
 const MAX_TESTS: usize = 20;
+/// Other locators that are told beside a change.
+const MAX_ALTERNATIVES: usize = 4;
 /// Tests of a file among which others on the same line are looked for.
 const MAX_OF_FILE: i64 = 1_000;
 
@@ -115,7 +117,7 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
             expectation: "No failing test of it is stored any more.".to_owned(),
         },
     };
-    let next = healed.offered.filter(|_| healed.edits.is_empty());
+    let offer = healed.offer.filter(|_| healed.edits.is_empty());
     let edits_count = healed.edits.len();
     let edits: Vec<PlannedEdit> = healed.edits.into_iter().take(MAX_EDITS).collect();
     Ok(FixPlan {
@@ -130,7 +132,11 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
         failing_tests_omitted: failing.len() - planned.len(),
         failing_tests: planned,
         verify,
-        next: next.map(|id| format!("get_locator_healing executionId={id}")).into_iter().collect(),
+        next: offer
+            .iter()
+            .map(|offer| format!("get_locator_healing executionId={}", offer.execution_id))
+            .collect(),
+        offer,
     })
 }
 
@@ -204,8 +210,8 @@ async fn shared_lines<'c>(
 struct Healed {
     /// Edits of different lines.
     edits: Vec<PlannedEdit>,
-    /// The newest execution for which there are locators, none of them certain.
-    offered: Option<i64>,
+    /// Of the newest execution for which there are locators, none of them certain.
+    offer: Option<Offer>,
     /// Tests that were not looked at.
     unexamined: usize,
 }
@@ -235,7 +241,11 @@ impl Healed {
             match edit_of(&healing, execution) {
                 Some(edit) if places.insert((edit.file_path.clone(), edit.line)) => healed.edits.push(edit),
                 None if healing.source != HealingSource::None => {
-                    healed.offered = healed.offered.or(Some(execution));
+                    healed.offer.get_or_insert_with(|| Offer {
+                        execution_id: execution,
+                        failing_locator: healing.failing_text().map(str::to_owned),
+                        locators: healing.alternatives(MAX_ALTERNATIVES),
+                    });
                 }
                 _ => {}
             }
@@ -312,6 +322,7 @@ fn edit_of(healing: &LocatorHealing, execution: i64) -> Option<PlannedEdit> {
         score: Some(recommended.score),
         unified_diff: edit.map(|edit| edit.unified_diff.clone()),
         execution_id: execution,
+        alternatives: healing.alternatives(MAX_ALTERNATIVES),
     })
 }
 

@@ -1,5 +1,6 @@
 //! Executions as answers show them.
 
+use callboard_domain::attempts::AttemptSet;
 use callboard_domain::status::TestStatus;
 use callboard_domain::test_state::ExecutionFlags;
 use callboard_domain::time::Timestamp;
@@ -61,6 +62,10 @@ pub struct ExecutionItem {
     pub retries: i64,
     /// Listed attempts, superseded ones included.
     pub attempt_count: i64,
+    /// Its attempts where there are several that count, the first one first;
+    /// for drawings.
+    #[serde(skip)]
+    pub tries: Vec<Try>,
     /// Worker of the deciding attempt.
     pub worker_index: Option<i64>,
     /// Parallel slot of the deciding attempt.
@@ -104,6 +109,17 @@ pub struct ExecutionItem {
     pub owner: Option<String>,
     /// Priority of the test.
     pub priority: Option<String>,
+}
+
+/// How one attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Try {
+    /// Index of the attempt, from 0.
+    pub retry: u32,
+    /// Repetition (`--repeat-each`), from 0.
+    pub repetition: u32,
+    /// Status of this attempt.
+    pub status: TestStatus,
 }
 
 /// Web vitals.
@@ -161,6 +177,7 @@ impl ExecutionItem {
             started_at: row.started_at,
             retries: row.retries,
             attempt_count: attempt_count(row.attempts.as_deref()),
+            tries: row.attempts.as_deref().map(tries).unwrap_or_default(),
             worker_index: f.worker_index,
             parallel_index: f.parallel_index,
             shard_index: f.shard_index,
@@ -199,6 +216,20 @@ impl ExecutionItem {
 }
 
 /// The attempts are stored as a list when there is more than the row says.
+fn tries(stored: &str) -> Vec<Try> {
+    let decision = AttemptSet::from_json(stored).ok().and_then(|attempts| attempts.decide());
+    let counting =
+        decision.into_iter().flat_map(|decision| decision.attempts).filter(|view| !view.superseded);
+    let tries: Vec<Try> = counting
+        .map(|view| Try {
+            retry: view.attempt.retry,
+            repetition: view.repetition,
+            status: view.attempt.status,
+        })
+        .collect();
+    if tries.len() > 1 { tries } else { Vec::new() }
+}
+
 fn attempt_count(stored: Option<&str>) -> i64 {
     let list = stored.and_then(|json| serde_json::from_str::<Vec<IgnoredAny>>(json).ok());
     list.map_or(1, |list| i64::try_from(list.len()).unwrap_or(i64::MAX))

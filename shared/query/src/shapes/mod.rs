@@ -18,7 +18,7 @@ pub use cluster::{
 };
 pub use execution::{
     AttemptView, BlockingTest, ExecutionCounts, ExecutionDetail, ExecutionItem, ExecutionSummary,
-    ExecutionWithRun, TestMetaView, WebVitals, browser_label,
+    ExecutionWithRun, TestMetaView, Try, WebVitals, browser_label,
 };
 pub use file::{FileAttempt, FileItem, Report, TraceItem};
 pub use project::{BranchFacet, Facets, Project, ProjectOverview, ProjectRef, Tendency};

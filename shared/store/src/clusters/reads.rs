@@ -57,7 +57,7 @@ statements! {
     COUNT_NEW = "SELECT COUNT(*) FROM cluster_runs k JOIN failure_clusters c ON c.project_id = k.project_id AND c.id = k.cluster_id \
         WHERE k.project_id = $1 AND k.run_id = $2 AND c.first_run_id = $2";
     /// Clusters of a project that were resolved since a moment. ix: failure_clusters_by_count
-    COUNT_RESOLVED = "SELECT COUNT(*) FROM failure_clusters WHERE project_id = $1 AND status = 'resolved' AND status_at >= $2";
+    COUNT_RESOLVED = "SELECT COUNT(*) FROM failure_clusters WHERE project_id = $1 AND status = 'resolved' AND status_at >= $2 AND status_at < $3";
     /// Remembers how many clusters a run was the first to show.
     SET_NEW = "UPDATE test_runs SET new_clusters = $3 WHERE project_id = $1 AND id = $2 AND (new_clusters IS NULL OR new_clusters <> $3)";
     /// Failing and flaky executions of a run without a cluster. ix: executions_rank
@@ -289,13 +289,18 @@ pub async fn new_of_run(
     rows.iter().map(|row| row.reader().int().map(ClusterId)).collect()
 }
 
-/// How many clusters of a project were resolved at a moment or later, and
-/// still are.
+/// How many clusters of a project were resolved between two moments, the later
+/// one excluded, and still are.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
-pub async fn count_resolved(session: &mut Session, project: ProjectId, since: Timestamp) -> Result<i64> {
-    session.one(&COUNT_RESOLVED, args![project, since]).await?.reader().int()
+pub async fn count_resolved(
+    session: &mut Session,
+    project: ProjectId,
+    since: Timestamp,
+    until: Timestamp,
+) -> Result<i64> {
+    session.one(&COUNT_RESOLVED, args![project, since, until]).await?.reader().int()
 }
 
 /// Counts the clusters that a run was the first to show, and remembers the

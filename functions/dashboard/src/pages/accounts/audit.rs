@@ -219,18 +219,31 @@ fn in_words(word: &str) -> String {
 
 /// What else is known, without what says nothing.
 fn details(detail: &Map<String, Value>) -> Vec<(String, String)> {
-    let shown = |value: &Value| match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        Value::Bool(yes) => Some(if *yes { "yes" } else { "no" }.to_owned()),
-        Value::Array(list) if list.is_empty() => None,
-        Value::Array(list) => {
-            let items = list.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
-            Some(items.collect::<Vec<_>>().join(", "))
+    detail.iter().filter_map(|(name, value)| Some((in_words(name).to_lowercase(), plain(value)?))).collect()
+}
+
+/// A value as people read it; a change as what it led from and to.
+fn plain(value: &Value) -> Option<String> {
+    let read = match value {
+        Value::Null => return None,
+        Value::String(text) if text.is_empty() => return None,
+        Value::String(text) => text.clone(),
+        Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
+        Value::Array(list) if list.is_empty() => return None,
+        Value::Array(list) => list.iter().filter_map(plain).collect::<Vec<_>>().join(", "),
+        Value::Object(change) if change.contains_key("before") && change.contains_key("after") => {
+            let side = |side: &str| plain(&change[side]).unwrap_or_else(|| "none".to_owned());
+            format!("{} → {}", side("before"), side("after"))
         }
-        other => Some(other.to_string()),
+        Value::Object(entries) => {
+            let read = entries.iter().filter_map(|(name, value)| {
+                Some(format!("{} {}", in_words(name).to_lowercase(), plain(value)?))
+            });
+            read.collect::<Vec<_>>().join(", ")
+        }
+        Value::Number(number) => number.to_string(),
     };
-    detail.iter().filter_map(|(name, value)| Some((in_words(name).to_lowercase(), shown(value)?))).collect()
+    Some(read)
 }
 
 /// Inputs of `pages/accounts/audit.html`.
@@ -282,14 +295,18 @@ mod tests {
     fn spellings_become_words() {
         assert_eq!(in_words("password.reset_requested"), "Password reset requested");
         assert_eq!(in_words("projectIds"), "Project ids");
-        let Value::Object(detail) =
-            json!({ "username": "ada", "isGlobal": true, "added": [1, 2], "removed": [], "x": null })
-        else {
+        let Value::Object(detail) = json!({
+            "username": "ada", "isGlobal": true, "added": [1, 2], "removed": [], "x": null,
+            "note": { "before": null, "after": "known" }, "limit": { "perDay": 5 },
+        }) else {
             unreachable!("an object was written above")
         };
         let read: Vec<String> =
             details(&detail).iter().map(|(name, value)| format!("{name} {value}")).collect();
-        assert_eq!(read, ["added 1, 2", "is global yes", "username ada"]);
+        assert_eq!(
+            read,
+            ["added 1, 2", "is global yes", "limit per day 5", "note none → known", "username ada"]
+        );
     }
 
     #[test]

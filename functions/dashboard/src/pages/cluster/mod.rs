@@ -4,6 +4,8 @@
 mod events;
 mod origin;
 
+use std::collections::HashMap;
+
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::RouteId;
@@ -16,8 +18,8 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::clusters::{self, ClusterQuery, ClusterStatus, OccurrenceQuery};
-use callboard_query::failures::{self, FixPlan};
+use callboard_query::clusters::{self, ClusterQuery, ClusterStatus, LastFailure, OccurrenceQuery};
+use callboard_query::failures::{self, FixPlan, RankedLocator};
 use callboard_query::links::Hook;
 use callboard_query::page::Total;
 use callboard_query::resolve;
@@ -69,6 +71,8 @@ struct Edit {
     lost: Option<String>,
     suggested: Option<String>,
     score: Option<i64>,
+    /// Other locators that may find the element.
+    alternatives: Vec<RankedLocator>,
     patch: Vec<PatchLine>,
 }
 
@@ -90,6 +94,10 @@ struct ClusterPage {
     shell: Shell,
     cluster: ClusterDetail,
     tab: &'static str,
+    /// What the tests left behind when they failed last, by execution.
+    evidence: HashMap<i64, LastFailure>,
+    /// Whether any of them left a picture.
+    with_pictures: bool,
     filters: FilterBar,
     origin: Option<origin::Origin>,
     trend: Series,
@@ -145,10 +153,13 @@ pub(crate) async fn cluster(
     let history = clusters::history(&visit.ctx, project, id).await?;
     let events: Vec<events::Event> = history.into_iter().filter_map(events::Event::of).collect();
     let hook = Hook { target: LinkTarget::Cluster, id: id.get() };
+    let evidence = clusters::last_failures(&visit.ctx, project, &cluster.affected_test_cases).await?;
     let total = asked.branch.is_none().then_some(Total::Exactly(cluster.item.brief.occurrences));
     answer(&ClusterPage {
         tab: "overview",
         shell,
+        with_pictures: evidence.values().any(|last| last.screenshot.is_some()),
+        evidence,
         filters: FilterBar::new(&visit.address, &[])
             .select("branch", "Branch", "All branches", branches, asked.branch.as_slice())
             .tally("failure", found.items.len(), found.next_cursor.is_some(), total),
@@ -210,6 +221,7 @@ fn edits(plan: &FixPlan) -> Vec<Edit> {
         lost: edit.failing_locator.clone(),
         suggested: edit.suggested_locator.clone(),
         score: edit.score.map(i64::from),
+        alternatives: edit.alternatives.clone(),
         patch: edit.unified_diff.as_deref().map(patch_lines).unwrap_or_default(),
     });
     edits.collect()

@@ -92,16 +92,7 @@ impl Healing {
         let durable = recommendation
             .and_then(|found| found.durable.clone())
             .filter(|durable| !is_advice(&durable.locator));
-        let all = [&healing.from_prior_success, &healing.from_element_match, &healing.from_aria_snapshot];
-        let mut others: Vec<RankedLocator> = Vec::new();
-        for ranked in all.into_iter().flatten() {
-            let is_known = is_advice(&ranked.locator)
-                || others.iter().any(|other| other.locator == ranked.locator)
-                || durable.as_ref().is_some_and(|durable| durable.locator == ranked.locator);
-            if !is_known && others.len() < OTHERS {
-                others.push(ranked.clone());
-            }
-        }
+        let others = healing.alternatives(OTHERS);
         if advice.is_none() && others.is_empty() && refusal.is_none() {
             return None;
         }

@@ -31,6 +31,7 @@ const SIZE: PageSize = PageSize { min: 1, default: 50, max: 100 };
 pub(crate) struct Asked {
     text: Option<String>,
     branch: Option<String>,
+    environment: Option<String>,
     categories: Vec<&'static str>,
     tags: Vec<String>,
     owner: Option<String>,
@@ -46,7 +47,7 @@ const ORDERS: [(&str, &str, Sort); 7] = [
     ("title", "By title", Sort::Title),
     ("file", "By file", Sort::File),
     ("runs", "Most runs first", Sort::TotalRuns),
-    ("rate", "Least steady first", Sort::PassRate),
+    ("rate", "Lowest pass rate first", Sort::PassRate),
     ("flaky", "Most flaky first", Sort::Flaky),
     ("slow", "Slowest first", Sort::Slowest),
 ];
@@ -71,6 +72,7 @@ impl Asked {
         Ok(Self {
             text: query.text("q")?,
             branch: chosen(query, "branch").into_iter().next(),
+            environment: chosen(query, "environment").into_iter().next(),
             categories: query.any_of("result", category)?,
             tags: chosen(query, "tag"),
             owner: chosen(query, "owner").into_iter().next(),
@@ -96,7 +98,7 @@ impl Asked {
             TestCategory::ALL.into_iter().filter(|each| self.categories.contains(&each.as_str()));
         let sort = ORDERS.iter().find(|(word, ..)| *word == self.sort).map(|(.., sort)| *sort);
         CatalogueQuery {
-            lane: LaneQuery { branch: self.branch.clone(), environment: None },
+            lane: LaneQuery { branch: self.branch.clone(), environment: self.environment.clone() },
             text: self.text.clone(),
             categories: categories.collect(),
             tags: self.tags.clone(),
@@ -111,10 +113,29 @@ impl Asked {
     pub(super) fn is_filtered(&self) -> bool {
         self.text.is_some()
             || self.branch.is_some()
+            || self.environment.is_some()
             || !self.categories.is_empty()
             || !self.tags.is_empty()
             || self.owner.is_some()
             || self.file.is_some()
+    }
+
+    /// How many tests there are, where that says more than the page does.
+    pub(super) async fn total(
+        &self,
+        visit: &Visit,
+        project: Authorized<ProjectId>,
+        head: &Head,
+        goes_on: bool,
+    ) -> Result<Option<Total>, ApiError> {
+        let total = if !self.is_filtered() {
+            head.project.total_test_cases
+        } else if visit.address.is_part(goes_on) {
+            test_cases::count(&visit.ctx, project, &self.query()).await?
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Total::Exactly(total)))
     }
 
     /// The filters as a form.
@@ -127,9 +148,10 @@ impl Asked {
             .search("q", "Search tests and files", self.text.as_ref())
             .select("result", "Result", "Any result", results, &categories)
             .branches(facets, "All branches", &one(&self.branch))
+            .environments(facets, &one(&self.environment))
             .tags(facets, &self.tags)
             .owners(facets, &one(&self.owner))
-            .chip_only("file", "File", self.file.as_ref())
+            .text("file", "File or folder", self.file.as_ref())
             .order(ORDERS.map(|(word, label, _)| Choice::new(word, label)), self.sort)
     }
 }
@@ -160,19 +182,13 @@ pub(super) async fn tab(
     let found = test_cases::list(&visit.ctx, project, &query, asked.page.limit as usize).await?;
     let found = cursors.page(found)?;
     let facets = visit.facets(project).await?;
-    let total = if !asked.is_filtered() {
-        Some(head.project.total_test_cases)
-    } else if visit.address.is_part(found.next_cursor.is_some()) {
-        Some(test_cases::count(&visit.ctx, project, &query).await?)
-    } else {
-        None
-    };
+    let total = asked.total(&visit, project, &head, found.next_cursor.is_some()).await?;
     answer(&CasesTab {
         filters: asked.bar(&visit, &facets).tally(
             "test",
             found.items.len(),
             found.next_cursor.is_some(),
-            total.map(Total::Exactly),
+            total,
         ),
         sorting: asked.sorting(&visit),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),

@@ -10,7 +10,7 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::PageSize;
 use callboard_query::grid::{self, Grid, GridCell};
-use callboard_query::page::{Slice, Total};
+use callboard_query::page::Slice;
 use callboard_query::shapes::{RunBrief, TestCaseItem};
 use callboard_query::test_cases::CatalogueQuery;
 use serde::Serialize;
@@ -91,7 +91,7 @@ pub(super) async fn tab(
     let found = cursors.page(Slice { items: rows, next })?;
     let facets = visit.facets(project).await?;
     let shown = found.items.len();
-    let total = (!asked.is_filtered()).then_some(Total::Exactly(head.project.total_test_cases));
+    let total = asked.total(&visit, project, &head, found.next_cursor.is_some()).await?;
     let rows = found.items.into_iter().map(|row| {
         let cells: Vec<Option<Cell>> =
             row.cells.iter().zip(&runs).map(|(cell, run)| cell.map(|cell| Cell::of(&cell, run))).collect();

@@ -95,7 +95,7 @@ impl Asked {
 
     fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
         let orders = [
-            Choice::new("rate", "Least steady first"),
+            Choice::new("rate", "Lowest pass rate first"),
             Choice::new("flaky", "Most flaky first"),
             Choice::new("name", "By name"),
         ];

@@ -47,6 +47,8 @@ pub(super) const OUTCOMES: [(&str, &str); 6] = [
 /// What changed against the run before.
 const CHANGES: [(&str, &str); 3] =
     [("regression", "New failures"), ("flaky", "Newly flaky"), ("fixed", "Fixed")];
+/// Which tests one can ask for by how often they were tried.
+pub(super) const TRIED: [(&str, &str); 2] = [("once", "Only one"), ("again", "Several")];
 
 /// What is asked for.
 #[derive(Debug, Clone, Serialize)]
@@ -54,6 +56,7 @@ pub(crate) struct Asked {
     text: Option<String>,
     outcomes: Vec<&'static str>,
     changes: Vec<&'static str>,
+    tried: Option<&'static str>,
     browser: Option<String>,
     file: Option<String>,
     sort: &'static str,
@@ -69,6 +72,7 @@ impl FromQuery for Asked {
             text: query.text("q")?,
             outcomes: query.any_of("outcome", |text| known(&OUTCOMES, text))?,
             changes: query.any_of("change", |text| known(&CHANGES, text))?,
+            tried: query.one_of("tried", |text| known(&TRIED, text))?,
             browser: chosen(query, "browser").into_iter().next(),
             file: chosen(query, "file").into_iter().next(),
             sort: sort.unwrap_or(ORDERS[0].0),
@@ -91,6 +95,7 @@ impl Asked {
         self.text.is_some()
             || !self.outcomes.is_empty()
             || !self.changes.is_empty()
+            || self.tried.is_some()
             || self.browser.is_some()
             || self.file.is_some()
     }
@@ -105,6 +110,7 @@ impl Asked {
             outcomes: self.outcomes.iter().filter_map(|word| OutcomeGroup::parse(word)).collect(),
             browser: self.browser.clone(),
             file: self.file.clone(),
+            retried: self.tried.map(|word| word == "again"),
             new_regression: self.asks_for("regression"),
             new_flaky: self.asks_for("flaky"),
             fixed: self.asks_for("fixed"),
@@ -131,6 +137,13 @@ impl Asked {
             .search("q", "Search tests and files", self.text.as_ref())
             .select("outcome", "Outcome", "Any outcome", choices(&OUTCOMES), &words(&self.outcomes))
             .select("change", "Change", "Changed or not", choices(&CHANGES), &words(&self.changes))
+            .select(
+                "tried",
+                "Attempts",
+                "Any number of attempts",
+                choices(&TRIED),
+                &words(self.tried.as_slice()),
+            )
             .browsers(browsers, &browser)
             .chip_only("file", "File", self.file.as_ref())
             .order(ORDERS.map(|(word, label, _)| Choice::new(word, label)), self.sort)

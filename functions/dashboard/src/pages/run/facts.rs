@@ -4,6 +4,8 @@
 
 use serde_json::Value;
 
+use crate::text::duration;
+
 /// Rows shown per group.
 const MAX_ROWS: usize = 60;
 /// Levels that become dotted names; deeper values are shown as JSON.
@@ -72,19 +74,42 @@ fn flatten(value: &Value, name: String, depth: usize, rows: &mut Vec<Fact>) {
         }
         Value::Array(items) if items.is_empty() => return,
         Value::Array(items) if items.iter().all(|item| !item.is_object() && !item.is_array()) => {
-            items.iter().map(plain).collect::<Vec<_>>().join(", ")
+            items.iter().map(|item| plain(&name, item)).collect::<Vec<_>>().join(", ")
         }
         Value::Array(items) if depth < MAX_DEPTH => {
             for (index, item) in items.iter().enumerate() {
-                flatten(item, dotted(&(index + 1).to_string()), depth + 1, rows);
+                let number = (index + 1).to_string();
+                match on_one_line(item) {
+                    Some((title, text)) if rows.len() < MAX_ROWS => {
+                        let name = format!("{} › {}", words(&name), title.unwrap_or(&number));
+                        rows.push(Fact { name, value: text, is_link: false });
+                    }
+                    Some(_) => return,
+                    None => flatten(item, dotted(&number), depth + 1, rows),
+                }
             }
             return;
         }
-        other => plain(other),
+        other => plain(&name, other),
     };
     let name = words(&name);
+    // The value has the unit.
+    let name = name.strip_suffix(" ms").map_or(name.clone(), str::to_owned);
     let is_link = text.starts_with("https://") || text.starts_with("http://");
     rows.push(Fact { name, value: text, is_link });
+}
+
+/// An item of a list that has a few plain values, with what it is called.
+fn on_one_line(item: &Value) -> Option<(Option<&str>, String)> {
+    let entries = item.as_object()?;
+    if entries.values().any(|value| value.is_object() || value.is_array()) {
+        return None;
+    }
+    let called = ["title", "name"].into_iter().find(|key| entries.get(*key).is_some_and(Value::is_string));
+    let others = entries.iter().filter(|(key, value)| Some(key.as_str()) != called && !value.is_null());
+    let read: Vec<String> =
+        others.map(|(key, value)| format!("{} {}", words(key).to_lowercase(), plain(key, value))).collect();
+    Some((called.and_then(|key| entries[key].as_str()), read.join(", ")))
 }
 
 /// Headings of the groups our own reporter sends; others read as they are.
@@ -109,7 +134,7 @@ fn words(name: &str) -> String {
     let mut before = ' ';
     let mut chars = name.chars().peekable();
     while let Some(char) = chars.next() {
-        let begins_word = char.is_uppercase() && before.is_lowercase();
+        let begins_word = char.is_uppercase() && (before.is_lowercase() || before.is_ascii_digit());
         let is_acronym = chars.peek().is_none_or(|next| next.is_uppercase());
         match char {
             '.' => words.push_str(" › "),
@@ -129,11 +154,23 @@ fn words(name: &str) -> String {
     words
 }
 
-fn plain(value: &Value) -> String {
+/// A value as people read it; numbers whose name says so are milliseconds.
+fn plain(name: &str, value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
+        Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
+        Value::Number(number) => match number.as_i64() {
+            Some(0) if name.to_lowercase().ends_with("timeout") => "none".to_owned(),
+            Some(ms) if is_time(name) => duration(ms),
+            _ => number.to_string(),
+        },
         other => other.to_string(),
     }
+}
+
+fn is_time(name: &str) -> bool {
+    let is_ms = name.ends_with("Ms") || name.ends_with("_ms");
+    is_ms || ["duration", "timeout"].iter().any(|end| name.to_lowercase().ends_with(end))
 }
 
 #[cfg(test)]
@@ -167,11 +204,38 @@ mod tests {
     fn names_of_programs_become_words() {
         assert_eq!(words("projects.1.testDir"), "Projects › 1 › test dir");
         assert_eq!(words("buildURL"), "Build URL");
+        assert_eq!(words("p50TestDuration"), "P50 test duration");
+    }
+
+    #[test]
+    fn times_read_as_times_and_short_items_take_one_line() {
+        let found = groups(&json!({ "run": {
+            "globalTimeout": 0, "fullyParallel": true, "totalWastedMs": 286, "workers": 2,
+            "projects": [{ "name": "desktop", "timeout": 30_000, "retries": 1 }, { "retries": 2 }],
+        } }));
+        let read: Vec<String> = found[0]
+            .rows
+            .iter()
+            .map(|row| format!("{}: {}", row.name, row.value.replace('\u{a0}', " ")))
+            .collect();
+        assert_eq!(
+            read,
+            [
+                "Fully parallel: yes",
+                "Global timeout: none",
+                "Projects › desktop: retries 1, timeout 30 s",
+                "Projects › 2: retries 2",
+                "Total wasted: 286 ms",
+                "Workers: 2",
+            ]
+        );
     }
 
     #[test]
     fn a_client_that_sends_everything_does_not_fill_the_page() {
-        let many: Vec<Value> = (0..10_000).map(|index| json!({ "index": index })).collect();
+        let many: Vec<Value> = (0..10_000).map(|index| json!({ "index": index, "in": [index] })).collect();
+        let short: Vec<Value> = (0..10_000).map(|index| json!({ "index": index })).collect();
+        assert_eq!(groups(&json!({ "many": { "list": short } }))[0].rows.len(), MAX_ROWS);
         assert_eq!(groups(&json!({ "many": { "list": many } }))[0].rows.len(), MAX_ROWS);
     }
 }

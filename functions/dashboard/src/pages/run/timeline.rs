@@ -16,7 +16,7 @@ use callboard_query::shapes::ExecutionItem;
 use serde::Serialize;
 
 use super::Head;
-use super::executions::{OUTCOMES, known};
+use super::executions::{OUTCOMES, TRIED, known};
 use crate::address::chosen;
 use crate::components::{Choice, FilterBar, Pager};
 use crate::filters;
@@ -31,8 +31,6 @@ const SIZE: PageSize = PageSize { min: 1, default: 400, max: 600 };
 const WIDTH: i64 = 10_000;
 /// The least an execution gets.
 const LEAST: i64 = 30;
-/// Which tests one can ask for by how often they were tried.
-const TRIED: [(&str, &str); 2] = [("once", "Tried once"), ("again", "Retried")];
 /// Marks of the axis, its ends included.
 const TICKS: i64 = 5;
 
@@ -71,7 +69,7 @@ impl Asked {
             .select(
                 "tried",
                 "Attempts",
-                "Retried or not",
+                "Any number of attempts",
                 TRIED.map(|(word, label)| Choice::new(word, label)),
                 &tried,
             )

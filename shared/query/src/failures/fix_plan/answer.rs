@@ -3,6 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::failures::RankedLocator;
+
 /// The cluster a plan is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -25,7 +27,7 @@ pub struct PlannedCluster {
 }
 
 /// A change of one line of a test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedEdit {
     /// File.
@@ -44,6 +46,20 @@ pub struct PlannedEdit {
     pub unified_diff: Option<String>,
     /// The execution it comes from.
     pub execution_id: i64,
+    /// Other locators that may find the element; for drawings.
+    #[serde(skip)]
+    pub alternatives: Vec<RankedLocator>,
+}
+
+/// Locators of which none is certain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    /// The execution they come from.
+    pub execution_id: i64,
+    /// The locator that failed.
+    pub failing_locator: Option<String>,
+    /// What may find the element.
+    pub locators: Vec<RankedLocator>,
 }
 
 /// A test that fails for the cluster.
@@ -86,7 +102,7 @@ pub struct Verify {
 }
 
 /// What to do about a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FixPlan {
     /// The cluster.
@@ -113,6 +129,9 @@ pub struct FixPlan {
     pub ownership: Ownership,
     /// How to see that a repair holds.
     pub verify: Verify,
+    /// Where no change is certain, what may be used in the newest failure; for drawings.
+    #[serde(skip)]
+    pub offer: Option<Offer>,
     /// Names of tools and ids: where to look next.
     #[schema(example = json!(["get_locator_healing executionId=7"]))]
     pub next: Vec<String>,

@@ -186,4 +186,21 @@ impl LocatorHealing {
     pub fn recommended(&self) -> Option<&RankedLocator> {
         self.recommendation.as_ref()?.recommended.as_ref()
     }
+    /// Other locators that may find the element, the most probable source
+    /// first: neither the recommended one nor the one that will hold longest.
+    #[must_use]
+    pub fn alternatives(&self, most: usize) -> Vec<RankedLocator> {
+        let advice = self.recommendation.as_ref();
+        let told = [advice.and_then(|it| it.recommended.as_ref()), advice.and_then(|it| it.durable.as_ref())];
+        let is_told = |locator: &str| told.iter().flatten().any(|told| told.locator == locator);
+        let all = [&self.from_prior_success, &self.from_element_match, &self.from_aria_snapshot];
+        let mut others: Vec<RankedLocator> = Vec::new();
+        for ranked in all.into_iter().flatten() {
+            let is_known = others.iter().any(|other| other.locator == ranked.locator);
+            if others.len() < most && !is_known && !is_told(&ranked.locator) {
+                others.push(ranked.clone());
+            }
+        }
+        others
+    }
 }
