@@ -9,6 +9,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 use callboard_http::extract::Caller;
 use callboard_http::{ApiError, AppState, Site};
+use callboard_query::page::Total;
 use callboard_query::shapes::Facets;
 use callboard_query::{Context, projects};
 use http::HeaderName;
@@ -59,6 +60,30 @@ impl Visit {
     /// When it cannot be read.
     pub(crate) async fn facets(&self, project: Authorized<ProjectId>) -> Result<Facets, ApiError> {
         Ok(projects::facets(&self.ctx, project, None, OFFERED).await?)
+    }
+
+    /// How many projects this person sees, for a list of all of them that shows
+    /// a part.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) async fn total_projects(&self, goes_on: bool) -> Result<Option<Total>, ApiError> {
+        if !self.address.is_part(goes_on) {
+            return Ok(None);
+        }
+        let total = match self.scope().projects() {
+            Some(own) => i64::try_from(own.len()).ok(),
+            None => Some(projects::instance_totals(&self.ctx).await?.projects),
+        };
+        Ok(total.map(Total::Exactly))
+    }
+
+    /// Where the runs of a project ran, and nothing about its tests.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) async fn places(&self, project: Authorized<ProjectId>) -> Result<Facets, ApiError> {
+        Ok(projects::places(&self.ctx, project, None, OFFERED).await?)
     }
 
     /// The projects this person sees.

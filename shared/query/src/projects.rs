@@ -389,6 +389,24 @@ pub async fn facets(
     branch_contains: Option<&str>,
     limit: usize,
 ) -> Result<Facets> {
+    let places = places(ctx, project, branch_contains, limit).await?;
+    let mut session = ctx.store.db().read().await?;
+    let most = i64::try_from(limit).unwrap_or(FACET_LIMIT).min(FACET_LIMIT);
+    let of_tests = test_cases::facets(&mut session, project.get(), most).await?;
+    Ok(Facets { tags: of_tests.tags, owners: of_tests.owners, features: of_tests.features, ..places })
+}
+
+/// The part of [`facets`] that says where runs ran; nothing of the tests is
+/// read.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn places(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    branch_contains: Option<&str>,
+    limit: usize,
+) -> Result<Facets> {
     let limit = i64::try_from(limit).unwrap_or(FACET_LIMIT).min(FACET_LIMIT);
     let project = project.get();
     let mut session = ctx.store.db().read().await?;
@@ -410,14 +428,11 @@ pub async fn facets(
         .collect();
     let environments = recent.iter().filter(|lane| !lane.is_branch).filter_map(|lane| non_empty(&lane.name));
     let browsers = lanes::browsers(&mut session, project).await?;
-    let facets = test_cases::facets(&mut session, project, limit).await?;
     Ok(Facets {
         branches,
         environments: environments.take(take).collect(),
         browsers: browsers.iter().filter_map(|browser| non_empty(&browser.name)).take(take).collect(),
-        tags: facets.tags,
-        owners: facets.owners,
-        features: facets.features,
+        ..Facets::default()
     })
 }
 

@@ -183,6 +183,20 @@ impl FilterBar {
         self
     }
 
+    /// A chip for a choice that narrows the list; without it the list shows what
+    /// the value `all` means.
+    pub(crate) fn narrowed_by(
+        mut self,
+        name: &'static str,
+        label: &'static str,
+        reads: &str,
+        all: &str,
+    ) -> Self {
+        let without = self.address.with(name, all);
+        self.chips.push(Chip { label, value: reads.to_owned(), without });
+        self
+    }
+
     /// Says how many rows there are: all of them where that is known, else
     /// what the page shows of a list that is read by keys.
     pub(crate) fn tally(mut self, noun: &str, shown: usize, goes_on: bool, total: Option<Total>) -> Self {

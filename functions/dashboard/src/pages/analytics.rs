@@ -202,7 +202,7 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
     let slowest = WidgetQuery { limit: ENDPOINTS, ..query.clone() };
     let offered = projects::names(ctx, scope, OFFERED).await?;
     let facets = match asked.project.and_then(|project| visit.caller.authorize(project).ok()) {
-        Some(project) => visit.facets(project).await?,
+        Some(project) => visit.places(project).await?,
         None => Facets::default(),
     };
     let left_out = if portfolio.len() < ROWS { 0 } else { offered.len().saturating_sub(ROWS) };

@@ -9,7 +9,6 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::page::Total;
 use callboard_query::projects::{self, Sort};
 use callboard_query::{flakiness, tags};
 use serde::Serialize;
@@ -85,13 +84,7 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
         .collect();
     let is_filtered = asked.text.is_some() || asked.tag.is_some();
     let goes_on = found.next_cursor.is_some();
-    let total = if is_filtered || !visit.address.is_part(goes_on) {
-        None
-    } else if let Some(own) = visit.scope().projects() {
-        i64::try_from(own.len()).ok()
-    } else {
-        Some(projects::instance_totals(&visit.ctx).await?.projects)
-    };
+    let total = if is_filtered { None } else { visit.total_projects(goes_on).await? };
     let known = tags::list(&visit.ctx, None, None, TAGS).await?.items;
     let offered = known.into_iter().map(|tag| Choice::new(tag.id.to_string(), tag.text));
     let chosen: Vec<String> = asked.tag.iter().map(|tag| tag.get().to_string()).collect();
@@ -103,7 +96,7 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
             .search("q", "Search projects", asked.text.as_ref())
             .select("tag", "Tag", "Any tag", offered, &chosen)
             .order(orders, sort)
-            .tally("project", rows.len(), goes_on, total.map(Total::Exactly)),
+            .tally("project", rows.len(), goes_on, total),
         projects: ProjectTable::new(rows, visit.now).sorted_by(Sorting::new(&visit.address, sort)),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered,

@@ -147,22 +147,21 @@ pub(crate) async fn test_case(
     let of_store = async {
         Ok(try_join!(
             test_cases::detail(ctx, project, id, &lane),
-            test_cases::history(ctx, project, id, &charted, CHART),
-            test_cases::history(ctx, project, id, &query, limit),
+            test_cases::past(ctx, project, id, (&charted, CHART), (&query, limit)),
             test_cases::stability_by_day(ctx, project, id, &lane, TREND_DAYS, today),
             quarantine::of_test(ctx, project, id, visit.now),
             flakiness::of_test(ctx, project, id, &lane, today),
         )?)
     };
-    let ((case, charted, history, days, quarantine, flaky), facets, markers, links) = try_join!(
+    let ((case, past, days, quarantine, flaky), facets, markers, links) = try_join!(
         Box::pin(of_store),
-        visit.facets(project),
+        visit.places(project),
         MarkerList::since(&visit, project, since, asked.environment.as_deref()),
         LinkPanel::of(&visit, project, hook),
     )?;
-    let mut charted = charted.items;
+    let mut charted = past.newest;
     charted.reverse();
-    let history = cursors.page(history)?;
+    let history = cursors.page(past.page)?;
     let shifts = ShiftList::of_executions(&charted, visit.now);
     let turns = TurnList::of_executions(&charted, visit.now);
     let total = asked.browser.is_none().then(|| Total::Exactly(asked.count(&case.item)));
@@ -190,7 +189,6 @@ pub(crate) async fn test_case(
     })
 }
 
-/// How reliable the test was on each day, and how long it took.
 /// The flaky score by executions.
 fn course(scores: &[ScoreAt]) -> Series {
     let label = |at: &ScoreAt| match at.behind {
@@ -203,6 +201,7 @@ fn course(scores: &[ScoreAt]) -> Series {
     Series::new("Flaky score", points.collect(), &lines, |score| score.to_string())
 }
 
+/// How reliable the test was on each day, and how long it took.
 fn trends(
     days: &[StabilityBucket],
     markers: &MarkerList,

@@ -124,9 +124,14 @@ impl Asked {
         let people = [Choice::new(NOBODY, "Nobody")].into_iter().chain(people);
         let put_off = self.put_off.map(|put_off| if put_off { "yes" } else { "no" }.to_owned());
         let put_offs = [Choice::new("no", "Not put off"), Choice::new("yes", "Put off")];
-        FilterBar::new(&visit.address, &["tab", "sort", "status"])
+        let bar = FilterBar::new(&visit.address, &["tab", "sort", "status"])
             .search("q", "Search clusters", self.text.as_ref())
-            .choice("status", "Status", states, self.status)
+            .choice("status", "Status", states, self.status);
+        let bar = match self.status {
+            ALL => bar,
+            status => bar.narrowed_by("status", "Status", status, ALL),
+        };
+        bar
             .select("kind", "Kind", "Any kind", kinds, self.kind.map(str::to_owned).as_slice())
             .select("assignee", "Looked after by", "Looked after by anyone", people, self.assignee.as_slice())
             .select("snoozed", "Put off", "Put off or not", put_offs, put_off.as_slice())

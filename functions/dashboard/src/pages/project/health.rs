@@ -171,7 +171,7 @@ pub(super) async fn tab(
     let (found, total) = performance::spec_health(&visit.ctx, project, &query, after, limit).await?;
     let found = cursors.page(found)?;
     let total = Total::Exactly(i64::try_from(total).unwrap_or(i64::MAX));
-    let facets = visit.facets(project).await?;
+    let facets = visit.places(project).await?;
     let noun = if asked.folder.is_some() { "file" } else { "folder" };
     let is_part = visit.address.is_part(found.next_cursor.is_some());
     let row = |health: SpecHealth| {

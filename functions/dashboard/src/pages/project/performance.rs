@@ -85,7 +85,7 @@ pub(super) async fn tab(
     };
     let mut found = runs::list(&visit.ctx, visit.scope(), &query, RUNS).await?.items;
     found.reverse();
-    let facets = visit.facets(project).await?;
+    let facets = visit.places(project).await?;
     let lane = LaneQuery { branch: asked.branch.clone(), environment: asked.environment.clone() };
     let newest = NewestQuery { lane, runs: SAMPLES, since: None };
     let slow_tests = performance::slow_tests(&visit.ctx, project, &newest, None, SLOWEST).await?.items;

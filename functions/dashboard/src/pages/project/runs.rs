@@ -162,7 +162,7 @@ pub(super) async fn tab(
     let today = visit.now.day();
     let lane = LaneQuery { branch: only(&asked.branches), environment: only(&asked.environments) };
     let days = daily::counts(&visit.ctx, &[project], &lane, Day(today.0 - TREND_DAYS + 1)).await?;
-    let facets = visit.facets(project).await?;
+    let facets = visit.places(project).await?;
     let since = Day(today.0 - TREND_DAYS + 1).start();
     let markers = MarkerList::since(&visit, project, since, lane.environment.as_deref()).await?;
     let goes_on = found.next_cursor.is_some();

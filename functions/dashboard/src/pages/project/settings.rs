@@ -53,7 +53,7 @@ pub(super) async fn tab(
         second: None,
     });
     let project = visit.scope().authorize(ProjectId(head.project.reference.id))?;
-    let facets = visit.facets(project).await?;
+    let facets = visit.places(project).await?;
     let branches: Vec<String> = facets.branches.into_iter().map(|branch| branch.name).collect();
     let default = head.project.default_branch.as_ref().filter(|name| !name.is_empty());
     let is_default_unseen = default.is_some_and(|name| branches.len() < OFFERED && !branches.contains(name));

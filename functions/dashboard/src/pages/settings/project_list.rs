@@ -45,10 +45,11 @@ impl Asked {
         let found = projects::list(&visit.ctx, visit.scope(), &wanted, Sort::Name, after, limit).await?;
         let found = cursors.page(found)?;
         let goes_on = found.next_cursor.is_some();
+        let total = if self.text.is_some() { None } else { visit.total_projects(goes_on).await? };
         Ok(ProjectList {
             filters: FilterBar::new(&visit.address, &[])
                 .search("q", "Search projects", self.text.as_ref())
-                .tally("project", found.items.len(), goes_on, None),
+                .tally("project", found.items.len(), goes_on, total),
             is_filtered: self.text.is_some(),
             pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
             projects: found.items,
