@@ -138,9 +138,10 @@ statements! {
     BY_ID = select_file!("WHERE f.project_id = $1 AND f.id = $2");
     /// One file by its stored name. ix: files_path
     BY_PATH = select_file!("WHERE f.project_id = $1 AND f.path = $2");
-    /// The newest file of a kind of each of some executions. ix: files_of_execution
-    NEWEST_OF = select_file!("WHERE f.project_id = $1 AND f.id IN (SELECT MAX(n.id) FROM files n \
-        WHERE n.project_id = $1 AND n.execution_id in_ints($2) AND n.kind = $3 GROUP BY n.execution_id)");
+    /// The newest files of a kind of each of some executions. ix: files_of_execution
+    NEWEST_OF = select_file!("WHERE f.project_id = $1 AND f.id IN (SELECT n.id FROM (SELECT k.id, \
+        ROW_NUMBER() OVER (PARTITION BY k.execution_id ORDER BY k.id DESC) AS place FROM files k \
+        WHERE k.project_id = $1 AND k.execution_id in_ints($2) AND k.kind = $3) n WHERE n.place <= $4) ORDER BY f.id DESC");
     /// Links content to an execution, unless it is linked already. ix: files_content
     INSERT = "INSERT INTO files (id, project_id, run_id, execution_id, repetition, retry, kind, name, path, content_type, \
         original_name, size, width, height, blob_id, created_at) \
@@ -317,7 +318,8 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         .into()
 }
 
-/// The newest file of a kind of each of some executions.
+/// The newest files of a kind, so many of each of some executions, the newest
+/// first.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -326,12 +328,13 @@ pub async fn newest_of(
     project: ProjectId,
     executions: &[ExecutionId],
     kind: FileKind,
+    of_each: i64,
 ) -> Result<Vec<FileRow>> {
     if executions.is_empty() {
         return Ok(Vec::new());
     }
     let ids: Vec<i64> = executions.iter().map(|id| id.get()).collect();
-    session.all(&NEWEST_OF, args![project, ids, kind.as_str()]).await?.iter().map(read).collect()
+    session.all(&NEWEST_OF, args![project, ids, kind.as_str(), of_each]).await?.iter().map(read).collect()
 }
 
 /// Number of files of an attempt besides its trace.

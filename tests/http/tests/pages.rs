@@ -341,7 +341,10 @@ async fn analytics_adds_up_the_days_between_two_dates() {
         assert!(!chosen.contains("name=\"days\""), "the dates are the period");
         let wide = page(client, &format!("/analytics?from={}&to={}", day(90), day(0))).await;
         assert_eq!(wide.status, 400);
-        assert!(wide.text().contains("at most 90 days apart"), "{}", wide.text());
+        assert!(wide.text().contains("at most 90 days"), "{}", wide.text());
+        assert!(chosen.contains("failed in a row is told as it is now"), "{chosen}");
+        let tomorrow = page(client, &format!("/analytics?from={}", day(-1))).await;
+        assert_eq!(tomorrow.status, 400);
     })
     .await;
 }

@@ -22,7 +22,8 @@ async function follow(form, id) {
       return;
     }
     if (!file || file.status === 'failed') {
-      say(form, `The file could not be made. Try again, or choose fewer rows. Request ${response.headers.get('x-request-id')}.`, 'error');
+      const request = response.ok ? null : response.headers.get('x-request-id');
+      say(form, `The file could not be made. Try again, or choose fewer rows.${request ? ` Request ${request}.` : ''}`, 'error');
       return;
     }
   }

@@ -151,15 +151,16 @@ function rememberPages() {
   const next = document.querySelector('.pager [rel="next"]');
   const before = document.querySelector('[data-page-before]');
   if (!next && !before) return;
+  const here = location.href.split('#')[0];
   let pages = [];
   try {
     pages = JSON.parse(sessionStorage.getItem(PAGES) ?? '[]');
     const others = pages.filter(([to]) => to !== next?.href);
-    if (next) sessionStorage.setItem(PAGES, JSON.stringify([...others, [next.href, location.href]].slice(-MOST_PAGES)));
+    if (next) sessionStorage.setItem(PAGES, JSON.stringify([...others, [next.href, here]].slice(-MOST_PAGES)));
   } catch {
     // Storage is switched off: the first page is one click away all the same.
   }
-  const [, from] = pages.find(([to]) => to === location.href) ?? [];
+  const [, from] = pages.find(([to]) => to === here) ?? [];
   if (!before || !from) return;
   before.href = from;
   before.hidden = false;
@@ -270,10 +271,12 @@ for (const button of document.querySelectorAll('[data-theme-switch]')) {
   nameTheme(button);
   button.addEventListener('click', nextTheme);
 }
-for (const button of document.querySelectorAll('[data-copy-from]')) {
-  button.hidden = false;
-  button.addEventListener('click', () => copy(button));
-}
+for (const button of document.querySelectorAll('[data-copy-from]')) button.hidden = false;
+// A live page brings new buttons with its parts.
+document.addEventListener('click', ({ target }) => {
+  const button = target.closest('[data-copy-from]');
+  if (button) copy(button);
+});
 for (const button of document.querySelectorAll('[data-shortcuts]')) {
   button.hidden = false;
   button.addEventListener('click', () => document.getElementById('shortcuts')?.showModal());

@@ -133,7 +133,7 @@ async function search(text) {
     const query = new URLSearchParams({ q: text, limit: '6', ...(kinds ? { kinds } : {}) });
     const response = await fetch(`/api/search?${query}`, { signal: asked.signal, headers: { accept: 'application/json' } });
     const answer = await response.json();
-    if (!response.ok) throw new Error(`${answer.message} Request ${response.headers.get('x-request-id')}`);
+    if (!response.ok) throw new Error(`${answer.message} Request ${response.headers.get('x-request-id') ?? 'without id'}`);
     const groups = [['Go to', placesNamed(text)], ...GROUPS.map(([name, title, entry]) => [title, (answer[name] ?? []).map(entry)])];
     show(groups);
     const none = groups.every(([, entries]) => entries.length === 0);

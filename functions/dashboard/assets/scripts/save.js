@@ -85,7 +85,7 @@ function titleOf(table) {
 
 async function pageAt(href) {
   const answer = await fetch(href, { headers: { accept: 'text/html' } });
-  if (!answer.ok) throw new Error(`The service answered ${answer.status}, request ${answer.headers.get('x-request-id')}.`);
+  if (!answer.ok) throw new Error(`The service answered ${answer.status}, request ${answer.headers.get('x-request-id') ?? 'without id'}.`);
   return new DOMParser().parseFromString(await answer.text(), 'text/html');
 }
 

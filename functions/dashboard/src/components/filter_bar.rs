@@ -193,6 +193,10 @@ impl FilterBar {
         all: &str,
     ) -> Self {
         let without = self.address.with(name, all);
+        self.clear = match self.clear.parse() {
+            Ok(clear) => Address::of(&clear).with(name, all),
+            Err(_) => self.clear,
+        };
         self.chips.push(Chip { label, value: reads.to_owned(), without });
         self
     }

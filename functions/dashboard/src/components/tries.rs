@@ -15,7 +15,7 @@ const SHOWN: usize = 8;
     ext = "html",
     source = "<span class=\"tries\" role=\"group\" aria-label=\"{{ tries.len() + more }} attempts\">\
               {% for each in tries %}<a href=\"/test-run-cases/{{ execution }}?retry={{ each.retry }}&amp;repetition={{ each.repetition }}\">\
-              {{ each.status|mark }}<span class=\"visually-hidden\">attempt {{ each.retry + 1 }}</span></a>{% endfor %}\
+              {{ each.status|mark }}<span class=\"visually-hidden\">attempt {{ loop.index }}</span></a>{% endfor %}\
               {% if more > 0 %}<span class=\"faint\">+{{ more }}</span>{% endif %}</span>"
 )]
 pub(crate) struct Tries<'i> {

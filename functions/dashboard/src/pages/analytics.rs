@@ -69,7 +69,7 @@ impl FromQuery for Asked {
         if let (Some(from), Some(to)) = (from, to)
             && to.day().0 - from.day().0 >= MOST_DAYS
         {
-            let message = format!("from and to must be at most {MOST_DAYS} days apart.");
+            let message = format!("from and to must cover at most {MOST_DAYS} days.");
             return Err(ApiError::invalid_query("from", message));
         }
         Ok(Self {
@@ -88,7 +88,13 @@ impl FromQuery for Asked {
 
 impl Asked {
     /// The last day that is looked at, and how many days up to it.
-    fn days(&self, today: Day) -> (Day, i64) {
+    ///
+    /// # Errors
+    /// 400 for a time that has not begun.
+    fn days(&self, today: Day) -> Result<(Day, i64), ApiError> {
+        if self.from.is_some_and(|from| from.day() > today) {
+            return Err(ApiError::invalid_query("from", "from must not lie in the future."));
+        }
         let usual = PERIODS[self.period].1;
         let until = match (self.from, self.to) {
             (_, Some(to)) => to.day(),
@@ -97,7 +103,7 @@ impl Asked {
         };
         let until = Day(until.0.min(today.0));
         let days = self.from.map_or(usual, |from| until.0 - from.day().0 + 1);
-        (until, days.clamp(1, MOST_DAYS))
+        Ok((until, days.clamp(1, MOST_DAYS)))
     }
 
     /// Branches and environments can be chosen once a project is: every
@@ -160,6 +166,8 @@ struct AnalyticsPage {
     filters: FilterBar,
     standouts: Vec<InsightItem>,
     health: Vec<Health>,
+    /// The first and the last day, where they were chosen by their dates.
+    chosen: Option<(Day, Day)>,
     /// Projects that are not in the table of health.
     left_out: usize,
     days: Vec<Day>,
@@ -184,7 +192,7 @@ struct AnalyticsPage {
 pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
     let shell =
         Shell::new(&visit, Section::Analytics, "Analytics").await?.under("Home", "/").here("Analytics");
-    let (today, days) = asked.days(visit.now.day());
+    let (today, days) = asked.days(visit.now.day())?;
     let query = WidgetQuery {
         days,
         lane: asked.lane.clone(),
@@ -210,6 +218,7 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
     answer(&AnalyticsPage {
         filters: asked.bar(&visit, offered, &facets),
         needs_assignment,
+        chosen: (asked.from.is_some() || asked.to.is_some()).then_some((Day(today.0 - days + 1), today)),
         // What stands out is about today.
         standouts: if today == visit.now.day() {
             analytics::insights(ctx, scope, &query, visit.now).await?

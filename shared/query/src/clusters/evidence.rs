@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ExecutionId, ProjectId};
-use callboard_store::files::{self, FileKind};
+use callboard_store::files::{self, FileKind, FileRow};
 use callboard_store::{executions, lanes};
 
 use crate::executions::{show, with_runs};
-use crate::shapes::{AffectedTestCase, ExecutionItem, FileItem, RunBrief};
+use crate::shapes::{AffectedTestCase, ExecutionItem, FileItem, RunBrief, Try};
 use crate::{Context, Result};
 
 /// What the last failure of a test for a cluster left behind.
@@ -18,8 +18,23 @@ pub struct LastFailure {
     pub execution: ExecutionItem,
     /// Its run.
     pub run: RunBrief,
-    /// The newest picture of its page.
+    /// The newest picture of the page it failed on.
     pub screenshot: Option<FileItem>,
+}
+
+/// Pictures of an execution among which that of its page is looked for.
+const MOST_PICTURES: i64 = 20;
+/// How Playwright ends the names of the pictures of a comparison.
+const COMPARED: [&str; 4] = ["-expected", "-previous", "-actual", "-diff"];
+
+/// Whether a picture shows the page at a failure: it is of an attempt that
+/// failed, and not what a page was compared with.
+fn is_of_failure(file: &FileRow, execution: &ExecutionItem) -> bool {
+    let stem = file.name.rsplit_once('.').map_or(file.name.as_str(), |(stem, _)| stem);
+    let is_attempt =
+        |each: &&Try| (i64::from(each.retry), i64::from(each.repetition)) == (file.retry, file.repetition);
+    let has_failed = execution.tries.iter().find(is_attempt).is_none_or(|each| each.status.is_failing());
+    has_failed && !COMPARED.iter().any(|end| stem.ends_with(end))
 }
 
 /// The last failures of tests of a cluster, by execution. Those that were
@@ -37,14 +52,15 @@ pub async fn last_failures(
     let mut session = ctx.store.db().read().await?;
     let rows = executions::get_many(&mut session, project, &ids).await?;
     let pictured: Vec<ExecutionId> = rows.iter().filter(|row| row.files > 0).map(|row| row.id).collect();
-    let pictures = files::newest_of(&mut session, project, &pictured, FileKind::Screenshot).await?;
-    let mut pictures: HashMap<i64, FileItem> =
-        pictures.iter().map(|file| (file.execution.get(), FileItem::of(file, &ctx.links))).collect();
+    let pictures =
+        files::newest_of(&mut session, project, &pictured, FileKind::Screenshot, MOST_PICTURES).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
     let items = show(&mut session, project, &rows, &browsers).await?;
     let items = with_runs(&mut session, project, items).await?;
     let found = items.into_iter().map(|(execution, run)| {
-        let screenshot = pictures.remove(&execution.id);
+        let own = pictures.iter().filter(|file| file.execution.get() == execution.id);
+        let page = own.into_iter().find(|file| is_of_failure(file, &execution));
+        let screenshot = page.map(|file| FileItem::of(file, &ctx.links));
         (execution.id, LastFailure { execution, run, screenshot })
     });
     Ok(found.collect())

@@ -117,6 +117,7 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
             expectation: "No failing test of it is stored any more.".to_owned(),
         },
     };
+    let next = healed.offered.filter(|_| healed.edits.is_empty());
     let offer = healed.offer.filter(|_| healed.edits.is_empty());
     let edits_count = healed.edits.len();
     let edits: Vec<PlannedEdit> = healed.edits.into_iter().take(MAX_EDITS).collect();
@@ -132,10 +133,7 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
         failing_tests_omitted: failing.len() - planned.len(),
         failing_tests: planned,
         verify,
-        next: offer
-            .iter()
-            .map(|offer| format!("get_locator_healing executionId={}", offer.execution_id))
-            .collect(),
+        next: next.map(|id| format!("get_locator_healing executionId={id}")).into_iter().collect(),
         offer,
     })
 }
@@ -210,7 +208,9 @@ async fn shared_lines<'c>(
 struct Healed {
     /// Edits of different lines.
     edits: Vec<PlannedEdit>,
-    /// Of the newest execution for which there are locators, none of them certain.
+    /// The newest execution for which there are locators, none of them certain.
+    offered: Option<i64>,
+    /// What there is for the newest one of which it can be told.
     offer: Option<Offer>,
     /// Tests that were not looked at.
     unexamined: usize,
@@ -241,11 +241,8 @@ impl Healed {
             match edit_of(&healing, execution) {
                 Some(edit) if places.insert((edit.file_path.clone(), edit.line)) => healed.edits.push(edit),
                 None if healing.source != HealingSource::None => {
-                    healed.offer.get_or_insert_with(|| Offer {
-                        execution_id: execution,
-                        failing_locator: healing.failing_text().map(str::to_owned),
-                        locators: healing.alternatives(MAX_ALTERNATIVES),
-                    });
+                    healed.offered = healed.offered.or(Some(execution));
+                    healed.offer = healed.offer.or_else(|| offer_of(&healing, execution));
                 }
                 _ => {}
             }
@@ -305,6 +302,14 @@ fn planned_cluster(cluster: &ClusterRow) -> PlannedCluster {
         occurrences: cluster.occurrences,
         fix_verification: cluster.fix_verification.clone(),
     }
+}
+
+/// What may be used: a recommendation for which no line is known comes first.
+fn offer_of(healing: &LocatorHealing, execution: i64) -> Option<Offer> {
+    let recommended = healing.recommended().cloned().into_iter();
+    let locators: Vec<_> = recommended.chain(healing.alternatives(MAX_ALTERNATIVES)).collect();
+    let failing_locator = healing.failing_text().map(str::to_owned);
+    (!locators.is_empty()).then_some(Offer { execution_id: execution, failing_locator, locators })
 }
 
 fn edit_of(healing: &LocatorHealing, execution: i64) -> Option<PlannedEdit> {

@@ -215,7 +215,6 @@ impl ExecutionItem {
     }
 }
 
-/// The attempts are stored as a list when there is more than the row says.
 fn tries(stored: &str) -> Vec<Try> {
     let decision = AttemptSet::from_json(stored).ok().and_then(|attempts| attempts.decide());
     let counting =
@@ -230,6 +229,7 @@ fn tries(stored: &str) -> Vec<Try> {
     if tries.len() > 1 { tries } else { Vec::new() }
 }
 
+/// The attempts are stored as a list when there is more than the row says.
 fn attempt_count(stored: Option<&str>) -> i64 {
     let list = stored.and_then(|json| serde_json::from_str::<Vec<IgnoredAny>>(json).ok());
     list.map_or(1, |list| i64::try_from(list.len()).unwrap_or(i64::MAX))

@@ -56,7 +56,7 @@ statements! {
     /// How many clusters a run is the first to show. PK, bounded by the clusters of the run
     COUNT_NEW = "SELECT COUNT(*) FROM cluster_runs k JOIN failure_clusters c ON c.project_id = k.project_id AND c.id = k.cluster_id \
         WHERE k.project_id = $1 AND k.run_id = $2 AND c.first_run_id = $2";
-    /// Clusters of a project that were resolved since a moment. ix: failure_clusters_by_count
+    /// Clusters of a project that were resolved between two moments. ix: failure_clusters_by_count
     COUNT_RESOLVED = "SELECT COUNT(*) FROM failure_clusters WHERE project_id = $1 AND status = 'resolved' AND status_at >= $2 AND status_at < $3";
     /// Remembers how many clusters a run was the first to show.
     SET_NEW = "UPDATE test_runs SET new_clusters = $3 WHERE project_id = $1 AND id = $2 AND (new_clusters IS NULL OR new_clusters <> $3)";

@@ -226,10 +226,8 @@ fn details(detail: &Map<String, Value>) -> Vec<(String, String)> {
 fn plain(value: &Value) -> Option<String> {
     let read = match value {
         Value::Null => return None,
-        Value::String(text) if text.is_empty() => return None,
         Value::String(text) => text.clone(),
         Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
-        Value::Array(list) if list.is_empty() => return None,
         Value::Array(list) => list.iter().filter_map(plain).collect::<Vec<_>>().join(", "),
         Value::Object(change) if change.contains_key("before") && change.contains_key("after") => {
             let side = |side: &str| plain(&change[side]).unwrap_or_else(|| "none".to_owned());
@@ -243,7 +241,7 @@ fn plain(value: &Value) -> Option<String> {
         }
         Value::Number(number) => number.to_string(),
     };
-    Some(read)
+    (!read.is_empty()).then_some(read)
 }
 
 /// Inputs of `pages/accounts/audit.html`.

@@ -129,10 +129,11 @@ impl Asked {
             .choice("status", "Status", states, self.status);
         let bar = match self.status {
             ALL => bar,
-            status => bar.narrowed_by("status", "Status", status, ALL),
+            "resolved" => bar.narrowed_by("status", "Status", "Resolved", ALL),
+            "ignored" => bar.narrowed_by("status", "Status", "Ignored", ALL),
+            _ => bar.narrowed_by("status", "Status", "Open", ALL),
         };
-        bar
-            .select("kind", "Kind", "Any kind", kinds, self.kind.map(str::to_owned).as_slice())
+        bar.select("kind", "Kind", "Any kind", kinds, self.kind.map(str::to_owned).as_slice())
             .select("assignee", "Looked after by", "Looked after by anyone", people, self.assignee.as_slice())
             .select("snoozed", "Put off", "Put off or not", put_offs, put_off.as_slice())
             .order(orders, self.sort_word())

@@ -47,8 +47,8 @@ pub(super) const OUTCOMES: [(&str, &str); 6] = [
 /// What changed against the run before.
 const CHANGES: [(&str, &str); 3] =
     [("regression", "New failures"), ("flaky", "Newly flaky"), ("fixed", "Fixed")];
-/// Which tests one can ask for by how often they were tried.
-pub(super) const TRIED: [(&str, &str); 2] = [("once", "Only one"), ("again", "Several")];
+/// Which tests one can ask for by whether they were retried.
+pub(super) const TRIED: [(&str, &str); 2] = [("once", "Not retried"), ("again", "Retried")];
 
 /// What is asked for.
 #[derive(Debug, Clone, Serialize)]
@@ -137,13 +137,7 @@ impl Asked {
             .search("q", "Search tests and files", self.text.as_ref())
             .select("outcome", "Outcome", "Any outcome", choices(&OUTCOMES), &words(&self.outcomes))
             .select("change", "Change", "Changed or not", choices(&CHANGES), &words(&self.changes))
-            .select(
-                "tried",
-                "Attempts",
-                "Any number of attempts",
-                choices(&TRIED),
-                &words(self.tried.as_slice()),
-            )
+            .select("tried", "Retries", "Retried or not", choices(&TRIED), &words(self.tried.as_slice()))
             .browsers(browsers, &browser)
             .chip_only("file", "File", self.file.as_ref())
             .order(ORDERS.map(|(word, label, _)| Choice::new(word, label)), self.sort)

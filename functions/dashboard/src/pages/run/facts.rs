@@ -10,6 +10,10 @@ use crate::text::duration;
 const MAX_ROWS: usize = 60;
 /// Levels that become dotted names; deeper values are shown as JSON.
 const MAX_DEPTH: usize = 4;
+/// Values of an item that are read on one line.
+const MAX_ON_ONE_LINE: usize = 12;
+/// The least a timeout in milliseconds has.
+const SHORTEST_TIMEOUT_MS: i64 = 1_000;
 /// Shown elsewhere on the page.
 const ELSEWHERE: [&str; 1] = ["globalErrors"];
 
@@ -92,9 +96,7 @@ fn flatten(value: &Value, name: String, depth: usize, rows: &mut Vec<Fact>) {
         }
         other => plain(&name, other),
     };
-    let name = words(&name);
-    // The value has the unit.
-    let name = name.strip_suffix(" ms").map_or(name.clone(), str::to_owned);
+    let name = label(&name, value);
     let is_link = text.starts_with("https://") || text.starts_with("http://");
     rows.push(Fact { name, value: text, is_link });
 }
@@ -102,13 +104,20 @@ fn flatten(value: &Value, name: String, depth: usize, rows: &mut Vec<Fact>) {
 /// An item of a list that has a few plain values, with what it is called.
 fn on_one_line(item: &Value) -> Option<(Option<&str>, String)> {
     let entries = item.as_object()?;
-    if entries.values().any(|value| value.is_object() || value.is_array()) {
+    let is_long = |value: &Value| {
+        value.is_object() || value.is_array() || value.as_str().is_some_and(|text| text.starts_with("http"))
+    };
+    if entries.len() > MAX_ON_ONE_LINE || entries.values().any(is_long) {
         return None;
     }
     let called = ["title", "name"].into_iter().find(|key| entries.get(*key).is_some_and(Value::is_string));
     let others = entries.iter().filter(|(key, value)| Some(key.as_str()) != called && !value.is_null());
-    let read: Vec<String> =
-        others.map(|(key, value)| format!("{} {}", words(key).to_lowercase(), plain(key, value))).collect();
+    let read: Vec<String> = others
+        .map(|(key, value)| format!("{} {}", label(key, value).to_lowercase(), plain(key, value)))
+        .collect();
+    if read.is_empty() {
+        return None;
+    }
     Some((called.and_then(|key| entries[key].as_str()), read.join(", ")))
 }
 
@@ -154,6 +163,15 @@ fn words(name: &str) -> String {
     words
 }
 
+/// What a value is called; one that is told with its unit needs none in its name.
+fn label(name: &str, value: &Value) -> String {
+    let words = words(name);
+    match words.strip_suffix(" ms") {
+        Some(bare) if value.is_i64() => bare.to_owned(),
+        _ => words,
+    }
+}
+
 /// A value as people read it; numbers whose name says so are milliseconds.
 fn plain(name: &str, value: &Value) -> String {
     match value {
@@ -161,16 +179,19 @@ fn plain(name: &str, value: &Value) -> String {
         Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
         Value::Number(number) => match number.as_i64() {
             Some(0) if name.to_lowercase().ends_with("timeout") => "none".to_owned(),
-            Some(ms) if is_time(name) => duration(ms),
+            Some(ms) if is_time(name, ms) => duration(ms),
             _ => number.to_string(),
         },
         other => other.to_string(),
     }
 }
 
-fn is_time(name: &str) -> bool {
+/// Whether a number is milliseconds: small timeouts are minutes or seconds of
+/// other tools.
+fn is_time(name: &str, number: i64) -> bool {
     let is_ms = name.ends_with("Ms") || name.ends_with("_ms");
-    is_ms || ["duration", "timeout"].iter().any(|end| name.to_lowercase().ends_with(end))
+    let lower = name.to_lowercase();
+    is_ms || lower.ends_with("duration") || (lower.ends_with("timeout") && number >= SHORTEST_TIMEOUT_MS)
 }
 
 #[cfg(test)]

@@ -68,8 +68,8 @@ impl Asked {
             .select("outcome", "Outcome", "Any outcome", offered, &outcomes)
             .select(
                 "tried",
-                "Attempts",
-                "Any number of attempts",
+                "Retries",
+                "Retried or not",
                 TRIED.map(|(word, label)| Choice::new(word, label)),
                 &tried,
             )
