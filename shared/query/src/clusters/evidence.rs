@@ -8,7 +8,7 @@ use callboard_store::files::{self, FileKind, FileRow};
 use callboard_store::{executions, lanes};
 
 use crate::executions::{show, with_runs};
-use crate::shapes::{AffectedTestCase, ExecutionItem, FileItem, RunBrief, Try};
+use crate::shapes::{AffectedTestCase, ExecutionItem, FileItem, RunBrief, Try, part_of_comparison};
 use crate::{Context, Result};
 
 /// What the last failure of a test for a cluster left behind.
@@ -24,17 +24,14 @@ pub struct LastFailure {
 
 /// Pictures of an execution among which that of its page is looked for.
 const MOST_PICTURES: i64 = 20;
-/// How Playwright ends the names of the pictures of a comparison.
-const COMPARED: [&str; 4] = ["-expected", "-previous", "-actual", "-diff"];
 
 /// Whether a picture shows the page at a failure: it is of an attempt that
 /// failed, and not what a page was compared with.
 fn is_of_failure(file: &FileRow, execution: &ExecutionItem) -> bool {
-    let stem = file.name.rsplit_once('.').map_or(file.name.as_str(), |(stem, _)| stem);
     let is_attempt =
         |each: &&Try| (i64::from(each.retry), i64::from(each.repetition)) == (file.retry, file.repetition);
     let has_failed = execution.tries.iter().find(is_attempt).is_none_or(|each| each.status.is_failing());
-    has_failed && !COMPARED.iter().any(|end| stem.ends_with(end))
+    has_failed && part_of_comparison(&file.name).is_none()
 }
 
 /// The last failures of tests of a cluster, by execution. Those that were
@@ -58,8 +55,8 @@ pub async fn last_failures(
     let items = show(&mut session, project, &rows, &browsers).await?;
     let items = with_runs(&mut session, project, items).await?;
     let found = items.into_iter().map(|(execution, run)| {
-        let own = pictures.iter().filter(|file| file.execution.get() == execution.id);
-        let page = own.into_iter().find(|file| is_of_failure(file, &execution));
+        let mut own = pictures.iter().filter(|file| file.execution.get() == execution.id);
+        let page = own.find(|file| is_of_failure(file, &execution));
         let screenshot = page.map(|file| FileItem::of(file, &ctx.links));
         (execution.id, LastFailure { execution, run, screenshot })
     });

@@ -21,7 +21,7 @@ use callboard_store::test_cases::{self, TestCaseRow};
 use callboard_store::{lanes, rollups};
 use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 
-use super::healing::{HealingSource, LocatorHealing, of_subject};
+use super::healing::{HealingSource, LocatorHealing, RankedLocator, of_subject};
 use super::subject::Subject;
 use crate::ingest::counted;
 use crate::{Context, Entity, QueryError, Result};
@@ -304,10 +304,19 @@ fn planned_cluster(cluster: &ClusterRow) -> PlannedCluster {
     }
 }
 
+/// What may be used instead of the recommended locator, what will hold longest
+/// first.
+fn others(healing: &LocatorHealing) -> Vec<RankedLocator> {
+    let durable = healing.recommendation.as_ref().and_then(|advice| advice.durable.as_ref());
+    let recommended = healing.recommended().map(|best| &best.locator);
+    let durable = durable.filter(|durable| Some(&durable.locator) != recommended).cloned();
+    durable.into_iter().chain(healing.alternatives(MAX_ALTERNATIVES)).collect()
+}
+
 /// What may be used: a recommendation for which no line is known comes first.
 fn offer_of(healing: &LocatorHealing, execution: i64) -> Option<Offer> {
     let recommended = healing.recommended().cloned().into_iter();
-    let locators: Vec<_> = recommended.chain(healing.alternatives(MAX_ALTERNATIVES)).collect();
+    let locators: Vec<_> = recommended.chain(others(healing)).collect();
     let failing_locator = healing.failing_text().map(str::to_owned);
     (!locators.is_empty()).then_some(Offer { execution_id: execution, failing_locator, locators })
 }
@@ -327,7 +336,7 @@ fn edit_of(healing: &LocatorHealing, execution: i64) -> Option<PlannedEdit> {
         score: Some(recommended.score),
         unified_diff: edit.map(|edit| edit.unified_diff.clone()),
         execution_id: execution,
-        alternatives: healing.alternatives(MAX_ALTERNATIVES),
+        alternatives: others(healing),
     })
 }
 

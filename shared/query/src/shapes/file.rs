@@ -142,3 +142,31 @@ impl Report {
         }
     }
 }
+
+/// How Playwright ends the names of the pictures of a comparison, in the order
+/// people read them.
+const COMPARED: [&str; 4] = ["expected", "previous", "actual", "diff"];
+
+/// The comparison a picture belongs to by its name, and which of its parts it
+/// is: what was expected, what was there before, what is there now, the
+/// difference. `cart-expected.png` is the first part of `cart`.
+#[must_use]
+pub fn part_of_comparison(name: &str) -> Option<(&str, usize)> {
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let (name, end) = stem.rsplit_once('-')?;
+    let place = COMPARED.iter().position(|part| *part == end)?;
+    (!name.is_empty()).then_some((name, place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part_of_comparison;
+
+    #[test]
+    fn parts_of_a_comparison_are_known_by_the_end_of_their_name() {
+        assert_eq!(part_of_comparison("cart-1-expected.png"), Some(("cart-1", 0)));
+        assert_eq!(part_of_comparison("cart-diff"), Some(("cart", 3)));
+        assert_eq!(part_of_comparison("-diff.png"), None);
+        assert_eq!(part_of_comparison("my-screenshot.png"), None);
+    }
+}

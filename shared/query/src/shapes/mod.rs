@@ -20,7 +20,7 @@ pub use execution::{
     AttemptView, BlockingTest, ExecutionCounts, ExecutionDetail, ExecutionItem, ExecutionSummary,
     ExecutionWithRun, TestMetaView, Try, WebVitals, browser_label,
 };
-pub use file::{FileAttempt, FileItem, Report, TraceItem};
+pub use file::{FileAttempt, FileItem, Report, TraceItem, part_of_comparison};
 pub use project::{BranchFacet, Facets, Project, ProjectOverview, ProjectRef, Tendency};
 pub use run::{GateBrief, PinItem, RunBrief, RunDetail, RunItem, RunStorage, ShardItem, StorageByKind};
 pub use tag::Tag;

@@ -1,12 +1,10 @@
 //! Pictures of an execution: those of a comparison side by side, and the ones
 //! of the last pass beside what the page looked like when it failed.
 
-use callboard_query::shapes::FileItem;
+use callboard_query::shapes::{FileItem, part_of_comparison};
 
-/// The parts of a comparison by the ends Playwright gives their names, in the
-/// order people read them.
-const PARTS: [(&str, &str); 4] =
-    [("expected", "Expected"), ("previous", "Before"), ("actual", "Now"), ("diff", "Difference")];
+/// What the parts of a comparison are called, in the order people read them.
+const PARTS: [&str; 4] = ["Expected", "Before", "Now", "Difference"];
 
 /// The pictures of one comparison.
 pub(crate) struct Comparison {
@@ -24,12 +22,12 @@ pub(crate) struct Comparison {
 pub(crate) fn comparisons(files: &mut Vec<FileItem>) -> Vec<Comparison> {
     let mut found: Vec<Comparison> = Vec::new();
     for file in files.iter().filter(|file| file.content_type.starts_with("image/")) {
-        let Some((name, place)) = part_of(&file.name) else { continue };
+        let Some((name, place)) = part_of_comparison(&file.name) else { continue };
         let is_same = |each: &&mut Comparison| {
             each.name == name
                 && (each.retry, each.repetition) == (file.attempt.retry, file.attempt.repetition)
         };
-        let part = (PARTS[place].1, file.clone());
+        let part = (PARTS[place], file.clone());
         match found.iter_mut().find(is_same) {
             Some(comparison) => comparison.parts.push(part),
             None => found.push(Comparison {
@@ -42,32 +40,11 @@ pub(crate) fn comparisons(files: &mut Vec<FileItem>) -> Vec<Comparison> {
     }
     found.retain(|comparison| comparison.parts.len() > 1);
     for comparison in &mut found {
-        comparison.parts.sort_by_key(|(word, _)| PARTS.iter().position(|(_, part)| part == word));
+        comparison.parts.sort_by_key(|(word, _)| PARTS.iter().position(|part| part == word));
     }
     let is_taken = |file: &FileItem| {
         found.iter().any(|comparison| comparison.parts.iter().any(|(_, part)| part.id == file.id))
     };
     files.retain(|file| !is_taken(file));
     found
-}
-
-/// `cart-expected.png` is a part of `cart`.
-fn part_of(name: &str) -> Option<(&str, usize)> {
-    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let (name, end) = stem.rsplit_once('-')?;
-    let place = PARTS.iter().position(|(part, _)| *part == end)?;
-    (!name.is_empty()).then_some((name, place))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::part_of;
-
-    #[test]
-    fn parts_of_a_comparison_are_known_by_the_end_of_their_name() {
-        assert_eq!(part_of("cart-1-expected.png"), Some(("cart-1", 0)));
-        assert_eq!(part_of("cart-diff"), Some(("cart", 3)));
-        assert_eq!(part_of("-diff.png"), None);
-        assert_eq!(part_of("my-screenshot.png"), None);
-    }
 }
