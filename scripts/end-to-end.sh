@@ -78,6 +78,8 @@ secret=$(node -e 'process.stdout.write(crypto.randomBytes(32).toString("hex"))')
 signed_in=(SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="$secret")
 free_port() { node -e "require('net').createServer().listen(0, function () { console.log(this.address().port); this.close(); })"; }
 
+# Milliseconds after which a file of checks that does not end has failed; the longest takes five minutes.
+longest_check=1200000
 code=0
 # drive <checks> "<variable=value> ..." [--test-name-pattern=...] <file...>: runs checks one after another. A file of
 # them that fails is tried once more: when it passes then, it is named as flaky at the end and holds up nothing, as
@@ -90,7 +92,7 @@ drive() {
     for attempt in first second; do
       began=$SECONDS
       # shellcheck disable=SC2086 # one or several variables
-      if (cd "$copy/$checks" && exec env $variables node --test --test-reporter=spec ${pattern[@]+"${pattern[@]}"} "$file") |
+      if (cd "$copy/$checks" && exec env $variables node --test --test-timeout="$longest_check" --test-reporter=spec ${pattern[@]+"${pattern[@]}"} "$file") |
         tee "$folder/said"; then
         say "$checks/$file passed after $((SECONDS - began)) s"
         if [ "$attempt" = second ]; then printf 'FLAKY %s\n' "$checks/$file" >>"$folder/flaky"; fi

@@ -103,13 +103,18 @@ describe('a stored trace', () => {
     await page.close();
   });
 
-  test('opens inside of the page of its execution', async () => {
+  test('opens inside of the page of its execution', async (t) => {
     // Private windows, and some distributions' browsers anywhere, do what the next test is about.
     const profile = await mkdtemp(join(tmpdir(), 'profile-'));
     await mkdir(join(profile, 'Default'));
     const preferences = { profile: { cookie_controls_mode: 0, block_third_party_cookies: false } };
     await writeFile(join(profile, 'Default', 'Preferences'), JSON.stringify(preferences));
     const own = await chromium.launchPersistentContext(profile, LAUNCH);
+    // A browser that is left open keeps these checks from ending.
+    t.after(async () => {
+      await own.close();
+      await rm(profile, { recursive: true, force: true });
+    });
     await own.addCookies(await context.cookies());
     const page = await own.newPage();
     await page.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
@@ -129,8 +134,6 @@ describe('a stored trace', () => {
     await place.getByRole('link', { name: 'Close' }).click();
     await page.getByRole('heading', { name: 'Traces' }).waitFor();
     assert.equal(await place.count(), 0);
-    await own.close();
-    await rm(profile, { recursive: true });
   });
 
   test('says where it opens when the browser keeps nothing for it inside of a page', async () => {

@@ -81,6 +81,7 @@ pub(crate) async fn compare(
 ) -> Result<Json<Comparison>, ApiError> {
     let cursors = CursorScope::new(RouteId::CompareRun, &(id, &asked))?;
     let after = cursors.decode(page.cursor.as_deref())?;
+    let is_first = after.is_none();
     let ctx = state.context(&site);
     let project = resolve::run(&ctx, caller.scope(), id).await?;
     if let Against::Run(other) = asked.with {
@@ -94,7 +95,7 @@ pub(crate) async fn compare(
     Ok(Json(Comparison {
         base: found.base,
         head: found.head,
-        counts: found.counts,
+        counts: is_first.then_some(found.counts),
         tests: cursors.page(found.tests)?,
     }))
 }

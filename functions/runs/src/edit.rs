@@ -54,7 +54,7 @@ pub(crate) struct RunChanged {
 /// 404 `run_not_found`, 403 `project_access_denied`, 400 `no_fields`,
 /// `invalid_field`; 409 `run_not_finished` for the environment of a run that
 /// goes on.
-#[utoipa::path(patch, path = "/api/test-runs/{id}", tag = "runs",
+#[utoipa::path(method(patch, put), path = "/api/test-runs/{id}", tag = "runs",
     params(("id" = i64, Path, description = "Run")), request_body = RunBody,
     responses((status = 200, body = RunChanged), (status = 409, description = "`run_not_finished`")))]
 pub(crate) async fn edit(

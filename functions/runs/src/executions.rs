@@ -10,7 +10,7 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{CountedPage, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::executions::{self, ExecutionKey, ExecutionQuery, OutcomeGroup, Sort};
+use callboard_query::executions::{self, ExecutionKey, ExecutionQuery, OfCluster, OutcomeGroup, Sort};
 use callboard_query::shapes::ExecutionItem;
 use callboard_query::shapes::words::{PriorityWord, TestStatusWord};
 use callboard_query::{clusters, resolve, runs};
@@ -133,10 +133,11 @@ impl ExecutionFilters {
             browser: self.browser.clone(),
             shard: self.shard,
             worker: self.worker,
-            cluster: self.cluster_id.map(ClusterId),
+            cluster: self.cluster_id.map(|id| OfCluster::Id(ClusterId(id))),
             new_regression: self.is_new_regression,
             new_flaky: self.is_new_flaky,
             fixed: self.is_fixed,
+            recurring: false,
             quarantined: self.quarantined,
             retried: self.retried,
             sort: self.sort,
@@ -164,8 +165,9 @@ pub(crate) async fn executions(
     let mut query = filters.query(cursors.decode(page.cursor.as_deref())?);
     let ctx = state.context(&site);
     let project = resolve::run(&ctx, caller.scope(), id).await?;
-    if let Some(cluster) = query.cluster {
-        query.cluster = Some(clusters::named(&ctx, caller.scope(), project, cluster).await?);
+    if let Some(OfCluster::Id(cluster)) = query.cluster {
+        let cluster = clusters::named(&ctx, caller.scope(), project, cluster).await?;
+        query.cluster = Some(OfCluster::Id(cluster));
     }
     let total = if filters.is_everything() {
         let run = runs::get(&ctx, project, id).await?;

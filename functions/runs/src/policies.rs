@@ -134,7 +134,7 @@ pub(crate) async fn create(
 /// # Errors
 /// 404 `policy_not_found`, 400 `no_fields`, `invalid_field` or `invalid_body`
 /// for rules that ask nothing, 409 `name_taken`.
-#[utoipa::path(patch, path = "/api/gate-policies/{id}", tag = "runs",
+#[utoipa::path(method(patch, put), path = "/api/gate-policies/{id}", tag = "runs",
     params(("id" = i64, Path, description = "Policy")), request_body = PolicyBody,
     responses((status = 200, body = PolicyAnswer)))]
 pub(crate) async fn change(

@@ -35,6 +35,7 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ListLinks, links::list)
         .on(RouteId::CreateLink, links::create)
         .on(RouteId::EditLink, links::edit)
+        .on(RouteId::PutLink, links::edit)
         .on(RouteId::RefreshLink, links::refresh)
         .on(RouteId::DeleteLink, links::delete)
         .on(RouteId::ListDeletions, deletions::list)

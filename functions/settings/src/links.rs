@@ -106,7 +106,7 @@ pub(crate) async fn create(
 ///
 /// # Errors
 /// 400 `no_fields`, `invalid_field`; 404 `link_not_found`.
-#[utoipa::path(patch, path = "/api/links/{id}", tag = "settings", operation_id = "edit_link",
+#[utoipa::path(method(patch, put), path = "/api/links/{id}", tag = "settings", operation_id = "edit_link",
     params(("id" = i64, Path, description = "Link")), request_body = LinkBody,
     responses(
         (status = 200, body = LinkWritten),

@@ -26,6 +26,7 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::CreateUser, users::create)
         .on(RouteId::GetUser, users::get)
         .on(RouteId::EditUser, users::edit)
+        .on(RouteId::PutUser, users::edit)
         .on(RouteId::DeleteUser, users::delete)
         .on(RouteId::UserProjects, members::of_user)
         .on(RouteId::SetUserProjects, members::set_of_user)

@@ -188,7 +188,7 @@ async fn hashed(
 /// `password_required`; 401 `invalid_credentials` for a wrong
 /// `currentPassword`; 403 `insufficient_role`; 404 `user_not_found`; 409
 /// `last_administrator`, `email_taken`.
-#[utoipa::path(patch, path = "/api/users/{id}", tag = "users",
+#[utoipa::path(method(patch, put), path = "/api/users/{id}", tag = "users",
     params(("id" = String, Path, description = "User, or `me`")), request_body = EditUserBody,
     responses(
         (status = 200, description = "Sets the session cookie anew where the caller's session goes on", body = UserAnswer),

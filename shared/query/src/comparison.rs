@@ -121,8 +121,8 @@ pub struct Comparison {
     pub base: RunBrief,
     /// The run.
     pub head: RunBrief,
-    /// How many tests fall into each class; on the first page only.
-    pub counts: Option<ChangeCounts>,
+    /// How many tests fall into each class, whichever are asked for.
+    pub counts: ChangeCounts,
     /// The tests.
     pub tests: Slice<ComparedTest, ChangeKey>,
 }
@@ -150,7 +150,7 @@ pub async fn compare(
     };
     let Some(base) = base else { return Ok(None) };
     let pairs = pairs(&mut session, &base, &head).await?;
-    let counts = after.is_none().then(|| counts(&pairs));
+    let counts = counts(&pairs);
     let found = page(pairs, changes, after, limit);
     let items = show(&mut session, project.get(), &found.items).await?;
     Ok(Some(Comparison {

@@ -10,8 +10,9 @@ use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::test_state::ExecutionFlags as Flags;
 use callboard_domain::time::Timestamp;
+use callboard_store::clusters::reads;
 use callboard_store::db::Session;
-use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow, FlagMask};
+use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow, FlagMask, Recurring};
 use callboard_store::lanes::BrowserProject;
 use callboard_store::{StoreError, evidence, files, lanes, test_cases};
 use serde_json::{Map, Value};
@@ -109,6 +110,15 @@ impl OutcomeGroup {
     }
 }
 
+/// Which cluster failures belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub enum OfCluster {
+    /// This one.
+    Id(ClusterId),
+    /// None.
+    Nothing,
+}
+
 /// The conditions of a list of executions of one run.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionQuery {
@@ -133,7 +143,7 @@ pub struct ExecutionQuery {
     /// Only this worker.
     pub worker: Option<i64>,
     /// Only failures of this cluster.
-    pub cluster: Option<ClusterId>,
+    pub cluster: Option<OfCluster>,
     /// Only tests that were tried more than once, or only the others.
     pub retried: Option<bool>,
     /// Only tests that passed before and fail now, or only the others.
@@ -142,6 +152,9 @@ pub struct ExecutionQuery {
     pub new_flaky: Option<bool>,
     /// Only tests that failed before and pass now, or only the others.
     pub fixed: Option<bool>,
+    /// Only tests that failed before and fail still, as [`crate::insights`]
+    /// counts them.
+    pub recurring: bool,
     /// Only tests that were in quarantine, or only the others.
     pub quarantined: Option<bool>,
     /// Sort.
@@ -165,7 +178,7 @@ pub async fn list(
     let mut session = counted(ctx, project).await?;
     required_run(&mut session, project, run).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
-    let filter = filter_of(query, &browsers);
+    let filter = filter_of(&mut session, project, run, query, &browsers).await?;
     if limit == 0 {
         return Ok(Slice { items: Vec::new(), next: None });
     }
@@ -227,12 +240,18 @@ pub async fn count(
     let project = project.get();
     let mut session = counted(ctx, project).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
-    let filter = filter_of(query, &browsers);
+    let filter = filter_of(&mut session, project, run, query, &browsers).await?;
     let counted = executions::count(&mut session, project, run, &filter, COUNTED_TO).await?;
     Ok(Total::of_counted(counted))
 }
 
-fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFilter {
+async fn filter_of(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    query: &ExecutionQuery,
+    browsers: &[BrowserProject],
+) -> Result<ExecutionFilter> {
     let mut codes: Option<Vec<i64>> = None;
     let mut narrow = |wanted: Vec<i64>| {
         codes = Some(match codes.take() {
@@ -249,17 +268,28 @@ fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFi
             query.outcomes.iter().flat_map(|group| group.outcomes()).map(|outcome| outcome.code()).collect(),
         );
     }
+    if query.recurring || query.cluster == Some(OfCluster::Nothing) {
+        narrow(OutcomeGroup::Failing.outcomes().iter().map(|outcome| outcome.code()).collect());
+    }
+    let recurring = if query.recurring {
+        let new = reads::new_of_run(session, project, run, i64::MAX).await?;
+        let new_clusters = new.into_iter().map(ClusterId::get).collect();
+        Some(Recurring { flags: Flags::default().set(Flags::BASELINE_KNOWN, true).bits(), new_clusters })
+    } else {
+        None
+    };
+    let is_not_new = query.recurring.then_some(false);
     let (mut asked, mut wanted) = (Flags::default(), Flags::default());
     for (choice, flag) in [
-        (query.new_regression, Flags::NEW_REGRESSION),
+        (query.new_regression.or(is_not_new), Flags::NEW_REGRESSION),
         (query.new_flaky, Flags::NEW_FLAKY),
         (query.fixed, Flags::FIXED),
-        (query.quarantined, Flags::QUARANTINED),
+        (query.quarantined.or(is_not_new), Flags::QUARANTINED),
     ] {
         asked = asked.set(flag, choice.is_some());
         wanted = wanted.set(flag, choice == Some(true));
     }
-    ExecutionFilter {
+    Ok(ExecutionFilter {
         outcomes: codes,
         file: query.file.clone(),
         text: query.text.clone(),
@@ -271,10 +301,15 @@ fn filter_of(query: &ExecutionQuery, browsers: &[BrowserProject]) -> ExecutionFi
         }),
         shard: query.shard,
         worker: query.worker,
-        cluster: query.cluster.map(|cluster| cluster.get()),
+        cluster: match query.cluster {
+            Some(OfCluster::Id(cluster)) => Some(cluster.get()),
+            Some(OfCluster::Nothing) | None => None,
+        },
+        is_unclustered: query.cluster == Some(OfCluster::Nothing),
+        recurring,
         retried: query.retried,
         flags: (asked != Flags::default()).then_some(FlagMask { asked: asked.bits(), wanted: wanted.bits() }),
-    }
+    })
 }
 
 fn order_of(sort: Sort, after: Option<ExecutionKey>) -> ExecutionOrder {

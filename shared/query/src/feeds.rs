@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::attempts::EvidenceSlice;
-use callboard_domain::evidence::StepEvent;
+use callboard_domain::evidence::{Evidence, StepEvent};
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::executions::show;
-use crate::ingest::{holds_token, progress_of};
+use crate::ingest::{MAX_ERROR_CHARS, holds_token, progress_of};
 use crate::runs::required_run;
 use crate::shapes::ExecutionItem;
 use crate::{Context, Result};
@@ -212,26 +212,23 @@ impl RunFeed {
         let browsers = lanes::browsers(&mut session, project).await?;
         let items = show(&mut session, project, &rows, &browsers).await?;
         drop(session);
-        let steps = rows.into_iter().map(|row| step_events(ctx, project, row.evidence));
-        let steps: Vec<_> = stream::iter(steps).buffered(PARALLEL_READS).collect().await;
-        for (item, steps) in items.into_iter().zip(steps) {
-            messages.push(message(None, "test-completed", &Replayed::of(item, steps), now));
+        let evidence = rows.into_iter().map(|row| evidence_of(ctx, project, row.evidence));
+        let evidence: Vec<_> = stream::iter(evidence).buffered(PARALLEL_READS).collect().await;
+        for (item, evidence) in items.into_iter().zip(evidence) {
+            messages.push(message(None, "test-completed", &Replayed::of(item, evidence), now));
         }
         Ok(())
     }
 }
 
-/// The steps an execution told of. Evidence that cannot be read costs its
-/// steps: the result is told all the same.
-async fn step_events(ctx: &Context, project: ProjectId, slice: Option<EvidenceSlice>) -> Vec<StepEvent> {
-    let Some(slice) = slice else { return Vec::new() };
-    match evidence::read(&ctx.store, project, &slice).await {
-        Ok(evidence) => evidence.step_events,
-        Err(error) => {
-            tracing::warn!(%error, "a result is told again without its steps");
-            Vec::new()
-        }
-    }
+/// What an execution told besides its result. Where it cannot be read the result
+/// is told all the same.
+async fn evidence_of(ctx: &Context, project: ProjectId, slice: Option<EvidenceSlice>) -> Evidence {
+    let Some(slice) = slice else { return Evidence::default() };
+    evidence::read(&ctx.store, project, &slice).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "a result is told again without its steps and its whole error");
+        Evidence::default()
+    })
 }
 
 /// How many of the newest events tell what a run is at right now.
@@ -283,7 +280,8 @@ struct Replayed {
 }
 
 impl Replayed {
-    fn of(item: ExecutionItem, step_events: Vec<StepEvent>) -> Self {
+    fn of(item: ExecutionItem, evidence: Evidence) -> Self {
+        let whole = evidence.error.map(|error| error.chars().take(MAX_ERROR_CHARS).collect());
         Self {
             replay: true,
             execution_id: item.id,
@@ -296,8 +294,8 @@ impl Replayed {
             retries: item.retries,
             duration: item.duration,
             location: item.location,
-            error: item.error,
-            step_events,
+            error: item.error.map(|summary| whole.unwrap_or(summary)),
+            step_events: evidence.step_events,
             wasted_time_ms: item.wasted_time_ms,
             worker_index: item.worker_index,
             shard_index: item.shard_index,

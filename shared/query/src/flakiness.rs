@@ -309,10 +309,14 @@ pub async fn of_test(
 /// How many tests are flaky with a probability of nine in ten where it is asked
 /// for; a thousand at most.
 pub(crate) async fn count(session: &mut Session, project: ProjectId, lane: &LaneQuery) -> Result<i64> {
-    match judged_lane(session, project, lane).await? {
-        Some(lane) => Ok(scores::count_flaky(session, project, lane.id, LEAST_COUNTED, MOST_COUNTED).await?),
-        None => Ok(0),
+    let Some(lane) = judged_lane(session, project, lane).await? else { return Ok(0) };
+    if settings::effective(session, project).await?.min_runs > 1 {
+        // How often a test ran is not among what is stored to be counted.
+        let query = FlakyQuery { min_score: Some(LEAST_COUNTED), ..FlakyQuery::default() };
+        let listed = judge(session, project, lane, &query).await?;
+        return Ok(i64::try_from(listed.len()).map_or(MOST_COUNTED, |tests| tests.min(MOST_COUNTED)));
     }
+    Ok(scores::count_flaky(session, project, lane.id, LEAST_COUNTED, MOST_COUNTED).await?)
 }
 
 /// How many tests of some projects are flaky with a probability of nine in

@@ -41,7 +41,7 @@ pub async fn edit(
         Change::Set(environment) => Some(environment),
     };
     if let Some(environment) = environment {
-        move_to(ctx, acting, project, run, &environment).await?;
+        ingest::move_run(ctx, acting, project, run, &environment).await?;
     }
     let mut session = ctx.store.db().begin().await?;
     let row = locked(&mut session, project.get(), run).await?;
@@ -53,22 +53,6 @@ pub async fn edit(
     let found_by = run_words(label.as_deref(), &row.branch);
     search::replace(&mut session, project.get(), SearchKind::Run, run.get(), found_by).await?;
     let detail = json!({ "changed": ["label"], "label": { "from": row.label, "to": label } });
-    note(session, acting, &row, detail).await
-}
-
-async fn move_to(
-    ctx: &Context,
-    acting: Acting<'_>,
-    project: Authorized<ProjectId>,
-    run: RunId,
-    environment: &str,
-) -> Result<()> {
-    let Some(from) = ingest::move_run(ctx, project, run, environment, acting.now).await? else {
-        return Ok(());
-    };
-    let detail = json!({ "changed": ["environment"], "environment": { "from": from, "to": environment } });
-    let mut session = ctx.store.db().begin().await?;
-    let row = required_run(&mut session, project.get(), run).await?;
     note(session, acting, &row, detail).await
 }
 

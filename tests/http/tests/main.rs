@@ -25,6 +25,7 @@ mod ingest;
 mod judging;
 mod later;
 mod limits;
+mod list_pages;
 mod live;
 mod mcp;
 mod memory;

@@ -44,6 +44,7 @@ for (const bar of document.querySelectorAll('[data-bulk]')) {
   }
   document.addEventListener('keydown', (event) => {
     if (event.key.toLowerCase() !== 'x' || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (document.documentElement.dataset.keys === 'off') return;
     const box = event.target.closest?.('[data-row]')?.querySelector(select);
     if (!box || (event.target.matches('input, textarea, select') && event.target !== box)) return;
     event.preventDefault();

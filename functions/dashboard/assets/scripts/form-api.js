@@ -100,6 +100,9 @@ function complaints(error) {
   return CODES[error.code] ? [[CODES[error.code], error.message]] : [];
 }
 
+/** Refusals that one may have to ask somebody about. */
+const WITH_REQUEST = new Set([403, 404, 409]);
+
 function sentence(response, error) {
   if (response.status === 429) {
     const seconds = Number(response.headers.get('retry-after')) || MINUTE_SECONDS;
@@ -109,7 +112,8 @@ function sentence(response, error) {
   if (error.code === 'authentication_required') return 'You are signed out. Reload this page to sign in again; nothing was changed.';
   const request = response.headers.get('x-request-id');
   const words = error.message ?? `The service answered ${response.status}. Nothing was changed.`;
-  return response.status >= 500 && request ? `${words} What you typed is still here. Request ${request}.` : words;
+  if (!request || !WITH_REQUEST.has(response.status) && response.status < 500) return words;
+  return `${words}${response.status >= 500 ? ' What you typed is still here.' : ''} Request ${request}.`;
 }
 
 /** The sentence of the API with the field called what the form calls it. */

@@ -7,7 +7,6 @@
 const REFRESH_MS = 1000;
 const PULSE_MS = 5000;
 const LONGEST_PAUSE_MS = 30_000;
-/** Streams end now and then and go on at once; nobody needs to know of that. */
 const NOTED_LOSS_MS = 3000;
 const KINDS_THAT_CHANGE_ROWS = new Set([
   'test-completed', 'case-files', 'run-progress', 'run-status', 'run-finalizing', 'run-finished', 'reset', 'init',
@@ -72,29 +71,43 @@ function exchange(newer) {
     if (!fresh) continue;
     keepFolded(part, fresh);
     if (fresh.innerHTML === part.innerHTML || isBeingSelected(part)) continue;
-    const focused = part.contains(document.activeElement) ? selectorOf(document.activeElement) : null;
+    const again = part.contains(document.activeElement) ? finderOf(document.activeElement) : undefined;
     const ticked = [...part.querySelectorAll('input:checked')].map(({ value }) => value);
     part.replaceChildren(...document.importNode(fresh, true).childNodes);
     for (const box of part.querySelectorAll('input[type="checkbox"]')) box.checked = ticked.includes(box.value);
-    if (focused) part.querySelector(focused)?.focus({ preventScroll: true });
+    again?.(part)?.focus({ preventScroll: true });
   }
   document.dispatchEvent(new Event('exchanged'));
 }
 
-/** How the same link or box is found in a newer page. */
-function selectorOf(element) {
-  if (element.matches('a[href]')) return `a[href="${CSS.escape(element.getAttribute('href'))}"]`;
-  if (element.matches('input[name][value]')) return `input[name="${CSS.escape(element.name)}"][value="${CSS.escape(element.value)}"]`;
-  return null;
+/** How the same link, box, fold or button is found in a newer part. */
+function finderOf(element) {
+  const bySelector = (selector) => (part) => part.querySelector(selector);
+  if (element.matches('a[href]')) return bySelector(`a[href="${CSS.escape(element.getAttribute('href'))}"]`);
+  if (element.matches('input[name][value]')) return bySelector(`input[name="${CSS.escape(element.name)}"][value="${CSS.escape(element.value)}"]`);
+  if (element.matches('details > summary')) {
+    const name = nameOf(element.parentElement);
+    return (part) => [...part.querySelectorAll('details')].find((details) => nameOf(details) === name)?.querySelector(':scope > summary');
+  }
+  if (element.matches('button')) {
+    const labelOf = (button) => button.getAttribute('aria-label') ?? button.textContent.trim();
+    const label = labelOf(element);
+    return (part) => [...part.querySelectorAll('button')].find((button) => labelOf(button) === label);
+  }
+  // Parts that scroll can be focused too.
+  if (element.matches('[tabindex][aria-label]')) return bySelector(`[tabindex][aria-label="${CSS.escape(element.getAttribute('aria-label'))}"]`);
+  return undefined;
+}
+
+/** What a fold is called, and those it lies in. */
+function nameOf(details) {
+  const outer = details.parentElement.closest('details');
+  const summary = details.querySelector(':scope > summary');
+  return `${outer ? nameOf(outer) : ''}/${(summary.querySelector('code, h2') ?? summary).textContent}`;
 }
 
 /** What one has opened stays open, and what one has closed closed. */
 function keepFolded(part, fresh) {
-  const nameOf = (details) => {
-    const outer = details.parentElement.closest('details');
-    const summary = details.querySelector(':scope > summary');
-    return `${outer ? nameOf(outer) : ''}/${(summary.querySelector('code, h2') ?? summary).textContent}`;
-  };
   const known = new Map([...part.querySelectorAll('details')].map((details) => [nameOf(details), details.open]));
   for (const details of fresh.querySelectorAll('details')) details.open = known.get(nameOf(details)) ?? details.open;
 }
@@ -191,11 +204,26 @@ function workerList(list) {
   };
 }
 
+/** Tells of a loss that lasts: streams end now and then and go on at once. */
+function lasting(tell) {
+  let timer;
+  return (how) => {
+    if (how === true) {
+      timer ??= setTimeout(tell, NOTED_LOSS_MS, true);
+      return;
+    }
+    clearTimeout(timer);
+    timer = undefined;
+    tell(how);
+  };
+}
+
 function followRun() {
   const part = (name) => panel.querySelector(`[data-live-${name}]`);
   const workers = workerList(part('workers'));
   const number = new Intl.NumberFormat('en');
   let isOver = false;
+  let standing = 'Live';
   const refresh = refresher(REFRESH_MS, () => {
     if (isOver) panel.remove();
   });
@@ -209,28 +237,33 @@ function followRun() {
     }
     setText(part('shards'), String(shardsFinished));
   };
+  const stand = (words) => {
+    standing = words;
+    setText(part('state'), words);
+  };
   const told = ({ type, data }) => {
     if (type === 'test-begin') workers.begin(data);
     else if (type === 'step-begin') workers.step(data);
     else if (type === 'test-completed') workers.end(data);
     else if (type === 'reset') workers.clear();
     else if (type === 'run-progress' || type === 'init') progress(data);
-    else if (type === 'run-finalizing') setText(part('state'), 'Waiting for files');
+    else if (type === 'run-finalizing') stand('Waiting for files');
+    else if (type === 'run-status') stand('Live');
     isOver = type === 'run-finished';
     if (isOver) {
       workers.clear();
-      setText(part('state'), 'Over');
+      stand('Over');
     }
     if (KINDS_THAT_CHANGE_ROWS.has(type)) refresh();
     return isOver;
   };
-  const lost = (how) => {
+  const lost = lasting((how) => {
     const state = part('state');
     if (how) state.dataset.state = 'lost';
     else delete state.dataset.state;
     if (how === 'gone') setText(state, 'No longer live; reload the page');
-    else setText(state, how ? 'Connecting again' : 'Live');
-  };
+    else setText(state, how ? 'Connecting again' : standing);
+  });
   follow(panel.dataset.liveRun, panel.dataset.liveAfter, told, lost);
 }
 
@@ -240,16 +273,10 @@ function lossNote() {
   note.className = 'live-lost';
   note.setAttribute('role', 'status');
   document.body.append(note);
-  let timer;
-  return (how) => {
-    if (how === true) {
-      timer ??= setTimeout(() => setText(note, 'The connection is lost. Connecting again.'), NOTED_LOSS_MS);
-      return;
-    }
-    clearTimeout(timer);
-    timer = undefined;
-    setText(note, how ? 'No longer live; reload the page.' : '');
-  };
+  return lasting((how) => {
+    if (how === true) setText(note, 'The connection is lost. Connecting again.');
+    else setText(note, how ? 'No longer live; reload the page.' : '');
+  });
 }
 
 /**
@@ -258,18 +285,21 @@ function lossNote() {
  */
 function followRuns() {
   const { liveRuns: project, liveAfter: after } = list.dataset;
+  // A page without any run has no list yet: it is another one once there is a run.
+  const isFirst = list.dataset.liveFirst !== undefined;
   const isActive = () => document.querySelector('[data-live-pulse] .mark.running') !== null;
   let timer;
   const later = () => {
     clearTimeout(timer);
     timer = setTimeout(() => !document.hidden && refresh(), PULSE_MS);
   };
-  const refresh = refresher(REFRESH_MS, () => isActive() && later());
+  const refresh = isFirst ? () => location.reload() : refresher(REFRESH_MS, () => isActive() && later());
   const told = ({ type, projectId }) => {
     if (!project || type === 'reset' || projectId === Number(project)) refresh();
     return false;
   };
   follow('/api/stream', after, told, lossNote());
+  if (isFirst) return;
   document.addEventListener('visibilitychange', () => !document.hidden && refresh());
   if (isActive()) later();
 }

@@ -3,6 +3,27 @@
 // for the theme, and keys.
 
 const THEMES = ['system', 'light', 'dark'];
+const THEME = 'callboard-theme';
+const KEYS = 'callboard-keys';
+
+/** What this browser remembers, if it remembers anything. */
+function stored(name) {
+  try {
+    return localStorage.getItem(name) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Remembers a choice, or forgets it; where nothing is remembered it lasts as long as the page. */
+function store(name, value) {
+  try {
+    if (value === undefined) localStorage.removeItem(name);
+    else localStorage.setItem(name, value);
+  } catch {
+    // Nothing more can be done.
+  }
+}
 
 function chosenTheme() {
   return document.documentElement.dataset.theme ?? 'system';
@@ -12,12 +33,7 @@ function chooseTheme(theme) {
   const root = document.documentElement;
   if (theme === 'system') delete root.dataset.theme;
   else root.dataset.theme = theme;
-  try {
-    if (theme === 'system') localStorage.removeItem('callboard-theme');
-    else localStorage.setItem('callboard-theme', theme);
-  } catch {
-    // The choice lasts as long as the page.
-  }
+  store(THEME, theme === 'system' ? undefined : theme);
   for (const button of document.querySelectorAll('[data-theme-switch]')) nameTheme(button);
 }
 
@@ -226,6 +242,7 @@ function onKey(event) {
     if (event.key === 'Escape') event.target.blur();
     return;
   }
+  if (document.documentElement.dataset.keys === 'off') return;
   const going = Date.now() < goingUntil;
   goingUntil = 0;
   if (going && PLACES[event.key]) {
@@ -277,6 +294,16 @@ document.addEventListener('click', ({ target }) => {
   const button = target.closest('[data-copy-from]');
   if (button) copy(button);
 });
+// Who speaks to the computer, or rests a hand on the keys, can do without keys of one letter.
+const keys = document.querySelector('[data-keys]');
+if (keys) {
+  keys.checked = stored(KEYS) !== 'off';
+  document.documentElement.dataset.keys = keys.checked ? 'on' : 'off';
+  keys.addEventListener('change', () => {
+    document.documentElement.dataset.keys = keys.checked ? 'on' : 'off';
+    store(KEYS, keys.checked ? undefined : 'off');
+  });
+}
 for (const button of document.querySelectorAll('[data-shortcuts]')) {
   button.hidden = false;
   button.addEventListener('click', () => document.getElementById('shortcuts')?.showModal());

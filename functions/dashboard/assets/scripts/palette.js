@@ -19,6 +19,9 @@ const moment = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short'
 let kinds = '';
 let asked;
 let timer;
+/** Whether what is shown does not answer yet what was typed, and whether it is to be opened then. */
+let isWaiting = false;
+let isEntered = false;
 
 /** What the server's answer calls its groups, and how each entry reads. */
 const GROUPS = [
@@ -121,10 +124,18 @@ function placesNamed(text) {
   return rail().filter((link) => !isProject(link) && link.name.toLowerCase().split(' ').some((word) => word.startsWith(wanted)));
 }
 
+/** What was typed is answered. */
+function settle(opens) {
+  isWaiting = false;
+  if (opens && isEntered) chosen()?.click();
+  isEntered = false;
+}
+
 async function search(text) {
   asked?.abort();
   if (text.length < SHORTEST) {
     places();
+    settle(false);
     note.textContent = text.length > 0 ? `${SHORTEST} characters or more search everything.` : '';
     return;
   }
@@ -136,17 +147,20 @@ async function search(text) {
     if (!response.ok) throw new Error(`${answer.message} Request ${response.headers.get('x-request-id') ?? 'without id'}`);
     const groups = [['Go to', placesNamed(text)], ...GROUPS.map(([name, title, entry]) => [title, (answer[name] ?? []).map(entry)])];
     show(groups);
+    settle(true);
     const none = groups.every(([, entries]) => entries.length === 0);
     note.textContent = none ? `Nothing begins with “${text}”. Names, titles, paths, branches and commits are searched by the beginnings of their words.` : '';
   } catch (error) {
     if (error.name === 'AbortError') return;
     show([]);
+    settle(false);
     note.textContent = `The search did not answer: ${error.message || 'the service cannot be reached'}. Type on to try again.`;
   }
 }
 
 input.addEventListener('input', () => {
   clearTimeout(timer);
+  [isWaiting, isEntered] = [true, false];
   timer = setTimeout(search, DELAY_MS, input.value.trim());
 });
 
@@ -161,6 +175,9 @@ input.addEventListener('keydown', (event) => {
   } else if (leap) {
     event.preventDefault();
     choose(all[Math.min(Math.max(at + leap, 0), all.length - 1)]);
+  } else if (event.key === 'Enter' && isWaiting) {
+    event.preventDefault();
+    isEntered = true;
   } else if (event.key === 'Enter' && chosen()) {
     event.preventDefault();
     chosen().click();
@@ -173,7 +190,9 @@ export function open(only) {
   input.placeholder = only === 'projects' ? 'Search projects' : 'Search projects, runs, tests and clusters';
   input.value = '';
   note.textContent = '';
+  clearTimeout(timer);
   places();
+  settle(false);
   dialog.showModal();
   input.focus();
 }

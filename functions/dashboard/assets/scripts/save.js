@@ -3,6 +3,8 @@
 
 const MOST_ROWS = 10_000;
 const TABLES = 'main table.table:not(.compact), main table.grid, main table.heat';
+/** Of several tables the one that the pages go on with; the others are the same on each, or only on the first. */
+const LIST = '[data-list]';
 
 /** What a cell says. What stands below its first line goes into a column of its own. */
 function read(cell) {
@@ -91,23 +93,24 @@ async function pageAt(href) {
 
 const linkTo = (page, selector) => page.querySelector(selector)?.getAttribute('href');
 
+const listAmong = (tables) => Math.max(tables.findIndex((table) => table.matches(LIST)), 0);
+
 /** Everything the list has, from its first page on. */
 async function gather(told) {
   const first = linkTo(document, '.pager a:not([rel])');
   let page = first ? await pageAt(first) : document;
-  const tables = [...page.querySelectorAll(TABLES)].map((table) => ({
-    title: titleOf(table), heads: headsOf(table), rows: rowsOf(table),
-  }));
+  const shown = [...page.querySelectorAll(TABLES)];
+  const tables = shown.map((table) => ({ title: titleOf(table), heads: headsOf(table), rows: rowsOf(table) }));
+  const list = tables[listAmong(shown)];
   let next = linkTo(page, '.pager a[rel="next"]');
   let count = tables.reduce((sum, { rows }) => sum + rows.length, 0);
   while (next && count < MOST_ROWS) {
     told(count);
     page = await pageAt(next);
-    for (const [at, table] of [...page.querySelectorAll(TABLES)].entries()) {
-      const rows = rowsOf(table);
-      tables[at]?.rows.push(...rows);
-      count += rows.length;
-    }
+    const found = [...page.querySelectorAll(TABLES)];
+    const more = found.length > 0 ? rowsOf(found[listAmong(found)]) : [];
+    list?.rows.push(...more);
+    count += more.length;
     next = linkTo(page, '.pager a[rel="next"]');
   }
   return { tables, count, isCut: Boolean(next) };

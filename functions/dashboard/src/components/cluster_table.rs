@@ -64,6 +64,11 @@ impl ClusterTable {
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
 }
 
 /// A type of error as people read it.

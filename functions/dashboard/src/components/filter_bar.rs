@@ -68,6 +68,8 @@ pub(crate) struct FilterBar {
     clear: String,
     /// How many rows there are, in words.
     tally: Option<String>,
+    /// Whether it is above a list that can be saved.
+    is_saved: bool,
     address: Address,
 }
 
@@ -84,6 +86,7 @@ impl FilterBar {
             chips: Vec::new(),
             clear: address.with_only(carried),
             tally: None,
+            is_saved: true,
             address: address.clone(),
         }
     }
@@ -205,6 +208,12 @@ impl FilterBar {
     /// what the page shows of a list that is read by keys.
     pub(crate) fn tally(mut self, noun: &str, shown: usize, goes_on: bool, total: Option<Total>) -> Self {
         self.tally = Some(in_words(noun, shown, self.address.is_part(goes_on), total));
+        self
+    }
+
+    /// The page draws what it has, and lists nothing that could be saved.
+    pub(crate) fn above_drawing(mut self) -> Self {
+        self.is_saved = false;
         self
     }
 

@@ -172,7 +172,8 @@ struct AnalyticsPage {
     left_out: usize,
     days: Vec<Day>,
     heat: Vec<HeatRow>,
-    leaderboard: Vec<LeaderboardItem>,
+    /// Flaky tests, each with its share of what the most expensive one costs, in thousandths.
+    leaderboard: Vec<(LeaderboardItem, i64)>,
     total_open: i64,
     resolved: i64,
     kinds: Vec<ErrorTypeCount>,
@@ -184,8 +185,11 @@ struct AnalyticsPage {
     browsers: Vec<String>,
     matrix: Vec<HeatRow>,
     endpoints: Vec<SlowEndpoint>,
-    /// Whether runs are chosen by what browsers and endpoints are not counted by.
+    /// Whether runs are chosen by what browsers, endpoints and clusters are not counted by.
     is_wider: bool,
+    /// The one project that is looked at.
+    project: Option<i64>,
+    lane: LaneQuery,
 }
 
 /// All projects together.
@@ -209,8 +213,8 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
     let browser_names = names(&browsers.browsers);
     let slowest = WidgetQuery { limit: ENDPOINTS, ..query.clone() };
     let offered = projects::names(ctx, scope, OFFERED).await?;
-    let facets = match asked.project.and_then(|project| visit.caller.authorize(project).ok()) {
-        Some(project) => visit.places(project).await?,
+    let facets = match asked.project {
+        Some(project) => visit.places(visit.caller.authorize(project)?).await?,
         None => Facets::default(),
     };
     let left_out = if portfolio.len() < ROWS { 0 } else { offered.len().saturating_sub(ROWS) };
@@ -233,7 +237,7 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         resolved: open.resolved_in_period,
         kinds: open.by_error_type,
         clusters: ClusterTable::of_all(open.clusters, visit.now),
-        leaderboard: analytics::flaky_leaderboard(ctx, scope, &query, Sort::Impact, today).await?,
+        leaderboard: ranked(analytics::flaky_leaderboard(ctx, scope, &query, Sort::Impact, today).await?),
         velocity: velocity(
             analytics::regression_velocity(ctx, scope, &query, today).await?,
             query.days,
@@ -246,6 +250,8 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         is_wider: asked.full_runs.is_some()
             || asked.lane.branch.is_some()
             || asked.lane.environment.is_some(),
+        project: asked.project.map(ProjectId::get),
+        lane: asked.lane.clone(),
         shares: shares(&wasted),
         wasted: waste(wasted),
         shell,
@@ -406,6 +412,15 @@ fn with_delta(series: Series, delta: Option<f64>) -> Series {
         Some(delta) => series.fact(points(delta), "against the period before"),
         None => series,
     }
+}
+
+fn ranked(tests: Vec<LeaderboardItem>) -> Vec<(LeaderboardItem, i64)> {
+    let most = tests.iter().map(|each| each.test.wasted_duration).max().unwrap_or(0).max(1);
+    let share = |each: LeaderboardItem| {
+        let width = (each.test.wasted_duration * 1_000 / most).clamp(4, 1_000);
+        (each, width)
+    };
+    tests.into_iter().map(share).collect()
 }
 
 fn shares(wasted: &WastedTime) -> Vec<Share> {

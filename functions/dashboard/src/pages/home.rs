@@ -54,6 +54,8 @@ struct HomePage {
 #[template(path = "pages/welcome.html")]
 struct WelcomePage {
     shell: Shell,
+    /// The event after which the stream tells of the first run.
+    after: i64,
     /// Whether others may have projects, and this person has none of them.
     needs_assignment: bool,
     steps: SetupSteps,
@@ -74,7 +76,7 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
             _ => None,
         };
         let steps = SetupSteps::new(&visit, shell.viewer.is_some(), only);
-        return answer(&WelcomePage { shell, needs_assignment, steps });
+        return answer(&WelcomePage { shell, after, needs_assignment, steps });
     }
     let seen = overview.items.iter().map(|project| visit.caller.authorize(ProjectId(project.reference.id)));
     let seen: Vec<Authorized<ProjectId>> = seen.collect::<Result<_, _>>()?;

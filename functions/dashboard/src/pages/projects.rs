@@ -57,6 +57,7 @@ struct ProjectsPage {
     projects: ProjectTable,
     pager: Pager,
     is_filtered: bool,
+    is_narrowed_twice: bool,
     /// Whether others may have projects, and this person has none of them.
     needs_assignment: bool,
 }
@@ -100,6 +101,7 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
         projects: ProjectTable::new(rows, visit.now).sorted_by(Sorting::new(&visit.address, sort)),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered,
+        is_narrowed_twice: asked.text.is_some() && asked.tag.is_some(),
         needs_assignment: !visit.scope().may_create_projects(),
     })
 }

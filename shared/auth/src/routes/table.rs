@@ -90,6 +90,8 @@ routes! {
     GetUser => get("/api/users/{id}");
     /// Changes an account.
     EditUser => patch("/api/users/{id}").body(ACCOUNT_BODY);
+    /// Changes an account, as `PATCH` does.
+    PutUser => put("/api/users/{id}").body(ACCOUNT_BODY);
     /// Removes an account.
     DeleteUser => delete("/api/users/{id}").administrator();
     /// The projects of an account.
@@ -254,6 +256,8 @@ routes! {
     CancelRun => post("/api/test-runs/{id}/cancel").reporting().of(Entity::Run);
     /// Changes a run.
     EditRun => patch("/api/test-runs/{id}").reporting().of(Entity::Run);
+    /// Changes a run, as `PATCH` does.
+    PutRun => put("/api/test-runs/{id}").reporting().of(Entity::Run);
     /// Keeps a run.
     PinRun => put("/api/test-runs/{id}/pin").reporting().of(Entity::Run);
     /// Leaves a run to retention again.
@@ -274,6 +278,8 @@ routes! {
     CreateGatePolicy => post("/api/projects/{id}/gate-policies").administrator().in_project();
     /// Changes a policy.
     EditGatePolicy => patch("/api/gate-policies/{id}").administrator().of(Entity::GatePolicy);
+    /// Changes a policy, as `PATCH` does.
+    PutGatePolicy => put("/api/gate-policies/{id}").administrator().of(Entity::GatePolicy);
     /// Removes a policy.
     DeleteGatePolicy => delete("/api/gate-policies/{id}").administrator().of(Entity::GatePolicy);
     /// The tests of a run as a file.
@@ -401,6 +407,8 @@ routes! {
     CreateLink => post("/api/links").reporting().listed();
     /// Changes a link.
     EditLink => patch("/api/links/{id}").reporting().of(Entity::Link);
+    /// Changes a link, as `PATCH` does.
+    PutLink => put("/api/links/{id}").reporting().of(Entity::Link);
     /// Looks at the address of a link again.
     RefreshLink => post("/api/links/{id}/refresh").reporting().of(Entity::Link);
     /// Takes a link off.

@@ -20,8 +20,8 @@ pub use groups::{
 };
 pub use history::{ClusterEvent, FieldChange, Happening, history};
 pub use reading::{
-    Assignee, ClusterCounts, ClusterKey, ClusterQuery, ClusterSort, OccurrenceKey, OccurrenceQuery, counts,
-    detail, list, named, occurrences, of_project, signatures, test_cases,
+    Assignee, ClusterCounts, ClusterKey, ClusterQuery, ClusterSort, OccurrenceKey, OccurrenceQuery, count,
+    counts, detail, list, named, occurrences, of_project, signatures, test_cases,
 };
 pub(crate) use reading::{of_execution, of_test};
 pub use suggestions::{MergeSuggestion, SuggestionStatus, approve, reject, suggestions};

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 
 use crate::executions::{show, with_runs};
 use crate::ingest::counted;
-use crate::page::{Slice, fetch};
+use crate::page::{COUNTED_TO, Slice, Total, fetch};
 use crate::projects::{required, visible};
 use crate::shapes::{
     AffectedTestCase, ClusterBrief, ClusterDay, ClusterDetail, ClusterItem, ClusterOfExecution,
@@ -82,6 +82,11 @@ pub struct ClusterQuery {
 }
 
 impl ClusterQuery {
+    /// A question without a single word in it finds nothing.
+    fn asks_for_nothing(&self, filter: &ClusterFilter) -> bool {
+        self.text.as_deref().is_some_and(|text| !text.trim().is_empty()) && filter.words.is_empty()
+    }
+
     fn filter(&self, now: Timestamp) -> ClusterFilter {
         ClusterFilter {
             statuses: self.statuses.clone(),
@@ -132,6 +137,24 @@ pub async fn of_project(
     Ok(Slice { items, next: rows.next })
 }
 
+/// How many clusters of a project there are; ask only where a list goes on.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn count(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    query: &ClusterQuery,
+    now: Timestamp,
+) -> Result<Total> {
+    let filter = query.filter(now);
+    if query.asks_for_nothing(&filter) {
+        return Ok(Total::Exactly(0));
+    }
+    let mut session = ctx.store.db().read().await?;
+    Ok(Total::of_counted(list::count(&mut session, project.get(), &filter, COUNTED_TO).await?))
+}
+
 /// Clusters of all projects of the caller.
 ///
 /// # Errors
@@ -175,8 +198,7 @@ async fn rows(
     limit: usize,
 ) -> Result<Slice<ClusterRow, ClusterKey>> {
     let filter = query.filter(now);
-    // A question without a single word in it finds nothing.
-    if query.text.as_deref().is_some_and(|text| !text.trim().is_empty()) && filter.words.is_empty() {
+    if query.asks_for_nothing(&filter) {
         return Ok(Slice { items: Vec::new(), next: None });
     }
     let rows = list::list(session, project, visible, &filter, query.order(), fetch(limit)).await?;

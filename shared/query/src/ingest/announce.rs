@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::shapes::Totals;
 
 /// Longest error in the feed, in characters.
-const MAX_ERROR_CHARS: usize = 2_000;
+pub(crate) const MAX_ERROR_CHARS: usize = 2_000;
 /// Where tests lie that are no tests: steps of hooks outside of one.
 const HOOKS: &str = "hooks";
 

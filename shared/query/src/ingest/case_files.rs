@@ -122,10 +122,10 @@ pub async fn case_files(
             return Err(error);
         }
     };
-    let Found { bearer, place, mut chosen, mut sent, trace: stored_trace, room } = found;
+    let Found { bearer, place, mut chosen, mut sent, trace: stored_trace } = found;
     let project = bearer.project;
     let CaseFiles { trace, mut attachments, .. } = files;
-    let rest = attachments.split_off(room.min(attachments.len()));
+    let rest = attachments.split_off(MAX_ATTACHMENTS.min(attachments.len()));
     let surplus = rest.len();
     for file in rest {
         discard(ctx, file.staged).await;
@@ -153,7 +153,11 @@ pub async fn case_files(
     let Chosen { row, repetition, .. } = chosen;
     let case = sent.case;
     let attempt = (repetition, i64::from(case.retry));
-    let linked = link_all(&mut session, place, row.id, attempt, &published, now).await?;
+    // Under the lock, so that calls at the same time do not both take the last places.
+    let held = files::count_of_attempt(&mut session, project, row.id, attempt.0, attempt.1).await?;
+    let room = MAX_ATTACHMENTS.saturating_sub(usize::try_from(held).unwrap_or(usize::MAX));
+    let linked = link_all(&mut session, place, row.id, attempt, &published, room, now).await?;
+    let surplus = surplus + linked.surplus;
     if linked.traces + linked.others > 0 {
         let (title, location) = (&case.title, &case.location);
         locked.note(announce::case_files(&row, title, location, linked.traces, linked.others));
@@ -173,8 +177,6 @@ struct Found {
     sent: Sent,
     /// The trace, when only its hash came.
     trace: Option<BlobRow>,
-    /// Attachments the attempt may still get.
-    room: usize,
 }
 
 /// Everything that can be wrong is found before anything is stored.
@@ -216,11 +218,7 @@ async fn find(
         }
         _ => None,
     };
-    let retry = i64::from(files.case.retry);
-    let held =
-        files::count_of_attempt(&mut session, project, chosen.row.id, chosen.repetition, retry).await?;
-    let room = MAX_ATTACHMENTS.saturating_sub(usize::try_from(held).unwrap_or(usize::MAX));
-    Ok(Found { bearer, place, chosen, sent, trace, room })
+    Ok(Found { bearer, place, chosen, sent, trace })
 }
 
 /// The attempt that is meant.

@@ -42,7 +42,7 @@ mod turns;
 mod waiting;
 mod writer;
 
-pub(crate) use announce::progress_of;
+pub(crate) use announce::{MAX_ERROR_CHARS, progress_of};
 pub(crate) use bearer::holds_token;
 pub use cancel::cancel;
 pub use case_files::{CaseFiles, CaseFilesTaken, case_files, is_sending, may_feed, stored_traces};

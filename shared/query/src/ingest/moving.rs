@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_auth::scope::Authorized;
+use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::test_state::TestState;
 use callboard_domain::time::Timestamp;
@@ -18,11 +19,13 @@ use callboard_store::rollups::{self, FolderDays, RunContribution, TestDays};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::{StoreError, lanes, test_cases};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::counting;
 use super::locked::{LockedRun, contribution, lanes_of_run};
 use super::opening::open_lanes;
 use super::rollup::{observed, rebuild_histories};
+use crate::accounts::Acting;
 use crate::runs::required_run;
 use crate::{Context, LifeRefusal, Result};
 
@@ -45,21 +48,22 @@ impl Payload for MoveExecutions {
     const KIND: &'static str = "move_executions";
 }
 
-/// Moves a run to another environment; empty when none is recorded.
+/// Moves a run to another environment, empty when none is recorded, and notes
+/// who did.
 ///
 /// # Errors
 /// [`LifeRefusal::NotFinished`] while results may still come; 404.
 pub(crate) async fn move_run(
     ctx: &Context,
+    acting: Acting<'_>,
     project: Authorized<ProjectId>,
     run: RunId,
     environment: &str,
-    now: Timestamp,
-) -> Result<Option<String>> {
-    let project = project.get();
+) -> Result<()> {
+    let (project, now) = (project.get(), acting.now);
     let found = required_run(&mut ctx.store.db().read().await?, project, run).await?;
     if found.environment == environment {
-        return Ok(None);
+        return Ok(());
     }
     // Not in one transaction with the rest, which nobody should wait for longer than needed.
     counting::count_until(ctx, project, run).await?;
@@ -84,8 +88,13 @@ pub(crate) async fn move_run(
     let job = MoveExecutions { project, run, after: 0 };
     let key = format!("run:{run}:move:{}:{}", locked.run.lane_id, now.millis());
     jobs::enqueue(&mut session, &key, Some(project), &job, now).await?;
-    locked.close(session, now).await?;
-    Ok(Some(from))
+    locked.write(&mut session, now).await?;
+    let detail = json!({ "changed": ["environment"], "environment": { "from": from, "to": environment } });
+    let target = ("run", run.get());
+    let noted = acting.record(&mut session, AuditAction::RunChanged, target, Some(project), detail).await?;
+    session.commit().await?;
+    noted.committed();
+    Ok(())
 }
 
 /// What is only in one of two lists of lanes.

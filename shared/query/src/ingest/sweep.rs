@@ -69,7 +69,7 @@ async fn judge(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) ->
         })
         .map(|row| row.id)
         .collect();
-    let has_lost = !lost.is_empty();
+    let (has_lost, stood) = (!lost.is_empty(), locked.run.status);
     for slot in lost {
         locked.slot_mut(slot)?.slot.state = SlotState::Lost;
     }
@@ -90,7 +90,7 @@ async fn judge(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) ->
         _ => {}
     }
     let has_ended = locked.run.status.is_final();
-    if has_ended || has_lost {
+    if has_lost || locked.run.status != stood {
         locked.close(session, now).await?;
     }
     Ok(has_ended)

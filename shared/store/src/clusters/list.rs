@@ -102,6 +102,25 @@ fn filter(
         None => Filter::new(backend, select_cluster!("WHERE c.occurrences > 0"), args![])
             .and_if("c.project_id in_ints(?)", visible.ids()),
     };
+    let filter = conditions(filter, wanted);
+    match order {
+        ClusterOrder::LastSeen(after) => match after {
+            Some((at, id)) => filter.and("(c.last_seen_at, c.id) < (?, ?)", args![at, id]),
+            None => filter,
+        }
+        .end("ORDER BY c.last_seen_at DESC, c.id DESC LIMIT ?", args![limit]),
+        ClusterOrder::Occurrences(after) => match after {
+            Some((count, id)) => filter.and("(c.occurrences, c.id) < (?, ?)", args![count, id]),
+            None => filter,
+        }
+        .end("ORDER BY c.occurrences DESC, c.id DESC LIMIT ?", args![limit]),
+        ClusterOrder::Id(after) => {
+            filter.and_if("c.id < ?", after).end("ORDER BY c.id DESC LIMIT ?", args![limit])
+        }
+    }
+}
+
+fn conditions(filter: Filter, wanted: &ClusterFilter) -> Filter {
     let statuses = if wanted.statuses.is_empty() { &ClusterStatus::ALL[..] } else { &wanted.statuses };
     // One status is an equality, which the indexes by status lead with.
     let filter = match statuses {
@@ -133,21 +152,25 @@ fn filter(
             args![SearchKind::Cluster as i64, word, format!("{word}\u{10ffff}")],
         );
     }
-    match order {
-        ClusterOrder::LastSeen(after) => match after {
-            Some((at, id)) => filter.and("(c.last_seen_at, c.id) < (?, ?)", args![at, id]),
-            None => filter,
-        }
-        .end("ORDER BY c.last_seen_at DESC, c.id DESC LIMIT ?", args![limit]),
-        ClusterOrder::Occurrences(after) => match after {
-            Some((count, id)) => filter.and("(c.occurrences, c.id) < (?, ?)", args![count, id]),
-            None => filter,
-        }
-        .end("ORDER BY c.occurrences DESC, c.id DESC LIMIT ?", args![limit]),
-        ClusterOrder::Id(after) => {
-            filter.and_if("c.id < ?", after).end("ORDER BY c.id DESC LIMIT ?", args![limit])
-        }
-    }
+    filter
+}
+
+/// How many clusters of a project there are, up to `most`.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn count(
+    session: &mut Session,
+    project: ProjectId,
+    wanted: &ClusterFilter,
+    most: i64,
+) -> Result<i64> {
+    session.count(counting(session.backend(), project, wanted, most)).await
+}
+
+fn counting(backend: Backend, project: ProjectId, wanted: &ClusterFilter, most: i64) -> Filter {
+    let base = "SELECT COUNT(*) FROM (SELECT 1 FROM failure_clusters c WHERE c.project_id = $1 AND c.occurrences > 0";
+    conditions(Filter::new(backend, base, args![project]), wanted).end("LIMIT ?) counted", args![most])
 }
 
 /// How many clusters of a project have a status.
@@ -182,6 +205,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     let (pair, id) = (Some((1, 1)), Some(1));
     let mut shapes = Vec::new();
     for wanted in [ClusterFilter::default(), others, all] {
+        shapes.push(counting(backend, ProjectId(1), &wanted, 1));
         for order in [
             ClusterOrder::LastSeen(None),
             ClusterOrder::LastSeen(pair),

@@ -49,6 +49,10 @@ pub struct ExecutionFilter {
     pub worker: Option<i64>,
     /// Only this cluster.
     pub cluster: Option<i64>,
+    /// Only those of no cluster.
+    pub is_unclustered: bool,
+    /// Only those that something is known of from before.
+    pub recurring: Option<Recurring>,
     /// Only tests that were tried more than once, or only the others.
     pub retried: Option<bool>,
     /// Only rows whose flags are like this.
@@ -69,6 +73,15 @@ pub struct FlagMask {
     pub asked: i64,
     /// Those of them that have to be set; the others must not be.
     pub wanted: i64,
+}
+
+/// What says that something like an execution was there before.
+#[derive(Debug, Clone)]
+pub struct Recurring {
+    /// Flags of which one is set, or else it has a cluster, and an older one.
+    pub flags: i64,
+    /// The clusters that the run was the first to show.
+    pub new_clusters: Vec<i64>,
 }
 
 /// A page of the executions of one run: bounded by the run, never by history.
@@ -158,8 +171,16 @@ fn conditions(filter: Filter, wanted: &ExecutionFilter) -> Filter {
         .and_if("e.worker_index = ?", wanted.worker)
         .and_if("e.cluster_id = ?", wanted.cluster)
         .and_if("(CASE WHEN e.retries > 0 THEN 1 ELSE 0 END) = ?", wanted.retried.map(i64::from));
-    match wanted.flags {
+    let filter = match wanted.flags {
         Some(FlagMask { asked, wanted }) => filter.and("(e.flags & ?) = ?", args![asked, wanted]),
+        None => filter,
+    };
+    let filter = if wanted.is_unclustered { filter.and("e.cluster_id IS NULL", args![]) } else { filter };
+    match &wanted.recurring {
+        Some(Recurring { flags, new_clusters }) => filter.and(
+            "((e.flags & ?) <> 0 OR (e.cluster_id IS NOT NULL AND NOT (e.cluster_id in_ints(?))))",
+            args![*flags, new_clusters.clone()],
+        ),
         None => filter,
     }
 }
@@ -224,6 +245,8 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         shard: Some(1),
         worker: Some(1),
         cluster: Some(1),
+        is_unclustered: true,
+        recurring: Some(Recurring { flags: 1, new_clusters: vec![1] }),
         retried: Some(true),
         flags: Some(FlagMask { asked: 1, wanted: 1 }),
     };

@@ -108,6 +108,30 @@ async fn what_is_left_out_of_a_form_is_told_in_its_answer() {
 }
 
 #[tokio::test]
+async fn files_that_are_known_take_no_room_of_others() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        let send_notes = async |numbers: std::ops::Range<usize>| {
+            let mut form = Form::new().field("streamToken", &feeder.token).field("testCase", case("pays", 0));
+            for number in numbers {
+                form =
+                    form.file("attach_file", "note.txt", "text/plain", format!("note {number}").as_bytes());
+            }
+            let answer = send(&feeder, form).await.success().expect("linked");
+            let told = answer["warnings"].as_array().map_or(0, Vec::len);
+            (answer["attachments"].clone(), told)
+        };
+        assert_eq!(send_notes(0..60).await, (json!(60), 0));
+        assert_eq!(send_notes(0..70).await, (json!(10), 0), "sixty of them are there");
+        let (one, other) = tokio::join!(send_notes(70..95), send_notes(95..120));
+        assert_eq!(one.0.as_i64().unwrap_or(0) + other.0.as_i64().unwrap_or(0), 30, "at the same time");
+        assert_eq!(one.1 + other.1, 1, "one of them is told what was left out");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_broken_form_is_refused_by_name() {
     for_each_service(async |service| {
         let feeder = start(service.client(), json!({})).await;

@@ -99,6 +99,8 @@ async fn a_run_is_watched_from_its_middle_to_its_end() {
         let mut reader = Reader::open(service.client(), &path, None).await;
         let first = reader.until("test-completed").await;
         assert_eq!(first[1]["data"]["stepEvents"], json!([step]));
+        let error = first[1]["data"]["error"].as_str().expect("an error");
+        assert!(error.ends_with("at tests/shop.spec.ts:9:3"), "the whole error, as it is told live: {error}");
         assert_eq!(kinds(&first), ["init", "test-completed"]);
         let keys = ["id", "status", "totalTests", "failedTests", "plannedTests", "catchUpTruncated"];
         let expected = [json!(feeder.run), json!("running"), json!(1), json!(1), json!(2), json!(false)];

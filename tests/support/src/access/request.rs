@@ -66,10 +66,10 @@ pub fn address(route: &Route, holding: &Holding, account: i64) -> String {
 pub(super) fn fields(route: &Route, holding: &Holding) -> Value {
     match route.id {
         RouteId::GateRun => json!({ "maxFailed": 0 }),
-        RouteId::EditRun => json!({ "label": "a label" }),
+        RouteId::EditRun | RouteId::PutRun => json!({ "label": "a label" }),
         RouteId::CreateGatePolicy => json!({ "name": "a policy", "policy": { "maxFailed": 0 } }),
-        RouteId::EditGatePolicy => json!({ "isDefault": true }),
-        RouteId::EditUser => json!({ "name": "Another" }),
+        RouteId::EditGatePolicy | RouteId::PutGatePolicy => json!({ "isDefault": true }),
+        RouteId::EditUser | RouteId::PutUser => json!({ "name": "Another" }),
         RouteId::SetProjectMembers => json!({ "userIds": [] }),
         RouteId::SetUserProjects => json!({ "isGlobal": false, "projectIds": [] }),
         RouteId::CreateApiKey => json!({ "name": "a key" }),
@@ -87,7 +87,7 @@ pub(super) fn fields(route: &Route, holding: &Holding) -> Value {
         RouteId::SetClusterBaseCommit => json!({ "commit": null }),
         RouteId::MergeCluster => json!({ "intoId": holding.cluster }),
         RouteId::ExtractCases => json!({ "testCaseIds": [holding.test_case] }),
-        RouteId::EditLink => json!({ "title": "Another" }),
+        RouteId::EditLink | RouteId::PutLink => json!({ "title": "Another" }),
         RouteId::EditProject | RouteId::PutProject => json!({ "label": "Another" }),
         RouteId::EditProjectRetention | RouteId::PutProjectRetention => json!({ "runs": { "days": 90 } }),
         RouteId::EditProjectFlakiness | RouteId::PutProjectFlakiness => json!({ "minRuns": 30 }),

@@ -1,6 +1,7 @@
 //! `/failure-clusters/{id}`: one cause of failures, what is known of it, and
 //! what people decided about it.
 
+mod affected;
 mod events;
 mod origin;
 
@@ -46,11 +47,18 @@ const TREND_DAYS: i64 = 30;
 /// What a form sends to take something away.
 const NOBODY: &str = "null";
 
+/// What of a cluster is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+enum Tab {
+    Overview,
+    Tests,
+    Plan,
+}
+
 /// What is asked for.
 #[derive(Debug, Serialize)]
 pub(crate) struct Asked {
-    /// Whether the plan to repair it is, instead of what is known of it.
-    plans: bool,
+    tab: Tab,
     branch: Option<String>,
     #[serde(skip)]
     page: PageRequest,
@@ -58,9 +66,14 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let tab = query.one_of("tab", |text| ["overview", "plan"].into_iter().find(|tab| *tab == text))?;
+        let tab = query.one_of("tab", |text| match text {
+            "overview" => Some(Tab::Overview),
+            "tests" => Some(Tab::Tests),
+            "plan" => Some(Tab::Plan),
+            _ => None,
+        })?;
         let branch = chosen(query, "branch").into_iter().next();
-        Ok(Self { plans: tab == Some("plan"), branch, page: query.page(SIZE)? })
+        Ok(Self { tab: tab.unwrap_or(Tab::Overview), branch, page: query.page(SIZE)? })
     }
 }
 
@@ -104,6 +117,7 @@ struct ClusterPage {
     /// What happened to it, newest first.
     events: Vec<events::Event>,
     occurrences: Vec<ExecutionWithRun>,
+    is_filtered: bool,
     pager: Pager,
     links: LinkPanel,
     /// A file of its failures.
@@ -130,9 +144,13 @@ pub(crate) async fn cluster(
     let name = brief.title.clone().unwrap_or_else(|| brief.signature.clone());
     let all = format!("/projects/{}?tab=clusters", cluster.project.id);
     let shell = Shell::in_project(&visit, &cluster.project, &name).await?.under("Clusters", all).here(name);
-    if asked.plans {
-        let plan = failures::fix_plan(&visit.ctx, project, id).await?;
-        return answer(&PlanPage { edits: edits(&plan), tab: "plan", shell, cluster, plan });
+    match asked.tab {
+        Tab::Overview => {}
+        Tab::Tests => return affected::tab(visit, project, id, cluster, shell, asked.page).await,
+        Tab::Plan => {
+            let plan = failures::fix_plan(&visit.ctx, project, id).await?;
+            return answer(&PlanPage { edits: edits(&plan), tab: "plan", shell, cluster, plan });
+        }
     }
     let cursors = CursorScope::new(RouteId::ClusterPage, &asked)?;
     let query = OccurrenceQuery {
@@ -167,6 +185,7 @@ pub(crate) async fn cluster(
         trend: trend(&cluster, visit.now.day(), &events),
         events,
         occurrences: found.items,
+        is_filtered: asked.branch.is_some(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         export: ExportMenu::of(ExportKind::Cluster, id.get()).only(asked.branch.clone(), None),
         links: LinkPanel::of(&visit, project, hook).await?,

@@ -289,6 +289,10 @@ impl ExecutionPage {
             && self.comparisons.is_empty()
             && self.traces.files.is_empty()
             && files.iter().all(|files| files.is_empty())
+            && self.evidence.network_requests.is_empty()
+            && self.detail.item.web_vitals.is_none()
+            && self.evidence.page_state.is_none()
+            && self.evidence.aria_snapshot.is_none()
             && self.evidence.stdout.is_none()
             && self.evidence.stderr.is_none()
     }

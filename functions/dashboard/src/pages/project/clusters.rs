@@ -151,6 +151,8 @@ struct ClustersTab {
     counts: ClusterCounts,
     pager: Pager,
     is_filtered: bool,
+    /// The status that is asked for, or all of them.
+    status: &'static str,
     /// Whether the reader may decide about clusters.
     may_triage: bool,
     /// Whom they can be given to.
@@ -183,14 +185,22 @@ pub(super) async fn tab(
     let people = assignable(&visit, project, None).await?;
     let may_triage = visit.caller.may_triage();
     let goes_on = found.next_cursor.is_some();
+    let total = match asked.total(&counts) {
+        Some(total) => Some(total),
+        None if visit.address.is_part(goes_on) => {
+            Some(clusters::count(&visit.ctx, project, &query, visit.now).await?)
+        }
+        None => None,
+    };
     let filters = asked.bar(&visit, &counts, &people);
     answer(&ClustersTab {
-        filters: filters.tally("cluster", found.items.len(), goes_on, asked.total(&counts)),
+        filters: filters.tally("cluster", found.items.len(), goes_on, total),
         clusters: ClusterTable::of_project(found.items, visit.now)
             .sorted_by(Sorting::new(&visit.address, asked.sort_word()))
             .with_ticks(may_triage),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),
+        status: asked.status,
         may_triage,
         people,
         counts,

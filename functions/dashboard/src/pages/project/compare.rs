@@ -25,6 +25,8 @@ const OFFERED: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Asked {
     runs: Vec<RunId>,
+    /// Whether one run was chosen twice.
+    is_same: bool,
 }
 
 impl FromQuery for Asked {
@@ -33,8 +35,9 @@ impl FromQuery for Asked {
         let ids: Option<Vec<RunId>> = ids.iter().map(|id| RunId::parse_id(id)).collect();
         let mut runs = ids.ok_or_else(RunId::invalid)?;
         runs.sort_unstable_by_key(|run| run.get());
+        let chosen = runs.len();
         runs.dedup();
-        Ok(Self { runs })
+        Ok(Self { is_same: chosen > 1 && runs.len() == 1, runs })
     }
 }
 
@@ -49,6 +52,7 @@ struct CompareTab {
     first: String,
     second: String,
     too_many: bool,
+    is_same: bool,
 }
 
 /// Two runs, or what it takes to choose them.
@@ -76,11 +80,20 @@ pub(super) async fn tab(
     };
     let id = |at: usize| asked.runs.get(at).map(|run| run.get().to_string());
     let known = |at: usize| found.get(at).map(|run| run.brief.id.to_string());
+    let mut offered: Vec<Choice> =
+        found.iter().map(|run| Choice::new(run.brief.id.to_string(), label(run))).collect();
+    // Those that are older than the ones that are offered.
+    for run in asked.runs.iter().map(|run| run.get().to_string()) {
+        if offered.iter().all(|choice| choice.value != run) {
+            offered.push(Choice::new(run.clone(), format!("Run {run}")));
+        }
+    }
     answer(&CompareTab {
         first: id(0).or_else(|| known(1)).unwrap_or_default(),
         second: id(1).or_else(|| known(0)).unwrap_or_default(),
-        runs: found.iter().map(|run| Choice::new(run.brief.id.to_string(), label(run))).collect(),
+        runs: offered,
         too_many: asked.runs.len() > 2,
+        is_same: asked.is_same,
         shell,
         head,
     })

@@ -30,9 +30,11 @@ const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
 #[derive(Debug, Serialize)]
 pub(crate) struct Asked {
     branch: Option<String>,
+    environment: Option<String>,
     tags: Vec<String>,
     owner: Option<String>,
     cause: Option<&'static str>,
+    min_score: Option<i64>,
     sort: Sort,
     #[serde(skip)]
     page: PageRequest,
@@ -48,9 +50,11 @@ impl FromQuery for Asked {
         })?;
         Ok(Self {
             branch: one("branch"),
+            environment: one("environment"),
             tags: chosen(query, "tag"),
             owner: one("owner"),
             cause: query.one_of("cause", |text| RootCause::parse(text).map(RootCause::as_str))?,
+            min_score: query.number("minScore", 0..=100)?,
             sort: sort.unwrap_or_default(),
             page: query.page(SIZE)?,
         })
@@ -59,7 +63,12 @@ impl FromQuery for Asked {
 
 impl Asked {
     fn is_filtered(&self) -> bool {
-        self.branch.is_some() || !self.tags.is_empty() || self.owner.is_some() || self.cause.is_some()
+        self.branch.is_some()
+            || self.environment.is_some()
+            || !self.tags.is_empty()
+            || self.owner.is_some()
+            || self.cause.is_some()
+            || self.min_score.is_some()
     }
 
     /// The word of the order in the address.
@@ -71,9 +80,14 @@ impl Asked {
         let causes = RootCause::ALL.map(|cause| Choice::new(cause.as_str(), cause_word(cause.as_str())));
         let orders =
             [Choice::new("score", "Most surely flaky first"), Choice::new("impact", "Most expensive first")];
+        let scores = [(90, "Flaky: 90 or more"), (60, "60 or more")]
+            .map(|(score, name)| Choice::new(score.to_string(), name));
+        let score = self.min_score.map(|score| score.to_string());
         FilterBar::new(&visit.address, &["tab", "sort"])
+            .select("minScore", "Score", "Any score", scores, score.as_slice())
             .select("cause", "Cause", "Any cause", causes, self.cause.map(str::to_owned).as_slice())
             .branches(facets, "The default branch", self.branch.as_slice())
+            .environments(facets, self.environment.as_slice())
             .tags(facets, &self.tags)
             .owners(facets, self.owner.as_slice())
             .order(orders, self.sort_word())
@@ -124,9 +138,10 @@ pub(super) async fn tab(
 ) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::ProjectPage, &("flaky", &asked))?;
     let query = FlakyQuery {
-        lane: LaneQuery { branch: asked.branch.clone(), environment: None },
+        lane: LaneQuery { branch: asked.branch.clone(), environment: asked.environment.clone() },
         tags: asked.tags.clone(),
         owner: asked.owner.clone(),
+        min_score: asked.min_score,
         root_cause: asked.cause.and_then(RootCause::parse),
         sort: asked.sort,
         after: cursors.decode(asked.page.cursor.as_deref())?,

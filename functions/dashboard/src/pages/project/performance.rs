@@ -65,6 +65,7 @@ struct PerformanceTab {
     slow_tests: Vec<SlowTest>,
     timeouts: Vec<TimeoutRow>,
     count: usize,
+    is_filtered: bool,
 }
 
 /// The durations of a project's full runs.
@@ -97,7 +98,12 @@ pub(super) async fn tab(
     let test_shifts = ShiftList::of_runs(&found, "mean of a test", |run| run.avg_test_duration, visit.now);
     let run_shifts = ShiftList::of_runs(&found, "wall clock", |run| run.brief.duration, visit.now);
     answer(&PerformanceTab {
-        filters: asked.bar(&visit, &facets).tally("full run", found.len(), false, None),
+        filters: asked.bar(&visit, &facets).tally(
+            if found.len() == RUNS { "newest full run" } else { "full run" },
+            found.len(),
+            false,
+            None,
+        ),
         tests: of_tests(&found).with_markers(&times, markers.markers()).with_marks(&test_shifts.marks()),
         test_shifts,
         whole: of_runs(&found).with_markers(&times, markers.markers()).with_marks(&run_shifts.marks()),
@@ -106,6 +112,7 @@ pub(super) async fn tab(
         slow_tests,
         timeouts,
         count: found.len(),
+        is_filtered: asked.branch.is_some() || asked.environment.is_some(),
         shell,
         head,
     })

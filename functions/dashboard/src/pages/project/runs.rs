@@ -34,6 +34,29 @@ const SIZE: PageSize = PageSize { min: 1, default: 30, max: 100 };
 /// The orders: their words in the address, how they read, and whether the oldest comes first.
 const ORDERS: [(&str, &str, bool); 2] = [("desc", "Newest first", false), ("asc", "Oldest first", true)];
 
+/// Statuses as they are shown.
+const SHOWN: [RunStatus; 6] = [
+    RunStatus::Passed,
+    RunStatus::Failed,
+    RunStatus::TimedOut,
+    RunStatus::Interrupted,
+    RunStatus::Cancelled,
+    RunStatus::Running,
+];
+
+/// The statuses that are shown as one.
+const fn meant(status: RunStatus) -> &'static [RunStatus] {
+    use RunStatus::{Cancelled, Failed, Finalizing, Initializing, Interrupted, Passed, Running, TimedOut};
+    match status {
+        Running | Initializing | Finalizing => &[Initializing, Running, Finalizing],
+        Passed => &[Passed],
+        Failed => &[Failed],
+        TimedOut => &[TimedOut],
+        Interrupted => &[Interrupted],
+        Cancelled => &[Cancelled],
+    }
+}
+
 /// What is asked for.
 #[derive(Debug, Serialize)]
 pub(crate) struct Asked {
@@ -81,14 +104,24 @@ impl Asked {
             || self.full_runs.is_some()
     }
 
+    fn before(&self) -> Option<Timestamp> {
+        self.to.map(|to| Timestamp(to.millis() + 1))
+    }
+
+    /// Whether the list is narrowed by what a file of it cannot be.
+    fn is_beyond_files(&self) -> bool {
+        let are_several = self.branches.len() > 1 || self.environments.len() > 1;
+        are_several || !self.statuses.is_empty() || self.full_runs.is_some()
+    }
+
     fn query(&self, project: ProjectId, after: Option<(i64, i64)>) -> RunQuery {
         RunQuery {
             projects: vec![project],
             branches: self.branches.clone(),
             environments: self.environments.clone(),
-            statuses: self.statuses.clone(),
+            statuses: self.statuses.iter().flat_map(|status| meant(*status)).copied().collect(),
             from: self.from,
-            before: self.to.map(|to| Timestamp(to.millis() + 1)),
+            before: self.before(),
             full_runs: self.full_runs,
             ascending: self.oldest_first,
             after,
@@ -97,15 +130,7 @@ impl Asked {
     }
 
     fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
-        let statuses = [
-            RunStatus::Passed,
-            RunStatus::Failed,
-            RunStatus::TimedOut,
-            RunStatus::Interrupted,
-            RunStatus::Cancelled,
-            RunStatus::Running,
-        ]
-        .map(|status| Choice::new(status.as_str(), status.tone().word()));
+        let statuses = SHOWN.map(|status| Choice::new(status.as_str(), status.tone().word()));
         let asked: Vec<String> = self.statuses.iter().map(|status| status.as_str().to_owned()).collect();
         let suites = [Choice::new("full", "Full runs"), Choice::new("partial", "Partial runs")];
         let suite = self.full_runs.map(|full| if full { "full" } else { "partial" }.to_owned());
@@ -185,6 +210,8 @@ pub(super) async fn tab(
         export: (visit.caller.may_triage() && head.project.total_runs > 0).then(|| {
             let menu = ExportMenu::of(ExportKind::Project, project.get().get());
             menu.only(only(&asked.branches), only(&asked.environments))
+                .between(asked.from, asked.before())
+                .wider(asked.is_beyond_files())
         }),
         steps: SetupSteps::new(&visit, shell.viewer.is_some(), Some(&head.project.reference.name)),
         shell,

@@ -149,14 +149,12 @@ pub(super) async fn tab(
         });
     };
     let found = cursors.page(compared.tests)?;
-    let total = compared.counts.as_ref().map(|counts| {
-        let of_wanted = each(counts).into_iter().filter(|(change, _)| wanted.contains(change));
-        Total::Exactly(of_wanted.map(|(_, count)| count).sum())
-    });
-    let filters = filters.tally("test", found.items.len(), found.next_cursor.is_some(), total);
+    let of_wanted = each(&compared.counts).into_iter().filter(|(change, _)| wanted.contains(change));
+    let total = Total::Exactly(of_wanted.map(|(_, count)| count).sum());
+    let filters = filters.tally("test", found.items.len(), found.next_cursor.is_some(), Some(total));
     let side = |run: RunBrief| Side { bar: OutcomeBar::of(&run.totals), run };
     answer(&CompareTab {
-        classes: compared.counts.map(|counts| classes(&visit, &counts, asked.change)).unwrap_or_default(),
+        classes: classes(&visit, &compared.counts, asked.change),
         rows: found.items.into_iter().map(Row::of).collect(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         sides: Some((side(compared.base), side(compared.head))),

@@ -3,12 +3,13 @@
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::scope::Authorized;
-use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::ids::{ClusterId, ProjectId, RunId};
 use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::executions::{self, ExecutionQuery, OutcomeGroup, Sort};
+use callboard_query::clusters;
+use callboard_query::executions::{self, ExecutionQuery, OfCluster, OutcomeGroup, Sort};
 use callboard_query::page::Total;
 use callboard_query::run_views::{self, SpecSort};
 use callboard_query::shapes::ExecutionItem;
@@ -44,9 +45,14 @@ pub(super) const OUTCOMES: [(&str, &str); 6] = [
     ("skipped", "Skipped"),
     ("passed", "Passed"),
 ];
-/// What changed against the run before.
-const CHANGES: [(&str, &str); 3] =
-    [("regression", "New failures"), ("flaky", "Newly flaky"), ("fixed", "Fixed")];
+/// What changed against what each test did before, leaving out tests in
+/// quarantine as the insights do.
+const CHANGES: [(&str, &str); 4] = [
+    ("regression", "New failures"),
+    ("recurring", "Still failing"),
+    ("flaky", "Newly flaky"),
+    ("fixed", "Fixed"),
+];
 /// Which tests one can ask for by whether they were retried.
 pub(super) const TRIED: [(&str, &str); 2] = [("once", "Not retried"), ("again", "Retried")];
 
@@ -59,6 +65,7 @@ pub(crate) struct Asked {
     tried: Option<&'static str>,
     browser: Option<String>,
     file: Option<String>,
+    cluster: Option<OfCluster>,
     sort: &'static str,
     #[serde(skip)]
     page: PageRequest,
@@ -75,9 +82,27 @@ impl FromQuery for Asked {
             tried: query.one_of("tried", |text| known(&TRIED, text))?,
             browser: chosen(query, "browser").into_iter().next(),
             file: chosen(query, "file").into_iter().next(),
+            cluster: query.one_of("cluster", cluster)?,
             sort: sort.unwrap_or(ORDERS[0].0),
             page: query.page(SIZE)?,
         })
+    }
+}
+
+/// The word for failures without a cluster.
+const NO_CLUSTER: &str = "none";
+
+fn cluster(text: &str) -> Option<OfCluster> {
+    if text == NO_CLUSTER {
+        return Some(OfCluster::Nothing);
+    }
+    ClusterId::parse(text).map(OfCluster::Id)
+}
+
+fn cluster_word(cluster: OfCluster) -> String {
+    match cluster {
+        OfCluster::Nothing => NO_CLUSTER.to_owned(),
+        OfCluster::Id(id) => id.to_string(),
     }
 }
 
@@ -98,6 +123,7 @@ impl Asked {
             || self.tried.is_some()
             || self.browser.is_some()
             || self.file.is_some()
+            || self.cluster.is_some()
     }
 
     fn asks_for(&self, change: &str) -> Option<bool> {
@@ -112,8 +138,11 @@ impl Asked {
             file: self.file.clone(),
             retried: self.tried.map(|word| word == "again"),
             new_regression: self.asks_for("regression"),
+            recurring: self.changes.contains(&"recurring"),
             new_flaky: self.asks_for("flaky"),
             fixed: self.asks_for("fixed"),
+            quarantined: (!self.changes.is_empty()).then_some(false),
+            cluster: self.cluster,
             sort: self.order(),
             ..ExecutionQuery::default()
         }
@@ -140,6 +169,7 @@ impl Asked {
             .select("tried", "Retries", "Retried or not", choices(&TRIED), &words(self.tried.as_slice()))
             .browsers(browsers, &browser)
             .chip_only("file", "File", self.file.as_ref())
+            .chip_only("cluster", "Cluster", self.cluster.map(cluster_word).as_ref())
             .order(ORDERS.map(|(word, label, _)| Choice::new(word, label)), self.sort)
     }
 }
@@ -184,7 +214,11 @@ pub(super) async fn tab(
     asked: Asked,
     cursors: CursorScope,
 ) -> Result<Response, ApiError> {
-    let query = ExecutionQuery { after: cursors.decode(asked.page.cursor.as_deref())?, ..asked.query() };
+    let mut query = ExecutionQuery { after: cursors.decode(asked.page.cursor.as_deref())?, ..asked.query() };
+    if let Some(OfCluster::Id(cluster)) = query.cluster {
+        let cluster = clusters::named(&visit.ctx, visit.scope(), project, cluster).await?;
+        query.cluster = Some(OfCluster::Id(cluster));
+    }
     let found = executions::list(&visit.ctx, project, run, &query, asked.page.limit as usize).await?;
     let found = cursors.page(found)?;
     let is_part = visit.address.is_part(found.next_cursor.is_some());

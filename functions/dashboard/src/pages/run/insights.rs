@@ -22,8 +22,28 @@ struct List {
     class: &'static str,
     tests: Vec<Line>,
     count: i64,
-    /// Filter of the executions that shows all of them.
-    more: Option<&'static str>,
+    /// Where more is to be seen.
+    more: Option<More>,
+}
+
+/// A way on from a list.
+struct More {
+    /// Parameters of the run's page.
+    parameters: &'static str,
+    word: &'static str,
+}
+
+impl More {
+    /// Shows all of the list, and nothing else.
+    const fn all(parameters: &'static str) -> Option<Self> {
+        Some(Self { parameters, word: "All" })
+    }
+
+    /// Durations against those of the last green run, which is another question
+    /// than that of the list and has no answer without such a run.
+    fn green(found: &RunInsights, parameters: &'static str) -> Option<Self> {
+        found.baseline.is_some().then_some(Self { parameters, word: "Against the green run" })
+    }
 }
 
 /// A test, and how often it is in the list: once for each browser project.
@@ -75,6 +95,8 @@ pub(super) async fn tab(
 
 fn lists(found: &mut RunInsights) -> Vec<List> {
     let counts = found.counts;
+    let slower = More::green(found, "tab=compare&change=slower");
+    let faster = More::green(found, "tab=compare&change=faster");
     let of = |id, heading, meaning, class, tests: Option<Vec<InsightTest>>, count: Option<i64>, more| List {
         id,
         heading,
@@ -92,7 +114,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
             "failed-text",
             found.new_regressions.take(),
             counts.new_regressions,
-            Some("change=regression"),
+            More::all("change=regression"),
         ),
         of(
             "recurring",
@@ -101,7 +123,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
             "failed-text",
             found.recurrences.take(),
             counts.recurrences,
-            Some("outcome=failing"),
+            More::all("change=recurring"),
         ),
         of(
             "newly-flaky",
@@ -110,7 +132,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
             "flaky-text",
             found.new_flaky.take(),
             counts.new_flaky,
-            Some("change=flaky"),
+            More::all("change=flaky"),
         ),
         of(
             "recovered",
@@ -119,7 +141,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
             "passed-text",
             found.recovered.take(),
             counts.recovered,
-            Some("change=fixed"),
+            More::all("change=fixed"),
         ),
         of(
             "slower",
@@ -128,7 +150,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
             "",
             found.most_regressed.take(),
             counts.regressed,
-            Some("tab=compare&change=slower"),
+            slower,
         ),
         of(
             "faster",
@@ -137,7 +159,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
             "",
             found.most_improved.take(),
             counts.improved,
-            Some("tab=compare&change=faster"),
+            faster,
         ),
         of(
             "flaky",
@@ -146,7 +168,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
             "flaky-text",
             Some(std::mem::take(&mut found.flaky_on_retry)),
             Some(counts.flaky_on_retry),
-            Some("outcome=flaky"),
+            More::all("outcome=flaky"),
         ),
         of(
             "slowest",
@@ -155,7 +177,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
             "",
             Some(std::mem::take(&mut found.slowest_tests)),
             None,
-            Some("sort=duration"),
+            More::all("sort=duration"),
         ),
     ];
     all.into_iter().filter(|list| !list.tests.is_empty()).collect()

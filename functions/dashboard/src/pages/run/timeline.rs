@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::scope::Authorized;
+use callboard_domain::evidence::{StepEvent, StepEventStatus};
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
@@ -63,7 +64,9 @@ impl Asked {
     fn bar(&self, visit: &Visit, head: &Head) -> FilterBar {
         let outcomes: Vec<String> = self.outcomes.iter().map(|word| (*word).to_owned()).collect();
         let tried: Vec<String> = self.tried.iter().map(|word| (*word).to_owned()).collect();
-        let offered = OUTCOMES.map(|(word, label)| Choice::new(word, label));
+        // What never started has no place in time.
+        let offered = OUTCOMES.into_iter().filter(|(word, _)| *word != "didnotrun");
+        let offered = offered.map(|(word, label)| Choice::new(word, label));
         FilterBar::new(&visit.address, &["tab"])
             .select("outcome", "Outcome", "Any outcome", offered, &outcomes)
             .select(
@@ -107,6 +110,14 @@ struct Lane {
     load: f64,
 }
 
+/// A step of the set-up before the tests.
+struct SetupBar {
+    x: i64,
+    width: i64,
+    failed: bool,
+    spoken: String,
+}
+
 /// Inputs of `pages/run_timeline.html`.
 #[derive(Template)]
 #[template(path = "pages/run_timeline.html")]
@@ -115,6 +126,9 @@ struct TimelineTab {
     head: Head,
     filters: FilterBar,
     is_filtered: bool,
+    /// What was done before the tests; empty where only some of them are shown.
+    setup: Vec<SetupBar>,
+    setup_ms: i64,
     lanes: Vec<Lane>,
     /// Marks of the axis, ms since the run started.
     ticks: Vec<i64>,
@@ -152,7 +166,13 @@ pub(super) async fn tab(
     let ran: Vec<ExecutionItem> = found.items.into_iter().filter(|item| item.started_at.is_some()).collect();
     let again = ran.iter().filter(|item| item.retries > 0).map(|item| ExecutionId(item.id));
     let spans = executions::attempt_spans(&visit.ctx, project, &again.collect::<Vec<_>>()).await?;
-    let Drawn { lanes, span_ms, since_ms } = draw(&ran, &spans, head.run.item.brief.start_time);
+    let steps: Vec<StepEvent> = if asked.is_filtered() || visit.address.is_continued() {
+        Vec::new()
+    } else {
+        serde_json::from_value(head.run.setup_steps.clone()).unwrap_or_default()
+    };
+    let start_time = head.run.item.brief.start_time;
+    let Drawn { setup, setup_ms, lanes, span_ms, since_ms } = draw(&ran, &spans, &steps, start_time);
     let mut longest = ran.clone();
     longest.sort_by_key(|item| std::cmp::Reverse(item.total_duration));
     longest.truncate(5);
@@ -162,11 +182,16 @@ pub(super) async fn tab(
         ticks: (0..TICKS).map(|tick| since_ms + span_ms * tick / (TICKS - 1)).collect(),
         busy_ms: lanes.iter().map(|lane| lane.busy_ms).sum(),
         retried_ms: lanes.iter().map(|lane| lane.retried_ms).sum(),
-        filters: asked.bar(&visit, &head).tally("execution", ran.len(), found.next_cursor.is_some(), total),
+        filters: asked
+            .bar(&visit, &head)
+            .tally("execution", ran.len(), found.next_cursor.is_some(), total)
+            .above_drawing(),
         is_filtered: asked.is_filtered(),
         shown: ran.len(),
         is_part,
         span_ms,
+        setup,
+        setup_ms,
         lanes,
         longest,
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
@@ -177,6 +202,9 @@ pub(super) async fn tab(
 
 /// What is drawn.
 struct Drawn {
+    setup: Vec<SetupBar>,
+    /// Time the set-up took, ms.
+    setup_ms: i64,
     lanes: Vec<Lane>,
     /// Time from the first start to the last end, ms.
     span_ms: i64,
@@ -199,13 +227,29 @@ fn attempts_of(item: &ExecutionItem, spans: &HashMap<i64, Vec<AttemptSpan>>) -> 
 
 /// Executions by shard and worker. A worker that was replaced after a failure
 /// keeps its lane: its slot is what counts.
-fn draw(ran: &[ExecutionItem], spans: &HashMap<i64, Vec<AttemptSpan>>, run_start: Timestamp) -> Drawn {
+fn draw(
+    ran: &[ExecutionItem],
+    spans: &HashMap<i64, Vec<AttemptSpan>>,
+    steps: &[StepEvent],
+    run_start: Timestamp,
+) -> Drawn {
+    let timed = |step: &StepEvent| step.started_at.map(|start| (start, start + step.duration));
+    let set_up: Vec<(i64, i64)> = steps.iter().filter_map(timed).collect();
     let all: Vec<(&ExecutionItem, Vec<(i64, i64)>)> =
         ran.iter().map(|item| (item, attempts_of(item, spans))).collect();
-    let times = || all.iter().flat_map(|(_, attempts)| attempts);
+    let times = || all.iter().flat_map(|(_, attempts)| attempts).chain(&set_up);
     let first = times().map(|(start, _)| *start).min().unwrap_or(0);
     let last = times().map(|(_, end)| *end).max().unwrap_or(0);
     let span = (last - first).max(1);
+    let place = |(start, end): (i64, i64)| {
+        let x = ((start - first) * WIDTH / span).clamp(0, WIDTH - LEAST);
+        (x, ((end - start) * WIDTH / span).clamp(LEAST, WIDTH - x))
+    };
+    let setup = steps.iter().filter_map(|step| {
+        let (x, width) = place(timed(step)?);
+        let spoken = format!("{}: {}", step.title, duration(step.duration));
+        Some(SetupBar { x, width, failed: step.status == StepEventStatus::Failed, spoken })
+    });
     let mut lanes: BTreeMap<(i64, i64), Lane> = BTreeMap::new();
     for (item, attempts) in all {
         let shard = item.shard_index.unwrap_or(0);
@@ -223,12 +267,11 @@ fn draw(ran: &[ExecutionItem], spans: &HashMap<i64, Vec<AttemptSpan>>, run_start
             retried_ms: 0,
             load: 0.0,
         });
-        let place = |at: usize, (start, end): (i64, i64)| {
-            let x = ((start - first) * WIDTH / span).clamp(0, WIDTH - LEAST);
-            let width = ((end - start) * WIDTH / span).clamp(LEAST, WIDTH - x);
+        let attempt = |(at, times): (usize, &(i64, i64))| {
+            let (x, width) = place(*times);
             Attempt { x, width, is_earlier: at + 1 < attempts.len() }
         };
-        let drawn = attempts.iter().enumerate().map(|(at, times)| place(at, *times)).collect();
+        let drawn = attempts.iter().enumerate().map(attempt).collect();
         // The attempt that counts is the last one.
         let earlier = if item.retries > 0 { (item.total_duration - item.duration).max(0) } else { 0 };
         let tone = item.tone();
@@ -250,5 +293,13 @@ fn draw(ran: &[ExecutionItem], spans: &HashMap<i64, Vec<AttemptSpan>>, run_start
         let load = lane.busy_ms as f64 / span as f64;
         lane.load = load.min(1.0);
     }
-    Drawn { lanes, span_ms: span, since_ms: (first - run_start.millis()).max(0) }
+    let set_up_from = set_up.iter().map(|(start, _)| *start).min().unwrap_or(0);
+    let set_up_until = set_up.iter().map(|(_, end)| *end).max().unwrap_or(0);
+    Drawn {
+        setup: setup.collect(),
+        setup_ms: set_up_until - set_up_from,
+        lanes,
+        span_ms: span,
+        since_ms: (first - run_start.millis()).max(0),
+    }
 }

@@ -1,0 +1,148 @@
+//! Numbers on a page and the lists they lead to, and what a list says when
+//! there is nothing in it.
+
+use callboard_domain::time::Timestamp;
+use callboard_test_support::{Client, Service, for_each_service};
+use serde_json::{Value, json};
+
+use crate::builders::{attempt, run, with};
+use crate::comparison::work;
+use crate::detail_pages::{page, words_after};
+
+/// Rows of the lists of a page.
+async fn rows(client: &Client, path: &str) -> usize {
+    page(client, path).await.matches("<tr data-row>").count()
+}
+
+/// A run of the default branch that began some hours ago.
+async fn submit(service: &Service, hours: i64, status: &str, cases: Vec<Value>) -> i64 {
+    let start = Timestamp(service.state().now().millis() - hours * 3_600_000).to_iso();
+    let fields = json!({ "startTime": start, "branch": "main" });
+    let body = with(run("shop", status, cases), fields);
+    let stored = service.client().post_json("/api/test-runs/submit", &body).await.expect("stored");
+    stored["runId"].as_i64().expect("an id")
+}
+
+/// A failed attempt whose error is that of others as well.
+fn fails(title: &str, error: &str) -> Value {
+    with(
+        attempt(title, "failed", 0),
+        json!({ "error": format!("Error: {error}\n    at tests/shop.spec.ts:9:3") }),
+    )
+}
+
+#[tokio::test]
+async fn what_a_run_counts_is_what_its_lists_hold() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let steady = |title: &str| attempt(title, "passed", 0);
+        let before =
+            vec![steady("ships"), fails("pays", "no card"), steady("wobbles"), fails("mails", "no post")];
+        submit(service, 3, "failed", before).await;
+        let aside =
+            client.json("/api/projects/1/test-cases?q=wobbles").await.expect("tests")["items"][0]["id"]
+                .clone();
+        client
+            .post("/api/projects/1/quarantine", &json!({ "testCaseId": aside }))
+            .await
+            .expect("an answer")
+            .success()
+            .expect("aside");
+        let now = vec![
+            fails("ships", "no truck"),
+            fails("pays", "no card"),
+            fails("wobbles", "no luck"),
+            steady("mails"),
+            fails("is new", "no truck"),
+        ];
+        let id = submit(service, 1, "failed", now).await;
+        work(service).await;
+
+        let counts =
+            client.json(&format!("/api/test-runs/{id}/insights")).await.expect("insights")["counts"].clone();
+        for (count, change, expected) in
+            [("newRegressions", "regression", 1), ("recurrences", "recurring", 1), ("recovered", "fixed", 1)]
+        {
+            assert_eq!(counts[count], expected, "{count}: {counts}");
+            assert_eq!(rows(client, &format!("/test-runs/{id}?change={change}")).await, expected, "{change}");
+        }
+        let all = page(client, &format!("/test-runs/{id}")).await;
+        assert!(words_after(&all, "wobbles").starts_with("wobbles in quarantine"), "not a new failure");
+
+        let groups = client.json(&format!("/api/test-runs/{id}/failure-groups")).await.expect("groups");
+        for group in groups["items"].as_array().expect("groups") {
+            let listed = rows(client, &format!("/test-runs/{id}?cluster={}", group["id"])).await;
+            assert_eq!(json!(listed), group["count"], "{group}");
+        }
+        let none = page(client, &format!("/test-runs/{id}?cluster=none")).await;
+        assert!(none.contains("No execution fits these filters"), "every failure has a cluster");
+        let insights = page(client, &format!("/test-runs/{id}?tab=insights")).await;
+        assert!(insights.contains("change=recurring"), "{insights}");
+        assert!(!insights.contains("Against the green run"), "there is none: {insights}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_test_of_a_cluster_can_be_reached() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let cases = (0..23).map(|n| fails(&format!("test {n}"), "the basket is gone")).collect();
+        submit(service, 1, "failed", cases).await;
+        let overview = page(client, "/failure-clusters/1").await;
+        assert!(
+            words_after(&overview, "Tests it fails").starts_with("Tests it fails the 20 it fails most of 23"),
+            "{overview}"
+        );
+        let first = page(client, "/failure-clusters/1?tab=tests&limit=20").await;
+        assert!(first.contains("20 of 23 tests"), "{first}");
+        let from = first.find("rel=\"next\"").expect("a next page");
+        let link = first[..from].rfind("href=\"").map(|at| &first[at + 6..from]).expect("a link");
+        let next = link.trim_end().trim_end_matches('"').replace("&#38;", "&").replace("&amp;", "&");
+        assert_eq!(rows(client, &next).await, 3, "{next}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn lists_without_rows_say_what_there_is() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let cases = vec![fails("pays", "no card"), fails("ships", "no truck")];
+        let id = submit(service, 2, "failed", cases).await;
+        let tab = "/projects/1?tab=clusters";
+        let open = page(client, tab).await;
+        assert!(!open.contains("Nothing is open") && open.contains("2 clusters"), "{open}");
+        let resolved = page(client, &format!("{tab}&status=resolved")).await;
+        assert!(words_after(&resolved, "No cluster is resolved").contains("2 open, 0 ignored"), "{resolved}");
+        let part = page(client, &format!("{tab}&status=all&q=no&limit=1")).await;
+        assert!(part.contains("1 of 2 clusters"), "a filtered list is counted: {part}");
+
+        let setup = json!({ "projectName": "shop", "branch": "main" });
+        client.post_json("/api/test-runs/setup", &setup).await.expect("registered");
+        assert_eq!(rows(client, "/projects/1?status=running").await, 1, "what is shown as running");
+        let same = page(client, &format!("/projects/1?tab=compare&run={id}&run={id}")).await;
+        assert!(same.contains("choose two different ones"), "{same}");
+        let flaky = page(client, "/projects/1?tab=flaky&minScore=90").await;
+        assert!(flaky.contains("No flaky test fits these filters"), "{flaky}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_set_up_before_the_tests_has_a_lane_of_its_own() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let now = service.state().now().millis();
+        let ran = with(attempt("pays", "passed", 0), json!({ "startedAt": now, "duration": 1_000, "workerIndex": 0 }));
+        let step = json!({ "title": "seeds the shop", "category": "hook", "startedAt": now - 9_000, "duration": 8_000, "status": "passed", "workerIndex": 0 });
+        let body = with(run("shop", "passed", vec![ran]), json!({ "setupSteps": [step] }));
+        let id = client.post_json("/api/test-runs/submit", &body).await.expect("stored")["runId"].clone();
+        let html = page(client, &format!("/test-runs/{id}?tab=timeline")).await;
+        assert!(html.contains("seeds the shop: 8.0\u{a0}s"), "{html}");
+        assert_eq!(html.matches("class=\"setup\"").count(), 1);
+        let filtered = page(client, &format!("/test-runs/{id}?tab=timeline&outcome=passed")).await;
+        assert!(!filtered.contains("seeds the shop"), "only what the filters are about");
+    })
+    .await;
+}
