@@ -70,7 +70,6 @@ describe('somebody', () => {
       const body = JSON.parse(/-d '(.*)'\s*$/s.exec(command)[1]);
       assert.match(command, new RegExp(new URL(serviceUrl).port));
       await submit(body);
-      await page.reload();
       await page.getByRole('row', { name: /my-project/ }).first().getByRole('link', { name: 'my-project' }).click();
       await page.getByRole('link', { name: /^Run \d+$/ }).first().click();
       await page.getByRole('link', { name: 'pays by card' }).click();
@@ -97,7 +96,6 @@ describe('somebody', () => {
       await look('project without runs');
       const body = JSON.parse(/-d '(.*)'\s*$/s.exec(await page.locator('#setup-curl').textContent())[1]);
       await submit({ ...body, projectName: 'made by hand' });
-      await page.reload();
       await page.locator('.runs [data-row] .row-link').first().click();
       await page.getByRole('link', { name: 'pays by card' }).click();
       await page.getByText('expected 200, got 500').first().waitFor();

@@ -109,6 +109,7 @@ async fn lists_without_rows_say_what_there_is() {
     for_each_service(async |service| {
         let client = service.client();
         let cases = vec![fails("pays", "no card"), fails("ships", "no truck")];
+        submit(service, 3, "failed", cases.clone()).await;
         let id = submit(service, 2, "failed", cases).await;
         let tab = "/projects/1?tab=clusters";
         let open = page(client, tab).await;
