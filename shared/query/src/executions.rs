@@ -281,7 +281,7 @@ async fn filter_of(
     let is_not_new = query.recurring.then_some(false);
     let (mut asked, mut wanted) = (Flags::default(), Flags::default());
     for (choice, flag) in [
-        (query.new_regression.or(is_not_new), Flags::NEW_REGRESSION),
+        (is_not_new.or(query.new_regression), Flags::NEW_REGRESSION),
         (query.new_flaky, Flags::NEW_FLAKY),
         (query.fixed, Flags::FIXED),
         (query.quarantined.or(is_not_new), Flags::QUARANTINED),

@@ -149,8 +149,8 @@ statements! {
         ON CONFLICT (project_id, execution_id, repetition, retry, kind, name, blob_id) DO NOTHING";
     /// Whether an attempt has another trace already. ix: files_of_execution
     OTHER_TRACE = "SELECT 1 FROM files WHERE project_id = $1 AND execution_id = $2 AND kind = 'trace' AND repetition = $3 AND retry = $4 AND blob_id <> $5";
-    /// Files of an attempt besides its trace. ix: files_of_execution
-    COUNT_OF_ATTEMPT = "SELECT COUNT(*) FROM files WHERE project_id = $1 AND execution_id = $2 AND kind <> 'trace' AND repetition = $3 AND retry = $4";
+    /// Files of an attempt. ix: files_of_execution
+    OF_ATTEMPT = "SELECT kind, name, blob_id FROM files WHERE project_id = $1 AND execution_id = $2 AND repetition = $3 AND retry = $4";
     /// Files of a run by kind. ix: files_of_run
     SIZES_OF_RUN = "SELECT kind, COUNT(*), CAST(SUM(size) AS BIGINT) FROM files WHERE project_id = $1 AND run_id = $2 GROUP BY kind ORDER BY kind";
 }
@@ -337,18 +337,35 @@ pub async fn newest_of(
     session.all(&NEWEST_OF, args![project, ids, kind.as_str(), of_each]).await?.iter().map(read).collect()
 }
 
-/// Number of files of an attempt besides its trace.
+/// A file that an attempt has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldFile {
+    /// Kind.
+    pub kind: FileKind,
+    /// Name the test gave it.
+    pub name: String,
+    /// Its bytes.
+    pub blob: BlobId,
+}
+
+/// The files of an attempt.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn count_of_attempt(
+pub async fn of_attempt(
     session: &mut Session,
     project: ProjectId,
     execution: ExecutionId,
-    repetition: i64,
-    retry: i64,
-) -> Result<i64> {
-    session.one(&COUNT_OF_ATTEMPT, args![project, execution, repetition, retry]).await?.reader().int()
+    (repetition, retry): (i64, i64),
+) -> Result<Vec<HeldFile>> {
+    let rows = session.all(&OF_ATTEMPT, args![project, execution, repetition, retry]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            let kind = FileKind::parse(&r.text()?).ok_or(StoreError::Damaged("an unknown kind of file"))?;
+            Ok(HeldFile { kind, name: r.text()?, blob: BlobId(r.int()?) })
+        })
+        .collect()
 }
 
 /// How many files of one kind a run holds.

@@ -14,6 +14,13 @@ async fn rows(client: &Client, path: &str) -> usize {
     page(client, path).await.matches("<tr data-row>").count()
 }
 
+/// The address of the page after this one.
+fn next_page(html: &str) -> Option<String> {
+    let from = html.find("rel=\"next\"")?;
+    let link = &html[html[..from].rfind("href=\"")? + 6..from];
+    Some(link.trim_end().trim_end_matches('"').replace("&#38;", "&").replace("&amp;", "&"))
+}
+
 /// A run of the default branch that began some hours ago.
 async fn submit(service: &Service, hours: i64, status: &str, cases: Vec<Value>) -> i64 {
     let start = Timestamp(service.state().now().millis() - hours * 3_600_000).to_iso();
@@ -78,7 +85,6 @@ async fn what_a_run_counts_is_what_its_lists_hold() {
         assert!(none.contains("No execution fits these filters"), "every failure has a cluster");
         let insights = page(client, &format!("/test-runs/{id}?tab=insights")).await;
         assert!(insights.contains("change=recurring"), "{insights}");
-        assert!(!insights.contains("Against the green run"), "there is none: {insights}");
     })
     .await;
 }
@@ -96,9 +102,7 @@ async fn every_test_of_a_cluster_can_be_reached() {
         );
         let first = page(client, "/failure-clusters/1?tab=tests&limit=20").await;
         assert!(first.contains("20 of 23 tests"), "{first}");
-        let from = first.find("rel=\"next\"").expect("a next page");
-        let link = first[..from].rfind("href=\"").map(|at| &first[at + 6..from]).expect("a link");
-        let next = link.trim_end().trim_end_matches('"').replace("&#38;", "&").replace("&amp;", "&");
+        let next = next_page(&first).expect("a next page");
         assert_eq!(rows(client, &next).await, 3, "{next}");
     })
     .await;
@@ -144,6 +148,35 @@ async fn the_set_up_before_the_tests_has_a_lane_of_its_own() {
         assert_eq!(html.matches("class=\"setup\"").count(), 1);
         let filtered = page(client, &format!("/test-runs/{id}?tab=timeline&outcome=passed")).await;
         assert!(!filtered.contains("seeds the shop"), "only what the filters are about");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_history_of_a_test_pages_whatever_its_chart_reads() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let mut ran = Vec::new();
+        for hours in (1..=12).rev() {
+            ran.push(submit(service, hours, "passed", vec![attempt("pays", "passed", 0)]).await);
+        }
+        ran.reverse();
+        // Pages within what the chart shows, of just as many as there are, and longer than the chart.
+        for limit in [1, 5, 11, 12, 13, 70] {
+            let mut listed = Vec::new();
+            let mut address = Some(format!("/test-cases/1?limit={limit}"));
+            while let Some(path) = address {
+                let html = page(client, &path).await;
+                let rows = html.split("<tr data-row>").skip(1);
+                let run = |row: &str| {
+                    words_after(row, ">Run ").split(' ').nth(1).and_then(|id| id.parse::<i64>().ok())
+                };
+                listed.extend(rows.filter_map(run));
+                assert!(html.contains("last <b>12</b> executions"), "the chart shows all of them");
+                address = next_page(&html);
+            }
+            assert_eq!(listed, ran, "by {limit}: each once, the newest first");
+        }
     })
     .await;
 }

@@ -8,6 +8,8 @@ const REFRESH_MS = 1000;
 const PULSE_MS = 5000;
 const LONGEST_PAUSE_MS = 30_000;
 const NOTED_LOSS_MS = 3000;
+/** How a run that goes on is said to stand. */
+const STANDINGS = { initializing: 'Live', running: 'Live', finalizing: 'Waiting for files' };
 const KINDS_THAT_CHANGE_ROWS = new Set([
   'test-completed', 'case-files', 'run-progress', 'run-status', 'run-finalizing', 'run-finished', 'reset', 'init',
 ]);
@@ -70,6 +72,8 @@ function exchange(newer) {
     const fresh = newer.querySelector(`[data-live-part="${CSS.escape(name)}"]`);
     if (!fresh) continue;
     keepFolded(part, fresh);
+    // As page.js shows them: what is the same otherwise stays.
+    for (const button of fresh.querySelectorAll('[data-copy-from]')) button.hidden = false;
     if (fresh.innerHTML === part.innerHTML || isBeingSelected(part)) continue;
     const again = part.contains(document.activeElement) ? finderOf(document.activeElement) : undefined;
     const ticked = [...part.querySelectorAll('input:checked')].map(({ value }) => value);
@@ -90,9 +94,12 @@ function finderOf(element) {
     return (part) => [...part.querySelectorAll('details')].find((details) => nameOf(details) === name)?.querySelector(':scope > summary');
   }
   if (element.matches('button')) {
+    const { copyFrom } = element.dataset;
+    if (copyFrom) return bySelector(`button[data-copy-from="${CSS.escape(copyFrom)}"]`);
     const labelOf = (button) => button.getAttribute('aria-label') ?? button.textContent.trim();
-    const label = labelOf(element);
-    return (part) => [...part.querySelectorAll('button')].find((button) => labelOf(button) === label);
+    const alike = (part) => [...part.querySelectorAll('button')].filter((button) => labelOf(button) === labelOf(element));
+    const at = alike(element.closest('[data-live-part]')).indexOf(element);
+    return (part) => alike(part)[at];
   }
   // Parts that scroll can be focused too.
   if (element.matches('[tabindex][aria-label]')) return bySelector(`[tabindex][aria-label="${CSS.escape(element.getAttribute('aria-label'))}"]`);
@@ -223,7 +230,7 @@ function followRun() {
   const workers = workerList(part('workers'));
   const number = new Intl.NumberFormat('en');
   let isOver = false;
-  let standing = 'Live';
+  let standing = STANDINGS.running;
   const refresh = refresher(REFRESH_MS, () => {
     if (isOver) panel.remove();
   });
@@ -247,8 +254,8 @@ function followRun() {
     else if (type === 'test-completed') workers.end(data);
     else if (type === 'reset') workers.clear();
     else if (type === 'run-progress' || type === 'init') progress(data);
-    else if (type === 'run-finalizing') stand('Waiting for files');
-    else if (type === 'run-status') stand('Live');
+    else if (type === 'run-finalizing') stand(STANDINGS.finalizing);
+    if (STANDINGS[data?.status]) stand(STANDINGS[data.status]);
     isOver = type === 'run-finished';
     if (isOver) {
       workers.clear();

@@ -160,6 +160,8 @@ async function search(text) {
 
 input.addEventListener('input', () => {
   clearTimeout(timer);
+  // An answer to less than what is typed now is no answer.
+  asked?.abort();
   [isWaiting, isEntered] = [true, false];
   timer = setTimeout(search, DELAY_MS, input.value.trim());
 });
@@ -169,6 +171,7 @@ input.addEventListener('keydown', (event) => {
   const at = all.indexOf(chosen());
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   const leap = { PageDown: PAGE_ROWS, PageUp: -PAGE_ROWS }[event.key];
+  if (step || leap) [isWaiting, isEntered] = [false, false];
   if (step) {
     event.preventDefault();
     choose(all[(at + step + all.length) % all.length]);
@@ -184,15 +187,19 @@ input.addEventListener('keydown', (event) => {
   }
 });
 
+dialog.addEventListener('close', () => {
+  clearTimeout(timer);
+  asked?.abort();
+  settle(false);
+});
+
 /** Opens the palette; `only` narrows it to one kind. */
 export function open(only) {
   kinds = only;
   input.placeholder = only === 'projects' ? 'Search projects' : 'Search projects, runs, tests and clusters';
   input.value = '';
   note.textContent = '';
-  clearTimeout(timer);
   places();
-  settle(false);
   dialog.showModal();
   input.focus();
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use callboard_domain::attempts::AttemptSet;
 use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
 use callboard_domain::repair::{Series, evidence, proof_asked};
-use callboard_domain::test_state::{RecentOutcome, TestState};
+use callboard_domain::test_state::RecentOutcome;
 use callboard_domain::time::Timestamp;
 use callboard_store::clusters::{self, ClusterRow, ClusterStatus, counts, reads, routes, verify as store};
 use callboard_store::db::Session;
@@ -95,7 +95,7 @@ async fn note_new(session: &mut Session, project: ProjectId, run: RunId) -> Resu
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Verdict {
     lambda: f64,
-    /// Every test of the cluster passed here since it failed last.
+    /// Every test of the cluster ran at least once.
     is_complete: bool,
 }
 
@@ -128,12 +128,10 @@ async fn judge(
     let states = rollups::states_in(session, run.project, run.lane_id, cases).await?;
     let mut lambda = 0.0;
     let mut is_complete = true;
-    for (case, failed_at) in &tests {
-        let state = states.get(case);
-        // What did not pass here since it failed, wherever that was, may fail still.
-        let passed = state.and_then(TestState::last_passed);
-        is_complete &= passed.is_some_and(|(passed_at, _)| passed_at > *failed_at);
-        let Some(state) = state else { continue };
+    for (case, _) in &tests {
+        let case: &TestCaseId = case;
+        // What never ran on this lane says nothing about it.
+        let Some(state) = states.get(case) else { continue };
         let mut all: Vec<Series> = Series::of(state.recent());
         for series in all.iter_mut().filter(|series| series.clean > 0) {
             series.clean += repeated.get(&(*case, series.browser_slot)).copied().unwrap_or(0);

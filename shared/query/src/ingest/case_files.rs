@@ -7,7 +7,7 @@ use callboard_domain::ingest::{CaseRef, MAX_ATTACHMENTS};
 use callboard_domain::time::Timestamp;
 use callboard_store::blobs::{self, BlobRow, StagedBlob};
 use callboard_store::executions::{self, RunPlace};
-use callboard_store::files;
+use callboard_store::files::{self, FileKind, HeldFile};
 use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
 use callboard_store::{projects, test_cases};
@@ -154,10 +154,11 @@ pub async fn case_files(
     let case = sent.case;
     let attempt = (repetition, i64::from(case.retry));
     // Under the lock, so that calls at the same time do not both take the last places.
-    let held = files::count_of_attempt(&mut session, project, row.id, attempt.0, attempt.1).await?;
-    let room = MAX_ATTACHMENTS.saturating_sub(usize::try_from(held).unwrap_or(usize::MAX));
-    let linked = link_all(&mut session, place, row.id, attempt, &published, room, now).await?;
-    let surplus = surplus + linked.surplus;
+    let held = files::of_attempt(&mut session, project, row.id, attempt).await?;
+    let sent_files = published.len();
+    let published = with_room(published, &held);
+    let surplus = surplus + sent_files - published.len();
+    let linked = link_all(&mut session, place, row.id, attempt, &published, now).await?;
     if linked.traces + linked.others > 0 {
         let (title, location) = (&case.title, &case.location);
         locked.note(announce::case_files(&row, title, location, linked.traces, linked.others));
@@ -165,6 +166,31 @@ pub async fn case_files(
     locked.settle(now, None, &ctx.patience);
     locked.close(session, now).await?;
     Ok(CaseFilesTaken { execution: row.id, traces: linked.traces, attachments: linked.others, surplus })
+}
+
+/// The files that an attempt has or has room for. Bytes of the others are let go
+/// of in time, as nothing refers to them.
+fn with_room(mut published: Vec<PublishedFile>, held: &[HeldFile]) -> Vec<PublishedFile> {
+    let mut room = MAX_ATTACHMENTS.saturating_sub(held.iter().filter(|file| !is_trace(file.kind)).count());
+    // A second, different trace becomes an attachment.
+    let mut has_trace = held.iter().any(|file| is_trace(file.kind));
+    published.retain(|file| {
+        if held.iter().any(|known| known.name == file.name && known.blob == file.blob.id) {
+            return true;
+        }
+        if is_trace(file.kind) && !has_trace {
+            has_trace = true;
+            return true;
+        }
+        let is_free = room > 0;
+        room = room.saturating_sub(1);
+        is_free
+    });
+    published
+}
+
+const fn is_trace(kind: FileKind) -> bool {
+    matches!(kind, FileKind::Trace)
 }
 
 /// How often an attempt is chosen while others link files to the same test.

@@ -223,7 +223,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
             if let Some(files) = target.files.get(&entry.index) {
                 let repetition = repetitions.get(&entry.index).copied().unwrap_or(0);
                 let attempt = (i64::from(repetition), i64::from(entry.retry));
-                link_all(session, place, id, attempt, files, usize::MAX, target.now).await?;
+                link_all(session, place, id, attempt, files, target.now).await?;
             }
         }
     }

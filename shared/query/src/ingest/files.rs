@@ -111,28 +111,20 @@ fn dimensions(head: &[u8]) -> Option<Dimensions> {
 pub(super) struct Linked {
     pub(super) traces: i64,
     pub(super) others: i64,
-    /// Files for which the attempt had no room left.
-    pub(super) surplus: usize,
 }
 
 /// Links files to an attempt, given as repetition and retry, and counts them
-/// on its execution. Besides its trace the attempt gets `room` more; files that it
-/// has already take none of it.
+/// on its execution.
 pub(super) async fn link_all(
     session: &mut Session,
     place: RunPlace,
     execution: ExecutionId,
     (repetition, retry): (i64, i64),
     published: &[PublishedFile],
-    mut room: usize,
     now: Timestamp,
 ) -> Result<Linked> {
     let mut linked = Linked::default();
     for file in published {
-        if room == 0 && file.kind != FileKind::Trace {
-            linked.surplus += 1;
-            continue;
-        }
         let new = NewFile {
             run: place.run,
             execution,
@@ -148,14 +140,11 @@ pub(super) async fn link_all(
         };
         match files::link(session, place.project, &new, now).await? {
             Some(FileKind::Trace) => linked.traces += 1,
-            Some(_) => {
-                linked.others += 1;
-                room -= 1;
-            }
+            Some(_) => linked.others += 1,
             None => {}
         }
     }
-    if linked.traces + linked.others > 0 {
+    if linked != Linked::default() {
         executions::count_files(session, place.project, execution, linked.traces, linked.others).await?;
     }
     Ok(linked)

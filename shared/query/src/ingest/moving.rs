@@ -73,6 +73,9 @@ pub(crate) async fn move_run(
     if !locked.run.status.is_final() {
         return Err(LifeRefusal::NotFinished.into());
     }
+    if locked.run.environment == environment {
+        return Ok(());
+    }
     // What moves has to be counted where it was.
     counting::count_run(&mut session, &mut locked.run, &locked.lanes).await?;
     let from = std::mem::replace(&mut locked.run.environment, to.environment);

@@ -127,6 +127,7 @@ async fn files_that_are_known_take_no_room_of_others() {
         let (one, other) = tokio::join!(send_notes(70..95), send_notes(95..120));
         assert_eq!(one.0.as_i64().unwrap_or(0) + other.0.as_i64().unwrap_or(0), 30, "at the same time");
         assert_eq!(one.1 + other.1, 1, "one of them is told what was left out");
+        assert_eq!(send_notes(0..70).await, (json!(0), 0), "none of those that are there is left out");
     })
     .await;
 }

@@ -27,8 +27,8 @@ struct TestsPage {
     filters: FilterBar,
     tests: Vec<ClusterTestCase>,
     pager: Pager,
-    /// Whether the reader may take tests out.
-    may_triage: bool,
+    /// Whether the reader may take tests out, and some would be left.
+    may_extract: bool,
 }
 
 /// The tests of a cluster.
@@ -55,7 +55,7 @@ pub(super) async fn tab(
         ),
         tests: found.items,
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
-        may_triage: visit.caller.may_triage(),
+        may_extract: visit.caller.may_triage() && cluster.item.brief.affected_tests > 1,
         shell,
         cluster,
     })

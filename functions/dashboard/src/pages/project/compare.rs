@@ -79,7 +79,10 @@ pub(super) async fn tab(
         )
     };
     let id = |at: usize| asked.runs.get(at).map(|run| run.get().to_string());
-    let known = |at: usize| found.get(at).map(|run| run.brief.id.to_string());
+    let mut others =
+        found.iter().map(|run| run.brief.id).filter(|id| !asked.runs.iter().any(|run| run.get() == *id));
+    let second = id(1).or_else(|| others.next().map(|id| id.to_string()));
+    let first = id(0).or_else(|| others.next().map(|id| id.to_string()));
     let mut offered: Vec<Choice> =
         found.iter().map(|run| Choice::new(run.brief.id.to_string(), label(run))).collect();
     // Those that are older than the ones that are offered.
@@ -89,8 +92,8 @@ pub(super) async fn tab(
         }
     }
     answer(&CompareTab {
-        first: id(0).or_else(|| known(1)).unwrap_or_default(),
-        second: id(1).or_else(|| known(0)).unwrap_or_default(),
+        first: first.unwrap_or_default(),
+        second: second.unwrap_or_default(),
         runs: offered,
         too_many: asked.runs.len() > 2,
         is_same: asked.is_same,

@@ -247,9 +247,14 @@ fn draw(
     };
     let setup = steps.iter().filter_map(|step| {
         let (x, width) = place(timed(step)?);
-        let spoken = format!("{}: {}", step.title, duration(step.duration));
-        Some(SetupBar { x, width, failed: step.status == StepEventStatus::Failed, spoken })
+        let failed = step.status == StepEventStatus::Failed;
+        let outcome = if failed { "failed, " } else { "" };
+        let spoken = format!("{}: {outcome}{}", step.title, duration(step.duration));
+        Some(SetupBar { x, width, failed, spoken })
     });
+    let began = all.iter().flat_map(|(_, attempts)| attempts).map(|(start, _)| *start).min();
+    // Nobody works while the set-up goes on.
+    let tested = (last - began.unwrap_or(first)).max(1);
     let mut lanes: BTreeMap<(i64, i64), Lane> = BTreeMap::new();
     for (item, attempts) in all {
         let shard = item.shard_index.unwrap_or(0);
@@ -290,7 +295,7 @@ fn draw(
     let mut lanes: Vec<Lane> = lanes.into_values().collect();
     for lane in &mut lanes {
         #[expect(clippy::cast_precision_loss, reason = "durations of a run are far below 2^52 ms")]
-        let load = lane.busy_ms as f64 / span as f64;
+        let load = lane.busy_ms as f64 / tested as f64;
         lane.load = load.min(1.0);
     }
     let set_up_from = set_up.iter().map(|(start, _)| *start).min().unwrap_or(0);
