@@ -3,7 +3,9 @@
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_query::clusters;
-use callboard_query::ingest::{self, Checked, Completion, MoveExecutions, PoolTraces, Recompute};
+use callboard_query::ingest::{
+    self, Checked, Completion, JoinEvidence, MoveExecutions, PoolTraces, Recompute,
+};
 use callboard_store::jobs::Payload;
 use callboard_store::runs::tokens;
 use callboard_store::{feed, quarantine};
@@ -35,6 +37,7 @@ async fn check(ctx: &JobContext, project: ProjectId, run: RunId) -> Result<(), J
     }
     ingest::judge_run(&ctx.state().background(), project, run).await?;
     ingest::queue_trace_pool(&ctx.state().background(), project, run, ctx.now()).await?;
+    ingest::queue_joining(&ctx.state().background(), project, run, ctx.now()).await?;
     Ok(())
 }
 
@@ -64,6 +67,19 @@ pub(crate) async fn pool_traces(
         match ingest::pool_traces(&ctx.state().background(), job, ctx.now()).await? {
             None => return Ok(Outcome::Done),
             Some(rest) => job = rest,
+        }
+    }
+    Ok(Outcome::GoOn(job))
+}
+
+/// The evidence of a run comes together.
+pub(crate) async fn join_evidence(
+    ctx: JobContext,
+    job: JoinEvidence,
+) -> Result<Outcome<JoinEvidence>, JobError> {
+    while ctx.has_time() {
+        if !ingest::join_evidence(&ctx.state().background(), job, ctx.now()).await? {
+            return Ok(Outcome::Done);
         }
     }
     Ok(Outcome::GoOn(job))

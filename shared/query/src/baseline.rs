@@ -10,7 +10,6 @@
 //! next one that breaks.
 
 use callboard_domain::ids::{ProjectId, RunId};
-use callboard_domain::lane::LaneKey;
 use callboard_domain::status::Outcome;
 use callboard_domain::test_state::ExecutionFlags as Flags;
 use callboard_domain::time::Timestamp;
@@ -105,18 +104,8 @@ async fn default_branch(session: &mut Session, project: ProjectId) -> Result<Opt
 /// looked for, nearest first: the default branch in the run's environment,
 /// then the default branch anywhere.
 pub(crate) async fn other_lanes(session: &mut Session, run: &RunRow) -> Result<Vec<i64>> {
-    let Some(branch) = default_branch(session, run.project).await? else { return Ok(Vec::new()) };
-    let environment = Some(run.environment.as_str()).filter(|environment| !environment.is_empty());
-    let mut found = Vec::with_capacity(2);
-    let mut keys = vec![LaneKey::asked(Some(&branch), environment)];
-    if environment.is_some() {
-        keys.push(LaneKey::asked(Some(&branch), None));
-    }
-    for key in keys {
-        let lane = lanes::find_lane(session, run.project, &key).await?;
-        found.extend(lane.filter(|lane| *lane != run.lane_id));
-    }
-    Ok(found)
+    let found = lanes::of_default_branch(session, run.project, &run.environment).await?;
+    Ok(found.into_iter().filter(|lane| *lane != run.lane_id).collect())
 }
 
 /// How the tests of a run compare with what each of them did before.

@@ -25,7 +25,7 @@ use utoipa::ToSchema;
 
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
-use crate::ingest::{count_until, hide_runs};
+use crate::ingest::{Pace, count_until, hide_runs};
 use crate::page::{Slice, fetch};
 use crate::shapes::UserRef;
 use crate::{Context, Entity, QueryError, Result};
@@ -275,7 +275,7 @@ pub async fn delete_run(
         return Err(AdministrationRule::Pinned.into());
     }
     // Not in one transaction with the rest, which nobody should wait for longer than needed.
-    count_until(ctx, project, id).await?;
+    count_until(ctx, project, id, Pace::AtOnce).await?;
     let mut session = ctx.store.db().begin().await?;
     let label = run.label.unwrap_or_else(|| format!("#{id}"));
     let new = NewReceipt {

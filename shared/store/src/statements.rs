@@ -31,6 +31,7 @@ const MODULES: &[&[&Statement]] = &[
     crate::deletions::project::STATEMENTS,
     crate::deletions::runs::STATEMENTS,
     crate::evidence::STATEMENTS,
+    crate::evidence::joining::STATEMENTS,
     crate::executions::STATEMENTS,
     crate::executions::brief::STATEMENTS,
     crate::executions::counting::STATEMENTS,

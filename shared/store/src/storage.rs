@@ -1,4 +1,4 @@
-//! What is kept in the object store, as counters: of each run by kind and by
+//! What is kept in the object store, and of evidence beside its rows, as counters: of each run by kind and by
 //! how its tests ended, summed up by project, and what a day added and freed.
 //! A run is counted from its rows after its end and whenever something joins
 //! it later, so that taking results in costs nothing for it. A file that
@@ -28,7 +28,7 @@ statements! {
         "WHERE f.project_id = $1 AND f.run_id = $2 GROUP BY f.kind, 2 ",
         "UNION ALL SELECT 'evidence', ", outcome_class!(), ", 0, SUM(e.pack_length) FROM executions e ",
         "WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 AND e.pack_id IS NOT NULL GROUP BY 2 ",
-        "UNION ALL SELECT 'packs', 'other', COUNT(*), COALESCE(SUM(p.size), 0) FROM packs p WHERE p.project_id = $1 AND p.run_id = $2 ",
+        "UNION ALL SELECT 'packs', 'other', COUNT(DISTINCT NULLIF(p.key, '')), COALESCE(SUM(p.size), 0) FROM packs p WHERE p.project_id = $1 AND p.run_id = $2 ",
         "UNION ALL SELECT 'report', 'other', COALESCE(SUM(r.entries), 0), COALESCE(SUM(r.size), 0) FROM reports r ",
         "WHERE r.project_id = $1 AND r.run_id = $2 AND r.state = 'ready') o GROUP BY o.kind, o.outcome_class"
     );
@@ -116,7 +116,7 @@ fn folded(mut rows: BTreeMap<Key, Kept>) -> BTreeMap<Key, Kept> {
     let other = || "other".to_owned();
     let packs = rows.remove(&("packs".to_owned(), other())).unwrap_or_default();
     let told: i64 = rows.iter().filter(|(key, _)| key.0 == "evidence").map(|(_, kept)| kept.bytes).sum();
-    if packs.objects > 0 {
+    if packs != Kept::default() {
         let rest = rows.entry(("evidence".to_owned(), other())).or_default();
         rest.objects += packs.objects;
         rest.bytes += (packs.bytes - told).max(0);

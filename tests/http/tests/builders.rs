@@ -52,3 +52,18 @@ pub(crate) fn passing(count: usize) -> Vec<Value> {
         })
         .collect()
 }
+
+/// A test with so many lines of console, none of which says what another one
+/// says: a compressor makes little of them.
+pub(crate) fn telling(n: u64, lines: u64) -> Value {
+    let line = |line: u64| {
+        let mut state = n * 1_000_003 + line + 1;
+        let words = (0..60).map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            format!("{:x}", state >> 16)
+        });
+        json!({ "type": "log", "text": words.collect::<String>() })
+    };
+    let console: Vec<Value> = (0..lines).map(line).collect();
+    with(attempt(&format!("test {n}"), "passed", 0), json!({ "consoleLogs": console }))
+}

@@ -9,7 +9,7 @@ use callboard_test_support::{Answer, Client, Form, Service, TestDatabase, for_ea
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::builders::{attempt, run, with};
+use crate::builders::{attempt, run, telling, with};
 use crate::detail_pages::{page, words_after};
 
 /// A day some time ago; the policy counts whole days.
@@ -21,8 +21,15 @@ fn days_ago(service: &Service, days: i64) -> String {
 /// Runs all jobs that are due until none is, deletions among them. The service
 /// works on them too.
 async fn settled(service: &Service) {
-    const KINDS: [&str; 6] =
-        ["completion", "recompute", "redate_expiry", "sweep_retention", "lane_expiry", "delete_target"];
+    const KINDS: [&str; 7] = [
+        "completion",
+        "recompute",
+        "join_evidence",
+        "redate_expiry",
+        "sweep_retention",
+        "lane_expiry",
+        "delete_target",
+    ];
     let done = async {
         loop {
             run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
@@ -92,6 +99,26 @@ async fn kept(client: &Client, run: i64, title: &str) -> (usize, Vec<String>) {
     let names = files["items"].as_array().expect("files").iter();
     let names = names.map(|file| file["name"].as_str().expect("a name").to_owned()).collect();
     (one["evidence"]["steps"].as_array().map_or(0, Vec::len), names)
+}
+
+/// Lines of console that are told of each test of a run, in the order of the tests.
+async fn lines_kept(client: &Client, run: i64) -> Vec<usize> {
+    let found = client.json(&format!("/api/test-runs/{run}/executions?sort=id")).await.expect("executions");
+    let mut lines = Vec::new();
+    for one in found["items"].as_array().expect("executions") {
+        let path = format!("/api/test-run-cases/{}?include=console", one["id"]);
+        let told = client.json(&path).await.expect("the execution");
+        lines.push(told["evidence"]["consoleLogs"].as_array().map_or(0, Vec::len));
+    }
+    lines
+}
+
+/// Number and bytes of the objects that hold the evidence of a run.
+fn pack_objects(service: &Service, run: i64) -> (usize, u64) {
+    let folder = service.database().folder().join(format!("objects/project-1/packs/{run}"));
+    let sizes = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes: Vec<u64> = sizes.map(|entry| entry.metadata().expect("metadata").len()).collect();
+    (sizes.len(), sizes.iter().sum())
 }
 
 /// When the evidence of an execution of a run goes, and its first file.
@@ -433,6 +460,41 @@ async fn branches_nobody_runs_are_forgotten_and_all_runs_together_count_as_befor
         };
         let oldest: i64 = oldest.expect("a day");
         assert_eq!(oldest, service.state().now().day().0 - 10);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_shares_an_object_is_let_go_by_itself() {
+    for_each_backend(async |backend| {
+        let service = service(backend, &[]).await;
+        let client = service.client();
+        let started = days_ago(&service, 20);
+        let feeder = crate::live::start(client, json!({ "startTime": started })).await;
+        let failed = |n| with(telling(n, 8), json!({ "status": "failed", "error": "Error: refused" }));
+        let passed = |n| telling(n, 8);
+        feeder.results(vec![passed(0), passed(1), passed(2)]).await;
+        feeder.results(vec![failed(3), failed(4), failed(5)]).await;
+        feeder.results(vec![passed(6), failed(7), passed(8)]).await;
+        assert_eq!(pack_objects(&service, feeder.run), (0, 0));
+        assert_eq!(feeder.finish("failed").await, "failed");
+        swept(&service).await;
+        let (objects, whole) = pack_objects(&service, feeder.run);
+        assert_eq!((objects, lines_kept(client, feeder.run).await), (1, vec![8; 9]));
+
+        set(client, "/api/projects/1/retention", json!({ "evidence": { "passedDays": 10 } })).await;
+        swept(&service).await;
+        assert_eq!(lines_kept(client, feeder.run).await, [0, 0, 0, 8, 8, 8, 0, 8, 0]);
+        let (objects, left) = pack_objects(&service, feeder.run);
+        assert_eq!(objects, 1);
+        assert!((whole / 3..whole * 2 / 3).contains(&left), "{left} of {whole} bytes");
+
+        let keep = json!({ "firstFailure": false, "clusterSamples": 0 });
+        let policy = json!({ "evidence": { "failedDays": 10 }, "keep": keep });
+        set(client, "/api/projects/1/retention", policy).await;
+        swept(&service).await;
+        assert_eq!(lines_kept(client, feeder.run).await, [0; 9]);
+        assert_eq!(pack_objects(&service, feeder.run), (0, 0));
     })
     .await;
 }

@@ -6,8 +6,9 @@ use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
-use callboard_store::runs::tokens::{self, CheckedToken, Minter, TokenHash, TokenKind};
+use callboard_store::runs::tokens::{self, CheckedToken, Feeder, Minter, TokenHash, TokenKind};
 
+use super::chunk::Known;
 use crate::{Context, Entity, LifeRefusal, QueryError, Result, TokenRefusal};
 
 /// The client that sent a token.
@@ -59,8 +60,30 @@ pub(super) async fn recognise_in(
     kind: TokenKind,
     now: Timestamp,
 ) -> Result<Bearer> {
-    let hash = TokenHash::of(token.filter(|token| !token.is_empty()).ok_or(TokenRefusal::Missing)?);
+    let hash = hash_of(token)?;
     let checked = tokens::check(session, run, hash, now).await?;
+    admitted(run, hash, checked, kind)
+}
+
+/// [`recognise`] for who sends results, with what is known of its project.
+pub(super) async fn recognise_feeder(
+    ctx: &Context,
+    run: RunId,
+    token: Option<&str>,
+    now: Timestamp,
+) -> Result<(Bearer, Known)> {
+    let hash = hash_of(token)?;
+    let mut session = ctx.store.db().read().await?;
+    let Feeder { token, browsers, aside } = tokens::check_feeder(&mut session, run, hash, now).await?;
+    Ok((admitted(run, hash, token, TokenKind::Stream)?, Known::of(browsers, aside)))
+}
+
+fn hash_of(token: Option<&str>) -> Result<TokenHash> {
+    Ok(TokenHash::of(token.filter(|token| !token.is_empty()).ok_or(TokenRefusal::Missing)?))
+}
+
+/// The bearer of a token, when it opens the run.
+fn admitted(run: RunId, hash: TokenHash, checked: Option<CheckedToken>, kind: TokenKind) -> Result<Bearer> {
     let CheckedToken { project, status, end_reason, token } =
         checked.ok_or_else(|| QueryError::not_found(Entity::Run, run))?;
     let row = token.filter(|row| row.kind == kind).ok_or(TokenRefusal::Invalid)?;

@@ -8,16 +8,17 @@ use callboard_domain::attempts::{
     Attempt, AttemptFacts, AttemptSet, EarlierAttempt, EvidenceSlice, Merged as MergedReport, Reported,
 };
 use callboard_domain::endpoints::Captured;
-use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
+use callboard_domain::ids::{ExecutionId, PackId, ProjectId, TestCaseId};
 use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
 use callboard_domain::test_state::{ExecutionFlags, Predecessors};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
+use callboard_store::lanes::{self, BrowserProject};
 use callboard_store::rollups::EndpointPlace;
 use callboard_store::runs::RunRow;
 use callboard_store::test_cases::{self, TestIdentity, TestMeta};
-use callboard_store::{StoreError, lanes, rollups};
+use callboard_store::{StoreError, rollups};
 
 use super::changing::write;
 use super::clusters::Failures;
@@ -67,8 +68,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Reads it. Browser projects that are missing are made, each in a short
-    /// transaction: one that is being made holds up everyone who makes another.
+    /// Reads it, as [`Known::with`] leaves it.
     pub(super) async fn read(
         ctx: &Context,
         project: ProjectId,
@@ -81,8 +81,19 @@ impl Known {
         let mut session = ctx.store.db().read().await?;
         let (browsers, aside) = lanes::browsers_and_quarantine(&mut session, project, now).await?;
         drop(session);
-        let mut browsers: HashMap<String, i64> =
-            browsers.into_iter().map(|browser| (browser.name, browser.id)).collect();
+        Self::of(browsers, aside).with(ctx, project, groups).await
+    }
+
+    /// As it was read.
+    pub(super) fn of(browsers: Vec<BrowserProject>, aside: Vec<TestCaseId>) -> Self {
+        Self { browsers: browsers.into_iter().map(|browser| (browser.name, browser.id)).collect(), aside }
+    }
+
+    /// The same with all browser projects of some groups. Those that are missing
+    /// are made, each in a short transaction: one that is being made holds up
+    /// everyone who makes another.
+    pub(super) async fn with(self, ctx: &Context, project: ProjectId, groups: &[Group]) -> Result<Self> {
+        let Self { mut browsers, aside } = self;
         let mut missing: BTreeMap<&str, Option<&str>> = BTreeMap::new();
         for entry in groups.iter().filter_map(Group::newest) {
             if !browsers.contains_key(&entry.browser_project) {
@@ -133,6 +144,8 @@ pub(super) struct Folded {
     pub(super) new_attempts: usize,
     /// Whether rows now point at evidence of this submission.
     pub(super) uses_evidence: bool,
+    /// The pack of the submission, once rows point at it.
+    pub(super) pack: Option<PackId>,
     /// How many more clusters of failures are open.
     pub(super) open_clusters: i64,
     /// Whether executions of the run have waited to be counted for long enough.
@@ -193,6 +206,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         changed: Vec::new(),
         new_attempts,
         uses_evidence,
+        pack: None,
         open_clusters: 0,
         is_due: false,
     };

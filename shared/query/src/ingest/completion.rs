@@ -7,7 +7,7 @@ use callboard_store::jobs::Payload;
 use callboard_store::{executions, feed, storage};
 use serde::{Deserialize, Serialize};
 
-use super::counting;
+use super::counting::{self, Pace};
 use super::locked::LockedRun;
 use crate::{Context, Result, baseline, clusters, retention};
 
@@ -71,7 +71,7 @@ pub enum Checked {
 /// # Errors
 /// [`crate::QueryError::Store`].
 pub async fn check_run(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
-    counting::count_until(ctx, project, run).await?;
+    counting::count_until(ctx, project, run, Pace::InLulls).await?;
     let checked = recount(ctx, project, run, now).await?;
     clusters::verify(ctx, project, run, now).await?;
     Ok(checked)

@@ -113,12 +113,24 @@ async fn count_waiting(ctx: &Context, project: ProjectId, which: Waiting) -> Res
     Ok(())
 }
 
+/// When something is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Somebody waits for it.
+    AtOnce,
+    /// While no results arrive, as far as that can be waited for.
+    InLulls,
+}
+
 /// Counts until nothing waits of a run that is over.
-pub(crate) async fn count_until(ctx: &Context, project: ProjectId, run: RunId) -> Result<()> {
+pub(crate) async fn count_until(ctx: &Context, project: ProjectId, run: RunId, pace: Pace) -> Result<()> {
     loop {
         let row = callboard_store::runs::get(&mut ctx.store.db().read().await?, project, run).await?;
         if row.is_none_or(|row| row.uncounted_since.is_none()) {
             return Ok(());
+        }
+        if pace == Pace::InLulls {
+            ctx.turns.lull().await;
         }
         if count_some(ctx, project, Waiting::Over).await?.counted == 0 {
             return Ok(());

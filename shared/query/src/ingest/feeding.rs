@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use callboard_domain::ids::RunId;
+use callboard_domain::ids::{PackId, RunId};
 use callboard_domain::ingest::{EventsBody, RunFields, Warnings};
 use callboard_domain::run_life::{Patience, SlotState};
 use callboard_domain::status::RunStatus;
@@ -14,7 +14,7 @@ use callboard_store::db::{Read, Session};
 use callboard_store::feed::NewEvent;
 use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
-use callboard_store::{evidence, executions, test_cases};
+use callboard_store::{executions, test_cases};
 
 use super::announce::{self, Told};
 use super::bearer::{self, Bearer};
@@ -48,7 +48,8 @@ pub struct EventsTaken {
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Token`], [`QueryError::Life`].
 pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp) -> Result<EventsTaken> {
-    let bearer = bearer::recognise(ctx, run, body.stream_token.as_deref(), TokenKind::Stream, now).await?;
+    let (bearer, known) = bearer::recognise_feeder(ctx, run, body.stream_token.as_deref(), now).await?;
+    let _arrival = ctx.turns.arrival();
     let EventsBody { begun, steps, completes, processed, ignored, .. } = body;
     let (mut entries, warnings) = (completes.entries, completes.warnings);
     let told: HashMap<usize, Told> = entries.iter().map(|entry| (entry.index, Told::of(entry))).collect();
@@ -58,7 +59,7 @@ pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp)
     passing.extend(begun.iter().map(announce::test_begun));
     passing.extend(steps.iter().map(announce::step));
     let groups = chunk::group(entries);
-    let known = match Known::read(ctx, bearer.project, &groups, now).await {
+    let known = match known.with(ctx, bearer.project, &groups).await {
         Ok(known) => known,
         Err(error) => {
             packed.discard(ctx, Some(&error)).await;
@@ -69,7 +70,7 @@ pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp)
     let feeding = Arc::new(Feeding { run, bearer, told, packed, passing, groups, known, patience, now });
     let mut fed = Fed::default();
     let done = feeding.feed(ctx, &mut fed).await;
-    if !fed.is_recorded {
+    if fed.recorded.is_none() {
         feeding.packed.discard(ctx, done.as_ref().err()).await;
     }
     done?;
@@ -93,7 +94,8 @@ pub(super) struct Feeding {
 /// How far a call is.
 #[derive(Default)]
 struct Fed {
-    is_recorded: bool,
+    /// The pack of its evidence, once stored rows point at it.
+    recorded: Option<PackId>,
     inserted: usize,
 }
 
@@ -101,8 +103,8 @@ struct Fed {
 pub(super) struct Part {
     feeding: Arc<Feeding>,
     groups: Range<usize>,
-    /// Whether rows of earlier parts point at the evidence already.
-    is_recorded: bool,
+    /// The pack of the evidence, when rows of earlier parts point at it.
+    recorded: Option<PackId>,
 }
 
 impl Feeding {
@@ -113,8 +115,7 @@ impl Feeding {
             start = range.end;
             let mut attempt = 1;
             let folded = loop {
-                let part =
-                    Part { feeding: Arc::clone(self), groups: range.clone(), is_recorded: fed.is_recorded };
+                let part = Part { feeding: Arc::clone(self), groups: range.clone(), recorded: fed.recorded };
                 match turns::write(ctx, part).await {
                     Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
                         tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
@@ -123,7 +124,7 @@ impl Feeding {
                     done => break done?,
                 }
             };
-            fed.is_recorded |= folded.uses_evidence;
+            fed.recorded = fed.recorded.or(folded.pack);
             fed.inserted += folded.new_attempts;
             if folded.is_due {
                 counting::count_next(ctx, self.bearer.project).await;
@@ -176,24 +177,20 @@ impl Part {
         let generation = locked.slot(bearer.slot)?.slot.generation;
         let no_files = HashMap::new();
         let lanes = locked.lanes.clone();
+        let placed = packed.place(session, self.recorded).await?;
         let mut target = Target {
             run: &mut locked.run,
             lanes: &lanes,
             is_fresh: false,
             generation: u32::try_from(generation).unwrap_or_default(),
             known,
-            evidence: &packed.slices,
+            evidence: &placed.slices,
             requests: &packed.requests,
             files: &no_files,
             now,
         };
         let mut folded = chunk::fold(session, &mut target, self.groups()).await?;
-        if folded.uses_evidence
-            && !self.is_recorded
-            && let Some(pack) = &packed.pack
-        {
-            evidence::record(session, bearer.project, *run, pack, now).await?;
-        }
+        packed.record(session, (bearer.project, *run), &placed, &mut folded, now).await?;
         locked.growth.test_cases += folded.new_test_cases;
         locked.growth.open_clusters += folded.open_clusters;
         for (index, row) in &folded.changed {

@@ -4,9 +4,10 @@
 //! A run is changed in one place only, `locked`: whatever moves it on also
 //! writes its counters, its feed and the jobs that follow.
 //!
-//! Objects first, rows second: files and evidence are in the object store
+//! Objects first, rows second: files and large evidence are in the object store
 //! before the transaction that refers to them begins, so nothing half-written
-//! is ever visible and nothing acknowledged is ever lost.
+//! is ever visible and nothing acknowledged is ever lost. Small evidence goes
+//! with the rows and is joined into objects after the end of its run.
 
 mod announce;
 mod bearer;
@@ -22,6 +23,7 @@ mod counting;
 mod describing;
 mod feeding;
 mod files;
+mod joining;
 mod judging;
 mod keys;
 mod locators;
@@ -49,9 +51,10 @@ pub use case_files::{CaseFiles, CaseFilesTaken, case_files, is_sending, may_feed
 pub use causes::classify;
 pub(crate) use chunk::stored_attempts;
 pub use completion::{Checked, Completion, Recompute, check_run};
-pub(crate) use counting::{count_until, counted, counted_in};
+pub(crate) use counting::{Pace, count_until, counted, counted_in};
 pub use feeding::{EventsTaken, events, finish, heartbeat};
 pub use files::{FileKindHint, IncomingFile, kind_of, recognise};
+pub use joining::{JoinEvidence, join_evidence, queue_joining};
 pub use judging::judge_run;
 pub(crate) use locked::{contribution, lanes_of_run};
 pub(crate) use moving::move_run;

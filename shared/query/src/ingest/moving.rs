@@ -21,7 +21,7 @@ use callboard_store::{StoreError, lanes, test_cases};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::counting;
+use super::counting::{self, Pace};
 use super::locked::{LockedRun, contribution, lanes_of_run};
 use super::opening::open_lanes;
 use super::rollup::{observed, rebuild_histories};
@@ -66,7 +66,7 @@ pub(crate) async fn move_run(
         return Ok(());
     }
     // Not in one transaction with the rest, which nobody should wait for longer than needed.
-    counting::count_until(ctx, project, run).await?;
+    counting::count_until(ctx, project, run, Pace::AtOnce).await?;
     let to = open_lanes(ctx, project, found.branch, environment.to_owned(), found.order_at).await?;
     let mut session = ctx.store.db().begin().await?;
     let mut locked = LockedRun::lock(&mut session, project, run).await?;

@@ -1,35 +1,55 @@
 //! Evidence of a request on its way into one pack.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use callboard_domain::attempts::EvidenceSlice;
 use callboard_domain::endpoints::Captured;
 use callboard_domain::evidence::Evidence;
-use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::ingest::TestCaseEntry;
 use callboard_domain::time::Timestamp;
 use callboard_store::StoreError;
-use callboard_store::evidence::{self, Frame, PackWriter, WrittenPack};
+use callboard_store::db::Session;
+use callboard_store::evidence::{self, FilledPack, Frame, PackWriter, WrittenPack};
 use callboard_store::ids::{self, Kind};
 
+use super::chunk::Folded;
 use crate::{Context, QueryError, Result};
 
-/// The evidence of a request, written but not recorded yet.
+/// The evidence of a request, not recorded yet.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
-    /// The pack; none when no entry had evidence.
-    pub(super) pack: Option<WrittenPack>,
-    /// Where the evidence of each entry lies, by its index.
-    pub(super) slices: HashMap<usize, EvidenceSlice>,
+    bytes: PackedBytes,
     /// The requests its tests made, by index of the entry.
     pub(super) requests: Captured,
     /// The run id that was taken for the pack's key when the run is new.
     pub(super) reserved: Option<RunId>,
 }
 
+#[derive(Debug, Default)]
+enum PackedBytes {
+    /// No entry had evidence.
+    #[default]
+    None,
+    /// They go with the rows that point at them, under an id that is taken then.
+    WithRows { pack: FilledPack, frames: Vec<(usize, Frame)> },
+    /// They are written. Slices by index of the entry.
+    InObject { pack: WrittenPack, slices: HashMap<usize, EvidenceSlice> },
+}
+
+/// Where the evidence of a request lies for one of its transactions.
+pub(super) struct Placed<'p> {
+    pack: Option<PackId>,
+    /// Whether rows of an earlier transaction point at the pack.
+    is_recorded: bool,
+    /// Slices by index of the entry.
+    pub(super) slices: Cow<'p, HashMap<usize, EvidenceSlice>>,
+}
+
 impl Packed {
-    /// Writes the evidence of all entries as one pack, failing attempts first,
-    /// and takes it out of the entries.
+    /// Packs the evidence of all entries, failing attempts first, and takes it
+    /// out of the entries. What is too large to go with the rows is written.
     pub(super) async fn write(
         ctx: &Context,
         project: ProjectId,
@@ -54,10 +74,14 @@ impl Packed {
                 requests.take(*index, &evidence.network_requests);
                 frames.push((*index, writer.add(evidence)?));
             }
-            Ok::<_, StoreError>((writer, frames, requests))
+            Ok::<_, StoreError>((writer.filled(), frames, requests))
         });
-        let (writer, frames, requests) =
+        let (pack, frames, requests) =
             packed.await.map_err(|_| StoreError::Damaged("evidence could not be compressed"))??;
+        if pack.fits_in_row() {
+            let bytes = PackedBytes::WithRows { pack, frames };
+            return Ok(Self { bytes, requests, reserved: None });
+        }
         let mut session = ctx.store.db().begin().await?;
         let (run, reserved) = match known {
             Some(run) => (run, None),
@@ -68,10 +92,49 @@ impl Packed {
         };
         let announced = evidence::announce(&mut session, project, run, now).await?;
         session.commit().await?;
-        let pack = announced.id;
-        let written = writer.write(&ctx.store, announced).await?;
-        let slices = frames.into_iter().map(|(index, frame)| (index, frame.of(pack))).collect();
-        Ok(Self { pack: Some(written), slices, requests, reserved })
+        let id = announced.id;
+        let pack = pack.write(&ctx.store, announced).await?;
+        let slices = slices(&frames, id);
+        Ok(Self { bytes: PackedBytes::InObject { pack, slices }, requests, reserved })
+    }
+
+    /// Where the evidence lies for a transaction; `recorded` is the pack of an
+    /// earlier one that its rows point at.
+    pub(super) async fn place(&self, session: &mut Session, recorded: Option<PackId>) -> Result<Placed<'_>> {
+        let is_recorded = recorded.is_some();
+        Ok(match &self.bytes {
+            PackedBytes::None => Placed { pack: None, is_recorded, slices: Cow::Owned(HashMap::new()) },
+            PackedBytes::WithRows { frames, .. } => {
+                let id = match recorded {
+                    Some(id) => id,
+                    None => evidence::take_id(session).await?,
+                };
+                Placed { pack: Some(id), is_recorded, slices: Cow::Owned(slices(frames, id)) }
+            }
+            PackedBytes::InObject { pack, slices } => {
+                Placed { pack: Some(pack.id), is_recorded, slices: Cow::Borrowed(slices) }
+            }
+        })
+    }
+
+    /// Records the pack in the first transaction whose rows point at it.
+    pub(super) async fn record(
+        &self,
+        session: &mut Session,
+        place: (ProjectId, RunId),
+        placed: &Placed<'_>,
+        folded: &mut Folded,
+        now: Timestamp,
+    ) -> Result<()> {
+        folded.pack = placed.pack.filter(|_| folded.uses_evidence);
+        match (&self.bytes, folded.pack.filter(|_| !placed.is_recorded)) {
+            (PackedBytes::WithRows { pack, .. }, Some(id)) => pack.keep(session, place, id, now).await?,
+            (PackedBytes::InObject { pack, .. }, Some(_)) => {
+                evidence::record(session, place.0, place.1, pack, now).await?;
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Removes a pack that no row points at. What fails here is logged: the
@@ -81,10 +144,15 @@ impl Packed {
         // point at the pack, and an object too many is better than one too few.
         let may_be_committed = matches!(failure,
             Some(QueryError::Store(error)) if error.is_unavailable() && !error.is_conflict());
-        if let Some(pack) = self.pack.as_ref().filter(|_| !may_be_committed)
+        if let PackedBytes::InObject { pack, .. } = &self.bytes
+            && !may_be_committed
             && let Err(error) = evidence::discard(&ctx.store, pack).await
         {
             tracing::warn!(%error, "an evidence pack that nothing points at could not be removed");
         }
     }
+}
+
+fn slices(frames: &[(usize, Frame)], pack: PackId) -> HashMap<usize, EvidenceSlice> {
+    frames.iter().map(|(index, frame)| (*index, frame.of(pack))).collect()
 }

@@ -160,6 +160,7 @@ async fn write_submission(
     submission: Submission,
     now: Timestamp,
 ) -> Result<Submitted> {
+    let arrival = ctx.turns.arrival();
     let Submission { fields, mut entries, files: incoming, named_traces } = submission;
     let start = fields.start_time.unwrap_or(now);
     let keys = batch_keys(&fields, start);
@@ -175,10 +176,11 @@ async fn write_submission(
     let known = opening.look(&mut ctx.store.db().read().await?).await?.run();
     let packed = Packed::write(ctx, project, known, &mut entries, now).await?;
     let groups = chunk::group(entries);
-    let mut writer = Writer { opening, span, files, packed, is_recorded: false, begun: None };
+    let mut writer = Writer { opening, span, files, packed, recorded: None, begun: None };
     let written = writer.write(&groups).await;
     writer.clean_up(written.as_ref().err()).await;
     let Written { run, is_known, executions } = written?;
+    drop(arrival);
     counting::keep_up(ctx, project, executions.len()).await;
     Ok(Submitted {
         run: run.id,

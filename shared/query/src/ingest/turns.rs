@@ -13,11 +13,13 @@
 
 use std::collections::HashSet;
 use std::mem;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use callboard_store::db::Session;
 use callboard_store::{Backend, Store, StoreError};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::chunk::Folded;
 use super::feeding::Part;
@@ -25,6 +27,11 @@ use crate::{Context, Result};
 
 /// Most parts of one transaction: who is written first waits for the last.
 const MOST: usize = 8;
+/// How long nothing must have arrived for a lull: clients that send one batch
+/// after the other pause for less.
+const QUIET: Duration = Duration::from_millis(20);
+/// How long a lull is waited for.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The line of a process.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +42,7 @@ struct Line {
     waiting: Mutex<Vec<Waiting>>,
     turn: tokio::sync::Mutex<()>,
     counting: tokio::sync::Mutex<()>,
+    arriving: Arriving,
 }
 
 impl std::fmt::Debug for Line {
@@ -44,10 +52,72 @@ impl std::fmt::Debug for Line {
 }
 
 impl Turns {
+    /// Notes that results are being taken, until what it answers is dropped.
+    pub(super) fn arrival(&self) -> Arrival {
+        self.0.arriving.begin();
+        Arrival(Arc::clone(&self.0))
+    }
+
+    /// Waits until no results arrive in this process, but not for long: what can
+    /// be done any time should not hold up those who wait for an answer.
+    pub(super) async fn lull(&self) {
+        // Whether it came or not, what waits for it is done.
+        let _came = tokio::time::timeout(PATIENCE, self.0.arriving.lull()).await;
+    }
+
     /// The turn to count what waits to be counted. Whoever counts locks the same
     /// runs, and who waits for that should not hold a connection meanwhile.
     pub(super) async fn to_count(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.0.counting.lock().await
+    }
+}
+
+/// Results on their way into the database.
+#[derive(Default)]
+struct Arriving {
+    now: AtomicUsize,
+    /// How many there were.
+    ever: AtomicUsize,
+    over: Notify,
+}
+
+impl Arriving {
+    fn begin(&self) {
+        self.now.fetch_add(1, Ordering::Relaxed);
+        self.ever.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        if self.now.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.over.notify_waiters();
+        }
+    }
+
+    async fn lull(&self) {
+        loop {
+            let over = self.over.notified();
+            let before = self.ever.load(Ordering::Relaxed);
+            if self.now.load(Ordering::Relaxed) > 0 {
+                over.await;
+                continue;
+            }
+            if before == 0 {
+                return;
+            }
+            tokio::time::sleep(QUIET).await;
+            if self.ever.load(Ordering::Relaxed) == before {
+                return;
+            }
+        }
+    }
+}
+
+/// Results that are being taken.
+pub(super) struct Arrival(Arc<Line>);
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        self.0.arriving.end();
     }
 }
 

@@ -3,11 +3,10 @@
 
 use std::collections::HashMap;
 
-use callboard_domain::ids::{ExecutionId, RunId, SlotId};
+use callboard_domain::ids::{ExecutionId, PackId, RunId, SlotId};
 use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
-use callboard_store::evidence;
 use callboard_store::runs::{self, RunRow};
 
 use super::announce;
@@ -33,8 +32,8 @@ pub(super) struct Writer<'a> {
     pub(super) span: Option<i64>,
     pub(super) files: HashMap<usize, Vec<PublishedFile>>,
     pub(super) packed: Packed,
-    /// Whether committed rows point at the pack.
-    pub(super) is_recorded: bool,
+    /// The pack of the evidence, once committed rows point at it.
+    pub(super) recorded: Option<PackId>,
     /// The slot of the batch, once a part of it is committed.
     pub(super) begun: Option<(RunId, SlotId)>,
 }
@@ -66,7 +65,7 @@ impl Writer<'_> {
         loop {
             let is_last = number + 1 == chunks.len();
             let step = self.step_or_retry(chunks[number], &known, is_last).await?;
-            self.is_recorded |= step.folded.uses_evidence;
+            self.recorded = self.recorded.or(step.folded.pack);
             if self.begun.is_none() {
                 self.begun = Some((step.run.id, step.slot));
                 is_known = step.is_known;
@@ -127,24 +126,21 @@ impl Writer<'_> {
         let Opened { mut locked, slot, is_known } = opened;
         let generation = locked.slot(slot)?.slot.generation;
         let lanes = locked.lanes.clone();
+        let placed = self.packed.place(&mut session, self.recorded).await?;
         let mut target = Target {
             is_fresh: locked.is_fresh,
             run: &mut locked.run,
             lanes: &lanes,
             generation: u32::try_from(generation).unwrap_or_default(),
             known,
-            evidence: &self.packed.slices,
+            evidence: &placed.slices,
             requests: &self.packed.requests,
             files: &self.files,
             now,
         };
-        let folded = chunk::fold(&mut session, &mut target, groups).await?;
-        if folded.uses_evidence
-            && !self.is_recorded
-            && let Some(pack) = &self.packed.pack
-        {
-            evidence::record(&mut session, project, locked.run.id, pack, now).await?;
-        }
+        let mut folded = chunk::fold(&mut session, &mut target, groups).await?;
+        let place = (project, locked.run.id);
+        self.packed.record(&mut session, place, &placed, &mut folded, now).await?;
         locked.growth.test_cases += folded.new_test_cases;
         locked.growth.open_clusters += folded.open_clusters;
         let mut ended_at = None;
@@ -172,7 +168,7 @@ impl Writer<'_> {
     /// Removes what nothing points at, and ends a run that cannot go on. What
     /// fails here is logged: the submission's own outcome is what counts.
     pub(super) async fn clean_up(&self, failure: Option<&QueryError>) {
-        if !self.is_recorded {
+        if self.recorded.is_none() {
             self.packed.discard(self.opening.ctx, failure).await;
         }
         if let Some((run, slot)) = self.begun.filter(|_| failure.is_some())

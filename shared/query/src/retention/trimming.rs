@@ -2,8 +2,9 @@
 //! rest stays readable. A pack is written with failures first, so what stays
 //! is mostly its beginning: that is copied as it is and offsets do not change;
 //! what lies behind the first frame that goes is copied behind it and pointed
-//! at anew. Objects first, rows second: until the transaction that points
-//! elsewhere everything is read from the old object.
+//! at anew. What stays of packs that share an object shares one again. Objects
+//! first, rows second: until the transaction that points elsewhere everything
+//! is read from the old object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +13,8 @@ use callboard_domain::ids::{ExecutionId, PackId, ProjectId, RunId};
 use callboard_domain::retention::OutcomeClass;
 use callboard_domain::time::Timestamp;
 use callboard_store::deletions::ReceiptRow;
+use callboard_store::evidence::PackPlace;
+use callboard_store::objects::ObjectWriter;
 use callboard_store::retention::due;
 use callboard_store::retention::trimming::{self, PackRow, Pointing};
 use callboard_store::{Session, StoreError, runs, unclaimed};
@@ -42,10 +45,17 @@ pub(super) struct Plan {
 enum Fate {
     /// Nothing of it is left.
     Goes,
-    /// Its first bytes stay, and these slices behind them.
-    Shrinks { prefix: u64, behind: Vec<EvidenceSlice>, slices: i64 },
-    /// It was written anew.
-    Shrunk(PackRow),
+    /// Something is left.
+    Shrinks(Rest),
+    /// It was written anew, or has to be: what is kept beside its row goes with the row.
+    Shrunk { by: PackRow, bytes: Vec<u8> },
+}
+
+/// What stays of a pack: its first bytes, and slices behind them.
+struct Rest {
+    prefix: u64,
+    behind: Vec<EvidenceSlice>,
+    slices: i64,
 }
 
 /// Plans what is due of a run; `None` when the run is on its way out.
@@ -94,13 +104,43 @@ pub(super) async fn plan(
     if holds_back {
         plan.next = Some(next.map_or(later, |next| next.min(later)));
     }
+    let mut packs = Vec::new();
     for pack in trimming::packs(&mut session, project, run).await? {
         let Used { stays, goes } = used.remove(&pack.id).unwrap_or_default();
-        if let Some(fate) = fate(&stays, &goes, &mut plan.moves)? {
-            plan.packs.push((pack, fate));
+        let fate = fate(&stays, &goes, &mut plan.moves)?;
+        packs.push((pack, fate));
+    }
+    plan.packs = with_neighbours(packs)?;
+    Ok(Some(plan))
+}
+
+/// The packs that change. One that could stay as it is moves along when the
+/// object it lies in is given up.
+fn with_neighbours(packs: Vec<(PackRow, Option<Fate>)>) -> Result<Vec<(PackRow, Fate)>> {
+    let given_up: BTreeSet<String> =
+        packs.iter().filter(|(_, fate)| fate.is_some()).filter_map(|(pack, _)| key_of(pack)).collect();
+    let mut changing = Vec::new();
+    for (pack, fate) in packs {
+        match fate {
+            Some(fate) => changing.push((pack, fate)),
+            None if key_of(&pack).is_some_and(|key| given_up.contains(&key)) => {
+                let prefix =
+                    u64::try_from(pack.size).map_err(|_| StoreError::Damaged("the size of a pack"))?;
+                let rest = Rest { prefix, behind: Vec::new(), slices: pack.slices };
+                changing.push((pack, Fate::Shrinks(rest)));
+            }
+            None => {}
         }
     }
-    Ok(Some(plan))
+    Ok(changing)
+}
+
+/// Key of the object a pack lies in.
+fn key_of(pack: &PackRow) -> Option<String> {
+    match &pack.place {
+        PackPlace::Row => None,
+        PackPlace::Object { key, .. } => Some(key.clone()),
+    }
 }
 
 /// The slices of a pack that rows point at, by their place.
@@ -147,7 +187,7 @@ fn fate(
     }
     let prefix = u64::try_from(prefix).map_err(|_| StoreError::Damaged("an evidence offset"))?;
     let slices = i64::try_from(stays.len()).unwrap_or(i64::MAX);
-    Ok(Some(Fate::Shrinks { prefix, behind, slices }))
+    Ok(Some(Fate::Shrinks(Rest { prefix, behind, slices })))
 }
 
 impl Plan {
@@ -156,20 +196,46 @@ impl Plan {
         self.packs.is_empty()
     }
 
-    /// Writes the objects that take the place of packs.
+    /// Writes the objects that take the place of others.
     pub(super) async fn write(mut self, ctx: &Context, now: Timestamp) -> Result<Self> {
-        for (pack, fate) in &mut self.packs {
-            if let Fate::Shrinks { prefix, behind, slices } = fate {
-                let key =
-                    format!("project-{}/packs/{}/{}-{}.zst", self.project, self.run, pack.id, now.millis());
-                let mut session = ctx.store.db().begin().await?;
-                unclaimed::announce(&mut session, self.project, &key, now).await?;
-                session.commit().await?;
-                let size = copy(ctx, pack, *prefix, behind, &key).await?;
-                *fate = Fate::Shrunk(PackRow { id: pack.id, key, size, slices: *slices });
+        let mut of_object: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (at, (pack, fate)) in self.packs.iter_mut().enumerate() {
+            let Fate::Shrinks(rest) = fate else { continue };
+            if let Some(key) = key_of(pack) {
+                of_object.entry(key).or_default().push(at);
+                continue;
             }
+            let mut session = ctx.store.db().read().await?;
+            let bytes = rest.of(&trimming::bytes(&mut session, self.project, pack.id).await?)?;
+            let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+            let by = PackRow { id: pack.id, place: PackPlace::Row, size, slices: rest.slices };
+            *fate = Fate::Shrunk { by, bytes };
+        }
+        for members in of_object.into_values() {
+            self.write_object(ctx, &members, now).await?;
         }
         Ok(self)
+    }
+
+    /// Writes what stays of packs that share an object.
+    async fn write_object(&mut self, ctx: &Context, members: &[usize], now: Timestamp) -> Result<()> {
+        let Some(first) = members.first().map(|at| self.packs[*at].0.id) else { return Ok(()) };
+        let key = format!("project-{}/packs/{}/{first}-{}.zst", self.project, self.run, now.millis());
+        let mut session = ctx.store.db().begin().await?;
+        unclaimed::announce(&mut session, self.project, &key, now).await?;
+        session.commit().await?;
+        let mut object = ctx.store.objects().writer(&key)?;
+        let mut base = 0;
+        for at in members {
+            let (pack, fate) = &mut self.packs[*at];
+            let Fate::Shrinks(rest) = fate else { continue };
+            let size = rest.copy(ctx, pack, &mut object).await?;
+            let place = PackPlace::Object { key: key.clone(), base };
+            let by = PackRow { id: pack.id, place, size, slices: rest.slices };
+            *fate = Fate::Shrunk { by, bytes: Vec::new() };
+            base += size;
+        }
+        Ok(object.finish().await?)
     }
 
     /// Points at the new objects and gives up the old ones. The run is locked
@@ -185,19 +251,34 @@ impl Plan {
             return Err(StoreError::Busy("a run that changed while its evidence was trimmed").into());
         }
         self.point(session).await?;
+        let (mut new, mut old) = (BTreeSet::new(), BTreeSet::new());
         for (pack, fate) in &self.packs {
-            match fate {
+            let left = match fate {
                 Fate::Goes => {
-                    trimming::delete(session, self.project, pack.id).await?;
-                    receipt.objects.add(1, pack.size);
+                    trimming::delete(session, self.project, pack).await?;
+                    0
                 }
-                Fate::Shrunk(by) => {
-                    trimming::replace(session, self.project, by, now).await?;
-                    receipt.objects.add(0, pack.size - by.size);
+                Fate::Shrunk { by, bytes } if by.place == PackPlace::Row => {
+                    trimming::replace_bytes(session, self.project, pack, by, bytes).await?;
+                    by.size
                 }
-                Fate::Shrinks { .. } => return Err(StoreError::Damaged("a pack that was not written").into()),
-            }
-            unclaimed::abandon_to(session, self.project, &pack.key, receipt.id, now).await?;
+                Fate::Shrunk { by, .. } => {
+                    trimming::replace(session, self.project, pack, by).await?;
+                    new.extend(key_of(by));
+                    by.size
+                }
+                Fate::Shrinks(_) => return Err(StoreError::Damaged("a pack that was not written").into()),
+            };
+            old.extend(key_of(pack));
+            receipt.objects.add(0, pack.size - left);
+        }
+        let fewer = i64::try_from(old.len()).unwrap_or(0) - i64::try_from(new.len()).unwrap_or(0);
+        receipt.objects.add(fewer, 0);
+        for key in &new {
+            unclaimed::claim(session, key, now).await?;
+        }
+        for key in &old {
+            unclaimed::abandon_to(session, self.project, key, receipt.id, now).await?;
         }
         due::move_evidence(session, self.project, self.run, self.next).await?;
         let gone = self.moves.values().filter(|to| to.is_none()).count();
@@ -236,33 +317,45 @@ impl Plan {
     }
 }
 
-/// Copies what stays of a pack; answers how many bytes that are.
-async fn copy(
-    ctx: &Context,
-    pack: &PackRow,
-    prefix: u64,
-    behind: &[EvidenceSlice],
-    key: &str,
-) -> Result<i64> {
-    let objects = ctx.store.objects();
-    let mut object = objects.writer(key)?;
-    let mut size = 0_i64;
-    if prefix > 0 {
-        let mut bytes = objects.stream(&pack.key, Some(0..prefix)).await?;
-        while let Some(chunk) = bytes.next().await {
-            let chunk = chunk?;
-            size += i64::try_from(chunk.len()).unwrap_or(i64::MAX);
-            object.write(&chunk).await?;
+impl Rest {
+    /// What stays of a pack's bytes.
+    fn of(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+        let part = |from: i64, to: i64| {
+            let range = usize::try_from(from).ok()?..usize::try_from(to).ok()?;
+            bytes.get(range)
+        };
+        let prefix = i64::try_from(self.prefix).unwrap_or(i64::MAX);
+        let behind = self.behind.iter().map(|slice| part(slice.offset, slice.offset + slice.length));
+        let parts: Option<Vec<&[u8]>> = std::iter::once(part(0, prefix)).chain(behind).collect();
+        Ok(parts.ok_or(StoreError::Damaged("an evidence offset"))?.concat())
+    }
+
+    /// Copies what stays of a pack behind what an object holds already; answers
+    /// how many bytes that are.
+    async fn copy(&self, ctx: &Context, pack: &PackRow, object: &mut ObjectWriter) -> Result<i64> {
+        let PackPlace::Object { key, base } = &pack.place else {
+            return Err(StoreError::Damaged("a pack without an object").into());
+        };
+        let at =
+            |place: i64| u64::try_from(base + place).map_err(|_| StoreError::Damaged("an evidence offset"));
+        let objects = ctx.store.objects();
+        let mut size = 0_i64;
+        if self.prefix > 0 {
+            let start = at(0)?;
+            let mut bytes = objects.stream(key, Some(start..start + self.prefix)).await?;
+            while let Some(chunk) = bytes.next().await {
+                let chunk = chunk?;
+                size += i64::try_from(chunk.len()).unwrap_or(i64::MAX);
+                object.write(&chunk).await?;
+            }
         }
+        for slice in &self.behind {
+            let range = at(slice.offset)?..at(slice.offset + slice.length)?;
+            object.write(&objects.get_range(key, range).await?).await?;
+            size += slice.length;
+        }
+        Ok(size)
     }
-    for slice in behind {
-        let at = |place: i64| u64::try_from(place).map_err(|_| StoreError::Damaged("an evidence offset"));
-        let range = at(slice.offset)?..at(slice.offset + slice.length)?;
-        object.write(&objects.get_range(&pack.key, range).await?).await?;
-        size += slice.length;
-    }
-    object.finish().await?;
-    Ok(size)
 }
 
 #[cfg(test)]
@@ -279,7 +372,7 @@ mod tests {
         let goes = BTreeSet::from([slice(15, 15), slice(37, 13)]);
         let mut moves = BTreeMap::new();
         let fate = fate(&stays, &goes, &mut moves).unwrap();
-        let Some(Fate::Shrinks { prefix, behind, slices }) = fate else { panic!("it shrinks") };
+        let Some(Fate::Shrinks(Rest { prefix, behind, slices })) = fate else { panic!("it shrinks") };
         assert_eq!((prefix, behind, slices), (15, vec![slice(30, 7), slice(50, 3)], 4));
         let expected = [
             (slice(15, 15), None),

@@ -50,9 +50,13 @@ statements! {
     OWN_OBJECTS = "SELECT CAST(COALESCE(SUM(n), 0) AS BIGINT), CAST(COALESCE(SUM(bytes), 0) AS BIGINT), CAST(COALESCE(SUM(reports), 0) AS BIGINT), \
         CAST(COALESCE(SUM(packs), 0) AS BIGINT) FROM \
         (SELECT entries AS n, size AS bytes, 1 AS reports, 0 AS packs FROM reports WHERE project_id = $1 AND run_id = $2 \
-         UNION ALL SELECT 1, size, 0, 1 FROM packs WHERE project_id = $1 AND run_id = $2) o";
+         UNION ALL SELECT COUNT(DISTINCT NULLIF(key, '')), COALESCE(SUM(size), 0), 0, COUNT(*) FROM packs \
+         WHERE project_id = $1 AND run_id = $2) o";
     /// The reports of a run. ix: reports_of_run
     DELETE_REPORTS = "DELETE FROM reports WHERE project_id = $1 AND run_id = $2";
+    /// Bytes of the evidence packs of a run that have no object. ix: packs_of_run
+    DELETE_PACK_BYTES = "DELETE FROM pack_bytes WHERE project_id = $1 \
+        AND pack_id IN (SELECT id FROM packs WHERE project_id = $1 AND run_id = $2 AND key = '')";
     /// The evidence packs of a run. ix: packs_of_run
     DELETE_PACKS = "DELETE FROM packs WHERE project_id = $1 AND run_id = $2";
     /// Removes executions. PK
@@ -229,6 +233,7 @@ pub async fn delete_own(session: &mut Session, run: &DoomedRun) -> Result<OwnObj
     let mut r = row.reader();
     let own = OwnObjects { objects: r.int()?, bytes: r.int()?, reports: r.int()?, packs: r.int()? };
     session.execute(&DELETE_REPORTS, args()).await?;
+    session.execute(&DELETE_PACK_BYTES, args()).await?;
     session.execute(&DELETE_PACKS, args()).await?;
     Ok(own)
 }

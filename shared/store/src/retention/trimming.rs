@@ -4,9 +4,9 @@
 use callboard_domain::attempts::EvidenceSlice;
 use callboard_domain::ids::{ExecutionId, PackId, ProjectId, RunId};
 use callboard_domain::status::Outcome;
-use callboard_domain::time::Timestamp;
 
 use crate::db::{Session, args, statements};
+use crate::evidence::PackPlace;
 use crate::{Result, StoreError};
 
 statements! {
@@ -20,11 +20,17 @@ statements! {
     POINT = "UPDATE executions SET pack_id = $4, pack_offset = $5, pack_length = $6, attempts = $7 \
         WHERE project_id = $1 AND run_id = $2 AND id = $3";
     /// The packs of a run. ix: packs_of_run
-    PACKS = "SELECT id, key, size, slices FROM packs WHERE project_id = $1 AND run_id = $2 ORDER BY id";
-    /// Puts another object in the place of a pack. PK
-    REPLACE = "UPDATE packs SET key = $3, size = $4, slices = $5 WHERE project_id = $1 AND id = $2";
+    PACKS = "SELECT id, key, base, size, slices FROM packs WHERE project_id = $1 AND run_id = $2 ORDER BY id";
+    /// Bytes of a pack that has no object. PK
+    BYTES = "SELECT bytes FROM pack_bytes WHERE project_id = $1 AND pack_id = $2";
+    /// Lets a pack lie elsewhere. PK
+    REPLACE = "UPDATE packs SET key = $5, base = $6, size = $7, slices = $8 WHERE project_id = $1 AND id = $2 AND key = $3 AND base = $4";
+    /// What is left of a pack that has no object. PK
+    REPLACE_BYTES = "UPDATE pack_bytes SET bytes = $3 WHERE project_id = $1 AND pack_id = $2";
     /// A pack of which nothing is left. PK
-    DELETE = "DELETE FROM packs WHERE project_id = $1 AND id = $2";
+    DELETE = "DELETE FROM packs WHERE project_id = $1 AND id = $2 AND key = $3 AND base = $4";
+    /// Its bytes, when it had no object. PK
+    DELETE_BYTES = "DELETE FROM pack_bytes WHERE project_id = $1 AND pack_id = $2";
 }
 
 /// An execution and the evidence it points at.
@@ -106,8 +112,8 @@ pub async fn point(session: &mut Session, project: ProjectId, run: RunId, to: &P
 pub struct PackRow {
     /// Id.
     pub id: PackId,
-    /// Key of its object.
-    pub key: String,
+    /// Where its bytes lie.
+    pub place: PackPlace,
     /// Bytes.
     pub size: i64,
     /// Number of frames in it.
@@ -123,27 +129,63 @@ pub async fn packs(session: &mut Session, project: ProjectId, run: RunId) -> Res
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
-            Ok(PackRow { id: PackId(r.int()?), key: r.text()?, size: r.int()?, slices: r.int()? })
+            let id = PackId(r.int()?);
+            let place = PackPlace::of(r.text()?, r.int()?);
+            Ok(PackRow { id, place, size: r.int()?, slices: r.int()? })
         })
         .collect()
 }
 
-/// Puts another object in the place of a pack; its key was announced. The
-/// object of the old key is the caller's to let go.
+/// Bytes of a pack that is kept beside its row.
 ///
 /// # Errors
-/// [`StoreError::ContentGone`] when the new object waited for too long.
-pub async fn replace(session: &mut Session, project: ProjectId, by: &PackRow, now: Timestamp) -> Result<()> {
-    crate::unclaimed::claim(session, &by.key, now).await?;
-    session.execute(&REPLACE, args![project, by.id, &by.key, by.size, by.slices]).await?;
+/// [`StoreError::Busy`] when it is not any more.
+pub async fn bytes(session: &mut Session, project: ProjectId, id: PackId) -> Result<Vec<u8>> {
+    session.first(&BYTES, args![project, id]).await?.ok_or(MOVED)?.reader().bytes()
+}
+
+/// A pack that lies elsewhere than it did when it was read.
+const MOVED: StoreError = StoreError::Busy("a pack of evidence that was moved while it was trimmed");
+
+/// Lets a pack lie in another object, which was announced and is the caller's
+/// to claim. The old object is the caller's to let go.
+///
+/// # Errors
+/// [`StoreError::Busy`] when the pack was moved meanwhile.
+pub async fn replace(session: &mut Session, project: ProjectId, old: &PackRow, by: &PackRow) -> Result<()> {
+    let (old_key, old_base) = old.place.columns();
+    let (key, base) = by.place.columns();
+    let values = args![project, old.id, old_key, old_base, key, base, by.size, by.slices];
+    if session.execute(&REPLACE, values).await? == 1 { Ok(()) } else { Err(MOVED) }
+}
+
+/// Leaves less of a pack that is kept beside its row.
+///
+/// # Errors
+/// [`StoreError::Busy`] when it is not any more.
+pub async fn replace_bytes(
+    session: &mut Session,
+    project: ProjectId,
+    old: &PackRow,
+    by: &PackRow,
+    bytes: &[u8],
+) -> Result<()> {
+    replace(session, project, old, by).await?;
+    session.execute(&REPLACE_BYTES, args![project, by.id, bytes]).await?;
     Ok(())
 }
 
-/// Deletes the row of a pack of which nothing is left.
+/// Deletes a pack of which nothing is left.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn delete(session: &mut Session, project: ProjectId, id: PackId) -> Result<()> {
-    session.execute(&DELETE, args![project, id]).await?;
+/// [`StoreError::Busy`] when it was moved meanwhile.
+pub async fn delete(session: &mut Session, project: ProjectId, pack: &PackRow) -> Result<()> {
+    let (key, base) = pack.place.columns();
+    if session.execute(&DELETE, args![project, pack.id, key, base]).await? != 1 {
+        return Err(MOVED);
+    }
+    if pack.place == PackPlace::Row {
+        session.execute(&DELETE_BYTES, args![project, pack.id]).await?;
+    }
     Ok(())
 }

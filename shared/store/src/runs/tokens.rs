@@ -1,14 +1,15 @@
 //! Run tokens: what a client that feeds a run is recognised by. Only their
 //! SHA-256 is stored; the clear text exists in the answer that mints it.
 
-use callboard_domain::ids::{ApiKeyId, ProjectId, RunId, SlotId, UserId};
+use callboard_domain::ids::{ApiKeyId, ProjectId, RunId, SlotId, TestCaseId, UserId};
 use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use sha2::{Digest as _, Sha256};
 
-use crate::db::{Session, args, statements};
+use crate::db::{Read, Row, Session, args, statements};
 use crate::ids::Listed;
+use crate::lanes::{self, BrowserProject};
 use crate::{Result, StoreError};
 
 statements! {
@@ -165,21 +166,55 @@ pub async fn check(
     token: TokenHash,
     now: Timestamp,
 ) -> Result<Option<CheckedToken>> {
-    let args = args![Listed::Run as i64, run, token.0, now];
-    let Some(row) = session.first(&CHECK, args).await? else { return Ok(None) };
+    let (statement, args) = check_read(run, token, now);
+    session.first(statement, args).await?.as_ref().map(read).transpose()
+}
+
+/// What is known of the client of a run that sends results.
+#[derive(Debug)]
+pub struct Feeder {
+    /// What its token is to the run; `None` when there is no such run.
+    pub token: Option<CheckedToken>,
+    /// Browser projects of the run's project.
+    pub browsers: Vec<BrowserProject>,
+    /// Tests of the run's project in quarantine, ascending.
+    pub aside: Vec<TestCaseId>,
+}
+
+/// [`check`], with what is needed to take results, in one way to the database.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn check_feeder(
+    session: &mut Session,
+    run: RunId,
+    token: TokenHash,
+    now: Timestamp,
+) -> Result<Feeder> {
+    let [browsers, aside] = lanes::reads_of_run(run, now);
+    let [token, browsers, aside] = session.each([check_read(run, token, now), browsers, aside]).await?;
+    let (browsers, aside) = lanes::read_browsers_and_quarantine(&browsers, &aside)?;
+    Ok(Feeder { token: token.first().map(read).transpose()?, browsers, aside })
+}
+
+fn check_read(run: RunId, token: TokenHash, now: Timestamp) -> Read {
+    (&CHECK, args![Listed::Run as i64, run, token.0, now])
+}
+
+fn read(row: &Row) -> Result<CheckedToken> {
     let mut r = row.reader();
     let project = ProjectId(r.int()?);
     let status = RunStatus::parse(&r.text()?).ok_or(StoreError::Damaged("an unknown run status"))?;
     let end_reason = r.opt_text()?.as_deref().and_then(EndReason::parse);
     let kind = match r.opt_text()?.as_deref() {
-        None => return Ok(Some(CheckedToken { project, status, end_reason, token: None })),
+        None => return Ok(CheckedToken { project, status, end_reason, token: None }),
         Some("setup") => TokenKind::Setup,
         Some(_) => TokenKind::Stream,
     };
     let slot = SlotId(r.int()?);
     let (used, is_revoked, expired, is_minter_ok) = (r.flag()?, r.flag()?, r.flag()?, r.flag()?);
     let token = TokenRow { kind, slot, used, revoked: is_revoked || !is_minter_ok, expired };
-    Ok(Some(CheckedToken { project, status, end_reason, token: Some(token) }))
+    Ok(CheckedToken { project, status, end_reason, token: Some(token) })
 }
 
 /// Who a token was minted for.

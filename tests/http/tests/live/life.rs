@@ -4,7 +4,8 @@ use callboard_test_support::for_each_service;
 use serde_json::{Value, json};
 
 use super::{Feeder, complete, fields, global_events, later, picked, run_events, start, sweep};
-use crate::builders::{attempt, run, with};
+use crate::builders::{attempt, run, telling, with};
+use crate::rows::settled;
 
 const TOTALS: [&str; 5] = ["status", "totalTests", "passedTests", "failedTests", "flakyTests"];
 
@@ -487,34 +488,64 @@ fn packs(service: &callboard_test_support::Service, project: &Value) -> usize {
     runs.flatten().flat_map(|run| std::fs::read_dir(run.path())).flatten().count()
 }
 
+/// Packs of evidence that are kept beside their rows.
+async fn packs_in_rows(service: &callboard_test_support::Service) -> String {
+    crate::rows::texts(service, "SELECT CAST(COUNT(*) AS text) FROM pack_bytes").await.remove(0)
+}
+
+/// The evidence of all executions of a run, by title.
+async fn told(service: &callboard_test_support::Service, run: i64) -> Vec<(Value, Value)> {
+    let path = format!("/api/test-runs/{run}/executions?limit=200&sort=id");
+    let items = service.client().json(&path).await.expect("executions");
+    let mut told = Vec::new();
+    for item in items["items"].as_array().expect("items") {
+        let path = format!("/api/test-run-cases/{}?include=console", item["id"]);
+        let detail = service.client().json(&path).await.expect("an execution");
+        told.push((item["title"].clone(), detail["evidence"]["consoleLogs"].clone()));
+    }
+    told
+}
+
 #[tokio::test]
-async fn the_evidence_of_a_request_is_one_object_however_many_tests_it_has() {
+async fn small_evidence_goes_with_its_rows_and_is_one_object_after_the_end_of_its_run() {
+    for_each_service(async |service| {
+        let little = start(service.client(), json!({ "clientRunId": "says-little" })).await;
+        let much = start(service.client(), json!({ "clientRunId": "says-much" })).await;
+        let project = much.shown().await["projectId"].clone();
+        much.results(vec![attempt("tells nothing more", "passed", 0)]).await;
+        little.events(vec![complete(telling(1, 1))]).await;
+        for call in 0..4 {
+            much.events((0..5).map(|n| complete(telling(call * 5 + n, 4))).collect()).await;
+        }
+        assert_eq!((packs(service, &project), packs_in_rows(service).await.as_str()), (0, "5"));
+        let before = (told(service, little.run).await, told(service, much.run).await);
+        assert_eq!(
+            before.1.iter().filter(|(_, console)| console.as_array().map(Vec::len) == Some(4)).count(),
+            20
+        );
+
+        little.finish("passed").await;
+        much.finish("passed").await;
+        settled(service).await;
+        assert_eq!((packs(service, &project), packs_in_rows(service).await.as_str()), (1, "1"));
+        assert_eq!((told(service, little.run).await, told(service, much.run).await), before);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_evidence_of_a_large_request_is_one_object_however_many_tests_it_has() {
     for_each_service(async |service| {
         let feeder = start(service.client(), json!({})).await;
         let project = feeder.shown().await["projectId"].clone();
-        feeder.results(vec![attempt("tells nothing more", "passed", 0)]).await;
-        assert_eq!(packs(service, &project), 0);
-        let rich = |n: usize| {
-            let steps = json!([{ "title": format!("step {n}"), "duration": 5, "category": "action" }]);
-            complete(with(attempt(&format!("test {n}"), "passed", 0), json!({ "steps": steps })))
-        };
         for request in 0..2 {
-            feeder.events((0..30).map(|n| rich(request * 30 + n)).collect()).await;
-            assert_eq!(packs(service, &project), request + 1);
+            feeder.events((0..30).map(|n| complete(telling(request * 30 + n, 20))).collect()).await;
+            assert_eq!(packs(service, &project), usize::try_from(request).expect("few") + 1);
         }
-        let path = format!("/api/test-runs/{}/executions?limit=200", feeder.run);
-        let items = service.client().json(&path).await.expect("executions");
-        for item in items["items"]
-            .as_array()
-            .expect("items")
-            .iter()
-            .filter(|item| item["title"] != "tells nothing more")
-        {
-            let path = format!("/api/test-run-cases/{}?include=steps", item["id"]);
-            let told = service.client().json(&path).await.expect("an execution");
-            let title = item["title"].as_str().expect("a title").replace("test", "step");
-            assert_eq!(told["evidence"]["steps"][0]["title"], title);
-        }
+        assert_eq!(packs_in_rows(service).await, "0");
+        let told = told(service, feeder.run).await;
+        assert!(told.iter().all(|(_, console)| console.as_array().map(Vec::len) == Some(20)), "{told:?}");
+        assert_eq!(told.len(), 60);
     })
     .await;
 }

@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Feeder, complete, picked, run_events, start, sweep};
-use crate::builders::{attempt, run, with};
+use crate::builders::{attempt, run, telling, with};
 use crate::store::{contents, sql};
 
 /// An attempt with a start, by which it is known again, and with evidence.
@@ -305,8 +305,8 @@ async fn a_file_store_that_takes_nothing_stores_nothing_by_halves() {
         // A file where the folder was: nothing can be written below it.
         std::fs::rename(&objects, &away).expect("moved");
         std::fs::write(&objects, "full").expect("a file");
-        let answer =
-            feeder.call("events", json!({ "testCases": [complete(dated("looks", "passed", 0))] })).await;
+        let large: Vec<Value> = (0..30).map(|n| complete(telling(n, 20))).collect();
+        let answer = feeder.call("events", json!({ "testCases": large })).await;
         assert_eq!(code(&answer), (503, "storage_unavailable".to_owned()));
         assert_eq!(answer.header("retry-after"), "5");
         let files = || {
@@ -321,14 +321,17 @@ async fn a_file_store_that_takes_nothing_stores_nothing_by_halves() {
         assert_eq!(code(&files().await.expect("an answer")), (503, "storage_unavailable".to_owned()));
         let shown = feeder.shown().await;
         assert_eq!(picked(&shown, ["status", "totalTests"]), [json!("running"), json!(1)]);
+        // What fits into the database needs no other place.
+        feeder.results(vec![dated("looks", "failed", 0)]).await;
 
         std::fs::remove_file(&objects).expect("removed");
         std::fs::rename(&away, &objects).expect("moved back");
-        feeder.results(vec![dated("looks", "passed", 0)]).await;
+        let taken = feeder.events(large).await;
+        assert_eq!(taken["inserted"], 30);
         let linked = files().await.expect("an answer").success().expect("linked");
         assert_eq!(linked["traces"], 1);
         assert_eq!(feeder.finish("failed").await, "failed");
-        assert_eq!(picked(&feeder.shown().await, ["totalTests", "failedTests"]), [json!(2), json!(1)]);
+        assert_eq!(picked(&feeder.shown().await, ["totalTests", "failedTests"]), [json!(32), json!(2)]);
     })
     .await;
 }

@@ -1,8 +1,14 @@
 //! Evidence packs: everything an ingest request tells about its attempts
-//! beyond the hot columns, as one object of independent zstd frames, one frame
-//! per attempt. A frame stands alone, so one ranged read returns one attempt.
+//! beyond the hot columns, as a row of independent zstd frames, one frame per
+//! attempt. A frame stands alone, so one ranged read returns one attempt.
+//!
+//! A large pack is an object. A small one is kept beside its row, where it
+//! costs neither an object nor a transaction of its own: running clients send a
+//! few results at a time. After the end of their run such packs are joined into
+//! one object ([`joining`]), unless all of them together are hardly worth one.
 
 use std::io;
+use std::ops::Range;
 
 use bytes::Bytes;
 use callboard_domain::attempts::EvidenceSlice;
@@ -14,15 +20,23 @@ use crate::db::{Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::{Result, Store, StoreError, unclaimed};
 
+pub mod joining;
+
 statements! {
-    /// Where a pack lies.
-    KEY = "SELECT key FROM packs WHERE project_id = $1 AND id = $2";
-    /// A pack whose object has been written.
+    /// Where a pack lies, and a part of it when that is beside its row. PK
+    PART = "SELECT p.key, p.base, substr(b.bytes, CAST($3 AS INTEGER), CAST($4 AS INTEGER)) FROM packs p \
+        LEFT JOIN pack_bytes b ON b.project_id = p.project_id AND b.pack_id = p.id WHERE p.project_id = $1 AND p.id = $2";
+    /// A pack: of an object that has been written, or without a key of bytes beside it.
     INSERT = "INSERT INTO packs (id, project_id, run_id, key, size, slices, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    /// Bytes of a pack that has no object.
+    INSERT_BYTES = "INSERT INTO pack_bytes (project_id, pack_id, bytes) VALUES ($1, $2, $3)";
     /// Bytes of evidence of a run. ix: packs_of_run
     SIZE_OF_RUN = "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM packs WHERE project_id = $1 AND run_id = $2";
 }
 
+/// Most bytes of a pack that is kept beside its row. Databases keep values of
+/// this size well; what a client sends while it runs is far below.
+const MOST_IN_ROW: usize = 128 * 1024;
 /// Speed over ratio: evidence is compressed while the client waits.
 const COMPRESSION_LEVEL: i32 = 3;
 /// An attempt's evidence inflates to less than this; its parts are capped.
@@ -80,6 +94,49 @@ impl PackWriter {
         Ok(Frame { offset, length: as_i64(frame.len())? })
     }
 
+    /// The pack with all that was added.
+    #[must_use]
+    pub fn filled(self) -> FilledPack {
+        FilledPack { bytes: self.bytes, slices: self.slices }
+    }
+}
+
+/// A pack that is nowhere yet.
+pub struct FilledPack {
+    bytes: Vec<u8>,
+    slices: i64,
+}
+
+impl std::fmt::Debug for FilledPack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "FilledPack({} slices, {} bytes)", self.slices, self.bytes.len())
+    }
+}
+
+impl FilledPack {
+    /// Whether it is small enough to be kept beside its row.
+    #[must_use]
+    pub fn fits_in_row(&self) -> bool {
+        self.bytes.len() <= MOST_IN_ROW
+    }
+
+    /// Keeps it beside its row, under an id that was taken for it, in the
+    /// transaction that points at it.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when the database refuses.
+    pub async fn keep(
+        &self,
+        session: &mut Session,
+        (project, run): (ProjectId, RunId),
+        id: PackId,
+        now: Timestamp,
+    ) -> Result<()> {
+        let size = as_i64(self.bytes.len())?;
+        session.write(&INSERT, args![id, project, run, IN_ROW, size, self.slices, now]).await?;
+        session.write(&INSERT_BYTES, args![project, id, self.bytes.as_slice()]).await
+    }
+
     /// Writes the object of a pack that was announced. Its row follows with
     /// [`record`], in the transaction that points at it; without one it is
     /// swept a day later.
@@ -96,6 +153,45 @@ impl PackWriter {
 
 fn as_i64(n: usize) -> Result<i64> {
     i64::try_from(n).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))
+}
+
+/// The key of packs that have no object.
+pub(crate) const IN_ROW: &str = "";
+
+/// Where the bytes of a pack lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PackPlace {
+    /// Beside its row.
+    Row,
+    /// In an object, which packs of one run may share, from a byte on.
+    Object {
+        /// Key of the object.
+        key: String,
+        /// Its first byte of the pack.
+        base: i64,
+    },
+}
+
+impl PackPlace {
+    pub(crate) fn of(key: String, base: i64) -> Self {
+        if key == IN_ROW { Self::Row } else { Self::Object { key, base } }
+    }
+
+    /// The columns that say so.
+    pub(crate) fn columns(&self) -> (&str, i64) {
+        match self {
+            Self::Row => (IN_ROW, 0),
+            Self::Object { key, base } => (key, *base),
+        }
+    }
+}
+
+/// Takes an id for a pack that will be kept beside its row.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn take_id(session: &mut Session) -> Result<PackId> {
+    Ok(PackId(ids::allocate_one(session, Kind::Pack).await?))
 }
 
 /// A pack whose object is about to be written.
@@ -117,7 +213,7 @@ pub async fn announce(
     run: RunId,
     now: Timestamp,
 ) -> Result<AnnouncedPack> {
-    let id = PackId(ids::allocate_one(session, Kind::Pack).await?);
+    let id = take_id(session).await?;
     let key = format!("project-{project}/packs/{run}/{id}.zst");
     unclaimed::announce(session, project, &key, now).await?;
     Ok(AnnouncedPack { id, key })
@@ -166,14 +262,24 @@ pub async fn record(
 /// [`StoreError::Storage`] when the object store refuses,
 /// [`StoreError::Damaged`] when the frame is not what was written.
 pub async fn read(store: &Store, project: ProjectId, slice: &EvidenceSlice) -> Result<Evidence> {
-    let row = store.db().read().await?.first(&KEY, args![project, slice.pack]).await?;
-    let key = row.ok_or(StoreError::Damaged("an evidence pack without a row"))?.reader().text()?;
-    let start = u64::try_from(slice.offset).map_err(|_| StoreError::Damaged("an evidence offset"))?;
-    let length = u64::try_from(slice.length).map_err(|_| StoreError::Damaged("an evidence length"))?;
-    let frame = store.objects().get_range(&key, start..start + length).await?;
+    let values = args![project, slice.pack, slice.offset + 1, slice.length];
+    let row = store.db().read().await?.first(&PART, values).await?;
+    let row = row.ok_or(StoreError::Damaged("an evidence pack without a row"))?;
+    let mut r = row.reader();
+    let frame = match PackPlace::of(r.text()?, r.int()?) {
+        PackPlace::Row => Bytes::from(r.bytes()?),
+        PackPlace::Object { key, base } => store.objects().get_range(&key, range(base, slice)?).await?,
+    };
     let json = zstd::bulk::decompress(&frame, MAX_FRAME_BYTES)
         .map_err(|_| StoreError::Damaged("an evidence frame"))?;
     serde_json::from_slice(&json).map_err(|_| StoreError::Damaged("an evidence frame"))
+}
+
+/// Where a slice lies in an object that holds its pack from a byte on.
+fn range(base: i64, slice: &EvidenceSlice) -> Result<Range<u64>> {
+    let start = u64::try_from(base + slice.offset).map_err(|_| StoreError::Damaged("an evidence offset"))?;
+    let length = u64::try_from(slice.length).map_err(|_| StoreError::Damaged("an evidence length"))?;
+    Ok(start..start + length)
 }
 
 /// Bytes of evidence that a run holds.
