@@ -4,13 +4,15 @@
 
 ALTER TABLE packs ADD COLUMN base BIGINT NOT NULL DEFAULT 0;
 
+-- In parts of one size, which fit into a message each.
 CREATE TABLE pack_bytes (
     project_id BIGINT NOT NULL,
     pack_id BIGINT NOT NULL,
+    part INTEGER NOT NULL,
     bytes BYTEA NOT NULL,
-    PRIMARY KEY (project_id, pack_id)
+    PRIMARY KEY (project_id, pack_id, part)
 );
--- They are compressed already; a part is read without the rest.
+-- They are compressed already.
 ALTER TABLE pack_bytes ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
 -- rollback:

@@ -94,6 +94,7 @@ const BULKS: &[&[&Bulk]] = &[
     crate::clusters::counts::BULKS,
     crate::executions::BULKS,
     crate::executions::counting::BULKS,
+    crate::evidence::BULKS,
     crate::feed::BULKS,
     crate::ids::BULKS,
     crate::locators::BULKS,

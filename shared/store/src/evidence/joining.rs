@@ -1,6 +1,8 @@
 //! Small packs of a run on their way into one object. Nothing that points at a
 //! pack changes: its row says where its bytes begin from now on.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
@@ -16,8 +18,8 @@ statements! {
     WAITING = "SELECT id, size FROM packs WHERE project_id = $1 AND run_id = $2 AND key = '' ORDER BY id LIMIT $3";
     /// Those of them among some.
     STILL_WAITING = "SELECT id, size FROM packs WHERE project_id = $1 AND run_id = $2 AND id in_ints($3) AND key = '' ORDER BY id";
-    /// Bytes of some packs. PK
-    BYTES = "SELECT pack_id, bytes FROM pack_bytes WHERE project_id = $1 AND pack_id in_ints($2) ORDER BY pack_id";
+    /// Parts of some packs. PK
+    PARTS = "SELECT pack_id, bytes FROM pack_bytes WHERE project_id = $1 AND pack_id in_ints($2) ORDER BY pack_id, part";
     /// A pack lies in an object from now on. PK
     MOVE = "UPDATE packs SET key = $3, base = $4 WHERE project_id = $1 AND id = $2";
     /// Bytes that lie in an object. PK
@@ -95,16 +97,16 @@ fn read_packs(rows: &[crate::db::Row]) -> Result<Vec<Pack>> {
 
 /// The bytes of some packs, one behind the other.
 async fn joined(session: &mut Session, project: ProjectId, packs: &[Pack]) -> Result<Bytes> {
-    let rows = session.all(&BYTES, args![project, ids(packs)]).await?;
+    let rows = session.all(&PARTS, args![project, ids(packs)]).await?;
     let mut joined = Vec::new();
-    let mut found = Vec::with_capacity(rows.len());
+    let mut found: BTreeMap<PackId, i64> = BTreeMap::new();
     for row in rows {
         let mut r = row.reader();
         let (id, bytes) = (PackId(r.int()?), r.bytes()?);
-        found.push((id, as_i64(bytes.len())?));
+        *found.entry(id).or_default() += as_i64(bytes.len())?;
         joined.extend_from_slice(&bytes);
     }
-    if found == packs { Ok(Bytes::from(joined)) } else { Err(changed()) }
+    if found.into_iter().eq(packs.iter().copied()) { Ok(Bytes::from(joined)) } else { Err(changed()) }
 }
 
 fn changed() -> StoreError {

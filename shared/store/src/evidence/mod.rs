@@ -16,24 +16,36 @@ use callboard_domain::evidence::Evidence;
 use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Session, args, statements};
+use crate::db::{Bulk, Column, Row, Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::{Result, Store, StoreError, unclaimed};
 
 pub mod joining;
 
 statements! {
-    /// Where a pack lies, and a part of it when that is beside its row. PK
-    PART = "SELECT p.key, p.base, substr(b.bytes, CAST($3 AS INTEGER), CAST($4 AS INTEGER)) FROM packs p \
-        LEFT JOIN pack_bytes b ON b.project_id = p.project_id AND b.pack_id = p.id WHERE p.project_id = $1 AND p.id = $2";
+    /// Where a pack lies, and some of its parts when they are beside its row. PK
+    PARTS = "SELECT p.key, p.base, b.bytes FROM packs p LEFT JOIN pack_bytes b \
+        ON b.project_id = p.project_id AND b.pack_id = p.id AND b.part BETWEEN $3 AND $4 \
+        WHERE p.project_id = $1 AND p.id = $2 ORDER BY b.part";
     /// A pack: of an object that has been written, or without a key of bytes beside it.
     INSERT = "INSERT INTO packs (id, project_id, run_id, key, size, slices, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    /// Bytes of a pack that has no object.
-    INSERT_BYTES = "INSERT INTO pack_bytes (project_id, pack_id, bytes) VALUES ($1, $2, $3)";
     /// Bytes of evidence of a run. ix: packs_of_run
     SIZE_OF_RUN = "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM packs WHERE project_id = $1 AND run_id = $2";
 }
 
+/// Bytes of a pack that has no object, part by part.
+static INSERT_PARTS: Bulk = Bulk::new(
+    "evidence::INSERT_PARTS",
+    2,
+    "INSERT INTO pack_bytes (project_id, pack_id, part, bytes) SELECT $1, $2, r.part, r.bytes FROM",
+    &[Column::Int("part"), Column::Bytes("bytes")],
+    "WHERE true",
+);
+
+pub(crate) static BULKS: &[&Bulk] = &[&INSERT_PARTS];
+
+/// Bytes of each part but the last.
+const PART_BYTES: usize = 7_000;
 /// Most bytes of a pack that is kept beside its row. Databases keep values of
 /// this size well; what a client sends while it runs is far below.
 const MOST_IN_ROW: usize = 128 * 1024;
@@ -134,7 +146,7 @@ impl FilledPack {
     ) -> Result<()> {
         let size = as_i64(self.bytes.len())?;
         session.write(&INSERT, args![id, project, run, IN_ROW, size, self.slices, now]).await?;
-        session.write(&INSERT_BYTES, args![project, id, self.bytes.as_slice()]).await
+        insert_parts(session, project, id, &self.bytes).await
     }
 
     /// Writes the object of a pack that was announced. Its row follows with
@@ -151,8 +163,22 @@ impl FilledPack {
     }
 }
 
-fn as_i64(n: usize) -> Result<i64> {
-    i64::try_from(n).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))
+fn as_i64(n: impl TryInto<i64>) -> Result<i64> {
+    n.try_into().map_err(|_| StoreError::Damaged("a size beyond 63 bits"))
+}
+
+/// Puts bytes beside the row of a pack.
+pub(crate) async fn insert_parts(
+    session: &mut Session,
+    project: ProjectId,
+    id: PackId,
+    bytes: &[u8],
+) -> Result<()> {
+    let mut rows = INSERT_PARTS.rows();
+    for (part, bytes) in (0_i64..).zip(bytes.chunks(PART_BYTES)) {
+        rows.push([part.into(), bytes.into()]);
+    }
+    session.execute_bulk(&INSERT_PARTS, args![project, id], rows).await
 }
 
 /// The key of packs that have no object.
@@ -262,17 +288,33 @@ pub async fn record(
 /// [`StoreError::Storage`] when the object store refuses,
 /// [`StoreError::Damaged`] when the frame is not what was written.
 pub async fn read(store: &Store, project: ProjectId, slice: &EvidenceSlice) -> Result<Evidence> {
-    let values = args![project, slice.pack, slice.offset + 1, slice.length];
-    let row = store.db().read().await?.first(&PART, values).await?;
-    let row = row.ok_or(StoreError::Damaged("an evidence pack without a row"))?;
+    let in_pack = range(0, slice)?;
+    let parts = in_pack.start / PART_BYTES as u64..=in_pack.end.saturating_sub(1) / PART_BYTES as u64;
+    let (first, last) = (as_i64(*parts.start())?, as_i64(*parts.end())?);
+    let rows = store.db().read().await?.all(&PARTS, args![project, slice.pack, first, last]).await?;
+    let row = rows.first().ok_or(StoreError::Damaged("an evidence pack without a row"))?;
     let mut r = row.reader();
     let frame = match PackPlace::of(r.text()?, r.int()?) {
-        PackPlace::Row => Bytes::from(r.bytes()?),
+        PackPlace::Row => within(&rows, in_pack, parts.start() * PART_BYTES as u64)?,
         PackPlace::Object { key, base } => store.objects().get_range(&key, range(base, slice)?).await?,
     };
     let json = zstd::bulk::decompress(&frame, MAX_FRAME_BYTES)
         .map_err(|_| StoreError::Damaged("an evidence frame"))?;
     serde_json::from_slice(&json).map_err(|_| StoreError::Damaged("an evidence frame"))
+}
+
+/// A range of a pack out of some of its parts, the first of which begins at
+/// `from`.
+fn within(parts: &[Row], range: Range<u64>, from: u64) -> Result<Bytes> {
+    let mut bytes = Vec::new();
+    for part in parts {
+        let mut r = part.reader();
+        let (_key, _base) = (r.text()?, r.int()?);
+        bytes.extend_from_slice(&r.bytes()?);
+    }
+    let place = |at: u64| usize::try_from(at - from).ok();
+    let cut = place(range.start).zip(place(range.end)).and_then(|(start, end)| bytes.get(start..end));
+    cut.map(Bytes::copy_from_slice).ok_or(StoreError::Damaged("an evidence pack without all of its parts"))
 }
 
 /// Where a slice lies in an object that holds its pack from a byte on.

@@ -6,7 +6,7 @@ use callboard_domain::ids::{ExecutionId, PackId, ProjectId, RunId};
 use callboard_domain::status::Outcome;
 
 use crate::db::{Session, args, statements};
-use crate::evidence::PackPlace;
+use crate::evidence::{PackPlace, insert_parts};
 use crate::{Result, StoreError};
 
 statements! {
@@ -22,15 +22,13 @@ statements! {
     /// The packs of a run. ix: packs_of_run
     PACKS = "SELECT id, key, base, size, slices FROM packs WHERE project_id = $1 AND run_id = $2 ORDER BY id";
     /// Bytes of a pack that has no object. PK
-    BYTES = "SELECT bytes FROM pack_bytes WHERE project_id = $1 AND pack_id = $2";
+    PARTS = "SELECT bytes FROM pack_bytes WHERE project_id = $1 AND pack_id = $2 ORDER BY part";
     /// Lets a pack lie elsewhere. PK
     REPLACE = "UPDATE packs SET key = $5, base = $6, size = $7, slices = $8 WHERE project_id = $1 AND id = $2 AND key = $3 AND base = $4";
-    /// What is left of a pack that has no object. PK
-    REPLACE_BYTES = "UPDATE pack_bytes SET bytes = $3 WHERE project_id = $1 AND pack_id = $2";
     /// A pack of which nothing is left. PK
     DELETE = "DELETE FROM packs WHERE project_id = $1 AND id = $2 AND key = $3 AND base = $4";
-    /// Its bytes, when it had no object. PK
-    DELETE_BYTES = "DELETE FROM pack_bytes WHERE project_id = $1 AND pack_id = $2";
+    /// Bytes of a pack that has no object. PK
+    DELETE_PARTS = "DELETE FROM pack_bytes WHERE project_id = $1 AND pack_id = $2";
 }
 
 /// An execution and the evidence it points at.
@@ -141,7 +139,9 @@ pub async fn packs(session: &mut Session, project: ProjectId, run: RunId) -> Res
 /// # Errors
 /// [`StoreError::Busy`] when it is not any more.
 pub async fn bytes(session: &mut Session, project: ProjectId, id: PackId) -> Result<Vec<u8>> {
-    session.first(&BYTES, args![project, id]).await?.ok_or(MOVED)?.reader().bytes()
+    let rows = session.all(&PARTS, args![project, id]).await?;
+    let parts = rows.iter().map(|row| row.reader().bytes()).collect::<Result<Vec<_>>>()?;
+    if parts.is_empty() { Err(MOVED) } else { Ok(parts.concat()) }
 }
 
 /// A pack that lies elsewhere than it did when it was read.
@@ -171,8 +171,8 @@ pub async fn replace_bytes(
     bytes: &[u8],
 ) -> Result<()> {
     replace(session, project, old, by).await?;
-    session.execute(&REPLACE_BYTES, args![project, by.id, bytes]).await?;
-    Ok(())
+    session.execute(&DELETE_PARTS, args![project, by.id]).await?;
+    insert_parts(session, project, by.id, bytes).await
 }
 
 /// Deletes a pack of which nothing is left.
@@ -185,7 +185,7 @@ pub async fn delete(session: &mut Session, project: ProjectId, pack: &PackRow) -
         return Err(MOVED);
     }
     if pack.place == PackPlace::Row {
-        session.execute(&DELETE_BYTES, args![project, pack.id]).await?;
+        session.execute(&DELETE_PARTS, args![project, pack.id]).await?;
     }
     Ok(())
 }

@@ -490,7 +490,9 @@ fn packs(service: &callboard_test_support::Service, project: &Value) -> usize {
 
 /// Packs of evidence that are kept beside their rows.
 async fn packs_in_rows(service: &callboard_test_support::Service) -> String {
-    crate::rows::texts(service, "SELECT CAST(COUNT(*) AS text) FROM pack_bytes").await.remove(0)
+    crate::rows::texts(service, "SELECT CAST(COUNT(DISTINCT pack_id) AS text) FROM pack_bytes")
+        .await
+        .remove(0)
 }
 
 /// The evidence of all executions of a run, by title.
