@@ -288,6 +288,8 @@ describe('accounts', { concurrency: false }, () => {
           reset: [`/reset#token=srp_${'a'.repeat(37)}`, 200, null, 'Set a new password'],
           invitation: [`/reset#token=siv_${'a'.repeat(37)}`, 200, null, 'Welcome to Callboard'],
           'verify without token': ['/verify', 200],
+          verify: [`/verify#token=sev_${'a'.repeat(37)}`, 200],
+          'refused by form': ['/login?error=invalid_credentials&next=/projects', 200],
         });
         await look(await ada.context().storageState(), {
           instance: ['/settings', 200],
@@ -313,6 +315,23 @@ describe('accounts', { concurrency: false }, () => {
       });
     }
   }
+
+  test('signing in and out work where no script runs', async () => {
+    const context = await browser.newContext({ javaScriptEnabled: false });
+    const page = await context.newPage();
+    const asked = `/projects/${projects.shop}?tab=cases&q=works`;
+    assert.equal((await page.goto(at(asked))).status(), 401);
+    await signIn(page, { ...READER, password: 'a wrong one' });
+    await page.getByRole('alert').filter({ hasText: 'The username or the password is wrong.' }).waitFor();
+    assert.ok(!page.url().includes('wrong%20one'));
+    await signIn(page, READER);
+    await page.getByRole('heading', { name: 'shop', level: 1 }).waitFor();
+    assert.equal(page.url(), at(asked));
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.waitForURL(at('/login'));
+    assert.equal((await page.goto(at('/projects'))).status(), 401);
+    await context.close();
+  });
 
   test('signing out closes the door', async () => {
     await rosa.goto(at('/'));

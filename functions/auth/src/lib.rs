@@ -8,6 +8,7 @@ mod admission;
 mod body;
 mod cookie;
 mod email;
+mod form;
 mod oauth;
 mod password;
 mod remark;

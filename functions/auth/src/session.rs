@@ -2,22 +2,23 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::Response;
+use axum::response::{Redirect, Response};
 use callboard_auth::password::{self, Verdict};
 use callboard_auth::session_cookie::DeviceClaims;
-use callboard_http::extract::{Caller, Fields, Visit};
+use callboard_http::extract::{Caller, Visit, is_browser_form};
 use callboard_http::password_work::Asker;
 use callboard_http::{ApiError, AppState};
 use callboard_query::accounts::own::{self, OwnAccount};
 use callboard_query::accounts::setup;
 use callboard_query::accounts::sign_in::{self, Candidate, Checked};
 use callboard_query::limits::{LimitError, LoginAttempt};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::body::Credentials;
 use crate::cookie;
+use crate::form::{SIGN_IN, SignIn};
 
 /// A session was started.
 #[derive(Debug, Serialize, ToSchema)]
@@ -68,10 +69,13 @@ pub(crate) struct MeAnswer {
 /// accepted and the cookie opens nothing.
 ///
 /// A session that is presented ends. After too many failures of an account or
-/// an address, right passwords are refused as well for a while.
+/// an address, right passwords are refused as well for a while. The form of a
+/// browser without scripts (`application/x-www-form-urlencoded`) is answered
+/// with the page to go on to.
 #[utoipa::path(post, path = "/api/auth/login", tag = "auth", request_body = Credentials,
     responses(
         (status = 200, description = "Signed in; sets the session cookie", body = LoginAnswer),
+        (status = 303, description = "To a page, for forms of browsers"),
         (status = 400, description = "`missing_field`, `invalid_field`"),
         (status = 401, description = "`invalid_credentials`"),
         (status = 429, description = "`rate_limited`; `Retry-After` says when to come back"),
@@ -81,18 +85,38 @@ pub(crate) async fn login(
     State(state): State<AppState>,
     visit: Visit,
     headers: HeaderMap,
-    fields: Fields,
+    asked: SignIn,
 ) -> Result<Response, ApiError> {
-    let Credentials { username, password } = Credentials::read(&fields)?;
-    let form = state.cookie_form(&headers);
+    match asked {
+        SignIn::Program(credentials) => {
+            let (user, cookies) = enter(&state, &visit, &headers, credentials).await?;
+            let answer = LoginAnswer { success: true, user, warnings: Vec::new() };
+            Ok(cookie::with_cookies(Json(answer), cookies))
+        }
+        SignIn::Form(form) => {
+            let entered = enter(&state, &visit, &headers, form.credentials()).await;
+            Ok(form.answered(entered.map(|(_, cookies)| cookies)))
+        }
+    }
+}
+
+/// Who signed in, and the cookies that keep it.
+type Entered = (OwnAccount, Vec<HeaderValue>);
+
+/// Signs in with name and password.
+async fn enter(
+    state: &AppState,
+    visit: &Visit,
+    headers: &HeaderMap,
+    Credentials { username, password }: Credentials,
+) -> Result<Entered, ApiError> {
+    let form = state.cookie_form(headers);
     if !state.auth_enabled() {
-        let user = OwnAccount::virtual_administrator();
-        let answer = LoginAnswer { success: true, user, warnings: Vec::new() };
-        return Ok(cookie::with_cookies(Json(answer), [cookie::inert(form)]));
+        return Ok((OwnAccount::virtual_administrator(), vec![cookie::inert(form)]));
     }
     let now = state.now();
     let candidate = Candidate::find(state.store(), &username).await?;
-    let device = state.cookies().open::<DeviceClaims>(&headers, form, now).map(|opened| opened.value);
+    let device = state.cookies().open::<DeviceClaims>(headers, form, now).map(|opened| opened.value);
     let known_device = candidate.user_id().and_then(|user| device.as_ref()?.of(user));
     let attempt = LoginAttempt {
         address: visit.address,
@@ -103,14 +127,14 @@ pub(crate) async fn login(
         Ok(ticket) => ticket,
         Err(error) => {
             if matches!(error, LimitError::Limited { .. }) {
-                note_limited(&state, &candidate, &visit).await?;
+                note_limited(state, &candidate, visit).await?;
             }
             return Err(error.into());
         }
     };
     let is_known_device = known_device.is_some();
     let asker = if is_known_device { Asker::known(visit.address) } else { Asker::stranger(visit.address) };
-    let checked = match check(&state, &candidate, asker, password).await {
+    let checked = match check(state, &candidate, asker, password).await {
         Ok(checked) => checked,
         Err(error) => {
             ticket.released(state.now()).await?;
@@ -122,13 +146,12 @@ pub(crate) async fn login(
     } else {
         ticket.failed(state.now()).await?;
     }
-    let signed_in = sign_in::finish(state.store(), candidate, checked, &visit, now).await?;
-    let mut cookies = vec![cookie::session(&state, &headers, &signed_in.claims)?];
+    let signed_in = sign_in::finish(state.store(), candidate, checked, visit, now).await?;
+    let mut cookies = vec![cookie::session(state, headers, &signed_in.claims)?];
     if !is_known_device {
         cookies.push(state.cookies().set(&DeviceClaims::start(signed_in.user.id, now)?, form)?);
     }
-    let answer = LoginAnswer { success: true, user: OwnAccount::of(&signed_in.user), warnings: Vec::new() };
-    Ok(cookie::with_cookies(Json(answer), cookies))
+    Ok((OwnAccount::of(&signed_in.user), cookies))
 }
 
 /// Compares a password with the candidate's; many programs that sign in to one
@@ -163,14 +186,22 @@ async fn note_limited(state: &AppState, candidate: &Candidate, visit: &Visit) ->
 }
 
 /// Ends the session; without one it does nothing.
-#[utoipa::path(post, path = "/api/auth/logout", tag = "auth", responses((status = 200, body = Success)))]
+#[utoipa::path(post, path = "/api/auth/logout", tag = "auth",
+    responses(
+        (status = 200, body = Success),
+        (status = 303, description = "To the sign-in, for forms of browsers"),
+    ))]
 pub(crate) async fn logout(
     State(state): State<AppState>,
     visit: Visit,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     sign_in::sign_out(state.store(), &visit, state.now()).await?;
-    Ok(cookie::with_cookies(Success::done(), [cookie::cleared(state.cookie_form(&headers))]))
+    let cleared = [cookie::cleared(state.cookie_form(&headers))];
+    if is_browser_form(&headers) {
+        return Ok(cookie::with_cookies(Redirect::to(SIGN_IN), cleared));
+    }
+    Ok(cookie::with_cookies(Success::done(), cleared))
 }
 
 /// Who the caller is; never an error.

@@ -32,6 +32,11 @@ impl Address {
         &self.path
     }
 
+    /// The whole of it.
+    pub(crate) fn whole(&self) -> String {
+        self.write(self.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str())))
+    }
+
     /// Whether this is not the first page of its list.
     pub(crate) fn is_continued(&self) -> bool {
         self.pairs.iter().any(|(name, _)| name == CURSOR)

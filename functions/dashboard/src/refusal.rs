@@ -89,7 +89,9 @@ async fn page_of(scene: Scene, response: Response) -> Response {
         return Response::from_parts(parts, Body::empty());
     };
     let page = match serde_json::from_slice(&bytes) {
-        Ok(_) if parts.status == StatusCode::UNAUTHORIZED => pages::in_place(&scene.state).await,
+        Ok(_) if parts.status == StatusCode::UNAUTHORIZED => {
+            pages::in_place(&scene.state, &scene.address.whole()).await
+        }
         Ok(said) => render(scene, parts.status, said).await,
         Err(error) => Err(ApiError::internal(error)),
     };

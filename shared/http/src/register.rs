@@ -15,10 +15,10 @@ use callboard_auth::limits;
 use callboard_auth::routes::{BodyLimit, Method, OriginRule, RateClass};
 use callboard_auth::{Identity, Route, RouteId};
 use http::Extensions;
-use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap, HeaderValue, SET_COOKIE};
+use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap, HeaderValue, ORIGIN, SET_COOKIE};
 
 use crate::error::ApiError;
-use crate::extract::{Caller, MaxBodyBytes, check_content_type, discard};
+use crate::extract::{Caller, MaxBodyBytes, check_content_type, discard, is_browser_form};
 use crate::front::asks_for_page;
 use crate::idempotency;
 use crate::precondition::{Condition, Readers};
@@ -257,7 +257,11 @@ async fn admitted(
 /// nothing in it, so that no form of another page is taken for a command.
 fn takes_type(route: &Route, headers: &HeaderMap) -> Result<(), ApiError> {
     let is_read = route.method == Method::Get || matches!(route.body_limit, BodyLimit::Upload);
-    if is_read || !route.pattern.starts_with("/api/") {
+    // Signing in and out work without scripts. Browsers say with every form whose page it is on, and the gate has
+    // compared that; a form that does not say is no browser's.
+    let takes_forms = matches!(route.id, RouteId::Login | RouteId::Logout);
+    let is_form = takes_forms && is_browser_form(headers) && headers.contains_key(ORIGIN);
+    if is_read || is_form || !route.pattern.starts_with("/api/") {
         return Ok(());
     }
     check_content_type(headers)

@@ -3,6 +3,7 @@
 //! can trust.
 
 mod body;
+mod browser_form;
 mod caller;
 mod fields;
 mod json;
@@ -14,6 +15,7 @@ mod visit;
 
 pub(crate) use body::discard;
 pub use body::{BodyError, CountedBody, MaxBodyBytes, limited_bytes};
+pub use browser_form::{BrowserForm, is_browser_form, own_page};
 pub use caller::Caller;
 pub use fields::Fields;
 pub(crate) use json::check_content_type;

@@ -13,6 +13,7 @@ use callboard_test_support::accounts::{CHEAP_PASSWORD_HASH, PASSWORD};
 use callboard_test_support::{Answer, Client, Service, TestDatabase, for_each_secured_service};
 use futures::future::{Either, join_all, select};
 use reqwest::header::HeaderMap;
+use reqwest::{Method, Url};
 use serde_json::json;
 
 use super::{is_signed_in, refusal, refused, secured_with, sign_in, signed_in};
@@ -60,6 +61,56 @@ async fn a_refused_sign_in_does_not_say_why() {
             without.json().expect("JSON")["data"],
             json!({ "field": "password", "fields": ["password"] })
         );
+    })
+    .await;
+}
+
+/// A form as a browser without scripts sends it, from a page of this origin.
+async fn form(browser: &Client, path: &str, origin: Option<&str>, fields: &[(&str, &str)]) -> Answer {
+    let body = Url::parse_with_params(browser.base_url(), fields).expect("an address");
+    let body = body.query().unwrap_or_default().to_owned();
+    let kind = ("content-type", "application/x-www-form-urlencoded");
+    let request = browser.request(Method::POST, path).header(kind.0, kind.1).body(body);
+    let request = match origin {
+        Some(origin) => request.header("origin", origin),
+        None => request,
+    };
+    browser.send(request).await.expect("an answer")
+}
+
+#[tokio::test]
+async fn a_form_signs_in_and_out_from_our_own_pages_only() {
+    for_each_secured_service(async |service| {
+        service.account("ada", Role::User).await.expect("an account");
+        let browser = service.client().browser();
+        let own = browser.base_url().to_owned();
+        let with = |password, next| [("username", "ada"), ("password", password), ("next", next)];
+
+        for foreign in [Some("https://evil.example"), Some("null")] {
+            let answer = form(&browser, LOGIN, foreign, &with(PASSWORD, "/")).await;
+            assert_eq!(refusal(&answer), refused(403, "origin_not_allowed"));
+        }
+        // Browsers always say where a form comes from; and nothing else takes one.
+        let unsaid = form(&browser, LOGIN, None, &with(PASSWORD, "/")).await;
+        assert_eq!(refusal(&unsaid), refused(415, "unsupported_media_type"));
+        let other = form(&browser, "/api/auth/setup", Some(&own), &with(PASSWORD, "/")).await;
+        assert_eq!(refusal(&other), refused(415, "unsupported_media_type"));
+        assert!(!is_signed_in(&browser).await);
+
+        let wrong = form(&browser, LOGIN, Some(&own), &with("a wrong guess", "/projects?q=a")).await;
+        assert_eq!(wrong.status, 303);
+        assert_eq!(wrong.header("location"), "/login?error=invalid_credentials&next=%2Fprojects%3Fq%3Da");
+        assert!(!is_signed_in(&browser).await);
+
+        let right = form(&browser, LOGIN, Some(&own), &with(PASSWORD, "/projects?q=a")).await;
+        assert_eq!((right.status.as_u16(), right.header("location")), (303, "/projects?q=a"));
+        assert!(is_signed_in(&browser).await);
+        let out = form(&browser, "/api/auth/logout", Some(&own), &[]).await;
+        assert_eq!((out.status.as_u16(), out.header("location")), (303, "/login"));
+        assert!(!is_signed_in(&browser).await);
+
+        let elsewhere = form(&browser, LOGIN, Some(&own), &with(PASSWORD, "//evil.example/")).await;
+        assert_eq!((elsewhere.status.as_u16(), elsewhere.header("location")), (303, "/"));
     })
     .await;
 }

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::Principal;
 use callboard_auth::oauth::{OauthRefusal, Provider};
-use callboard_http::extract::{Caller, FromQuery, Query, QueryReader};
+use callboard_http::extract::{Caller, FromQuery, Query, QueryReader, own_page};
 use callboard_http::{ApiError, AppState, mail};
 use callboard_query::accounts::setup as first_administrator;
 
@@ -13,16 +13,54 @@ use super::{NoticePage, home, notice};
 use crate::filters;
 use crate::visit::answer;
 
-/// How a sign-in at a provider ended, as the provider's callback says it.
+/// How a sign-in ended that was sent by navigation, at a provider or with the
+/// form of a browser without scripts, and where it was to lead.
 pub(crate) struct Asked {
-    refusal: Option<OauthRefusal>,
+    refusal: Option<Refusal>,
+    next: Option<String>,
+}
+
+/// Why a sign-in was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// By a provider, or because of what it said.
+    Provider(OauthRefusal),
+    /// Name and password open nothing.
+    Credentials,
+    /// Too many have failed.
+    Limited,
+    /// The service could not check them.
+    Busy,
+}
+
+impl Refusal {
+    /// Reads a code of an address. One this version does not know still was a
+    /// refusal.
+    fn parse(code: &str) -> Self {
+        match code {
+            "invalid_credentials" => Self::Credentials,
+            "rate_limited" => Self::Limited,
+            "busy" | "database_unavailable" => Self::Busy,
+            code => Self::Provider(OauthRefusal::parse(code).unwrap_or(OauthRefusal::Failed)),
+        }
+    }
+
+    /// What to tell people.
+    pub(super) fn sentence(self) -> String {
+        match self {
+            Self::Provider(refusal) => refusal.to_string(),
+            Self::Credentials => "The username or the password is wrong.".to_owned(),
+            Self::Limited => "Too many attempts have failed. Try again in a few minutes.".to_owned(),
+            Self::Busy => "The service is busy and could not sign you in. Try again in a moment.".to_owned(),
+        }
+    }
 }
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        // A code this version does not know still was a refusal.
-        let code = query.text("error")?;
-        Ok(Self { refusal: code.map(|code| OauthRefusal::parse(&code).unwrap_or(OauthRefusal::Failed)) })
+        let refusal = query.text("error")?.map(|code| Refusal::parse(&code));
+        let next = query.text("next")?.filter(|next| own_page(next).is_some());
+        Ok(Self { refusal, next })
     }
 }
 
@@ -62,28 +100,43 @@ const fn icon_of(provider: Provider) -> &'static str {
 /// Inputs of `pages/entrance/login.html`.
 #[derive(Template)]
 #[template(path = "pages/entrance/login.html")]
-struct LoginPage {
+struct LoginPage<'a> {
     title: &'static str,
     is_in_place: bool,
     /// `reload`, or the address to go to.
-    afterwards: &'static str,
+    afterwards: &'a str,
+    /// The address to go to where no script reloads anything.
+    next: &'a str,
     refusal: Option<String>,
     providers: Vec<ProviderButton>,
     /// Whether a link for a new password can be mailed.
     sends_mail: bool,
 }
 
+/// Where the form stands.
+pub(super) enum Place<'a> {
+    /// In the place of this page.
+    Of(&'a str),
+    /// On its own page, on the way to this one.
+    Before(&'a str),
+}
+
 /// The form that signs in.
 pub(super) fn form(
     state: &AppState,
-    afterwards: &'static str,
-    refusal: Option<OauthRefusal>,
+    place: &Place<'_>,
+    refusal: Option<Refusal>,
 ) -> Result<Response, ApiError> {
+    let (is_in_place, afterwards, next) = match *place {
+        Place::Of(page) => (true, "reload", page),
+        Place::Before(page) => (false, page, page),
+    };
     answer(&LoginPage {
         title: "Sign in",
-        is_in_place: afterwards == "reload",
+        is_in_place,
         afterwards,
-        refusal: refusal.map(|refusal| refusal.to_string()),
+        next,
+        refusal: refusal.map(Refusal::sentence),
         providers: providers(state),
         sends_mail: mail::is_configured(state.config()),
     })
@@ -101,7 +154,7 @@ pub(crate) async fn login(
             None => Ok(home()),
             Some(refusal) => notice(&NoticePage {
                 title: "No new sign-in",
-                sentence: refusal.to_string().into(),
+                sentence: refusal.sentence().into(),
                 href: "/",
                 leads_to: "Go on to Callboard",
             }),
@@ -110,21 +163,28 @@ pub(crate) async fn login(
     if first_administrator::is_needed(state.store()).await? {
         return super::setup::form(&state, "/", asked.refusal);
     }
-    form(&state, "/", asked.refusal)
+    form(&state, &Place::Before(asked.next.as_deref().unwrap_or("/")), asked.refusal)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refusal(query: &str) -> Option<OauthRefusal> {
-        Asked::from_query(&QueryReader::parse(query).unwrap()).unwrap().refusal
+    fn asked(query: &str) -> Asked {
+        Asked::from_query(&QueryReader::parse(query).unwrap()).unwrap()
+    }
+
+    fn refusal(query: &str) -> Option<Refusal> {
+        asked(query).refusal
     }
 
     #[test]
     fn nothing_of_the_address_is_shown() {
         assert_eq!(refusal(""), None);
-        assert_eq!(refusal("error=account-exists"), Some(OauthRefusal::AccountExists));
-        assert_eq!(refusal("error=%3Cb%3Ecall+us%3C/b%3E"), Some(OauthRefusal::Failed));
+        assert_eq!(refusal("error=account-exists"), Some(Refusal::Provider(OauthRefusal::AccountExists)));
+        assert_eq!(refusal("error=invalid_credentials"), Some(Refusal::Credentials));
+        assert_eq!(refusal("error=%3Cb%3Ecall+us%3C/b%3E"), Some(Refusal::Provider(OauthRefusal::Failed)));
+        assert_eq!(asked("next=/projects/3").next.as_deref(), Some("/projects/3"));
+        assert_eq!(asked("next=//evil.example").next, None);
     }
 }

@@ -37,10 +37,10 @@ pub(crate) struct NoticePage {
 /// What stands in the place of a page while nobody is signed in: the form
 /// that signs in or, while there is no account, the one that creates the
 /// first. The address stays, so the page is there afterwards.
-pub(crate) async fn in_place(state: &AppState) -> Result<Response, ApiError> {
+pub(crate) async fn in_place(state: &AppState, address: &str) -> Result<Response, ApiError> {
     let mut page = match first_administrator::is_needed(state.store()).await? {
         true => setup::form(state, "reload", None),
-        false => login::form(state, "reload", None),
+        false => login::form(state, &login::Place::Of(address), None),
     }?;
     *page.status_mut() = StatusCode::UNAUTHORIZED;
     Ok(page)

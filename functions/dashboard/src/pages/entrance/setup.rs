@@ -4,11 +4,11 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::Principal;
-use callboard_auth::oauth::OauthRefusal;
 use callboard_http::extract::Caller;
 use callboard_http::{ApiError, AppState};
 use callboard_query::accounts::setup as first_administrator;
 
+use super::login::Refusal;
 use super::{NoticePage, home, notice, password_hint};
 use crate::filters;
 use crate::visit::answer;
@@ -28,12 +28,12 @@ struct SetupPage {
 pub(super) fn form(
     state: &AppState,
     afterwards: &'static str,
-    refusal: Option<OauthRefusal>,
+    refusal: Option<Refusal>,
 ) -> Result<Response, ApiError> {
     answer(&SetupPage {
         title: "First administrator",
         afterwards,
-        refusal: refusal.map(|refusal| refusal.to_string()),
+        refusal: refusal.map(Refusal::sentence),
         password_hint: password_hint(state),
     })
 }

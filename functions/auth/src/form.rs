@@ -1,0 +1,66 @@
+//! Signing in as it is asked for: by programs and scripts in JSON, or with the
+//! form of a page in a browser that runs no scripts. A form is always answered
+//! with a page: the one it was in the place of, or the form again with what was
+//! wrong.
+
+use axum::extract::{FromRequest, Request};
+use axum::response::{IntoResponse, Redirect, Response};
+use callboard_http::ApiError;
+use callboard_http::extract::{BrowserForm, Fields, is_browser_form, own_page};
+use http::HeaderValue;
+use url::form_urlencoded;
+
+use crate::body::Credentials;
+use crate::cookie;
+
+/// The page with the form.
+pub(crate) const SIGN_IN: &str = "/login";
+/// The page to go on to when the form names none.
+const HOME: &str = "/";
+
+/// What a sign-in is asked for with.
+pub(crate) enum SignIn {
+    /// JSON.
+    Program(Credentials),
+    /// The form of a page.
+    Form(SignInForm),
+}
+
+impl<S: Sync> FromRequest<S> for SignIn {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        if is_browser_form(request.headers()) {
+            return Ok(Self::Form(SignInForm(BrowserForm::from_request(request, state).await?)));
+        }
+        Ok(Self::Program(Credentials::read(&Fields::from_request(request, state).await?)?))
+    }
+}
+
+/// The form that signs in.
+pub(crate) struct SignInForm(BrowserForm);
+
+impl SignInForm {
+    /// Name and password. Empty ones are nobody's and refused as wrong ones are.
+    pub(crate) fn credentials(&self) -> Credentials {
+        Credentials {
+            username: self.0.text("username").to_owned(),
+            password: self.0.text("password").to_owned(),
+        }
+    }
+
+    /// The page that follows.
+    pub(crate) fn answered(&self, cookies: Result<Vec<HeaderValue>, ApiError>) -> Response {
+        let next = own_page(self.0.text("next")).unwrap_or(HOME);
+        match cookies {
+            Ok(cookies) => cookie::with_cookies(Redirect::to(next), cookies),
+            Err(refused) => {
+                let query = form_urlencoded::Serializer::new(String::new())
+                    .append_pair("error", refused.code())
+                    .append_pair("next", next)
+                    .finish();
+                Redirect::to(&format!("{SIGN_IN}?{query}")).into_response()
+            }
+        }
+    }
+}
