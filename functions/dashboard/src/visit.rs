@@ -10,6 +10,7 @@ use callboard_domain::time::Timestamp;
 use callboard_http::extract::Caller;
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::page::Total;
+use callboard_query::projects::ProjectFilters;
 use callboard_query::shapes::Facets;
 use callboard_query::{Context, projects};
 use http::HeaderName;
@@ -62,14 +63,21 @@ impl Visit {
         Ok(projects::facets(&self.ctx, project, None, OFFERED).await?)
     }
 
-    /// How many projects this person sees, for a list of all of them that shows
-    /// a part.
+    /// How many projects this person sees under the filters of a list, when the
+    /// list shows a part of them.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(crate) async fn total_projects(&self, goes_on: bool) -> Result<Option<Total>, ApiError> {
+    pub(crate) async fn total_projects(
+        &self,
+        filters: &ProjectFilters,
+        goes_on: bool,
+    ) -> Result<Option<Total>, ApiError> {
         if !self.address.is_part(goes_on) {
             return Ok(None);
+        }
+        if filters.contains.is_some() || filters.tag.is_some() {
+            return Ok(projects::total(&self.ctx, self.scope(), filters).await?);
         }
         let total = match self.scope().projects() {
             Some(own) => i64::try_from(own.len()).ok(),

@@ -12,7 +12,7 @@ use callboard_store::runs::{self, BriefRow, Newest};
 use callboard_store::tags::{self, TagRow};
 use callboard_store::{lanes, quarantine, test_cases};
 
-use crate::page::{Slice, fetch};
+use crate::page::{Slice, Total, fetch};
 use crate::shapes::{
     BranchFacet, Facets, Project, ProjectOverview, ProjectRef, RunBrief, Tag, Tendency, non_empty,
 };
@@ -150,12 +150,7 @@ async fn matching(
     let mut found = Vec::new();
     for _ in 0..RESIDUAL_STEPS {
         let step = page(session, scope, tag, sort, after, RESIDUAL_STEP).await?;
-        let contains = |text: &String| text.to_lowercase().contains(&wanted);
-        found.extend(
-            step.items
-                .into_iter()
-                .filter(|row| contains(&row.name) || row.label.as_ref().is_some_and(contains)),
-        );
+        found.extend(step.items.into_iter().filter(|row| is_named(row, &wanted)));
         if found.len() > limit {
             return Ok(Slice::cut(found, limit, ProjectKey::of));
         }
@@ -165,6 +160,34 @@ async fn matching(
         }
     }
     Ok(Slice { items: found, next: after })
+}
+
+/// How many projects [`list`] has on all its pages together; `None` when there
+/// are more than it looks at.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn total(ctx: &Context, scope: &Scope, filters: &ProjectFilters) -> Result<Option<Total>> {
+    let wanted = filters.contains.as_deref().map(str::to_lowercase);
+    let mut session = ctx.store.db().read().await?;
+    let (mut count, mut after) = (0, None);
+    for _ in 0..RESIDUAL_STEPS {
+        let step = page(&mut session, scope, filters.tag, Sort::Name, after, RESIDUAL_STEP).await?;
+        let fitting =
+            step.items.iter().filter(|row| wanted.as_deref().is_none_or(|text| is_named(row, text)));
+        count += i64::try_from(fitting.count()).unwrap_or(i64::MAX);
+        after = step.next;
+        if after.is_none() {
+            return Ok(Some(Total::Exactly(count)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether name or label of a project contain this text in small letters.
+fn is_named(row: &ProjectRow, lowercase: &str) -> bool {
+    let contains = |text: &String| text.to_lowercase().contains(lowercase);
+    contains(&row.name) || row.label.as_ref().is_some_and(contains)
 }
 
 /// One project with its latest run.
@@ -358,6 +381,38 @@ pub async fn overview(
         });
     }
     Ok(Slice { items, next: rows.next })
+}
+
+/// How a project stands, and nothing else of it.
+#[derive(Debug, Clone)]
+pub struct ProjectStanding {
+    /// Which project.
+    pub reference: ProjectRef,
+    /// How it has been doing.
+    pub tendency: Tendency,
+    /// The run that tells so; `None` while no full run is over.
+    pub telling_run: Option<RunBrief>,
+}
+
+/// How projects stand that [`overview`] did not come to, most recently active
+/// first.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn standings(
+    ctx: &Context,
+    scope: &Scope,
+    after: Option<ProjectKey>,
+    limit: usize,
+) -> Result<Slice<ProjectStanding, ProjectKey>> {
+    let mut session = ctx.store.db().read().await?;
+    let rows = page(&mut session, scope, None, Sort::Updated, after, limit).await?;
+    let telling = telling(&mut session, &rows.items, None).await?;
+    let standing = |row: &ProjectRow| {
+        let (tendency, telling_run) = told(of(&telling, row));
+        ProjectStanding { reference: ProjectRef::of(row), tendency, telling_run }
+    };
+    Ok(Slice { items: rows.items.iter().map(standing).collect(), next: rows.next })
 }
 
 /// The newest runs of some projects, newest first; projects without one are

@@ -461,6 +461,28 @@ async fn what_people_add_stands_beside_the_results() {
 }
 
 #[tokio::test]
+async fn a_project_that_fails_is_named_however_many_were_active_later() {
+    for_each_service(async |service| {
+        let client = service.client();
+        for number in 0..14 {
+            let (status, day) = if number == 0 { ("failed", 1) } else { ("passed", 2 + number) };
+            let sent = run(&format!("project {number}"), status, vec![attempt("works", status, 0)]);
+            let sent =
+                with(sent, json!({ "branch": "main", "startTime": format!("2026-01-{day:02}T10:00:00Z") }));
+            client.post_json("/api/test-runs/submit", &sent).await.expect("stored");
+        }
+        let home = page(client, "/").await.text();
+        assert!(home.contains("1 of 14 projects is failing"), "{home}");
+        let also = home.split("Also failing:").nth(1).and_then(|rest| rest.split("</p>").next());
+        assert!(
+            also.is_some_and(|also| also.contains(">project 0</a>") && !also.contains(">project 1</a>")),
+            "{also:?}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_part_of_a_filtered_list_says_how_many_there_are() {
     for_each_service(async |service| {
         let client = service.client();
@@ -476,11 +498,16 @@ async fn a_part_of_a_filtered_list_says_how_many_there_are() {
         submit(json!({ "branch": "main", "startTime": "2026-01-02T23:30:00Z" })).await;
         submit(json!({ "branch": "main", "startTime": "2026-01-03T10:00:00Z" })).await;
         submit(json!({ "branch": "other", "startTime": "2026-01-02T10:00:00Z" })).await;
+        submit(json!({ "projectName": "Shop floor", "startTime": "2026-01-01T10:00:00Z" })).await;
+        submit(json!({ "projectName": "bank", "startTime": "2026-01-01T10:00:00Z" })).await;
         let (run, project) = (&stored["runId"], &stored["projectId"]);
         let found =
             client.json(&format!("/api/test-runs/{run}/executions?q=ships")).await.expect("an answer");
         let case = &found["items"][0]["testCaseId"];
         for (path, tally) in [
+            ("/projects?limit=1".to_owned(), "1 of 3 projects"),
+            ("/projects?q=shop&limit=1".to_owned(), "1 of 2 projects"),
+            ("/settings/projects?q=shop&limit=1".to_owned(), "1 of 2 projects"),
             (format!("/projects/{project}?branch=main&limit=1"), "1 of 3 runs"),
             (
                 format!("/projects/{project}?status=failed&status=passed&branch=other&branch=main&limit=1"),

@@ -15,7 +15,7 @@ use callboard_query::test_cases::LaneQuery;
 use callboard_query::{daily, feeds, projects};
 use tokio::try_join;
 
-use super::project_table::{ProjectTable, Row};
+use super::project_table::{Further, ProjectTable, Row};
 use crate::components::{RunTable, SetupSteps, TREND_DAYS, Trend};
 use crate::filters;
 use crate::outcome::Tone;
@@ -24,6 +24,8 @@ use crate::visit::{Visit, answer};
 
 /// Projects the page looks at, most recently active first.
 const PROJECTS: usize = 12;
+/// Further projects of which it names those that fail.
+const FURTHER: usize = 100;
 /// Flaky tests it names.
 const COSTLY: usize = 5;
 /// Open clusters it names.
@@ -42,6 +44,8 @@ struct HomePage {
     standing: Tone,
     projects: ProjectTable,
     more_projects: bool,
+    /// What the table has no room for.
+    further: Further,
     active: RunTable,
     recent: RunTable,
     trend: Trend,
@@ -93,23 +97,31 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
         sort: ClusterSort::Occurrences,
         ..ClusterQuery::default()
     };
+    // Whether anything is red is asked of more projects than are shown.
+    let further = async {
+        match overview.next.clone() {
+            None => Ok(Further::default()),
+            next => projects::standings(&visit.ctx, visit.scope(), next, FURTHER).await.map(Further::of),
+        }
+    };
     let (every_lane, all) = (LaneQuery::default(), RunQuery::default());
-    let (days, costly, open, active, recent) = try_join!(
+    let (days, costly, open, active, recent, further) = try_join!(
         daily::counts(&visit.ctx, &seen, &every_lane, Day(today.0 - TREND_DAYS + 1)),
         analytics::flaky_leaderboard(&visit.ctx, visit.scope(), &costly, Sort::Impact, today),
         clusters::list(&visit.ctx, visit.scope(), &open, visit.now, CLUSTERS),
         runs::active(&visit.ctx, visit.scope()),
         runs::list(&visit.ctx, visit.scope(), &all, RECENT_RUNS),
+        further,
     )?;
     let mut rows: Vec<Row> =
         overview.items.into_iter().map(|each| Row::of_overview(each, visit.now)).collect();
     // Red first; within each, the order of activity stays.
     rows.sort_by_key(|row| !row.is_failing());
-    let failing = rows.iter().filter(|row| row.is_failing()).count();
-    let judged = rows.iter().filter(|row| row.is_judged()).count();
+    let failing = rows.iter().filter(|row| row.is_failing()).count() + further.failing.len();
+    let judged = rows.iter().filter(|row| row.is_judged()).count() + further.judged;
     answer(&HomePage {
         after,
-        headline: headline(failing, judged, overview.next.is_some()),
+        headline: headline(failing, judged, further.goes_on),
         standing: match (failing, judged) {
             (0, 0) => Tone::Unknown,
             (0, _) => Tone::Passed,
@@ -117,6 +129,7 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
         },
         projects: ProjectTable::new(rows, visit.now),
         more_projects: overview.next.is_some(),
+        further,
         active: RunTable::new(active, true, visit.now),
         recent: RunTable::new(recent.items, true, visit.now),
         trend: Trend::new(days, today, |_| None),

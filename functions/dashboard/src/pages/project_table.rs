@@ -3,6 +3,8 @@
 use askama::Template;
 use askama::filters::HtmlSafe;
 use callboard_domain::time::Timestamp;
+use callboard_query::page::Slice;
+use callboard_query::projects::ProjectStanding;
 use callboard_query::shapes::{Project, ProjectOverview, ProjectRef, RunBrief, Tag};
 
 use crate::components::{OutcomeBar, Sorting, Strip};
@@ -108,12 +110,46 @@ impl Row {
 
     /// Whether there is a result to judge this project by.
     pub(crate) fn is_judged(&self) -> bool {
-        !matches!(self.tone, Tone::Unknown | Tone::Running)
+        is_judged(self.tone)
     }
 
     /// Whether somebody should look at this project.
     pub(crate) fn is_failing(&self) -> bool {
-        !matches!(self.tone, Tone::Passed | Tone::Flaky | Tone::Unknown | Tone::Running)
+        is_failing(self.tone)
+    }
+}
+
+fn is_judged(tone: Tone) -> bool {
+    !matches!(tone, Tone::Unknown | Tone::Running)
+}
+
+fn is_failing(tone: Tone) -> bool {
+    is_judged(tone) && !matches!(tone, Tone::Passed | Tone::Flaky)
+}
+
+/// Projects below the table, of which only those that fail are named.
+#[derive(Default)]
+pub(crate) struct Further {
+    /// Those that fail, with the start of the run that says so.
+    pub failing: Vec<(ProjectRef, Option<Timestamp>)>,
+    /// How many have a result to judge them by.
+    pub judged: usize,
+    /// Whether there are still more.
+    pub goes_on: bool,
+}
+
+impl Further {
+    pub(crate) fn of<K>(standings: Slice<ProjectStanding, K>) -> Self {
+        let mut further = Self { goes_on: standings.next.is_some(), ..Self::default() };
+        for each in standings.items {
+            let run = each.telling_run.as_ref();
+            let tone = Standing(each.tendency, run.map(|run| run.status)).tone();
+            further.judged += usize::from(is_judged(tone));
+            if is_failing(tone) {
+                further.failing.push((each.reference, run.map(|run| run.start_time)));
+            }
+        }
+        further
     }
 }
 

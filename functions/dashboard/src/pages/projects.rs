@@ -85,7 +85,7 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
         .collect();
     let is_filtered = asked.text.is_some() || asked.tag.is_some();
     let goes_on = found.next_cursor.is_some();
-    let total = if is_filtered { None } else { visit.total_projects(goes_on).await? };
+    let total = visit.total_projects(&filters, goes_on).await?;
     let known = tags::list(&visit.ctx, None, None, TAGS).await?.items;
     let offered = known.into_iter().map(|tag| Choice::new(tag.id.to_string(), tag.text));
     let chosen: Vec<String> = asked.tag.iter().map(|tag| tag.get().to_string()).collect();

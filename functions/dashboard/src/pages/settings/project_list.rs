@@ -45,7 +45,7 @@ impl Asked {
         let found = projects::list(&visit.ctx, visit.scope(), &wanted, Sort::Name, after, limit).await?;
         let found = cursors.page(found)?;
         let goes_on = found.next_cursor.is_some();
-        let total = if self.text.is_some() { None } else { visit.total_projects(goes_on).await? };
+        let total = visit.total_projects(&wanted, goes_on).await?;
         Ok(ProjectList {
             filters: FilterBar::new(&visit.address, &[])
                 .search("q", "Search projects", self.text.as_ref())
