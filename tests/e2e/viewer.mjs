@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { chromium } from '@playwright/test';
 import { firstAdministrator } from './support/first-administrator.mjs';
+import { THEMES, complaintsAbout } from './support/look.mjs';
 import { reportArchive } from './support/report-archive.mjs';
 import { get, getAll, getJson, serviceUrl, upload } from './support/service.mjs';
 
@@ -131,6 +132,10 @@ describe('a stored trace', () => {
       }
     });
     assert.equal(reach, 'SecurityError', 'it has no way to the page around it');
+    for (const theme of THEMES) {
+      await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
+      assert.deepEqual(await complaintsAbout(page, `an open trace, ${theme}`), []);
+    }
     await place.getByRole('link', { name: 'Close' }).click();
     await page.getByRole('heading', { name: 'Traces' }).waitFor();
     assert.equal(await place.count(), 0);

@@ -25,7 +25,11 @@ export async function makeAccounts(url) {
     entrance: {
       login: { address: '/login' },
       'login-refused': { address: '/login?error=account-exists' },
+      'login-again': { address: '/login?error=invalid_credentials&next=/projects' },
       reset: { address: `/reset#token=srp_${'a'.repeat(37)}` },
+      invitation: { address: `/reset#token=siv_${'a'.repeat(37)}` },
+      verify: { address: '/verify' },
+      'verify-refused': { address: `/verify#token=sve_${'a'.repeat(37)}`, act: (page) => page.getByRole('alert').filter({ hasText: /./ }).waitFor() },
     },
     pages: {
       account: { address: '/settings/account' },
