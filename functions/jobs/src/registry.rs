@@ -36,6 +36,7 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::new(runs::move_executions),
         Kind::new(runs::pool_traces),
         Kind::new(runs::join_evidence),
+        Kind::every(HOUR, runs::resume_joining),
         Kind::every(MINUTE / 2, runs::sweep_stale_runs),
         Kind::every(MINUTE, runs::purge_feeds),
         Kind::every(MINUTE, runs::end_quarantines),

@@ -6,7 +6,7 @@ use callboard_query::clusters;
 use callboard_query::ingest::{
     self, Checked, Completion, JoinEvidence, MoveExecutions, PoolTraces, Recompute,
 };
-use callboard_store::jobs::Payload;
+use callboard_store::jobs::{self, Payload};
 use callboard_store::runs::tokens;
 use callboard_store::{feed, quarantine};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,8 @@ pub(crate) async fn recompute(ctx: JobContext, job: Recompute) -> Result<Outcome
 async fn check(ctx: &JobContext, project: ProjectId, run: RunId) -> Result<(), JobError> {
     match ingest::check_run(&ctx.state().background(), project, run, ctx.now()).await? {
         Checked::Repaired => tracing::error!(%run, "the numbers of a run were wrong and are repaired"),
-        Checked::Right | Checked::Gone => {}
+        Checked::Right => {}
+        Checked::Gone => return Ok(()),
     }
     ingest::judge_run(&ctx.state().background(), project, run).await?;
     ingest::queue_trace_pool(&ctx.state().background(), project, run, ctx.now()).await?;
@@ -83,6 +84,29 @@ pub(crate) async fn join_evidence(
         }
     }
     Ok(Outcome::GoOn(job))
+}
+
+/// Evidence that could not be joined for long is tried again.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ResumeJoining {}
+
+impl Payload for ResumeJoining {
+    const KIND: &'static str = "resume_joining";
+}
+
+/// Takes joining up again that failed too often to be tried by itself: results
+/// are taken while the object store is away.
+pub(crate) async fn resume_joining(
+    ctx: JobContext,
+    _: ResumeJoining,
+) -> Result<Outcome<ResumeJoining>, JobError> {
+    let mut session = ctx.store().db().begin().await?;
+    let resumed = jobs::revive(&mut session, JoinEvidence::KIND, ctx.now()).await?;
+    session.commit().await?;
+    if resumed > 0 {
+        tracing::warn!(resumed, "evidence that could not be joined is tried again");
+    }
+    Ok(Outcome::Done)
 }
 
 /// Runs that nobody feeds any more are ended.

@@ -24,7 +24,7 @@ const FILE_KINDS: [&str; 4] = ["trace", "screenshot", "video", "attachment"];
 /// Objects and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, ToSchema)]
 pub struct Amount {
-    /// Files, entries of reports, packs of evidence. One that several runs share counts in each.
+    /// Files, entries of reports, objects of evidence. One that several runs share counts in each.
     pub objects: i64,
     /// Bytes.
     pub bytes: i64,
@@ -65,7 +65,7 @@ fn by_kind(kept: &[KeptOf]) -> Vec<AmountOfKind> {
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StoreSize {
-    /// Files, entries of reports, packs of evidence.
+    /// Files, entries of reports, objects of evidence.
     pub objects: i64,
     /// Their bytes.
     pub bytes: i64,

@@ -95,6 +95,7 @@ const BULKS: &[&[&Bulk]] = &[
     crate::executions::BULKS,
     crate::executions::counting::BULKS,
     crate::evidence::BULKS,
+    crate::evidence::joining::BULKS,
     crate::feed::BULKS,
     crate::ids::BULKS,
     crate::locators::BULKS,

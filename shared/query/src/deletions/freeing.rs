@@ -192,6 +192,10 @@ impl Work<'_> {
             self.save(&mut session, receipt).await?;
             return Ok(session.commit().await?);
         }
+        if doomed::delete_pack_bytes(&mut session, run, BATCH).await? > 0 {
+            self.save(&mut session, receipt).await?;
+            return Ok(session.commit().await?);
+        }
         let own = doomed::delete_own(&mut session, run).await?;
         if own.reports + own.packs > 0 {
             receipt.objects.add(own.objects, own.bytes);

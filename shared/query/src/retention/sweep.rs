@@ -9,6 +9,7 @@ use callboard_domain::retention::EXEMPT_DAYS;
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::blobs::freeing;
 use callboard_store::deletions::ReceiptRow;
+use callboard_store::evidence::joining;
 use callboard_store::files::FileKind;
 use callboard_store::retention::due::{self, DueFile, DueReport};
 use callboard_store::retention::exempt::is_among_newest;
@@ -229,6 +230,8 @@ impl Work<'_> {
     async fn evidence(&self, swept: &mut Swept) -> Result<()> {
         let due = due::evidence(&mut self.ctx.store.db().read().await?, self.now).await?;
         let Some((project, run)) = due else { return Ok(()) };
+        // What lies beside the rows is trimmed in memory; more than a little of it goes into an object first.
+        while joining::join(&self.ctx.store, project, run, self.now).await? {}
         let Some(plan) = trimming::plan(self.ctx, project, run, self.now, later(self.now)).await? else {
             let mut session = self.ctx.store.db().begin().await?;
             due::move_evidence(&mut session, project, run, None).await?;

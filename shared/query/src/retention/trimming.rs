@@ -13,7 +13,7 @@ use callboard_domain::ids::{ExecutionId, PackId, ProjectId, RunId};
 use callboard_domain::retention::OutcomeClass;
 use callboard_domain::time::Timestamp;
 use callboard_store::deletions::ReceiptRow;
-use callboard_store::evidence::PackPlace;
+use callboard_store::evidence::{self, PackPlace};
 use callboard_store::objects::ObjectWriter;
 use callboard_store::retention::due;
 use callboard_store::retention::trimming::{self, PackRow, Pointing};
@@ -219,18 +219,16 @@ impl Plan {
 
     /// Writes what stays of packs that share an object.
     async fn write_object(&mut self, ctx: &Context, members: &[usize], now: Timestamp) -> Result<()> {
-        let Some(first) = members.first().map(|at| self.packs[*at].0.id) else { return Ok(()) };
-        let key = format!("project-{}/packs/{}/{first}-{}.zst", self.project, self.run, now.millis());
         let mut session = ctx.store.db().begin().await?;
-        unclaimed::announce(&mut session, self.project, &key, now).await?;
+        let announced = evidence::announce(&mut session, self.project, self.run, now).await?;
         session.commit().await?;
-        let mut object = ctx.store.objects().writer(&key)?;
+        let mut object = ctx.store.objects().writer(announced.key())?;
         let mut base = 0;
         for at in members {
             let (pack, fate) = &mut self.packs[*at];
             let Fate::Shrinks(rest) = fate else { continue };
             let size = rest.copy(ctx, pack, &mut object).await?;
-            let place = PackPlace::Object { key: key.clone(), base };
+            let place = PackPlace::Object { key: announced.key().to_owned(), base };
             let by = PackRow { id: pack.id, place, size, slices: rest.slices };
             *fate = Fate::Shrunk { by, bytes: Vec::new() };
             base += size;

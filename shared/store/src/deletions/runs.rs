@@ -54,9 +54,10 @@ statements! {
          WHERE project_id = $1 AND run_id = $2) o";
     /// The reports of a run. ix: reports_of_run
     DELETE_REPORTS = "DELETE FROM reports WHERE project_id = $1 AND run_id = $2";
-    /// Bytes of the evidence packs of a run that have no object. ix: packs_of_run
-    DELETE_PACK_BYTES = "DELETE FROM pack_bytes WHERE project_id = $1 \
-        AND pack_id IN (SELECT id FROM packs WHERE project_id = $1 AND run_id = $2 AND key = '')";
+    /// Bytes of some evidence packs of a run that have no object. ix: packs_of_run, PK
+    DELETE_PACK_BYTES = "DELETE FROM pack_bytes WHERE project_id = $1 AND pack_id IN (SELECT p.id FROM packs p \
+        WHERE p.project_id = $1 AND p.run_id = $2 AND p.key = '' \
+        AND EXISTS (SELECT 1 FROM pack_bytes b WHERE b.project_id = p.project_id AND b.pack_id = p.id) LIMIT $3)";
     /// The evidence packs of a run. ix: packs_of_run
     DELETE_PACKS = "DELETE FROM packs WHERE project_id = $1 AND run_id = $2";
     /// Removes executions. PK
@@ -222,6 +223,15 @@ pub struct OwnObjects {
     pub packs: i64,
 }
 
+/// Deletes the bytes of at most `limit` packs of a run that have no object;
+/// answers how many parts they had.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn delete_pack_bytes(session: &mut Session, run: &DoomedRun, limit: i64) -> Result<u64> {
+    session.execute(&DELETE_PACK_BYTES, args![run.project, run.run, limit]).await
+}
+
 /// Deletes the rows of a run's reports and evidence, and answers what lies in
 /// the object store for them.
 ///
@@ -233,7 +243,6 @@ pub async fn delete_own(session: &mut Session, run: &DoomedRun) -> Result<OwnObj
     let mut r = row.reader();
     let own = OwnObjects { objects: r.int()?, bytes: r.int()?, reports: r.int()?, packs: r.int()? };
     session.execute(&DELETE_REPORTS, args()).await?;
-    session.execute(&DELETE_PACK_BYTES, args()).await?;
     session.execute(&DELETE_PACKS, args()).await?;
     Ok(own)
 }

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 
-use super::as_i64;
-use crate::db::{Session, args, statements};
-use crate::{Result, Store, StoreError, runs, unclaimed};
+use super::{announce, as_i64, remove};
+use crate::db::{Bulk, Column, Session, args, statements};
+use crate::{Result, Store, StoreError, runs, storage, unclaimed};
 
 statements! {
     /// Bytes of a run's packs that have no object. ix: packs_of_run
@@ -20,11 +20,20 @@ statements! {
     STILL_WAITING = "SELECT id, size FROM packs WHERE project_id = $1 AND run_id = $2 AND id in_ints($3) AND key = '' ORDER BY id";
     /// Parts of some packs. PK
     PARTS = "SELECT pack_id, bytes FROM pack_bytes WHERE project_id = $1 AND pack_id in_ints($2) ORDER BY pack_id, part";
-    /// A pack lies in an object from now on. PK
-    MOVE = "UPDATE packs SET key = $3, base = $4 WHERE project_id = $1 AND id = $2";
     /// Bytes that lie in an object. PK
     DELETE_BYTES = "DELETE FROM pack_bytes WHERE project_id = $1 AND pack_id in_ints($2)";
 }
+
+/// Packs lie in an object from now on. PK
+static MOVE: Bulk = Bulk::new(
+    "evidence::MOVE",
+    2,
+    "UPDATE packs SET key = $2, base = r.base FROM",
+    &[Column::Int("id"), Column::Int("base")],
+    "WHERE packs.project_id = $1 AND packs.id = r.id",
+);
+
+pub(crate) static BULKS: &[&Bulk] = &[&MOVE];
 
 /// Bytes that are hardly worth an object: as many stay in the database for as
 /// long as their run does.
@@ -54,6 +63,10 @@ pub async fn join(store: &Store, project: ProjectId, run: RunId, now: Timestamp)
     if !is_worth_it(&mut session, project, run).await? {
         return Ok(false);
     }
+    // A run on its way out still has its packs for a while.
+    if runs::get(&mut session, project, run).await?.is_none() {
+        return Ok(false);
+    }
     let mut packs = waiting(&mut session, project, run).await?;
     let mut size = 0;
     let fitting = packs.iter().take_while(|(_, bytes)| {
@@ -63,17 +76,19 @@ pub async fn join(store: &Store, project: ProjectId, run: RunId, now: Timestamp)
     });
     let fitting = fitting.count();
     packs.truncate(fitting);
-    let Some(&(first, _)) = packs.first() else { return Ok(false) };
     let joined = joined(&mut session, project, &packs).await?;
     drop(session);
 
-    let key = format!("project-{project}/packs/{run}/{first}-joined-{now}.zst", now = now.millis());
     let mut session = store.db().begin().await?;
-    unclaimed::announce(&mut session, project, &key, now).await?;
+    let announced = announce(&mut session, project, run, now).await?;
     session.commit().await?;
-    store.objects().put(&key, joined).await?;
-    // What does not come to be pointed at is swept.
-    point(store, (project, run), &packs, &key, now).await
+    let key = announced.key();
+    store.objects().put(key, joined).await?;
+    let moved = point(store, (project, run), &packs, key, now).await;
+    if matches!(moved, Ok(false) | Err(StoreError::Busy(_))) {
+        remove(store, key).await?;
+    }
+    moved
 }
 
 type Pack = (PackId, i64);
@@ -133,12 +148,14 @@ async fn point(
         return Err(changed());
     }
     unclaimed::claim(&mut session, key, now).await?;
-    let mut base = 0;
+    let (mut rows, mut base) = (MOVE.rows(), 0);
     for (id, size) in packs {
-        session.write(&MOVE, args![project, *id, key, base]).await?;
+        rows.push([id.get().into(), base.into()]);
         base += size;
     }
+    session.execute_bulk(&MOVE, args![project, key], rows).await?;
     session.write(&DELETE_BYTES, args![project, ids(packs)]).await?;
+    storage::recount_run(&mut session, project, run, now).await?;
     session.commit().await?;
     Ok(true)
 }

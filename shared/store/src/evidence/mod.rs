@@ -46,8 +46,8 @@ pub(crate) static BULKS: &[&Bulk] = &[&INSERT_PARTS];
 
 /// Bytes of each part but the last.
 const PART_BYTES: usize = 7_000;
-/// Most bytes of a pack that is kept beside its row. Databases keep values of
-/// this size well; what a client sends while it runs is far below.
+/// Most bytes of a pack that is kept beside its row: what a client sends while
+/// it runs is far below.
 const MOST_IN_ROW: usize = 128 * 1024;
 /// Speed over ratio: evidence is compressed while the client waits.
 const COMPRESSION_LEVEL: i32 = 3;
@@ -228,7 +228,15 @@ pub struct AnnouncedPack {
     key: String,
 }
 
-/// Names a pack of a run before its object is written, so that the object is
+impl AnnouncedPack {
+    /// Key of the object.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+/// Names an object of a run's evidence before it is written, so that the object is
 /// found whatever happens next. From a transaction that is committed before.
 ///
 /// # Errors
@@ -260,9 +268,14 @@ pub struct WrittenPack {
 /// # Errors
 /// [`StoreError::Storage`] when the object store refuses.
 pub async fn discard(store: &Store, pack: &WrittenPack) -> Result<()> {
-    store.objects().delete(&pack.key).await?;
+    remove(store, &pack.key).await
+}
+
+/// Deletes an announced object that nothing points at.
+async fn remove(store: &Store, key: &str) -> Result<()> {
+    store.objects().delete(key).await?;
     let mut session = store.db().begin().await?;
-    unclaimed::forget(&mut session, &pack.key).await?;
+    unclaimed::forget(&mut session, key).await?;
     session.commit().await
 }
 

@@ -181,7 +181,8 @@ pub struct Feeder {
     pub aside: Vec<TestCaseId>,
 }
 
-/// [`check`], with what is needed to take results, in one way to the database.
+/// [`check`], with what is needed to take results: on SQLite in one way to the
+/// database.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.

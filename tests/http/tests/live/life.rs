@@ -531,6 +531,8 @@ async fn small_evidence_goes_with_its_rows_and_is_one_object_after_the_end_of_it
         settled(service).await;
         assert_eq!((packs(service, &project), packs_in_rows(service).await.as_str()), (1, "1"));
         assert_eq!((told(service, little.run).await, told(service, much.run).await), before);
+        let kept = service.client().json(&format!("/api/projects/{project}/storage")).await.expect("storage");
+        assert_eq!(kept["totals"]["objects"], 1, "{kept}");
     })
     .await;
 }
