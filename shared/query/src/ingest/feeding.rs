@@ -48,7 +48,12 @@ pub struct EventsTaken {
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Token`], [`QueryError::Life`].
 pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp) -> Result<EventsTaken> {
-    let (bearer, known) = bearer::recognise_feeder(ctx, run, body.stream_token.as_deref(), now).await?;
+    let token = body.stream_token.as_deref();
+    let (bearer, known) = if body.completes.entries.is_empty() {
+        (bearer::recognise(ctx, run, token, TokenKind::Stream, now).await?, Known::default())
+    } else {
+        bearer::recognise_feeder(ctx, run, token, now).await?
+    };
     let _arrival = ctx.turns.arrival();
     let EventsBody { begun, steps, completes, processed, ignored, .. } = body;
     let (mut entries, warnings) = (completes.entries, completes.warnings);

@@ -10,6 +10,8 @@
 //!
 //! On PostgreSQL calls do not wait for each other, and each has a transaction
 //! of its own.
+//!
+//! Work that nobody waits for asks here for a lull in which no results arrive.
 
 use std::collections::HashSet;
 use std::mem;

@@ -1,6 +1,6 @@
 //! Evidence packs: everything an ingest request tells about its attempts
-//! beyond the hot columns, as a row of independent zstd frames, one frame per
-//! attempt. A frame stands alone, so one ranged read returns one attempt.
+//! beyond the hot columns, as independent zstd frames one behind the other, one
+//! frame per attempt. A frame stands alone, so one ranged read returns one attempt.
 //!
 //! A large pack is an object. A small one is kept beside its row, where it
 //! costs neither an object nor a transaction of its own: running clients send a
@@ -236,8 +236,8 @@ impl AnnouncedPack {
     }
 }
 
-/// Names an object of a run's evidence before it is written, so that the object is
-/// found whatever happens next. From a transaction that is committed before.
+/// Names an object of a run's evidence before it is written, so that it is found
+/// whatever happens next. From a transaction that is committed before.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
