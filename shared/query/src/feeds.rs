@@ -31,8 +31,8 @@ const CATCH_UP: i64 = 2_000;
 const TOLD_AT_ONCE: usize = 50;
 /// Evidence that is read at the same time.
 const PARALLEL_READS: usize = 8;
-/// Events read by one statement.
-const PAGE: i64 = 500;
+/// Rows of events read by one statement.
+const PAGE: i64 = 100;
 
 /// One message of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,15 +144,14 @@ impl RunFeed {
             }
             session = ctx.store.db().read().await?;
         }
-        let events = feed::of_run(&mut session, project, run, last, PAGE).await?;
-        self.last = Some(events.last().map_or(last, |event| event.seq));
-        let is_drained = events.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
-        for event in events {
+        let found = feed::of_run(&mut session, project, run, last, PAGE).await?;
+        self.last = Some(found.events.last().map_or(last, |event| event.seq));
+        for event in found.events {
             self.is_over = event.kind == "run-finished" || (self.is_over && event.kind != "run-status");
             let data = envelope(&event.kind, &event.data, Some(event.seq), event.at);
             messages.push(Message { id: Some(event.seq), data });
         }
-        let is_over = row.status.is_final() && is_drained;
+        let is_over = row.status.is_final() && !found.has_more;
         if is_over && !self.is_over {
             // The reader came after the end, or its event is not kept any more.
             if messages.is_empty() {
@@ -171,7 +170,7 @@ impl RunFeed {
             return Ok(last == row.feed_seq);
         }
         let next = feed::of_run(session, project, run, last, 1).await?;
-        if next.first().is_some_and(|event| event.seq == last + 1) {
+        if next.events.first().is_some_and(|event| event.seq == last + 1) {
             return Ok(true);
         }
         Ok(feed::reaches_back_to(session, project, run, last).await?)

@@ -4,18 +4,24 @@
 //! Numbers have no gaps and follow the order of commits: those of a run are
 //! given while its row is locked, those of all runs come from one counter row
 //! that a transaction locks last.
+//!
+//! What one call brings to a run is one row as far as it is kept equally long,
+//! under the number of its last event: reading after a number finds the row that
+//! holds the next one.
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 
-use crate::Result;
+use serde_json::value::RawValue;
+
 use crate::db::{Bulk, Column, Session, args, statements};
+use crate::{Result, StoreError};
 
 statements! {
-    /// Events of a run after a number. PK
+    /// Rows of a run with events after a number. PK
     OF_RUN = "SELECT seq, type, data, at FROM run_feed WHERE project_id = $1 AND run_id = $2 AND seq > $3 ORDER BY seq LIMIT $4";
-    /// Whether an event of a run is kept up to a number. PK
+    /// Whether a row of a run is kept whose events go up to a number at most. PK
     HAS_UP_TO = "SELECT 1 FROM run_feed WHERE project_id = $1 AND run_id = $2 AND seq <= $3 LIMIT 1";
     /// Shortens how long the events of a run are kept. PK
     SHORTEN = "UPDATE run_feed SET expires_at = $3 WHERE project_id = $1 AND run_id = $2 AND expires_at > $3";
@@ -46,6 +52,12 @@ static APPEND: Bulk = Bulk::new(
 
 pub(crate) static BULKS: &[&Bulk] = &[&APPEND];
 
+/// The type of a row that holds several events.
+const SEVERAL: &str = "";
+/// Most events of a row, and bytes of them beside the last one: readers take
+/// whole rows.
+const MOST_IN_ROW: usize = 64;
+const MOST_BYTES_IN_ROW: usize = 32 * 1024;
 /// How long passing events of a run are kept: who reads later sees their
 /// results.
 const PASSING_LIFE_MS: i64 = 5 * 60 * 1000;
@@ -108,37 +120,88 @@ pub async fn append(
 ) -> Result<i64> {
     let mut rows = APPEND.rows();
     let mut seq = head;
-    for event in events {
-        seq += 1;
-        let life = if event.is_passing { PASSING_LIFE_MS } else { LIFE_MS };
-        rows.push([seq.into(), event.kind.into(), event.data.into(), (now.millis() + life).into()]);
+    let mut events = events.into_iter().peekable();
+    while let Some(NewEvent { kind, data, is_passing }) = events.next() {
+        let (mut together, mut bytes) = (vec![(kind, data)], 0);
+        while let Some(next) = events.next_if(|next| {
+            next.is_passing == is_passing && together.len() < MOST_IN_ROW && bytes < MOST_BYTES_IN_ROW
+        }) {
+            bytes += next.data.len();
+            together.push((next.kind, next.data));
+        }
+        seq += i64::try_from(together.len()).unwrap_or(i64::MAX);
+        let life = if is_passing { PASSING_LIFE_MS } else { LIFE_MS };
+        let (kind, data) = row_of(together);
+        rows.push([seq.into(), kind.into(), data.into(), (now.millis() + life).into()]);
     }
     session.execute_bulk(&APPEND, args![project, run, now], rows).await?;
     Ok(seq)
 }
 
-/// Events of a run after a number, at most `limit`.
+/// Type and text of the row of some events: of one event its own.
+fn row_of(mut events: Vec<(&'static str, String)>) -> (&'static str, String) {
+    if events.len() == 1
+        && let Some(only) = events.pop()
+    {
+        return only;
+    }
+    let mut text = String::with_capacity(events.iter().map(|(kind, data)| kind.len() + data.len() + 6).sum());
+    for (kind, data) in events {
+        // Types are words of ours, and the data is JSON already.
+        text.push_str(if text.is_empty() { "[[\"" } else { ",[\"" });
+        text.push_str(kind);
+        text.push_str("\",");
+        text.push_str(&data);
+        text.push(']');
+    }
+    text.push(']');
+    (SEVERAL, text)
+}
+
+/// The events of a row that was stored under the number of the last of them.
+fn events_of(seq: i64, kind: String, data: String, at: Timestamp) -> Result<Vec<RunEvent>> {
+    if kind != SEVERAL {
+        return Ok(vec![RunEvent { seq, kind, data, at }]);
+    }
+    let events: Vec<(String, Box<RawValue>)> =
+        serde_json::from_str(&data).map_err(|_| StoreError::Damaged("events of a run"))?;
+    let before = seq - i64::try_from(events.len()).unwrap_or(i64::MAX);
+    let numbered = (before + 1..).zip(events);
+    Ok(numbered.map(|(seq, (kind, data))| RunEvent { seq, kind, data: data.get().to_owned(), at }).collect())
+}
+
+/// Events of a run that were read together.
+#[derive(Debug, Default)]
+pub struct RunEvents {
+    /// The events, in order.
+    pub events: Vec<RunEvent>,
+    /// Whether there may be more.
+    pub has_more: bool,
+}
+
+/// Events of a run after a number: those of at most `limit` rows.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`] when the database refuses.
 pub async fn of_run(
     session: &mut Session,
     project: ProjectId,
     run: RunId,
     after: i64,
     limit: i64,
-) -> Result<Vec<RunEvent>> {
+) -> Result<RunEvents> {
     let rows = session.all(&OF_RUN, args![project, run, after, limit]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut r = row.reader();
-            Ok(RunEvent { seq: r.int()?, kind: r.text()?, data: r.text()?, at: r.time()? })
-        })
-        .collect()
+    let mut found = RunEvents { events: Vec::new(), has_more: i64::try_from(rows.len()) == Ok(limit) };
+    for row in rows {
+        let mut r = row.reader();
+        let events = events_of(r.int()?, r.text()?, r.text()?, r.time()?)?;
+        found.events.extend(events.into_iter().filter(|event| event.seq > after));
+    }
+    Ok(found)
 }
 
-/// Whether an event with this number or a lower one is still kept: then no
-/// lasting event after it is gone.
+/// Whether a row is still kept that ends with this number or a lower one: then
+/// no lasting event after it is gone.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.

@@ -130,7 +130,8 @@ pub(crate) async fn run_events(service: &Service, run: i64) -> Vec<String> {
     let listed = callboard_store::ids::Listed::Run;
     let project = callboard_store::ids::project_of(&mut session, listed, run.get()).await.expect("a lookup");
     let project = project.expect("a project");
-    let events = callboard_store::feed::of_run(&mut session, project, run, 0, 10_000).await.expect("events");
+    let events =
+        callboard_store::feed::of_run(&mut session, project, run, 0, 10_000).await.expect("events").events;
     let numbers: Vec<i64> = events.iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (1..).take(numbers.len()).collect::<Vec<_>>(), "numbers have no gaps");
     events.into_iter().map(|event| event.kind).collect()
