@@ -13,6 +13,7 @@ use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::status::Outcome;
 use callboard_domain::test_state::ExecutionFlags as Flags;
 use callboard_domain::time::Timestamp;
+use callboard_store::clusters::reads;
 use callboard_store::db::Session;
 use callboard_store::executions::brief;
 use callboard_store::runs::RunRow;
@@ -141,16 +142,17 @@ pub(crate) async fn facts(session: &mut Session, project: ProjectId, run: RunId)
     Ok(facts)
 }
 
-/// Writes onto the row of a locked run how its tests compare; nothing as long
-/// as it is not final, or when there is nothing to compare with.
-pub(crate) async fn note(session: &mut Session, run: &RunRow) -> Result<()> {
+/// Notes on a locked run how its tests compare, and which clusters it was the
+/// first to show; nothing as long as it is not final, or when there is nothing to
+/// compare with.
+pub(crate) async fn note(session: &mut Session, run: &mut RunRow) -> Result<()> {
     if !run.status.is_final() {
-        compared::set_compared(session, run.project, run.id, None, 0).await?;
-        return Ok(());
+        run.compared = None;
+        return Ok(compared::note(session, run, 0).await?);
     }
     let facts = facts(session, run.project, run.id).await?;
+    run.new_clusters = Some(reads::count_new(session, run.project, run.id).await?);
     let is_comparable = facts.is_known || of_run(session, run).await?.is_some();
-    let compared = is_comparable.then_some(facts.compared);
-    compared::set_compared(session, run.project, run.id, compared, facts.quarantined_failed).await?;
-    Ok(())
+    run.compared = is_comparable.then_some(facts.compared);
+    Ok(compared::note(session, run, facts.quarantined_failed).await?)
 }

@@ -14,13 +14,12 @@ use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
 use callboard_domain::repair::{Series, evidence, proof_asked};
 use callboard_domain::test_state::RecentOutcome;
 use callboard_domain::time::Timestamp;
-use callboard_store::clusters::{self, ClusterRow, ClusterStatus, counts, reads, routes, verify as store};
+use callboard_store::clusters::{self, ClusterRow, ClusterStatus, counts, routes, verify as store};
 use callboard_store::db::Session;
 use callboard_store::runs::{self, RunRow};
 use callboard_store::{StoreError, rollups};
 
-use crate::ingest::{contribution, lanes_of_run};
-use crate::{Context, QueryError, Result};
+use crate::{Context, Result};
 
 /// Clusters judged after one run.
 const MOST_CLUSTERS: usize = 500;
@@ -29,9 +28,8 @@ const MOST_TESTS: i64 = 500;
 /// Λ from which a failure has fallen quiet.
 const QUIET: f64 = 1.0;
 
-/// Judges the open clusters whose tests a final run had, and counts those the
-/// run was the first to show. Everything is a function of stored rows, so
-/// doing it again changes nothing.
+/// Judges the open clusters whose tests a final run had. Everything is a
+/// function of stored rows, so doing it again changes nothing.
 pub(crate) async fn verify(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<()> {
     let mut session = ctx.store.db().read().await?;
     let Some(run) = runs::get(&mut session, project, run).await? else { return Ok(()) };
@@ -47,16 +45,10 @@ pub(crate) async fn verify(ctx: &Context, project: ProjectId, run: RunId, now: T
         }
     }
     drop(session);
-
-    let mut session = ctx.store.db().begin().await?;
-    match note_new(&mut session, project, run.id).await {
-        Err(QueryError::Store(StoreError::RunGone)) => return Ok(()),
-        noted => noted?,
-    }
     if judged.is_empty() {
-        session.commit().await?;
         return Ok(());
     }
+    let mut session = ctx.store.db().begin().await?;
     routes::keep_shape(&mut session, project).await?;
     let ids = judged.keys().map(|id: &ClusterId| id.get()).collect();
     let mut changed = Vec::new();
@@ -73,21 +65,6 @@ pub(crate) async fn verify(ctx: &Context, project: ProjectId, run: RunId, now: T
     }
     counts::write(&mut session, project, &changed, now).await?;
     session.commit().await?;
-    Ok(())
-}
-
-/// Counts the clusters that a run was the first to show, for itself and for
-/// its day.
-async fn note_new(session: &mut Session, project: ProjectId, run: RunId) -> Result<()> {
-    let before = runs::lock(session, project, run).await?;
-    let count = reads::note_new(session, project, run).await?;
-    let after = RunRow { new_clusters: Some(count), ..before.clone() };
-    let (was, is) = (contribution(&before), contribution(&after));
-    if was != is {
-        let lanes = lanes_of_run(session, &before).await?;
-        let (day, is_full) = (before.order_at.day(), before.is_full);
-        rollups::add_project_day(session, project, &lanes, day, is_full, &was, &is).await?;
-    }
     Ok(())
 }
 

@@ -46,12 +46,13 @@ const PASSES: usize = 20;
 type Hosts = HashMap<RunId, Option<String>>;
 
 /// Finds out why those tests are flaky that failed or flaked in the run.
-pub(super) async fn find_causes(ctx: &Context, project: ProjectId, id: RunId) -> Result<()> {
-    let mut session = ctx.store.db().read().await?;
-    let Some(run) = runs::get(&mut session, project, id).await? else { return Ok(()) };
-    if run.is_mass_failure || !run.status.is_final() {
+pub(super) async fn find_causes(ctx: &Context, run: RunRow) -> Result<()> {
+    let (project, id, totals) = (run.project, run.id, &run.totals);
+    let troubled = totals.failed_tests + totals.timed_out_tests + totals.flaky_tests;
+    if !run.status.is_final() || run.totals_from_rows && troubled == 0 {
         return Ok(());
     }
+    let mut session = ctx.store.db().read().await?;
     let filter = ExecutionFilter {
         outcomes: Some([Outcome::Failed, Outcome::TimedOut, Outcome::Flaky].map(Outcome::code).to_vec()),
         ..ExecutionFilter::default()

@@ -4,12 +4,12 @@
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::jobs::Payload;
-use callboard_store::{executions, feed, storage};
+use callboard_store::{StoreError, executions, feed, storage};
 use serde::{Deserialize, Serialize};
 
 use super::counting::{self, Pace};
 use super::locked::LockedRun;
-use crate::{Context, Result, baseline, clusters, retention};
+use crate::{Context, QueryError, Result, clusters, retention};
 
 /// How long the feed of a final run is kept, ms.
 const FEED_AFTER_END_MS: i64 = 60 * 60 * 1000;
@@ -79,18 +79,18 @@ pub async fn check_run(ctx: &Context, project: ProjectId, run: RunId, now: Times
 
 async fn recount(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
     let mut session = ctx.store.db().begin().await?;
-    if callboard_store::runs::get(&mut session, project, run).await?.is_none() {
-        return Ok(Checked::Gone);
-    }
-    let mut locked = LockedRun::lock(&mut session, project, run).await?;
-    baseline::note(&mut session, &locked.run).await?;
-    locked.take_comparison(&mut session).await?;
+    let mut locked = match LockedRun::lock(&mut session, project, run).await {
+        Err(QueryError::Store(StoreError::RunGone)) => return Ok(Checked::Gone),
+        locked => locked?,
+    };
+    // What is asked comes first: what is written after it goes to the database together.
+    let sums = executions::sums(&mut session, project, run).await?;
+    locked.compare(&mut session).await?;
+    storage::recount_run(&mut session, project, run, now).await?;
+    retention::date_run(&mut session, ctx, &locked.run).await?;
     if locked.run.status.is_final() {
         feed::keep_until(&mut session, project, run, Timestamp(now.millis() + FEED_AFTER_END_MS)).await?;
     }
-    storage::recount_run(&mut session, project, run, now).await?;
-    retention::date_run(&mut session, ctx, &locked.run).await?;
-    let sums = executions::sums(&mut session, project, run).await?;
     let is_counted = sums.totals.total_tests > 0;
     let stored = (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms, locked.run.lost_ms);
     let counted = (sums.totals, sums.tests_ms, sums.wasted_ms, sums.lost_ms);

@@ -132,7 +132,8 @@ pub(crate) async fn count_until(ctx: &Context, project: ProjectId, run: RunId, p
         if pace == Pace::InLulls {
             ctx.turns.lull().await;
         }
-        if count_some(ctx, project, Waiting::Over).await?.counted == 0 {
+        let passed = count_some(ctx, project, Waiting::Over).await?;
+        if passed.counted == 0 || !passed.is_more {
             return Ok(());
         }
     }

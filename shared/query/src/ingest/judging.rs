@@ -28,40 +28,49 @@ const BATCH: i64 = 200;
 /// # Errors
 /// [`QueryError::Store`].
 pub async fn judge_run(ctx: &Context, project: ProjectId, run: RunId) -> Result<()> {
-    mark_mass_failure(ctx, project, run).await?;
-    find_causes(ctx, project, run).await
+    match mark_mass_failure(ctx, project, run).await? {
+        Some(run) => find_causes(ctx, run).await,
+        None => Ok(()),
+    }
 }
 
 /// Notes whether the run failed as a whole, on its row and in the recent
 /// history of each of its tests, a part of them at a time: nobody who writes
-/// waits for all of them.
+/// waits for all of them. Answers the run when it did not.
 ///
 /// What breaks off in between is made good by the next call. A run is marked
 /// before its tests, and each call goes over the tests of a marked run again; it
 /// loses its mark after them, unless results came meanwhile.
-async fn mark_mass_failure(ctx: &Context, project: ProjectId, id: RunId) -> Result<()> {
-    let settings = effective(&mut ctx.store.db().read().await?, project).await?;
-    let rate = settings.mass_failure_rate;
+async fn mark_mass_failure(ctx: &Context, project: ProjectId, id: RunId) -> Result<Option<RunRow>> {
     loop {
-        let run = runs::get(&mut ctx.store.db().read().await?, project, id).await?;
-        let Some(run) = run else { return Ok(()) };
-        let is_over = run.status.is_final() && run.totals_from_rows;
-        let is_one = is_over && flakiness::is_mass_failure(&run.totals, rate);
+        let mut session = ctx.store.db().read().await?;
+        let Some(run) = runs::get(&mut session, project, id).await? else { return Ok(None) };
+        let may_be_one = run.status.is_final() && run.totals_from_rows && any_failed(&run);
+        let is_one = may_be_one && {
+            let rate = effective(&mut session, project).await?.mass_failure_rate;
+            flakiness::is_mass_failure(&run.totals, rate)
+        };
+        drop(session);
         match (is_one, run.is_mass_failure) {
-            (false, false) => return Ok(()),
+            (false, false) => return Ok(Some(run)),
             (true, is_marked) => {
                 if is_marked || set_mass_failure(ctx, &run, true).await? {
-                    return remember_mass_failure(ctx, project, id, true).await;
+                    remember_mass_failure(ctx, project, id, true).await?;
+                    return Ok(None);
                 }
             }
+            // Looked at again without its mark.
             (false, true) => {
                 remember_mass_failure(ctx, project, id, false).await?;
-                if set_mass_failure(ctx, &run, false).await? {
-                    return Ok(());
-                }
+                set_mass_failure(ctx, &run, false).await?;
             }
         }
     }
+}
+
+/// Whether a test of a run failed.
+fn any_failed(run: &RunRow) -> bool {
+    run.totals.failed_tests + run.totals.timed_out_tests > 0
 }
 
 /// Writes whether a run failed as a whole; `false` when it changed since it

@@ -25,7 +25,7 @@ use callboard_store::{StoreError, executions, jobs};
 use super::announce;
 use super::completion::{Completion, Recompute};
 use super::outcome::{never_passed_with_failures, spread, told_by};
-use crate::{LifeRefusal, Result, run_editing};
+use crate::{LifeRefusal, Result, baseline, run_editing};
 
 /// How often a sign of life is written at most, ms.
 pub(super) const ACTIVITY_STEP_MS: i64 = 5_000;
@@ -365,12 +365,11 @@ impl LockedRun {
             })
     }
 
-    /// Takes over how the run compares, which is stored beside it, and counts
-    /// it on its day.
-    pub(super) async fn take_comparison(&mut self, session: &mut Session) -> Result<()> {
-        let stored = runs::get(session, self.run.project, self.run.id).await?;
+    /// Notes how the run compares and which clusters it was the first to show,
+    /// and counts that on its day.
+    pub(super) async fn compare(&mut self, session: &mut Session) -> Result<()> {
         let before = contribution(&self.run);
-        self.run.compared = stored.and_then(|run| run.compared);
+        baseline::note(session, &mut self.run).await?;
         let after = contribution(&self.run);
         if before != after {
             let (day, is_full) = (self.run.order_at.day(), self.run.is_full);
@@ -378,6 +377,7 @@ impl LockedRun {
                 .await?;
             self.before.new_regressions += after.new_regressions - before.new_regressions;
             self.before.new_flaky += after.new_flaky - before.new_flaky;
+            self.before.new_clusters += after.new_clusters - before.new_clusters;
         }
         Ok(())
     }

@@ -56,7 +56,6 @@ pub use feeding::{EventsTaken, events, finish, heartbeat};
 pub use files::{FileKindHint, IncomingFile, kind_of, recognise};
 pub use joining::{JoinEvidence, join_evidence, queue_joining};
 pub use judging::judge_run;
-pub(crate) use locked::{contribution, lanes_of_run};
 pub(crate) use moving::move_run;
 pub use moving::{MoveExecutions, move_executions};
 pub(crate) use removing::{hide_runs, uncount};

@@ -58,8 +58,6 @@ statements! {
         WHERE k.project_id = $1 AND k.run_id = $2 AND c.first_run_id = $2";
     /// Clusters of a project that were resolved between two moments. ix: failure_clusters_by_count
     COUNT_RESOLVED = "SELECT COUNT(*) FROM failure_clusters WHERE project_id = $1 AND status = 'resolved' AND status_at >= $2 AND status_at < $3";
-    /// Remembers how many clusters a run was the first to show.
-    SET_NEW = "UPDATE test_runs SET new_clusters = $3 WHERE project_id = $1 AND id = $2 AND (new_clusters IS NULL OR new_clusters <> $3)";
     /// Failing and flaky executions of a run without a cluster. ix: executions_rank
     COUNT_UNCLUSTERED = "SELECT COUNT(*) FROM executions WHERE project_id = $1 AND rank in_ints($2) AND rank < 6 AND id > $3 AND id <= $4 \
         AND cluster_id IS NULL";
@@ -303,15 +301,12 @@ pub async fn count_resolved(
     session.one(&COUNT_RESOLVED, args![project, since, until]).await?.reader().int()
 }
 
-/// Counts the clusters that a run was the first to show, and remembers the
-/// number with the run.
+/// How many clusters a run was the first to show.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
-pub async fn note_new(session: &mut Session, project: ProjectId, run: RunId) -> Result<i64> {
-    let count = session.one(&COUNT_NEW, args![project, run]).await?.reader().int()?;
-    session.execute(&SET_NEW, args![project, run, count]).await?;
-    Ok(count)
+pub async fn count_new(session: &mut Session, project: ProjectId, run: RunId) -> Result<i64> {
+    session.one(&COUNT_NEW, args![project, run]).await?.reader().int()
 }
 
 /// How many failing executions of a run have no cluster.

@@ -82,17 +82,16 @@ impl Dates<'_> {
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn date(session: &mut Session, project: ProjectId, run: RunId, dates: &Dates<'_>) -> Result<()> {
-    session.execute(&DATE_RUN, args![project, run, dates.run]).await?;
+    session.write(&DATE_RUN, args![project, run, dates.run]).await?;
     let rules = dates.files;
     let mut of_files = args![project, run];
     for ages in [rules.trace, rules.video, rules.screenshot, rules.attachment] {
         of_files.extend(OutcomeClass::ALL.map(|class| Value::from(ages.end(class, dates.from))));
     }
-    session.execute(&DATE_FILES, of_files).await?;
+    session.write(&DATE_FILES, of_files).await?;
     let of_reports = callboard_domain::retention::end_of(dates.from, rules.report_days);
-    session.execute(&DATE_REPORTS, args![project, run, of_reports]).await?;
-    session.execute(&DATE_PACKS, args![project, run, dates.first_evidence()]).await?;
-    Ok(())
+    session.write(&DATE_REPORTS, args![project, run, of_reports]).await?;
+    session.write(&DATE_PACKS, args![project, run, dates.first_evidence()]).await
 }
 
 /// When the time of a run is over.

@@ -53,8 +53,8 @@ statements! {
     FINAL_BEFORE = select_run!("WHERE project_id = $1 AND branch = $2 AND environment = $3 \
         AND status NOT IN ('initializing', 'running', 'finalizing') AND (order_at, id) < ($4, $5) \
         ORDER BY order_at DESC, id DESC LIMIT 1");
-    /// Writes how a run compares.
-    SET_COMPARED = "UPDATE test_runs SET new_regressions = $3, new_flaky = $4, fixed = $5, quarantined_failed = $6 \
+    /// Writes how a run compares, and how many clusters it was the first to show.
+    NOTE = "UPDATE test_runs SET new_regressions = $3, new_flaky = $4, fixed = $5, quarantined_failed = $6, new_clusters = $7 \
         WHERE project_id = $1 AND id = $2";
     /// Gives a run a label by hand.
     SET_LABEL = "UPDATE test_runs SET label = $3, label_edited = 1, updated_at = $4, version = version + 1 \
@@ -82,28 +82,23 @@ pub async fn previous(session: &mut Session, run: &RunRow) -> Result<Option<RunR
     session.first(&FINAL_BEFORE, args).await?.as_ref().map(read).transpose()
 }
 
-/// Writes how a locked run compares.
+/// Writes how a locked run compares, and how many clusters it was the first to
+/// show, as its row says.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
-pub async fn set_compared(
-    session: &mut Session,
-    project: ProjectId,
-    run: RunId,
-    compared: Option<Compared>,
-    quarantined_failed: i64,
-) -> Result<()> {
-    let number = |read: fn(Compared) -> i64| compared.map(read);
+pub async fn note(session: &mut Session, run: &RunRow, quarantined_failed: i64) -> Result<()> {
+    let number = |read: fn(Compared) -> i64| run.compared.map(read);
     let args = args![
-        project,
-        run,
+        run.project,
+        run.id,
         number(|compared| compared.new_regressions),
         number(|compared| compared.new_flaky),
         number(|compared| compared.fixed),
-        quarantined_failed
+        quarantined_failed,
+        run.new_clusters
     ];
-    session.execute(&SET_COMPARED, args).await?;
-    Ok(())
+    session.write(&NOTE, args).await
 }
 
 /// Gives a run a label by hand; ingest leaves it alone from then on.
