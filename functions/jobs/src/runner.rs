@@ -36,22 +36,41 @@ pub struct Summary {
     pub next_due: Option<Timestamp>,
 }
 
+/// Which jobs one go runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Those that are due, and those that become due meanwhile.
+    All,
+    /// Those that were due when it began. The ends of many runs come together
+    /// until the next go, and the first of their jobs counts them all at once,
+    /// which costs hardly more than counting one.
+    Begun,
+}
+
 /// Enqueues what the current periods ask for, then runs due jobs until none is
 /// left or the budget is used up. Jobs begun are always waited for.
 ///
 /// # Errors
 /// [`StoreError`] when the queue cannot be read.
 pub async fn run_due(state: &AppState, budget: Budget) -> Result<Summary, StoreError> {
+    run(state, budget, Which::All).await
+}
+
+/// [`run_due`] for some of them.
+pub(crate) async fn run(state: &AppState, budget: Budget, which: Which) -> Result<Summary, StoreError> {
     let store = state.store();
     jobs::enqueue_periodic(store, &KINDS.periodic_jobs(state.now())?, state.now()).await?;
+    let began = state.now();
     let mut summary = Summary::default();
     let mut running = JoinSet::new();
     loop {
         if budget.is_left() && running.len() < AT_ONCE {
-            let claimed = lease::claim(store, KINDS.known(), AT_ONCE - running.len(), state.now()).await?;
+            let now = state.now();
+            let due = if which == Which::All { now } else { began };
+            let claimed = lease::claim(store, KINDS.known(), AT_ONCE - running.len(), due, now).await?;
             summary.claimed += claimed.len() as u64;
             for job in claimed {
-                running.spawn(run(state.clone(), job, budget.clone()));
+                running.spawn(run_one(state.clone(), job, budget.clone()));
             }
         }
         match running.join_next().await {
@@ -72,7 +91,7 @@ enum Ended {
     Lost,
 }
 
-async fn run(state: AppState, job: ClaimedJob, budget: Budget) -> Ended {
+async fn run_one(state: AppState, job: ClaimedJob, budget: Budget) -> Ended {
     // Claims ask for known kinds only.
     let Some(kind) = KINDS.find(&job.kind) else { return Ended::Lost };
     let Some(ended) = work(&state, kind, &job, budget).await else {

@@ -7,7 +7,7 @@ use callboard_http::AppState;
 use tokio_util::sync::CancellationToken;
 
 use crate::job::Budget;
-use crate::runner::run_due;
+use crate::runner::{Which, run};
 
 /// The wait while nothing is due; a job enqueued meanwhile waits this long.
 const IDLE: Duration = Duration::from_secs(5);
@@ -36,7 +36,8 @@ pub async fn run_until(state: AppState, stop: CancellationToken) {
 async fn tick_until(state: &AppState, stop: &CancellationToken) {
     let mut is_away = false;
     while !stop.is_cancelled() {
-        let wait = match run_due(state, Budget::of(IN_ONE_GO).stopped_by(stop.clone())).await {
+        let budget = Budget::of(IN_ONE_GO).stopped_by(stop.clone());
+        let wait = match run(state, budget, Which::Begun).await {
             Ok(summary) => {
                 is_away = false;
                 let ahead = summary.next_due.map_or(i64::MAX, |due| due.millis() - state.now().millis());

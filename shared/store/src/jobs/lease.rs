@@ -25,9 +25,9 @@ statements! {
     PARK_ABANDONED = "UPDATE jobs SET state = 'parked', finished_at = $1, lease_id = NULL, lease_until = NULL, \
         error = 'no worker came to an end with it', payload = CASE WHEN kind in_texts($4) THEN '{}' ELSE payload END \
         WHERE id IN (SELECT id FROM jobs WHERE state IN ('queued', 'leased') AND run_after <= $1 AND attempts >= $2 AND kind in_texts($3) LIMIT 100)";
-    /// Takes due jobs, oldest first; abandoned ones are due when their lease ends. ix: jobs_due
+    /// Takes due jobs, oldest first; those of workers that died are due when their lease ends. ix: jobs_due
     CLAIM = "WITH due AS MATERIALIZED (SELECT id FROM jobs WHERE state IN ('queued', 'leased') AND run_after <= $1 \
-            AND kind in_texts($2) ORDER BY run_after, id LIMIT $3 skip_locked()) \
+            AND attempts < $6 AND kind in_texts($2) ORDER BY run_after, id LIMIT $3 skip_locked()) \
         UPDATE jobs SET state = 'leased', lease_id = $4, lease_until = $5, run_after = $5, attempts = attempts + 1 \
         WHERE id IN (SELECT id FROM due) RETURNING id, key, kind, project_id, payload, attempts";
     /// A lease goes on.
@@ -79,27 +79,36 @@ pub struct ClaimedJob {
     pub attempts: i64,
 }
 
-/// Claims at most `limit` due jobs, the longest due first. Jobs that workers
-/// took [`MAX_ATTEMPTS`] times without coming to an end are parked.
+/// Claims at most `limit` jobs that were due at a moment, the longest due
+/// first. Jobs that workers took [`MAX_ATTEMPTS`] times without coming to an end
+/// are parked.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn claim(store: &Store, kinds: &Kinds, limit: usize, now: Timestamp) -> Result<Vec<ClaimedJob>> {
-    let due = super::next_due(&mut store.db().read().await?, &kinds.names).await?;
+pub async fn claim(
+    store: &Store,
+    kinds: &Kinds,
+    limit: usize,
+    due: Timestamp,
+    now: Timestamp,
+) -> Result<Vec<ClaimedJob>> {
+    let next = super::next_due(&mut store.db().read().await?, &kinds.names).await?;
     // Nothing is written when nothing is due.
-    if due.is_none_or(|due| due > now) {
+    if next.is_none_or(|next| next > due) {
         return Ok(Vec::new());
     }
     let mut id = [0_u8; 32];
     getrandom::fill(&mut id).map_err(|_| StoreError::Damaged("the system gives no random bytes"))?;
     let until = now.millis() + LEASE_MS;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut session = store.db().begin().await?;
-    session
-        .execute(&PARK_ABANDONED, args![now, MAX_ATTEMPTS, texts(&kinds.names), texts(&kinds.secret)])
-        .await?;
-    let rows = session.all(&CLAIM, args![now, texts(&kinds.names), limit, id, until]).await?;
+    let names = texts(&kinds.names);
+    let rows = session.all(&CLAIM, args![due, names.clone(), most, id, until, MAX_ATTEMPTS]).await?;
     let mut claimed = rows.iter().map(|row| read(row, id)).collect::<Result<Vec<_>>>()?;
+    // As long as there is other work, those can wait.
+    if claimed.len() < limit {
+        session.write(&PARK_ABANDONED, args![now, MAX_ATTEMPTS, names, texts(&kinds.secret)]).await?;
+    }
     session.commit().await?;
     // An update answers its rows in any order.
     claimed.sort_by_key(|job| job.lease.job);
