@@ -54,9 +54,12 @@ fn migrator(text: impl Fn(&Step) -> &'static str) -> Migrator {
 
 pub(crate) async fn run(db: &Db) -> Result<()> {
     match db {
-        Db::Sqlite { writer, .. } => migrator(|step| step.sqlite).run(writer).await?,
+        Db::Sqlite { writer, .. } => {
+            let mut connection = Box::pin(writer.get()).await?;
+            migrator(|step| step.sqlite).run(&mut *connection).await?;
+        }
         Db::Postgres(pool) => {
-            let mut connection = Box::pin(pool.acquire()).await?;
+            let mut connection = Box::pin(pool.get()).await?;
             // The server tells of every table that is there already, the driver logs it.
             connection.execute("SET client_min_messages = warning").await?;
             let migrated = migrator(|step| step.postgres).run(&mut *connection).await;

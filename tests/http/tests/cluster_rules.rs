@@ -76,10 +76,16 @@ fn lasting(cluster: &Value) -> Value {
 async fn execute(service: &Service, sql: String) {
     match service.state().store().db() {
         Db::Sqlite { writer, .. } => {
-            sqlx::query(sqlx::AssertSqlSafe(sql)).execute(writer).await.expect("written");
+            sqlx::query(sqlx::AssertSqlSafe(sql))
+                .execute(&mut *writer.get().await.expect("a connection"))
+                .await
+                .expect("written");
         }
         Db::Postgres(pool) => {
-            sqlx::query(sqlx::AssertSqlSafe(sql)).execute(pool).await.expect("written");
+            sqlx::query(sqlx::AssertSqlSafe(sql))
+                .execute(&mut *pool.get().await.expect("a connection"))
+                .await
+                .expect("written");
         }
     }
 }

@@ -425,12 +425,18 @@ async fn tables_with(service: &Service, project: i64) -> Vec<String> {
     let names = match service.state().store().db() {
         Db::Sqlite { readers, .. } => {
             let all = "SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c ON c.name = 'project_id' WHERE m.type = 'table'";
-            let rows = sqlx::query(all).fetch_all(readers).await.expect("tables");
+            let rows = sqlx::query(all)
+                .fetch_all(&mut *readers.get().await.expect("a connection"))
+                .await
+                .expect("tables");
             rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>()
         }
         Db::Postgres(pool) => {
             let all = "SELECT table_name::text FROM information_schema.columns WHERE column_name = 'project_id' AND table_schema = current_schema()";
-            let rows = sqlx::query(all).fetch_all(pool).await.expect("tables");
+            let rows = sqlx::query(all)
+                .fetch_all(&mut *pool.get().await.expect("a connection"))
+                .await
+                .expect("tables");
             rows.iter().map(|row| row.get::<String, _>(0)).collect()
         }
     };
@@ -438,10 +444,16 @@ async fn tables_with(service: &Service, project: i64) -> Vec<String> {
     for name in names.into_iter().filter(|name| !REMEMBER.contains(&name.as_str())) {
         let count = sqlx::AssertSqlSafe(format!("SELECT COUNT(*) FROM {name} WHERE project_id = {project}"));
         let count: i64 = match service.state().store().db() {
-            Db::Sqlite { readers, .. } => {
-                sqlx::query(count).fetch_one(readers).await.expect("a count").get(0)
-            }
-            Db::Postgres(pool) => sqlx::query(count).fetch_one(pool).await.expect("a count").get(0),
+            Db::Sqlite { readers, .. } => sqlx::query(count)
+                .fetch_one(&mut *readers.get().await.expect("a connection"))
+                .await
+                .expect("a count")
+                .get(0),
+            Db::Postgres(pool) => sqlx::query(count)
+                .fetch_one(&mut *pool.get().await.expect("a connection"))
+                .await
+                .expect("a count")
+                .get(0),
         };
         if count > 0 {
             found.push(name);

@@ -150,10 +150,16 @@ async fn quarantine(service: &Service, run: i64, title: &str) {
     let sql = format!("UPDATE executions SET flags = flags | {bit} WHERE id = {id}");
     match service.state().store().db() {
         callboard_store::Db::Sqlite { writer, .. } => {
-            sqlx::query(sqlx::AssertSqlSafe(sql)).execute(writer).await.expect("written");
+            sqlx::query(sqlx::AssertSqlSafe(sql))
+                .execute(&mut *writer.get().await.expect("a connection"))
+                .await
+                .expect("written");
         }
         callboard_store::Db::Postgres(pool) => {
-            sqlx::query(sqlx::AssertSqlSafe(sql)).execute(pool).await.expect("written");
+            sqlx::query(sqlx::AssertSqlSafe(sql))
+                .execute(&mut *pool.get().await.expect("a connection"))
+                .await
+                .expect("written");
         }
     }
 }

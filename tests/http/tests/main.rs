@@ -10,6 +10,7 @@ mod builders;
 mod cluster_rules;
 mod clusters;
 mod comparison;
+mod connections;
 mod deletion;
 mod detail_pages;
 mod documents;

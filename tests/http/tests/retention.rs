@@ -452,10 +452,14 @@ async fn branches_nobody_runs_are_forgotten_and_all_runs_together_count_as_befor
         let db = service.state().store().db();
         let oldest = match db {
             callboard_store::Db::Sqlite { writer, .. } => {
-                sqlx::query_scalar("SELECT MIN(day) FROM test_daily").fetch_one(writer).await
+                sqlx::query_scalar("SELECT MIN(day) FROM test_daily")
+                    .fetch_one(&mut *writer.get().await.expect("a connection"))
+                    .await
             }
             callboard_store::Db::Postgres(pool) => {
-                sqlx::query_scalar("SELECT CAST(MIN(day) AS BIGINT) FROM test_daily").fetch_one(pool).await
+                sqlx::query_scalar("SELECT CAST(MIN(day) AS BIGINT) FROM test_daily")
+                    .fetch_one(&mut *pool.get().await.expect("a connection"))
+                    .await
             }
         };
         let oldest: i64 = oldest.expect("a day");

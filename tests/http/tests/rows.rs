@@ -40,11 +40,17 @@ pub(crate) async fn texts(service: &Service, statement: &str) -> Vec<String> {
     let statement = sqlx::AssertSqlSafe(statement.to_owned());
     match service.state().store().db() {
         Db::Sqlite { readers, .. } => {
-            let rows = sqlx::query(statement).fetch_all(readers).await.expect("rows");
+            let rows = sqlx::query(statement)
+                .fetch_all(&mut *readers.get().await.expect("a connection"))
+                .await
+                .expect("rows");
             rows.iter().map(|row| row.get(0)).collect()
         }
         Db::Postgres(pool) => {
-            let rows = sqlx::query(statement).fetch_all(pool).await.expect("rows");
+            let rows = sqlx::query(statement)
+                .fetch_all(&mut *pool.get().await.expect("a connection"))
+                .await
+                .expect("rows");
             rows.iter().map(|row| row.get(0)).collect()
         }
     }

@@ -46,7 +46,9 @@ async fn the_executions_of_a_run_are_read_by_their_keys_whatever_else_a_project_
     let mut seen = 0;
     for (name, sql) in statements.chain(all_lists(Backend::Sqlite)) {
         let plan = format!("EXPLAIN QUERY PLAN {sql}");
-        let rows = sqlx::query(sqlx::AssertSqlSafe(plan)).fetch_all(readers).await;
+        let rows = sqlx::query(sqlx::AssertSqlSafe(plan))
+            .fetch_all(&mut *readers.get().await.expect("a connection"))
+            .await;
         for row in rows.unwrap_or_else(|error| panic!("{name}: {error}\n{sql}")) {
             let step: String = row.get("detail");
             let is_of_executions = step.contains(" executions_")
@@ -72,12 +74,19 @@ async fn the_planner_is_told_of_every_index_of_a_table_or_of_none() {
     let store = database.store().await.expect("a store");
     let Db::Sqlite { readers, .. } = store.db() else { panic!("not SQLite") };
     let told = "SELECT COUNT(*) FROM sqlite_stat1";
-    let told: i64 = sqlx::query(told).fetch_one(readers).await.expect("statistics").get(0);
+    let told: i64 = sqlx::query(told)
+        .fetch_one(&mut *readers.get().await.expect("a connection"))
+        .await
+        .expect("statistics")
+        .get(0);
     assert!(told > 60, "only {told} indexes have statistics");
     // One that is not told of is taken for one that leads to ten rows, and preferred.
     let forgotten = "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name IN (SELECT tbl FROM sqlite_stat1) \
          AND name NOT IN (SELECT idx FROM sqlite_stat1)";
-    let forgotten = sqlx::query(forgotten).fetch_all(readers).await.expect("indexes");
+    let forgotten = sqlx::query(forgotten)
+        .fetch_all(&mut *readers.get().await.expect("a connection"))
+        .await
+        .expect("indexes");
     let forgotten: Vec<String> = forgotten.iter().map(|row| row.get("name")).collect();
     assert!(forgotten.is_empty(), "a migration must add statistics for {forgotten:?}");
 }
@@ -159,11 +168,17 @@ pub(crate) async fn contents(service: &Service) -> BTreeMap<&'static str, Vec<St
     for (name, sql) in tables {
         let rows = match service.state().store().db() {
             callboard_store::Db::Sqlite { readers, .. } => {
-                let rows = sqlx::query(sql).fetch_all(readers).await.expect(name);
+                let rows = sqlx::query(sql)
+                    .fetch_all(&mut *readers.get().await.expect("a connection"))
+                    .await
+                    .expect(name);
                 rows.iter().map(|row| row.get::<String, _>(0)).collect()
             }
             callboard_store::Db::Postgres(pool) => {
-                let rows = sqlx::query(sql).fetch_all(pool).await.expect(name);
+                let rows = sqlx::query(sql)
+                    .fetch_all(&mut *pool.get().await.expect("a connection"))
+                    .await
+                    .expect(name);
                 rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>()
             }
         };
@@ -318,13 +333,19 @@ async fn recent(service: &Service) -> Vec<String> {
     match service.state().store().db() {
         callboard_store::Db::Sqlite { readers, .. } => {
             let text = format!("{rows} lower(hex(s.recent) || '|' || hex(s.recent_ms)) {tables}");
-            let rows = sqlx::query(sqlx::AssertSqlSafe(text)).fetch_all(readers).await.expect("states");
+            let rows = sqlx::query(sqlx::AssertSqlSafe(text))
+                .fetch_all(&mut *readers.get().await.expect("a connection"))
+                .await
+                .expect("states");
             rows.iter().map(|row| row.get(0)).collect()
         }
         callboard_store::Db::Postgres(pool) => {
             let text =
                 format!("{rows} encode(s.recent, 'hex') || '|' || encode(s.recent_ms, 'hex') {tables}");
-            let rows = sqlx::query(sqlx::AssertSqlSafe(text)).fetch_all(pool).await.expect("states");
+            let rows = sqlx::query(sqlx::AssertSqlSafe(text))
+                .fetch_all(&mut *pool.get().await.expect("a connection"))
+                .await
+                .expect("states");
             rows.iter().map(|row| row.get(0)).collect()
         }
     }
@@ -451,10 +472,10 @@ async fn parallel_submissions_of_the_same_tests_neither_deadlock_nor_lose_counts
 pub(crate) async fn sql(service: &Service, text: &'static str) {
     match service.state().store().db() {
         callboard_store::Db::Sqlite { writer, .. } => {
-            sqlx::raw_sql(text).execute(writer).await.expect(text);
+            sqlx::raw_sql(text).execute(&mut *writer.get().await.expect("a connection")).await.expect(text);
         }
         callboard_store::Db::Postgres(pool) => {
-            sqlx::raw_sql(text).execute(pool).await.expect(text);
+            sqlx::raw_sql(text).execute(&mut *pool.get().await.expect("a connection")).await.expect(text);
         }
     }
 }
@@ -474,7 +495,11 @@ pub(crate) async fn everything_stored(service: &Service) -> String {
         }
         callboard_store::Db::Postgres(pool) => {
             let all = "SELECT database_to_xml(true, false, '')::text";
-            sqlx::query(all).fetch_one(pool).await.expect("an export").get(0)
+            sqlx::query(all)
+                .fetch_one(&mut *pool.get().await.expect("a connection"))
+                .await
+                .expect("an export")
+                .get(0)
         }
     }
 }

@@ -77,11 +77,17 @@ async fn job(state: &AppState) -> (String, i64, String, String) {
         "SELECT state, CAST(attempts AS BIGINT), payload, COALESCE(error, '') FROM jobs WHERE key = 'mail:7'";
     match state.store().db() {
         Db::Sqlite { readers, .. } => {
-            let row = sqlx::query(JOB).fetch_one(readers).await.expect("rows");
+            let row = sqlx::query(JOB)
+                .fetch_one(&mut *readers.get().await.expect("a connection"))
+                .await
+                .expect("rows");
             (row.get(0), row.get(1), row.get(2), row.get(3))
         }
         Db::Postgres(pool) => {
-            let row = sqlx::query(JOB).fetch_one(pool).await.expect("rows");
+            let row = sqlx::query(JOB)
+                .fetch_one(&mut *pool.get().await.expect("a connection"))
+                .await
+                .expect("rows");
             (row.get(0), row.get(1), row.get(2), row.get(3))
         }
     }

@@ -39,7 +39,7 @@ async fn enqueue(store: &Store, key: &str) -> bool {
 }
 
 async fn claim(store: &Store, limit: usize, now: Timestamp) -> Vec<ClaimedJob> {
-    lease::claim(store, &kinds(), limit, now).await.expect("claimed")
+    lease::claim(store, &kinds(), limit, now, now).await.expect("claimed")
 }
 
 async fn claim_one(store: &Store, now: Timestamp) -> ClaimedJob {
@@ -55,8 +55,14 @@ async fn counts(store: &Store) -> JobCounts {
 async fn payloads(store: &Store) -> Vec<String> {
     const PAYLOADS: &str = "SELECT payload FROM jobs ORDER BY id";
     match store.db() {
-        Db::Sqlite { readers, .. } => sqlx::query_scalar(PAYLOADS).fetch_all(readers).await.expect("rows"),
-        Db::Postgres(pool) => sqlx::query_scalar(PAYLOADS).fetch_all(pool).await.expect("rows"),
+        Db::Sqlite { readers, .. } => sqlx::query_scalar(PAYLOADS)
+            .fetch_all(&mut *readers.get().await.expect("a connection"))
+            .await
+            .expect("rows"),
+        Db::Postgres(pool) => sqlx::query_scalar(PAYLOADS)
+            .fetch_all(&mut *pool.get().await.expect("a connection"))
+            .await
+            .expect("rows"),
     }
 }
 
@@ -99,7 +105,7 @@ async fn a_job_exists_when_its_transaction_does() {
         let due = jobs::next_due(&mut store.db().read().await.unwrap(), &[Greet::KIND]).await.unwrap();
         assert_eq!(due, Some(after(900_000)));
         let unknown = Kinds { names: vec!["other"], secret: Vec::new() };
-        assert!(lease::claim(&store, &unknown, 5, after(900_000)).await.unwrap().is_empty());
+        assert!(lease::claim(&store, &unknown, 5, after(900_000), after(900_000)).await.unwrap().is_empty());
 
         let mut session = store.db().begin().await.unwrap();
         assert!(jobs::forget_unclaimed(&mut session, "later").await.unwrap());
@@ -208,7 +214,7 @@ async fn a_job_that_kills_its_workers_is_parked_too() {
         }
         let secret = Kinds { secret: vec![Greet::KIND], ..kinds() };
         let over = after(MAX_ATTEMPTS * LEASE_MS);
-        assert!(lease::claim(&store, &secret, 5, over).await.unwrap().is_empty());
+        assert!(lease::claim(&store, &secret, 5, over, over).await.unwrap().is_empty());
         assert_eq!(counts(&store).await.parked, 1);
         assert_eq!(payloads(&store).await, ["{}"]);
     })

@@ -130,8 +130,14 @@ const OWN_BYTES: &str =
 
 async fn number(store: &Store, sql: &'static str) -> i64 {
     match store.db() {
-        Db::Sqlite { readers, .. } => sqlx::query_scalar(sql).fetch_one(readers).await.expect("a number"),
-        Db::Postgres(pool) => sqlx::query_scalar(sql).fetch_one(pool).await.expect("a number"),
+        Db::Sqlite { readers, .. } => sqlx::query_scalar(sql)
+            .fetch_one(&mut *readers.get().await.expect("a connection"))
+            .await
+            .expect("a number"),
+        Db::Postgres(pool) => sqlx::query_scalar(sql)
+            .fetch_one(&mut *pool.get().await.expect("a connection"))
+            .await
+            .expect("a number"),
     }
 }
 

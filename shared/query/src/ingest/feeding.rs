@@ -149,13 +149,14 @@ impl Part {
         &self.feeding.groups[self.groups.clone()]
     }
 
-    /// What [`Part::write`] asks of the run and of its tests.
+    /// What [`Part::write`] asks of the run, of its tests and of its evidence.
     pub(super) fn first_reads(&self) -> Vec<Read> {
         let project = self.feeding.bearer.project;
         let mut reads: Vec<Read> = runs::lock_reads(project, self.run()).into();
         if !self.groups().is_empty() {
             reads.push(test_cases::resolve_read(project, identities(self.groups())));
         }
+        reads.extend(self.feeding.packed.place_read(self.recorded));
         reads
     }
 

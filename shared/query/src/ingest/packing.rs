@@ -10,7 +10,7 @@ use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::ingest::TestCaseEntry;
 use callboard_domain::time::Timestamp;
 use callboard_store::StoreError;
-use callboard_store::db::Session;
+use callboard_store::db::{Read, Session};
 use callboard_store::evidence::{self, FilledPack, Frame, PackWriter, WrittenPack};
 use callboard_store::ids::{self, Kind};
 
@@ -96,6 +96,12 @@ impl Packed {
         let pack = pack.write(&ctx.store, announced).await?;
         let slices = slices(&frames, id);
         Ok(Self { bytes: PackedBytes::InObject { pack, slices }, requests, reserved })
+    }
+
+    /// What [`Packed::place`] asks.
+    pub(super) fn place_read(&self, recorded: Option<PackId>) -> Option<Read> {
+        let is_asked = recorded.is_none() && matches!(self.bytes, PackedBytes::WithRows { .. });
+        is_asked.then(evidence::take_id_read)
     }
 
     /// Where the evidence lies for a transaction; `recorded` is the pack of an

@@ -197,15 +197,13 @@ async fn together(store: &Store, line: &Line) {
     };
     // Whoever came while the writer was busy goes along.
     let mut taken = line.take(MOST);
-    if let [only] = &taken[..] {
-        let result = one(session, &only.part).await;
-        if let Some(only) = taken.pop() {
-            only.answer(result);
-        }
-        return;
-    }
     match all(session, &taken).await {
         Ok(folded) => taken.into_iter().zip(folded).for_each(|(one, folded)| one.answer(Ok(folded))),
+        Err(error) if taken.len() == 1 => {
+            if let Some(only) = taken.pop() {
+                only.answer(Err(error));
+            }
+        }
         Err(error) => {
             tracing::debug!(%error, parts = taken.len(), "parts are written one by one");
             for one in taken {

@@ -3,21 +3,31 @@
 //! Every statement is a way to the server, or to the thread that holds the
 //! SQLite file, and back, which takes longer than most statements do. What
 //! only writes is therefore kept until something is asked or the transaction
-//! ends, and goes to SQLite together. Whoever reads sees it written.
+//! ends, and goes to SQLite together; so do the beginning of a transaction and
+//! what is done first in it, and the last writes and its end. Whoever reads sees
+//! it written.
 
 use std::ops::Range;
 
 use futures::TryStreamExt as _;
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgArguments, PgConnection, Postgres};
-use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
-use sqlx::{Arguments as _, AssertSqlSafe, Either, Executor as _, SqlSafeStr, SqlStr, Transaction};
+use sqlx::postgres::PgArguments;
+use sqlx::sqlite::{SqliteArguments, SqliteConnection};
+use sqlx::{Arguments as _, AssertSqlSafe, Either, Executor as _, SqlSafeStr, SqlStr};
 
 use super::ahead::{Ahead, Read};
 use super::bulk::Cells;
 use super::pending::{Pending, joined_reads};
+use super::pool::{Held, Postgres, Sqlite, Transaction};
 use super::{Args, Backend, Bulk, Filter, Row, Rows, Statement, Value};
 use crate::{Result, StoreError};
+
+/// Takes the only lock of SQLite at once: a transaction that reads first and
+/// then writes fails when another one wrote in between.
+const BEGIN_WRITING: &str = "BEGIN IMMEDIATE";
+/// Writes take the plans that were made once: whatever its values are, each of
+/// their statements goes by a key, and making a plan takes longer than most of
+/// them run. What only reads chooses anew where that seems worth it.
+const BEGIN_BY_KNOWN_PLANS: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan";
 
 /// A connection for reading, or a transaction.
 #[derive(Debug)]
@@ -29,15 +39,8 @@ pub struct Session {
 
 #[derive(Debug)]
 enum Inner {
-    Sqlite(PoolConnection<Sqlite>),
-    SqliteTransaction(Transaction<'static, Sqlite>),
-    Postgres(PoolConnection<Postgres>),
-    PostgresTransaction(Transaction<'static, Postgres>),
-}
-
-enum Link<'s> {
-    Sqlite(&'s mut SqliteConnection),
-    Postgres(&'s mut PgConnection),
+    Sqlite(Held<Sqlite>),
+    Postgres(Held<Postgres>),
 }
 
 impl Session {
@@ -45,38 +48,38 @@ impl Session {
         Self { inner, pending: Pending::default(), ahead: Ahead::default() }
     }
 
-    pub(super) fn sqlite(connection: PoolConnection<Sqlite>) -> Self {
+    pub(super) fn sqlite(connection: Held<Sqlite>) -> Self {
         Self::over(Inner::Sqlite(connection))
     }
 
-    pub(super) fn sqlite_transaction(transaction: Transaction<'static, Sqlite>) -> Self {
-        Self::over(Inner::SqliteTransaction(transaction))
+    pub(super) fn sqlite_transaction(mut connection: Held<Sqlite>) -> Self {
+        connection.transaction = Transaction::Asked;
+        Self::sqlite(connection)
     }
 
-    pub(super) fn postgres(connection: PoolConnection<Postgres>) -> Self {
+    pub(super) fn postgres(connection: Held<Postgres>) -> Self {
         Self::over(Inner::Postgres(connection))
     }
 
-    pub(super) fn postgres_transaction(transaction: Transaction<'static, Postgres>) -> Self {
-        Self::over(Inner::PostgresTransaction(transaction))
+    pub(super) async fn postgres_transaction(mut connection: Held<Postgres>) -> Result<Self> {
+        connection.transaction = Transaction::Open;
+        let begun = connection.ask().execute(BEGIN_BY_KNOWN_PLANS).await;
+        connection.answered(begun)?;
+        Ok(Self::postgres(connection))
     }
 
     /// Which engine this talks to.
     #[must_use]
     pub fn backend(&self) -> Backend {
         match self.inner {
-            Inner::Sqlite(_) | Inner::SqliteTransaction(_) => Backend::Sqlite,
-            Inner::Postgres(_) | Inner::PostgresTransaction(_) => Backend::Postgres,
+            Inner::Sqlite(_) => Backend::Sqlite,
+            Inner::Postgres(_) => Backend::Postgres,
         }
     }
 
-    fn link(&mut self) -> Link<'_> {
-        match &mut self.inner {
-            Inner::Sqlite(connection) => Link::Sqlite(connection),
-            Inner::SqliteTransaction(transaction) => Link::Sqlite(transaction),
-            Inner::Postgres(connection) => Link::Postgres(connection),
-            Inner::PostgresTransaction(transaction) => Link::Postgres(transaction),
-        }
+    /// Whether writes are kept until they have to run.
+    fn keeps_writes(&self) -> bool {
+        matches!(&self.inner, Inner::Sqlite(connection) if connection.transaction != Transaction::None)
     }
 
     /// Makes a transaction's writes permanent.
@@ -85,11 +88,29 @@ impl Session {
     /// [`StoreError::Database`] when the database refuses; nothing is written
     /// then.
     pub async fn commit(mut self) -> Result<()> {
-        self.flush().await?;
-        match self.inner {
-            Inner::SqliteTransaction(transaction) => transaction.commit().await?,
-            Inner::PostgresTransaction(transaction) => transaction.commit().await?,
-            Inner::Sqlite(_) | Inner::Postgres(_) => {}
+        let mut texts = self.pending.take();
+        match &mut self.inner {
+            Inner::Sqlite(connection) => {
+                let last = texts.pop();
+                for (text, args) in texts {
+                    run_sqlite(connection, text, args).await?;
+                }
+                let (text, args) = match (last, connection.transaction) {
+                    (Some((text, args)), _) => (format!("{};\nCOMMIT", text.as_str()), args),
+                    (None, Transaction::Open) => ("COMMIT".to_owned(), Args::new()),
+                    (None, Transaction::None | Transaction::Asked) => return Ok(()),
+                };
+                // The text was put together from constants.
+                run_sqlite(connection, AssertSqlSafe(text).into_sql_str(), args).await?;
+                connection.transaction = Transaction::None;
+            }
+            Inner::Postgres(connection) => {
+                if connection.transaction == Transaction::Open {
+                    let done = connection.ask().execute("COMMIT").await;
+                    connection.answered(done)?;
+                    connection.transaction = Transaction::None;
+                }
+            }
         }
         Ok(())
     }
@@ -118,7 +139,7 @@ impl Session {
     /// # Errors
     /// [`StoreError::Database`] when the database refuses it, or what ran before.
     pub async fn write(&mut self, statement: &Statement, args: Args) -> Result<()> {
-        if let Inner::SqliteTransaction(_) = self.inner {
+        if self.keeps_writes() {
             self.pending.add(statement.sql(Backend::Sqlite), args);
             return self.flush_when_full().await;
         }
@@ -132,7 +153,7 @@ impl Session {
     /// # Errors
     /// As for [`Session::write`].
     pub async fn write_locked(&mut self, statement: &Statement, args: Args) -> Result<bool> {
-        if let Inner::SqliteTransaction(_) = self.inner {
+        if self.keeps_writes() {
             self.write(statement, args).await?;
             return Ok(true);
         }
@@ -148,28 +169,23 @@ impl Session {
         if rows.is_empty() {
             return Ok(());
         }
-        if let Inner::SqliteTransaction(_) = self.inner {
-            for (size, range) in rows.lists() {
-                self.pending.add_rows(bulk.sqlite_sql(size), scalars.clone(), &mut rows, range);
-                self.flush_when_full().await?;
-            }
-            return Ok(());
-        }
-        match self.link() {
-            Link::Sqlite(connection) => {
+        match &mut self.inner {
+            Inner::Sqlite(_) => {
                 for (size, range) in rows.lists() {
-                    let arguments = sqlite_rows(scalars.clone(), &mut rows, range)?;
-                    let query =
-                        sqlx::query_with::<Sqlite, _>(bulk.sqlite_sql(size).into_sql_str(), arguments);
-                    connection.execute(query).await?;
+                    self.pending.add_rows(bulk.sqlite_sql(size), scalars.clone(), &mut rows, range);
+                    self.flush_when_full().await?;
+                }
+                if !self.keeps_writes() {
+                    self.flush().await?;
                 }
             }
-            Link::Postgres(connection) => {
+            Inner::Postgres(connection) => {
                 for range in rows.messages() {
                     let arguments = postgres_rows(scalars.clone(), &mut rows, range)?;
                     let query =
-                        sqlx::query_with::<Postgres, _>(bulk.postgres_sql().into_sql_str(), arguments);
-                    connection.execute(query).await?;
+                        sqlx::query_with::<sqlx::Postgres, _>(bulk.postgres_sql().into_sql_str(), arguments);
+                    let done = connection.ask().execute(query).await;
+                    connection.answered(done)?;
                 }
             }
         }
@@ -182,11 +198,9 @@ impl Session {
 
     /// Runs what is kept.
     async fn flush(&mut self) -> Result<()> {
+        let Inner::Sqlite(connection) = &mut self.inner else { return Ok(()) };
         for (text, args) in self.pending.take() {
-            if let Link::Sqlite(connection) = self.link() {
-                let arguments = sqlite_arguments(args)?;
-                connection.execute(sqlx::query_with::<Sqlite, _>(text, arguments)).await?;
-            }
+            run_sqlite(connection, text, args).await?;
         }
         Ok(())
     }
@@ -216,15 +230,9 @@ impl Session {
     ) -> Result<()> {
         self.flush().await?;
         let (text, args) = joined_reads(reads);
-        if let Link::Sqlite(connection) = self.link() {
-            let query = sqlx::query_with::<Sqlite, _>(text, sqlite_arguments(args)?);
-            let mut answers = connection.fetch_many(query);
-            let mut at = 0;
-            while let Some(answer) = answers.try_next().await? {
-                match answer {
-                    Either::Left(_) => at += 1,
-                    Either::Right(row) => found[at].push(Row::Sqlite(row)),
-                }
+        if let Inner::Sqlite(connection) = &mut self.inner {
+            for (rows, answer) in found.iter_mut().zip(ask_sqlite(connection, text, args).await?) {
+                *rows = answer.rows;
             }
         }
         Ok(())
@@ -310,44 +318,95 @@ impl Session {
     /// # Errors
     /// [`StoreError::Database`] when the engine does not accept it.
     pub async fn prepare(&mut self, sql: impl SqlSafeStr) -> Result<()> {
-        match self.link() {
-            Link::Sqlite(connection) => {
-                connection.prepare(sql.into_sql_str()).await?;
+        match &mut self.inner {
+            Inner::Sqlite(connection) => {
+                let prepared = connection.ask().prepare(sql.into_sql_str()).await.map(drop);
+                connection.answered(prepared)
             }
-            Link::Postgres(connection) => {
-                connection.prepare(sql.into_sql_str()).await?;
+            Inner::Postgres(connection) => {
+                let prepared = connection.ask().prepare(sql.into_sql_str()).await.map(drop);
+                connection.answered(prepared)
             }
         }
-        Ok(())
     }
 
     async fn run(&mut self, sql: SqlStr, args: Args) -> Result<u64> {
         self.flush().await?;
-        Ok(match self.link() {
-            Link::Sqlite(connection) => {
-                let query = sqlx::query_with::<Sqlite, _>(sql, sqlite_arguments(args)?);
-                connection.execute(query).await?.rows_affected()
+        match &mut self.inner {
+            Inner::Sqlite(connection) => run_sqlite(connection, sql, args).await,
+            Inner::Postgres(connection) => {
+                let query = sqlx::query_with::<sqlx::Postgres, _>(sql, postgres_arguments(args)?);
+                let done = connection.ask().execute(query).await;
+                Ok(connection.answered(done)?.rows_affected())
             }
-            Link::Postgres(connection) => {
-                let query = sqlx::query_with::<Postgres, _>(sql, postgres_arguments(args)?);
-                connection.execute(query).await?.rows_affected()
-            }
-        })
+        }
     }
 
     async fn fetch(&mut self, sql: SqlStr, args: Args) -> Result<Vec<Row>> {
         self.flush().await?;
-        Ok(match self.link() {
-            Link::Sqlite(connection) => {
-                let query = sqlx::query_with::<Sqlite, _>(sql, sqlite_arguments(args)?);
-                connection.fetch_all(query).await?.into_iter().map(Row::Sqlite).collect()
+        match &mut self.inner {
+            Inner::Sqlite(connection) => {
+                Ok(ask_sqlite(connection, sql, args).await?.pop().unwrap_or_default().rows)
             }
-            Link::Postgres(connection) => {
-                let query = sqlx::query_with::<Postgres, _>(sql, postgres_arguments(args)?);
-                connection.fetch_all(query).await?.into_iter().map(Row::Postgres).collect()
+            Inner::Postgres(connection) => {
+                let query = sqlx::query_with::<sqlx::Postgres, _>(sql, postgres_arguments(args)?);
+                let rows = connection.ask().fetch_all(query).await;
+                Ok(connection.answered(rows)?.into_iter().map(Row::Postgres).collect())
             }
-        })
+        }
     }
+}
+
+/// What SQLite answered to one statement.
+#[derive(Debug, Default)]
+struct Answer {
+    rows: Vec<Row>,
+    /// How many rows it touched.
+    touched: u64,
+}
+
+/// Runs the statements of a text one after the other, and before them the
+/// beginning of a transaction that was asked for.
+async fn ask_sqlite(connection: &mut Held<Sqlite>, text: SqlStr, args: Args) -> Result<Vec<Answer>> {
+    let arguments = sqlite_arguments(args)?;
+    let begins = connection.transaction == Transaction::Asked;
+    let text = if begins {
+        connection.transaction = Transaction::Open;
+        // Both are constants, or were put together from constants.
+        AssertSqlSafe(format!("{BEGIN_WRITING};\n{}", text.as_str())).into_sql_str()
+    } else {
+        text
+    };
+    let answers = collect(connection.ask(), text, arguments).await;
+    let mut answers = connection.answered(answers)?;
+    if begins {
+        answers.remove(0);
+    }
+    Ok(answers)
+}
+
+async fn collect(
+    connection: &mut SqliteConnection,
+    text: SqlStr,
+    arguments: SqliteArguments,
+) -> Result<Vec<Answer>, sqlx::Error> {
+    let mut parts = connection.fetch_many(sqlx::query_with::<sqlx::Sqlite, _>(text, arguments));
+    let (mut answers, mut next) = (Vec::new(), Answer::default());
+    while let Some(part) = parts.try_next().await? {
+        match part {
+            Either::Left(done) => {
+                next.touched = done.rows_affected();
+                answers.push(std::mem::take(&mut next));
+            }
+            Either::Right(row) => next.rows.push(Row::Sqlite(row)),
+        }
+    }
+    Ok(answers)
+}
+
+/// [`ask_sqlite`], of which only what the last statement touched is of interest.
+async fn run_sqlite(connection: &mut Held<Sqlite>, text: SqlStr, args: Args) -> Result<u64> {
+    Ok(ask_sqlite(connection, text, args).await?.pop().map_or(0, |answer| answer.touched))
 }
 
 fn add<'v, A, T>(arguments: &mut A, value: T) -> Result<()>
@@ -400,24 +459,6 @@ fn postgres_arguments(args: Args) -> Result<PgArguments> {
             Value::BytesList(list) => add(&mut arguments, list)?,
         }
     }
-    Ok(arguments)
-}
-
-/// Cells row by row, taken out of the rows, then the scalars.
-fn sqlite_rows(scalars: Args, rows: &mut Rows, range: Range<usize>) -> Result<SqliteArguments> {
-    let mut arguments = SqliteArguments::default();
-    arguments.reserve(range.len() * rows.columns.len() + scalars.len(), 0);
-    for at in range {
-        for cells in &mut rows.columns {
-            match cells {
-                Cells::Int(cells) => add(&mut arguments, cells[at])?,
-                Cells::Real(cells) => add(&mut arguments, cells[at])?,
-                Cells::Text(cells) => add(&mut arguments, cells[at].take())?,
-                Cells::Bytes(cells) => add(&mut arguments, cells[at].take())?,
-            }
-        }
-    }
-    add_sqlite(&mut arguments, scalars)?;
     Ok(arguments)
 }
 

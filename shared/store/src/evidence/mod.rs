@@ -16,7 +16,7 @@ use callboard_domain::evidence::Evidence;
 use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Bulk, Column, Row, Session, args, statements};
+use crate::db::{Bulk, Column, Read, Row, Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::{Result, Store, StoreError, unclaimed};
 
@@ -218,6 +218,12 @@ impl PackPlace {
 /// [`StoreError::Database`] when the database refuses.
 pub async fn take_id(session: &mut Session) -> Result<PackId> {
     Ok(PackId(ids::allocate_one(session, Kind::Pack).await?))
+}
+
+/// What [`take_id`] asks on SQLite, to be asked ahead.
+#[must_use]
+pub fn take_id_read() -> Read {
+    ids::allocate_read(Kind::Pack)
 }
 
 /// A pack whose object is about to be written.

@@ -395,8 +395,12 @@ async fn a_run_cancelled_by_hand_stays_cancelled() {
 async fn completions(service: &callboard_test_support::Service) -> Vec<String> {
     let sql = "SELECT key FROM jobs WHERE kind = 'completion' ORDER BY key";
     match service.state().store().db() {
-        callboard_store::Db::Sqlite { readers, .. } => sqlx::query_scalar(sql).fetch_all(readers).await,
-        callboard_store::Db::Postgres(pool) => sqlx::query_scalar(sql).fetch_all(pool).await,
+        callboard_store::Db::Sqlite { readers, .. } => {
+            sqlx::query_scalar(sql).fetch_all(&mut *readers.get().await.expect("a connection")).await
+        }
+        callboard_store::Db::Postgres(pool) => {
+            sqlx::query_scalar(sql).fetch_all(&mut *pool.get().await.expect("a connection")).await
+        }
     }
     .expect("jobs")
 }

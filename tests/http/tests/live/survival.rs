@@ -245,9 +245,15 @@ async fn a_full_database_loses_nothing_it_acknowledged_and_goes_on_when_there_is
     feeder.results(vec![dated("first of all", "passed", 0)]).await;
     let Db::Sqlite { writer, .. } = service.state().store().db() else { panic!("not SQLite") };
     // The one connection that writes gets no page beyond these.
-    let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(writer).await.expect("a number");
+    let pages: i64 = sqlx::query_scalar("PRAGMA page_count")
+        .fetch_one(&mut *writer.get().await.expect("a connection"))
+        .await
+        .expect("a number");
     let limit = format!("PRAGMA max_page_count = {}", pages + 40);
-    sqlx::raw_sql(sqlx::AssertSqlSafe(limit)).execute(writer).await.expect("a limit");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(limit))
+        .execute(&mut *writer.get().await.expect("a connection"))
+        .await
+        .expect("a limit");
     let batch = |n: usize| -> Vec<Value> {
         (0..20).map(|test| complete(dated(&format!("test {n} {test}"), "passed", 0))).collect()
     };
@@ -268,7 +274,10 @@ async fn a_full_database_loses_nothing_it_acknowledged_and_goes_on_when_there_is
     assert_eq!(feeder.shown().await["totalTests"], acknowledged, "what is there can be read");
     let again = feeder.call("events", json!({ "testCases": batch(refused) })).await;
     assert_eq!(again.status, 503, "it stays full");
-    sqlx::raw_sql("PRAGMA max_page_count = 1000000").execute(writer).await.expect("room");
+    sqlx::raw_sql("PRAGMA max_page_count = 1000000")
+        .execute(&mut *writer.get().await.expect("a connection"))
+        .await
+        .expect("room");
     let taken = feeder.events(batch(refused)).await;
     assert_eq!(taken["inserted"], 20);
     assert_eq!(feeder.finish("passed").await, "passed");

@@ -23,10 +23,14 @@ async fn rows(service: &Service) -> Vec<i64> {
     for table in tables {
         let count = sqlx::AssertSqlSafe(format!("SELECT COUNT(*) FROM {table}"));
         counts.push(match service.state().store().db() {
-            Db::Sqlite { readers, .. } => {
-                sqlx::query_scalar(count).fetch_one(readers).await.expect("a number")
-            }
-            Db::Postgres(pool) => sqlx::query_scalar(count).fetch_one(pool).await.expect("a number"),
+            Db::Sqlite { readers, .. } => sqlx::query_scalar(count)
+                .fetch_one(&mut *readers.get().await.expect("a connection"))
+                .await
+                .expect("a number"),
+            Db::Postgres(pool) => sqlx::query_scalar(count)
+                .fetch_one(&mut *pool.get().await.expect("a connection"))
+                .await
+                .expect("a number"),
         });
     }
     counts

@@ -1,0 +1,295 @@
+//! Connections that are kept open and handed out one after the other.
+//!
+//! The driver's own pools ask every connection that is given back whether it
+//! still lives, a way to the server or to SQLite's thread and back for each use.
+//! These take what comes back as it is: a [`Held`] connection knows whether
+//! something was left unfinished on it, and only then is it looked after.
+
+use std::fmt::Debug;
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use deadpool::Runtime;
+use deadpool::managed::{
+    Manager, Metrics, Object, Pool, PoolConfig, PoolError, QueueMode, RecycleError, RecycleResult,
+    TimeoutType, Timeouts,
+};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions as _, Connection, Executor as _};
+
+use crate::{Result, StoreError};
+
+/// How long a request waits for a connection before it is told to come back.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a connection to a server may have been idle and is still taken for
+/// alive: between the transactions of a busy process nothing has happened to it.
+const TRUSTED_IDLE: Duration = Duration::from_secs(1);
+/// Idle connections are closed after this.
+const MOST_IDLE: Duration = Duration::from_secs(10 * 60);
+/// Connections to a server are replaced after this: what they keep grows.
+const MOST_AGE: Duration = Duration::from_secs(30 * 60);
+/// How often idle connections are looked for.
+const LOOK_AFTER: Duration = Duration::from_secs(60);
+/// How long the recovery of a connection may take.
+const RECOVERY: Duration = Duration::from_secs(5);
+
+/// Opens connections to a file.
+#[derive(Debug)]
+pub struct Sqlite(pub(super) SqliteConnectOptions);
+
+/// Opens connections to a server.
+#[derive(Debug)]
+pub struct Postgres(pub(super) PgConnectOptions);
+
+impl Postgres {
+    /// How the server is reached.
+    #[must_use]
+    pub const fn options(&self) -> &PgConnectOptions {
+        &self.0
+    }
+}
+
+/// What is done with connections of both kinds.
+pub trait Link: Connection + Debug {
+    /// Undoes the transaction that is open.
+    fn roll_back(&mut self) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+}
+
+impl Link for SqliteConnection {
+    /// When its disk is full, or a lock is not to be had, SQLite has ended the
+    /// transaction by itself, or never begun it.
+    async fn roll_back(&mut self) -> Result<(), sqlx::Error> {
+        match self.execute("ROLLBACK").await {
+            Err(sqlx::Error::Database(error)) if error.message().contains("no transaction is active") => {
+                Ok(())
+            }
+            done => done.map(drop),
+        }
+    }
+}
+
+impl Link for PgConnection {
+    async fn roll_back(&mut self) -> Result<(), sqlx::Error> {
+        self.execute("ROLLBACK").await.map(drop)
+    }
+}
+
+/// Opens connections of one kind.
+pub trait Opener: Manager<Type: Link, Error = sqlx::Error> + Debug + 'static {}
+impl Opener for Sqlite {}
+impl Opener for Postgres {}
+
+impl Manager for Sqlite {
+    type Type = SqliteConnection;
+    type Error = sqlx::Error;
+
+    async fn create(&self) -> Result<SqliteConnection, sqlx::Error> {
+        self.0.connect().await
+    }
+
+    /// A connection to a file does not go stale.
+    async fn recycle(&self, _: &mut SqliteConnection, _: &Metrics) -> RecycleResult<sqlx::Error> {
+        Ok(())
+    }
+}
+
+impl Manager for Postgres {
+    type Type = PgConnection;
+    type Error = sqlx::Error;
+
+    async fn create(&self) -> Result<PgConnection, sqlx::Error> {
+        let mut connection = self.0.connect().await?;
+        // Compiling a statement takes longer than any of ours runs; the server does it by its guess of what one costs,
+        // which for joins over lists of ids is far too high.
+        connection.execute("SET jit = off").await?;
+        Ok(connection)
+    }
+
+    async fn recycle(&self, connection: &mut PgConnection, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
+        if metrics.age() > MOST_AGE {
+            return Err(RecycleError::message("old"));
+        }
+        if metrics.last_used() >= TRUSTED_IDLE {
+            connection.ping().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Connections of one kind; clones share them.
+#[derive(Debug)]
+pub struct Connections<M: Opener>(Pool<M>);
+
+impl<M: Opener> Clone for Connections<M> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<M: Opener> Connections<M> {
+    /// At most so many, opened when they are needed.
+    pub(super) fn new(manager: M, most: usize) -> Result<Self> {
+        let mut config = PoolConfig::new(most.max(1));
+        config.timeouts =
+            Timeouts { wait: Some(ACQUIRE_TIMEOUT), create: Some(ACQUIRE_TIMEOUT), recycle: None };
+        // The one used last: its statements are prepared and its pages read.
+        config.queue_mode = QueueMode::Lifo;
+        let pool = Pool::builder(manager).config(config).runtime(Runtime::Tokio1).build();
+        let pool: Pool<M> = pool.map_err(|error| StoreError::Configuration(error.to_string()))?;
+        Ok(Self(pool))
+    }
+
+    /// Closes those that nobody needs, for as long as the pool is there.
+    pub(super) fn close_idle(&self) {
+        let weak = self.0.weak();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK_AFTER).await;
+                let Some(pool) = weak.upgrade() else { return };
+                let idle = pool.retain(|_, metrics| metrics.last_used() < MOST_IDLE).removed;
+                drop(pool);
+                close_all(idle).await;
+            }
+        });
+    }
+
+    /// A connection.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when none becomes free, or can be opened, in time.
+    pub async fn get(&self) -> Result<Held<M>> {
+        let object = self.0.get().await.map_err(of_pool)?;
+        Ok(Held { object: Some(object), transaction: Transaction::None, is_asked: false })
+    }
+
+    /// Opens connections like the others.
+    #[must_use]
+    pub fn manager(&self) -> &M {
+        self.0.manager()
+    }
+
+    /// Closes those that are not in use, and the others when they come back.
+    pub async fn close(&self) {
+        let idle = self.0.retain(|_, _| false).removed;
+        self.0.close();
+        close_all(idle).await;
+    }
+}
+
+async fn close_all<C: Connection>(connections: Vec<C>) {
+    for connection in connections {
+        if let Err(error) = connection.close().await {
+            tracing::debug!(%error, "a connection to the database did not close in order");
+        }
+    }
+}
+
+fn of_pool(error: PoolError<sqlx::Error>) -> sqlx::Error {
+    match error {
+        PoolError::Backend(error) => error,
+        PoolError::Closed => sqlx::Error::PoolClosed,
+        PoolError::Timeout(TimeoutType::Wait | TimeoutType::Create | TimeoutType::Recycle)
+        | PoolError::NoRuntimeSpecified
+        | PoolError::PostCreateHook(_) => sqlx::Error::PoolTimedOut,
+    }
+}
+
+/// How far the transaction of a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transaction {
+    /// There is none, or it is over.
+    None,
+    /// It begins with the first statement, in the same way to the database.
+    Asked,
+    /// It goes on.
+    Open,
+}
+
+/// A connection in somebody's hands. What is left open on it when it is let go
+/// is undone before the next one gets it.
+#[derive(Debug)]
+pub struct Held<M: Opener> {
+    object: Option<Object<M>>,
+    pub(super) transaction: Transaction,
+    /// Whether an answer is awaited, or failed to come.
+    is_asked: bool,
+}
+
+impl<M: Opener> Held<M> {
+    /// Notes that something is asked.
+    pub(super) fn ask(&mut self) -> &mut M::Type {
+        self.is_asked = true;
+        self
+    }
+
+    /// Notes what came of it.
+    pub(super) fn answered<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T> {
+        self.is_asked = matches!(&answer, Err(error) if !is_an_answer(error));
+        Ok(answer?)
+    }
+}
+
+/// Whether the database answered, though not what was hoped for.
+fn is_an_answer(error: &sqlx::Error) -> bool {
+    matches!(
+        error,
+        sqlx::Error::Database(_)
+            | sqlx::Error::RowNotFound
+            | sqlx::Error::Encode(_)
+            | sqlx::Error::Decode(_)
+            | sqlx::Error::ColumnDecode { .. }
+    )
+}
+
+impl<M: Opener> Deref for Held<M> {
+    type Target = M::Type;
+
+    #[expect(clippy::expect_used, reason = "only dropping takes the connection out")]
+    fn deref(&self) -> &M::Type {
+        self.object.as_ref().expect("a connection that is held")
+    }
+}
+
+impl<M: Opener> DerefMut for Held<M> {
+    #[expect(clippy::expect_used, reason = "only dropping takes the connection out")]
+    fn deref_mut(&mut self) -> &mut M::Type {
+        self.object.as_mut().expect("a connection that is held")
+    }
+}
+
+impl<M: Opener> Drop for Held<M> {
+    fn drop(&mut self) {
+        let Some(object) = self.object.take() else { return };
+        let is_open = self.transaction == Transaction::Open;
+        if !is_open && !self.is_asked {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            // Nobody is there to look after it: it is closed, which undoes what is open.
+            drop(Object::take(object));
+            return;
+        };
+        let is_asked = self.is_asked;
+        runtime.spawn(async move { recover(object, is_asked, is_open).await });
+    }
+}
+
+/// Reads what was still to come and undoes what is open. A connection that does
+/// not follow is closed.
+async fn recover<M: Opener>(mut object: Object<M>, is_asked: bool, is_open: bool) {
+    let recovery = async {
+        if is_asked {
+            object.ping().await?;
+        }
+        if is_open { object.roll_back().await } else { Ok(()) }
+    };
+    match tokio::time::timeout(RECOVERY, recovery).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a connection to the database is closed after what happened on it");
+            drop(Object::take(object));
+        }
+        Err(_) => drop(Object::take(object)),
+    }
+}
