@@ -18,6 +18,8 @@ use crate::registry::{KINDS, Kind};
 
 /// Jobs in work at once: a slow mail server must not hold up the sweeps.
 const AT_ONCE: usize = 4;
+/// How often it is looked for what became due while jobs run.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How often a lease is renewed: two renewals may fail before it ends.
 const RENEW_EVERY: Duration = Duration::from_secs(20);
 /// No handler works this long in one go; one that does hangs.
@@ -41,10 +43,10 @@ pub struct Summary {
 pub(crate) enum Which {
     /// Those that are due, and those that become due meanwhile.
     All,
-    /// Those that were due when it began. The ends of many runs come together
-    /// until the next go, and the first of their jobs counts them all at once,
-    /// which costs hardly more than counting one.
-    Begun,
+    /// Those that are due, looked at every [`LOOK_AGAIN`]. The ends of many runs
+    /// come together meanwhile, and the first of their jobs counts them all at
+    /// once, which costs hardly more than counting one.
+    InWaves,
 }
 
 /// Enqueues what the current periods ask for, then runs due jobs until none is
@@ -60,29 +62,40 @@ pub async fn run_due(state: &AppState, budget: Budget) -> Result<Summary, StoreE
 pub(crate) async fn run(state: &AppState, budget: Budget, which: Which) -> Result<Summary, StoreError> {
     let store = state.store();
     jobs::enqueue_periodic(store, &KINDS.periodic_jobs(state.now())?, state.now()).await?;
-    let began = state.now();
+    let mut looked = state.now();
     let mut summary = Summary::default();
     let mut running = JoinSet::new();
     loop {
         if budget.is_left() && running.len() < AT_ONCE {
             let now = state.now();
-            let due = if which == Which::All { now } else { began };
-            let claimed = lease::claim(store, KINDS.known(), AT_ONCE - running.len(), due, now).await?;
+            if which == Which::All || LOOK_AGAIN.as_millis() <= since(looked, now) {
+                looked = now;
+            }
+            let claimed = lease::claim(store, KINDS.known(), AT_ONCE - running.len(), looked, now).await?;
             summary.claimed += claimed.len() as u64;
             for job in claimed {
                 running.spawn(run_one(state.clone(), job, budget.clone()));
             }
         }
-        match running.join_next().await {
-            Some(Ok(Ended::Well)) => summary.done += 1,
-            // What a handler panics with is caught below; a lost lease is somebody else's job.
-            Some(Ok(Ended::Badly) | Err(_)) => summary.failed += 1,
-            Some(Ok(Ended::Lost)) => {}
-            None => break,
+        tokio::select! {
+            ended = running.join_next() => match ended {
+                Some(Ok(Ended::Well)) => summary.done += 1,
+                // What a handler panics with is caught below; a lost lease is somebody else's job.
+                Some(Ok(Ended::Badly) | Err(_)) => summary.failed += 1,
+                Some(Ok(Ended::Lost)) => {}
+                None => break,
+            },
+            // What became due does not wait for a job that takes long.
+            () = tokio::time::sleep(LOOK_AGAIN), if running.len() < AT_ONCE && budget.is_left() => {}
         }
     }
     summary.next_due = jobs::next_due(&mut store.db().read().await?, &KINDS.known().names).await?;
     Ok(summary)
+}
+
+/// Milliseconds between two moments.
+fn since(before: Timestamp, now: Timestamp) -> u128 {
+    u128::try_from(now.millis() - before.millis()).unwrap_or_default()
 }
 
 enum Ended {

@@ -37,7 +37,7 @@ async fn tick_until(state: &AppState, stop: &CancellationToken) {
     let mut is_away = false;
     while !stop.is_cancelled() {
         let budget = Budget::of(IN_ONE_GO).stopped_by(stop.clone());
-        let wait = match run(state, budget, Which::Begun).await {
+        let wait = match run(state, budget, Which::InWaves).await {
             Ok(summary) => {
                 is_away = false;
                 let ahead = summary.next_due.map_or(i64::MAX, |due| due.millis() - state.now().millis());

@@ -142,9 +142,9 @@ pub(crate) async fn facts(session: &mut Session, project: ProjectId, run: RunId)
     Ok(facts)
 }
 
-/// Notes on a locked run how its tests compare, and which clusters it was the
-/// first to show; nothing as long as it is not final, or when there is nothing to
-/// compare with.
+/// Notes on a locked run which clusters it was the first to show, and how its
+/// tests compare when there is something to compare them with; nothing as long as
+/// it is not final.
 pub(crate) async fn note(session: &mut Session, run: &mut RunRow) -> Result<()> {
     if !run.status.is_final() {
         run.compared = None;

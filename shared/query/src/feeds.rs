@@ -31,8 +31,10 @@ const CATCH_UP: i64 = 2_000;
 const TOLD_AT_ONCE: usize = 50;
 /// Evidence that is read at the same time.
 const PARALLEL_READS: usize = 8;
-/// Rows of events read by one statement.
-const PAGE: i64 = 100;
+/// Events of all runs read by one statement.
+const PAGE: i64 = 500;
+/// Rows of events of a run read by one statement; each holds what a call brought.
+const PAGE_OF_RUN: i64 = 100;
 
 /// One message of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,7 +146,7 @@ impl RunFeed {
             }
             session = ctx.store.db().read().await?;
         }
-        let found = feed::of_run(&mut session, project, run, last, PAGE).await?;
+        let found = feed::of_run(&mut session, project, run, last, PAGE_OF_RUN).await?;
         self.last = Some(found.events.last().map_or(last, |event| event.seq));
         for event in found.events {
             self.is_over = event.kind == "run-finished" || (self.is_over && event.kind != "run-status");

@@ -54,8 +54,8 @@ pub(crate) static BULKS: &[&Bulk] = &[&APPEND];
 
 /// The type of a row that holds several events.
 const SEVERAL: &str = "";
-/// Most events of a row, and bytes of them beside the last one: readers take
-/// whole rows.
+/// Most events of a row, and bytes from which on none is added to it: readers
+/// take whole rows.
 const MOST_IN_ROW: usize = 64;
 const MOST_BYTES_IN_ROW: usize = 32 * 1024;
 /// How long passing events of a run are kept: who reads later sees their
@@ -122,7 +122,7 @@ pub async fn append(
     let mut seq = head;
     let mut events = events.into_iter().peekable();
     while let Some(NewEvent { kind, data, is_passing }) = events.next() {
-        let (mut together, mut bytes) = (vec![(kind, data)], 0);
+        let (mut bytes, mut together) = (data.len(), vec![(kind, data)]);
         while let Some(next) = events.next_if(|next| {
             next.is_passing == is_passing && together.len() < MOST_IN_ROW && bytes < MOST_BYTES_IN_ROW
         }) {

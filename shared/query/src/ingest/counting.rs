@@ -132,8 +132,8 @@ pub(crate) async fn count_until(ctx: &Context, project: ProjectId, run: RunId, p
         if pace == Pace::InLulls {
             ctx.turns.lull().await;
         }
-        let passed = count_some(ctx, project, Waiting::Over).await?;
-        if passed.counted == 0 || !passed.is_more {
+        // Others may have counted what they held locked meanwhile, so whether more waits is asked anew.
+        if count_some(ctx, project, Waiting::Over).await?.counted == 0 {
             return Ok(());
         }
     }

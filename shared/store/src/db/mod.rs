@@ -168,7 +168,8 @@ impl Db {
         Ok(())
     }
 
-    /// Closes all connections; used by an orderly stop.
+    /// Closes the connections that are not in use, and the others when they are
+    /// given back.
     pub async fn close(&self) {
         match self {
             Self::Sqlite { writer, readers } => {

@@ -80,7 +80,7 @@ impl Pending {
     }
 
     /// Takes what is kept, in texts to be run one after the other.
-    pub(super) fn take(&mut self) -> Vec<(SqlStr, Args)> {
+    pub(super) fn take(&mut self) -> Vec<Text> {
         self.values = 0;
         let mut texts = Vec::new();
         let mut together: Vec<Kept> = Vec::new();
@@ -100,13 +100,30 @@ impl Pending {
     }
 }
 
-fn joined(mut writes: Vec<Kept>) -> (SqlStr, Args) {
+/// Statements that run one after the other.
+#[derive(Debug)]
+pub(super) struct Text {
+    pub(super) sql: SqlStr,
+    pub(super) args: Args,
+    /// How many they are.
+    pub(super) statements: usize,
+}
+
+impl Text {
+    /// One statement.
+    pub(super) fn one(sql: SqlStr, args: Args) -> Self {
+        Self { sql, args, statements: 1 }
+    }
+}
+
+fn joined(mut writes: Vec<Kept>) -> Text {
     if let [_] = writes[..]
         && let Some(Kept { text, mut cells, scalars }) = writes.pop()
     {
         cells.extend(scalars);
-        return (text.into_sql_str(), cells);
+        return Text::one(text.into_sql_str(), cells);
     }
+    let statements = writes.len();
     let all_cells: usize = writes.iter().map(|kept| kept.cells.len()).sum();
     let (mut text, mut cells, mut scalars) = (String::new(), Args::new(), Args::new());
     for kept in writes {
@@ -118,19 +135,20 @@ fn joined(mut writes: Vec<Kept>) -> (SqlStr, Args) {
     }
     cells.extend(scalars);
     // Put together from constants and numbers.
-    (AssertSqlSafe(text).into_sql_str(), cells)
+    Text { sql: AssertSqlSafe(text).into_sql_str(), args: cells, statements }
 }
 
 /// Reads that are asked together.
-pub(super) fn joined_reads<'s>(reads: impl IntoIterator<Item = (&'s Statement, Args)>) -> (SqlStr, Args) {
-    let (mut text, mut all) = (String::new(), Args::new());
+pub(super) fn joined_reads<'s>(reads: impl IntoIterator<Item = (&'s Statement, Args)>) -> Text {
+    let (mut text, mut all, mut statements) = (String::new(), Args::new(), 0);
     for (statement, args) in reads {
         text.push_str(&renumbered(statement.sql(Backend::Sqlite), all.len()));
         text.push_str(";\n");
         all.extend(args);
+        statements += 1;
     }
     // Put together from constants and numbers.
-    (AssertSqlSafe(text).into_sql_str(), all)
+    Text { sql: AssertSqlSafe(text).into_sql_str(), args: all, statements }
 }
 
 #[cfg(test)]
@@ -160,7 +178,9 @@ mod tests {
             let last = super::super::bulk::SQLITE_ROWS.len() - 1;
             pending.add_rows(ADD.sqlite_sql(last), vec![9.into()], &mut rows, 0..1);
         }
-        let [(text, args)] = &pending.take()[..] else { panic!("one text") };
+        let [Text { sql: text, args, statements: 3 }] = &pending.take()[..] else {
+            panic!("one text of three")
+        };
         let list = "(SELECT column1 AS a FROM (VALUES (?))) AS r WHERE true";
         assert_eq!(
             text.as_str(),

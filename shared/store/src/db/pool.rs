@@ -20,7 +20,8 @@ use sqlx::{ConnectOptions as _, Connection, Executor as _};
 
 use crate::{Result, StoreError};
 
-/// How long a request waits for a connection before it is told to come back.
+/// How long a request waits for a connection that is in use, and for a new one,
+/// before it is told to come back.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a connection to a server may have been idle and is still taken for
 /// alive: between the transactions of a busy process nothing has happened to it.
@@ -31,8 +32,13 @@ const MOST_IDLE: Duration = Duration::from_secs(10 * 60);
 const MOST_AGE: Duration = Duration::from_secs(30 * 60);
 /// How often idle connections are looked for.
 const LOOK_AFTER: Duration = Duration::from_secs(60);
-/// How long the recovery of a connection may take.
+/// How long a connection to a server may take to say that it is alive, or to
+/// follow after something was left open on it.
 const RECOVERY: Duration = Duration::from_secs(5);
+/// The first wait for a server that takes no connections at the moment; each
+/// further one is twice as long, up to the last.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Opens connections to a file.
 #[derive(Debug)]
@@ -52,11 +58,18 @@ impl Postgres {
 
 /// What is done with connections of both kinds.
 pub trait Link: Connection + Debug {
+    /// How long a recovery may take before the connection is given up.
+    const PATIENCE: Option<Duration>;
+
     /// Undoes the transaction that is open.
     fn roll_back(&mut self) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 }
 
 impl Link for SqliteConnection {
+    /// Its thread answers once it is done with what it does, and holds the lock
+    /// until then, whoever gives the connection up.
+    const PATIENCE: Option<Duration> = None;
+
     /// When its disk is full, or a lock is not to be had, SQLite has ended the
     /// transaction by itself, or never begun it.
     async fn roll_back(&mut self) -> Result<(), sqlx::Error> {
@@ -70,6 +83,8 @@ impl Link for SqliteConnection {
 }
 
 impl Link for PgConnection {
+    const PATIENCE: Option<Duration> = Some(RECOVERY);
+
     async fn roll_back(&mut self) -> Result<(), sqlx::Error> {
         self.execute("ROLLBACK").await.map(drop)
     }
@@ -99,7 +114,16 @@ impl Manager for Postgres {
     type Error = sqlx::Error;
 
     async fn create(&self) -> Result<PgConnection, sqlx::Error> {
-        let mut connection = self.0.connect().await?;
+        let mut wait = FIRST_WAIT;
+        let mut connection = loop {
+            match self.0.connect().await {
+                Err(error) if is_busy_or_starting(&error) => {
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(LAST_WAIT);
+                }
+                connected => break connected?,
+            }
+        };
         // Compiling a statement takes longer than any of ours runs; the server does it by its guess of what one costs,
         // which for joins over lists of ids is far too high.
         connection.execute("SET jit = off").await?;
@@ -114,6 +138,16 @@ impl Manager for Postgres {
             connection.ping().await?;
         }
         Ok(())
+    }
+}
+
+/// Whether a server takes no connections at the moment: nothing listens yet, it
+/// starts or stops, or it has as many as it may have.
+fn is_busy_or_starting(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+        sqlx::Error::Database(error) => matches!(error.code().as_deref(), Some("53300" | "57P03")),
+        _ => false,
     }
 }
 
@@ -132,7 +166,7 @@ impl<M: Opener> Connections<M> {
     pub(super) fn new(manager: M, most: usize) -> Result<Self> {
         let mut config = PoolConfig::new(most.max(1));
         config.timeouts =
-            Timeouts { wait: Some(ACQUIRE_TIMEOUT), create: Some(ACQUIRE_TIMEOUT), recycle: None };
+            Timeouts { wait: Some(ACQUIRE_TIMEOUT), create: Some(ACQUIRE_TIMEOUT), recycle: Some(RECOVERY) };
         // The one used last: its statements are prepared and its pages read.
         config.queue_mode = QueueMode::Lifo;
         let pool = Pool::builder(manager).config(config).runtime(Runtime::Tokio1).build();
@@ -204,6 +238,8 @@ pub(super) enum Transaction {
     Asked,
     /// It goes on.
     Open,
+    /// It could not begin; nothing may be done as if it had.
+    Failed,
 }
 
 /// A connection in somebody's hands. What is left open on it when it is let go
@@ -232,14 +268,17 @@ impl<M: Opener> Held<M> {
 
 /// Whether the database answered, though not what was hoped for.
 fn is_an_answer(error: &sqlx::Error) -> bool {
-    matches!(
-        error,
-        sqlx::Error::Database(_)
-            | sqlx::Error::RowNotFound
-            | sqlx::Error::Encode(_)
-            | sqlx::Error::Decode(_)
-            | sqlx::Error::ColumnDecode { .. }
-    )
+    match error {
+        // Those are its last words, or come from somebody between.
+        sqlx::Error::Database(error) => {
+            !error.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("08"))
+        }
+        sqlx::Error::RowNotFound
+        | sqlx::Error::Encode(_)
+        | sqlx::Error::Decode(_)
+        | sqlx::Error::ColumnDecode { .. } => true,
+        _ => false,
+    }
 }
 
 impl<M: Opener> Deref for Held<M> {
@@ -261,7 +300,7 @@ impl<M: Opener> DerefMut for Held<M> {
 impl<M: Opener> Drop for Held<M> {
     fn drop(&mut self) {
         let Some(object) = self.object.take() else { return };
-        let is_open = self.transaction == Transaction::Open;
+        let is_open = matches!(self.transaction, Transaction::Open | Transaction::Failed);
         if !is_open && !self.is_asked {
             return;
         }
@@ -284,12 +323,14 @@ async fn recover<M: Opener>(mut object: Object<M>, is_asked: bool, is_open: bool
         }
         if is_open { object.roll_back().await } else { Ok(()) }
     };
-    match tokio::time::timeout(RECOVERY, recovery).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "a connection to the database is closed after what happened on it");
-            drop(Object::take(object));
+    let recovered = match M::Type::PATIENCE {
+        Some(patience) => {
+            tokio::time::timeout(patience, recovery).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
         }
-        Err(_) => drop(Object::take(object)),
+        None => recovery.await,
+    };
+    if let Err(error) = recovered {
+        tracing::debug!(%error, "a connection to the database is closed after what happened on it");
+        drop(Object::take(object));
     }
 }

@@ -16,7 +16,7 @@ use sqlx::{Arguments as _, AssertSqlSafe, Either, Executor as _, SqlSafeStr, Sql
 
 use super::ahead::{Ahead, Read};
 use super::bulk::Cells;
-use super::pending::{Pending, joined_reads};
+use super::pending::{Pending, Text, joined_reads};
 use super::pool::{Held, Postgres, Sqlite, Transaction};
 use super::{Args, Backend, Bulk, Filter, Row, Rows, Statement, Value};
 use crate::{Result, StoreError};
@@ -24,9 +24,9 @@ use crate::{Result, StoreError};
 /// Takes the only lock of SQLite at once: a transaction that reads first and
 /// then writes fails when another one wrote in between.
 const BEGIN_WRITING: &str = "BEGIN IMMEDIATE";
-/// Writes take the plans that were made once: whatever its values are, each of
-/// their statements goes by a key, and making a plan takes longer than most of
-/// them run. What only reads chooses anew where that seems worth it.
+/// Writes take the plans that were made once: their statements go by keys or by
+/// what is due, whatever the values are, and making a plan takes longer than most
+/// of them run. What only reads chooses anew where that seems worth it.
 const BEGIN_BY_KNOWN_PLANS: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan";
 
 /// A connection for reading, or a transaction.
@@ -92,16 +92,21 @@ impl Session {
         match &mut self.inner {
             Inner::Sqlite(connection) => {
                 let last = texts.pop();
-                for (text, args) in texts {
-                    run_sqlite(connection, text, args).await?;
+                for text in texts {
+                    run_sqlite(connection, text).await?;
                 }
-                let (text, args) = match (last, connection.transaction) {
-                    (Some((text, args)), _) => (format!("{};\nCOMMIT", text.as_str()), args),
-                    (None, Transaction::Open) => ("COMMIT".to_owned(), Args::new()),
+                let end = match (last, connection.transaction) {
+                    (Some(Text { sql, args, statements }), _) => {
+                        // The text was put together from constants.
+                        let sql = AssertSqlSafe(format!("{};\nCOMMIT", sql.as_str())).into_sql_str();
+                        Text { sql, args, statements: statements + 1 }
+                    }
+                    (None, Transaction::Open | Transaction::Failed) => {
+                        Text::one("COMMIT".into_sql_str(), Args::new())
+                    }
                     (None, Transaction::None | Transaction::Asked) => return Ok(()),
                 };
-                // The text was put together from constants.
-                run_sqlite(connection, AssertSqlSafe(text).into_sql_str(), args).await?;
+                run_sqlite(connection, end).await?;
                 connection.transaction = Transaction::None;
             }
             Inner::Postgres(connection) => {
@@ -199,8 +204,8 @@ impl Session {
     /// Runs what is kept.
     async fn flush(&mut self) -> Result<()> {
         let Inner::Sqlite(connection) = &mut self.inner else { return Ok(()) };
-        for (text, args) in self.pending.take() {
-            run_sqlite(connection, text, args).await?;
+        for text in self.pending.take() {
+            run_sqlite(connection, text).await?;
         }
         Ok(())
     }
@@ -229,9 +234,9 @@ impl Session {
         found: &mut [Vec<Row>],
     ) -> Result<()> {
         self.flush().await?;
-        let (text, args) = joined_reads(reads);
+        let text = joined_reads(reads);
         if let Inner::Sqlite(connection) = &mut self.inner {
-            for (rows, answer) in found.iter_mut().zip(ask_sqlite(connection, text, args).await?) {
+            for (rows, answer) in found.iter_mut().zip(ask_sqlite(connection, text).await?) {
                 *rows = answer.rows;
             }
         }
@@ -241,7 +246,8 @@ impl Session {
     /// Reads what will be asked for later in this transaction: the next
     /// [`Session::all`] or [`Session::each`] of each gets its rows without a way
     /// to the database, unless a statement was executed since. Only for rows
-    /// that nobody else who shares the transaction writes. Does nothing on
+    /// that nobody else who shares the transaction writes, or for ids that are
+    /// taken. Does nothing on
     /// PostgreSQL, where transactions are not shared.
     ///
     /// # Errors
@@ -333,7 +339,7 @@ impl Session {
     async fn run(&mut self, sql: SqlStr, args: Args) -> Result<u64> {
         self.flush().await?;
         match &mut self.inner {
-            Inner::Sqlite(connection) => run_sqlite(connection, sql, args).await,
+            Inner::Sqlite(connection) => run_sqlite(connection, Text::one(sql, args)).await,
             Inner::Postgres(connection) => {
                 let query = sqlx::query_with::<sqlx::Postgres, _>(sql, postgres_arguments(args)?);
                 let done = connection.ask().execute(query).await;
@@ -346,7 +352,8 @@ impl Session {
         self.flush().await?;
         match &mut self.inner {
             Inner::Sqlite(connection) => {
-                Ok(ask_sqlite(connection, sql, args).await?.pop().unwrap_or_default().rows)
+                let text = Text::one(sql, args);
+                Ok(ask_sqlite(connection, text).await?.pop().unwrap_or_default().rows)
             }
             Inner::Postgres(connection) => {
                 let query = sqlx::query_with::<sqlx::Postgres, _>(sql, postgres_arguments(args)?);
@@ -367,18 +374,31 @@ struct Answer {
 
 /// Runs the statements of a text one after the other, and before them the
 /// beginning of a transaction that was asked for.
-async fn ask_sqlite(connection: &mut Held<Sqlite>, text: SqlStr, args: Args) -> Result<Vec<Answer>> {
+async fn ask_sqlite(connection: &mut Held<Sqlite>, text: Text) -> Result<Vec<Answer>> {
+    let Text { mut sql, args, mut statements } = text;
     let arguments = sqlite_arguments(args)?;
     let begins = connection.transaction == Transaction::Asked;
-    let text = if begins {
-        connection.transaction = Transaction::Open;
-        // Both are constants, or were put together from constants.
-        AssertSqlSafe(format!("{BEGIN_WRITING};\n{}", text.as_str())).into_sql_str()
-    } else {
-        text
-    };
-    let answers = collect(connection.ask(), text, arguments).await;
-    let mut answers = connection.answered(answers)?;
+    match connection.transaction {
+        Transaction::Failed => return Err(StoreError::Damaged("a transaction that did not begin goes on")),
+        Transaction::Asked => {
+            connection.transaction = Transaction::Open;
+            // Both are constants, or were put together from constants.
+            sql = AssertSqlSafe(format!("{BEGIN_WRITING};\n{}", sql.as_str())).into_sql_str();
+            statements += 1;
+        }
+        Transaction::None | Transaction::Open => {}
+    }
+    let mut answers = Vec::with_capacity(statements);
+    let asked = collect(connection.ask(), sql, arguments, &mut answers).await;
+    if begins && asked.is_err() && answers.is_empty() {
+        connection.transaction = Transaction::Failed;
+    }
+    // When its thread breaks off, the driver ends the answers as if they were all.
+    let asked = asked.and_then(|()| match answers.len() == statements {
+        true => Ok(()),
+        false => Err(sqlx::Error::WorkerCrashed),
+    });
+    connection.answered(asked)?;
     if begins {
         answers.remove(0);
     }
@@ -389,9 +409,10 @@ async fn collect(
     connection: &mut SqliteConnection,
     text: SqlStr,
     arguments: SqliteArguments,
-) -> Result<Vec<Answer>, sqlx::Error> {
+    answers: &mut Vec<Answer>,
+) -> Result<(), sqlx::Error> {
     let mut parts = connection.fetch_many(sqlx::query_with::<sqlx::Sqlite, _>(text, arguments));
-    let (mut answers, mut next) = (Vec::new(), Answer::default());
+    let mut next = Answer::default();
     while let Some(part) = parts.try_next().await? {
         match part {
             Either::Left(done) => {
@@ -401,12 +422,12 @@ async fn collect(
             Either::Right(row) => next.rows.push(Row::Sqlite(row)),
         }
     }
-    Ok(answers)
+    Ok(())
 }
 
 /// [`ask_sqlite`], of which only what the last statement touched is of interest.
-async fn run_sqlite(connection: &mut Held<Sqlite>, text: SqlStr, args: Args) -> Result<u64> {
-    Ok(ask_sqlite(connection, text, args).await?.pop().map_or(0, |answer| answer.touched))
+async fn run_sqlite(connection: &mut Held<Sqlite>, text: Text) -> Result<u64> {
+    Ok(ask_sqlite(connection, text).await?.pop().map_or(0, |answer| answer.touched))
 }
 
 fn add<'v, A, T>(arguments: &mut A, value: T) -> Result<()>
