@@ -288,7 +288,7 @@ describe('accounts', { concurrency: false }, () => {
           reset: [`/reset#token=srp_${'a'.repeat(37)}`, 200, null, 'Set a new password'],
           invitation: [`/reset#token=siv_${'a'.repeat(37)}`, 200, null, 'Welcome to Callboard'],
           'verify without token': ['/verify', 200],
-          verify: [`/verify#token=sev_${'a'.repeat(37)}`, 200],
+          'verify, used up': [`/verify#token=sve_${'a'.repeat(37)}`, 200, null, 'Confirm your e-mail address'],
           'refused by form': ['/login?error=invalid_credentials&next=/projects', 200],
         });
         await look(await ada.context().storageState(), {
@@ -315,6 +315,16 @@ describe('accounts', { concurrency: false }, () => {
       });
     }
   }
+
+  test('a link of a mail that is used up leads to where one asks for another', async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(at(`/verify#token=sve_${'a'.repeat(37)}`));
+    await page.getByRole('alert').filter({ hasText: 'not valid any more' }).waitFor();
+    await page.getByRole('button', { name: 'Confirm' }).waitFor({ state: 'hidden' });
+    assert.equal(await page.getByRole('link', { name: 'account page' }).getAttribute('href'), '/settings/account');
+    await context.close();
+  });
 
   test('signing in and out work where no script runs', async () => {
     const context = await browser.newContext({ javaScriptEnabled: false });

@@ -78,6 +78,28 @@ function dashboards() {
   return names.includes(url.hostname) ? names.map((name) => `${url.protocol}//${name}:${url.port}`) : [url.origin];
 }
 
+/** What a browser records of a canvas, as a test runner records a page. */
+async function recordedVideo(page) {
+  const bytes = await page.evaluate(async () => {
+    const canvas = Object.assign(document.createElement('canvas'), { width: 160, height: 90 });
+    const pen = canvas.getContext('2d');
+    const recorder = new MediaRecorder(canvas.captureStream(25), { mimeType: 'video/webm;codecs=vp8' });
+    const parts = [];
+    recorder.addEventListener('dataavailable', ({ data }) => parts.push(data));
+    const ends = new Promise((resolve) => { recorder.addEventListener('stop', resolve, { once: true }); });
+    recorder.start();
+    for (let frame = 0; frame < 25; frame += 1) {
+      pen.fillStyle = `hsl(${frame * 14} 80% 50%)`;
+      pen.fillRect(0, 0, 160, 90);
+      await new Promise((resolve) => { setTimeout(resolve, 40); });
+    }
+    recorder.stop();
+    await ends;
+    return [...new Uint8Array(await new Blob(parts).arrayBuffer())];
+  });
+  return Buffer.from(bytes);
+}
+
 let browser;
 let signedIn;
 before(async () => {
@@ -206,3 +228,88 @@ for (const dashboard of dashboards()) {
     });
   });
 }
+
+describe('a video of a failed test', () => {
+  const SCRIPT = `<!doctype html><script>document.cookie = 'played=1'</script>`;
+  let context;
+  let execution;
+  let files;
+  let video;
+
+  before(async () => {
+    context = await browser.newContext();
+    const real = signedIn ? [{ ...signedIn.cookie, url: serviceUrl, sameSite: 'Lax', httpOnly: true }] : [];
+    await context.addCookies([{ name: 'session', value: SECRET, url: serviceUrl, sameSite: 'Lax' }, ...real]);
+    const studio = await context.newPage();
+    video = await recordedVideo(studio);
+    await studio.close();
+    const meta = (name) => ({ name, contentType: 'video/webm', originalName: `${name}.webm` });
+    const form = new FormData();
+    form.set('projectName', `video ${randomUUID()}`);
+    form.set('testRun', JSON.stringify({ status: 'failed', startTime: new Date().toISOString(), duration: 900 }));
+    form.set('testCases', JSON.stringify([{ title: 'pays', location: 'tests/pay.spec.ts:3:1', status: 'failed', duration: 900, error: 'Error: expected 200' }]));
+    // The second one only says that it is a video.
+    form.set('attach_meta_0', JSON.stringify([meta('video'), meta('disguised')]));
+    form.append('attach_file_0', new Blob([video], { type: 'video/webm' }), 'video.webm');
+    form.append('attach_file_0', new Blob([SCRIPT], { type: 'video/webm' }), 'disguised.webm');
+    const headers = signedIn ? { authorization: `Bearer ${signedIn.apiKey}` } : {};
+    const answer = await fetch(new URL('/api/test-runs/upload', serviceUrl), { method: 'POST', headers, body: form });
+    assert.equal(answer.status, 200, await answer.clone().text());
+    const { runId } = await answer.json();
+    [execution] = (await getJson(`/api/test-runs/${runId}/executions`)).items;
+    files = (await getJson(`/api/test-run-cases/${execution.id}/files`)).items;
+  });
+  after(() => context?.close());
+
+  const named = (name) => files.find((file) => file.name === name);
+
+  test('plays on the page of its test, from any moment of it', async () => {
+    const page = await context.newPage();
+    const asked = [];
+    page.on('response', (response) => {
+      if (response.url().endsWith(`/api/files/${named('video').id}`)) asked.push(response);
+    });
+    await page.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
+    const player = page.getByLabel('video, attempt 1');
+    await player.scrollIntoViewIfNeeded();
+    const shown = await player.evaluate(async (element) => {
+      element.muted = true;
+      await element.play();
+      await new Promise((resolve) => { element.addEventListener('timeupdate', resolve, { once: true }); });
+      return { width: element.videoWidth, height: element.videoHeight, isAhead: element.currentTime > 0, error: element.error };
+    });
+    assert.deepEqual(shown, { width: 160, height: 90, isAhead: true, error: null });
+    assert.equal(context.pages().length, 1, 'it plays in its place');
+    for (const response of asked) {
+      const headers = await response.allHeaders();
+      assert.equal(response.status(), 206, 'the player asks for parts');
+      assert.deepEqual([headers['content-type'], headers['x-content-type-options']], ['video/webm', 'nosniff']);
+    }
+    assert.ok(asked.length > 0);
+    await page.close();
+  });
+
+  test('is answered in parts, byte by byte', async () => {
+    const path = `/api/files/${named('video').id}`;
+    const headers = { range: 'bytes=10-19', ...(signedIn ? { authorization: `Bearer ${signedIn.apiKey}` } : {}) };
+    const part = await fetch(new URL(path, serviceUrl), { headers });
+    assert.deepEqual([part.status, part.headers.get('content-range')], [206, `bytes 10-19/${video.length}`]);
+    assert.deepEqual(Buffer.from(await part.arrayBuffer()), video.subarray(10, 20));
+    const whole = await get(path);
+    assert.deepEqual([whole.status, whole.headers.get('accept-ranges')], [200, 'bytes']);
+    assert.match(whole.headers.get('content-security-policy'), /default-src 'none'/);
+    assert.deepEqual(Buffer.from(await whole.arrayBuffer()), video);
+  });
+
+  test('that is none runs nothing, wherever it is opened', async () => {
+    const page = await context.newPage();
+    await page.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
+    for (const address of [`/api/files/${named('disguised').id}`, `/api/files/${named('disguised').id}?redirect=never`]) {
+      await page.goto(new URL(address, serviceUrl).href).catch((error) => assert.match(String(error), /Download is starting|ERR_ABORTED/));
+      await page.waitForTimeout(200);
+    }
+    const played = (await context.cookies(serviceUrl)).filter((cookie) => cookie.name === 'played');
+    assert.deepEqual(played, []);
+    await page.close();
+  });
+});

@@ -107,6 +107,24 @@ describe('somebody', () => {
     for (const { body } of runs) await submit(body);
   });
 
+  test('sees in the grid of tests whether older runs lie below the names', async () => {
+    const shadows = (page) => page.locator('.grid th').filter({ hasText: 'pays by card' }).first().evaluate((name) => getComputedStyle(name).boxShadow);
+    const [{ id }] = (await getJson('/api/projects?q=shop')).items;
+    for (const width of Object.values(WIDTHS)) {
+      await travel(width, async (page) => {
+        await page.goto(new URL(`/projects/${id}?tab=grid`, serviceUrl).href);
+        const frame = page.locator('.grid-frame');
+        await frame.locator('tbody a[tabindex="-1"]').first().waitFor({ state: 'attached' });
+        const goesOn = await frame.evaluate((element) => element.scrollWidth > element.clientWidth);
+        assert.equal(goesOn, width === WIDTHS.phone, 'the runs have room on a wide screen only');
+        assert.equal((await shadows(page)) !== 'none', goesOn, 'it opens at its newest runs');
+        await frame.evaluate((element) => element.scrollTo({ left: 0, behavior: 'instant' }));
+        await page.locator('.grid-frame:not([data-scrolled])').waitFor();
+        assert.equal(await shadows(page), 'none');
+      });
+    }
+  });
+
   test('gets from a red build to its cause with the keyboard alone', async () => {
     await travel(WIDTHS.desktop, async (page) => {
       const focused = () => page.evaluate(() => document.activeElement?.textContent?.trim());

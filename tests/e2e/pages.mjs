@@ -318,6 +318,53 @@ describe('the pages of a run', () => {
     });
   });
 
+  test('say that they search until there is an answer, and list nothing else meanwhile', async () => {
+    // The execution is what was opened lately.
+    await visit({ viewport: { width: 1440, height: 900 } }, { execution: pages.execution, settings: pages.settings }, async (page, name) => {
+      if (name === 'execution') return [];
+      let answerIt;
+      const hold = () => new Promise((resolve) => { answerIt = resolve; });
+      let held = hold();
+      await page.route('**/api/search?*', async (route) => {
+        await held;
+        await route.continue().catch(() => undefined);
+      });
+      await page.keyboard.press('Control+k');
+      const palette = page.getByRole('dialog', { name: 'Search' });
+      const field = palette.getByRole('combobox');
+      const note = palette.getByRole('status');
+      await palette.getByRole('group', { name: 'Opened lately' }).waitFor();
+      await note.waitFor({ state: 'attached' });
+      await note.evaluate((element) => {
+        window.said = [];
+        const hear = () => { if (element.textContent && element.ariaLive !== 'off') window.said.push(element.textContent); };
+        new MutationObserver(hear).observe(element, { childList: true, characterData: true, subtree: true });
+      });
+      const { height } = await palette.boundingBox();
+      await field.pressSequentially('coupon');
+      await note.getByText('Searching…').waitFor();
+      assert.deepEqual(await palette.getByRole('option').allInnerTexts(), [], 'nothing is listed that does not match');
+      assert.equal((await palette.boundingBox()).height, height, 'nothing moves');
+      const complaints = await complaintsAbout(page, 'the search under way');
+      answerIt();
+      const found = palette.getByRole('option', { name: /applies a coupon/ });
+      await found.first().waitFor();
+      await note.getByText('Searching…').waitFor({ state: 'detached' });
+      held = hold();
+      await field.pressSequentially(' app');
+      await note.getByText('Searching…').waitFor();
+      assert.ok((await found.count()) > 0, 'what matches still stays');
+      answerIt();
+      await palette.locator('[role="listbox"]:not([aria-busy])').waitFor();
+      assert.ok((await found.count()) > 0);
+      assert.deepEqual((await page.evaluate(() => window.said)).filter((text) => text.startsWith('Searching')), ['Searching…'], 'it is said once');
+      // One letter asks nobody: what is listed begins with it.
+      await field.fill('h');
+      assert.deepEqual((await palette.getByRole('option').allInnerTexts()).filter((text) => !/\bh/i.test(text)), []);
+      return complaints;
+    });
+  });
+
   test('walk through the grid with arrows', async () => {
     await visit({ viewport: { width: 1440, height: 900 } }, { grid: pages['test grid'] }, async (page) => {
       const grid = page.getByRole('region', { name: /Outcome of each test/ });

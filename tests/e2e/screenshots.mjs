@@ -36,7 +36,7 @@ async function picture(browser, origin, all, cookie) {
       const context = await browser.newContext({ viewport: { width, height: HEIGHTS[device] }, colorScheme: theme, reducedMotion: 'reduce' });
       if (cookie) await context.addCookies([{ ...cookie, url: origin }]);
       const page = await context.newPage();
-      for (const [name, { address, act, status = 200 }] of pages) {
+      for (const [name, { address, act, part, status = 200 }] of pages) {
         await page.setViewportSize({ width, height: HEIGHTS[device] });
         const response = await page.goto(new URL(address, origin).href, { waitUntil: 'load' });
         if (response && response.status() !== status) throw new Error(`${name} answered ${response.status()}: ${address}`);
@@ -48,7 +48,7 @@ async function picture(browser, origin, all, cookie) {
           image.loading = 'eager';
           return image.decode().catch(() => undefined);
         })));
-        await page.screenshot({ path: path.join(folder, `${name}-${device}-${theme}.png`) });
+        await (part ? page.locator(part) : page).screenshot({ path: path.join(folder, `${name}-${device}-${theme}.png`) });
         count += 1;
       }
       await context.close();

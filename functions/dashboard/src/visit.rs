@@ -76,7 +76,7 @@ impl Visit {
         if !self.address.is_part(goes_on) {
             return Ok(None);
         }
-        if filters.contains.is_some() || filters.tag.is_some() {
+        if filters.contains.is_some() || filters.tag.is_some() || filters.standing.is_some() {
             return Ok(projects::total(&self.ctx, self.scope(), filters).await?);
         }
         let total = match self.scope().projects() {

@@ -58,7 +58,7 @@ pub(crate) async fn projects(
     let cursors = CursorScope::new(RouteId::ListProjects, &filters)?;
     let after = cursors.decode(page.cursor.as_deref())?;
     let ctx = state.context(&site);
-    let wanted = ProjectFilters { contains: filters.q, tag: filters.tag };
+    let wanted = ProjectFilters { contains: filters.q, tag: filters.tag, standing: None };
     let found = projects::list(&ctx, caller.scope(), &wanted, filters.sort, after, page.rows()).await?;
     Ok(Json(cursors.page(found)?))
 }

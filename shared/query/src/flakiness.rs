@@ -1,5 +1,6 @@
 //! Questions about flaky tests: which there are, and what they cost.
 
+mod counting;
 pub(crate) mod exact;
 pub mod settings;
 
@@ -16,6 +17,7 @@ use callboard_domain::status::Outcome;
 use callboard_domain::test_state::{TestCategory, TestState};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::db::Session;
+use callboard_store::lanes::Speaking;
 use callboard_store::rollups::scores::{self, FlakyFilter};
 use callboard_store::rollups::{self, CatalogueLanes};
 use callboard_store::{lanes, runs, test_cases};
@@ -24,10 +26,11 @@ use utoipa::ToSchema;
 
 use crate::ingest::{counted, counted_in};
 use crate::page::Slice;
-use crate::projects::required;
 use crate::shapes::words::FlakyClassWord;
 use crate::test_cases::{LaneQuery, bare_tag};
-use crate::{Context, Result};
+use crate::{Context, Entity, QueryError, Result};
+
+pub use counting::counts;
 
 /// Runs that a default branch needs, so that it speaks for the project.
 const ENOUGH_RUNS: i64 = 20;
@@ -69,7 +72,12 @@ pub(crate) async fn judged_lane(
     let environment = lane.environment.as_deref();
     let branch = match &lane.branch {
         Some(branch) => Some(branch.clone()),
-        None => speaking_branch(session, project).await?,
+        None => {
+            let mut told = lanes::speaking(session, vec![project.get()], ENOUGH_RUNS).await?;
+            let told =
+                told.remove(&project).ok_or_else(|| QueryError::not_found(Entity::Project, project))?;
+            speaking_branch(told)
+        }
     };
     if let Some(branch) = branch {
         let key = LaneKey::asked(Some(&branch), environment);
@@ -87,16 +95,14 @@ pub(crate) async fn judged_lane(
 /// The branch that speaks for a project. Where all runs are of one branch its
 /// failures are believed from the first run on: no other branch could bring
 /// failures of unfinished work. That branch must not be unfinished work itself.
-async fn speaking_branch(session: &mut Session, project: ProjectId) -> Result<Option<String>> {
-    let default = required(session, project).await?.default_branch.filter(|branch| !branch.is_empty());
-    if let Some(only) = lanes::only_branch(session, project).await?
+fn speaking_branch(told: Speaking) -> Option<String> {
+    let default = told.default_branch.filter(|branch| !branch.is_empty());
+    if let Some(only) = told.only_branch
         && default.as_ref().is_none_or(|default| *default == only)
     {
-        return Ok(Some(only));
+        return Some(only);
     }
-    let Some(default) = default else { return Ok(None) };
-    let decided = runs::count_decided(session, project, &default, ENOUGH_RUNS).await?;
-    Ok((decided >= ENOUGH_RUNS).then_some(default))
+    default.filter(|_| told.decided_runs >= ENOUGH_RUNS)
 }
 
 /// How flaky tests are sorted.
@@ -317,25 +323,6 @@ pub(crate) async fn count(session: &mut Session, project: ProjectId, lane: &Lane
         return Ok(i64::try_from(listed.len()).map_or(MOST_COUNTED, |tests| tests.min(MOST_COUNTED)));
     }
     Ok(scores::count_flaky(session, project, lane.id, LEAST_COUNTED, MOST_COUNTED).await?)
-}
-
-/// How many tests of some projects are flaky with a probability of nine in
-/// ten; projects without any are left out.
-///
-/// # Errors
-/// [`QueryError::Store`](crate::QueryError::Store).
-pub async fn counts(ctx: &Context, projects: &[Authorized<ProjectId>]) -> Result<HashMap<ProjectId, i64>> {
-    let ids = projects.iter().map(|project| project.get().get()).collect();
-    // Nobody waits for a list of projects until the last run is counted.
-    let mut session = ctx.store.db().read().await?;
-    let mut found = HashMap::new();
-    for project in scores::with_flaky(&mut session, ids, LEAST_COUNTED).await? {
-        let tests = count(&mut session, project, &LaneQuery::default()).await?;
-        if tests > 0 {
-            found.insert(project, tests);
-        }
-    }
-    Ok(found)
 }
 
 /// The flakiest tests of some projects together, in the order asked for.

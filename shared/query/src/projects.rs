@@ -70,10 +70,42 @@ pub struct ProjectFilters {
     pub contains: Option<String>,
     /// Only those with this tag.
     pub tag: Option<TagId>,
+    /// Only those that stand like this.
+    pub standing: Option<Tendency>,
 }
 
-/// Projects with their latest run; `contains` looks at a bounded number
-/// of projects, the page may then be short while there is a next one.
+impl ProjectFilters {
+    /// What no index leads with: it is applied to projects that were read.
+    fn residual(&self) -> Option<Residual> {
+        let Self { contains, standing, tag: _ } = self;
+        let lowercase = contains.as_deref().map(str::to_lowercase);
+        (lowercase.is_some() || standing.is_some()).then_some(Residual { lowercase, standing: *standing })
+    }
+}
+
+/// Conditions that projects are read for.
+struct Residual {
+    /// In name or label, in small letters.
+    lowercase: Option<String>,
+    standing: Option<Tendency>,
+}
+
+impl Residual {
+    /// Those of some projects that meet them, in their order.
+    async fn retain(&self, session: &mut Session, mut rows: Vec<ProjectRow>) -> Result<Vec<ProjectRow>> {
+        if let Some(text) = &self.lowercase {
+            rows.retain(|row| is_named(row, text));
+        }
+        if let Some(wanted) = self.standing {
+            let standing = standing_of(session, &rows).await?;
+            rows.retain(|row| standing.get(&row.id).is_some_and(|(standing, _)| *standing == wanted));
+        }
+        Ok(rows)
+    }
+}
+
+/// Projects with their latest run; `contains` and `standing` look at a bounded
+/// number of projects, the page may then be short while there is a next one.
 ///
 /// # Errors
 /// [`QueryError::NotFound`] for a tag that there is not; [`QueryError::Store`].
@@ -91,8 +123,8 @@ pub async fn list(
     {
         return Err(QueryError::not_found(Entity::Tag, tag));
     }
-    let rows = match &filters.contains {
-        Some(text) => matching(&mut session, scope, filters.tag, text, sort, after, limit).await?,
+    let rows = match filters.residual() {
+        Some(residual) => matching(&mut session, scope, filters.tag, &residual, sort, after, limit).await?,
         None => page(&mut session, scope, filters.tag, sort, after, limit).await?,
     };
     let mut tags = tags::of_projects(&mut session, ids(&rows.items)).await?;
@@ -136,21 +168,20 @@ async fn page(
 }
 
 /// Names are compared here and not in SQL, whose engines disagree about the
-/// case of letters beyond ASCII.
+/// case of letters beyond ASCII; how a project stands is no column.
 async fn matching(
     session: &mut Session,
     scope: &Scope,
     tag: Option<TagId>,
-    text: &str,
+    residual: &Residual,
     sort: Sort,
     mut after: Option<ProjectKey>,
     limit: usize,
 ) -> Result<Slice<ProjectRow, ProjectKey>> {
-    let wanted = text.to_lowercase();
     let mut found = Vec::new();
     for _ in 0..RESIDUAL_STEPS {
         let step = page(session, scope, tag, sort, after, RESIDUAL_STEP).await?;
-        found.extend(step.items.into_iter().filter(|row| is_named(row, &wanted)));
+        found.extend(residual.retain(session, step.items).await?);
         if found.len() > limit {
             return Ok(Slice::cut(found, limit, ProjectKey::of));
         }
@@ -168,14 +199,16 @@ async fn matching(
 /// # Errors
 /// [`QueryError::Store`].
 pub async fn total(ctx: &Context, scope: &Scope, filters: &ProjectFilters) -> Result<Option<Total>> {
-    let wanted = filters.contains.as_deref().map(str::to_lowercase);
+    let residual = filters.residual();
     let mut session = ctx.store.db().read().await?;
     let (mut count, mut after) = (0, None);
     for _ in 0..RESIDUAL_STEPS {
         let step = page(&mut session, scope, filters.tag, Sort::Name, after, RESIDUAL_STEP).await?;
-        let fitting =
-            step.items.iter().filter(|row| wanted.as_deref().is_none_or(|text| is_named(row, text)));
-        count += i64::try_from(fitting.count()).unwrap_or(i64::MAX);
+        let fitting = match &residual {
+            Some(residual) => residual.retain(&mut session, step.items).await?,
+            None => step.items,
+        };
+        count += i64::try_from(fitting.len()).unwrap_or(i64::MAX);
         after = step.next;
         if after.is_none() {
             return Ok(Some(Total::Exactly(count)));
@@ -296,6 +329,25 @@ async fn telling(session: &mut Session, rows: &[ProjectRow], environment: Option
     Ok(found)
 }
 
+/// How each of some projects stands: its tendency, with the newest run that
+/// tells it; of one without a full run its latest one tells.
+async fn standing_of(
+    session: &mut Session,
+    rows: &[ProjectRow],
+) -> Result<HashMap<ProjectId, (Tendency, Option<RunBrief>)>> {
+    let telling = telling(session, rows, None).await?;
+    let silent = rows.iter().filter(|row| of(&telling, row).is_empty()).map(|row| row.id.get()).collect();
+    let latest = runs::latest_of(session, silent).await?;
+    let mut latest: HashMap<ProjectId, RunBrief> =
+        latest.iter().map(|run| (run.project, RunBrief::from(run))).collect();
+    let standing = rows.iter().map(|row| {
+        let (tendency, run) = told(of(&telling, row));
+        let run = run.or_else(|| latest.remove(&row.id));
+        (row.id, (tendency.standing(run.as_ref().map(|run| run.status)), run))
+    });
+    Ok(standing.collect())
+}
+
 /// How a project has been doing, and the newest of the runs that tell it.
 fn told(telling: &[BriefRow]) -> (Tendency, Option<RunBrief>) {
     (tendency(telling), telling.first().map(RunBrief::from))
@@ -388,9 +440,9 @@ pub async fn overview(
 pub struct ProjectStanding {
     /// Which project.
     pub reference: ProjectRef,
-    /// How it has been doing.
-    pub tendency: Tendency,
-    /// The run that tells so; `None` while no full run is over.
+    /// How it stands.
+    pub standing: Tendency,
+    /// The run that tells so; `None` before its first run.
     pub telling_run: Option<RunBrief>,
 }
 
@@ -407,12 +459,12 @@ pub async fn standings(
 ) -> Result<Slice<ProjectStanding, ProjectKey>> {
     let mut session = ctx.store.db().read().await?;
     let rows = page(&mut session, scope, None, Sort::Updated, after, limit).await?;
-    let telling = telling(&mut session, &rows.items, None).await?;
-    let standing = |row: &ProjectRow| {
-        let (tendency, telling_run) = told(of(&telling, row));
-        ProjectStanding { reference: ProjectRef::of(row), tendency, telling_run }
-    };
-    Ok(Slice { items: rows.items.iter().map(standing).collect(), next: rows.next })
+    let mut standing = standing_of(&mut session, &rows.items).await?;
+    let items = rows.items.iter().map(|row| {
+        let (standing, telling_run) = standing.remove(&row.id).unwrap_or_default();
+        ProjectStanding { reference: ProjectRef::of(row), standing, telling_run }
+    });
+    Ok(Slice { items: items.collect(), next: rows.next })
 }
 
 /// The newest runs of some projects, newest first; projects without one are

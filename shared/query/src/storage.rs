@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::{Day, Timestamp};
-use callboard_store::storage::{self, KeptOf, StorageDay};
+use callboard_store::storage::{self, EVIDENCE_IN_ROWS, KeptOf, StorageDay};
 use callboard_store::{Backend, instance, projects};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -28,6 +28,9 @@ pub struct Amount {
     pub objects: i64,
     /// Bytes.
     pub bytes: i64,
+    /// Bytes of them that lie in the database: evidence that is hardly worth an object.
+    #[serde(skip)]
+    pub bytes_in_database: i64,
 }
 
 impl Amount {
@@ -35,7 +38,15 @@ impl Amount {
         kept.fold(Self::default(), |sum, of| Self {
             objects: sum.objects + of.kept.objects,
             bytes: sum.bytes + of.kept.bytes,
+            bytes_in_database: sum.bytes_in_database
+                + if of.kind == EVIDENCE_IN_ROWS { of.kept.bytes } else { 0 },
         })
+    }
+
+    /// Bytes that lie in the object store.
+    #[must_use]
+    pub fn bytes_in_objects(&self) -> i64 {
+        self.bytes - self.bytes_in_database
     }
 }
 
@@ -53,7 +64,9 @@ pub struct AmountOfKind {
 fn by_kind(kept: &[KeptOf]) -> Vec<AmountOfKind> {
     let mut kinds: BTreeMap<&str, Vec<&KeptOf>> = BTreeMap::new();
     for of in kept {
-        kinds.entry(&of.kind).or_default().push(of);
+        // Where it lies is no other kind.
+        let kind = if of.kind == EVIDENCE_IN_ROWS { "evidence" } else { &of.kind };
+        kinds.entry(kind).or_default().push(of);
     }
     let amounts = kinds
         .into_iter()
@@ -281,9 +294,9 @@ pub async fn instance_storage(
     let ids = found.items.iter().map(|project| project.reference.id).collect();
     let amounts = storage::of_projects(&mut session, ids).await?;
     let projects = found.map(|project| {
-        let kept = amounts.get(&ProjectId(project.reference.id)).copied().unwrap_or_default();
+        let kept = amounts.get(&ProjectId(project.reference.id)).map_or(&[][..], Vec::as_slice);
         ProjectAmount {
-            amount: Amount { objects: kept.objects, bytes: kept.bytes },
+            amount: Amount::of(kept.iter()),
             runs: project.total_runs,
             project: project.reference,
         }

@@ -2,6 +2,8 @@
 //! the browser projects of a project. Both are small tables whose rows are
 //! made at first use.
 
+use std::collections::HashMap;
+
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::lane::LaneKey;
 use callboard_domain::time::Timestamp;
@@ -31,9 +33,14 @@ statements! {
     OF_ONE_BRANCH = "SELECT id FROM lanes WHERE project_id = $1 AND id in_ints($2) AND kind IN (1, 3)";
     /// The environments of some lanes.
     ENVIRONMENTS_OF = "SELECT id, environment FROM lanes WHERE project_id = $1 AND id in_ints($2)";
-    /// Up to two lanes of branches in all environments; a branch whose runs were all deleted is none. ix: lanes_key
-    BRANCHES = "SELECT l.id, l.branch FROM lanes l WHERE l.project_id = $1 AND l.kind = 1 \
-        AND EXISTS (SELECT 1 FROM test_runs r WHERE r.project_id = l.project_id AND r.branch = l.branch) ORDER BY l.branch LIMIT 2";
+    /// Of each of some projects its default branch, the only branch that has runs, and the decided runs of the default one,
+    /// up to a number. ix: lanes_key, test_runs_by_branch
+    SPEAKING = "SELECT p.id, p.default_branch, \
+        (SELECT CASE WHEN COUNT(*) = 1 THEN MAX(two.branch) END FROM (SELECT l.branch FROM lanes l WHERE l.project_id = p.id AND l.kind = 1 \
+        AND EXISTS (SELECT 1 FROM test_runs r WHERE r.project_id = l.project_id AND r.branch = l.branch) ORDER BY l.branch LIMIT 2) two), \
+        (SELECT COUNT(*) FROM (SELECT 1 FROM test_runs r WHERE r.project_id = p.id AND r.branch = p.default_branch \
+        AND r.status IN ('passed', 'failed', 'timedout') ORDER BY r.order_at DESC, r.id DESC LIMIT $2) newest) \
+        FROM projects p WHERE p.id in_ints($1)";
     /// Moves a lane's last run forward.
     TOUCH_LANE = "UPDATE lanes SET last_run_at = CASE WHEN last_run_at < $3 THEN $3 ELSE last_run_at END, has_numbers = 1 \
         WHERE project_id = $1 AND id = $2 AND (last_run_at < $3 OR has_numbers = 0)";
@@ -198,16 +205,36 @@ pub async fn environments_of(
         .collect()
 }
 
-/// The branch of a project that has runs on one branch only.
+/// What tells which branch speaks for a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Speaking {
+    /// Its default branch, when known.
+    pub default_branch: Option<String>,
+    /// The branch of all its runs, when that is one; empty when none was told.
+    pub only_branch: Option<String>,
+    /// Runs of the default branch that came to an end, up to as many as were asked for.
+    pub decided_runs: i64,
+}
+
+/// What tells which branch speaks for each of some projects; up to
+/// `most_decided` runs of a default branch are counted.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn only_branch(session: &mut Session, project: ProjectId) -> Result<Option<String>> {
-    let rows = session.all(&BRANCHES, args![project]).await?;
-    let [row] = rows.as_slice() else { return Ok(None) };
-    let mut r = row.reader();
-    let _lane = r.int()?;
-    Ok(Some(r.text()?))
+pub async fn speaking(
+    session: &mut Session,
+    projects: Vec<i64>,
+    most_decided: i64,
+) -> Result<HashMap<ProjectId, Speaking>> {
+    let rows = session.all(&SPEAKING, args![projects, most_decided]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            let project = ProjectId(r.int()?);
+            let (default_branch, only_branch) = (r.opt_text()?, r.opt_text()?);
+            Ok((project, Speaking { default_branch, only_branch, decided_runs: r.int()? }))
+        })
+        .collect()
 }
 
 /// The id of an existing lane.

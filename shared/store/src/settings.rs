@@ -1,10 +1,12 @@
 //! What is set by hand: one JSON text per group, for the installation and for
 //! each project. What the texts say is the business of whoever asks.
 
+use std::collections::HashMap;
+
 use callboard_domain::ids::{ProjectId, UserId};
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Row, Session, args, statements};
+use crate::db::{Reader, Session, args, statements};
 use crate::{Result, StoreError};
 
 statements! {
@@ -12,6 +14,8 @@ statements! {
     OF_INSTANCE = "SELECT value, updated_at, updated_by FROM settings WHERE grp = $1";
     /// What is set for a project. PK
     OF_PROJECT = "SELECT value, updated_at, updated_by FROM project_settings WHERE project_id = $1 AND grp = $2";
+    /// What is set for some projects. PK
+    OF_PROJECTS = "SELECT value, updated_at, updated_by, project_id FROM project_settings WHERE project_id in_ints($1) AND grp = $2";
     /// A group nobody has set yet.
     MAKE_OF_INSTANCE = "INSERT INTO settings (grp, value, updated_at) VALUES ($1, '{}', $2) ON CONFLICT (grp) DO NOTHING";
     /// A group nobody has set yet.
@@ -38,8 +42,7 @@ pub struct StoredSettings {
     pub updated_by: Option<UserId>,
 }
 
-fn read(row: &Row) -> Result<StoredSettings> {
-    let mut r = row.reader();
+fn read(r: &mut Reader<'_>) -> Result<StoredSettings> {
     Ok(StoredSettings { value: r.text()?, updated_at: r.time()?, updated_by: r.opt_int()?.map(UserId) })
 }
 
@@ -57,7 +60,26 @@ pub async fn get(
         None => session.first(&OF_INSTANCE, args![group]).await?,
         Some(project) => session.first(&OF_PROJECT, args![project, group]).await?,
     };
-    row.as_ref().map(read).transpose()
+    row.map(|row| read(&mut row.reader())).transpose()
+}
+
+/// A group of some projects; those for which nobody has set it are left out.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn of_projects(
+    session: &mut Session,
+    projects: Vec<i64>,
+    group: &str,
+) -> Result<HashMap<ProjectId, StoredSettings>> {
+    let rows = session.all(&OF_PROJECTS, args![projects, group]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            let stored = read(&mut r)?;
+            Ok((ProjectId(r.int()?), stored))
+        })
+        .collect()
 }
 
 /// The same, locked until the transaction ends and made when it is missing.
@@ -80,7 +102,7 @@ pub async fn lock(
             session.first(&LOCK_OF_PROJECT, args![project, group]).await?
         }
     };
-    read(&row.ok_or(StoreError::Damaged("settings vanished while they were locked"))?)
+    read(&mut row.ok_or(StoreError::Damaged("settings vanished while they were locked"))?.reader())
 }
 
 /// Writes a group that [`lock`] answered.

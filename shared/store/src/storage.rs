@@ -1,4 +1,4 @@
-//! What is kept in the object store, and of evidence beside its rows, as counters: of each run by kind and by
+//! What is kept in the object store, and of evidence in the database, as counters: of each run by kind and by
 //! how its tests ended, summed up by project, and what a day added and freed.
 //! A run is counted from its rows after its end and whenever something joins
 //! it later, so that taking results in costs nothing for it. A file that
@@ -19,6 +19,17 @@ macro_rules! outcome_class {
     };
 }
 
+/// The kind of what a pack holds, by where it lies.
+macro_rules! kind_of_pack {
+    () => {
+        "CASE WHEN p.key = '' THEN 'evidence_in_rows' ELSE 'evidence' END"
+    };
+}
+
+/// The kind of evidence that lies in the database, too little to be worth an
+/// object.
+pub const EVIDENCE_IN_ROWS: &str = "evidence_in_rows";
+
 statements! {
     /// What files and evidence of a run come to. ix: files_of_run, executions PK, packs_of_run, reports_of_run
     OF_RUN = concat!(
@@ -26,9 +37,12 @@ statements! {
         "SELECT f.kind AS kind, ", outcome_class!(), " AS outcome_class, COUNT(*) AS objects, SUM(f.size) AS bytes FROM files f ",
         "JOIN executions e ON e.project_id = f.project_id AND e.run_id = f.run_id AND e.id = f.execution_id ",
         "WHERE f.project_id = $1 AND f.run_id = $2 GROUP BY f.kind, 2 ",
-        "UNION ALL SELECT 'evidence', ", outcome_class!(), ", 0, SUM(e.pack_length) FROM executions e ",
-        "WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 AND e.pack_id IS NOT NULL GROUP BY 2 ",
-        "UNION ALL SELECT 'packs', 'other', COUNT(DISTINCT NULLIF(p.key, '')), COALESCE(SUM(p.size), 0) FROM packs p WHERE p.project_id = $1 AND p.run_id = $2 ",
+        "UNION ALL SELECT ", kind_of_pack!(), ", t.outcome_class, 0, SUM(t.bytes) FROM (",
+        "SELECT e.pack_id AS pack_id, ", outcome_class!(), " AS outcome_class, SUM(e.pack_length) AS bytes FROM executions e ",
+        "WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 AND e.pack_id IS NOT NULL GROUP BY 1, 2) t ",
+        "JOIN packs p ON p.id = t.pack_id GROUP BY 1, 2 ",
+        "UNION ALL SELECT ", kind_of_pack!(), ", 'packs', COUNT(DISTINCT NULLIF(p.key, '')), SUM(p.size) FROM packs p ",
+        "WHERE p.project_id = $1 AND p.run_id = $2 GROUP BY 1 ",
         "UNION ALL SELECT 'report', 'other', COALESCE(SUM(r.entries), 0), COALESCE(SUM(r.size), 0) FROM reports r ",
         "WHERE r.project_id = $1 AND r.run_id = $2 AND r.state = 'ready') o GROUP BY o.kind, o.outcome_class"
     );
@@ -44,8 +58,7 @@ statements! {
     /// What a project keeps. PK
     OF_PROJECT = "SELECT kind, outcome_class, objects, bytes FROM storage_totals WHERE project_id = $1";
     /// What some projects keep. PK
-    OF_PROJECTS = "SELECT project_id, CAST(SUM(objects) AS BIGINT), CAST(SUM(bytes) AS BIGINT) FROM storage_totals \
-        WHERE project_id in_ints($1) GROUP BY project_id";
+    OF_PROJECTS = "SELECT project_id, kind, outcome_class, objects, bytes FROM storage_totals WHERE project_id in_ints($1)";
     /// Days of a project. PK
     DAYS_OF_PROJECT = "SELECT day, added, freed FROM storage_daily WHERE project_id = $1 AND day >= $2 ORDER BY day";
     /// Days of all projects.
@@ -88,7 +101,7 @@ pub struct Kept {
 /// What is kept of one kind, of tests that ended in one way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptOf {
-    /// `trace`, `screenshot`, `video`, `attachment`, `report` or `evidence`.
+    /// `trace`, `screenshot`, `video`, `attachment`, `report`, `evidence` or [`EVIDENCE_IN_ROWS`].
     pub kind: String,
     /// `passed`, `flaky`, `failed` or `other`.
     pub outcome_class: String,
@@ -113,11 +126,10 @@ async fn read(
 /// What the rows of a run come to. What its packs hold beside the evidence
 /// that decides belongs to no outcome.
 fn folded(mut rows: BTreeMap<Key, Kept>) -> BTreeMap<Key, Kept> {
-    let other = || "other".to_owned();
-    let packs = rows.remove(&("packs".to_owned(), other())).unwrap_or_default();
-    let told: i64 = rows.iter().filter(|(key, _)| key.0 == "evidence").map(|(_, kept)| kept.bytes).sum();
-    if packs != Kept::default() {
-        let rest = rows.entry(("evidence".to_owned(), other())).or_default();
+    for kind in ["evidence", EVIDENCE_IN_ROWS] {
+        let Some(packs) = rows.remove(&(kind.to_owned(), "packs".to_owned())) else { continue };
+        let told: i64 = rows.iter().filter(|(key, _)| key.0 == kind).map(|(_, kept)| kept.bytes).sum();
+        let rest = rows.entry((kind.to_owned(), "other".to_owned())).or_default();
         rest.objects += packs.objects;
         rest.bytes += (packs.bytes - told).max(0);
     }
@@ -209,18 +221,23 @@ pub async fn of_project(session: &mut Session, project: ProjectId) -> Result<Vec
     Ok(listed(read(session, &OF_PROJECT, args![project]).await?))
 }
 
-/// What some projects keep in all; those that keep nothing are left out.
+/// What some projects keep; those that keep nothing are left out.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
-pub async fn of_projects(session: &mut Session, projects: Vec<i64>) -> Result<BTreeMap<ProjectId, Kept>> {
-    let rows = session.all(&OF_PROJECTS, args![projects]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut r = row.reader();
-            Ok((ProjectId(r.int()?), Kept { objects: r.int()?, bytes: r.int()? }))
-        })
-        .collect()
+pub async fn of_projects(
+    session: &mut Session,
+    projects: Vec<i64>,
+) -> Result<BTreeMap<ProjectId, Vec<KeptOf>>> {
+    let mut found: BTreeMap<ProjectId, Vec<KeptOf>> = BTreeMap::new();
+    for row in session.all(&OF_PROJECTS, args![projects]).await? {
+        let mut r = row.reader();
+        let project = ProjectId(r.int()?);
+        let (kind, outcome_class) = (r.text()?, r.text()?);
+        let kept = Kept { objects: r.int()?, bytes: r.int()? };
+        found.entry(project).or_default().push(KeptOf { kind, outcome_class, kept });
+    }
+    Ok(found)
 }
 
 /// A day of a project, or of all.

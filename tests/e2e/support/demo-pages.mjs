@@ -1,7 +1,7 @@
-/** The pages of a service filled by `tests/demo`, each with something to show: `{ name: { address, act? } }`. */
+/** The pages of a service filled by `tests/demo`, each with something to show: `{ name: { address, act?, part? } }`. */
 import { getAll, getJson } from './service.mjs';
 
-/** `act` leaves the page in a state that no address has. */
+/** `act` leaves the page in a state that no address has; `part` is what the picture is of, where that is not the page. */
 export async function demoPages() {
   const projects = await getAll('/api/projects?limit=50');
   const named = (name) => projects.find((project) => project.name === name);
@@ -10,8 +10,9 @@ export async function demoPages() {
   const run = (await getJson(`/api/test-runs?project=${shop.id}&branch=main&hasFailures=true&fullRuns=true&limit=1`)).items[0];
   const executions = (await getJson(`/api/test-runs/${run.id}/executions?limit=200`)).items;
   const broken = executions.find((each) => each.title === 'pays by card') ?? executions[0];
-  const flaky = executions.find((each) => each.flaky) ?? broken;
-  const suggests = executions.find((each) => each.title === 'suggests while typing') ?? flaky;
+  const suggests = executions.find((each) => each.title === 'suggests while typing') ?? broken;
+  const history = (await getJson(`/api/test-cases/${suggests.testCaseId}/history?status=passed&limit=50`)).items;
+  const flaky = history.find((each) => each.flaky) ?? suggests;
   const slower = executions.find((each) => each.title === 'sorts by rating') ?? suggests;
   const pages = {
     home: '/',
@@ -54,7 +55,7 @@ export async function demoPages() {
     docs: '/docs',
     mcp: '/mcp',
   };
-  const [cluster] = (await getJson(`/api/projects/${shop.id}/failure-clusters?sort=occurrences&limit=1`)).items;
+  const [cluster] = (await getJson(`/api/projects/${shop.id}/failure-clusters?status=open&sort=occurrences&limit=1`)).items;
   if (cluster) {
     pages.cluster = `/failure-clusters/${cluster.id}`;
     pages['cluster-plan'] = `/failure-clusters/${cluster.id}?tab=plan`;
@@ -72,9 +73,12 @@ export async function demoPages() {
       pages['execution-told'] = `/test-run-cases/${failed.id}?evidence=trace`;
     }
   }
-  const described = Object.fromEntries(Object.entries(pages).map(([name, address]) => [name, { address }]));
+  const parts = { 'execution-told': { part: '#told' }, 'execution-trace': { part: '#trace', act: traceIsOpen } };
+  const described = Object.fromEntries(Object.entries(pages).map(([name, address]) => [name, { address, ...parts[name] }]));
   return { ...described, 'not-found': { address: '/test-runs/999999', status: 404 }, 'refused-filter': { address: '/projects?sort=sideways', status: 400 }, search: { address: '/', act: search }, shortcuts: { address: '/', act: (page) => page.keyboard.press('?') } };
 }
+
+const traceIsOpen = (page) => page.frameLocator('#trace iframe').getByTestId('actions-tree').getByRole('treeitem').first().waitFor();
 
 async function search(page) {
   await page.keyboard.press('Control+k');

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use sqlx::Row as _;
 
 use crate::builders::{attempt, passing, run, with};
+use crate::detail_pages::{page, words_after};
 use crate::live;
 
 async fn delete(client: &Client, path: &str) -> Answer {
@@ -400,6 +401,25 @@ async fn what_is_kept_is_counted_by_kind_and_by_outcome() {
             (&json!(2), &json!(4), &json!(4))
         );
         assert_eq!(stats["storage"]["bytes"], kept["totals"]["bytes"]);
+
+        // What lies where is told apart, and comes to the same together.
+        let in_objects = stored(service, "").1;
+        let in_rows = all_stored(service).await.1 - in_objects;
+        assert!(in_rows > 0, "evidence of small runs");
+        let html = page(client, "/settings/storage").await;
+        let said = words_after(&html, "<h1>Storage").replace('\u{a0}', " ");
+        let size = |bytes: i64| {
+            if bytes < 1_000 {
+                format!("{bytes} B")
+            } else {
+                format!("{}.{} kB", bytes / 1_000, bytes / 100 % 10)
+            }
+        };
+        assert!(said.contains(&format!("Object store {} ", size(in_objects))), "{in_objects}: {said}");
+        assert!(said.contains(&format!("Database {} ", size(in_rows))), "{in_rows}: {said}");
+        assert!(said.contains(&format!("Evidence {} in the database", size(in_rows))), "{said}");
+        let objects = kept["totals"]["objects"].clone();
+        assert!(said.contains(&format!("shop 2 {objects} {} {}", size(in_objects), size(in_rows))), "{said}");
 
         let answer =
             delete(client, &format!("/api/test-runs/{}", second["runId"])).await.success().expect("deleted");

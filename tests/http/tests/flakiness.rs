@@ -126,6 +126,61 @@ async fn tests_that_pass_on_a_retry_are_flaky_and_repaired_ones_are_not() {
     .await;
 }
 
+/// Runs of a project, one an hour, of a test that passes on a retry where its letter is an `x`.
+async fn runs_of(client: &Client, project: &str, branch: &str, day: usize, letters: &str) {
+    for (hour, letter) in letters.chars().enumerate() {
+        let start = format!("2026-01-{day:02}T{hour:02}:00:00.000Z");
+        let cases = [outcome("wobbles", letter), outcome("reads", 'P')].concat();
+        let more =
+            json!({ "startTime": start, "branch": branch, "clientRunId": format!("{project}-{start}") });
+        submit(client, with(run(project, "passed", cases), more)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_list_of_projects_counts_what_the_list_of_flaky_tests_of_each_holds() {
+    for_each_service(async |service| {
+        let client = service.client();
+        // Judged by its only branch, by a default branch with enough runs, by all runs while it has too few, where
+        // tests have to run often before they are called flaky, and where nothing is flaky.
+        let sent = [
+            ("only branch", vec![("main", 1, "PPxPPPxPPPxPPP")], 1),
+            (
+                "steady default",
+                vec![("main", 1, "PPPPPPPPPPPPPPPPPPPPPP"), ("other", 2, "PPxPPPxPPPxPPP")],
+                0,
+            ),
+            ("young default", vec![("main", 1, "PPP"), ("other", 2, "PPxPPPxPPPxPPP")], 1),
+            ("choosy", vec![("main", 1, "PPxPPPxPPPxPPP")], 0),
+            ("less choosy", vec![("main", 1, "PPxPPPxPPPxPPP")], 1),
+            ("steady", vec![("main", 1, "PPPP")], 0),
+        ];
+        for (at, (project, branches, _)) in sent.iter().enumerate() {
+            for (branch, day, letters) in branches {
+                runs_of(client, project, branch, *day, letters).await;
+            }
+            let path = format!("/api/projects/{}", at + 1);
+            let edited = client.send_json(Method::PATCH, &path, &json!({ "defaultBranch": "main" })).await;
+            edited.expect("an answer").success().expect("edited");
+        }
+        for (project, runs) in [(4, 15), (5, 14)] {
+            let path = format!("/api/projects/{project}/flakiness");
+            let set = client.send_json(Method::PATCH, &path, &json!({ "minRuns": runs })).await;
+            set.expect("an answer").success().expect("set");
+        }
+        work(service).await;
+        let html = page(client, "/projects?sort=name").await;
+        for (at, (project, _, expected)) in sent.iter().enumerate() {
+            let listed = get(client, &format!("/api/projects/{}/flaky-tests?minScore=90", at + 1)).await;
+            assert_eq!(listed["items"].as_array().map(Vec::len), Some(*expected), "{project}: {listed}");
+            let row = html.split("<tr data-row>").find(|row| row.contains(&format!(">{project}</a>")));
+            let counted = row.expect("a row").matches(">1\u{a0}flaky test</a>").count();
+            assert_eq!(counted, *expected, "{project}: {html}");
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_failing_feature_branch_makes_no_test_flaky() {
     for_each_service(async |service| {

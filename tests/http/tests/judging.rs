@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::builders::{attempt, run, with};
 use crate::comparison::{submit, work};
+use crate::detail_pages::page;
 
 async fn get(client: &Client, path: &str) -> Value {
     client.json(path).await.expect(path)
@@ -150,6 +151,11 @@ async fn what_stands_out_and_what_fails_is_told_across_projects() {
             get(client, "/api/analytics/insights?days=366").await["items"].as_array().map(Vec::len),
             Some(1)
         );
+
+        for (days, has_before) in [(30, true), (90, false)] {
+            let html = page(client, &format!("/analytics?days={days}")).await;
+            assert_eq!(html.contains(">Change</th>"), has_before, "{days} days: {html}");
+        }
 
         let landscape = get(client, "/api/analytics/cluster-landscape").await;
         let open = landscape["totalOpen"].as_i64().expect("a count");

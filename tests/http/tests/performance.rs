@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::builders::{attempt, run, with};
 use crate::comparison::{submit, work};
+use crate::detail_pages::{page, words_after};
 
 async fn get(client: &Client, path: &str) -> Value {
     client.json(path).await.expect("an answer")
@@ -289,6 +290,21 @@ async fn generous_timeouts_are_told() {
                 ["generous", "oversized-timeout", 60_000, 5_000, 55_000, 5, 1, false],
                 ["was slow", "stale-slow", 15_000, 11_000, 0, 6, 0, true],
             ])
+        );
+        // The page tells what was lost, where anything was.
+        let words =
+            async |path: &str| words_after(&page(client, path).await, "Timeouts that could be shorter");
+        let told = words("/projects/1?tab=performance").await.replace('\u{a0}', " ");
+        assert!(told.contains("Enough Lost generous") && told.contains("5.0 s 55 s was slow"), "{told}");
+        let cases = || vec![with(took("a.spec.ts", "generous", 2_000), json!({ "timeout": 60_000 }))];
+        for day in 0..6 {
+            let elsewhere = json!({ "branch": "calm", "clientRunId": format!("calm-{day}") });
+            submit(client, with(days_ago(service, 6 - day, cases()), elsewhere)).await;
+        }
+        let calm = words("/projects/1?tab=performance&branch=calm").await.replace('\u{a0}', " ");
+        assert!(
+            calm.contains("nothing was lost so far") && calm.contains("Longest pass Enough generous"),
+            "{calm}"
         );
     })
     .await;

@@ -36,6 +36,10 @@ try {
 const field = document.querySelector('[data-token]');
 if (field) {
   field.form.addEventListener('done', () => showPart('done'));
+  // A link that is used up stays so: what is left to do is to ask for another one.
+  field.form.addEventListener('refused', ({ detail }) => {
+    for (const part of field.form.querySelectorAll('[data-used-up]')) part.hidden = (detail === 400) !== (part.dataset.usedUp === 'yes');
+  });
   // A link that is pasted over this page changes nothing but what stands behind the #.
   addEventListener('hashchange', () => take(field));
   take(field);

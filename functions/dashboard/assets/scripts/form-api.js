@@ -247,8 +247,10 @@ async function submit(form) {
   for (const button of buttons) button.setAttribute('aria-disabled', 'true');
   try {
     const [response, answer] = await send(form);
-    if (!response.ok) refuse(form, response, answer);
-    else if (form.dataset.shows) show(form, answer);
+    if (!response.ok) {
+      refuse(form, response, answer);
+      form.dispatchEvent(new CustomEvent('refused', { detail: response.status }));
+    } else if (form.dataset.shows) show(form, answer);
     else if (form.dataset.done) leave(form, answer);
     else {
       say(form, form.dataset.said ?? 'Saved.', 'done');

@@ -3,10 +3,18 @@
 
 /** Width of a column, and of the room after the last one (grid.css). */
 const COLUMN_PX = 24;
+/** Width of what fades at its end (grid.css). */
+const FADE_PX = 16;
 
 for (const frame of document.querySelectorAll('[data-grid]')) {
-  // No column is half below the names: what can be hit is whole.
-  frame.scrollLeft = Math.ceil((frame.scrollWidth - frame.clientWidth - COLUMN_PX) / COLUMN_PX) * COLUMN_PX;
+  // What is scrolled lies below the names.
+  const scrolled = () => frame.toggleAttribute('data-scrolled', frame.scrollLeft > 0);
+  frame.addEventListener('scroll', scrolled, { passive: true });
+  // No column is half below the names, and none fades at the other end: what can be hit is whole.
+  const cut = (frame.scrollWidth - frame.clientWidth) % COLUMN_PX;
+  if (cut > 0) frame.querySelector('table').style.marginRight = `${(cut > COLUMN_PX - FADE_PX ? 2 : 1) * COLUMN_PX - cut}px`;
+  frame.scrollLeft = frame.scrollWidth;
+  scrolled();
   const rows = [...frame.querySelectorAll('tbody tr')].map((row) => [...row.cells].slice(1).map((cell) => cell.querySelector('a')));
   let current = rows.flat().find(Boolean);
   for (const cell of rows.flat()) if (cell && cell !== current) cell.tabIndex = -1;

@@ -12,6 +12,7 @@ const SHORTEST = 2;
 /** Rows that the page keys pass over. */
 const PAGE_ROWS = 6;
 const MOST_RECENT = 6;
+const SEARCHING = 'Searching…';
 const ICONS = { projects: 'projects', 'test-runs': 'clock', 'test-cases': 'file', 'test-run-cases': 'file', 'failure-clusters': 'failed' };
 
 const moment = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
@@ -22,6 +23,10 @@ let timer;
 /** Whether what is shown does not answer yet what was typed, and whether it is to be opened then. */
 let isWaiting = false;
 let isEntered = false;
+/** What the last answer found, as it is shown. */
+let answered = [];
+/** Whether it was said since the palette was opened that answers take a moment. */
+let isSaid = false;
 
 /** What the server's answer calls its groups, and how each entry reads. */
 const GROUPS = [
@@ -107,14 +112,15 @@ function rail() {
 
 const isProject = ({ href }) => /^\/projects\/\d+$/.test(href);
 
-function places() {
+function places(text) {
   const opened = recent();
   const active = rail().filter(isProject).filter(({ href }) => !opened.some((each) => each.href === href));
-  show([
+  const groups = [
     ['Opened lately', opened],
     ['Recently active projects', active],
     ...(kinds === 'projects' ? [] : [['Go to', rail().filter((link) => !isProject(link))]]),
-  ]);
+  ];
+  show(text ? fitting(text, groups) : groups);
 }
 
 /** Places that begin with what was typed. */
@@ -124,37 +130,64 @@ function placesNamed(text) {
   return rail().filter((link) => !isProject(link) && link.name.toLowerCase().split(' ').some((word) => word.startsWith(wanted)));
 }
 
+/** Those of some groups that fit what was typed: each word of it begins one of theirs. */
+function fitting(text, groups) {
+  const wanted = text.toLowerCase().split(/\s+/);
+  const fits = ({ name, second = '' }) => {
+    const words = `${name} ${second}`.toLowerCase().split(/[^\p{L}\p{N}]+/u);
+    return wanted.every((part) => words.some((word) => word.startsWith(part)));
+  };
+  return groups.map(([title, entries]) => [title, entries.filter(fits)]);
+}
+
+function tell(text) {
+  note.ariaLive = 'polite';
+  note.textContent = text;
+}
+
+/** Until the answer arrives there is what fits of the one before. */
+function wait(text) {
+  isWaiting = true;
+  found.setAttribute('aria-busy', 'true');
+  show([['Go to', placesNamed(text)], ...fitting(text, answered)]);
+  if (note.textContent === SEARCHING) return;
+  // Whoever listens would hear it with every letter.
+  if (isSaid) note.ariaLive = 'off';
+  isSaid = true;
+  note.textContent = SEARCHING;
+}
+
+function stopWaiting() {
+  isWaiting = false;
+  found.removeAttribute('aria-busy');
+}
+
 /** What was typed is answered. */
 function settle(opens) {
-  isWaiting = false;
+  stopWaiting();
+  dialog.style.height = '';
   if (opens && isEntered) chosen()?.click();
   isEntered = false;
 }
 
 async function search(text) {
-  asked?.abort();
-  if (text.length < SHORTEST) {
-    places();
-    settle(false);
-    note.textContent = text.length > 0 ? `${SHORTEST} characters or more search everything.` : '';
-    return;
-  }
   asked = new AbortController();
   try {
     const query = new URLSearchParams({ q: text, limit: '6', ...(kinds ? { kinds } : {}) });
     const response = await fetch(`/api/search?${query}`, { signal: asked.signal, headers: { accept: 'application/json' } });
     const answer = await response.json();
     if (!response.ok) throw new Error(`${answer.message} Request ${response.headers.get('x-request-id') ?? 'without id'}`);
-    const groups = [['Go to', placesNamed(text)], ...GROUPS.map(([name, title, entry]) => [title, (answer[name] ?? []).map(entry)])];
+    answered = GROUPS.map(([name, title, entry]) => [title, (answer[name] ?? []).map(entry)]);
+    const groups = [['Go to', placesNamed(text)], ...answered];
     show(groups);
     settle(true);
     const none = groups.every(([, entries]) => entries.length === 0);
-    note.textContent = none ? `Nothing begins with “${text}”. Names, titles, paths, branches and commits are searched by the beginnings of their words.` : '';
+    tell(none ? `Nothing begins with “${text}”. Names, titles, paths, branches and commits are searched by the beginnings of their words.` : '');
   } catch (error) {
     if (error.name === 'AbortError') return;
     show([]);
     settle(false);
-    note.textContent = `The search did not answer: ${error.message || 'the service cannot be reached'}. Type on to try again.`;
+    tell(`The search did not answer: ${error.message || 'the service cannot be reached'}. Type on to try again.`);
   }
 }
 
@@ -162,8 +195,18 @@ input.addEventListener('input', () => {
   clearTimeout(timer);
   // An answer to less than what is typed now is no answer.
   asked?.abort();
-  [isWaiting, isEntered] = [true, false];
-  timer = setTimeout(search, DELAY_MS, input.value.trim());
+  isEntered = false;
+  const text = input.value.trim();
+  // Nothing moves before there is an answer.
+  dialog.style.height = text ? `${dialog.getBoundingClientRect().height}px` : '';
+  if (text.length < SHORTEST) {
+    places(text);
+    stopWaiting();
+    tell(text.length > 0 ? `${SHORTEST} characters or more search everything.` : '');
+    return;
+  }
+  wait(text);
+  timer = setTimeout(search, DELAY_MS, text);
 });
 
 input.addEventListener('keydown', (event) => {
@@ -198,8 +241,10 @@ export function open(only) {
   kinds = only;
   input.placeholder = only === 'projects' ? 'Search projects' : 'Search projects, runs, tests and clusters';
   input.value = '';
-  note.textContent = '';
-  places();
+  tell('');
+  answered = [];
+  isSaid = false;
+  places('');
   dialog.showModal();
   input.focus();
 }

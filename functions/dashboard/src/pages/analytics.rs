@@ -129,6 +129,13 @@ impl Asked {
     }
 }
 
+impl AnalyticsPage {
+    /// Whether there was a time before to compare with.
+    fn has_deltas(&self) -> bool {
+        self.health.iter().any(|row| row.delta.is_some())
+    }
+}
+
 /// A project in the table of health.
 struct Health {
     item: PortfolioItem,
@@ -164,7 +171,8 @@ struct AnalyticsPage {
     /// Whether others may have projects, and this person has none of them.
     needs_assignment: bool,
     filters: FilterBar,
-    standouts: Vec<InsightItem>,
+    /// What stands out, with its project where the sentence does not name it.
+    standouts: Vec<(InsightItem, Option<ProjectRef>)>,
     health: Vec<Health>,
     /// The first and the last day, where they were chosen by their dates.
     chosen: Option<(Day, Day)>,
@@ -225,7 +233,7 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         chosen: (asked.from.is_some() || asked.to.is_some()).then_some((Day(today.0 - days + 1), today)),
         // What stands out is about today.
         standouts: if today == visit.now.day() {
-            analytics::insights(ctx, scope, &query, visit.now).await?
+            placed(analytics::insights(ctx, scope, &query, visit.now).await?, &portfolio)
         } else {
             Vec::new()
         },
@@ -283,6 +291,19 @@ impl Health {
         let strip = Strip::of_runs(&item.recent_runs, visit.now);
         Self { tone, strip, delta: item.pass_rate_delta.map(points), item }
     }
+}
+
+/// What stands out with the project it is about: failures read alike wherever
+/// they happen.
+fn placed(found: Vec<InsightItem>, portfolio: &[PortfolioItem]) -> Vec<(InsightItem, Option<ProjectRef>)> {
+    let projects = || portfolio.iter().map(|item| &item.project);
+    let placed = found.into_iter().map(|item| {
+        let project = projects().find(|project| Some(project.id) == item.project_id);
+        let project =
+            project.filter(|project| portfolio.len() > 1 && !item.message.contains(project.shown()));
+        (item, project.cloned())
+    });
+    placed.collect()
 }
 
 /// A difference of rates in percentage points, with its sign.

@@ -5,7 +5,7 @@ use askama::filters::HtmlSafe;
 use callboard_domain::time::Timestamp;
 use callboard_query::page::Slice;
 use callboard_query::projects::ProjectStanding;
-use callboard_query::shapes::{Project, ProjectOverview, ProjectRef, RunBrief, Tag};
+use callboard_query::shapes::{Project, ProjectOverview, ProjectRef, RunBrief, Tag, Tendency};
 
 use crate::components::{OutcomeBar, Sorting, Strip};
 use crate::filters;
@@ -110,21 +110,13 @@ impl Row {
 
     /// Whether there is a result to judge this project by.
     pub(crate) fn is_judged(&self) -> bool {
-        is_judged(self.tone)
+        !matches!(self.tone, Tone::Unknown | Tone::Running)
     }
 
     /// Whether somebody should look at this project.
     pub(crate) fn is_failing(&self) -> bool {
-        is_failing(self.tone)
+        self.is_judged() && !matches!(self.tone, Tone::Passed | Tone::Flaky)
     }
-}
-
-fn is_judged(tone: Tone) -> bool {
-    !matches!(tone, Tone::Unknown | Tone::Running)
-}
-
-fn is_failing(tone: Tone) -> bool {
-    is_judged(tone) && !matches!(tone, Tone::Passed | Tone::Flaky)
 }
 
 /// Projects below the table, of which only those that fail are named.
@@ -138,18 +130,29 @@ pub(crate) struct Further {
     pub goes_on: bool,
 }
 
+/// Projects that fail of which the page gives the names.
+const NAMED: usize = 5;
+
 impl Further {
     pub(crate) fn of<K>(standings: Slice<ProjectStanding, K>) -> Self {
         let mut further = Self { goes_on: standings.next.is_some(), ..Self::default() };
         for each in standings.items {
-            let run = each.telling_run.as_ref();
-            let tone = Standing(each.tendency, run.map(|run| run.status)).tone();
-            further.judged += usize::from(is_judged(tone));
-            if is_failing(tone) {
-                further.failing.push((each.reference, run.map(|run| run.start_time)));
+            further.judged += usize::from(each.standing != Tendency::Unknown);
+            if each.standing == Tendency::Failing {
+                further.failing.push((each.reference, each.telling_run.map(|run| run.start_time)));
             }
         }
         further
+    }
+
+    /// Those that fail, as far as they are named.
+    pub(crate) fn named(&self) -> &[(ProjectRef, Option<Timestamp>)] {
+        self.failing.get(..NAMED).unwrap_or(&self.failing)
+    }
+
+    /// How many fail that are not named.
+    pub(crate) fn unnamed(&self) -> usize {
+        self.failing.len() - self.named().len()
     }
 }
 

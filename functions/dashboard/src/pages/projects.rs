@@ -9,13 +9,15 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::projects::{self, Sort};
+use callboard_query::projects::{self, ProjectFilters, Sort};
+use callboard_query::shapes::Tendency;
 use callboard_query::{flakiness, tags};
 use serde::Serialize;
 
 use super::project_table::{ProjectTable, Row};
 use crate::components::{Choice, FilterBar, Pager, Sorting};
 use crate::filters;
+use crate::outcome::Toned;
 use crate::shell::{Section, Shell};
 use crate::visit::{Visit, answer};
 
@@ -31,6 +33,7 @@ const RECENT_RUNS: usize = 20;
 pub(crate) struct Asked {
     text: Option<String>,
     tag: Option<TagId>,
+    standing: Option<Tendency>,
     sort: Sort,
     #[serde(skip)]
     page: PageRequest,
@@ -43,8 +46,42 @@ impl FromQuery for Asked {
             "name" => Some(Sort::Name),
             _ => None,
         })?;
-        let tag = query.id("tag")?;
-        Ok(Self { text: query.text("q")?, tag, sort: sort.unwrap_or_default(), page: query.page(SIZE)? })
+        let standing =
+            query.one_of("standing", |text| STANDINGS.into_iter().find(|one| spelt(*one) == text))?;
+        Ok(Self {
+            text: query.text("q")?,
+            tag: query.id("tag")?,
+            standing,
+            sort: sort.unwrap_or_default(),
+            page: query.page(SIZE)?,
+        })
+    }
+}
+
+/// How a project can stand that has a result.
+const STANDINGS: [Tendency; 3] = [Tendency::Failing, Tendency::Flaky, Tendency::Passing];
+
+/// The spelling of a standing in the address.
+const fn spelt(standing: Tendency) -> &'static str {
+    match standing {
+        Tendency::Failing => "failing",
+        Tendency::Flaky => "unsteady",
+        Tendency::Passing => "passing",
+        Tendency::Unknown => "unknown",
+    }
+}
+
+impl Asked {
+    fn filters(&self) -> ProjectFilters {
+        ProjectFilters { contains: self.text.clone(), tag: self.tag, standing: self.standing }
+    }
+
+    /// Filters in force.
+    fn narrowed(&self) -> usize {
+        [self.text.is_some(), self.tag.is_some(), self.standing.is_some()]
+            .into_iter()
+            .filter(|is| *is)
+            .count()
     }
 }
 
@@ -56,8 +93,8 @@ struct ProjectsPage {
     filters: FilterBar,
     projects: ProjectTable,
     pager: Pager,
-    is_filtered: bool,
-    is_narrowed_twice: bool,
+    /// Filters in force.
+    narrowed: usize,
     /// Whether others may have projects, and this person has none of them.
     needs_assignment: bool,
 }
@@ -67,7 +104,7 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
     let cursors = CursorScope::new(RouteId::ProjectsPage, &asked)?;
     let after = cursors.decode(asked.page.cursor.as_deref())?;
     let limit = asked.page.limit as usize;
-    let filters = projects::ProjectFilters { contains: asked.text.clone(), tag: asked.tag };
+    let filters = asked.filters();
     let found = projects::list(&visit.ctx, visit.scope(), &filters, asked.sort, after, limit).await?;
     let found = cursors.page(found)?;
     let seen = found.items.iter().map(|project| visit.caller.authorize(ProjectId(project.reference.id)));
@@ -83,25 +120,26 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
             Row::of_project(project, recent, flaky.get(&id).copied().unwrap_or_default(), visit.now)
         })
         .collect();
-    let is_filtered = asked.text.is_some() || asked.tag.is_some();
     let goes_on = found.next_cursor.is_some();
     let total = visit.total_projects(&filters, goes_on).await?;
     let known = tags::list(&visit.ctx, None, None, TAGS).await?.items;
     let offered = known.into_iter().map(|tag| Choice::new(tag.id.to_string(), tag.text));
     let chosen: Vec<String> = asked.tag.iter().map(|tag| tag.get().to_string()).collect();
+    let standings = STANDINGS.map(|standing| Choice::new(spelt(standing), standing.word()));
+    let standing: Vec<String> = asked.standing.iter().map(|standing| spelt(*standing).to_owned()).collect();
     let orders = [Choice::new("updated", "Most recently active"), Choice::new("name", "By name")];
     let sort = if asked.sort == Sort::Name { "name" } else { "updated" };
     answer(&ProjectsPage {
         shell: Shell::new(&visit, Section::Projects, "Projects").await?.under("Home", "/").here("Projects"),
         filters: FilterBar::new(&visit.address, &["sort"])
             .search("q", "Search projects", asked.text.as_ref())
+            .select("standing", "Standing", "Any result", standings, &standing)
             .select("tag", "Tag", "Any tag", offered, &chosen)
             .order(orders, sort)
             .tally("project", rows.len(), goes_on, total),
         projects: ProjectTable::new(rows, visit.now).sorted_by(Sorting::new(&visit.address, sort)),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
-        is_filtered,
-        is_narrowed_twice: asked.text.is_some() && asked.tag.is_some(),
+        narrowed: asked.narrowed(),
         needs_assignment: !visit.scope().may_create_projects(),
     })
 }

@@ -4,6 +4,8 @@
 //! Lists and proposals follow a change at once. Runs that have ended keep what
 //! they were judged by until something of them changes.
 
+use std::collections::HashMap;
+
 use callboard_auth::scope::Authorized;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::flakiness::{FlakinessOverrides, FlakinessSettings, UnusableSetting};
@@ -55,6 +57,19 @@ pub(crate) async fn effective(session: &mut Session, project: ProjectId) -> Resu
     let of_all = overrides(settings::get(session, None, GROUP).await?.as_ref())?;
     let of_project = overrides(settings::get(session, Some(project), GROUP).await?.as_ref())?;
     Ok(of_project.over(&of_all.over(&FlakinessSettings::default())))
+}
+
+/// What holds for each of some projects.
+pub(crate) async fn effective_of(
+    session: &mut Session,
+    projects: &[ProjectId],
+) -> Result<HashMap<ProjectId, FlakinessSettings>> {
+    let of_all = overrides(settings::get(session, None, GROUP).await?.as_ref())?;
+    let of_all = of_all.over(&FlakinessSettings::default());
+    let ids = projects.iter().map(|project| project.get()).collect();
+    let stored = settings::of_projects(session, ids, GROUP).await?;
+    let each = projects.iter().map(|project| Ok((*project, overrides(stored.get(project))?.over(&of_all))));
+    each.collect()
 }
 
 /// What is set for the installation.

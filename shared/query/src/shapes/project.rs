@@ -1,5 +1,6 @@
 //! Projects as answers show them.
 
+use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::projects::ProjectRow;
 use serde::Serialize;
@@ -50,6 +51,19 @@ pub enum Tendency {
     Flaky,
     /// Passing.
     Passing,
+}
+
+impl Tendency {
+    /// How a project stands for people: where there are too few full runs for a
+    /// tendency, as the run that tells ended.
+    #[must_use]
+    pub fn standing(self, telling_run: Option<RunStatus>) -> Self {
+        match (self, telling_run) {
+            (Self::Unknown, Some(RunStatus::Passed)) => Self::Passing,
+            (Self::Unknown, Some(status)) if status.is_final() => Self::Failing,
+            _ => self,
+        }
+    }
 }
 
 /// A project.

@@ -4,10 +4,11 @@
 use std::collections::HashSet;
 
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
+use callboard_domain::lane::LaneKind;
 use callboard_domain::test_state::{TestState, passed_durations};
 use callboard_domain::time::{Day, Timestamp};
 
-use super::states::{read_state, state_columns};
+use super::states::{read_state, read_state_of, state_columns};
 use crate::Result;
 use crate::db::{Backend, Filter, Row, Session, args, statements};
 
@@ -28,6 +29,16 @@ statements! {
     /// How many tests of a lane are at least so flaky. ix: test_state_by_flakiness
     COUNT_FLAKY = "SELECT COUNT(*) FROM (SELECT 1 FROM test_state WHERE project_id = $1 AND lane_id = $2 AND flaky_score > 0 \
         AND flaky_score >= $3 LIMIT $4) f";
+    /// The lanes of all runs and of some branches in some projects, and how many of their tests are at least so flaky.
+    /// ix: lanes_key, test_state_by_flakiness
+    COUNT_FLAKY_IN = "SELECT l.project_id, l.kind, l.branch, l.id, (SELECT COUNT(*) FROM (SELECT 1 FROM test_state s \
+        WHERE s.project_id = l.project_id AND s.lane_id = l.id AND s.flaky_score > 0 AND s.flaky_score >= $3 LIMIT $4) f) \
+        FROM lanes l WHERE l.project_id in_ints($1) AND l.kind IN (0, 1) AND l.branch in_texts($2) AND l.environment = ''";
+    /// The tests of some projects that are at least so flaky in some lanes. ix: test_state_by_flakiness
+    FLAKY_IN = concat!(
+        "SELECT ", state_columns!(), ", s.project_id FROM test_state s WHERE s.project_id in_ints($1) AND s.lane_id in_ints($2) \
+         AND s.flaky_score > 0 AND s.flaky_score >= $3"
+    );
     /// Which of some projects have a test that is at least so flaky in some lane. ix: test_state_by_flakiness
     WITH_FLAKY = "SELECT p.id FROM projects p WHERE p.id in_ints($1) AND EXISTS (SELECT 1 FROM test_state s \
         WHERE s.project_id = p.id AND s.flaky_score > 0 AND s.flaky_score >= $2)";
@@ -138,6 +149,66 @@ pub async fn count_flaky(
     most: i64,
 ) -> Result<i64> {
     session.one(&COUNT_FLAKY, args![project, lane, score, most]).await?.reader().int()
+}
+
+/// A lane, and how many flaky tests it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlakyLane {
+    /// The project.
+    pub project: ProjectId,
+    /// Its lane.
+    pub lane: i64,
+    /// The branch of its runs; `None` for the lane of all runs.
+    pub branch: Option<String>,
+    /// How many tests have at least the score.
+    pub tests: i64,
+}
+
+/// The lanes of all runs, and of some branches, of some projects, as far as
+/// they exist, each with how many tests have at least a score, up to `most`.
+///
+/// # Errors
+/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+pub async fn count_flaky_in(
+    session: &mut Session,
+    projects: Vec<i64>,
+    mut branches: Vec<String>,
+    score: i64,
+    most: i64,
+) -> Result<Vec<FlakyLane>> {
+    // The lane of all runs names none.
+    branches.push(String::new());
+    let rows = session.all(&COUNT_FLAKY_IN, args![projects, branches, score, most]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            let project = ProjectId(r.int()?);
+            let (kind, branch) = (r.int()?, r.text()?);
+            let branch = (kind == LaneKind::Branch.code()).then_some(branch);
+            Ok(FlakyLane { project, lane: r.int()?, branch, tests: r.int()? })
+        })
+        .collect()
+}
+
+/// The tests with at least a score in some lanes, each with its project and its
+/// lane; every project is asked for every lane.
+///
+/// # Errors
+/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+pub async fn flaky_in(
+    session: &mut Session,
+    projects: Vec<i64>,
+    lanes: Vec<i64>,
+    score: i64,
+) -> Result<Vec<(ProjectId, i64, FlakyRow)>> {
+    let mut found = Vec::new();
+    for row in session.all(&FLAKY_IN, args![projects, lanes, score]).await? {
+        let (project, lane, stored) = read_state_of(&row)?;
+        if let Some(state) = stored.state {
+            found.push((project, lane, FlakyRow { case: stored.case, state }));
+        }
+    }
+    Ok(found)
 }
 
 /// The states of some tests in a lane, in no particular order.

@@ -272,6 +272,14 @@ pub(super) fn read_state(row: &Row) -> Result<StoredState> {
     Ok(StoredState { case, state: state_of(&columns)?, flaky_score })
 }
 
+/// The same of a row that ends with the project, and the lane.
+pub(super) fn read_state_of(row: &Row) -> Result<(ProjectId, i64, StoredState)> {
+    let mut r = row.reader();
+    let (lane, case, columns, flaky_score) = read_columns(&mut r)?;
+    let stored = StoredState { case, state: state_of(&columns)?, flaky_score };
+    Ok((ProjectId(r.int()?), lane, stored))
+}
+
 fn read_columns(r: &mut Reader<'_>) -> Result<(i64, TestCaseId, StateColumns, i64)> {
     let (lane, case) = (r.int()?, TestCaseId(r.int()?));
     let columns = StateColumns {

@@ -48,9 +48,6 @@ statements! {
     /// Unfinished unsharded runs of a pipeline that gave no sign of life since a moment. ix: test_runs_by_instance
     SUPERSEDED = "SELECT id FROM test_runs WHERE project_id = $1 AND instance_id = $2 AND shard_total IS NULL \
         AND status IN ('initializing', 'running', 'finalizing') AND last_activity_at < $3 ORDER BY id";
-    /// How many of the newest final runs on a branch there are, up to a number. ix: test_runs_by_branch
-    COUNT_DECIDED = "SELECT COUNT(*) FROM (SELECT 1 FROM test_runs WHERE project_id = $1 AND branch = $2 \
-        AND status IN ('passed', 'failed', 'timedout') ORDER BY order_at DESC, id DESC LIMIT $3) newest";
     /// Commits of some runs.
     COMMITS_OF = "SELECT id, commit_sha FROM test_runs WHERE project_id = $1 AND id in_ints($2) AND commit_sha IS NOT NULL";
 }
@@ -162,19 +159,6 @@ pub async fn silent_of_instance(
 ) -> Result<Vec<RunId>> {
     let rows = session.all(&SUPERSEDED, args![project, instance, since]).await?;
     rows.iter().map(|row| row.reader().int().map(RunId)).collect()
-}
-
-/// How many runs that came to an end there are on a branch, up to `most`.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn count_decided(
-    session: &mut Session,
-    project: ProjectId,
-    branch: &str,
-    most: i64,
-) -> Result<i64> {
-    session.one(&COUNT_DECIDED, args![project, branch, most]).await?.reader().int()
 }
 
 /// The commits of some runs, as far as they are known.

@@ -8,6 +8,9 @@ use callboard_query::failures::{ChangeSince, Explanation, HealingSource, Locator
 use crate::components::{PatchLine, patch_lines};
 use crate::text::duration;
 
+/// What is read where nothing speaks for any verdict.
+const UNCLEAR: &str = "Not clear yet";
+
 /// A verdict as people read it, with the class of its tag.
 pub(crate) fn verdict_words(verdict: &str) -> (&'static str, &'static str) {
     match verdict {
@@ -19,7 +22,7 @@ pub(crate) fn verdict_words(verdict: &str) -> (&'static str, &'static str) {
         "likely-flake" => ("Probably flaky", "flaky-tag"),
         "likely-regression" => ("Probably a regression", "failed-tag"),
         "test-bug" => ("Error of the test", ""),
-        _ => ("Not clear yet", ""),
+        _ => (UNCLEAR, ""),
     }
 }
 
@@ -31,6 +34,8 @@ pub(crate) struct Why {
     pub verdict: &'static str,
     /// The class of its tag.
     pub class: &'static str,
+    /// Whether anything speaks for it: how sure one is that nothing does, nobody wants to know.
+    pub is_clear: bool,
     /// The next best verdict.
     pub also: Option<&'static str>,
     /// What is said about a locator that finds nothing any more.
@@ -74,7 +79,14 @@ impl Why {
         }
         let (verdict, class) = verdict_words(explanation.verdict);
         let also = explanation.also.map(|also| verdict_words(also).0);
-        Some(Self { verdict, class, also, healing: Healing::of(healing), explanation })
+        Some(Self {
+            verdict,
+            class,
+            is_clear: verdict != UNCLEAR,
+            also,
+            healing: Healing::of(healing),
+            explanation,
+        })
     }
 
     /// Changes since the last pass.

@@ -64,6 +64,8 @@ struct PerformanceTab {
     markers: MarkerList,
     slow_tests: Vec<SlowTest>,
     timeouts: Vec<TimeoutRow>,
+    /// Whether a shorter timeout would have saved anything so far.
+    saves: bool,
     count: usize,
     is_filtered: bool,
 }
@@ -110,6 +112,7 @@ pub(super) async fn tab(
         run_shifts,
         markers,
         slow_tests,
+        saves: timeouts.iter().any(|row| row.estimated_saving_ms > 0),
         timeouts,
         count: found.len(),
         is_filtered: asked.branch.is_some() || asked.environment.is_some(),
@@ -173,13 +176,5 @@ const fn trend_words(trend: &Trend) -> (&'static str, &'static str) {
         Trend::Faster => ("faster", "passed-tag"),
         Trend::Slower => ("slower", "failed-tag"),
         Trend::Stable => ("steady", ""),
-    }
-}
-
-/// What could be done about a timeout.
-const fn timeout_words(kind: &TimeoutKind) -> &'static str {
-    match kind {
-        TimeoutKind::Oversized => "the timeout is far longer than the test ever takes",
-        TimeoutKind::StaleSlow => "marked as slow, and is not any more",
     }
 }

@@ -40,7 +40,7 @@ impl Asked {
     pub(super) async fn find(self, visit: &Visit, route: RouteId) -> Result<ProjectList, ApiError> {
         let cursors = CursorScope::new(route, &self.text)?;
         let after = cursors.decode(self.page.cursor.as_deref())?;
-        let wanted = ProjectFilters { contains: self.text.clone(), tag: None };
+        let wanted = ProjectFilters { contains: self.text.clone(), ..ProjectFilters::default() };
         let limit = self.page.rows();
         let found = projects::list(&visit.ctx, visit.scope(), &wanted, Sort::Name, after, limit).await?;
         let found = cursors.page(found)?;

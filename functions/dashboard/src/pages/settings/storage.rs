@@ -14,6 +14,7 @@ use callboard_query::storage::{self, Amount, AmountOfKind, Forecast, PendingAmou
 use crate::components::{Pager, SettingsTab, SettingsTabs};
 use crate::filters;
 use crate::shell::{Section, Shell};
+use crate::text::{grouped, size};
 use crate::visit::{Visit, answer};
 
 /// Projects per page.
@@ -83,6 +84,22 @@ fn kind_of(receipt: &Receipt) -> &'static str {
         (_, "purge") => "Cleaned up",
         _ => "Deleted",
     }
+}
+
+/// Where something lies: `in 3 objects, 92.4 kB of it in the database`.
+fn places(amount: &Amount) -> String {
+    let noun = if amount.objects == 1 { "object" } else { "objects" };
+    let objects = format!("in {}\u{a0}{noun}", grouped(amount.objects));
+    match (amount.objects, amount.bytes_in_database) {
+        (_, 0) => objects,
+        (0, _) => "in the database".to_owned(),
+        (_, bytes) => format!("{objects}, {} of it in the database", size(bytes)),
+    }
+}
+
+/// How much of it the object store holds.
+fn in_objects(amount: &Amount) -> String {
+    size(amount.bytes_in_objects())
 }
 
 /// How much a rate of bytes is; what is behind the point is no byte.

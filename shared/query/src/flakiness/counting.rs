@@ -1,0 +1,97 @@
+//! How many flaky tests each of several projects has: as many statements for
+//! one project as for a page of them.
+
+use std::collections::{BTreeSet, HashMap};
+
+use callboard_auth::scope::Authorized;
+use callboard_domain::flakiness::{DEFAULT_WINDOW, assess};
+use callboard_domain::ids::ProjectId;
+use callboard_store::db::Session;
+use callboard_store::lanes;
+use callboard_store::rollups::scores::{self, FlakyLane};
+
+use super::{ENOUGH_RUNS, JudgedLane, LEAST_COUNTED, MOST_COUNTED, is_listed, settings, speaking_branch};
+use crate::{Context, Result};
+
+/// How many tests of some projects are flaky with a probability of nine in
+/// ten; projects without any are left out.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn counts(ctx: &Context, projects: &[Authorized<ProjectId>]) -> Result<HashMap<ProjectId, i64>> {
+    let ids = projects.iter().map(|project| project.get().get()).collect();
+    // Nobody waits for a list of projects until the last run is counted.
+    let mut session = ctx.store.db().read().await?;
+    let flaky: Vec<ProjectId> =
+        scores::with_flaky(&mut session, ids, LEAST_COUNTED).await?.into_iter().collect();
+    if flaky.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut counted = of_judged_lanes(&mut session, &flaky).await?;
+    recount_by_runs(&mut session, &flaky, &mut counted).await?;
+    let tests = counted.into_iter().map(|(project, Counted { tests, .. })| (project, tests));
+    Ok(tests.filter(|(_, tests)| *tests > 0).collect())
+}
+
+/// The flaky tests of a project in the lane that speaks for it.
+struct Counted {
+    lane: JudgedLane,
+    tests: i64,
+}
+
+/// By the stored scores.
+async fn of_judged_lanes(
+    session: &mut Session,
+    projects: &[ProjectId],
+) -> Result<HashMap<ProjectId, Counted>> {
+    let ids = || projects.iter().map(|project| project.get()).collect::<Vec<i64>>();
+    let told = lanes::speaking(session, ids(), ENOUGH_RUNS).await?;
+    let speaking: HashMap<ProjectId, String> =
+        told.into_iter().filter_map(|(project, told)| Some((project, speaking_branch(told)?))).collect();
+    let branches: BTreeSet<String> = speaking.values().cloned().collect();
+    let branches = branches.into_iter().collect();
+    let lanes = scores::count_flaky_in(session, ids(), branches, LEAST_COUNTED, MOST_COUNTED).await?;
+    let mut counted = HashMap::new();
+    for FlakyLane { project, lane, branch, tests } in lanes {
+        let lane = JudgedLane { id: lane, believes_failures: branch.is_some() };
+        if branch.is_none() {
+            // The lane of all runs stands in where the branch has none.
+            counted.entry(project).or_insert(Counted { lane, tests });
+        } else if branch.as_ref() == speaking.get(&project) {
+            counted.insert(project, Counted { lane, tests });
+        }
+    }
+    Ok(counted)
+}
+
+/// Counts again where a test has to have run several times before it is called
+/// flaky: how often it ran is not among what is stored to be counted.
+async fn recount_by_runs(
+    session: &mut Session,
+    projects: &[ProjectId],
+    counted: &mut HashMap<ProjectId, Counted>,
+) -> Result<()> {
+    let (mut min_runs, mut lanes) = (HashMap::new(), BTreeSet::new());
+    for (project, settings) in settings::effective_of(session, projects).await? {
+        if let Some(of_project) = counted.get_mut(&project).filter(|_| settings.min_runs > 1) {
+            of_project.tests = 0;
+            lanes.insert(of_project.lane.id);
+            min_runs.insert(project, settings.min_runs);
+        }
+    }
+    if min_runs.is_empty() {
+        return Ok(());
+    }
+    let ids = min_runs.keys().map(|project| project.get()).collect();
+    let lanes = lanes.into_iter().collect();
+    for (project, lane, row) in scores::flaky_in(session, ids, lanes, LEAST_COUNTED).await? {
+        let of_project = counted.get_mut(&project).filter(|of_project| of_project.lane.id == lane);
+        let (Some(Counted { lane, tests }), Some(min_runs)) = (of_project, min_runs.get(&project)) else {
+            continue;
+        };
+        let found = assess(row.state.recent(), lane.window(DEFAULT_WINDOW));
+        let counts = found.is_some_and(|found| is_listed(&found, LEAST_COUNTED, *min_runs));
+        *tests = (*tests + i64::from(counts)).min(MOST_COUNTED);
+    }
+    Ok(())
+}
