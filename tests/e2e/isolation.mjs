@@ -286,6 +286,9 @@ describe('a video of a failed test', () => {
       assert.deepEqual([headers['content-type'], headers['x-content-type-options']], ['video/webm', 'nosniff']);
     }
     assert.ok(asked.length > 0);
+    const saved = page.waitForEvent('download');
+    await page.getByRole('listitem').filter({ has: player }).getByRole('link', { name: 'Download' }).click();
+    assert.equal((await saved).suggestedFilename(), 'video.webm');
     await page.close();
   });
 

@@ -15,7 +15,7 @@ use super::{Args, Backend, Rows, Statement, Value};
 
 /// Most values of statements that run together: their text stays prepared, and
 /// how many tests there are would make too many different ones of long lists.
-const MOST_TOGETHER: usize = 700;
+const MOST_TOGETHER: usize = 320;
 /// Values from which on what is kept runs before there is more.
 const MOST_KEPT: usize = 8_192;
 
