@@ -180,3 +180,84 @@ async fn the_history_of_a_test_pages_whatever_its_chart_reads() {
     })
     .await;
 }
+
+/// The names of the projects on a page of their list, in their order.
+fn listed(html: &str) -> Vec<String> {
+    let rows = html.split("<tr data-row>").skip(1);
+    let name = |row: &str| {
+        let from = row.split("class=\"row-link\"").nth(1)?;
+        Some(from.split('>').nth(1)?.split('<').next()?.to_owned())
+    };
+    rows.filter_map(name).collect()
+}
+
+#[tokio::test]
+async fn projects_are_listed_by_how_they_stand_page_after_page() {
+    for_each_service(async |service| {
+        let client = service.client();
+        // One in three fails; the others pass, some of them not every time.
+        let endings = ["passed passed", "passed failed", "failed passed"];
+        for number in 0..51 {
+            for (at, status) in endings[number % 3].split(' ').enumerate() {
+                let sent = run(&format!("project {number:02}"), status, vec![attempt("works", status, 0)]);
+                let start = format!("2026-01-{:02}T{:02}:{at:02}:00Z", 1 + number / 24, number % 24);
+                let fields =
+                    json!({ "branch": "main", "startTime": start, "clientRunId": format!("{number}-{at}") });
+                client.post_json("/api/test-runs/submit", &with(sent, fields)).await.expect("stored");
+            }
+        }
+        // One run alone is no tendency, and tells all the same; one that is not full tells nothing beside one that is.
+        for (name, more) in [("alone", json!({})), ("partial", json!({ "isFullRun": false }))] {
+            let sent = run(name, "failed", vec![attempt("works", "failed", 0)]);
+            let sent = with(with(sent, json!({ "startTime": "2026-01-09T10:00:00Z" })), more);
+            client.post_json("/api/test-runs/submit", &sent).await.expect("stored");
+        }
+        client.post_json("/api/projects", &json!({ "name": "empty" })).await.expect("made");
+
+        let failing: Vec<String> =
+            (0..51).filter(|number| number % 3 == 1).map(|number| format!("project {number:02}")).collect();
+        let mut expected = failing.clone();
+        expected.extend(["alone", "partial"].map(str::to_owned));
+        expected.sort();
+        for limit in [4, 5, 19, 50] {
+            let (mut seen, mut path) =
+                (Vec::new(), format!("/projects?standing=failing&sort=name&limit={limit}"));
+            loop {
+                let html = page(client, &path).await;
+                seen.extend(listed(&html));
+                let tally = if limit < 19 {
+                    format!("{} of 19 projects", listed(&html).len())
+                } else {
+                    "19 projects".to_owned()
+                };
+                assert!(html.contains(&tally), "{tally}: {html}");
+                let Some(next) = next_page(&html) else { break };
+                path = next;
+                assert!(path.contains("standing=failing"), "{path}");
+            }
+            assert_eq!(seen, expected, "by {limit}: each once");
+        }
+        let both = page(client, "/projects?standing=failing&q=project+0&limit=2").await;
+        assert!(both.contains("2 of 3 projects"), "{both}");
+        for (standing, count) in [("unsteady", 17), ("passing", 17)] {
+            let html = page(client, &format!("/projects?standing={standing}&limit=50")).await;
+            assert!(html.contains(&format!("{count} projects")), "{standing}: {html}");
+        }
+        let refused = client.get("/projects?standing=sideways").await.expect("an answer");
+        assert_eq!(refused.status, 400);
+        assert!(refused.text().contains("failing"), "it says what can be asked for: {}", refused.text());
+        // Home names a handful and leads to all of them.
+        let home = page(client, "/").await;
+        assert!(home.contains("19 of 53 projects are failing"), "{home}");
+        let also = home
+            .split("Also failing:")
+            .nth(1)
+            .and_then(|rest| rest.split("</p>").next())
+            .expect("further ones");
+        let named = also.matches("href=\"/projects/").count();
+        let shown = listed(&home).iter().filter(|name| expected.contains(name)).count();
+        let more = format!("href=\"/projects?standing=failing\">and {} more</a>", 19 - shown - named);
+        assert!(named == 5 && also.contains(&more), "{more}: {also}");
+    })
+    .await;
+}

@@ -46,8 +46,9 @@ impl FromQuery for Asked {
             "name" => Some(Sort::Name),
             _ => None,
         })?;
-        let standing =
-            query.one_of("standing", |text| STANDINGS.into_iter().find(|one| spelt(*one) == text))?;
+        let standing = query.word("standing", &STANDINGS.map(spelt), |text| {
+            STANDINGS.into_iter().find(|one| spelt(*one) == text)
+        })?;
         Ok(Self {
             text: query.text("q")?,
             tag: query.id("tag")?,
