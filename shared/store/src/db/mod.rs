@@ -2,8 +2,8 @@
 //!
 //! A [`Statement`] is written once and rendered for each engine by
 //! [`dialect`]; [`Session`] runs it on whichever engine is configured. SQLite
-//! has one writer connection, taken with `BEGIN IMMEDIATE`, and a pool of
-//! readers; PostgreSQL one pool.
+//! has one writer connection, whose transactions begin with `BEGIN IMMEDIATE`
+//! along with their first statement, and a pool of readers; PostgreSQL one pool.
 
 mod ahead;
 mod bulk;
@@ -143,7 +143,8 @@ impl Db {
     }
 
     /// A transaction for writing. Dropping it without
-    /// [`Session::commit`] undoes it.
+    /// [`Session::commit`] undoes it. On SQLite another process that writes is
+    /// waited for by its first statement.
     ///
     /// # Errors
     /// [`StoreError::Database`] when no connection becomes free in time.
