@@ -1,13 +1,14 @@
 //! Connections that are left in the middle of something.
 
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Statement;
 use callboard_store::feed::{self, NewEvent};
-use callboard_store::{Db, StoreError, instance};
-use callboard_test_support::for_each_database;
+use callboard_store::{Backend, Db, StoreError, instance};
+use callboard_test_support::{TestDatabase, for_each_database};
 
 static ONE: Statement = Statement::new("tests::ONE", "SELECT CAST(1 AS BIGINT)");
 static NOWHERE: Statement = Statement::new("tests::NOWHERE", "SELECT 1 FROM nowhere");
@@ -85,6 +86,31 @@ async fn who_goes_away_in_the_middle_leaves_a_connection_that_answers_what_it_is
         db.close().await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_log_that_became_long_is_moved_into_the_file_and_begins_anew() {
+    const MIB: u64 = 1 << 20;
+    let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
+    let store = database.store().await.expect("a store");
+    let file = PathBuf::from(database.url().trim_start_matches("sqlite://"));
+    let log = file.with_file_name(format!("{}-wal", file.file_name().expect("a file").display()));
+    let size = |path: &Path| std::fs::metadata(path).expect("a file").len();
+
+    let mut session = store.db().begin().await.expect("a transaction");
+    let text = "x".repeat(1 << 20);
+    for key in 0..80 {
+        instance::set(&mut session, &key.to_string(), &text, NOW).await.expect("set");
+    }
+    session.commit().await.expect("committed");
+    assert!(size(&log) > 80 * MIB, "all of it is in the log at first");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while size(&log) > 64 * MIB {
+        assert!(Instant::now() < deadline, "the log is still long");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        set(store.db(), "another").await;
+    }
+    assert!(size(&file) > 80 * MIB, "all of it is in the file");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod ahead;
 mod bulk;
 mod dialect;
 mod filter;
+mod log;
 mod pending;
 mod pool;
 mod row;
@@ -100,13 +101,16 @@ impl Db {
             .busy_timeout(Duration::from_secs(5))
             .pragma("cache_size", "-16000")
             .pragma("temp_store", "memory")
+            .pragma("wal_autocheckpoint", log::LAST_RESORT)
+            .pragma("journal_size_limit", log::KEPT)
             .row_buffer_size(ROWS_AHEAD)
             .statement_cache_capacity(STATEMENT_CACHE);
-        let writer = Connections::new(Sqlite(options.clone()), 1)?;
+        let writer = Connections::new(Sqlite::new(options.clone()), 1)?;
         // The file is made now, or what is wrong with it is told.
         drop(Box::pin(writer.get()).await?);
-        let readers = Connections::new(Sqlite(options), most)?;
+        let readers = Connections::new(Sqlite::new(options), most)?;
         readers.close_idle();
+        log::keep_short(&writer, &readers);
         Ok(Self::Sqlite { writer, readers })
     }
 
@@ -174,6 +178,8 @@ impl Db {
     pub async fn close(&self) {
         match self {
             Self::Sqlite { writer, readers } => {
+                // Whoever moves the log has a connection, and the last one that closes moves the rest.
+                let _at_rest = writer.manager().log.lock().await;
                 readers.close().await;
                 writer.close().await;
             }

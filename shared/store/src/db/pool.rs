@@ -12,11 +12,12 @@ use std::time::Duration;
 use deadpool::Runtime;
 use deadpool::managed::{
     Manager, Metrics, Object, Pool, PoolConfig, PoolError, QueueMode, RecycleError, RecycleResult,
-    TimeoutType, Timeouts,
+    TimeoutType, Timeouts, WeakPool,
 };
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection, Executor as _};
+use tokio::sync::watch;
 
 use crate::{Result, StoreError};
 
@@ -42,7 +43,24 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Opens connections to a file.
 #[derive(Debug)]
-pub struct Sqlite(pub(super) SqliteConnectOptions);
+pub struct Sqlite {
+    options: SqliteConnectOptions,
+    commits: watch::Sender<()>,
+    /// Held by who works on the log: it is not closed meanwhile.
+    pub(super) log: tokio::sync::Mutex<()>,
+}
+
+impl Sqlite {
+    pub(super) fn new(options: SqliteConnectOptions) -> Self {
+        Self { options, commits: watch::Sender::new(()), log: tokio::sync::Mutex::new(()) }
+    }
+
+    /// Tells of what is committed on these connections, for as long as they are
+    /// there.
+    pub(super) fn commits(&self) -> watch::Receiver<()> {
+        self.commits.subscribe()
+    }
+}
 
 /// Opens connections to a server.
 #[derive(Debug)]
@@ -100,7 +118,7 @@ impl Manager for Sqlite {
     type Error = sqlx::Error;
 
     async fn create(&self) -> Result<SqliteConnection, sqlx::Error> {
-        self.0.connect().await
+        self.options.connect().await
     }
 
     /// A connection to a file does not go stale.
@@ -151,6 +169,17 @@ fn is_busy_or_starting(error: &sqlx::Error) -> bool {
     }
 }
 
+/// [`Connections`] that are not kept open by being known.
+#[derive(Debug)]
+pub(super) struct Known<M: Opener>(WeakPool<M>);
+
+impl<M: Opener> Known<M> {
+    /// They, if they are still there.
+    pub(super) fn upgrade(&self) -> Option<Connections<M>> {
+        self.0.upgrade().map(Connections)
+    }
+}
+
 /// Connections of one kind; clones share them.
 #[derive(Debug)]
 pub struct Connections<M: Opener>(Pool<M>);
@@ -174,13 +203,18 @@ impl<M: Opener> Connections<M> {
         Ok(Self(pool))
     }
 
+    /// The same, not kept open by it.
+    pub(super) fn weak(&self) -> Known<M> {
+        Known(self.0.weak())
+    }
+
     /// Closes those that nobody needs, for as long as the pool is there.
     pub(super) fn close_idle(&self) {
-        let weak = self.0.weak();
+        let weak = self.weak();
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(LOOK_AFTER).await;
-                let Some(pool) = weak.upgrade() else { return };
+                let Some(Self(pool)) = weak.upgrade() else { return };
                 let idle = pool.retain(|_, metrics| metrics.last_used() < MOST_IDLE).removed;
                 drop(pool);
                 close_all(idle).await;
@@ -201,6 +235,11 @@ impl<M: Opener> Connections<M> {
     #[must_use]
     pub fn manager(&self) -> &M {
         self.0.manager()
+    }
+
+    /// Whether they were closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.0.is_closed()
     }
 
     /// Closes those that are not in use, and the others when they come back.
@@ -263,6 +302,16 @@ impl<M: Opener> Held<M> {
     pub(super) fn answered<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T> {
         self.is_asked = matches!(&answer, Err(error) if !is_an_answer(error));
         Ok(answer?)
+    }
+}
+
+impl Held<Sqlite> {
+    /// Notes that the transaction is over, its writes made permanent.
+    pub(super) fn committed(&mut self) {
+        self.transaction = Transaction::None;
+        if let Some(pool) = self.object.as_ref().and_then(Object::pool) {
+            pool.manager().commits.send_replace(());
+        }
     }
 }
 

@@ -107,7 +107,7 @@ impl Session {
                     (None, Transaction::None | Transaction::Asked) => return Ok(()),
                 };
                 run_sqlite(connection, end).await?;
-                connection.transaction = Transaction::None;
+                connection.committed();
             }
             Inner::Postgres(connection) => {
                 if connection.transaction == Transaction::Open {
