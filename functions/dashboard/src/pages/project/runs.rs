@@ -12,6 +12,7 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
+use callboard_http::run_filters::run_statuses;
 use callboard_query::page::Total;
 use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::Facets;
@@ -73,22 +74,17 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let full_runs = query.one_of("suite", |text| match text {
-            "full" => Some(true),
-            "partial" => Some(false),
-            _ => None,
-        })?;
+        let full_runs = query.one_of("suite", &[("full", true), ("partial", false)])?;
         let (from, to) = query.window()?;
-        let oldest_first =
-            |text: &str| ORDERS.iter().find(|(word, ..)| *word == text).map(|(.., oldest)| *oldest);
+        let orders = ORDERS.map(|(word, _, oldest_first)| (word, oldest_first));
         Ok(Self {
             branches: chosen(query, "branch"),
             environments: chosen(query, "environment"),
-            statuses: query.any_of("status", RunStatus::parse)?,
+            statuses: run_statuses(query)?,
             from,
             to,
             full_runs,
-            oldest_first: query.one_of("order", oldest_first)?.unwrap_or(false),
+            oldest_first: query.one_of("order", &orders)?.unwrap_or(false),
             page: query.page(SIZE)?,
         })
     }

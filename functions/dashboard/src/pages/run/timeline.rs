@@ -17,7 +17,7 @@ use callboard_query::shapes::ExecutionItem;
 use serde::Serialize;
 
 use super::Head;
-use super::executions::{OUTCOMES, TRIED, known};
+use super::executions::{OUTCOMES, TRIED, itself};
 use crate::address::chosen;
 use crate::components::{Choice, FilterBar, Pager};
 use crate::filters;
@@ -48,9 +48,9 @@ pub(crate) struct Asked {
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self {
-            outcomes: query.any_of("outcome", |text| known(&OUTCOMES, text))?,
+            outcomes: query.any_of("outcome", &OUTCOMES.map(itself))?,
             browser: chosen(query, "browser").into_iter().next(),
-            tried: query.one_of("tried", |text| known(&TRIED, text))?,
+            tried: query.one_of("tried", &TRIED.map(itself))?,
             page: query.page(SIZE)?,
         })
     }
