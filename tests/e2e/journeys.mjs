@@ -202,6 +202,22 @@ describe('somebody', () => {
     });
   });
 
+  test('turns a list of runs round, and back', async () => {
+    await travel(WIDTHS.desktop, async (page) => {
+      await page.getByRole('main').getByRole('link', { name: 'shop', exact: true }).first().click();
+      await page.locator('th[aria-sort="descending"]').getByText('Started').waitFor();
+      const first = () => page.locator('.runs [data-row] .row-link').first().getAttribute('href');
+      const newest = await first();
+      await page.getByRole('columnheader', { name: 'Started' }).getByRole('link').press('Enter');
+      await page.waitForURL('**order=asc**');
+      await page.locator('th[aria-sort="ascending"]').getByText('Started').waitFor();
+      assert.notEqual(await first(), newest);
+      await page.goBack();
+      await page.locator('th[aria-sort="descending"]').getByText('Started').waitFor();
+      assert.equal(await first(), newest);
+    });
+  });
+
   test('moves the days of a list of runs', async () => {
     await travel(WIDTHS.desktop, async (page) => {
       await page.getByRole('main').getByRole('link', { name: 'shop', exact: true }).first().click();

@@ -562,6 +562,16 @@ async fn a_part_of_a_filtered_list_says_how_many_there_are() {
         }
         let oldest = page(client, &format!("/projects/{project}?order=asc&limit=1")).await.text();
         assert!(oldest.contains(&format!("/test-runs/{run}\"")), "the oldest run comes first");
+        for (order, says, leads_to) in [
+            ("", "descending", "asc"),
+            ("&order=desc", "descending", "asc"),
+            ("&order=asc", "ascending", "desc"),
+        ] {
+            let html = page(client, &format!("/projects/{project}?branch=main{order}")).await.text();
+            let head = html.split("aria-sort=\"").nth(1).expect("a head that says the order");
+            let link = format!("/projects/{project}?branch=main&#38;order={leads_to}\"");
+            assert!(head.starts_with(says) && head.contains(&link), "{order}: {head}");
+        }
     })
     .await;
 }

@@ -23,7 +23,7 @@ use serde::Serialize;
 use super::Head;
 use crate::address::chosen;
 use crate::components::{
-    Choice, ExportMenu, FilterBar, MarkerList, Pager, RunTable, SetupSteps, TREND_DAYS, Trend,
+    Choice, ExportMenu, FilterBar, MarkerList, Pager, RunTable, SetupSteps, Sorting, TREND_DAYS, Trend,
 };
 use crate::filters;
 use crate::outcome::Toned;
@@ -91,6 +91,11 @@ impl FromQuery for Asked {
 }
 
 impl Asked {
+    /// The word of the order in the address.
+    const fn order_word(&self) -> &'static str {
+        ORDERS[if self.oldest_first { 1 } else { 0 }].0
+    }
+
     fn is_filtered(&self) -> bool {
         !self.branches.is_empty()
             || !self.environments.is_empty()
@@ -140,7 +145,7 @@ impl Asked {
                 "order",
                 "Order",
                 ORDERS.map(|(word, label, _)| Choice::new(word, label)),
-                ORDERS[usize::from(self.oldest_first)].0,
+                self.order_word(),
             )
     }
 }
@@ -199,7 +204,11 @@ pub(super) async fn tab(
             .with_markers(markers.markers()),
         markers,
         filters: asked.bar(&visit, &facets).tally("run", found.items.len(), goes_on, total),
-        runs: RunTable::new(found.items, false, visit.now).with_ticks(),
+        runs: RunTable::new(found.items, false, visit.now).with_ticks().sorted_by(Sorting::by(
+            "order",
+            &visit.address,
+            asked.order_word(),
+        )),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),
         after,
