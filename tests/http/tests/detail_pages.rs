@@ -257,7 +257,8 @@ async fn a_timeline_shows_what_attempts_before_the_last_took() {
         let client = service.client();
         let ran = |title: &str, status: &str, retry: u32, duration: i64| {
             let at = Timestamp(service.state().now().millis() + i64::from(retry) * 10_000).to_iso();
-            with(attempt(title, status, retry), json!({ "startedAt": at, "duration": duration }))
+            let place = json!({ "workerIndex": i64::from(title == "pays"), "parallelIndex": i64::from(title == "pays") });
+            with(with(attempt(title, status, retry), json!({ "startedAt": at, "duration": duration })), place)
         };
         let cases = vec![
             ran("ships", "passed", 0, 4_000),
@@ -276,6 +277,27 @@ async fn a_timeline_shows_what_attempts_before_the_last_took() {
         assert!(again.contains(">1 execution<") && !again.contains("ships: passed"), "{again}");
         let once = page(client, &format!("{address}&tried=once")).await;
         assert!(once.contains("ships: passed") && !once.contains("pays: flaky"), "{once}");
+
+        let first = page(client, &format!("{address}&phase=first")).await;
+        assert!(first.contains("ships: passed, 4.0\u{a0}s") && first.contains("pays: flaky, 3.0\u{a0}s<"), "{first}");
+        let retries = page(client, &format!("{address}&phase=retries")).await;
+        assert!(retries.contains(">1 execution<") && retries.contains("pays: flaky, 1.0\u{a0}s<"), "{retries}");
+        assert!(!retries.contains("ships: passed") && !retries.contains("flaky earlier"), "{retries}");
+        assert!(html.contains(&format!("href=\"{address}&#38;worker=2\"")), "{html}");
+        let second = page(client, &format!("{address}&worker=2")).await;
+        assert!(second.contains(">1 execution<") && second.contains("pays: flaky"), "{second}");
+        assert!(words_after(&second, "Filters in force").contains("Worker Worker 2"), "{second}");
+        assert!(second.contains("<option value=\"1\">Worker 1</option>"), "the others can be chosen: {second}");
+        let elsewhere = page(client, &format!("{address}&worker=1.2")).await;
+        assert!(elsewhere.contains("No execution fits these filters"), "{elsewhere}");
+        for (wrong, told) in [
+            ("worker=0", "a number such as 2, shard and number such as 1.2"),
+            ("phase=evening", "it is one of setup, tests, first, retries."),
+        ] {
+            let refused = client.with_header("accept", "text/html").expect("a header");
+            let refused = refused.get(&format!("{address}&{wrong}")).await.expect("an answer");
+            assert!(refused.status == 400 && refused.text().contains(told), "{wrong}: {}", refused.text());
+        }
     })
     .await;
 }
