@@ -202,6 +202,20 @@ describe('somebody', () => {
     });
   });
 
+  test('copies the change that repairs a test as a patch', async () => {
+    const [project] = (await getJson('/api/projects?limit=1')).items;
+    const clusters = await getJson(`/api/projects/${project.id}/failure-clusters?sort=occurrences`);
+    const lost = clusters.items.find((cluster) => cluster.signature.includes('Place order'));
+    await travel(WIDTHS.desktop, async (page) => {
+      await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+      await page.goto(new URL(`/failure-clusters/${lost.id}?tab=plan`, serviceUrl).href);
+      await page.getByRole('button', { name: /^Copy the change of .* as a patch$/ }).first().click();
+      await page.getByRole('button', { name: 'Copied' }).waitFor();
+      const patch = await page.evaluate(() => navigator.clipboard.readText());
+      assert.match(patch, /^--- a\/tests\/checkout\/[^]*\n-.*Place order[^]*\n\+.*Place your order[^]*[^\n]\n$/);
+    });
+  });
+
   test('turns a list of runs round, and back', async () => {
     await travel(WIDTHS.desktop, async (page) => {
       await page.getByRole('main').getByRole('link', { name: 'shop', exact: true }).first().click();
