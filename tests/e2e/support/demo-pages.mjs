@@ -36,6 +36,7 @@ export async function demoPages() {
     'run-regression': `/test-runs/${run.id}?tab=regression`,
     'run-compare': `/test-runs/${run.id}?tab=compare&with=previous`,
     'run-timeline': `/test-runs/${run.id}?tab=timeline`,
+    'run-timeline-setup': `/test-runs/${run.id}?tab=timeline&phase=setup`,
     'run-timeline-retries': `/test-runs/${run.id}?tab=timeline&phase=retries`,
     'run-timeline-worker': `/test-runs/${run.id}?tab=timeline&worker=1`,
     'run-endpoints': `/test-runs/${run.id}?tab=endpoints`,
