@@ -28,7 +28,9 @@ function runOf(project, number, startTime, age) {
   const environment = isNightly ? 'staging' : random.pick(project.environments);
   const commit = commitOf(project, branch, age, number);
   const circumstances = { project, branch, age, startTime, isDetailed: number >= RUNS - DETAILED, callsAreTold: number >= RUNS - WITH_REQUESTS };
-  const clocks = Array.from({ length: project.workers }, () => startTime + random.between(400, 1_600));
+  const setupSteps = setUp(project, startTime);
+  const ready = setupSteps.reduce((end, step) => Math.max(end, step.startedAt + step.duration), startTime);
+  const clocks = Array.from({ length: project.workers }, () => ready + random.between(400, 1_600));
   const testCases = [];
   const pictures = new Map();
   for (const browser of project.browsers) {
@@ -65,9 +67,20 @@ function runOf(project, number, startTime, age) {
         ci: { provider: 'github-actions', buildUrl: `https://ci.example/${encodeURIComponent(project.name)}/builds/${4_100 + number}`, buildNumber: String(4_100 + number) },
         host: { platform: 'linux', arch: 'x64', cpus: 8, node: age > 2.75 ? '22.11.0' : '22.12.0' },
       },
+      setupSteps,
       testCases,
     },
   };
+}
+
+/** What a project does before its tests, one step after the other. */
+function setUp(project, startTime) {
+  let startedAt = startTime + 150;
+  return (project.setup ?? []).map(([title, duration]) => {
+    const step = { title, category: 'hook', startedAt, duration, status: 'passed', workerIndex: 0 };
+    startedAt += duration + 40;
+    return step;
+  });
 }
 
 /** Steps and console entries are told relative to their attempt. */

@@ -28,6 +28,7 @@ const shop = {
   workers: 4,
   environments: ['staging', 'staging', 'production'],
   branches: ['feature/gift-cards', 'feature/faster-search', 'fix/rounding', 'release/2.4'],
+  setup: [['Global set-up: seed the catalogue', 3_100], ['Sign in as a customer', 1_250], ['Sign in as an administrator', 980]],
   authors: ['Mira Santos', 'Jonas Weber', 'Aiko Tanaka'],
   messages: ['Show stock in the product list', 'Round prices once', 'Cache the category tree', 'Remember the chosen currency',
     'Split the cart reducer', 'Update dependencies', 'Lazy-load product pictures', 'Explain declined cards'],

@@ -340,6 +340,12 @@ describe('accounts', { concurrency: false }, () => {
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.waitForURL(at('/login'));
     assert.equal((await page.goto(at('/projects'))).status(), 401);
+    for (const path of ['/reset#token=srp_x', '/verify#token=sve_x']) {
+      await page.goto(at(path));
+      // Searching for text leaves out what stands in a noscript.
+      await page.locator('noscript h1').waitFor();
+      assert.equal(await page.getByText('This link is not complete').isVisible(), false, `${path}: it may well be complete`);
+    }
     await context.close();
   });
 

@@ -202,6 +202,36 @@ describe('somebody', () => {
     });
   });
 
+  test('copies the change that repairs a test as a patch', async () => {
+    const [project] = (await getJson('/api/projects?limit=1')).items;
+    const clusters = await getJson(`/api/projects/${project.id}/failure-clusters?sort=occurrences`);
+    const lost = clusters.items.find((cluster) => cluster.signature.includes('Place order'));
+    await travel(WIDTHS.desktop, async (page) => {
+      await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+      await page.goto(new URL(`/failure-clusters/${lost.id}?tab=plan`, serviceUrl).href);
+      await page.getByRole('button', { name: /^Copy the change of .* as a patch$/ }).first().click();
+      await page.getByRole('button', { name: 'Copied' }).waitFor();
+      const patch = await page.evaluate(() => navigator.clipboard.readText());
+      assert.match(patch, /^--- a\/tests\/checkout\/[^]*\n-.*Place order[^]*\n\+.*Place your order[^]*[^\n]\n$/);
+    });
+  });
+
+  test('turns a list of runs round, and back', async () => {
+    await travel(WIDTHS.desktop, async (page) => {
+      await page.getByRole('main').getByRole('link', { name: 'shop', exact: true }).first().click();
+      await page.locator('th[aria-sort="descending"]').getByText('Started').waitFor();
+      const first = () => page.locator('.runs [data-row] .row-link').first().getAttribute('href');
+      const newest = await first();
+      await page.getByRole('columnheader', { name: 'Started' }).getByRole('link').press('Enter');
+      await page.waitForURL('**order=asc**');
+      await page.locator('th[aria-sort="ascending"]').getByText('Started').waitFor();
+      assert.notEqual(await first(), newest);
+      await page.goBack();
+      await page.locator('th[aria-sort="descending"]').getByText('Started').waitFor();
+      assert.equal(await first(), newest);
+    });
+  });
+
   test('moves the days of a list of runs', async () => {
     await travel(WIDTHS.desktop, async (page) => {
       await page.getByRole('main').getByRole('link', { name: 'shop', exact: true }).first().click();

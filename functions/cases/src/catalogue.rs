@@ -112,7 +112,7 @@ impl FromQuery for CatalogueFilters {
         Ok(Self {
             q: query.text("q")?,
             category,
-            tags: query.any_of("tags", |tag| Some(tag.to_owned()))?,
+            tags: query.list("tags"),
             owner: query.exact("owner")?,
             priority: query.word("priority", &Priority::ALL.map(Priority::as_str), Priority::parse)?,
             feature: query.exact("feature")?,

@@ -30,7 +30,7 @@ struct Wishes {
 impl FromQuery for Wishes {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let wish = |name| Ok::<_, ApiError>(query.flag(name)?.unwrap_or(false));
-        let never = query.one_of("redirect", |word| (word == "never").then_some(()))?;
+        let never = query.one_of("redirect", &[("never", ())])?;
         Ok(Self { download: wish("download")?, viewer: wish("viewer")?, may_redirect: never.is_none() })
     }
 }

@@ -37,11 +37,7 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let probe = query.one_of("probe", |text| match text {
-            "full" => Some(Probe::Full),
-            "live" => Some(Probe::Live),
-            _ => None,
-        })?;
+        let probe = query.one_of("probe", &[("full", Probe::Full), ("live", Probe::Live)])?;
         Ok(Self { probe: probe.unwrap_or_default() })
     }
 }

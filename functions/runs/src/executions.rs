@@ -133,6 +133,7 @@ impl ExecutionFilters {
             browser: self.browser.clone(),
             shard: self.shard,
             worker: self.worker,
+            place: None,
             cluster: self.cluster_id.map(|id| OfCluster::Id(ClusterId(id))),
             new_regression: self.is_new_regression,
             new_flaky: self.is_new_flaky,

@@ -123,6 +123,7 @@ pub async fn portfolio(
         }
         None => None,
     };
+    let flaky = flakiness::counts_in(&mut session, &ids, &query.lane).await?;
     let mut items = Vec::with_capacity(found.items.len());
     for overview in found.items {
         let project = ProjectId(overview.reference.id);
@@ -141,7 +142,6 @@ pub async fn portfolio(
         let before = total(&mut session, project, &query.lane, query.before(today)).await?;
         let (pass_rate, earlier) = (now.totals.pass_rate(), before.totals.pass_rate());
         let delta = pass_rate.zip(earlier).map(|(now, before)| (now - before) * 10_000.0);
-        let flaky_tests = flakiness::count(&mut session, project, &query.lane).await?;
         let is_judged = |run: &&RunBrief| {
             judged.as_deref().is_none_or(|branch| run.branch.as_deref().unwrap_or_default() == branch)
         };
@@ -153,7 +153,7 @@ pub async fn portfolio(
             run_count: now.runs,
             pass_rate,
             pass_rate_delta: delta.map(|delta| delta.round() / 10_000.0),
-            flaky_tests,
+            flaky_tests: flaky.get(&project).copied().unwrap_or(0),
             avg_run_duration: (now.runs > 0).then(|| now.run_ms / now.runs),
             open_clusters: overview.open_clusters,
             failing_streak: i64::try_from(failing).unwrap_or(i64::MAX),

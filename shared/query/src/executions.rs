@@ -29,8 +29,11 @@ use crate::shapes::{
 };
 use crate::test_cases::bare_tag;
 use crate::{Context, Entity, QueryError, Result, links, retention};
+pub use callboard_store::executions::Worker;
 pub use callboard_store::files::FileKind;
 
+/// Workers of a run that one can choose from.
+const WORKERS: i64 = 500;
 /// Files that the page of an execution lists.
 const FILES_SHOWN: i64 = 500;
 
@@ -140,8 +143,10 @@ pub struct ExecutionQuery {
     pub browser: Option<String>,
     /// Only this shard.
     pub shard: Option<i64>,
-    /// Only this worker.
+    /// Only this worker process.
     pub worker: Option<i64>,
+    /// Only this worker, with those that replaced it.
+    pub place: Option<Worker>,
     /// Only failures of this cluster.
     pub cluster: Option<OfCluster>,
     /// Only tests that were tried more than once, or only the others.
@@ -226,6 +231,15 @@ pub async fn attempt_spans(
     Ok(spans)
 }
 
+/// The workers of a run that began with a test.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn workers(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<Vec<Worker>> {
+    let mut session = ctx.store.db().read().await?;
+    Ok(executions::brief::workers(&mut session, project.get(), run, WORKERS).await?)
+}
+
 /// How many executions of a run there are. It reads what the list would have to
 /// read for its last page, so ask only where a list goes on.
 ///
@@ -301,6 +315,7 @@ async fn filter_of(
         }),
         shard: query.shard,
         worker: query.worker,
+        place: query.place,
         cluster: match query.cluster {
             Some(OfCluster::Id(cluster)) => Some(cluster.get()),
             Some(OfCluster::Nothing) | None => None,

@@ -31,6 +31,7 @@ use crate::test_cases::{LaneQuery, bare_tag};
 use crate::{Context, Entity, QueryError, Result};
 
 pub use counting::counts;
+pub(crate) use counting::counts_in;
 
 /// Runs that a default branch needs, so that it speaks for the project.
 const ENOUGH_RUNS: i64 = 20;
@@ -310,19 +311,6 @@ pub async fn of_test(
     let found = assess(state.recent(), window).filter(|found| is_listed(found, LEAST_LISTED, min_runs));
     let judged = found.map(|found| Judged { case, state, found }).into_iter().collect();
     Ok(TestFlakiness { now: show(&mut session, project, lane, judged, today).await?.pop(), course })
-}
-
-/// How many tests are flaky with a probability of nine in ten where it is asked
-/// for; a thousand at most.
-pub(crate) async fn count(session: &mut Session, project: ProjectId, lane: &LaneQuery) -> Result<i64> {
-    let Some(lane) = judged_lane(session, project, lane).await? else { return Ok(0) };
-    if settings::effective(session, project).await?.min_runs > 1 {
-        // How often a test ran is not among what is stored to be counted.
-        let query = FlakyQuery { min_score: Some(LEAST_COUNTED), ..FlakyQuery::default() };
-        let listed = judge(session, project, lane, &query).await?;
-        return Ok(i64::try_from(listed.len()).map_or(MOST_COUNTED, |tests| tests.min(MOST_COUNTED)));
-    }
-    Ok(scores::count_flaky(session, project, lane.id, LEAST_COUNTED, MOST_COUNTED).await?)
 }
 
 /// The flakiest tests of some projects together, in the order asked for.

@@ -2,6 +2,7 @@
 //! again, and as what changed since it was green.
 
 mod regression;
+mod tested;
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId};
@@ -28,6 +29,7 @@ pub use regression::{
     CodePlace, CommitRange, MetadataDifference, RegressionContext, RunPlace, SinceGreen, regression_context,
     since_green,
 };
+pub use tested::{TestedCommit, TestedCommits, tested_since};
 
 /// How files are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]

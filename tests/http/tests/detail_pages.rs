@@ -88,6 +88,49 @@ async fn a_cluster_tells_what_changed_when_it_appeared_and_what_became_of_it() {
 }
 
 #[tokio::test]
+async fn commits_that_were_tested_since_green_are_told_with_their_messages() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let code = |letter: &str, message: &str, branch: &str| {
+            json!({ "branch": branch, "commit": letter.repeat(40), "commitMessage": message, "author": "Ada" })
+        };
+        let broken = |title: &str, error: &str| vec![with(attempt(title, "failed", 0), json!({ "error": error }))];
+        let (pays, adds) = ("Error: expected 200, got 500", "TypeError: cart is undefined");
+        let green = with(code("a", "Show prices", "main"), json!({ "status": "passed" }));
+        submit(service, -120, vec![attempt("pays", "passed", 0), attempt("adds", "passed", 0)], green).await;
+        submit(service, -110, broken("adds", adds), code("a", "Show prices", "main")).await;
+        submit(service, -100, broken("adds", adds), code("c", "Move the cart\n\nIt was in the way.", "main")).await;
+        let (_, again) = submit(service, -90, broken("adds", adds), code("c", "Move the cart", "main")).await;
+        submit(service, -80, broken("adds", adds), code("d", "Try something", "try")).await;
+        let (project, first) = submit(service, -70, broken("pays", pays), code("b", "Charge twice", "main")).await;
+        submit(service, -60, broken("pays", pays), code("e", "Style the footer", "main")).await;
+
+        let list = client.json(&format!("/api/projects/{project}/failure-clusters")).await.expect("clusters");
+        let clusters = list["items"].as_array().expect("clusters");
+        let cluster = clusters.iter().find(|each| each["firstSeenRunId"] == first).expect("what broke then");
+        let path = format!("/failure-clusters/{}", cluster["id"]);
+        let told = |html: &str| {
+            let table = words_after(html, "Commit that was tested");
+            table.split("What else differs").next().unwrap_or_default().to_owned()
+        };
+        for page_of in [path.clone(), format!("/test-runs/{first}?tab=regression")] {
+            let words = told(&page(client, &page_of).await);
+            let newest = format!("Charge twice {} Ada Run {first}", "b".repeat(7));
+            let older = format!("Move the cart {} Ada Run {again}", "c".repeat(7));
+            let at = |text: &str| words.find(text).unwrap_or_else(|| panic!("{page_of}: {text}: {words}"));
+            assert!(at(&newest) < at(&older), "{page_of}: {words}");
+            // What was green, what came later, and what was tried elsewhere did not break it.
+            assert_eq!(words.matches("Ada Run").count(), 2, "{page_of}: {words}");
+        }
+
+        let base = json!({ "commit": "c".repeat(40) });
+        client.send_json(Method::PATCH, &format!("/api{path}/base-commit"), &base).await.expect("an answer");
+        assert!(!page(client, &path).await.contains("Commit that was tested"), "only one is left since the base");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_trace_is_told_where_it_is_asked_for() {
     for_each_service(async |service| {
         let client = service.client();
@@ -257,7 +300,8 @@ async fn a_timeline_shows_what_attempts_before_the_last_took() {
         let client = service.client();
         let ran = |title: &str, status: &str, retry: u32, duration: i64| {
             let at = Timestamp(service.state().now().millis() + i64::from(retry) * 10_000).to_iso();
-            with(attempt(title, status, retry), json!({ "startedAt": at, "duration": duration }))
+            let place = json!({ "workerIndex": i64::from(title == "pays"), "parallelIndex": i64::from(title == "pays") });
+            with(with(attempt(title, status, retry), json!({ "startedAt": at, "duration": duration })), place)
         };
         let cases = vec![
             ran("ships", "passed", 0, 4_000),
@@ -276,6 +320,27 @@ async fn a_timeline_shows_what_attempts_before_the_last_took() {
         assert!(again.contains(">1 execution<") && !again.contains("ships: passed"), "{again}");
         let once = page(client, &format!("{address}&tried=once")).await;
         assert!(once.contains("ships: passed") && !once.contains("pays: flaky"), "{once}");
+
+        let first = page(client, &format!("{address}&phase=first")).await;
+        assert!(first.contains("ships: passed, 4.0\u{a0}s") && first.contains("pays: flaky, 3.0\u{a0}s<"), "{first}");
+        let retries = page(client, &format!("{address}&phase=retries")).await;
+        assert!(retries.contains(">1 execution<") && retries.contains("pays: flaky, 1.0\u{a0}s<"), "{retries}");
+        assert!(!retries.contains("ships: passed") && !retries.contains("flaky earlier"), "{retries}");
+        assert!(html.contains(&format!("href=\"{address}&#38;worker=2\"")), "{html}");
+        let second = page(client, &format!("{address}&worker=2")).await;
+        assert!(second.contains(">1 execution<") && second.contains("pays: flaky"), "{second}");
+        assert!(words_after(&second, "Filters in force").contains("Worker Worker 2"), "{second}");
+        assert!(second.contains("<option value=\"1\">Worker 1</option>"), "the others can be chosen: {second}");
+        let elsewhere = page(client, &format!("{address}&worker=1.2")).await;
+        assert!(elsewhere.contains("No execution fits these filters"), "{elsewhere}");
+        for (wrong, told) in [
+            ("worker=0", "a number such as 2, shard and number such as 1.2"),
+            ("phase=evening", "it is one of setup, tests, first, retries."),
+        ] {
+            let refused = client.with_header("accept", "text/html").expect("a header");
+            let refused = refused.get(&format!("{address}&{wrong}")).await.expect("an answer");
+            assert!(refused.status == 400 && refused.text().contains(told), "{wrong}: {}", refused.text());
+        }
     })
     .await;
 }

@@ -131,8 +131,8 @@ async fn runs_of(client: &Client, project: &str, branch: &str, day: usize, lette
     for (hour, letter) in letters.chars().enumerate() {
         let start = format!("2026-01-{day:02}T{hour:02}:00:00.000Z");
         let cases = [outcome("wobbles", letter), outcome("reads", 'P')].concat();
-        let more =
-            json!({ "startTime": start, "branch": branch, "clientRunId": format!("{project}-{start}") });
+        let id = format!("{project}-{start}");
+        let more = json!({ "startTime": start, "branch": branch, "environment": "ci", "clientRunId": id });
         submit(client, with(run(project, "passed", cases), more)).await;
     }
 }
@@ -176,6 +176,15 @@ async fn the_list_of_projects_counts_what_the_list_of_flaky_tests_of_each_holds(
             let row = html.split("<tr data-row>").find(|row| row.contains(&format!(">{project}</a>")));
             let counted = row.expect("a row").matches(">1\u{a0}flaky test</a>").count();
             assert_eq!(counted, *expected, "{project}: {html}");
+        }
+        for lane in ["", "&branch=main", "&branch=other", "&environment=ci", "&branch=other&environment=ci"] {
+            let told = get(client, &format!("/api/analytics/portfolio?days=30{lane}")).await;
+            for item in told["items"].as_array().expect("projects") {
+                let list = format!("/api/projects/{}/flaky-tests?minScore=90{lane}", item["project"]["id"]);
+                let listed = get(client, &list).await["items"].as_array().map(Vec::len);
+                assert_eq!(item["flakyTests"].as_u64().map(|tests| tests as usize), listed, "{lane}: {item}");
+            }
+            assert_eq!(told["items"].as_array().map(Vec::len), Some(sent.len()), "{lane}");
         }
     })
     .await;

@@ -122,6 +122,60 @@ async fn a_renamed_button_is_found_by_what_the_last_pass_saw() {
     .await;
 }
 
+/// What a reporter sends of the source around the failing line 26 of a file.
+fn piece_of(file: &str) -> String {
+    let lines: Vec<&str> = file.split('\n').collect();
+    let around = (22..lines.len().min(29)).map(|at| {
+        let mark = if at == 25 { ">" } else { " " };
+        format!("{mark} {:>4} | {}", at + 1, lines[at])
+    });
+    around.collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn the_edit_applies_to_the_file_however_it_ends() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        submit(client, 1, "passed", vec![passed("logs in", json!([snapshot(LOCATION, "Log in")]))]).await;
+        let above: String = (1..26).map(|line| format!("  // line {line}\n")).collect();
+        let call = |locator: &str| format!("{above}  await page.{locator}.click();");
+        // Broken off after the line, or below it; with a last line break; and far from the end.
+        for (day, (end, says_so)) in
+            [("", true), ("\n});", true), ("\n});\n", false), ("\n});\n\n// more\n// and more", false)]
+                .into_iter()
+                .enumerate()
+        {
+            let before = format!("{}{end}", call(LOST));
+            let frame = json!({ "file": "tests/login.spec.ts", "line": 26, "snippet": piece_of(&before) });
+            let broken = with(failed("logs in"), json!({ "testSourceFrames": [frame] }));
+            let day = 2 + u8::try_from(day).expect("a day");
+            let (_, execution) = submit(client, day, "failed", vec![broken]).await;
+            let found = healing(client, execution).await;
+            let diff = found["edit"]["unifiedDiff"].as_str().expect("a diff");
+            assert_eq!(diff.ends_with("\\ No newline at end of file\n"), says_so, "{end:?}: {diff}");
+
+            let checkout = tempfile::tempdir().expect("a folder");
+            let file = checkout.path().join("tests/login.spec.ts");
+            std::fs::create_dir(checkout.path().join("tests")).expect("a folder");
+            std::fs::write(&file, &before).expect("written");
+            std::fs::write(checkout.path().join("edit.diff"), diff).expect("written");
+            let applied = std::process::Command::new("git")
+                .args(["apply", "edit.diff"])
+                .current_dir(checkout.path())
+                .output()
+                .expect("git");
+            assert!(
+                applied.status.success(),
+                "{end:?}: {}\n{diff}",
+                String::from_utf8_lossy(&applied.stderr)
+            );
+            let after = std::fs::read_to_string(&file).expect("read");
+            assert_eq!(after, format!("{}{end}", call(FOUND)));
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn nothing_certain_is_not_recommended() {
     for_each_service(async |service: &Service| {

@@ -530,13 +530,48 @@ async fn a_part_of_a_filtered_list_says_how_many_there_are() {
         for (query, told) in [
             ("from=2026-01-03&to=2026-01-02", "from must not be after to."),
             ("from=yesterday", "from must be a date or an ISO 8601 time"),
-            ("order=random", "order"),
+            ("order=random", "it is one of desc, asc."),
+            ("suite=whole", "it is one of full, partial."),
+            ("status=green", "it is one of initializing, running, "),
+            ("tab=moon", "it is one of runs, grid, cases, "),
+            ("tab=cases&sort=size", "it is one of last-run, title, file, "),
+            ("tab=cases&result=green", "it is one of failed, flaky, "),
+            ("tab=clusters&status=new", "it is one of open, resolved, ignored, all."),
+            ("tab=clusters&assignee=ada", "it is one of nobody, the id of an account."),
+            ("tab=flaky&sort=title", "it is one of score, impact."),
+            ("tab=health&days=8", "it is one of 7, 30, 60, 90."),
+            ("tab=quarantine&state=old", "it is one of active, released."),
         ] {
             let refused = page(client, &format!("/projects/{project}?{query}")).await;
             assert!(refused.status == 400 && refused.text().contains(told), "{query}: {}", refused.text());
         }
+        for (path, told) in [
+            ("/projects?sort=sideways".to_owned(), "it is one of updated, name."),
+            (format!("/test-runs/{run}?tab=moon"), "it is one of executions, insights, "),
+            (format!("/test-runs/{run}?outcome=green"), "it is one of failing, flaky, "),
+            (format!("/test-runs/{run}?cluster=some"), "it is one of none, the id of a cluster."),
+            (
+                format!("/test-runs/{run}?tab=compare&with=last"),
+                "it is one of baseline, previous, the id of a run.",
+            ),
+            (format!("/test-runs/{run}?tab=endpoints&sort=path"), "often."),
+            ("/analytics?days=8".to_owned(), "it is one of 7, 14, 30, 90."),
+        ] {
+            let refused = page(client, &path).await;
+            assert!(refused.status == 400 && refused.text().contains(told), "{path}: {}", refused.text());
+        }
         let oldest = page(client, &format!("/projects/{project}?order=asc&limit=1")).await.text();
         assert!(oldest.contains(&format!("/test-runs/{run}\"")), "the oldest run comes first");
+        for (order, says, leads_to) in [
+            ("", "descending", "asc"),
+            ("&order=desc", "descending", "asc"),
+            ("&order=asc", "ascending", "desc"),
+        ] {
+            let html = page(client, &format!("/projects/{project}?branch=main{order}")).await.text();
+            let head = html.split("aria-sort=\"").nth(1).expect("a head that says the order");
+            let link = format!("/projects/{project}?branch=main&#38;order={leads_to}\"");
+            assert!(head.starts_with(says) && head.contains(&link), "{order}: {head}");
+        }
     })
     .await;
 }

@@ -66,7 +66,9 @@ async function toClipboard(text) {
 
 async function copy(button) {
   try {
-    await toClipboard(document.getElementById(button.dataset.copyFrom).textContent.trim());
+    const source = document.getElementById(button.dataset.copyFrom);
+    // A patch without its last line break is a broken one.
+    await toClipboard(source.textContent.trim() + (source.matches('.patch') ? '\n' : ''));
     button.dataset.state = 'copied';
   } catch {
     // Some browsers refuse even that: select the text instead.

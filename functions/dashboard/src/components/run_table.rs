@@ -1,4 +1,4 @@
-//! Runs as a table, newest first; on a narrow page each row is a card.
+//! Runs as a table by their start; on a narrow page each row is a card.
 
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -6,7 +6,7 @@ use callboard_domain::time::Timestamp;
 use callboard_query::shapes::RunItem;
 
 use crate::components::outcome_bar::counts;
-use crate::components::{OutcomeBar, Progress};
+use crate::components::{OutcomeBar, Progress, Sorting};
 use crate::filters;
 use crate::outcome::Tone;
 
@@ -26,6 +26,8 @@ pub(crate) struct RunTable {
     with_project: bool,
     /// Whether two runs can be ticked to be compared; the form has the id `compare`.
     with_ticks: bool,
+    /// The order, where it can be chosen.
+    sorting: Option<Sorting>,
     now: Timestamp,
 }
 
@@ -43,13 +45,19 @@ impl RunTable {
                 .collect(),
             run,
         });
-        Self { rows: rows.collect(), with_project, with_ticks: false, now }
+        Self { rows: rows.collect(), with_project, with_ticks: false, sorting: None, now }
     }
 
     /// The same with a tick in front of every run.
     #[must_use]
     pub(crate) fn with_ticks(self) -> Self {
         Self { with_ticks: true, ..self }
+    }
+
+    /// The same with a head that turns the order round.
+    #[must_use]
+    pub(crate) fn sorted_by(self, sorting: Sorting) -> Self {
+        Self { sorting: Some(sorting), ..self }
     }
 
     /// Whether there is nothing to show.

@@ -1,6 +1,7 @@
 //! Heads of columns that a list can be sorted by. The order is part of the
-//! address, so each head is a link; it leads in the one direction people come
-//! for: the newest, the slowest, the least steady first.
+//! address, so each head is a link. Most lead in the one direction people come
+//! for: the slowest, the least steady first; one that a list can be read in
+//! both ways turns it round.
 
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -11,6 +12,7 @@ use crate::filters;
 /// The order of a list at an address.
 pub(crate) struct Sorting {
     address: Address,
+    parameter: &'static str,
     chosen: &'static str,
 }
 
@@ -18,7 +20,12 @@ impl Sorting {
     /// The list at an address, in the order the parameter `sort` has this
     /// word for.
     pub(crate) fn new(address: &Address, chosen: &'static str) -> Self {
-        Self { address: address.clone(), chosen }
+        Self::by("sort", address, chosen)
+    }
+
+    /// The list at an address, in the order another parameter has this word for.
+    pub(crate) fn by(parameter: &'static str, address: &Address, chosen: &'static str) -> Self {
+        Self { address: address.clone(), parameter, chosen }
     }
 
     /// The head of a column whose order begins with the least.
@@ -31,6 +38,23 @@ impl Sorting {
         self.head(word, label, class, "descending")
     }
 
+    /// The head of a column whose order begins with the most, or with the least
+    /// once it is asked for again.
+    pub(crate) fn turning(
+        &self,
+        most: &str,
+        least: &str,
+        label: &'static str,
+        class: &'static str,
+    ) -> SortHead {
+        let now = if self.chosen == least { "ascending" } else { "descending" };
+        let next = if self.chosen == most { least } else { most };
+        SortHead {
+            is_chosen: self.chosen == most || self.chosen == least,
+            ..self.head(next, label, class, now)
+        }
+    }
+
     fn head(
         &self,
         word: &str,
@@ -39,7 +63,7 @@ impl Sorting {
         direction: &'static str,
     ) -> SortHead {
         SortHead {
-            href: self.address.with("sort", word),
+            href: self.address.with(self.parameter, word),
             label,
             class,
             direction,
@@ -78,5 +102,24 @@ mod tests {
         let other = sorting.rising("title", "Test", "").to_string();
         assert!(!other.contains("aria-sort"), "{other}");
         assert!(other.contains("/projects/3?tab=cases&#38;tag=a&#38;sort=title\""), "{other}");
+    }
+
+    #[test]
+    fn a_head_for_both_directions_says_the_one_it_has_and_leads_to_the_other() {
+        let address = Address::of(&"/projects/3?branch=main&order=asc&cursor=x".parse().unwrap());
+        let heads = |chosen| {
+            Sorting::by("order", &address, chosen).turning("desc", "asc", "Started", "col-time").to_string()
+        };
+        let newest = heads("desc");
+        assert!(
+            newest.contains("aria-sort=\"descending\"") && newest.contains("link descending"),
+            "{newest}"
+        );
+        assert!(newest.contains("/projects/3?branch=main&#38;order=asc\""), "{newest}");
+        let oldest = heads("asc");
+        assert!(oldest.contains("aria-sort=\"ascending\"") && oldest.contains("link ascending"), "{oldest}");
+        assert!(oldest.contains("/projects/3?branch=main&#38;order=desc\""), "{oldest}");
+        let other = heads("name");
+        assert!(!other.contains("aria-sort") && other.contains("order=desc\""), "{other}");
     }
 }

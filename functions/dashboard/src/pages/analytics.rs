@@ -59,12 +59,10 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let period = query.one_of("days", |text| PERIODS.iter().position(|(word, ..)| *word == text))?;
-        let full_runs = query.one_of("suite", |text| match text {
-            "full" => Some(true),
-            "partial" => Some(false),
-            _ => None,
+        let period = query.word("days", &PERIODS.map(|(word, ..)| word), |text| {
+            PERIODS.iter().position(|(word, ..)| *word == text)
         })?;
+        let full_runs = query.one_of("suite", &[("full", true), ("partial", false)])?;
         let (from, to) = query.window()?;
         if let (Some(from), Some(to)) = (from, to)
             && to.day().0 - from.day().0 >= MOST_DAYS

@@ -41,14 +41,8 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let sort = query.one_of("sort", |text| match text {
-            "updated" => Some(Sort::Updated),
-            "name" => Some(Sort::Name),
-            _ => None,
-        })?;
-        let standing = query.word("standing", &STANDINGS.map(spelt), |text| {
-            STANDINGS.into_iter().find(|one| spelt(*one) == text)
-        })?;
+        let sort = query.one_of("sort", &[("updated", Sort::Updated), ("name", Sort::Name)])?;
+        let standing = query.one_of("standing", &STANDINGS.map(|one| (spelt(one), one)))?;
         Ok(Self {
             text: query.text("q")?,
             tag: query.id("tag")?,

@@ -59,7 +59,7 @@ impl FromQuery for Asked {
             branch: one("branch"),
             environment: one("environment"),
             browser: one("browser"),
-            statuses: query.any_of("status", TestStatus::parse)?,
+            statuses: query.words("status", &TestStatus::ALL.map(TestStatus::as_str), TestStatus::parse)?,
             page: query.page(SIZE)?,
         })
     }

@@ -159,20 +159,27 @@ impl QueryReader {
         self.values(name).map(str::to_owned).collect()
     }
 
-    /// A value out of a vocabulary.
-    ///
-    /// # Errors
-    /// 400 for an unknown one.
-    pub fn one_of<T>(&self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, ApiError> {
-        self.given(name)?.map(|value| known(name, value, &parse)).transpose()
+    /// What the words of a comma list that may also be repeated are.
+    #[must_use]
+    pub fn list(&self, name: &str) -> Vec<String> {
+        self.listed(name).map(str::to_owned).collect()
     }
 
-    /// Values out of a vocabulary, as a comma list or repeated.
+    /// What a word out of a closed list stands for; the error names the words.
     ///
     /// # Errors
     /// 400 for an unknown one.
-    pub fn any_of<T>(&self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, ApiError> {
-        self.listed(name).map(|value| known(name, value, &parse)).collect()
+    pub fn one_of<T: Copy>(&self, name: &str, meanings: &[(&str, T)]) -> Result<Option<T>, ApiError> {
+        self.word(name, &spelt(meanings), |word| meaning(meanings, word))
+    }
+
+    /// What words out of a closed list stand for, as a comma list or repeated;
+    /// the error names the words.
+    ///
+    /// # Errors
+    /// 400 for an unknown one.
+    pub fn any_of<T: Copy>(&self, name: &str, meanings: &[(&str, T)]) -> Result<Vec<T>, ApiError> {
+        self.words(name, &spelt(meanings), |word| meaning(meanings, word))
     }
 
     /// A word out of a closed list. `parse` may know other spellings besides
@@ -302,8 +309,12 @@ impl QueryReader {
     }
 }
 
-fn known<T>(name: &str, value: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, ApiError> {
-    parse(value).ok_or_else(|| ApiError::invalid_query(name, format!("{name} cannot be {value:?}.")))
+fn spelt<'w, T>(meanings: &[(&'w str, T)]) -> Vec<&'w str> {
+    meanings.iter().map(|(word, _)| *word).collect()
+}
+
+fn meaning<T: Copy>(meanings: &[(&str, T)], word: &str) -> Option<T> {
+    meanings.iter().find(|(spelt, _)| *spelt == word).map(|(_, meaning)| *meaning)
 }
 
 fn known_id<T: EntityId>(name: &str, value: &str) -> Result<T, ApiError> {
@@ -343,13 +354,15 @@ mod tests {
 
     #[test]
     fn lists_are_given_with_commas_or_by_repeating() {
+        let words = RunStatus::ALL.map(RunStatus::as_str);
+        let statuses = |text: &str| query(text).words("status", &words, RunStatus::parse).unwrap();
         let expected = vec![RunStatus::Failed, RunStatus::TimedOut];
-        assert_eq!(query("status=failed,timedOut").any_of("status", RunStatus::parse).unwrap(), expected);
-        assert_eq!(
-            query("status=failed&status=timedout").any_of("status", RunStatus::parse).unwrap(),
-            expected
-        );
-        assert_eq!(query("status=").any_of("status", RunStatus::parse).unwrap(), vec![]);
+        assert_eq!(statuses("status=failed,timedOut"), expected);
+        assert_eq!(statuses("status=failed&status=timedout"), expected);
+        assert_eq!(statuses("status="), vec![]);
+        let meanings = [("once", 1), ("twice", 2)];
+        assert_eq!(query("tried=twice,once").any_of("tried", &meanings).unwrap(), [2, 1]);
+        assert_eq!(query("tag=a,b&tag=c").list("tag"), ["a", "b", "c"]);
         assert_eq!(
             query("project=3&project=4").ids::<ProjectId>("project").unwrap(),
             [ProjectId(3), ProjectId(4)]
@@ -358,7 +371,7 @@ mod tests {
 
     #[test]
     fn every_unusable_value_names_its_parameter() {
-        assert_eq!(param(query("status=failed,green").any_of("status", RunStatus::parse)), "status");
+        assert_eq!(param(query("tried=once,never").any_of("tried", &[("once", ())])), "tried");
         assert_eq!(param(query("project=03").ids::<ProjectId>("project")), "project");
         assert_eq!(param(query("pinned=yes").flag("pinned")), "pinned");
         assert_eq!(param(query("q=a&q=b").text("q")), "q");
@@ -376,6 +389,8 @@ mod tests {
         let error = query("status=failed,green").words("status", &words, RunStatus::parse).unwrap_err();
         assert!(error.message().starts_with("status cannot be \"green\"; it is one of initializing, "));
         assert_eq!(param::<()>(Err(error)), "status");
+        let error = query("suite=whole").one_of("suite", &[("full", true), ("partial", false)]).unwrap_err();
+        assert_eq!(error.message(), "suite cannot be \"whole\"; it is one of full, partial.");
         assert_eq!(
             query("status=timedOut").word("status", &words, RunStatus::parse).unwrap(),
             Some(RunStatus::TimedOut)

@@ -11,6 +11,7 @@ use callboard_store::lanes;
 use callboard_store::rollups::scores::{self, FlakyLane};
 
 use super::{ENOUGH_RUNS, JudgedLane, LEAST_COUNTED, MOST_COUNTED, is_listed, settings, speaking_branch};
+use crate::test_cases::LaneQuery;
 use crate::{Context, Result};
 
 /// How many tests of some projects are flaky with a probability of nine in
@@ -19,21 +20,30 @@ use crate::{Context, Result};
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
 pub async fn counts(ctx: &Context, projects: &[Authorized<ProjectId>]) -> Result<HashMap<ProjectId, i64>> {
-    let ids = projects.iter().map(|project| project.get().get()).collect();
+    let ids: Vec<ProjectId> = projects.iter().map(|project| project.get()).collect();
     // Nobody waits for a list of projects until the last run is counted.
     let mut session = ctx.store.db().read().await?;
-    let flaky: Vec<ProjectId> =
-        scores::with_flaky(&mut session, ids, LEAST_COUNTED).await?.into_iter().collect();
+    counts_in(&mut session, &ids, &LaneQuery::default()).await
+}
+
+/// The same in one lane of each project.
+pub(crate) async fn counts_in(
+    session: &mut Session,
+    projects: &[ProjectId],
+    lane: &LaneQuery,
+) -> Result<HashMap<ProjectId, i64>> {
+    let ids = projects.iter().map(|project| project.get()).collect();
+    let flaky: Vec<ProjectId> = scores::with_flaky(session, ids, LEAST_COUNTED).await?.into_iter().collect();
     if flaky.is_empty() {
         return Ok(HashMap::new());
     }
-    let mut counted = of_judged_lanes(&mut session, &flaky).await?;
-    recount_by_runs(&mut session, &flaky, &mut counted).await?;
+    let mut counted = of_judged_lanes(session, &flaky, lane).await?;
+    recount_by_runs(session, &flaky, &mut counted).await?;
     let tests = counted.into_iter().map(|(project, Counted { tests, .. })| (project, tests));
     Ok(tests.filter(|(_, tests)| *tests > 0).collect())
 }
 
-/// The flaky tests of a project in the lane that speaks for it.
+/// The flaky tests of a project in the lane that speaks for what is asked.
 struct Counted {
     lane: JudgedLane,
     tests: i64,
@@ -43,20 +53,29 @@ struct Counted {
 async fn of_judged_lanes(
     session: &mut Session,
     projects: &[ProjectId],
+    asked: &LaneQuery,
 ) -> Result<HashMap<ProjectId, Counted>> {
     let ids = || projects.iter().map(|project| project.get()).collect::<Vec<i64>>();
-    let told = lanes::speaking(session, ids(), ENOUGH_RUNS).await?;
-    let speaking: HashMap<ProjectId, String> =
-        told.into_iter().filter_map(|(project, told)| Some((project, speaking_branch(told)?))).collect();
+    let speaking: HashMap<ProjectId, String> = match &asked.branch {
+        Some(branch) => projects.iter().map(|project| (*project, branch.clone())).collect(),
+        None => {
+            let told = lanes::speaking(session, ids(), ENOUGH_RUNS).await?;
+            told.into_iter().filter_map(|(project, told)| Some((project, speaking_branch(told)?))).collect()
+        }
+    };
     let branches: BTreeSet<String> = speaking.values().cloned().collect();
     let branches = branches.into_iter().collect();
-    let lanes = scores::count_flaky_in(session, ids(), branches, LEAST_COUNTED, MOST_COUNTED).await?;
+    let environment = asked.environment.as_deref();
+    let lanes =
+        scores::count_flaky_in(session, ids(), branches, environment, LEAST_COUNTED, MOST_COUNTED).await?;
     let mut counted = HashMap::new();
     for FlakyLane { project, lane, branch, tests } in lanes {
         let lane = JudgedLane { id: lane, believes_failures: branch.is_some() };
         if branch.is_none() {
-            // The lane of all runs stands in where the branch has none.
-            counted.entry(project).or_insert(Counted { lane, tests });
+            // The lane of all branches stands in where the one that speaks has none.
+            if asked.branch.is_none() {
+                counted.entry(project).or_insert(Counted { lane, tests });
+            }
         } else if branch.as_ref() == speaking.get(&project) {
             counted.insert(project, Counted { lane, tests });
         }

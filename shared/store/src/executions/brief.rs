@@ -8,6 +8,7 @@ use callboard_domain::status::Outcome;
 use callboard_domain::test_state::ExecutionFlags;
 use callboard_domain::time::{Day, Timestamp};
 
+use super::Worker;
 use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::runs::RunRow;
 use crate::{Result, StoreError};
@@ -78,6 +79,9 @@ statements! {
     /// Executions of a run by their outcome and flags.
     BY_FLAGS = "SELECT outcome, flags, COUNT(*) FROM executions \
         WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 GROUP BY outcome, flags";
+    /// The workers of a run that began with a test.
+    WORKERS = "SELECT DISTINCT COALESCE(shard_index, 0) AS shard, COALESCE(parallel_index, worker_index, 0) AS slot FROM executions \
+        WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 AND started_at IS NOT NULL ORDER BY shard, slot LIMIT $5";
     /// Executions of a run by file and outcome.
     BY_FILE = "SELECT c.file_path, e.outcome, COUNT(*), CAST(SUM(e.total_duration) AS BIGINT) FROM executions e \
         JOIN test_cases c ON c.project_id = e.project_id AND c.id = e.test_case_id \
@@ -271,6 +275,26 @@ pub async fn timeline(
 ) -> Result<Vec<BriefRow>> {
     let filter = by_time(session.backend(), project, run, worker, after, limit);
     session.list(filter).await?.iter().map(read).collect()
+}
+
+/// The workers of a run that began with a test, up to `most`.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn workers(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    most: i64,
+) -> Result<Vec<Worker>> {
+    let (low, high) = ExecutionId::range_of(run);
+    let rows = session.all(&WORKERS, args![project, run, low, high, most]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok(Worker { shard: r.int()?, slot: r.int()? })
+        })
+        .collect()
 }
 
 fn by_time(

@@ -26,6 +26,16 @@ pub enum ExecutionOrder {
     File(Option<i64>),
 }
 
+/// A worker of a run, by its place beside the others: one that is replaced
+/// after a failure keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+pub struct Worker {
+    /// Its shard; 0 where the run has none.
+    pub shard: i64,
+    /// Its place, from 0.
+    pub slot: i64,
+}
+
 /// The conditions of a list of executions of one run.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionFilter {
@@ -45,8 +55,10 @@ pub struct ExecutionFilter {
     pub browsers: Option<Vec<i64>>,
     /// Only this shard.
     pub shard: Option<i64>,
-    /// Only this worker.
+    /// Only this worker process.
     pub worker: Option<i64>,
+    /// Only this worker, with those that replaced it.
+    pub place: Option<Worker>,
     /// Only this cluster.
     pub cluster: Option<i64>,
     /// Only those of no cluster.
@@ -175,6 +187,13 @@ fn conditions(filter: Filter, wanted: &ExecutionFilter) -> Filter {
         Some(FlagMask { asked, wanted }) => filter.and("(e.flags & ?) = ?", args![asked, wanted]),
         None => filter,
     };
+    let filter = match wanted.place {
+        Some(Worker { shard, slot }) => filter.and(
+            "COALESCE(e.shard_index, 0) = ? AND COALESCE(e.parallel_index, e.worker_index, 0) = ?",
+            args![shard, slot],
+        ),
+        None => filter,
+    };
     let filter = if wanted.is_unclustered { filter.and("e.cluster_id IS NULL", args![]) } else { filter };
     match &wanted.recurring {
         Some(Recurring { flags, new_clusters }) => filter.and(
@@ -244,6 +263,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         browsers: Some(vec![]),
         shard: Some(1),
         worker: Some(1),
+        place: Some(Worker { shard: 1, slot: 1 }),
         cluster: Some(1),
         is_unclustered: true,
         recurring: Some(Recurring { flags: 1, new_clusters: vec![1] }),

@@ -106,7 +106,9 @@ pub(crate) mod list;
 pub(crate) mod moving;
 
 pub use history::{History, HistoryFilter, TriedExecution, Walk};
-pub use list::{ExecutionFilter, ExecutionOrder, FlagMask, Recurring, count, failing_of_project, list};
+pub use list::{
+    ExecutionFilter, ExecutionOrder, FlagMask, Recurring, Worker, count, failing_of_project, list,
+};
 pub use moving::{outside_lane, set_lane};
 
 statements! {

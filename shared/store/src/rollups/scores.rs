@@ -26,14 +26,11 @@ statements! {
     STATES_OF = concat!(
         "SELECT ", state_columns!(), " FROM test_state s WHERE s.project_id = $1 AND s.lane_id = $2 AND s.test_case_id in_ints($3)"
     );
-    /// How many tests of a lane are at least so flaky. ix: test_state_by_flakiness
-    COUNT_FLAKY = "SELECT COUNT(*) FROM (SELECT 1 FROM test_state WHERE project_id = $1 AND lane_id = $2 AND flaky_score > 0 \
-        AND flaky_score >= $3 LIMIT $4) f";
     /// The lanes of all runs and of some branches in some projects, and how many of their tests are at least so flaky.
     /// ix: lanes_key, test_state_by_flakiness
     COUNT_FLAKY_IN = "SELECT l.project_id, l.kind, l.branch, l.id, (SELECT COUNT(*) FROM (SELECT 1 FROM test_state s \
         WHERE s.project_id = l.project_id AND s.lane_id = l.id AND s.flaky_score > 0 AND s.flaky_score >= $3 LIMIT $4) f) \
-        FROM lanes l WHERE l.project_id in_ints($1) AND l.kind IN (0, 1) AND l.branch in_texts($2) AND l.environment = ''";
+        FROM lanes l WHERE l.project_id in_ints($1) AND l.kind in_ints($5) AND l.branch in_texts($2) AND l.environment = $6";
     /// The tests of some projects that are at least so flaky in some lanes. ix: test_state_by_flakiness
     FLAKY_IN = concat!(
         "SELECT ", state_columns!(), ", s.project_id FROM test_state s WHERE s.project_id in_ints($1) AND s.lane_id in_ints($2) \
@@ -137,20 +134,6 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     [FlakyFilter::default(), all].iter().map(|wanted| flaky(backend, ProjectId(1), 0, wanted)).collect()
 }
 
-/// How many tests of a lane have at least a score, up to `most`.
-///
-/// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
-pub async fn count_flaky(
-    session: &mut Session,
-    project: ProjectId,
-    lane: i64,
-    score: i64,
-    most: i64,
-) -> Result<i64> {
-    session.one(&COUNT_FLAKY, args![project, lane, score, most]).await?.reader().int()
-}
-
 /// A lane, and how many flaky tests it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlakyLane {
@@ -158,14 +141,15 @@ pub struct FlakyLane {
     pub project: ProjectId,
     /// Its lane.
     pub lane: i64,
-    /// The branch of its runs; `None` for the lane of all runs.
+    /// The branch of its runs; `None` for the lane of all branches.
     pub branch: Option<String>,
     /// How many tests have at least the score.
     pub tests: i64,
 }
 
-/// The lanes of all runs, and of some branches, of some projects, as far as
-/// they exist, each with how many tests have at least a score, up to `most`.
+/// The lanes of all branches, and of some, in some projects, as far as they
+/// exist, each with how many tests have at least a score, up to `most`: of runs
+/// in one environment, or of all.
 ///
 /// # Errors
 /// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
@@ -173,18 +157,26 @@ pub async fn count_flaky_in(
     session: &mut Session,
     projects: Vec<i64>,
     mut branches: Vec<String>,
+    environment: Option<&str>,
     score: i64,
     most: i64,
 ) -> Result<Vec<FlakyLane>> {
-    // The lane of all runs names none.
+    // The lane of all branches names none.
     branches.push(String::new());
-    let rows = session.all(&COUNT_FLAKY_IN, args![projects, branches, score, most]).await?;
+    let (of_all, of_branch) = match environment {
+        None => (LaneKind::All, LaneKind::Branch),
+        Some(_) => (LaneKind::Environment, LaneKind::BranchAndEnvironment),
+    };
+    let kinds = vec![of_all.code(), of_branch.code()];
+    let environment = environment.unwrap_or_default();
+    let args = args![projects, branches, score, most, kinds, environment];
+    let rows = session.all(&COUNT_FLAKY_IN, args).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
             let project = ProjectId(r.int()?);
             let (kind, branch) = (r.int()?, r.text()?);
-            let branch = (kind == LaneKind::Branch.code()).then_some(branch);
+            let branch = (kind == of_branch.code()).then_some(branch);
             Ok(FlakyLane { project, lane: r.int()?, branch, tests: r.int()? })
         })
         .collect()

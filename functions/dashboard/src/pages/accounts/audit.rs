@@ -25,7 +25,8 @@ use crate::visit::{Visit, answer};
 const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
 const DAY_MS: i64 = 86_400_000;
 /// Periods one can choose, in days.
-const PERIODS: [(i64, &str); 3] = [(1, "Last 24 hours"), (7, "Last 7 days"), (30, "Last 30 days")];
+const PERIODS: [(&str, i64, &str); 3] =
+    [("1", 1, "Last 24 hours"), ("7", 7, "Last 7 days"), ("30", 30, "Last 30 days")];
 
 /// What is asked for; the parameters are those of the API, and `days`.
 #[derive(Debug, Serialize)]
@@ -45,15 +46,13 @@ pub(crate) struct Asked {
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let (from, to) = query.window()?;
-        let period =
-            |text: &str| PERIODS.map(|(days, _)| days).into_iter().find(|days| days.to_string() == text);
         Ok(Self {
             actor: query.id("actor")?,
             action: query.text("action")?,
             project: query.id("project")?,
             target_kind: query.text("targetType")?,
             target_id: query.number("targetId", 1..=i64::MAX)?,
-            days: query.one_of("days", period)?,
+            days: query.one_of("days", &PERIODS.map(|(word, days, _)| (word, days)))?,
             from,
             to,
             page: query.page(SIZE)?,
@@ -83,7 +82,7 @@ impl Asked {
     }
 
     fn bar(&self, visit: &Visit) -> FilterBar {
-        let periods = PERIODS.map(|(days, label)| Choice::new(days.to_string(), label));
+        let periods = PERIODS.map(|(word, _, label)| Choice::new(word, label));
         let id = |id: Option<i64>| id.map(|id| id.to_string());
         let moment = |at: Option<Timestamp>| at.map(text::date_and_time);
         FilterBar::new(&visit.address, &[])

@@ -38,14 +38,10 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let disabled = query.one_of("state", |text| match text {
-            "active" => Some(false),
-            "disabled" => Some(true),
-            _ => None,
-        })?;
+        let disabled = query.one_of("state", &[("active", false), ("disabled", true)])?;
         Ok(Self {
             text: query.text("q")?,
-            role: query.one_of("role", Role::parse)?,
+            role: query.one_of("role", &Role::ALL.map(|role| (role.as_str(), role)))?,
             disabled,
             page: query.page(SIZE)?,
         })

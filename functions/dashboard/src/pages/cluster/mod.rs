@@ -55,6 +55,9 @@ enum Tab {
     Plan,
 }
 
+/// The tabs by their words in the address.
+const TABS: [(&str, Tab); 3] = [("overview", Tab::Overview), ("tests", Tab::Tests), ("plan", Tab::Plan)];
+
 /// What is asked for.
 #[derive(Debug, Serialize)]
 pub(crate) struct Asked {
@@ -66,12 +69,7 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let tab = query.one_of("tab", |text| match text {
-            "overview" => Some(Tab::Overview),
-            "tests" => Some(Tab::Tests),
-            "plan" => Some(Tab::Plan),
-            _ => None,
-        })?;
+        let tab = query.one_of("tab", &TABS)?;
         let branch = chosen(query, "branch").into_iter().next();
         Ok(Self { tab: tab.unwrap_or(Tab::Overview), branch, page: query.page(SIZE)? })
     }

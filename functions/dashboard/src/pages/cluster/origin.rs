@@ -4,7 +4,7 @@
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_http::ApiError;
-use callboard_query::run_views::{self, MetadataDifference, SinceGreen};
+use callboard_query::run_views::{self, MetadataDifference, SinceGreen, TestedCommits};
 use callboard_query::shapes::{ClusterDetail, RunItem};
 use callboard_query::{QueryError, runs};
 
@@ -26,6 +26,8 @@ pub(super) struct Origin {
     pub since: SinceGreen,
     /// Whether the commits are those since one that a person named.
     pub is_from_base: bool,
+    /// The commits in between that were tested.
+    pub tested: TestedCommits,
     /// What else differs.
     pub differences: Vec<MetadataDifference>,
     /// How many differences are left out.
@@ -52,6 +54,14 @@ impl Origin {
         let more = differences.len().saturating_sub(SHOWN);
         differences.truncate(SHOWN);
         let is_from_base = base.is_some();
-        Ok(Some(Self { name: name_of(&run), run, since, is_from_base, differences, more }))
+        let mut tested = match &since.green {
+            Some(green) => run_views::tested_since(&visit.ctx, project, RunId(green.run_id), first).await?,
+            None => TestedCommits::default(),
+        };
+        // What lies before the commit that somebody named is not looked at.
+        if let Some(at) = base.and_then(|base| tested.commits.iter().position(|one| one.commit == base)) {
+            tested = TestedCommits { commits: tested.commits.into_iter().take(at).collect(), goes_on: false };
+        }
+        Ok(Some(Self { name: name_of(&run), run, since, is_from_base, tested, differences, more }))
     }
 }

@@ -53,7 +53,7 @@ impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let attempt =
             WantedAttempt { retry: index(query, "retry")?, repetition: index(query, "repetition")? };
-        let tells = query.one_of("evidence", |text| (text == "trace").then_some(true))?;
+        let tells = query.one_of("evidence", &[("trace", true)])?;
         let trace = query.number(trace::PARAMETER, 1..=MAX_ID)?;
         Ok(Self { attempt, tells: tells.unwrap_or(false), trace })
     }

@@ -65,15 +65,13 @@ impl Asked {
         usual_order: &'static str,
         size: PageSize,
     ) -> Result<Self, ApiError> {
-        let category =
-            |text: &str| TestCategory::ALL.map(TestCategory::as_str).into_iter().find(|word| *word == text);
-        let sort =
-            query.one_of("sort", |text| ORDERS.iter().map(|(word, ..)| *word).find(|word| *word == text))?;
+        let categories = TestCategory::ALL.map(TestCategory::as_str).map(|word| (word, word));
+        let sort = query.one_of("sort", &ORDERS.map(|(word, ..)| (word, word)))?;
         Ok(Self {
             text: query.text("q")?,
             branch: chosen(query, "branch").into_iter().next(),
             environment: chosen(query, "environment").into_iter().next(),
-            categories: query.any_of("result", category)?,
+            categories: query.any_of("result", &categories)?,
             tags: chosen(query, "tag"),
             owner: chosen(query, "owner").into_iter().next(),
             file: chosen(query, "file").into_iter().next(),

@@ -39,6 +39,9 @@ pub(crate) struct Asked {
     page: PageRequest,
 }
 
+/// The orders by their words in the address.
+const SORTS: [(&str, ClusterSort); 3] =
+    [("seen", ClusterSort::LastSeen), ("often", ClusterSort::Occurrences), ("new", ClusterSort::Id)];
 /// The word for clusters of every status.
 const ALL: &str = "all";
 /// The word for clusters that nobody looks after.
@@ -46,30 +49,18 @@ const NOBODY: &str = "nobody";
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let status = query.one_of("status", |text| match text {
-            "all" => Some(ALL),
-            other => ClusterStatus::parse(other).map(ClusterStatus::as_str),
-        })?;
-        let sort = query.one_of("sort", |text| match text {
-            "seen" => Some(ClusterSort::LastSeen),
-            "often" => Some(ClusterSort::Occurrences),
-            "new" => Some(ClusterSort::Id),
-            _ => None,
-        })?;
-        let put_off = query.one_of("snoozed", |text| match text {
-            "yes" => Some(true),
-            "no" => Some(false),
-            _ => None,
-        })?;
+        let mut statuses = ClusterStatus::ALL.map(ClusterStatus::as_str).to_vec();
+        statuses.push(ALL);
+        let statuses: Vec<_> = statuses.into_iter().map(|word| (word, word)).collect();
+        let kinds = ErrorType::ALL.map(|kind| (kind.as_str(), kind.as_str()));
         let who = |text: &str| (text == NOBODY || UserId::parse(text).is_some()).then(|| text.to_owned());
-        let kind = |text: &str| ErrorType::ALL.into_iter().find(|kind| kind.as_str() == text);
         Ok(Self {
             text: query.text("q")?,
-            status: status.unwrap_or("open"),
-            kind: query.one_of("kind", |text| kind(text).map(ErrorType::as_str))?,
-            assignee: query.one_of("assignee", who)?,
-            put_off,
-            sort: sort.unwrap_or_default(),
+            status: query.one_of("status", &statuses)?.unwrap_or(ClusterStatus::Open.as_str()),
+            kind: query.one_of("kind", &kinds)?,
+            assignee: query.word("assignee", &[NOBODY, "the id of an account"], who)?,
+            put_off: query.one_of("snoozed", &[("yes", true), ("no", false)])?,
+            sort: query.one_of("sort", &SORTS)?.unwrap_or_default(),
             page: query.page(SIZE)?,
         })
     }

@@ -43,19 +43,17 @@ pub(crate) struct Asked {
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let one = |name: &str| chosen(query, name).into_iter().next();
-        let sort = query.one_of("sort", |text| match text {
-            "score" => Some(Sort::Score),
-            "impact" => Some(Sort::Impact),
-            _ => None,
-        })?;
+        let causes = RootCause::ALL.map(RootCause::as_str);
         Ok(Self {
             branch: one("branch"),
             environment: one("environment"),
             tags: chosen(query, "tag"),
             owner: one("owner"),
-            cause: query.one_of("cause", |text| RootCause::parse(text).map(RootCause::as_str))?,
+            cause: query.one_of("cause", &causes.map(|cause| (cause, cause)))?,
             min_score: query.number("minScore", 0..=100)?,
-            sort: sort.unwrap_or_default(),
+            sort: query
+                .one_of("sort", &[("score", Sort::Score), ("impact", Sort::Impact)])?
+                .unwrap_or_default(),
             page: query.page(SIZE)?,
         })
     }

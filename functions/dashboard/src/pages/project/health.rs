@@ -38,6 +38,12 @@ const PERIODS: [(&str, i64, &str); 4] = [
 ];
 /// Where nothing else is asked for.
 const USUAL: usize = 1;
+/// The orders with their words in the address.
+const ORDERS: [(&str, &str, SpecSort); 3] = [
+    ("rate", "Lowest pass rate first", SpecSort::PassRate),
+    ("flaky", "Most flaky first", SpecSort::FlakyRate),
+    ("name", "By name", SpecSort::Prefix),
+];
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
@@ -53,13 +59,10 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let period = query.one_of("days", |text| PERIODS.iter().position(|(word, ..)| *word == text))?;
-        let sort = query.one_of("sort", |text| match text {
-            "rate" => Some(SpecSort::PassRate),
-            "flaky" => Some(SpecSort::FlakyRate),
-            "name" => Some(SpecSort::Prefix),
-            _ => None,
+        let period = query.word("days", &PERIODS.map(|(word, ..)| word), |text| {
+            PERIODS.iter().position(|(word, ..)| *word == text)
         })?;
+        let sort = query.one_of("sort", &ORDERS.map(|(word, _, sort)| (word, sort)))?;
         Ok(Self {
             branch: chosen(query, "branch").into_iter().next(),
             period: period.unwrap_or(USUAL),
@@ -94,11 +97,7 @@ impl Asked {
     }
 
     fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
-        let orders = [
-            Choice::new("rate", "Lowest pass rate first"),
-            Choice::new("flaky", "Most flaky first"),
-            Choice::new("name", "By name"),
-        ];
+        let orders = ORDERS.map(|(word, label, _)| Choice::new(word, label));
         FilterBar::new(&visit.address, &["tab", "sort", "days"])
             .branches(facets, "All branches", self.branch.as_slice())
             .choice(

@@ -68,7 +68,7 @@ pub(crate) enum Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let tab = query.one_of("tab", |text| TABS.into_iter().find(|tab| *tab == text))?;
+        let tab = query.one_of("tab", &TABS.map(|tab| (tab, tab)))?;
         Ok(match tab {
             Some("cases") => Self::Cases(cases::Asked::from_query(query)?),
             Some("grid") => Self::Grid(grid::Asked::from_query(query)?),

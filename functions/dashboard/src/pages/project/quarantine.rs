@@ -32,11 +32,7 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let is_active = query.one_of("state", |text| match text {
-            "active" => Some(true),
-            "released" => Some(false),
-            _ => None,
-        })?;
+        let is_active = query.one_of("state", &[("active", true), ("released", false)])?;
         Ok(Self { is_active: is_active.unwrap_or(true), page: query.page(SIZE)? })
     }
 }

@@ -12,6 +12,7 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
+use callboard_http::run_filters::run_statuses;
 use callboard_query::page::Total;
 use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::Facets;
@@ -22,7 +23,7 @@ use serde::Serialize;
 use super::Head;
 use crate::address::chosen;
 use crate::components::{
-    Choice, ExportMenu, FilterBar, MarkerList, Pager, RunTable, SetupSteps, TREND_DAYS, Trend,
+    Choice, ExportMenu, FilterBar, MarkerList, Pager, RunTable, SetupSteps, Sorting, TREND_DAYS, Trend,
 };
 use crate::filters;
 use crate::outcome::Toned;
@@ -73,28 +74,28 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let full_runs = query.one_of("suite", |text| match text {
-            "full" => Some(true),
-            "partial" => Some(false),
-            _ => None,
-        })?;
+        let full_runs = query.one_of("suite", &[("full", true), ("partial", false)])?;
         let (from, to) = query.window()?;
-        let oldest_first =
-            |text: &str| ORDERS.iter().find(|(word, ..)| *word == text).map(|(.., oldest)| *oldest);
+        let orders = ORDERS.map(|(word, _, oldest_first)| (word, oldest_first));
         Ok(Self {
             branches: chosen(query, "branch"),
             environments: chosen(query, "environment"),
-            statuses: query.any_of("status", RunStatus::parse)?,
+            statuses: run_statuses(query)?,
             from,
             to,
             full_runs,
-            oldest_first: query.one_of("order", oldest_first)?.unwrap_or(false),
+            oldest_first: query.one_of("order", &orders)?.unwrap_or(false),
             page: query.page(SIZE)?,
         })
     }
 }
 
 impl Asked {
+    /// The word of the order in the address.
+    const fn order_word(&self) -> &'static str {
+        ORDERS[if self.oldest_first { 1 } else { 0 }].0
+    }
+
     fn is_filtered(&self) -> bool {
         !self.branches.is_empty()
             || !self.environments.is_empty()
@@ -144,7 +145,7 @@ impl Asked {
                 "order",
                 "Order",
                 ORDERS.map(|(word, label, _)| Choice::new(word, label)),
-                ORDERS[usize::from(self.oldest_first)].0,
+                self.order_word(),
             )
     }
 }
@@ -203,7 +204,11 @@ pub(super) async fn tab(
             .with_markers(markers.markers()),
         markers,
         filters: asked.bar(&visit, &facets).tally("run", found.items.len(), goes_on, total),
-        runs: RunTable::new(found.items, false, visit.now).with_ticks(),
+        runs: RunTable::new(found.items, false, visit.now).with_ticks().sorted_by(Sorting::by(
+            "order",
+            &visit.address,
+            asked.order_word(),
+        )),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),
         after,

@@ -39,12 +39,13 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let against = query.one_of("with", |text| match text {
-            "baseline" => Some(Against::Baseline),
-            "previous" => Some(Against::Previous),
-            id => id.parse().ok().map(|id| Against::Run(RunId(id))),
-        })?;
-        let change = query.one_of("change", |text| Change::parse(text).map(Change::as_str))?;
+        let against =
+            query.word("with", &["baseline", "previous", "the id of a run"], |text| match text {
+                "baseline" => Some(Against::Baseline),
+                "previous" => Some(Against::Previous),
+                id => id.parse().ok().map(|id| Against::Run(RunId(id))),
+            })?;
+        let change = query.one_of("change", &Change::ALL.map(|change| (change.as_str(), change.as_str())))?;
         Ok(Self { against: against.unwrap_or(Against::Baseline), change, page: query.page(SIZE)? })
     }
 }

@@ -38,8 +38,7 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let sort =
-            query.one_of("sort", |text| ORDERS.iter().map(|(word, ..)| *word).find(|word| *word == text))?;
+        let sort = query.one_of("sort", &ORDERS.map(|(word, ..)| (word, word)))?;
         Ok(Self { sort: sort.unwrap_or(ORDERS[0].0), page: query.page(SIZE)? })
     }
 }

@@ -73,16 +73,15 @@ pub(crate) struct Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let sort =
-            query.one_of("sort", |text| ORDERS.iter().map(|(word, ..)| *word).find(|word| *word == text))?;
+        let sort = query.one_of("sort", &ORDERS.map(|(word, ..)| (word, word)))?;
         Ok(Self {
             text: query.text("q")?,
-            outcomes: query.any_of("outcome", |text| known(&OUTCOMES, text))?,
-            changes: query.any_of("change", |text| known(&CHANGES, text))?,
-            tried: query.one_of("tried", |text| known(&TRIED, text))?,
+            outcomes: query.any_of("outcome", &OUTCOMES.map(itself))?,
+            changes: query.any_of("change", &CHANGES.map(itself))?,
+            tried: query.one_of("tried", &TRIED.map(itself))?,
             browser: chosen(query, "browser").into_iter().next(),
             file: chosen(query, "file").into_iter().next(),
-            cluster: query.one_of("cluster", cluster)?,
+            cluster: query.word("cluster", &[NO_CLUSTER, "the id of a cluster"], cluster)?,
             sort: sort.unwrap_or(ORDERS[0].0),
             page: query.page(SIZE)?,
         })
@@ -106,9 +105,9 @@ fn cluster_word(cluster: OfCluster) -> String {
     }
 }
 
-/// The word of a vocabulary that an address has.
-pub(super) fn known(vocabulary: &[(&'static str, &str)], text: &str) -> Option<&'static str> {
-    vocabulary.iter().map(|(word, _)| *word).find(|word| *word == text)
+/// A word of an address that stands for itself, out of one with its label.
+pub(super) fn itself((word, _): (&'static str, &'static str)) -> (&'static str, &'static str) {
+    (word, word)
 }
 
 impl Asked {

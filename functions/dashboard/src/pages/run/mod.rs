@@ -70,7 +70,7 @@ pub(crate) enum Asked {
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let tab = query.one_of("tab", |text| TABS.into_iter().find(|tab| *tab == text))?;
+        let tab = query.one_of("tab", &TABS.map(|tab| (tab, tab)))?;
         Ok(match tab {
             Some("insights") => Self::Insights,
             Some("groups") => Self::Groups(groups::Asked::from_query(query)?),

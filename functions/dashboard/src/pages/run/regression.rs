@@ -5,7 +5,7 @@ use axum::response::Response;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_http::ApiError;
-use callboard_query::run_views::{self, RegressionContext, Rerun, RerunSelect};
+use callboard_query::run_views::{self, RegressionContext, Rerun, RerunSelect, TestedCommits};
 
 use super::Head;
 use crate::filters;
@@ -22,6 +22,8 @@ struct RegressionTab {
     shell: Shell,
     head: Head,
     context: RegressionContext,
+    /// The commits in between that were tested.
+    tested: TestedCommits,
     failed: Rerun,
     fresh: Rerun,
 }
@@ -35,8 +37,14 @@ pub(super) async fn tab(
     shell: Shell,
 ) -> Result<Response, ApiError> {
     let again = |select| run_views::rerun(&visit.ctx, project, run, select, IN_COMMAND);
+    let context = run_views::regression_context(&visit.ctx, project, run).await?;
+    let tested = match &context.green {
+        Some(green) => run_views::tested_since(&visit.ctx, project, RunId(green.run_id), run).await?,
+        None => TestedCommits::default(),
+    };
     answer(&RegressionTab {
-        context: run_views::regression_context(&visit.ctx, project, run).await?,
+        context,
+        tested,
         failed: again(RerunSelect::Failed).await?.0,
         fresh: again(RerunSelect::New).await?.0,
         shell,
