@@ -69,6 +69,29 @@ async fn the_executions_of_a_run_are_read_by_their_keys_whatever_else_a_project_
 }
 
 #[tokio::test]
+async fn the_next_job_is_found_by_when_it_is_due_however_many_wait() {
+    let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
+    let store = database.store().await.expect("a store");
+    let Db::Sqlite { readers, .. } = store.db() else { panic!("not SQLite") };
+    let asked = ["jobs::NEXT_DUE", "lease::CLAIM", "lease::PARK_ABANDONED"];
+    let mut seen = 0;
+    for (name, sql) in all_statements(Backend::Sqlite) {
+        if !asked.iter().any(|end| name.ends_with(end)) {
+            continue;
+        }
+        let rows = sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")))
+            .fetch_all(&mut *readers.get().await.expect("a connection"))
+            .await;
+        let rows = rows.unwrap_or_else(|error| panic!("{name}: {error}\n{sql}"));
+        let steps: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+        assert!(steps.iter().any(|step| step.contains("INDEX jobs_due")), "{name}: {steps:?}");
+        assert!(!steps.iter().any(|step| step.contains("FOR ORDER BY")), "{name} sorts: {steps:?}");
+        seen += 1;
+    }
+    assert_eq!(seen, 3);
+}
+
+#[tokio::test]
 async fn the_planner_is_told_of_every_index_of_a_table_or_of_none() {
     let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
     let store = database.store().await.expect("a store");
