@@ -77,7 +77,10 @@ async fn main() -> ExitCode {
 async fn serve(config: Config) -> anyhow::Result<()> {
     let ready = run::prepare(config).await?;
     say(&ready.banner()?);
+    let store = ready.state().store().clone();
     ready.serve(serve::stop_requested()).await;
+    // The last connection to a file that is closed leaves nothing beside it.
+    store.db().close().await;
     say("Callboard has stopped");
     Ok(())
 }

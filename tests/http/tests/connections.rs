@@ -8,7 +8,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::db::Statement;
 use callboard_store::feed::{self, NewEvent};
 use callboard_store::{Backend, Db, StoreError, instance};
-use callboard_test_support::{TestDatabase, for_each_database};
+use callboard_test_support::{Runner, TestDatabase, for_each_database};
 
 static ONE: Statement = Statement::new("tests::ONE", "SELECT CAST(1 AS BIGINT)");
 static NOWHERE: Statement = Statement::new("tests::NOWHERE", "SELECT 1 FROM nowhere");
@@ -94,7 +94,7 @@ async fn a_log_that_became_long_is_moved_into_the_file_and_begins_anew() {
     let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
     let store = database.store().await.expect("a store");
     let file = PathBuf::from(database.url().trim_start_matches("sqlite://"));
-    let log = file.with_file_name(format!("{}-wal", file.file_name().expect("a file").display()));
+    let log = PathBuf::from(format!("{}-wal", file.display()));
     let size = |path: &Path| std::fs::metadata(path).expect("a file").len();
 
     let mut session = store.db().begin().await.expect("a transaction");
@@ -104,13 +104,32 @@ async fn a_log_that_became_long_is_moved_into_the_file_and_begins_anew() {
     }
     session.commit().await.expect("committed");
     assert!(size(&log) > 80 * MIB, "all of it is in the log at first");
+    let mut attempt = 0;
     let deadline = Instant::now() + Duration::from_secs(60);
     while size(&log) > 64 * MIB {
         assert!(Instant::now() < deadline, "the log is still long");
         tokio::time::sleep(Duration::from_millis(50)).await;
-        set(store.db(), "another").await;
+        attempt += 1;
+        set(store.db(), &format!("attempt {attempt}")).await;
     }
     assert!(size(&file) > 80 * MIB, "all of it is in the file");
+}
+
+#[tokio::test]
+async fn who_is_asked_to_stop_leaves_the_database_in_one_file() {
+    let database = TestDatabase::empty(Backend::Sqlite).await.expect("a database");
+    let log = PathBuf::from(format!("{}-wal", database.url().trim_start_matches("sqlite://")));
+    let settings = [
+        ("SERVICE_DATABASE_URL", database.url().to_owned()),
+        ("SERVICE_STORAGE_URL", database.storage_url()),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let mut runner = Runner::start(&settings).await.expect("a service");
+    assert!(log.exists(), "it writes");
+    runner.process().terminate().expect("asked");
+    let ended = runner.process().end().await.expect("it ends");
+    assert!(ended.success(), "{ended}");
+    assert!(!log.exists(), "something is left beside the file");
 }
 
 #[tokio::test]

@@ -84,6 +84,16 @@ impl Process {
         Ok(self.child.try_wait()?)
     }
 
+    /// Asks it to stop, as a service manager does.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn terminate(&self) -> Result<()> {
+        let asked = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
+        ensure!(asked.success(), "kill ended with {asked}");
+        Ok(())
+    }
+
     /// Waits until it ends by itself. [`Process::output`] is whole then.
     ///
     /// # Errors

@@ -27,16 +27,9 @@ pub(super) const LAST_RESORT: &str = "32768";
 pub(super) const KEPT: &str = "67108864";
 
 /// How far a log is moved, in pages.
-#[derive(Debug, Clone, Copy)]
 struct Log {
     length: i64,
     moved: i64,
-}
-
-impl Log {
-    fn left(self) -> i64 {
-        self.length - self.moved
-    }
 }
 
 /// Moves the log whenever it has grown, for as long as the writer is there.
@@ -60,22 +53,22 @@ pub(super) fn keep_short(writer: &Connections<Sqlite>, readers: &Connections<Sql
 
 async fn shorten(writer: &Connections<Sqlite>, readers: &Connections<Sqlite>) -> Result<()> {
     let mut connection = Box::pin(readers.get()).await?;
-    if ask(&mut connection, "PRAGMA wal_checkpoint(NOOP)").await?.left() < MANY {
+    let Log { length, moved } = ask(&mut connection, "PRAGMA wal_checkpoint(NOOP)").await?;
+    if length - moved < MANY && length < LONG {
         return Ok(());
     }
-    let log = shift(&mut connection).await?;
-    if log.length < LONG || log.left() == 0 {
+    shift(&mut connection).await?;
+    if length < LONG {
         return Ok(());
     }
-    // What was committed since is less, and what remains after it has to be waited for.
+    // What was committed meanwhile is less, and what is left then has to be waited for.
     shift(&mut connection).await?;
     let _nobody_writes = Box::pin(writer.get()).await?;
-    shift(&mut connection).await?;
-    Ok(())
+    shift(&mut connection).await
 }
 
-async fn shift(connection: &mut Held<Sqlite>) -> Result<Log> {
-    ask(connection, "PRAGMA wal_checkpoint(PASSIVE)").await
+async fn shift(connection: &mut Held<Sqlite>) -> Result<()> {
+    ask(connection, "PRAGMA wal_checkpoint(PASSIVE)").await.map(drop)
 }
 
 async fn ask(connection: &mut Held<Sqlite>, pragma: &'static str) -> Result<Log> {

@@ -95,7 +95,6 @@ impl Db {
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
-            .auto_vacuum(SqliteAutoVacuum::Incremental)
             .page_size(8192)
             .foreign_keys(true)
             .busy_timeout(Duration::from_secs(5))
@@ -105,7 +104,9 @@ impl Db {
             .pragma("journal_size_limit", log::KEPT)
             .row_buffer_size(ROWS_AHEAD)
             .statement_cache_capacity(STATEMENT_CACHE);
-        let writer = Connections::new(Sqlite::new(options.clone()), 1)?;
+        // Who sets this writes, each time anew.
+        let making = options.clone().auto_vacuum(SqliteAutoVacuum::Incremental);
+        let writer = Connections::new(Sqlite::new(making), 1)?;
         // The file is made now, or what is wrong with it is told.
         drop(Box::pin(writer.get()).await?);
         let readers = Connections::new(Sqlite::new(options), most)?;
