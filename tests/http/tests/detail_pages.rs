@@ -300,7 +300,9 @@ async fn a_timeline_shows_what_attempts_before_the_last_took() {
         let client = service.client();
         let ran = |title: &str, status: &str, retry: u32, duration: i64| {
             let at = Timestamp(service.state().now().millis() + i64::from(retry) * 10_000).to_iso();
-            let place = json!({ "workerIndex": i64::from(title == "pays"), "parallelIndex": i64::from(title == "pays") });
+            // Whose worker never started is told as -1.
+            let slot = if title == "pays" { 1 } else { -1 };
+            let place = json!({ "workerIndex": slot, "parallelIndex": slot });
             with(with(attempt(title, status, retry), json!({ "startedAt": at, "duration": duration })), place)
         };
         let cases = vec![
@@ -322,15 +324,27 @@ async fn a_timeline_shows_what_attempts_before_the_last_took() {
         assert!(once.contains("ships: passed") && !once.contains("pays: flaky"), "{once}");
 
         let first = page(client, &format!("{address}&phase=first")).await;
-        assert!(first.contains("ships: passed, 4.0\u{a0}s") && first.contains("pays: flaky, 3.0\u{a0}s<"), "{first}");
+        assert!(
+            first.contains("ships: passed, 4.0\u{a0}s") && first.contains("pays: flaky, 3.0\u{a0}s<"),
+            "{first}"
+        );
         let retries = page(client, &format!("{address}&phase=retries")).await;
-        assert!(retries.contains(">1 execution<") && retries.contains("pays: flaky, 1.0\u{a0}s<"), "{retries}");
+        assert!(
+            retries.contains(">1 execution<") && retries.contains("pays: flaky, 1.0\u{a0}s<"),
+            "{retries}"
+        );
         assert!(!retries.contains("ships: passed") && !retries.contains("flaky earlier"), "{retries}");
         assert!(html.contains(&format!("href=\"{address}&#38;worker=2\"")), "{html}");
         let second = page(client, &format!("{address}&worker=2")).await;
         assert!(second.contains(">1 execution<") && second.contains("pays: flaky"), "{second}");
         assert!(words_after(&second, "Filters in force").contains("Worker Worker 2"), "{second}");
-        assert!(second.contains("<option value=\"1\">Worker 1</option>"), "the others can be chosen: {second}");
+        assert!(
+            second.contains("<option value=\"1\">Worker 1</option>"),
+            "the others can be chosen: {second}"
+        );
+        let first = page(client, &format!("{address}&worker=1")).await;
+        assert!(first.contains(">1 execution<") && first.contains("ships: passed"), "{first}");
+        assert!(!first.contains("Worker 0"), "{first}");
         let elsewhere = page(client, &format!("{address}&worker=1.2")).await;
         assert!(elsewhere.contains("No execution fits these filters"), "{elsewhere}");
         for (wrong, told) in [

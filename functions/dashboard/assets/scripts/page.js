@@ -67,8 +67,8 @@ async function toClipboard(text) {
 async function copy(button) {
   try {
     const source = document.getElementById(button.dataset.copyFrom);
-    // A patch without its last line break is a broken one.
-    await toClipboard(source.textContent.trim() + (source.matches('.patch') ? '\n' : ''));
+    // Blank lines and line breaks at the end of a patch count.
+    await toClipboard(source.matches('.patch') ? source.textContent : source.textContent.trim());
     button.dataset.state = 'copied';
   } catch {
     // Some browsers refuse even that: select the text instead.

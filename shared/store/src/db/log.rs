@@ -4,7 +4,8 @@
 //! itself SQLite moves it at the end of the commit that makes the log long, and
 //! everyone who writes waits for the disk meanwhile. Here it is moved while
 //! others write. They are kept waiting only for the rest of a log that has
-//! become very long: it begins anew once nothing of it is left to be moved.
+//! become very long, and until the disk has all of it: it begins anew once
+//! nothing of it is left to be moved.
 
 use std::time::Duration;
 

@@ -79,8 +79,8 @@ statements! {
     /// Executions of a run by their outcome and flags.
     BY_FLAGS = "SELECT outcome, flags, COUNT(*) FROM executions \
         WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 GROUP BY outcome, flags";
-    /// The workers of a run that began with a test.
-    WORKERS = "SELECT DISTINCT COALESCE(shard_index, 0) AS shard, COALESCE(parallel_index, worker_index, 0) AS slot FROM executions \
+    /// The workers of a run that began with a test. One that was told as -1 never started, and is shown as the first.
+    WORKERS = "SELECT DISTINCT COALESCE(shard_index, 0) AS shard, CASE WHEN COALESCE(parallel_index, worker_index) > 0 THEN COALESCE(parallel_index, worker_index) ELSE 0 END AS slot FROM executions \
         WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 AND started_at IS NOT NULL ORDER BY shard, slot LIMIT $5";
     /// Executions of a run by file and outcome.
     BY_FILE = "SELECT c.file_path, e.outcome, COUNT(*), CAST(SUM(e.total_duration) AS BIGINT) FROM executions e \

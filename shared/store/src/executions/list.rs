@@ -189,7 +189,8 @@ fn conditions(filter: Filter, wanted: &ExecutionFilter) -> Filter {
     };
     let filter = match wanted.place {
         Some(Worker { shard, slot }) => filter.and(
-            "COALESCE(e.shard_index, 0) = ? AND COALESCE(e.parallel_index, e.worker_index, 0) = ?",
+            "COALESCE(e.shard_index, 0) = ? AND CASE WHEN COALESCE(e.parallel_index, e.worker_index) > 0 \
+             THEN COALESCE(e.parallel_index, e.worker_index) ELSE 0 END = ?",
             args![shard, slot],
         ),
         None => filter,
