@@ -333,6 +333,8 @@ async fn a_timeline_shows_what_attempts_before_the_last_took() {
             retries.contains(">1 execution<") && retries.contains("pays: flaky, 1.0\u{a0}s<"),
             "{retries}"
         );
+        let none = page(client, &format!("{address}&phase=retries&tried=once")).await;
+        assert!(none.contains("No execution fits these filters"), "{none}");
         assert!(!retries.contains("ships: passed") && !retries.contains("flaky earlier"), "{retries}");
         assert!(html.contains(&format!("href=\"{address}&#38;worker=2\"")), "{html}");
         let second = page(client, &format!("{address}&worker=2")).await;

@@ -64,8 +64,9 @@ async fn shorten(writer: &Connections<Sqlite>, readers: &Connections<Sqlite>) ->
     }
     // What was committed meanwhile is less, and what is left then has to be waited for.
     shift(&mut connection).await?;
-    let _nobody_writes = Box::pin(writer.get()).await?;
-    shift(&mut connection).await
+    // Who holds the writer may be about to read.
+    drop(connection);
+    shift(&mut Box::pin(writer.get()).await?).await
 }
 
 async fn shift(connection: &mut Held<Sqlite>) -> Result<()> {

@@ -79,9 +79,9 @@ statements! {
     /// Executions of a run by their outcome and flags.
     BY_FLAGS = "SELECT outcome, flags, COUNT(*) FROM executions \
         WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 GROUP BY outcome, flags";
-    /// The workers of a run that began with a test. One that was told as -1 never started, and is shown as the first.
-    WORKERS = "SELECT DISTINCT COALESCE(shard_index, 0) AS shard, CASE WHEN COALESCE(parallel_index, worker_index) > 0 THEN COALESCE(parallel_index, worker_index) ELSE 0 END AS slot FROM executions \
-        WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 AND started_at IS NOT NULL ORDER BY shard, slot LIMIT $5";
+    /// The workers of a run that began with a test.
+    WORKERS = concat!("SELECT DISTINCT COALESCE(e.shard_index, 0) AS shard, ", worker_slot!(), " AS slot FROM executions e \
+        WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 AND e.started_at IS NOT NULL ORDER BY shard, slot LIMIT $5");
     /// Executions of a run by file and outcome.
     BY_FILE = "SELECT c.file_path, e.outcome, COUNT(*), CAST(SUM(e.total_duration) AS BIGINT) FROM executions e \
         JOIN test_cases c ON c.project_id = e.project_id AND c.id = e.test_case_id \

@@ -188,11 +188,8 @@ fn conditions(filter: Filter, wanted: &ExecutionFilter) -> Filter {
         None => filter,
     };
     let filter = match wanted.place {
-        Some(Worker { shard, slot }) => filter.and(
-            "COALESCE(e.shard_index, 0) = ? AND CASE WHEN COALESCE(e.parallel_index, e.worker_index) > 0 \
-             THEN COALESCE(e.parallel_index, e.worker_index) ELSE 0 END = ?",
-            args![shard, slot],
-        ),
+        Some(Worker { shard, slot }) => filter
+            .and(concat!("COALESCE(e.shard_index, 0) = ? AND ", worker_slot!(), " = ?"), args![shard, slot]),
         None => filter,
     };
     let filter = if wanted.is_unclustered { filter.and("e.cluster_id IS NULL", args![]) } else { filter };

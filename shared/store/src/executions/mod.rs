@@ -97,6 +97,14 @@ macro_rules! select_execution {
     };
 }
 
+/// The place of the worker that ran an execution: that of one that never
+/// started, told as -1 or not at all, is the first.
+macro_rules! worker_slot {
+    () => {
+        "CASE WHEN COALESCE(e.parallel_index, e.worker_index) > 0 THEN COALESCE(e.parallel_index, e.worker_index) ELSE 0 END"
+    };
+}
+
 // After the macros, which they use.
 pub mod brief;
 pub mod counting;

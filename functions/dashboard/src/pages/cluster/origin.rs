@@ -4,7 +4,7 @@
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_http::ApiError;
-use callboard_query::run_views::{self, MetadataDifference, SinceGreen, TestedCommits};
+use callboard_query::run_views::{self, MetadataDifference, SinceGreen, TestedCommit, TestedCommits};
 use callboard_query::shapes::{ClusterDetail, RunItem};
 use callboard_query::{QueryError, runs};
 
@@ -58,9 +58,12 @@ impl Origin {
             Some(green) => run_views::tested_since(&visit.ctx, project, RunId(green.run_id), first).await?,
             None => TestedCommits::default(),
         };
-        // What lies before the commit that somebody named is not looked at.
-        if let Some(at) = base.and_then(|base| tested.commits.iter().position(|one| one.commit == base)) {
-            tested = TestedCommits { commits: tested.commits.into_iter().take(at).collect(), goes_on: false };
+        // What lies before the commit that somebody named, which may be short, is not looked at.
+        if let Some(base) = base {
+            let is_base = |one: &TestedCommit| one.commit.to_ascii_lowercase().starts_with(base);
+            // Where it is not among them, nobody knows which of them lie before it.
+            tested.commits.truncate(tested.commits.iter().position(is_base).unwrap_or(0));
+            tested.goes_on = false;
         }
         Ok(Some(Self { name: name_of(&run), run, since, is_from_base, tested, differences, more }))
     }

@@ -118,7 +118,7 @@ impl Asked {
             sort: Sort::StartedAt,
             outcomes: self.outcomes.iter().filter_map(|word| OutcomeGroup::parse(word)).collect(),
             browser: self.browser.clone(),
-            retried: if self.phase == Some(Phase::Retries) { Some(true) } else { retried },
+            retried: retried.or((self.phase == Some(Phase::Retries)).then_some(true)),
             place: self.worker,
             after,
             ..ExecutionQuery::default()
@@ -201,7 +201,9 @@ pub(super) async fn tab(
     cursors: CursorScope,
 ) -> Result<Response, ApiError> {
     let query = asked.query(cursors.decode(asked.page.cursor.as_deref())?);
-    let steps: Vec<StepEvent> = serde_json::from_value(head.run.setup_steps.clone()).unwrap_or_default();
+    let mut steps: Vec<StepEvent> = serde_json::from_value(head.run.setup_steps.clone()).unwrap_or_default();
+    // What does not say when it was has no place here.
+    steps.retain(|step| step.started_at.is_some());
     let has_setup = !steps.is_empty();
     let only_setup = asked.phase == Some(Phase::Setup);
     let found = if only_setup {
