@@ -83,16 +83,24 @@ longest_check=1200000
 code=0
 # drive <checks> "<variable=value> ..." [--test-name-pattern=...] <file...>: runs checks one after another. A file of
 # them that fails is tried once more: when it passes then, it is named as flaky at the end and holds up nothing, as
-# with the Rust tests; when it does not, the failure is remembered.
+# with the Rust tests; when it does not, the failure is remembered. With `anew`, the name of a service and its
+# settings, each try has a service of its own, which answers at what the variables call {address}.
+anew=()
 drive() {
-  local checks=$1 variables=$2 pattern=() file attempt began
+  local checks=$1 variables=$2 pattern=() own='' file attempt began
   shift 2
   case "$1" in --*) pattern=("$1") && shift ;; esac
   for file in "$@"; do
     for attempt in first second; do
+      if [ ${#anew[@]} -gt 0 ]; then
+        # A service of an earlier try may hold the port that this one is told to take.
+        end_processes ${own:+"$own"}
+        start "${anew[0]}-$attempt" "${anew[@]:1}"
+        own=${services[${#services[@]} - 1]}
+      fi
       began=$SECONDS
       # shellcheck disable=SC2086 # one or several variables
-      if (cd "$copy/$checks" && exec env $variables node --test --test-timeout="$longest_check" --test-reporter=spec ${pattern[@]+"${pattern[@]}"} "$file") |
+      if (cd "$copy/$checks" && exec env ${variables//\{address\}/$address} node --test --test-timeout="$longest_check" --test-reporter=spec ${pattern[@]+"${pattern[@]}"} "$file") |
         tee "$folder/said"; then
         say "$checks/$file passed after $((SECONDS - began)) s"
         if [ "$attempt" = second ]; then printf 'FLAKY %s\n' "$checks/$file" >>"$folder/flaky"; fi
@@ -106,12 +114,19 @@ drive() {
   done
 }
 
+# drive_anew <name> "<setting=value> ..." <what drive takes...>: for checks that begin with the first account of a
+# service, which they can make once only.
+drive_anew() {
+  # shellcheck disable=SC2206 # one or several settings
+  local anew=("$1" $2)
+  shift 2
+  drive "$@"
+}
+
 # A run by the real reporter, a page that fills in and the tools of agents, with each engine.
 start open
 open=$address
 # Agents ask faster here than one address may where callers do not sign in.
-start agents "${signed_in[@]}" SERVICE_RATE_LIMITS=off
-agents=$address
 start protocol SERVICE_RATE_LIMITS=off
 protocol=$address
 say "Service with $engine on $open"
@@ -120,11 +135,11 @@ drive e2e CALLBOARD_URL="$open" check.mjs streaming.mjs live.mjs
 case "$engine" in postgres) counted='sent as a batch' ;; *) counted='streamed|in two browser projects|leaves out|breaks off' ;; esac
 drive e2e CALLBOARD_URL="$open" --test-name-pattern="$counted" counting.mjs
 drive mcp CALLBOARD_URL="$protocol" check.mjs stateless.mjs
-drive mcp CALLBOARD_ACCOUNTS_URL="$agents" roles.mjs
+drive_anew agents "${signed_in[*]} SERVICE_RATE_LIMITS=off" mcp "CALLBOARD_ACCOUNTS_URL={address}" roles.mjs
 # The reporters that others publish, the older with one engine and the newer with the other.
-start published "${signed_in[@]}" SERVICE_RATE_LIMITS=off
 case "$engine" in sqlite) published=published-reporter-0.23 ;; *) published=@piwitests/reporter ;; esac
-drive e2e "CALLBOARD_URL=$open CALLBOARD_ACCOUNTS_URL=$address PUBLISHED_REPORTER=$published" published.mjs
+drive_anew published "${signed_in[*]} SERVICE_RATE_LIMITS=off" \
+  e2e "CALLBOARD_URL=$open CALLBOARD_ACCOUNTS_URL={address} PUBLISHED_REPORTER=$published" published.mjs
 
 # What a browser, a line or a protocol makes of an answer is the same whichever database gave it, and the answers are
 # compared over HTTP with both: each of these runs with one, so that both engines are done at the same time.
@@ -145,32 +160,26 @@ case "$engine" in
     # Where uploaded pages have a host of their own, and where they have none.
     for access in "" "${signed_in[*]}"; do
       port=$(free_port)
-      # shellcheck disable=SC2086 # several variables, or none
-      start "apart-${access%%=*}" SERVICE_PORT="$port" SERVICE_SANDBOX_ORIGIN="http://files.localhost:$port" $access
-      drive e2e "CALLBOARD_URL=$address CHROMIUM_PATH=$browser" isolation.mjs
-      # shellcheck disable=SC2086
-      start "together-${access%%=*}" SERVICE_HOST=0.0.0.0 $access
-      drive e2e "CALLBOARD_URL=$address CHROMIUM_PATH=$browser" isolation.mjs
+      drive_anew "apart-${access%%=*}" "SERVICE_PORT=$port SERVICE_SANDBOX_ORIGIN=http://files.localhost:$port $access" \
+        e2e "CALLBOARD_URL={address} CHROMIUM_PATH=$browser" isolation.mjs
+      drive_anew "together-${access%%=*}" "SERVICE_HOST=0.0.0.0 $access" \
+        e2e "CALLBOARD_URL={address} CHROMIUM_PATH=$browser" isolation.mjs
     done
     ;;
   postgres)
     drive mcp CALLBOARD_URL="$protocol" repair.mjs
     drive e2e "CALLBOARD_URL=$open CHROMIUM_PATH=$browser" viewer.mjs
-    start viewed "${signed_in[@]}"
-    drive e2e "CALLBOARD_URL=$address CHROMIUM_PATH=$browser" viewer.mjs
-    start journeys
-    drive e2e CALLBOARD_URL="$address" journeys.mjs
-    start accounts "${signed_in[@]}"
-    drive e2e CALLBOARD_ACCOUNTS_URL="$address" accounts.mjs
+    drive_anew viewed "${signed_in[*]}" e2e "CALLBOARD_URL={address} CHROMIUM_PATH=$browser" viewer.mjs
+    drive_anew journeys "" e2e "CALLBOARD_URL={address}" journeys.mjs
+    drive_anew accounts "${signed_in[*]}" e2e "CALLBOARD_ACCOUNTS_URL={address}" accounts.mjs
     # Where people can also sign in at a provider.
     provider
-    start guarded "${signed_in[@]}" SERVICE_OAUTH_IDP_ISSUER="$(cat "$folder/provider")" \
-      SERVICE_OAUTH_IDP_CLIENT_ID=callboard SERVICE_OAUTH_IDP_CLIENT_SECRET=a-secret-of-the-client
-    drive e2e "CALLBOARD_URL=$address CHROMIUM_PATH=$browser" isolation.mjs
-    drive e2e CALLBOARD_URL="$address" oauth.mjs
+    guarded="${signed_in[*]} SERVICE_OAUTH_IDP_ISSUER=$(cat "$folder/provider") \
+      SERVICE_OAUTH_IDP_CLIENT_ID=callboard SERVICE_OAUTH_IDP_CLIENT_SECRET=a-secret-of-the-client"
+    drive_anew guarded "$guarded" e2e "CALLBOARD_URL={address} CHROMIUM_PATH=$browser" isolation.mjs
+    drive_anew provided "$guarded" e2e "CALLBOARD_URL={address}" oauth.mjs
     # Passwords are tried by many processes of one address.
-    start pipelines "${signed_in[@]}" SERVICE_RATE_LIMITS=off
-    drive e2e CALLBOARD_ACCOUNTS_URL="$address" credentials.mjs
+    drive_anew pipelines "${signed_in[*]} SERVICE_RATE_LIMITS=off" e2e "CALLBOARD_ACCOUNTS_URL={address}" credentials.mjs
     drive mcp CALLBOARD_URL="$protocol" conformance.mjs
     ;;
 esac

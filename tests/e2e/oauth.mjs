@@ -1,16 +1,18 @@
 /**
  * Signing in at a provider in real Chromium: the button, the way there and back, an account that
  * sees nothing yet, and linking refused for an identity of somebody else.
- * Needs `CALLBOARD_URL`: a service with authentication on, an administrator and a provider.
+ * Needs `CALLBOARD_URL`: a service with authentication on, a provider and no accounts yet.
  * `CHROMIUM_PATH` when Chromium is not at /usr/bin/chromium.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { chromium } from '@playwright/test';
+import { firstAdministrator } from './support/first-administrator.mjs';
 import { serviceUrl } from './support/service.mjs';
 
 let browser;
 before(async () => {
+  await firstAdministrator(serviceUrl);
   browser = await chromium.launch({
     executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
