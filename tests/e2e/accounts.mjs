@@ -319,7 +319,19 @@ describe('accounts', { concurrency: false }, () => {
   test('a link of a mail that is used up leads to where one asks for another', async () => {
     const context = await browser.newContext();
     const page = await context.newPage();
+    let answer;
+    const answered = new Promise((resolve) => { answer = resolve; });
+    await page.route('**/api/auth/verify-email?*', async (route) => {
+      await answered;
+      await route.continue();
+    });
     await page.goto(at(`/verify#token=sve_${'a'.repeat(37)}`));
+    await page.locator('form[aria-busy="true"]').waitFor();
+    for (const theme of THEMES) {
+      await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
+      assert.deepEqual(await complaintsAbout(page, `a form that waits for its answer, ${theme}`), []);
+    }
+    answer();
     await page.getByRole('alert').filter({ hasText: 'not valid any more' }).waitFor();
     await page.getByRole('button', { name: 'Confirm' }).waitFor({ state: 'hidden' });
     assert.equal(await page.getByRole('link', { name: 'account page' }).getAttribute('href'), '/settings/account');

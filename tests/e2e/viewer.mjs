@@ -155,9 +155,22 @@ describe('a stored trace', () => {
 
   test('tells its requests and its page where somebody comes near them', async () => {
     const page = await context.newPage();
+    let answer;
+    const answered = new Promise((resolve) => { answer = resolve; });
+    await page.route(/evidence=trace/, async (route) => {
+      await answered;
+      await route.continue();
+    });
     await page.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
     const told = page.getByRole('region', { name: 'From the trace' });
     await told.scrollIntoViewIfNeeded();
+    await page.locator('#told[aria-busy="true"]').waitFor();
+    // A large trace takes its time, and the page is looked at until then.
+    for (const theme of THEMES) {
+      await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
+      assert.deepEqual(await complaintsAbout(page, `a trace that is being read, ${theme}`), []);
+    }
+    answer();
     await told.getByRole('heading', { name: 'Page at the failure' }).waitFor();
     const plain = await (await browser.newContext({ javaScriptEnabled: false, storageState: await context.storageState() })).newPage();
     await plain.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
