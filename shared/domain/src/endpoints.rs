@@ -33,7 +33,7 @@ const HASH_CHARS: usize = 12;
 const WORD_CHARS: usize = 32;
 
 /// What requests of different tests have in common.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
     /// HTTP method in capitals.
     pub method: String,
@@ -250,15 +250,17 @@ impl Calls {
 
 /// The requests of a submission by the entry that brought them, with their
 /// endpoints. Endpoints are held once, however many requests name them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Captured {
+    /// Places of endpoints; only while requests are taken.
+    #[serde(skip)]
     by_method: HashMap<String, HashMap<String, usize>>,
     endpoints: Vec<Endpoint>,
     logs: Vec<Vec<String>>,
     requests: HashMap<usize, Vec<Request>>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Request {
     endpoint: usize,
     status: u16,
@@ -284,6 +286,31 @@ impl Captured {
         }
         if !taken.is_empty() {
             self.requests.insert(entry, taken);
+        }
+    }
+
+    /// Takes over what another submission captured, whose entries are counted
+    /// from `first` on here.
+    pub fn absorb(&mut self, other: Self, first: usize) {
+        let places: Vec<usize> = other
+            .endpoints
+            .iter()
+            .zip(&other.logs)
+            .map(|(endpoint, logs)| {
+                let place = self.place(&endpoint.method, &endpoint.route);
+                keep_logs(&mut self.logs[place], logs);
+                place
+            })
+            .collect();
+        for (entry, mut requests) in other.requests {
+            requests.retain_mut(|request| match places.get(request.endpoint) {
+                Some(place) => {
+                    request.endpoint = *place;
+                    true
+                }
+                None => false,
+            });
+            self.requests.insert(first + entry, requests);
         }
     }
 

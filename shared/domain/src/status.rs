@@ -1,7 +1,7 @@
 //! Statuses of runs and executions: their spellings on the wire, and the
 //! codes under which executions and rollups store them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Where a run stands in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -144,6 +144,13 @@ impl TestStatus {
 impl Serialize for TestStatus {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for TestStatus {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        Self::parse(&word).ok_or_else(|| serde::de::Error::custom("not a status of a test"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Points in time: epoch milliseconds (UTC) inside, ISO-8601 on the wire.
 
 use chrono::{DateTime, Datelike, NaiveDate, SecondsFormat, Utc};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Milliseconds since 1970-01-01 UTC. Serialises as ISO-8601 with
 /// milliseconds, e.g. `2026-01-01T10:00:00.000Z`.
@@ -89,6 +89,19 @@ impl Day {
     #[must_use]
     pub fn to_iso(self) -> String {
         self.start().to_iso()[..10].to_owned()
+    }
+}
+
+/// Moments as numbers, where nobody but us reads them.
+pub(crate) mod as_millis {
+    use super::{Deserialize, Deserializer, Serialize, Serializer, Timestamp};
+
+    pub(crate) fn serialize<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+        at.map(Timestamp::millis).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Timestamp>, D::Error> {
+        Ok(Option::<i64>::deserialize(d)?.map(Timestamp))
     }
 }
 

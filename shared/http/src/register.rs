@@ -14,6 +14,7 @@ use callboard_auth::client_address::ClientAddress;
 use callboard_auth::limits;
 use callboard_auth::routes::{BodyLimit, Method, OriginRule, RateClass};
 use callboard_auth::{Identity, Route, RouteId};
+use callboard_query::ingest;
 use http::Extensions;
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap, HeaderValue, ORIGIN, SET_COOKIE};
 
@@ -175,6 +176,7 @@ async fn guard(
     let admitted = admitted.await;
     let mut response = match admitted {
         Ok(()) => {
+            settle(&state, route).await;
             request.extensions_mut().insert(caller.clone());
             request.extensions_mut().insert(MaxBodyBytes(limit));
             if route.mutates && route.method == Method::Post {
@@ -265,6 +267,17 @@ fn takes_type(route: &Route, headers: &HeaderMap) -> Result<(), ApiError> {
         return Ok(());
     }
     check_content_type(headers)
+}
+
+/// Works in what clients sent and nobody did yet, so that the answer tells of it.
+/// What cannot be done is tried again by others.
+async fn settle(state: &AppState, route: &Route) {
+    if route.tells_of_results()
+        && state.schema_is_current().await.unwrap_or(false)
+        && let Err(error) = ingest::settle(&state.background()).await
+    {
+        tracing::warn!(%error, "results that wait could not be worked into their runs");
+    }
 }
 
 async fn writable(state: &AppState, route: &Route) -> Result<(), ApiError> {

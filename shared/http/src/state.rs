@@ -125,7 +125,10 @@ impl AppState {
                 schema_is_current: AtomicBool::new(false),
                 authentication_has_begun: AtomicBool::new(false),
                 mounted: Mutex::default(),
-                turns: Turns::default(),
+                turns: match config.platform {
+                    Platform::Server => Turns::default(),
+                    Platform::Lambda => Turns::at_once(),
+                },
                 stopping: watch::Sender::new(false),
             }),
             config,

@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::executions::show;
-use crate::ingest::{MAX_ERROR_CHARS, holds_token, progress_of};
+use crate::ingest::{MAX_ERROR_CHARS, fold, holds_token, progress_of};
 use crate::runs::required_run;
 use crate::shapes::ExecutionItem;
 use crate::{Context, Result};
@@ -123,6 +123,7 @@ impl RunFeed {
     /// [`crate::QueryError::NotFound`] when the run is gone.
     pub async fn next(&mut self, ctx: &Context, now: Timestamp) -> Result<RunMessages> {
         let RunReader { project, run } = self.reader;
+        fold(ctx, project, run).await?;
         let mut session = ctx.store.db().read().await?;
         let mut messages = Vec::new();
         // Read first: what is committed later is found among the events.

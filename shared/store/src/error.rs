@@ -52,11 +52,13 @@ impl StoreError {
             if error.code().is_some_and(|code| codes.contains(&code.as_ref())))
     }
 
-    /// Whether the database could not write for want of room, or because its
-    /// disk or its server is going away: nothing is wrong with what was asked.
+    /// Whether the database could not write for want of room, because somebody else
+    /// wrote for too long, or because its disk or its server is going away: nothing
+    /// is wrong with what was asked.
     fn is_out_of_room(&self) -> bool {
-        // SQLITE_IOERR, SQLITE_FULL and their finer codes, whose low byte they are.
-        let on_sqlite = |code: &str| code.parse::<i64>().is_ok_and(|code| [10, 13].contains(&(code & 0xff)));
+        // SQLITE_BUSY, SQLITE_LOCKED, SQLITE_IOERR, SQLITE_FULL and their finer codes, whose low byte they are.
+        let on_sqlite =
+            |code: &str| code.parse::<i64>().is_ok_and(|code| [5, 6, 10, 13].contains(&(code & 0xff)));
         // Lost connection, no such database, insufficient resources, operator intervention, system error.
         let on_postgres =
             |code: &str| ["08", "3D", "53", "57P", "58"].iter().any(|class| code.starts_with(class));

@@ -9,10 +9,13 @@
 //! under the number of its last event: reading after a number finds the row that
 //! holds the next one.
 
+use std::borrow::Cow;
+
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::db::{Bulk, Column, Session, args, statements};
@@ -65,10 +68,10 @@ const PASSING_LIFE_MS: i64 = 5 * 60 * 1000;
 const LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// An event of a run that has no number yet.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NewEvent {
     /// Its type, e.g. `test-completed`.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// What happened, as a JSON object.
     pub data: String,
     /// Of interest for minutes only.
@@ -132,14 +135,14 @@ pub async fn append(
         seq += i64::try_from(together.len()).unwrap_or(i64::MAX);
         let life = if is_passing { PASSING_LIFE_MS } else { LIFE_MS };
         let (kind, data) = row_of(together);
-        rows.push([seq.into(), kind.into(), data.into(), (now.millis() + life).into()]);
+        rows.push([seq.into(), kind.into_owned().into(), data.into(), (now.millis() + life).into()]);
     }
     session.execute_bulk(&APPEND, args![project, run, now], rows).await?;
     Ok(seq)
 }
 
 /// Type and text of the row of some events: of one event its own.
-fn row_of(mut events: Vec<(&'static str, String)>) -> (&'static str, String) {
+fn row_of(mut events: Vec<(Cow<'static, str>, String)>) -> (Cow<'static, str>, String) {
     if events.len() == 1
         && let Some(only) = events.pop()
     {
@@ -149,13 +152,13 @@ fn row_of(mut events: Vec<(&'static str, String)>) -> (&'static str, String) {
     for (kind, data) in events {
         // Types are words of ours, and the data is JSON already.
         text.push_str(if text.is_empty() { "[[\"" } else { ",[\"" });
-        text.push_str(kind);
+        text.push_str(&kind);
         text.push_str("\",");
         text.push_str(&data);
         text.push(']');
     }
     text.push(']');
-    (SEVERAL, text)
+    (SEVERAL.into(), text)
 }
 
 /// The events of a row that was stored under the number of the last of them.

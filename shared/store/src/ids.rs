@@ -5,7 +5,7 @@
 use callboard_domain::ids::ProjectId;
 
 use crate::Result;
-use crate::db::{Backend, Bulk, Column, Read, Session, Statement, args, statements};
+use crate::db::{Backend, Bulk, Column, Session, Statement, args, statements};
 
 /// A kind of entity with ids of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,23 +213,11 @@ pub async fn allocate(session: &mut Session, kind: Kind, count: usize) -> Result
             rows.iter().map(|row| row.reader().int()).collect()
         }
         Backend::Sqlite => {
-            let (statement, args) = advance(kind, count);
-            let row = session.one(statement, args).await?;
+            let row = session.one(&ADVANCE_COUNTER, args![kind.name(), count]).await?;
             let first = row.reader().int()?;
             Ok((first..first + count).collect())
         }
     }
-}
-
-fn advance(kind: Kind, count: i64) -> Read {
-    (&ADVANCE_COUNTER, args![kind.name(), count])
-}
-
-/// What [`allocate_one`] asks on SQLite, to be asked ahead: each time it gives
-/// another id.
-#[must_use]
-pub fn allocate_read(kind: Kind) -> Read {
-    advance(kind, 1)
 }
 
 /// Takes one id of a kind.

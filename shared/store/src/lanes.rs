@@ -4,11 +4,11 @@
 
 use std::collections::HashMap;
 
-use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
+use callboard_domain::ids::{ProjectId, TestCaseId};
 use callboard_domain::lane::LaneKey;
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Backend, Filter, Read, Row, Session, args, statements};
+use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::{Result, StoreError, quarantine};
 
 statements! {
@@ -55,9 +55,6 @@ statements! {
         WHERE true ON CONFLICT DO NOTHING";
     /// All browser projects of a project.
     BROWSERS = "SELECT id, name, browser_name FROM browser_projects WHERE project_id = $1 ORDER BY id";
-    /// Those of a run's project. PK
-    BROWSERS_OF_RUN = "SELECT b.id, b.name, b.browser_name FROM id_directory d JOIN browser_projects b ON b.project_id = d.project_id \
-        WHERE d.kind = 1 AND d.id = $1 ORDER BY b.id";
     /// Lanes of the default branch of a project, in an environment first. ix: lanes_key
     OF_DEFAULT_BRANCH = "SELECT l.id FROM projects p JOIN lanes l ON l.project_id = p.id \
         AND ((l.kind = 3 AND l.branch = p.default_branch AND l.environment = $2 AND $2 <> '') \
@@ -359,19 +356,6 @@ pub async fn browsers_and_quarantine(
 ) -> Result<(Vec<BrowserProject>, Vec<TestCaseId>)> {
     let aside = (&quarantine::CASES, args![project, now, quarantine::MOST]);
     let [browsers, aside] = session.each([(&BROWSERS, args![project]), aside]).await?;
-    read_browsers_and_quarantine(&browsers, &aside)
-}
-
-/// What [`browsers_and_quarantine`] asks, for the project of a run.
-pub(crate) fn reads_of_run(run: RunId, now: Timestamp) -> [Read; 2] {
-    let aside = (&quarantine::CASES_OF_RUN, args![run, now, quarantine::MOST]);
-    [(&BROWSERS_OF_RUN, args![run]), aside]
-}
-
-pub(crate) fn read_browsers_and_quarantine(
-    browsers: &[Row],
-    aside: &[Row],
-) -> Result<(Vec<BrowserProject>, Vec<TestCaseId>)> {
     let browsers = browsers.iter().map(browser_project).collect::<Result<_>>()?;
     let aside = aside.iter().map(|row| row.reader().int().map(TestCaseId)).collect::<Result<_>>()?;
     Ok((browsers, aside))

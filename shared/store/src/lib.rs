@@ -22,6 +22,7 @@ pub mod gates;
 pub mod idempotency;
 pub mod ids;
 pub mod instance;
+pub mod intake;
 pub mod jobs;
 pub mod lanes;
 pub mod links;

@@ -52,10 +52,6 @@ statements! {
     /// The tests in quarantine. ix: quarantine_active
     CASES = "SELECT test_case_id FROM quarantine WHERE project_id = $1 AND released_at IS NULL \
         AND (expires_at IS NULL OR expires_at > $2) ORDER BY test_case_id LIMIT $3";
-    /// Those of a run's project. ix: quarantine_active
-    CASES_OF_RUN = "SELECT q.test_case_id FROM id_directory d JOIN quarantine q ON q.project_id = d.project_id \
-        WHERE d.kind = 1 AND d.id = $1 AND q.released_at IS NULL AND (q.expires_at IS NULL OR q.expires_at > $2) \
-        ORDER BY q.test_case_id LIMIT $3";
     /// Those of some tests that were not released. ix: quarantine_active
     MARKED = "SELECT test_case_id FROM quarantine WHERE project_id = $1 AND released_at IS NULL AND test_case_id in_ints($2)";
     /// How many tests of some projects were not released. ix: quarantine_active

@@ -8,7 +8,7 @@ use callboard_domain::ingest::IdentityHash;
 use callboard_domain::search::{parts, words};
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Bulk, Column, Read, Row, Session, args, statements};
+use crate::db::{Bulk, Column, Row, Session, args, statements};
 use crate::ids::{self, Kind, Listed};
 use crate::projects::like_contains;
 use crate::search::{self, SearchKind};
@@ -239,32 +239,7 @@ async fn read_stored(
     project: ProjectId,
     hashes: Vec<Vec<u8>>,
 ) -> Result<HashMap<[u8; 32], Stored>> {
-    let (statement, args) = stored_read(project, hashes);
-    session.all(statement, args).await?.iter().map(read_stored_row).collect()
-}
-
-fn stored_read(project: ProjectId, hashes: Vec<Vec<u8>>) -> Read {
-    (&BY_HASHES, args![project, hashes])
-}
-
-/// What [`resolve`] asks first, of identities without repeats.
-#[must_use]
-pub fn resolve_read(project: ProjectId, mut hashes: Vec<[u8; 32]>) -> Read {
-    hashes.sort_unstable();
-    stored_read(project, hashes.iter().map(|hash| hash.to_vec()).collect())
-}
-
-/// The tests that were read ahead by [`resolve_read`], ascending; `None` when
-/// some of them are not stored yet.
-///
-/// # Errors
-/// [`StoreError::Damaged`] for a row that cannot be read.
-pub fn seen(session: &Session, project: ProjectId, hashes: Vec<[u8; 32]>) -> Result<Option<Vec<i64>>> {
-    let asked = hashes.len();
-    let Some(rows) = session.seen(&resolve_read(project, hashes)) else { return Ok(None) };
-    let mut ids = rows.iter().map(|row| row.reader().int()).collect::<Result<Vec<_>>>()?;
-    ids.sort_unstable();
-    Ok(Some(ids).filter(|ids| ids.len() == asked))
+    session.all(&BY_HASHES, args![project, hashes]).await?.iter().map(read_stored_row).collect()
 }
 
 fn read_stored_row(row: &Row) -> Result<([u8; 32], Stored)> {

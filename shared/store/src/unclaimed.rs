@@ -95,7 +95,7 @@ pub async fn free(store: &Store, receipt: DeletionId, limit: i64) -> Result<Swep
 /// # Errors
 /// [`StoreError::ContentGone`] when it waited for too long.
 pub async fn claim(session: &mut Session, key: &str, now: Timestamp) -> Result<()> {
-    match session.execute_apart(&CLAIM, args![key, now]).await? {
+    match session.execute(&CLAIM, args![key, now]).await? {
         1 => Ok(()),
         _ => Err(StoreError::ContentGone),
     }

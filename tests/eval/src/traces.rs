@@ -93,7 +93,7 @@ fn judge(trace: &Trace, expected: &Expected) -> Vec<(&'static str, bool)> {
         facts.push(("kind", signature.as_ref().is_some_and(|signature| signature.kind.as_str() == kind)));
     }
     if let Some(reason) = &expected.reason {
-        facts.push(("reason", signature.as_ref().is_some_and(|signature| signature.reason == reason)));
+        facts.push(("reason", signature.as_ref().is_some_and(|signature| signature.reason == *reason)));
     }
     if expected.locator.is_some() {
         facts.push(("locator", failing.locator() == expected.locator));

@@ -141,7 +141,7 @@ async fn events_of_a_run_are_found_after_any_number() {
         for call in 0..6_usize {
             // Some of minutes, then some of hours, and more than one row holds.
             let events = (0..call * 30).map(|at| NewEvent {
-                kind: if at < call * 3 { "step-begin" } else { "test-completed" },
+                kind: if at < call * 3 { "step-begin" } else { "test-completed" }.into(),
                 data: format!(r#"{{"title":"a \"title\" in ] [, {call}-{at}"}}"#),
                 is_passing: at < call * 3,
             });

@@ -128,6 +128,26 @@ impl Roles {
     }
 }
 
+impl Route {
+    /// Whether an answer may tell what became of results, so that those which
+    /// wait to be worked into their runs have to be in it.
+    #[must_use]
+    pub const fn tells_of_results(&self) -> bool {
+        let is_instance_wide =
+            matches!(self.id, RouteId::PublicBadge | RouteId::InstanceStats | RouteId::InstanceStorage);
+        let brings_results = matches!(
+            self.id,
+            RouteId::SubmitRun
+                | RouteId::UploadRun
+                | RouteId::CheckTraces
+                | RouteId::SetupRun
+                | RouteId::StartRun
+        );
+        let is_of_projects = !matches!(self.project, ProjectSource::None);
+        (is_of_projects || is_instance_wide) && !brings_results && !matches!(self.access, Access::RunToken)
+    }
+}
+
 /// How a request names the project whose scope is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProjectSource {

@@ -87,7 +87,7 @@ fn what_happened(facts: &Headline<'_>) -> String {
         Some(locator) => format!("`{}`", quoted(locator)),
         None => "The element".to_owned(),
     };
-    match (signature.kind, signature.reason) {
+    match (signature.kind, &*signature.reason) {
         (Kind::Strict, _) => format!("{element} found several elements"),
         (Kind::Closed, _) => "The page or the browser was closed".to_owned(),
         (Kind::Navigation, _) => match signature.codes.first() {

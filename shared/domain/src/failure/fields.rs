@@ -95,7 +95,7 @@ pub(super) fn read(part: &Segments<'_>, all: &[Segments<'_>], source: &[SourceTe
     Signature {
         kind,
         in_hook: is_hook(part) || timed_out_in_hook,
-        reason: if target.is_empty() { "" } else { reason(kind, &head, part) },
+        reason: if target.is_empty() { "" } else { reason(kind, &head, part) }.into(),
         codes: codes(kind, &head, part, &target),
         site: site(part),
         api,

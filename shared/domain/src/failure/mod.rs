@@ -21,6 +21,9 @@ pub mod template;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use source::{QuotedSource, SourceText};
@@ -35,7 +38,7 @@ pub const VERSION: i64 = 1;
 const MAX_SUMMARY_CHARS: usize = 200;
 
 /// Kinds of failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// A locator found several elements where one was meant.
     Strict,
@@ -173,7 +176,7 @@ impl<'de> serde::Deserialize<'de> for Fingerprint {
 }
 
 /// The fields of a failure, masked. Empty where they do not apply.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
     /// Kind of failure.
     pub kind: Kind,
@@ -186,7 +189,7 @@ pub struct Signature {
     /// The element: a canonical locator chain.
     pub target: String,
     /// Why the element could not be used, one of a few words.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// Class of the error when it is not plain `Error`.
     pub class: String,
     /// Codes that tell causes apart, sorted: `net::…`, `ENOENT`, `http503`, `exp200`, `got401`.
@@ -262,7 +265,7 @@ impl Signature {
         if about.starts_with("expect(") && about.contains(&self.api) {
             what.clear();
         }
-        let mut because = vec![reason_in_words(self.reason).to_owned()];
+        let mut because = vec![reason_in_words(&self.reason).to_owned()];
         because.extend(self.codes.iter().map(|code| code_in_words(code)));
         if self.kind == Kind::Strict {
             because.push("several elements".to_owned());
@@ -295,7 +298,7 @@ impl Signature {
             ("action", self.api.clone()),
             ("negated", if self.negated { "yes".to_owned() } else { String::new() }),
             ("locator", self.target.clone()),
-            ("reason", self.reason.to_owned()),
+            ("reason", self.reason.clone().into_owned()),
             ("error", self.class.clone()),
             ("codes", self.codes.join(" ")),
             ("text", self.template.clone()),

@@ -16,7 +16,7 @@ fn read_with(messages: &[&str], source: &[SourceText<'_>]) -> Signature {
 const CLICK: &str = "TimeoutError: locator.click: Timeout 600ms exceeded.\nCall log:\n  - waiting for ";
 
 fn fields(signature: &Signature) -> (Kind, &str, &str, &str, &str) {
-    (signature.kind, &signature.api, &signature.target, signature.reason, &signature.class)
+    (signature.kind, &signature.api, &signature.target, &*signature.reason, &signature.class)
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn obstacles_of_one_button_are_different_causes() {
     ]
     .map(log)
     .into();
-    let words: Vec<&str> = reasons.iter().map(|one| one.reason).collect();
+    let words: Vec<&str> = reasons.iter().map(|one| &*one.reason).collect();
     assert_eq!(words, ["intercepted", "disabled", "not-visible", "unstable", ""]);
     assert_eq!(reasons[0].summary(), "click testid=pay — covered by another element");
     let families: std::collections::BTreeSet<_> = reasons.iter().map(Signature::fingerprint).collect();

@@ -167,7 +167,7 @@ impl FailingAttempt {
         let is_unsettled = self
             .failure
             .as_ref()
-            .is_some_and(|failure| matches!(failure.reason, "unstable" | "detached" | "not-found"));
+            .is_some_and(|failure| matches!(&*failure.reason, "unstable" | "detached" | "not-found"));
         self.timed_out || is_unsettled || self.is_of(&[Kind::Timeout, Kind::TestTimeout])
     }
 

@@ -15,7 +15,7 @@ const MAX_LINK_CHARS: usize = 500;
 const ANNOTATION_PREFIX: &str = "callboard:";
 
 /// Owner, feature, priority and link of a test case.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestMeta {
     /// Person or team, ≤ 120 characters.
     pub owner: Option<String>,
@@ -28,7 +28,7 @@ pub struct TestMeta {
 }
 
 /// Priority of a test case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the variants are the whole vocabulary, most important first")]
 pub enum Priority {

@@ -6,6 +6,7 @@ mod reader;
 mod summaries;
 
 use reader::Reader;
+use serde::{Deserialize, Serialize};
 pub use summaries::{AttemptSummary, EvidenceCounts, VitalsSummary};
 use summaries::{expects_failure, history, left_files, suites, turned_around};
 
@@ -21,7 +22,7 @@ use crate::evidence::{Annotation, Browser, Evidence};
 use crate::failure::Signature;
 use crate::status::TestStatus;
 use crate::text::{cut, cut_str, first_line_summary, truncate_error};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, as_millis};
 
 const MAX_TITLE_CHARS: usize = 2_000;
 const MAX_PATH_CHARS: usize = 1_000;
@@ -35,12 +36,15 @@ const MAX_SUMMARY_CHARS: usize = 300;
 const MAX_SMALL: i64 = 32_767;
 const EXPECTED_TO_FAIL: &str = "Expected to fail, but passed.";
 
-/// One attempt of one test.
-#[derive(Debug, Clone, PartialEq)]
+/// One attempt of one test. Its stored form, without evidence, is for results
+/// that wait to be worked into their run; it is the same for versions that run
+/// side by side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestCaseEntry {
     /// Place in the request's list; files of an upload refer to it.
     pub index: usize,
     /// Names the test case within its project.
+    #[serde(with = "hex::serde")]
     pub identity: IdentityHash,
     /// Own title, ≤ 2,000 characters.
     pub title: String,
@@ -48,10 +52,13 @@ pub struct TestCaseEntry {
     pub file_path: String,
     /// Titles of the enclosing suites, outermost first; `None` when the client
     /// does not know about suites.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub suite_path: Option<Vec<String>>,
     /// Line of the test.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// Column of the test.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
     /// Result, after expected failures were turned around.
     pub status: TestStatus,
@@ -63,36 +70,47 @@ pub struct TestCaseEntry {
     pub marked_slow: bool,
     /// The client's word for the result when it is none of ours, ≤ 60
     /// characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_status: Option<String>,
     /// Milliseconds.
     pub duration_ms: i64,
     /// Milliseconds, 0 without a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<i64>,
     /// Complete error with colour codes, for fingerprint and cluster sample
     /// (cut at the sample's cap). Evidence holds its own, shorter copy. None
     /// for an expected failure, whose error is evidence only.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// What the error says of its cause; None when nothing failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Box<Signature>>,
     /// First line of the error, plain, ≤ 300 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_summary: Option<String>,
     /// Index of this attempt, 0 for the first.
     pub retry: u32,
     /// Which repetition of `--repeat-each`, when the client said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat_each_index: Option<u32>,
     /// The attempts up to this one as the client remembers them.
     pub history: Vec<AttemptSummary>,
     /// Worker process, −1 when it never started.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_index: Option<i32>,
     /// Slot among the parallel workers, −1 when it never started.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_index: Option<i32>,
     /// Shard, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub shard_index: Option<u32>,
     /// Start of the attempt.
+    #[serde(with = "as_millis")]
     pub started_at: Option<Timestamp>,
     /// Browser project, empty without one, ≤ 200 characters.
     pub browser_project: String,
     /// Browser, ≤ 200 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub browser_name: Option<String>,
     /// Tags without `@`, ≤ 20.
     pub tags: Vec<String>,
@@ -101,14 +119,19 @@ pub struct TestCaseEntry {
     /// How each suite of `suite_path` runs; empty when not sent.
     pub suite_config: Vec<SuiteConfig>,
     /// Why the test did not run, ≤ 60 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub did_not_run_reason: Option<String>,
     /// Normalised location of the failing test that blocked this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<String>,
     /// Title of the longest step, ≤ 500 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub slowest_step: Option<String>,
     /// Its duration in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub slowest_step_ms: Option<i64>,
     /// Sum of fixed waits in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wasted_ms: Option<i64>,
     /// Web vitals for the execution row.
     pub vitals: VitalsSummary,
@@ -116,10 +139,13 @@ pub struct TestCaseEntry {
     pub counts: EvidenceCounts,
     /// Locators used; `None` when the client does not capture them, so that
     /// known ones are not taken for gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub locator_snapshots: Option<Vec<LocatorSnapshot>>,
     /// Everything else; `None` for a lean entry.
+    #[serde(skip)]
     pub evidence: Option<Box<Evidence>>,
     /// Path and title in full where the stored ones were cut.
+    #[serde(skip)]
     full_names: Option<Box<(String, String)>>,
 }
 

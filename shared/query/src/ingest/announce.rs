@@ -7,7 +7,7 @@ use callboard_domain::status::{Outcome, RunStatus, TestStatus};
 use callboard_store::executions::ExecutionRow;
 use callboard_store::feed::NewEvent;
 use callboard_store::runs::RunRow;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::shapes::Totals;
@@ -20,7 +20,7 @@ const HOOKS: &str = "hooks";
 fn event(kind: &'static str, data: &impl Serialize, is_passing: bool) -> NewEvent {
     // Maps and structs of texts and numbers always have a JSON text.
     let data = serde_json::to_string(data).unwrap_or_else(|_| "{}".to_owned());
-    NewEvent { kind, data, is_passing }
+    NewEvent { kind: kind.into(), data, is_passing }
 }
 
 /// What changed about the numbers of a run.
@@ -83,8 +83,25 @@ pub(super) fn step(step: &StepNote) -> NewEvent {
     event(kind, &data, true)
 }
 
-/// What the feed tells of an attempt beyond its row, kept while its evidence
-/// goes its own way.
+/// What the feed tells of an attempt out of its evidence, which goes its own way.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Shown {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    step_events: Vec<StepEvent>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    browser: Option<Browser>,
+}
+
+impl Shown {
+    /// Of an entry; `None` when its evidence tells nothing.
+    pub(super) fn of(entry: &TestCaseEntry) -> Option<Self> {
+        let evidence = entry.evidence.as_deref()?;
+        let shown = Self { step_events: evidence.step_events.clone(), browser: evidence.browser.clone() };
+        (!shown.step_events.is_empty() || shown.browser.is_some()).then_some(shown)
+    }
+}
+
+/// What the feed tells of an attempt beyond its row.
 #[derive(Debug)]
 pub(super) struct Told {
     title: String,
@@ -92,13 +109,11 @@ pub(super) struct Told {
     suite_path: Vec<String>,
     location: String,
     error: Option<String>,
-    step_events: Vec<StepEvent>,
-    browser: Option<Browser>,
+    shown: Shown,
 }
 
 impl Told {
-    pub(super) fn of(entry: &TestCaseEntry) -> Self {
-        let evidence = entry.evidence.as_deref();
+    pub(super) fn of(entry: &TestCaseEntry, shown: Option<Shown>) -> Self {
         let mut location = entry.file_path.clone();
         for number in [entry.line, entry.column].into_iter().flatten() {
             location.push(':');
@@ -110,8 +125,7 @@ impl Told {
             suite_path: entry.suite_path.clone().unwrap_or_default(),
             location,
             error: entry.error.as_ref().map(|error| error.chars().take(MAX_ERROR_CHARS).collect()),
-            step_events: evidence.map(|evidence| evidence.step_events.clone()).unwrap_or_default(),
-            browser: evidence.and_then(|evidence| evidence.browser.clone()),
+            shown: shown.unwrap_or_default(),
         }
     }
 }
@@ -123,10 +137,10 @@ pub(super) fn test_completed(row: &ExecutionRow, told: &Told) -> NewEvent {
         "executionId": row.id, "testCaseId": row.test_case, "title": told.title, "filePath": told.file_path,
         "suitePath": told.suite_path, "status": row.outcome.status(), "flaky": row.outcome == Outcome::Flaky,
         "retries": row.retries, "duration": row.duration_ms, "location": told.location,
-        "error": told.error.as_ref().filter(|_| failed), "stepEvents": told.step_events,
+        "error": told.error.as_ref().filter(|_| failed), "stepEvents": told.shown.step_events,
         "wastedTimeMs": row.facts.wasted_ms, "workerIndex": row.facts.worker_index,
         "shardIndex": row.facts.shard_index, "startedAt": row.started_at.map(|at| at.millis()),
-        "browser": told.browser, "didNotRunReason": row.facts.did_not_run_reason,
+        "browser": told.shown.browser, "didNotRunReason": row.facts.did_not_run_reason,
         "blockedBy": row.facts.blocked_by,
     });
     event("test-completed", &data, false)

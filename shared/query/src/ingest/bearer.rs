@@ -8,7 +8,6 @@ use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::runs::tokens::{self, CheckedToken, Feeder, Minter, TokenHash, TokenKind};
 
-use super::chunk::Known;
 use crate::{Context, Entity, LifeRefusal, QueryError, Result, TokenRefusal};
 
 /// The client that sent a token.
@@ -26,6 +25,11 @@ impl Bearer {
     /// the same.
     pub(super) async fn minter(&self, session: &mut Session) -> Result<Minter> {
         Ok(tokens::minter(session, self.project, self.hash).await?)
+    }
+
+    /// Whether its run was going on when the token was checked.
+    pub(super) const fn goes_on(&self) -> bool {
+        matches!(self.stood.0, RunStatus::Running | RunStatus::Finalizing)
     }
 
     /// Turns a client of a run that is over away before anything it sends is
@@ -65,17 +69,19 @@ pub(super) async fn recognise_in(
     admitted(run, hash, checked, kind)
 }
 
-/// [`recognise`] for who sends results, with what is known of its project.
+/// [`recognise`] for who sends results, with those of its attempts that were sent
+/// before.
 pub(super) async fn recognise_feeder(
     ctx: &Context,
     run: RunId,
     token: Option<&str>,
+    keys: Vec<i64>,
     now: Timestamp,
-) -> Result<(Bearer, Known)> {
+) -> Result<(Bearer, Vec<i64>)> {
     let hash = hash_of(token)?;
     let mut session = ctx.store.db().read().await?;
-    let Feeder { token, browsers, aside } = tokens::check_feeder(&mut session, run, hash, now).await?;
-    Ok((admitted(run, hash, token, TokenKind::Stream)?, Known::of(browsers, aside)))
+    let Feeder { token, known } = tokens::check_feeder(&mut session, run, hash, keys, now).await?;
+    Ok((admitted(run, hash, token, TokenKind::Stream)?, known))
 }
 
 fn hash_of(token: Option<&str>) -> Result<TokenHash> {

@@ -9,6 +9,7 @@ use callboard_store::runs::tokens;
 
 use serde_json::json;
 
+use super::intake;
 use super::locked::LockedRun;
 use crate::accounts::Acting;
 use crate::{Context, LifeRefusal, Result};
@@ -25,6 +26,7 @@ pub async fn cancel(
     run: RunId,
 ) -> Result<()> {
     let now = acting.now;
+    intake::fold(ctx, project.get(), run).await?;
     let mut session = ctx.store.db().begin().await?;
     let mut locked = LockedRun::lock(&mut session, project.get(), run).await?;
     if locked.run.status.is_final() {

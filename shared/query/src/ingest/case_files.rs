@@ -15,6 +15,7 @@ use callboard_store::{projects, test_cases};
 use super::announce;
 use super::bearer::{self, Bearer};
 use super::choosing::{Chosen, Sent, choose};
+use super::intake;
 use super::files::{IncomingFile, PublishedFile, link_all, publish};
 use super::locked::LockedRun;
 use crate::{Context, Entity, QueryError, Result};
@@ -217,6 +218,9 @@ async fn find(
     let bearer = bearer::recognise_in(&mut session, run, token, TokenKind::Stream, now).await?;
     let project = bearer.project;
     bearer.refuse_early()?;
+    drop(session);
+    intake::fold(ctx, project, run).await?;
+    let mut session = ctx.store.db().read().await?;
     let row = runs::get(&mut session, project, run).await?;
     let row = row.ok_or_else(|| QueryError::not_found(Entity::Run, run))?;
     let place = RunPlace { project, run, day: row.order_at.day(), lane_id: row.lane_id };

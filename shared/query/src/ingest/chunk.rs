@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_domain::attempts::{
-    Attempt, AttemptFacts, AttemptSet, EarlierAttempt, EvidenceSlice, Merged as MergedReport, Reported,
+    Attempt, AttemptFacts, AttemptSet, EarlierAttempt, EvidenceSlice, Reported,
 };
 use callboard_domain::endpoints::Captured;
 use callboard_domain::ids::{ExecutionId, PackId, ProjectId, TestCaseId};
@@ -68,7 +68,9 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Reads it, as [`Known::with`] leaves it.
+    /// Reads it. Browser projects of the groups that are not known are made, each in
+    /// a short transaction: one that is being made holds up everyone who makes
+    /// another.
     pub(super) async fn read(
         ctx: &Context,
         project: ProjectId,
@@ -81,32 +83,49 @@ impl Known {
         let mut session = ctx.store.db().read().await?;
         let (browsers, aside) = lanes::browsers_and_quarantine(&mut session, project, now).await?;
         drop(session);
-        Self::of(browsers, aside).with(ctx, project, groups).await
-    }
-
-    /// As it was read.
-    pub(super) fn of(browsers: Vec<BrowserProject>, aside: Vec<TestCaseId>) -> Self {
-        Self { browsers: browsers.into_iter().map(|browser| (browser.name, browser.id)).collect(), aside }
-    }
-
-    /// The same with all browser projects of some groups. Those that are missing
-    /// are made, each in a short transaction: one that is being made holds up
-    /// everyone who makes another.
-    pub(super) async fn with(self, ctx: &Context, project: ProjectId, groups: &[Group]) -> Result<Self> {
-        let Self { mut browsers, aside } = self;
-        let mut missing: BTreeMap<&str, Option<&str>> = BTreeMap::new();
-        for entry in groups.iter().filter_map(Group::newest) {
-            if !browsers.contains_key(&entry.browser_project) {
-                missing.entry(&entry.browser_project).or_insert(entry.browser_name.as_deref());
-            }
-        }
-        for (name, browser_name) in missing {
+        let mut known = Self::of(browsers, aside);
+        for (name, browser_name) in known.missing(groups) {
             let mut session = ctx.store.db().begin().await?;
             let id = lanes::browser(&mut session, project, name, browser_name).await?;
             session.commit().await?;
-            browsers.insert(name.to_owned(), id);
+            known.browsers.insert(name.to_owned(), id);
         }
-        Ok(Self { browsers, aside })
+        Ok(known)
+    }
+
+    /// What [`Known::read`] reads, within the transaction that uses it: for those
+    /// who do not know their groups before.
+    pub(super) async fn read_within(
+        session: &mut Session,
+        project: ProjectId,
+        groups: &[Group],
+        now: Timestamp,
+    ) -> Result<Self> {
+        if groups.is_empty() {
+            return Ok(Self::default());
+        }
+        let (browsers, aside) = lanes::browsers_and_quarantine(session, project, now).await?;
+        let mut known = Self::of(browsers, aside);
+        for (name, browser_name) in known.missing(groups) {
+            let id = lanes::browser(session, project, name, browser_name).await?;
+            known.browsers.insert(name.to_owned(), id);
+        }
+        Ok(known)
+    }
+
+    fn of(browsers: Vec<BrowserProject>, aside: Vec<TestCaseId>) -> Self {
+        Self { browsers: browsers.into_iter().map(|browser| (browser.name, browser.id)).collect(), aside }
+    }
+
+    /// The browser projects of some groups that are not known, with their browsers.
+    fn missing<'g>(&self, groups: &'g [Group]) -> BTreeMap<&'g str, Option<&'g str>> {
+        let mut missing = BTreeMap::new();
+        for entry in groups.iter().filter_map(Group::newest) {
+            if !self.browsers.contains_key(&entry.browser_project) {
+                missing.entry(entry.browser_project.as_str()).or_insert(entry.browser_name.as_deref());
+            }
+        }
+        missing
     }
 }
 
@@ -140,16 +159,12 @@ pub(super) struct Folded {
     /// Rows that are new or changed, with the index of the newest entry about
     /// each.
     pub(super) changed: Vec<(usize, ExecutionRow)>,
-    /// Attempts nobody knew of.
-    pub(super) new_attempts: usize,
-    /// Whether rows now point at evidence of this submission.
-    pub(super) uses_evidence: bool,
+    /// The packs of this submission that rows now point at.
+    pub(super) used_packs: BTreeSet<PackId>,
     /// The pack of the submission, once rows point at it.
     pub(super) pack: Option<PackId>,
     /// How many more clusters of failures are open.
     pub(super) open_clusters: i64,
-    /// Whether executions of the run have waited to be counted for long enough.
-    pub(super) is_due: bool,
 }
 
 /// Folds some groups into the run.
@@ -168,7 +183,8 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
 
     let Known { browsers, aside } = target.known;
     let mut changes = Vec::new();
-    let (mut uses_evidence, mut new_attempts) = (false, 0);
+    let mut used_packs = BTreeSet::new();
+    let sent: BTreeSet<PackId> = target.evidence.values().map(|slice| slice.pack).collect();
     let mut rows = Vec::with_capacity(groups.len());
     let mut sites = Sites::default();
     let mut capturing = Vec::new();
@@ -185,12 +201,11 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         if before.is_none() && aside.binary_search(&case).is_ok() {
             after.flags = after.flags.set(ExecutionFlags::QUARANTINED, true);
         }
-        new_attempts += merged.new_attempts;
         let with_files = group.entries.iter().filter(|entry| target.files.contains_key(&entry.index));
         repetitions.extend(with_files.map(|entry| (entry.index, repetition_of(&attempts, entry))));
         rows.push((group, after.id));
-        uses_evidence |= before.as_ref() != Some(&after) && points_at(&attempts, target.evidence);
         if before.as_ref() != Some(&after) {
+            used_packs.extend(packs_of(&attempts, &sent));
             group.entries.iter().for_each(|entry| sites.take(case, entry));
             let taken = group.entries.iter().filter(|entry| has_evidence_of(&attempts, entry, target));
             capturing.extend(taken.map(|entry| (entry.index, rows.len() - 1, case)));
@@ -204,11 +219,9 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         new_test_cases: i64::try_from(resolved.created).unwrap_or(i64::MAX),
         executions: Vec::new(),
         changed: Vec::new(),
-        new_attempts,
-        uses_evidence,
+        used_packs,
         pack: None,
         open_clusters: 0,
-        is_due: false,
     };
     if new > 0 {
         let added = changes.iter_mut().filter(|(_, _, change)| change.before.is_none());
@@ -249,13 +262,6 @@ pub(super) fn place_of(run: &RunRow) -> RunPlace {
     RunPlace { project: run.project, run: run.id, day: run.order_at.day(), lane_id: run.lane_id }
 }
 
-/// The tests of some groups, each once.
-pub(super) fn identities_of(groups: &[Group]) -> Vec<IdentityHash> {
-    let hashes: BTreeSet<IdentityHash> =
-        groups.iter().filter_map(Group::newest).map(|entry| entry.identity).collect();
-    hashes.into_iter().collect()
-}
-
 fn identities(groups: &[Group]) -> Vec<TestIdentity> {
     let mut by_hash: BTreeMap<IdentityHash, TestIdentity> = BTreeMap::new();
     for entry in groups.iter().filter_map(Group::newest) {
@@ -291,9 +297,7 @@ async fn stored_rows(
     place: RunPlace,
     cases: impl Iterator<Item = &TestCaseId>,
 ) -> Result<Stored> {
-    // In the order in which they are read ahead.
-    let mut cases: Vec<i64> = cases.map(|id| id.get()).collect();
-    cases.sort_unstable();
+    let cases: Vec<i64> = cases.map(|id| id.get()).collect();
     if target.is_fresh {
         let before = rollups::predecessors(session, place.project, place.lane_id, cases).await?;
         return Ok(Stored { rows: HashMap::new(), before });
@@ -307,7 +311,6 @@ async fn stored_rows(
 struct Merged {
     row: ExecutionRow,
     attempts: AttemptSet,
-    new_attempts: usize,
 }
 
 fn merged(
@@ -320,8 +323,7 @@ fn merged(
 ) -> Result<Merged> {
     let mut attempts = before.map(stored_attempts).transpose()?.unwrap_or_default();
     let told = group.entries.iter().map(|entry| reported(entry, target.generation, target.evidence));
-    let merged = attempts.merge(told.collect());
-    let new_attempts = merged.iter().filter(|merged| **merged == MergedReport::Inserted).count();
+    attempts.merge(told.collect());
     let decision = attempts.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
     let outcome = decision.outcome();
     let flags = before.map_or_else(ExecutionFlags::default, |row| row.flags);
@@ -353,13 +355,13 @@ fn merged(
             .filter(|row| row.facts.fingerprint == decision.fingerprint)
             .and_then(|row| row.cluster),
     };
-    Ok(Merged { row, attempts, new_attempts })
+    Ok(Merged { row, attempts })
 }
 
-/// Whether an attempt's evidence lies in the pack of this submission.
-fn points_at(attempts: &AttemptSet, evidence: &HashMap<usize, EvidenceSlice>) -> bool {
-    let Some(pack) = evidence.values().next().map(|slice| slice.pack) else { return false };
-    attempts.attempts().iter().any(|attempt| attempt.evidence.is_some_and(|slice| slice.pack == pack))
+/// Those of some packs in which evidence of the attempts lies.
+fn packs_of(attempts: &AttemptSet, among: &BTreeSet<PackId>) -> Vec<PackId> {
+    let packs = attempts.attempts().iter().filter_map(|attempt| Some(attempt.evidence?.pack)).collect::<Vec<_>>();
+    packs.into_iter().filter(|pack| among.contains(pack)).collect()
 }
 
 /// Whether an attempt has the evidence that came with an entry: a repeated one

@@ -4,10 +4,11 @@
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::jobs::Payload;
-use callboard_store::{StoreError, executions, feed, storage};
+use callboard_store::{StoreError, executions, feed, intake as kept, storage};
 use serde::{Deserialize, Serialize};
 
 use super::counting::{self, Pace};
+use super::intake;
 use super::locked::LockedRun;
 use crate::{Context, QueryError, Result, clusters, retention};
 
@@ -71,6 +72,7 @@ pub enum Checked {
 /// # Errors
 /// [`crate::QueryError::Store`].
 pub async fn check_run(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
+    intake::fold(ctx, project, run).await?;
     counting::count_until(ctx, project, run, Pace::InLulls).await?;
     let checked = recount(ctx, project, run, now).await?;
     clusters::verify(ctx, project, run, now).await?;
@@ -89,6 +91,7 @@ async fn recount(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) 
     storage::recount_run(&mut session, project, run, now).await?;
     retention::date_run(&mut session, ctx, &locked.run).await?;
     if locked.run.status.is_final() {
+        kept::forget(&mut session, project, run).await?;
         feed::keep_until(&mut session, project, run, Timestamp(now.millis() + FEED_AFTER_END_MS)).await?;
     }
     let is_counted = sums.totals.total_tests > 0;

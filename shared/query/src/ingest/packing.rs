@@ -1,6 +1,5 @@
 //! Evidence of a request on its way into one pack.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use callboard_domain::attempts::EvidenceSlice;
@@ -10,7 +9,7 @@ use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::ingest::TestCaseEntry;
 use callboard_domain::time::Timestamp;
 use callboard_store::StoreError;
-use callboard_store::db::{Read, Session};
+use callboard_store::db::Session;
 use callboard_store::evidence::{self, FilledPack, Frame, PackWriter, WrittenPack};
 use callboard_store::ids::{self, Kind};
 
@@ -34,17 +33,17 @@ enum PackedBytes {
     None,
     /// They go with the rows that point at them, under an id that is taken then.
     WithRows { pack: FilledPack, frames: Vec<(usize, Frame)> },
-    /// They are written. Slices by index of the entry.
-    InObject { pack: WrittenPack, slices: HashMap<usize, EvidenceSlice> },
+    /// They are written.
+    InObject { pack: WrittenPack, frames: Vec<(usize, Frame)> },
 }
 
 /// Where the evidence of a request lies for one of its transactions.
-pub(super) struct Placed<'p> {
+pub(super) struct Placed {
     pack: Option<PackId>,
     /// Whether rows of an earlier transaction point at the pack.
     is_recorded: bool,
     /// Slices by index of the entry.
-    pub(super) slices: Cow<'p, HashMap<usize, EvidenceSlice>>,
+    pub(super) slices: HashMap<usize, EvidenceSlice>,
 }
 
 impl Packed {
@@ -92,33 +91,60 @@ impl Packed {
         };
         let announced = evidence::announce(&mut session, project, run, now).await?;
         session.commit().await?;
-        let id = announced.id;
         let pack = pack.write(&ctx.store, announced).await?;
-        let slices = slices(&frames, id);
-        Ok(Self { bytes: PackedBytes::InObject { pack, slices }, requests, reserved })
+        Ok(Self { bytes: PackedBytes::InObject { pack, frames }, requests, reserved })
     }
 
-    /// What [`Packed::place`] asks.
-    pub(super) fn place_read(&self, recorded: Option<PackId>) -> Option<Read> {
-        let is_asked = recorded.is_none() && matches!(self.bytes, PackedBytes::WithRows { .. });
-        is_asked.then(evidence::take_id_read)
+    /// Where the evidence of each entry lies in the pack, by index of the entry.
+    pub(super) fn frames(&self) -> &[(usize, Frame)] {
+        match &self.bytes {
+            PackedBytes::None => &[],
+            PackedBytes::WithRows { frames, .. } | PackedBytes::InObject { frames, .. } => frames,
+        }
+    }
+
+    /// Whether [`Packed::keep`] takes an id.
+    pub(super) const fn needs_id(&self) -> bool {
+        matches!(self.bytes, PackedBytes::WithRows { .. })
+    }
+
+    /// Makes the pack part of a run before rows point at it; answers which it is.
+    pub(super) async fn keep(
+        &self,
+        session: &mut Session,
+        (project, run): (ProjectId, RunId),
+        ids: &mut impl Iterator<Item = PackId>,
+        now: Timestamp,
+    ) -> Result<Option<PackId>> {
+        match &self.bytes {
+            PackedBytes::None => Ok(None),
+            PackedBytes::WithRows { pack, .. } => {
+                let id = ids.next().ok_or(StoreError::Damaged("a sequence gave no id"))?;
+                pack.keep(session, (project, run), id, now).await?;
+                Ok(Some(id))
+            }
+            PackedBytes::InObject { pack, .. } => {
+                evidence::record(session, project, run, pack, now).await?;
+                Ok(Some(pack.id))
+            }
+        }
     }
 
     /// Where the evidence lies for a transaction; `recorded` is the pack of an
     /// earlier one that its rows point at.
-    pub(super) async fn place(&self, session: &mut Session, recorded: Option<PackId>) -> Result<Placed<'_>> {
+    pub(super) async fn place(&self, session: &mut Session, recorded: Option<PackId>) -> Result<Placed> {
         let is_recorded = recorded.is_some();
         Ok(match &self.bytes {
-            PackedBytes::None => Placed { pack: None, is_recorded, slices: Cow::Owned(HashMap::new()) },
+            PackedBytes::None => Placed { pack: None, is_recorded, slices: HashMap::new() },
             PackedBytes::WithRows { frames, .. } => {
                 let id = match recorded {
                     Some(id) => id,
                     None => evidence::take_id(session).await?,
                 };
-                Placed { pack: Some(id), is_recorded, slices: Cow::Owned(slices(frames, id)) }
+                Placed { pack: Some(id), is_recorded, slices: slices(frames, id) }
             }
-            PackedBytes::InObject { pack, slices } => {
-                Placed { pack: Some(pack.id), is_recorded, slices: Cow::Borrowed(slices) }
+            PackedBytes::InObject { pack, frames } => {
+                Placed { pack: Some(pack.id), is_recorded, slices: slices(frames, pack.id) }
             }
         })
     }
@@ -128,11 +154,11 @@ impl Packed {
         &self,
         session: &mut Session,
         place: (ProjectId, RunId),
-        placed: &Placed<'_>,
+        placed: &Placed,
         folded: &mut Folded,
         now: Timestamp,
     ) -> Result<()> {
-        folded.pack = placed.pack.filter(|_| folded.uses_evidence);
+        folded.pack = placed.pack.filter(|pack| folded.used_packs.contains(pack));
         match (&self.bytes, folded.pack.filter(|_| !placed.is_recorded)) {
             (PackedBytes::WithRows { pack, .. }, Some(id)) => pack.keep(session, place, id, now).await?,
             (PackedBytes::InObject { pack, .. }, Some(_)) => {
@@ -159,6 +185,7 @@ impl Packed {
     }
 }
 
-fn slices(frames: &[(usize, Frame)], pack: PackId) -> HashMap<usize, EvidenceSlice> {
+/// The slices of a pack, by index of the entry.
+pub(super) fn slices(frames: &[(usize, Frame)], pack: PackId) -> HashMap<usize, EvidenceSlice> {
     frames.iter().map(|(index, frame)| (*index, frame.of(pack))).collect()
 }

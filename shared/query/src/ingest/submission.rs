@@ -16,6 +16,7 @@ use callboard_store::{blobs, projects, runs};
 use super::chunk;
 use super::counting;
 use super::files::{self, IncomingFile, PublishedFile};
+use super::intake;
 use super::keys::batch_keys;
 use super::opening::{Opening, Purpose};
 use super::packing::Packed;
@@ -174,6 +175,9 @@ async fn write_submission(
     }
     let missing_traces = add_stored(ctx, project, &named_traces, &entries, &mut files).await?;
     let known = opening.look(&mut ctx.store.db().read().await?).await?.run();
+    if let Some(run) = known {
+        intake::fold(ctx, project, run).await?;
+    }
     let packed = Packed::write(ctx, project, known, &mut entries, now).await?;
     let groups = chunk::group(entries);
     let mut writer = Writer { opening, span, files, packed, recorded: None, begun: None };

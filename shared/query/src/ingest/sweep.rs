@@ -8,6 +8,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::{StoreError, runs};
 
 use super::counting::{self, COUNT_WITHIN_MS};
+use super::intake;
 use super::locked::LockedRun;
 use crate::{Context, QueryError, Result};
 
@@ -32,6 +33,10 @@ pub async fn sweep_stale_runs(ctx: &Context, now: Timestamp) -> Result<Swept> {
     let patience = &ctx.patience;
     let shortest = patience.stale_ms.min(patience.finalizing_ms).min(patience.shard_wait_ms);
     let since = Timestamp(now.millis() - shortest);
+    // What a process left that has ended is a sign of life as well.
+    if let Err(error) = intake::settle(ctx).await {
+        tracing::warn!(%error, "results that wait could not be worked into their runs");
+    }
     // Nobody else counts what clients left that give no sign of life.
     counting::count_since(ctx, Timestamp(now.millis() - COUNT_WITHIN_MS)).await?;
     let mut swept = Swept::default();

@@ -1,34 +1,46 @@
-//! Calls that feed runs and wait for the only writer of SQLite, written
-//! together: every transaction costs the same ways to its thread and the same
-//! pages of its log, whether it takes the results of one call or of eight.
+//! What the calls of one process that feed runs share.
 //!
-//! A call goes in line and then waits for the turn. Who has it takes everybody
-//! in line along, so those who wait find their part written. What is in line is
-//! nobody's promise: an answer is given after the commit, a call that is not
-//! answered is sent again, and processes that share a database do not need to
-//! know of each other's lines.
+//! Calls that wait for the only writer of SQLite are kept together: every
+//! transaction costs the same ways to its thread and the same pages of its log,
+//! whether it keeps one call or eight. A call goes in line and then waits for the
+//! turn. Who has it takes everybody in line along, so those who wait find their
+//! call kept. On PostgreSQL calls do not wait for each other, and each has a
+//! transaction of its own.
 //!
-//! On PostgreSQL calls do not wait for each other, and each has a transaction
-//! of its own.
+//! Some time after a call was kept, it is folded into its run with all that came
+//! meanwhile. Neither is anything but a way to save work: what is in line is
+//! nobody's promise, as an answer is given after the commit, and what is kept is
+//! folded by others when this process does not come to it.
 //!
 //! Work that nobody waits for asks here for a lull in which no results arrive.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use callboard_store::db::Session;
-use callboard_store::{Backend, Store, StoreError};
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_store::{Backend, StoreError};
 use tokio::sync::{Notify, oneshot};
 
-use super::chunk::Folded;
-use super::feeding::Part;
+use super::counting;
+use super::intake::{self, Call};
 use crate::{Context, Result};
 
-/// Most parts of one transaction: who is written first waits for the last.
-const MOST: usize = 8;
+/// Most calls of one transaction: who is written first waits for the last.
+const MOST: usize = 16;
+/// How long calls of a run wait to be folded together: who looks on sees results
+/// as soon, and looks twice a second.
+const TOGETHER: Duration = Duration::from_millis(100);
+/// So many calls of a run are folded at once.
+const MANY: usize = 64;
+/// With so many that wait, those who bring more wait for them to be folded: a
+/// client cannot send for ever what nobody has time for.
+const TOO_MANY: usize = 256;
+/// Runs of different places are folded at the same time.
+const PLACES: usize = 16;
 /// How long nothing must have arrived for a lull: clients that send one batch
 /// after the other pause for less.
 const QUIET: Duration = Duration::from_millis(20);
@@ -41,10 +53,22 @@ pub struct Turns(Arc<Line>);
 
 #[derive(Default)]
 struct Line {
+    /// Whether calls are folded before they are answered.
+    at_once: bool,
     waiting: Mutex<Vec<Waiting>>,
     turn: tokio::sync::Mutex<()>,
+    /// Calls that were kept and are about to be folded, by run.
+    soon: Mutex<HashMap<RunId, Arc<Soon>>>,
+    folding: [tokio::sync::Mutex<()>; PLACES],
     counting: tokio::sync::Mutex<()>,
     arriving: Arriving,
+}
+
+/// Calls of a run that are about to be folded.
+#[derive(Default)]
+struct Soon {
+    calls: AtomicUsize,
+    are_many: Notify,
 }
 
 impl std::fmt::Debug for Line {
@@ -54,6 +78,13 @@ impl std::fmt::Debug for Line {
 }
 
 impl Turns {
+    /// Of a process that may be stopped as soon as it has answered: it leaves
+    /// nothing for later.
+    #[must_use]
+    pub fn at_once() -> Self {
+        Self(Arc::new(Line { at_once: true, ..Line::default() }))
+    }
+
     /// Notes that results are being taken, until what it answers is dropped.
     pub(super) fn arrival(&self) -> Arrival {
         self.0.arriving.begin();
@@ -71,6 +102,28 @@ impl Turns {
     /// runs, and who waits for that should not hold a connection meanwhile.
     pub(super) async fn to_count(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.0.counting.lock().await
+    }
+
+    /// The turn to fold what waits of a run, for the same reason.
+    pub(super) async fn to_fold(&self, run: RunId) -> tokio::sync::MutexGuard<'_, ()> {
+        let place = usize::try_from(run.get().rem_euclid(PLACES as i64)).unwrap_or_default();
+        self.0.folding[place].lock().await
+    }
+
+    /// Has a call that was kept folded in time. What fails here is logged: the call
+    /// is kept, and others fold it.
+    pub(super) async fn fold_soon(&self, ctx: &Context, project: ProjectId, run: RunId) {
+        if self.0.at_once || self.0.note_kept(ctx, project, run) {
+            fold(ctx, project, run).await;
+        }
+    }
+}
+
+async fn fold(ctx: &Context, project: ProjectId, run: RunId) {
+    match intake::fold_once(ctx, project, run).await {
+        Ok(true) => counting::count_next(ctx, project).await,
+        Ok(false) => {}
+        Err(error) => tracing::warn!(%error, %run, "results that wait could not be worked into their run"),
     }
 }
 
@@ -125,8 +178,8 @@ impl Drop for Arrival {
 
 /// Somebody in line.
 struct Waiting {
-    part: Part,
-    written: oneshot::Sender<Result<Folded>>,
+    call: Call,
+    kept: oneshot::Sender<Result<()>>,
 }
 
 impl Line {
@@ -134,38 +187,75 @@ impl Line {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those who go together, the first in line among them: a run is changed by
-    /// one of them only, so that none reads what another one writes.
+    fn soon(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Soon>>> {
+        self.soon.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first in line.
     fn take(&self, most: usize) -> Vec<Waiting> {
         let mut waiting = self.waiting();
-        let mut runs = HashSet::new();
-        let (taken, left) = mem::take(&mut *waiting)
-            .into_iter()
-            .partition(|one| runs.len() < most && runs.insert(one.part.run()));
-        *waiting = left;
-        taken
+        let most = most.min(waiting.len());
+        let later = waiting.split_off(most);
+        mem::replace(&mut *waiting, later)
+    }
+
+    /// Counts a call of a run that is folded later; whether too many wait.
+    fn note_kept(self: &Arc<Self>, ctx: &Context, project: ProjectId, run: RunId) -> bool {
+        let soon = match self.soon().entry(run) {
+            Entry::Occupied(known) => {
+                let calls = known.get().calls.fetch_add(1, Ordering::Relaxed) + 1;
+                if calls >= MANY {
+                    known.get().are_many.notify_one();
+                }
+                return calls > TOO_MANY;
+            }
+            Entry::Vacant(place) => Arc::clone(place.insert(Arc::default())),
+        };
+        let (line, ctx) = (Arc::clone(self), ctx.clone());
+        tokio::spawn(async move {
+            loop {
+                // Whether they are many or it is time.
+                let _are_many = tokio::time::timeout(TOGETHER, soon.are_many.notified()).await;
+                soon.calls.store(0, Ordering::Relaxed);
+                fold(&ctx, project, run).await;
+                let mut all = line.soon();
+                if soon.calls.load(Ordering::Relaxed) == 0 {
+                    all.remove(&run);
+                    return;
+                }
+            }
+        });
+        false
     }
 }
 
 impl Waiting {
-    fn answer(self, result: Result<Folded>) {
+    fn answer(self, result: Result<()>) {
         // Who does not wait any more sends it again, or was not interested.
-        let _is_awaited = self.written.send(result);
+        let _is_awaited = self.kept.send(result);
     }
 }
 
-/// Writes a part of a call, together with those of others where that saves
+/// Keeps the calls of a request, together with those of others where that saves
 /// something.
 ///
 /// # Errors
-/// As [`Part::write`]; nothing of the part is written then.
-pub(super) async fn write(ctx: &Context, part: Part) -> Result<Folded> {
-    if ctx.store.backend() == Backend::Postgres {
-        return alone(&ctx.store, &part).await;
-    }
+/// [`crate::QueryError::Store`]; nothing of them is kept then.
+pub(super) async fn keep(ctx: &Context, mut calls: Vec<Call>) -> Result<()> {
+    let only = match calls.pop() {
+        Some(only) if calls.is_empty() && ctx.store.backend() == Backend::Sqlite => only,
+        last => {
+            calls.extend(last);
+            let kept = intake::keep_alone(ctx, &calls.iter().collect::<Vec<_>>()).await;
+            if let Err(error) = &kept {
+                intake::discard(ctx, &calls, error).await;
+            }
+            return kept;
+        }
+    };
     let line = Arc::clone(&ctx.turns.0);
-    let (written, mut answer) = oneshot::channel();
-    line.waiting().push(Waiting { part, written });
+    let (kept, mut answer) = oneshot::channel();
+    line.waiting().push(Waiting { call: only, kept });
     loop {
         tokio::select! {
             biased;
@@ -173,20 +263,19 @@ pub(super) async fn write(ctx: &Context, part: Part) -> Result<Folded> {
                 return answer.unwrap_or_else(|_| Err(StoreError::Damaged("results were not written").into()));
             }
             turn = line.turn.lock() => {
-                let (store, line) = (ctx.store.clone(), Arc::clone(&line));
+                let (ctx, line) = (ctx.clone(), Arc::clone(&line));
                 // Not given up in the middle when the client of this call goes away: others are in it. What broke
                 // off has dropped its answers.
-                let _written = tokio::spawn(async move { Box::pin(together(&store, &line)).await }).await;
+                let _kept = tokio::spawn(async move { Box::pin(together(&ctx, &line)).await }).await;
                 drop(turn);
             }
         }
     }
 }
 
-/// Writes those in line in one transaction; when one of them fails, each in its
-/// own.
-async fn together(store: &Store, line: &Line) {
-    let session = match store.db().begin().await {
+/// Keeps those in line in one transaction; when that fails, each in its own.
+async fn together(ctx: &Context, line: &Line) {
+    let mut session = match ctx.store.db().begin().await {
         Ok(session) => session,
         Err(error) => {
             if let Some(first) = line.take(1).pop() {
@@ -196,52 +285,26 @@ async fn together(store: &Store, line: &Line) {
         }
     };
     // Whoever came while the writer was busy goes along.
-    let mut taken = line.take(MOST);
-    match all(session, &taken).await {
-        Ok(folded) => taken.into_iter().zip(folded).for_each(|(one, folded)| one.answer(Ok(folded))),
-        Err(error) if taken.len() == 1 => {
-            if let Some(only) = taken.pop() {
-                only.answer(Err(error));
-            }
-        }
+    let taken = line.take(MOST);
+    let calls: Vec<&Call> = taken.iter().map(|one| &one.call).collect();
+    let kept = match intake::keep(&mut session, &calls).await {
+        Ok(()) => session.commit().await.map_err(Into::into),
         Err(error) => {
-            tracing::debug!(%error, parts = taken.len(), "parts are written one by one");
+            drop(session);
+            Err(error)
+        }
+    };
+    match kept {
+        Ok(()) => taken.into_iter().for_each(|one| one.answer(Ok(()))),
+        Err(error) => {
+            tracing::debug!(%error, calls = taken.len(), "calls are kept one by one");
             for one in taken {
-                let result = alone(store, &one.part).await;
-                one.answer(result);
+                let kept = intake::keep_alone(ctx, &[&one.call]).await;
+                if let Err(error) = &kept {
+                    intake::discard(ctx, std::slice::from_ref(&one.call), error).await;
+                }
+                one.answer(kept);
             }
         }
     }
-}
-
-async fn all(mut session: Session, taken: &[Waiting]) -> Result<Vec<Folded>> {
-    read_ahead(&mut session, taken).await?;
-    let mut folded = Vec::with_capacity(taken.len());
-    for one in taken {
-        folded.push(one.part.write(&mut session).await?);
-    }
-    session.commit().await?;
-    Ok(folded)
-}
-
-/// What the parts ask first, and what they ask then, each in one way to the
-/// database.
-async fn read_ahead(session: &mut Session, taken: &[Waiting]) -> Result<()> {
-    let first = taken.iter().flat_map(|one| one.part.first_reads()).collect();
-    session.read_ahead(first).await?;
-    let mut further = Vec::new();
-    for one in taken {
-        further.extend(one.part.further_reads(session)?);
-    }
-    Ok(session.read_ahead(further).await?)
-}
-
-async fn one(mut session: Session, part: &Part) -> Result<Folded> {
-    let folded = part.write(&mut session).await?;
-    session.commit().await?;
-    Ok(folded)
-}
-
-async fn alone(store: &Store, part: &Part) -> Result<Folded> {
-    one(store.db().begin().await?, part).await
 }

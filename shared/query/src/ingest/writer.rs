@@ -20,7 +20,7 @@ use crate::{QueryError, Result};
 
 /// Most entries one transaction takes; a larger submission is written in
 /// several, with the run held in `running` until the last.
-const ENTRIES_PER_TRANSACTION: usize = 2_000;
+pub(super) const ENTRIES_PER_TRANSACTION: usize = 2_000;
 /// Times a transaction is tried when the database ends it in favour of another.
 pub(super) const CONFLICT_ATTEMPTS: u32 = 5;
 /// Times a batch looks for its place when another call changed it.
@@ -201,7 +201,7 @@ impl Writer<'_> {
 /// Splits groups so that one transaction takes at most
 /// [`ENTRIES_PER_TRANSACTION`] entries; all entries of one execution stay
 /// together. There is always one chunk, even for a run without tests.
-pub(super) fn chunks(groups: &[Group]) -> Vec<&[Group]> {
+fn chunks(groups: &[Group]) -> Vec<&[Group]> {
     let mut chunks = Vec::new();
     let (mut start, mut entries) = (0, 0);
     for (at, group) in groups.iter().enumerate() {

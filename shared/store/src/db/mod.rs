@@ -5,7 +5,6 @@
 //! has one writer connection, whose transactions begin with `BEGIN IMMEDIATE`
 //! along with their first statement, and a pool of readers; PostgreSQL one pool.
 
-mod ahead;
 mod bulk;
 mod dialect;
 mod filter;
@@ -23,7 +22,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, Executor as _};
 
-pub use ahead::Read;
+pub(crate) use session::Read;
 pub use bulk::{Bulk, Column, Rows};
 pub use dialect::Statement;
 pub(crate) use dialect::statements;

@@ -14,7 +14,6 @@ use sqlx::postgres::PgArguments;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection};
 use sqlx::{Arguments as _, AssertSqlSafe, Either, Executor as _, SqlSafeStr, SqlStr};
 
-use super::ahead::{Ahead, Read};
 use super::bulk::Cells;
 use super::pending::{Pending, Text, joined_reads};
 use super::pool::{Held, Postgres, Sqlite, Transaction};
@@ -29,12 +28,14 @@ const BEGIN_WRITING: &str = "BEGIN IMMEDIATE";
 /// of them run. What only reads chooses anew where that seems worth it.
 const BEGIN_BY_KNOWN_PLANS: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan";
 
+/// A read with its values.
+pub(crate) type Read = (&'static Statement, Args);
+
 /// A connection for reading, or a transaction.
 #[derive(Debug)]
 pub struct Session {
     inner: Inner,
     pending: Pending,
-    ahead: Ahead,
 }
 
 #[derive(Debug)]
@@ -45,7 +46,7 @@ enum Inner {
 
 impl Session {
     fn over(inner: Inner) -> Self {
-        Self { inner, pending: Pending::default(), ahead: Ahead::default() }
+        Self { inner, pending: Pending::default() }
     }
 
     pub(super) fn sqlite(connection: Held<Sqlite>) -> Self {
@@ -125,15 +126,6 @@ impl Session {
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
     pub async fn execute(&mut self, statement: &Statement, args: Args) -> Result<u64> {
-        self.ahead.forget();
-        self.execute_apart(statement, args).await
-    }
-
-    /// [`Session::execute`] for what changes nothing that is ever read ahead.
-    ///
-    /// # Errors
-    /// As for [`Session::execute`].
-    pub(crate) async fn execute_apart(&mut self, statement: &Statement, args: Args) -> Result<u64> {
         let sql = statement.sql(self.backend());
         self.run(sql.into_sql_str(), args).await
     }
@@ -217,22 +209,12 @@ impl Session {
     /// [`StoreError::Database`] when the database refuses.
     pub async fn each<const N: usize>(&mut self, reads: [(&Statement, Args); N]) -> Result<[Vec<Row>; N]> {
         let mut found = [const { Vec::new() }; N];
-        let are_known = reads.iter().all(|(statement, args)| self.ahead.rows(statement, args).is_some());
-        if self.backend() == Backend::Postgres || are_known {
+        if self.backend() == Backend::Postgres {
             for (rows, (statement, args)) in found.iter_mut().zip(reads) {
                 *rows = self.all(statement, args).await?;
             }
             return Ok(found);
         }
-        self.together(reads, &mut found).await?;
-        Ok(found)
-    }
-
-    async fn together<'s>(
-        &mut self,
-        reads: impl IntoIterator<Item = (&'s Statement, Args)>,
-        found: &mut [Vec<Row>],
-    ) -> Result<()> {
         self.flush().await?;
         let text = joined_reads(reads);
         if let Inner::Sqlite(connection) = &mut self.inner {
@@ -240,37 +222,7 @@ impl Session {
                 *rows = answer.rows;
             }
         }
-        Ok(())
-    }
-
-    /// Reads what will be asked for later in this transaction: the next
-    /// [`Session::all`] or [`Session::each`] of each gets its rows without a way
-    /// to the database, unless a statement was executed since. Only for rows
-    /// that nobody else who shares the transaction writes, or for ids that are
-    /// taken. Does nothing on
-    /// PostgreSQL, where transactions are not shared.
-    ///
-    /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
-    pub async fn read_ahead(&mut self, reads: Vec<Read>) -> Result<()> {
-        if self.backend() == Backend::Postgres || reads.is_empty() {
-            return Ok(());
-        }
-        let mut found: Vec<Vec<Row>> = reads.iter().map(|_| Vec::new()).collect();
-        self.together(reads.clone(), &mut found).await?;
-        self.ahead.keep(reads, found);
-        Ok(())
-    }
-
-    /// Lets go of what was read ahead by a statement: what it reads is written.
-    pub(crate) fn forget_ahead(&mut self, statement: &Statement) {
-        self.ahead.forget_of(statement);
-    }
-
-    /// The rows of a read that was read ahead and not asked for yet.
-    #[must_use]
-    pub fn seen(&self, (statement, args): &Read) -> Option<&[Row]> {
-        self.ahead.rows(statement, args)
+        Ok(found)
     }
 
     /// All rows of a statement. Use only where the number of rows is bounded.
@@ -278,9 +230,6 @@ impl Session {
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
     pub async fn all(&mut self, statement: &Statement, args: Args) -> Result<Vec<Row>> {
-        if let Some(rows) = self.ahead.take(statement, &args) {
-            return Ok(rows);
-        }
         let sql = statement.sql(self.backend());
         self.fetch(sql.into_sql_str(), args).await
     }

@@ -15,8 +15,9 @@ use callboard_domain::attempts::EvidenceSlice;
 use callboard_domain::evidence::Evidence;
 use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
 
-use crate::db::{Bulk, Column, Read, Row, Session, args, statements};
+use crate::db::{Bulk, Column, Row, Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::{Result, Store, StoreError, unclaimed};
 
@@ -29,6 +30,10 @@ statements! {
         WHERE p.project_id = $1 AND p.id = $2 ORDER BY b.part";
     /// A pack: of an object that has been written, or without a key of bytes beside it.
     INSERT = "INSERT INTO packs (id, project_id, run_id, key, size, slices, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    /// Removes a pack. PK
+    DELETE = "DELETE FROM packs WHERE project_id = $1 AND id = $2 RETURNING key";
+    /// Removes the bytes of a pack that has no object. PK
+    DELETE_BYTES = "DELETE FROM pack_bytes WHERE project_id = $1 AND pack_id = $2";
     /// Bytes of evidence of a run. ix: packs_of_run
     SIZE_OF_RUN = "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM packs WHERE project_id = $1 AND run_id = $2";
 }
@@ -68,7 +73,7 @@ impl std::fmt::Debug for PackWriter {
 }
 
 /// Where a frame lies in its pack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
     /// Offset of the first byte.
     pub offset: i64,
@@ -212,18 +217,20 @@ impl PackPlace {
     }
 }
 
+/// Takes ids for packs that will be kept beside their rows.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn take_ids(session: &mut Session, count: usize) -> Result<Vec<PackId>> {
+    Ok(ids::allocate(session, Kind::Pack, count).await?.into_iter().map(PackId).collect())
+}
+
 /// Takes an id for a pack that will be kept beside its row.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn take_id(session: &mut Session) -> Result<PackId> {
     Ok(PackId(ids::allocate_one(session, Kind::Pack).await?))
-}
-
-/// What [`take_id`] asks on SQLite, to be asked ahead.
-#[must_use]
-pub fn take_id_read() -> Read {
-    ids::allocate_read(Kind::Pack)
 }
 
 /// A pack whose object is about to be written.
@@ -299,6 +306,18 @@ pub async fn record(
     unclaimed::claim(session, &pack.key, now).await?;
     session.write(&INSERT, args![pack.id, project, run, &pack.key, pack.size, pack.slices, now]).await?;
     Ok(())
+}
+
+/// Lets go of a pack that no row points at: nothing in it was news.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn let_go(session: &mut Session, project: ProjectId, pack: PackId, now: Timestamp) -> Result<()> {
+    let row = session.first(&DELETE, args![project, pack]).await?;
+    match row.map(|row| row.reader().text()).transpose()? {
+        Some(key) if key != IN_ROW => unclaimed::abandon(session, project, &key, now).await,
+        _ => session.write(&DELETE_BYTES, args![project, pack]).await,
+    }
 }
 
 /// Reads the evidence of one attempt with one ranged read.

@@ -12,7 +12,7 @@ use callboard_domain::test_state::{ExecutionFlags, Predecessors};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_domain::totals::Totals;
 
-use crate::db::{Bulk, Column, Read, Reader, Row, Session, args, statements};
+use crate::db::{Bulk, Column, Reader, Row, Session, args, statements};
 use crate::rollups::states;
 use crate::{Result, StoreError};
 
@@ -336,15 +336,10 @@ pub async fn of_batch_with_predecessors(
     place: RunPlace,
     test_cases: Vec<i64>,
 ) -> Result<(Vec<ExecutionRow>, HashMap<TestCaseId, Predecessors>)> {
-    let [rows, before] = session.each(batch_reads(place, test_cases)).await?;
-    Ok((rows.iter().map(read).collect::<Result<_>>()?, states::read_predecessors(&before)?))
-}
-
-/// What [`of_batch_with_predecessors`] asks.
-#[must_use]
-pub fn batch_reads(place: RunPlace, test_cases: Vec<i64>) -> [Read; 2] {
     let batch = (&OF_BATCH, args![place.project, place.day, place.run, test_cases.clone()]);
-    [batch, (&states::PREDECESSORS, args![place.project, place.lane_id, test_cases])]
+    let before = (&states::PREDECESSORS, args![place.project, place.lane_id, test_cases]);
+    let [rows, before] = session.each([batch, before]).await?;
+    Ok((rows.iter().map(read).collect::<Result<_>>()?, states::read_predecessors(&before)?))
 }
 
 /// Writes the rows of a batch; file counts of existing rows are kept.

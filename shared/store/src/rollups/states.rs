@@ -326,7 +326,6 @@ fn state_of(columns: &StateColumns) -> Result<Option<TestState>> {
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn write_states(session: &mut Session, project: ProjectId, states: &States) -> Result<()> {
-    session.forget_ahead(&PREDECESSORS);
     let believing = lanes_that_believe_failures(session, project, states).await?;
     let (mut moved, mut unmoved) = (WRITE_STATES.rows(), WRITE_COUNTS.rows());
     for ((lane, case), Held { state, place }) in &states.held {

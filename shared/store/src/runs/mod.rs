@@ -5,7 +5,7 @@
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Read, Session, args, statements};
+use crate::db::{Session, args, statements};
 use crate::lanes::{self, CountingLane};
 use crate::{Result, StoreError};
 use row::{read, select_run};
@@ -78,28 +78,13 @@ pub async fn lock_with_slots(
     project: ProjectId,
     run: RunId,
 ) -> Result<(RunRow, Vec<SlotRow>, Vec<CountingLane>)> {
-    let [row, slots, lanes] = session.each(lock_reads(project, run)).await?;
+    let args = || args![project, run];
+    let reads = [(&LOCK, args()), (&slots::OF_RUN, args()), (&lanes::OF_RUN, args())];
+    let [row, slots, lanes] = session.each(reads).await?;
     let row = read(row.first().ok_or(StoreError::RunGone)?)?;
     let slots = slots.iter().map(slots::read).collect::<Result<_>>()?;
     let lanes = lanes.iter().map(lanes::counting).collect::<Result<_>>()?;
     Ok((row, slots, lanes))
-}
-
-/// What [`lock_with_slots`] asks: the run, its slots, its lanes.
-#[must_use]
-pub fn lock_reads(project: ProjectId, run: RunId) -> [Read; 3] {
-    let args = || args![project, run];
-    [(&LOCK, args()), (&slots::OF_RUN, args()), (&lanes::OF_RUN, args())]
-}
-
-/// A run as its row was read ahead by [`lock_reads`]; `None` when there is no
-/// such run.
-///
-/// # Errors
-/// [`StoreError::Damaged`] for a row that cannot be read.
-pub fn seen(session: &Session, project: ProjectId, run: RunId) -> Result<Option<RunRow>> {
-    let [lock, ..] = lock_reads(project, run);
-    session.seen(&lock).and_then(<[_]>::first).map(read).transpose()
 }
 
 /// Several runs of a project, in no particular order.

@@ -1,7 +1,7 @@
 //! Run tokens: what a client that feeds a run is recognised by. Only their
 //! SHA-256 is stored; the clear text exists in the answer that mints it.
 
-use callboard_domain::ids::{ApiKeyId, ProjectId, RunId, SlotId, TestCaseId, UserId};
+use callboard_domain::ids::{ApiKeyId, ProjectId, RunId, SlotId, UserId};
 use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
@@ -9,8 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::db::{Read, Row, Session, args, statements};
 use crate::ids::Listed;
-use crate::lanes::{self, BrowserProject};
-use crate::{Result, StoreError};
+use crate::{Result, StoreError, intake};
 
 statements! {
     /// A new token.
@@ -175,14 +174,12 @@ pub async fn check(
 pub struct Feeder {
     /// What its token is to the run; `None` when there is no such run.
     pub token: Option<CheckedToken>,
-    /// Browser projects of the run's project.
-    pub browsers: Vec<BrowserProject>,
-    /// Tests of the run's project in quarantine, ascending.
-    pub aside: Vec<TestCaseId>,
+    /// Which of its attempts were sent before.
+    pub known: Vec<i64>,
 }
 
-/// [`check`], with what is needed to take results: on SQLite in one way to the
-/// database.
+/// [`check`], with which of some attempts were sent before: on SQLite in one way
+/// to the database.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -190,12 +187,11 @@ pub async fn check_feeder(
     session: &mut Session,
     run: RunId,
     token: TokenHash,
+    keys: Vec<i64>,
     now: Timestamp,
 ) -> Result<Feeder> {
-    let [browsers, aside] = lanes::reads_of_run(run, now);
-    let [token, browsers, aside] = session.each([check_read(run, token, now), browsers, aside]).await?;
-    let (browsers, aside) = lanes::read_browsers_and_quarantine(&browsers, &aside)?;
-    Ok(Feeder { token: token.first().map(read).transpose()?, browsers, aside })
+    let [token, known] = session.each([check_read(run, token, now), intake::known_read(run, keys)]).await?;
+    Ok(Feeder { token: token.first().map(read).transpose()?, known: intake::read_known(&known)? })
 }
 
 fn check_read(run: RunId, token: TokenHash, now: Timestamp) -> Read {

@@ -2,6 +2,8 @@
 //! earlier attempts, vitals and counts for the execution row, the describe
 //! path, and what an expected failure turns a status into.
 
+use serde::{Deserialize, Serialize};
+
 use super::MAX_RETRY;
 use crate::evidence::{Annotation, Evidence, WebVitals};
 use crate::ingest::caps::Caps;
@@ -18,7 +20,7 @@ const MAX_SUITE_CHARS: usize = 500;
 const MAX_HISTORY: usize = 100;
 
 /// An attempt of which only the outline is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptSummary {
     /// Index of the attempt.
     pub retry: u32,
@@ -27,11 +29,12 @@ pub struct AttemptSummary {
     /// Milliseconds.
     pub duration_ms: i64,
     /// Start of the attempt.
+    #[serde(with = "crate::time::as_millis")]
     pub started_at: Option<Timestamp>,
 }
 
 /// Web vitals in the units of the execution row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VitalsSummary {
     /// Largest contentful paint, milliseconds.
     pub lcp_ms: Option<i32>,
@@ -44,7 +47,7 @@ pub struct VitalsSummary {
 }
 
 /// How much evidence there is, as stored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvidenceCounts {
     /// Steps.
     pub steps: u16,

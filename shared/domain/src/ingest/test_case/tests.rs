@@ -210,6 +210,26 @@ fn hot_columns_are_taken_from_the_evidence() {
     assert_eq!(rich.blocked_by.as_deref(), Some("b.ts:1:2"));
 }
 
+#[test]
+fn what_waits_is_read_as_it_was() {
+    let mut rich = with(json!({
+        "status": "failed", "error": "Error: locator.click: Timeout 5000ms exceeded.\nwaiting for getByRole('button')",
+        "suitePath": ["Cart", "Sum"], "suiteConfig": [{"mode": "serial"}, {"mode": "parallel", "annotations": [{"type": "slow"}]}],
+        "retries": 1, "attempts": [{"retry": 0, "status": "timedOut", "duration": 7, "startedAt": 1_767_261_600_000_i64}],
+        "startedAt": 1_767_261_601_000_i64, "workerIndex": -1, "parallelIndex": 2, "shardIndex": 3, "repeatEachIndex": 1,
+        "tags": ["@a"], "testMeta": {"owner": "ada", "priority": "high", "link": "https://a.test/1"},
+        "webVitals": {"navigation": {"url": "https://a.test", "ttfb": 12.4}, "paint": {}, "vitals": {"lcp": 800.5, "cls": 0.0625}},
+        "browser": {"projectName": "chromium", "browserName": "chromium"},
+        "locatorSnapshots": [{"location": "a.ts:9:5", "used": {"method": "getByRole", "args": ["button", {"name": "Pay"}], "raw": "getByRole('button')"},
+            "element": {"tag": "button"}, "alternatives": [{"locator": "getByTestId('pay')", "method": "getByTestId", "args": ["pay"], "score": 90}]}],
+        "timeout": 30_000, "slowestStep": "click", "slowestStepDuration": 5, "wastedTimeMs": 3,
+        "didNotRunReason": "previous-failure", "blockedBy": "b.ts:1:2",
+    }));
+    rich.evidence = None;
+    let json = serde_json::to_string(&rich).expect("is accepted");
+    assert_eq!(serde_json::from_str::<TestCaseEntry>(&json).expect("is accepted"), rich);
+}
+
 proptest! {
     #[test]
     fn any_object_is_an_entry_or_a_warning(case in prop::collection::btree_map(
@@ -225,9 +245,13 @@ proptest! {
         titled["title"] = "x".into();
         titled["status"] = "failed".into();
         let (parsed, _) = parse(titled);
-        let evidence = parsed.expect("is accepted").evidence.unwrap_or_default();
+        let mut entry = parsed.expect("is accepted");
+        let evidence = entry.evidence.take().unwrap_or_default();
         let json = serde_json::to_string(&evidence).expect("is accepted");
         let read: Evidence = serde_json::from_str(&json).expect("is accepted");
+        prop_assert_eq!(serde_json::to_string(&read).expect("is accepted"), json);
+        let json = serde_json::to_string(&entry).expect("is accepted");
+        let read: TestCaseEntry = serde_json::from_str(&json).expect("is accepted");
         prop_assert_eq!(serde_json::to_string(&read).expect("is accepted"), json);
     }
 }

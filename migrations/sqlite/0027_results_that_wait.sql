@@ -1,0 +1,32 @@
+-- Keeps what running clients sent from its acknowledgement until it is worked into its run; undone by dropping the
+-- tables. Before the undo nothing may wait (run_intake is empty), or results that were acknowledged are lost.
+
+CREATE TABLE run_intake (
+    id INTEGER PRIMARY KEY,
+    project_id INTEGER NOT NULL,
+    run_id INTEGER NOT NULL,
+    slot_id INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    refusals INTEGER NOT NULL DEFAULT 0,
+    pack_id INTEGER,
+    body BLOB NOT NULL
+);
+CREATE INDEX run_intake_of_run ON run_intake (project_id, run_id);
+
+-- Attempts that clients of runs that go on have sent.
+CREATE TABLE run_intake_keys (
+    project_id INTEGER NOT NULL,
+    run_id INTEGER NOT NULL,
+    key INTEGER NOT NULL,
+    PRIMARY KEY (project_id, run_id, key)
+) WITHOUT ROWID;
+
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('run_intake', 'run_intake_of_run', '200 50 20'),
+    ('run_intake_keys', 'run_intake_keys', '20000 2000 200 1');
+ANALYZE sqlite_schema;
+
+-- rollback:
+-- DELETE FROM sqlite_stat1 WHERE tbl IN ('run_intake', 'run_intake_keys');
+-- DROP TABLE run_intake_keys;
+-- DROP TABLE run_intake;
