@@ -15,8 +15,8 @@ use callboard_store::{projects, test_cases};
 use super::announce;
 use super::bearer::{self, Bearer};
 use super::choosing::{Chosen, Sent, choose};
-use super::intake;
 use super::files::{IncomingFile, PublishedFile, link_all, publish};
+use super::intake;
 use super::locked::LockedRun;
 use crate::{Context, Entity, QueryError, Result};
 

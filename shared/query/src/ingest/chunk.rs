@@ -360,7 +360,8 @@ fn merged(
 
 /// Those of some packs in which evidence of the attempts lies.
 fn packs_of(attempts: &AttemptSet, among: &BTreeSet<PackId>) -> Vec<PackId> {
-    let packs = attempts.attempts().iter().filter_map(|attempt| Some(attempt.evidence?.pack)).collect::<Vec<_>>();
+    let packs =
+        attempts.attempts().iter().filter_map(|attempt| Some(attempt.evidence?.pack)).collect::<Vec<_>>();
     packs.into_iter().filter(|pack| among.contains(pack)).collect()
 }
 

@@ -139,7 +139,8 @@ fn parts(entries: Vec<(TestCaseEntry, i64)>) -> Vec<Vec<(TestCaseEntry, i64)>> {
 
 impl Brought {
     fn to_bytes(&self) -> Result<Vec<u8>> {
-        let json = serde_json::to_vec(self).map_err(|_| StoreError::Damaged("results without a stored form"))?;
+        let json =
+            serde_json::to_vec(self).map_err(|_| StoreError::Damaged("results without a stored form"))?;
         Ok(rows::compress(&json)?)
     }
 
@@ -367,7 +368,8 @@ impl Batch {
         }
         if let Some(pack) = call.pack {
             self.packs.insert(pack);
-            self.evidence.extend(slices(&frames, pack).into_iter().map(|(index, slice)| (first + index, slice)));
+            self.evidence
+                .extend(slices(&frames, pack).into_iter().map(|(index, slice)| (first + index, slice)));
         }
         self.requests.absorb(requests, first);
         self.order.push((passing, end));

@@ -22,13 +22,13 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, Executor as _};
 
-pub(crate) use session::Read;
 pub use bulk::{Bulk, Column, Rows};
 pub use dialect::Statement;
 pub(crate) use dialect::statements;
 pub use filter::Filter;
 pub use pool::{Connections, Held, Postgres, Sqlite};
 pub use row::{Reader, Row};
+pub(crate) use session::Read;
 pub use session::Session;
 pub(crate) use value::args;
 pub use value::{Args, Value};
