@@ -59,9 +59,10 @@ impl StoreError {
         // SQLITE_BUSY, SQLITE_LOCKED, SQLITE_IOERR, SQLITE_FULL and their finer codes, whose low byte they are.
         let on_sqlite =
             |code: &str| code.parse::<i64>().is_ok_and(|code| [5, 6, 10, 13].contains(&(code & 0xff)));
-        // Lost connection, no such database, insufficient resources, operator intervention, system error.
+        // Lost connection, no such database, insufficient resources, a lock that was not given in time, operator
+        // intervention, of which a statement that took too long is one, system error.
         let on_postgres =
-            |code: &str| ["08", "3D", "53", "57P", "58"].iter().any(|class| code.starts_with(class));
+            |code: &str| ["08", "3D", "53", "55P03", "57", "58"].iter().any(|class| code.starts_with(class));
         matches!(self, Self::Database(sqlx::Error::Database(error))
             if error.code().is_some_and(|code| if code.len() == 5 { on_postgres(&code) } else { on_sqlite(&code) }))
     }

@@ -315,8 +315,12 @@ pub async fn record(
 pub async fn let_go(session: &mut Session, project: ProjectId, pack: PackId, now: Timestamp) -> Result<()> {
     let row = session.first(&DELETE, args![project, pack]).await?;
     match row.map(|row| row.reader().text()).transpose()? {
-        Some(key) if key != IN_ROW => unclaimed::abandon(session, project, &key, now).await,
-        _ => session.write(&DELETE_BYTES, args![project, pack]).await,
+        Some(key) if key == IN_ROW => session.write(&DELETE_BYTES, args![project, pack]).await,
+        // An object that it was joined into holds others, and has another name.
+        Some(key) if key.ends_with(&format!("/{pack}.zst")) => {
+            unclaimed::abandon(session, project, &key, now).await
+        }
+        _ => Ok(()),
     }
 }
 
