@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use callboard_store::Backend;
+use callboard_store::{Backend, jobs};
 use callboard_test_support::{Answer, Form, Runner, S3Server, Settings, TestDatabase, report_archive};
 use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderMap, Method, Request};
@@ -68,8 +68,26 @@ impl Both {
         Answer::of(sent.headers(request.headers().clone()).body(request.body().clone())).await
     }
 
+    /// Waits until what follows the end of the runs is worked out, so that two
+    /// answers are of the same moment.
+    ///
+    /// # Errors
+    /// When it is not after half a minute.
+    pub async fn completed(&self) -> Result<()> {
+        let store = self.database.store().await?;
+        for _ in 0..600 {
+            self.functions.tick().await?;
+            let left = jobs::counts(&mut store.db().read().await?).await?;
+            if left.queued + left.leased == 0 {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        bail!("there is still work to do")
+    }
+
     /// Sends a run with evidence, an attachment and a report to the
-    /// functions; its answer.
+    /// functions, and waits until it is completed; its answer.
     ///
     /// # Errors
     /// When it is not stored.
@@ -91,7 +109,9 @@ impl Both {
         let request = request(Method::POST, "/api/test-runs/upload")
             .header(CONTENT_TYPE, Form::content_type())
             .body(form.into_body())?;
-        self.functions.send(&request).await?.success()
+        let uploaded = self.functions.send(&request).await?.success()?;
+        self.completed().await?;
+        Ok(uploaded)
     }
 }
 

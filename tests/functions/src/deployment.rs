@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use callboard_test_support::{Answer, Function, Settings};
 use http::Request;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::served::infra;
@@ -73,6 +73,31 @@ impl Deployment {
         running.insert(name.to_owned(), Arc::clone(&function));
         Ok(function)
     }
+
+    /// Has the work done that is due, as the scheduler of the platform does.
+    ///
+    /// # Errors
+    /// When the function fails.
+    pub async fn tick(&self) -> Result<()> {
+        self.function("jobs").await?.invoke_event(&scheduled()).await?;
+        Ok(())
+    }
+}
+
+/// What the scheduler of the platform sends to the function `jobs`.
+#[must_use]
+pub fn scheduled() -> Value {
+    json!({
+        "version": "0",
+        "id": "53dc4d37-cffa-4f76-80c9-8b7d4a4d2eaa",
+        "detail-type": "Scheduled Event",
+        "source": "aws.scheduler",
+        "account": "123456789012",
+        "time": "2026-01-01T10:00:00Z",
+        "region": "eu-central-1",
+        "resources": ["arn:aws:scheduler:eu-central-1:123456789012:schedule/default/callboard-tick"],
+        "detail": "{}"
+    })
 }
 
 /// The route the gateway would choose: named segments before parameters,

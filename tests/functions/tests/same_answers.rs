@@ -187,6 +187,7 @@ async fn a_run_submitted_to_either_is_read_from_both() {
     for field in ["status", "totalTests", "passedTests", "failedTests", "skippedTests", "flakyTests"] {
         assert_eq!(by_function[field], by_runner[field], "{field}");
     }
+    both.completed().await.unwrap();
     for answer in [&by_function, &by_runner] {
         let path = format!("/api/test-runs/{}", answer["runId"]);
         let answers = both.ask(&get(&path).unwrap()).await.unwrap();

@@ -3,24 +3,10 @@
 
 use callboard_store::{Backend, jobs};
 use callboard_test_functions::both::{post, settings};
+use callboard_test_functions::deployment::scheduled;
 use callboard_test_support::access::AUTH_SECRET;
 use callboard_test_support::{Function, S3Server, TestDatabase};
-use serde_json::{Value, json};
-
-/// As the scheduler of the platform sends it.
-fn event() -> Value {
-    json!({
-        "version": "0",
-        "id": "53dc4d37-cffa-4f76-80c9-8b7d4a4d2eaa",
-        "detail-type": "Scheduled Event",
-        "source": "aws.scheduler",
-        "account": "123456789012",
-        "time": "2026-01-01T10:00:00Z",
-        "region": "eu-central-1",
-        "resources": ["arn:aws:scheduler:eu-central-1:123456789012:schedule/default/callboard-tick"],
-        "detail": "{}"
-    })
-}
+use serde_json::Value;
 
 #[tokio::test]
 async fn the_scheduler_of_the_platform_has_work_done_and_a_request_that_looks_like_it_has_not() {
@@ -31,12 +17,12 @@ async fn the_scheduler_of_the_platform_has_work_done_and_a_request_that_looks_li
     let function = Function::start("jobs", &settings).await.unwrap();
 
     let pretended =
-        function.invoke("ANY /internal/tick", &post("/internal/tick", &event()).unwrap()).await.unwrap();
+        function.invoke("ANY /internal/tick", &post("/internal/tick", &scheduled()).unwrap()).await.unwrap();
     assert_eq!(pretended.status.as_u16(), 401, "{}", pretended.text());
-    let elsewhere = function.invoke("$default", &post("/events", &event()).unwrap()).await.unwrap();
+    let elsewhere = function.invoke("$default", &post("/events", &scheduled()).unwrap()).await.unwrap();
     assert_eq!(elsewhere.status.as_u16(), 404, "{}", elsewhere.text());
 
-    let answer = function.invoke_event(&event()).await.unwrap();
+    let answer = function.invoke_event(&scheduled()).await.unwrap();
     let ticked: Value = serde_json::from_slice(&answer).unwrap();
     assert!(ticked["done"].as_u64().is_some_and(|done| done > 0), "{ticked}");
     let store = database.store().await.unwrap();
@@ -47,5 +33,5 @@ async fn the_scheduler_of_the_platform_has_work_done_and_a_request_that_looks_li
     );
 
     let health = Function::start("health", &settings).await.unwrap();
-    assert!(health.invoke_event(&event()).await.is_err());
+    assert!(health.invoke_event(&scheduled()).await.is_err());
 }

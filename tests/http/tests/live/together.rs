@@ -12,6 +12,8 @@ use crate::rows::texts;
 
 const RUNS: usize = 8;
 const ROUNDS: usize = 6;
+/// Results of one call that are more than a row of what waits holds.
+const LARGE: usize = 620;
 
 fn batch(round: usize, status: &str) -> Vec<Value> {
     (0..5).map(|at| complete(attempt(&format!("test {round}-{at}"), status, 0))).collect()
@@ -58,9 +60,12 @@ async fn clients_that_send_at_once_are_each_answered_for_their_own() {
             assert_eq!(told.iter().filter(|kind| *kind == "test-completed").count(), tests);
             feeder.finish("passed").await;
         }
-        // What cannot be worked in keeps its own run waiting, and not for ever.
+        // What cannot be worked in keeps its own run waiting, and not for ever; what came after it is not lost,
+        // though it takes several rows.
+        let many = (0..LARGE).map(|at| complete(attempt(&format!("later {at}"), "passed", 0))).collect();
+        assert_eq!(unlucky.events(many).await["inserted"], json!(LARGE));
         assert_eq!(unlucky.finish("passed").await, "passed");
-        let stored = if is_sqlite { 0 } else { 1 };
+        let stored = if is_sqlite { LARGE } else { LARGE + 1 };
         assert_eq!(unlucky.shown().await["totalTests"], json!(stored));
         let set_aside = "SELECT CAST(COUNT(*) AS TEXT) FROM run_intake";
         let kept = if is_sqlite { ROUNDS.to_string() } else { "0".to_owned() };
