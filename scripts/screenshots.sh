@@ -22,4 +22,9 @@ start_service "$folder/accounts" SERVICE_AUTH_ENABLED=true SERVICE_AUTH_SECRET="
 accounts=$address
 start_service "$folder/demo"
 CALLBOARD_URL=$address node tests/demo/demo.mjs --once
+# Playwright starts the whole browser without partitioned storage, and Debian's then lets frames of other origins keep
+# nothing, which the trace viewer needs: its headless shell does.
+if [ -z "${CHROMIUM_PATH:-}" ] && [ -x /usr/bin/chromium-headless-shell ]; then
+  export CHROMIUM_PATH=/usr/bin/chromium-headless-shell
+fi
 CALLBOARD_URL=$address CALLBOARD_EMPTY_URL=$empty CALLBOARD_ACCOUNTS_URL=$accounts node tests/e2e/screenshots.mjs "$@"
