@@ -31,8 +31,8 @@ let isSaid = false;
 /** What the server's answer calls its groups, and how each entry reads. */
 const GROUPS = [
   ['projects', 'Projects', (each) => ({ href: `/projects/${each.id}`, icon: 'projects', name: each.name, second: each.label })],
-  ['runs', 'Runs', (each) => ({ href: `/test-runs/${each.id}`, icon: each.status, name: each.label ?? `Run ${each.id}`, second: `${each.project.name} · ${moment.format(new Date(each.startTime))}` })],
-  ['cases', 'Tests', (each) => ({ href: `/test-cases/${each.id}`, icon: 'file', name: each.title, second: `${each.filePath} · ${each.project.name}` })],
+  ['runs', 'Runs', (each) => ({ href: `/test-runs/${each.id}`, icon: each.status, name: each.label ? `Run ${each.id}: ${each.label}` : `Run ${each.id}`, second: `${each.project.name} · ${moment.format(new Date(each.startTime))}` })],
+  ['cases', 'Tests', (each) => ({ href: `/test-cases/${each.id}`, icon: 'file', name: each.title, second: each.project.name, path: each.filePath })],
   ['clusters', 'Failure clusters', (each) => ({ href: `/failure-clusters/${each.id}`, icon: 'failed', name: each.title ?? each.signature, second: `${each.status} · ${each.project.name}` })],
 ];
 const GLYPHS = new Set(['passed', 'failed', 'timedout', 'interrupted', 'cancelled']);
@@ -58,6 +58,15 @@ function element(tag, className, text) {
   return made;
 }
 
+/** The project, then the path, which gives way in the middle. */
+function place({ second, path }) {
+  const cut = path.lastIndexOf('/') + 1;
+  const [made, shortened] = [element('span', 'palette-second palette-place'), element('span', 'path')];
+  shortened.append(element('span', 'path-folder', path.slice(0, cut)), element('span', 'path-file', path.slice(cut)));
+  made.append(element('span', '', second), shortened);
+  return made;
+}
+
 function show(groups) {
   let count = 0;
   found.replaceChildren(...groups.filter(([, entries]) => entries.length > 0).map(([title, entries]) => {
@@ -74,7 +83,8 @@ function show(groups) {
       link.setAttribute('role', 'option');
       link.setAttribute('aria-selected', 'false');
       link.append(icon(entry.icon), element('span', 'palette-name', entry.name));
-      if (entry.second) link.append(element('span', 'palette-second', entry.second));
+      if (entry.path) link.append(place(entry));
+      else if (entry.second) link.append(element('span', 'palette-second', entry.second));
       return link;
     }));
     return group;
@@ -133,8 +143,8 @@ function placesNamed(text) {
 /** Those of some groups that fit what was typed: each word of it begins one of theirs. */
 function fitting(text, groups) {
   const wanted = text.toLowerCase().split(/\s+/);
-  const fits = ({ name, second = '' }) => {
-    const words = `${name} ${second}`.toLowerCase().split(/[^\p{L}\p{N}]+/u);
+  const fits = ({ name, second = '', path = '' }) => {
+    const words = `${name} ${second} ${path}`.toLowerCase().split(/[^\p{L}\p{N}]+/u);
     return wanted.every((part) => words.some((word) => word.startsWith(part)));
   };
   return groups.map(([title, entries]) => [title, entries.filter(fits)]);
