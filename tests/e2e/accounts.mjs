@@ -288,7 +288,7 @@ describe('accounts', { concurrency: false }, () => {
           reset: [`/reset#token=srp_${'a'.repeat(37)}`, 200, null, 'Set a new password'],
           invitation: [`/reset#token=siv_${'a'.repeat(37)}`, 200, null, 'Welcome to Callboard'],
           'verify without token': ['/verify', 200],
-          'verify, used up': [`/verify#token=sve_${'a'.repeat(37)}`, 200, null, 'Confirm your e-mail address'],
+          'verify, used up': [`/verify#token=sve_${'a'.repeat(37)}`, 200, null, 'This link no longer works'],
           'refused by form': ['/login?error=invalid_credentials&next=/projects', 200],
         });
         await look(await ada.context().storageState(), {

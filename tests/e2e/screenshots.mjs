@@ -56,7 +56,6 @@ async function picture(browser, origin, all, cookie) {
   }
 }
 
-const live = await startLiveRun();
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
   args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
@@ -70,6 +69,8 @@ try {
     await picture(browser, accountsUrl, entrance);
     await picture(browser, accountsUrl, pages, cookie);
   }
+  // Slowly enough to go on until its last picture.
+  const live = await startLiveRun(9_000);
   await picture(browser, serviceUrl, { ...(await demoPages()), 'run-live': { address: `/test-runs/${live.runId}` } });
   console.log(`${count} pictures in ${path.relative(process.cwd(), folder)}`);
 } finally {

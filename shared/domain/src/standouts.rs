@@ -180,7 +180,7 @@ pub fn of_project(name: &str, facts: &ProjectFacts) -> Vec<Standout> {
                 "{name} spent {} on fixed waits and on attempts that did not decide.",
                 duration(now.wasted_ms)
             ),
-            detail: Some(format!("{} in the time before.", duration(before.wasted_ms))),
+            detail: Some(format!("{} in as many days before.", duration(before.wasted_ms))),
             minutes: minutes(now.wasted_ms),
         });
     }
@@ -242,8 +242,8 @@ pub fn of_project(name: &str, facts: &ProjectFacts) -> Vec<Standout> {
         found.push(Standout {
             rule: "regressions",
             severity: Severity::Warning,
-            message: format!("{} tests of {name} that passed before failed.", now.regressions),
-            detail: Some(format!("{} in the time before.", before.regressions)),
+            message: format!("{} new failures in {name}, of tests that had passed.", now.regressions),
+            detail: Some(format!("{} in as many days before.", before.regressions)),
             minutes: minutes(now.run_ms / now.runs.max(1)) * now.regressions,
         });
     }

@@ -149,7 +149,7 @@ async fn the_set_up_before_the_tests_has_a_lane_of_its_own() {
         let filtered = page(client, &format!("/test-runs/{id}?tab=timeline&outcome=passed")).await;
         assert!(!filtered.contains("seeds the shop"), "only what the filters are about");
         let alone = page(client, &format!("/test-runs/{id}?tab=timeline&phase=setup")).await;
-        assert!(words_after(&alone, ">Its steps<").contains("seeds the shop 8.0 s"), "{alone}");
+        assert!(words_after(&alone, ">Steps<").contains("seeds the shop 8.0 s"), "{alone}");
         assert!(alone.contains(">1 step<") && !alone.contains("pays: passed"), "{alone}");
         let without = page(client, &format!("/test-runs/{id}?tab=timeline&phase=tests")).await;
         assert!(!without.contains("seeds the shop") && without.contains("pays: passed"), "{without}");

@@ -38,10 +38,16 @@ impl HtmlSafe for OutcomeBar {}
 impl OutcomeBar {
     /// The bar of a run's totals.
     pub(crate) fn of(totals: &Totals) -> Self {
+        Self::of_planned(totals, 0)
+    }
+
+    /// The bar of a run that goes on: what is planned and has no result yet stays
+    /// empty.
+    pub(crate) fn of_planned(totals: &Totals, planned: i64) -> Self {
         let counts = counts(totals);
         let spoken: Vec<String> =
             counts.iter().map(|(tone, count)| format!("{count} {}", tone.word().to_lowercase())).collect();
-        Self { pieces: pieces(&counts), spoken: spoken.join(", ") }
+        Self { pieces: pieces(&counts, planned), spoken: spoken.join(", ") }
     }
 }
 
@@ -79,9 +85,10 @@ pub(crate) fn counts(totals: &Totals) -> Vec<(Tone, i64)> {
     all.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
-/// Divides the bar: everyone gets the least, the rest is shared in proportion.
-fn pieces(counts: &[(Tone, i64)]) -> Vec<Piece> {
-    let total: i64 = counts.iter().map(|(_, count)| count).sum();
+/// Divides the bar: everyone gets the least, the rest is shared in proportion,
+/// with what is planned beyond the counts.
+fn pieces(counts: &[(Tone, i64)], planned: i64) -> Vec<Piece> {
+    let total = counts.iter().map(|(_, count)| count).sum::<i64>().max(planned);
     let shared = WIDTH - LEAST * i64::try_from(counts.len()).unwrap_or_default();
     let mut seen = 0;
     let edge = |index: usize, seen: i64| {
@@ -115,7 +122,7 @@ mod tests {
         fn every_outcome_is_visible_and_the_bar_is_full(numbers in prop::collection::vec(1_i64..1_000_000_000, 1..6)) {
             let tones = [Tone::Failed, Tone::Flaky, Tone::Interrupted, Tone::Skipped, Tone::Passed];
             let counts: Vec<_> = tones.into_iter().zip(numbers).collect();
-            let pieces = pieces(&counts);
+            let pieces = pieces(&counts, 0);
             prop_assert!(pieces.iter().all(|piece| piece.width >= LEAST));
             prop_assert_eq!(pieces[0].x, 0);
             for pair in pieces.windows(2) {
@@ -127,6 +134,12 @@ mod tests {
 
     #[test]
     fn a_run_without_tests_is_an_empty_bar() {
-        assert_eq!(pieces(&[]), []);
+        assert_eq!(pieces(&[], 0), []);
+    }
+
+    #[test]
+    fn what_is_planned_and_has_no_result_is_left_empty() {
+        let drawn = pieces(&[(Tone::Failed, 1), (Tone::Passed, 24)], 100);
+        assert_eq!(drawn.iter().map(|piece| piece.width).collect::<Vec<_>>(), [25, 248]);
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Row {
     run: RunItem,
     bar: OutcomeBar,
     progress: Option<Progress>,
+    /// How long a run that goes on has taken, ms.
+    elapsed: Option<i64>,
     troubles: Vec<(Tone, i64)>,
 }
 
@@ -36,14 +38,19 @@ impl HtmlSafe for RunTable {}
 impl RunTable {
     /// A table of runs; `with_project` names the project of each.
     pub(crate) fn new(runs: Vec<RunItem>, with_project: bool, now: Timestamp) -> Self {
-        let rows = runs.into_iter().map(|run| Row {
-            bar: OutcomeBar::of(&run.brief.totals),
-            progress: Progress::of(&run),
-            troubles: counts(&run.brief.totals)
-                .into_iter()
-                .filter(|(tone, _)| !matches!(tone, Tone::Passed | Tone::Skipped))
-                .collect(),
-            run,
+        let rows = runs.into_iter().map(|run| {
+            let progress = Progress::of(&run);
+            let planned = progress.and_then(|progress| progress.planned).unwrap_or_default();
+            Row {
+                bar: OutcomeBar::of_planned(&run.brief.totals, planned),
+                elapsed: progress.map(|_| (now.millis() - run.brief.start_time.millis()).max(0)),
+                progress,
+                troubles: counts(&run.brief.totals)
+                    .into_iter()
+                    .filter(|(tone, _)| !matches!(tone, Tone::Passed | Tone::Skipped))
+                    .collect(),
+                run,
+            }
         });
         Self { rows: rows.collect(), with_project, with_ticks: false, sorting: None, now }
     }

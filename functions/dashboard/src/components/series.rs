@@ -85,6 +85,11 @@ pub(crate) struct Series {
 impl HtmlSafe for Series {}
 
 impl Series {
+    /// Whether a change is drawn that the legend has to tell of.
+    fn has_marks(&self) -> bool {
+        self.hits.iter().any(|hit| hit.is_mark)
+    }
+
     /// A chart of lines over points, oldest first; `show` writes a value.
     pub(crate) fn new(
         title: impl Into<String>,

@@ -49,7 +49,10 @@ impl TurnList {
                 Some(turn) => turn.browsers.push(browser),
                 None => turns.push(Turn {
                     is_repair,
-                    name: run.label.clone().unwrap_or_else(|| format!("Run {}", run.id)),
+                    name: match &run.label {
+                        Some(label) => format!("Run {}: {label}", run.id),
+                        None => format!("Run {}", run.id),
+                    },
                     run: run.clone(),
                     browsers: vec![browser],
                 }),

@@ -24,7 +24,7 @@ use crate::components::{Choice, ClusterTable, FilterBar, LineOf, Point, Series, 
 use crate::filters;
 use crate::outcome::{Standing, Tone, Toned};
 use crate::shell::{Section, Shell};
-use crate::text::{day_of, duration, grouped, percent};
+use crate::text::{day_of, duration, grouped, percent, points};
 use crate::visit::{Visit, answer};
 
 /// Projects and tests each list shows.
@@ -304,18 +304,6 @@ fn placed(found: Vec<InsightItem>, portfolio: &[PortfolioItem]) -> Vec<(InsightI
     placed.collect()
 }
 
-/// A difference of rates in percentage points, with its sign.
-fn points(delta: f64) -> String {
-    let sign = if delta > 0.0 {
-        "+"
-    } else if delta < 0.0 {
-        "−"
-    } else {
-        "±"
-    };
-    format!("{sign}{}", percent(delta.abs()))
-}
-
 /// A pass rate as a cell; `place` is where it was reached.
 fn cell(project: &str, place: &str, rate: Option<f64>) -> HeatCell {
     let (band, text) = match rate {
@@ -428,7 +416,14 @@ fn waste(found: WastedTime) -> Series {
 
 fn with_delta(series: Series, delta: Option<f64>) -> Series {
     match delta {
-        Some(delta) => series.fact(points(delta), "against the period before"),
+        Some(delta) if delta >= 1.0 => {
+            let times = format!("{:.1}", delta + 1.0);
+            series.fact(format!("{}\u{a0}times", times.trim_end_matches(".0")), "as much as in the period before")
+        }
+        Some(delta) => {
+            let sign = if delta < 0.0 { "−" } else { "+" };
+            series.fact(format!("{sign}{}", percent(delta.abs())), "against the period before")
+        }
         None => series,
     }
 }

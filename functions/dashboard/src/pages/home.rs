@@ -1,5 +1,7 @@
 //! `/`: is anything red?
 
+use std::cmp::Reverse;
+
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::scope::Authorized;
@@ -133,7 +135,11 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
         active: RunTable::new(active, true, visit.now),
         recent: RunTable::new(recent.items, true, visit.now),
         trend: Trend::new(days, today, |_| None),
-        costly,
+        costly: {
+            let mut costly = costly;
+            costly.sort_by_key(|row| Reverse(row.test.wasted_duration));
+            costly
+        },
         clusters: open.items,
         shell,
     })

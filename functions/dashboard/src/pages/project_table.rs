@@ -27,6 +27,8 @@ pub(crate) struct Row {
     open_clusters: i64,
     /// Flaky tests, where they are counted.
     flaky_tests: i64,
+    /// When its newest run of any branch began.
+    last_run_at: Option<Timestamp>,
     strip: Strip,
     /// Runs and tests ever seen.
     totals: Option<(i64, i64)>,
@@ -65,10 +67,11 @@ struct Latest {
 impl Row {
     /// A row of the home page.
     pub(crate) fn of_overview(overview: ProjectOverview, now: Timestamp) -> Self {
-        let strip = Strip::of_runs(&overview.recent_runs, now);
         let recent = overview.recent_runs;
         let newest = recent.last().cloned();
+        let last_run_at = newest.as_ref().map(|run| run.start_time);
         let latest = overview.telling_run.or(newest);
+        let strip = Strip::of_runs(&of_its_branch(&recent, latest.as_ref()), now);
         let red = Red::of(&recent, latest.as_ref());
         Self {
             tone: Standing(overview.tendency, latest.as_ref().map(|run| run.status)).tone(),
@@ -79,6 +82,7 @@ impl Row {
             red,
             open_clusters: overview.open_clusters,
             flaky_tests: 0,
+            last_run_at,
             strip,
             totals: None,
         }
@@ -93,6 +97,7 @@ impl Row {
         now: Timestamp,
     ) -> Self {
         let oldest_first: Vec<RunBrief> = recent.into_iter().rev().collect();
+        let last_run_at = project.latest_run.as_ref().map(|run| run.start_time);
         let latest = project.telling_run.or(project.latest_run);
         Self {
             tone: Standing(project.tendency, latest.as_ref().map(|run| run.status)).tone(),
@@ -102,10 +107,17 @@ impl Row {
             red: Red::of(&oldest_first, latest.as_ref()),
             open_clusters: project.open_clusters,
             flaky_tests,
+            last_run_at,
+            strip: Strip::of_runs(&of_its_branch(&oldest_first, latest.as_ref()), now),
             latest: latest.map(Latest::of),
-            strip: Strip::of_runs(&oldest_first, now),
             totals: Some((project.total_runs, project.total_test_cases)),
         }
+    }
+
+    /// Whether it is not as good as the run it is told by.
+    pub(crate) fn is_unsteady(&self) -> bool {
+        let passed = |latest: &Latest| latest.run.status.tone() == Tone::Passed && latest.run.totals.flaky_tests == 0;
+        self.tone == Tone::Flaky && self.latest.as_ref().is_some_and(passed)
     }
 
     /// Whether there is a result to judge this project by.
@@ -117,6 +129,12 @@ impl Row {
     pub(crate) fn is_failing(&self) -> bool {
         self.is_judged() && !matches!(self.tone, Tone::Passed | Tone::Flaky)
     }
+}
+
+/// The runs of the branch of a run: what stands beside it and is about others
+/// would contradict it.
+fn of_its_branch(runs: &[RunBrief], told_by: Option<&RunBrief>) -> Vec<RunBrief> {
+    runs.iter().filter(|run| told_by.is_none_or(|told_by| run.branch == told_by.branch)).cloned().collect()
 }
 
 /// Projects below the table, of which only those that fail are named.

@@ -70,6 +70,14 @@ impl Asked {
         LaneQuery { branch: self.branch.clone(), environment: self.environment.clone() }
     }
 
+    /// Where the executions were, `None` for everywhere.
+    fn place(&self) -> Option<String> {
+        let on = self.branch.iter().map(|branch| format!("on {branch}"));
+        let of = self.environment.iter().map(|environment| format!("in {environment}"));
+        let place: Vec<String> = on.chain(of).collect();
+        (!place.is_empty()).then(|| place.join(" "))
+    }
+
     /// How many executions of a test there are, whatever their browser project.
     fn count(&self, test: &TestCaseItem) -> i64 {
         let of = |status: &TestStatus| match status {
@@ -105,6 +113,8 @@ struct TestCasePage {
     shell: Shell,
     case: TestCaseDetail,
     tone: Tone,
+    /// What the numbers are about, where they are not about all executions.
+    place: Option<String>,
     chart: HistoryChart,
     shifts: ShiftList,
     turns: TurnList,
@@ -172,6 +182,7 @@ pub(crate) async fn test_case(
     answer(&TestCasePage {
         shell: shell.under("Test cases", catalogue).here(name),
         tone: case.item.tone(),
+        place: asked.place(),
         chart: HistoryChart::new(&charted, visit.now).with_shifts(&shifts.marks()),
         filters: asked.bar(&visit, &facets).tally("execution", history.items.len(), goes_on, total),
         trends: (days.len() >= FEWEST_DAYS).then(|| trends(&days, &markers, &shifts, &turns)),

@@ -36,7 +36,7 @@ pub(crate) fn ahead(at: Timestamp, now: Timestamp) -> String {
         _ if left < HOUR_MS => "within the hour".to_owned(),
         _ if left < 2 * DAY_MS => format!("in {}\u{a0}h", left / HOUR_MS),
         _ if left < 60 * DAY_MS => format!("in {}\u{a0}d", left / DAY_MS),
-        _ => format!("in {}\u{a0}months", left / (30 * DAY_MS)),
+        _ => format!("in {}\u{a0}months", (left + 15 * DAY_MS) / (30 * DAY_MS)),
     }
 }
 
@@ -89,6 +89,6 @@ mod tests {
         assert_eq!(until(-5), "within the hour");
         assert_eq!(until(30 * HOUR_MS), "in 30 h");
         assert_eq!(until(12 * DAY_MS + HOUR_MS), "in 12 d");
-        assert_eq!(until(90 * DAY_MS), "in 3 months");
+        assert_eq!(until(89 * DAY_MS), "in 3 months");
     }
 }

@@ -59,9 +59,30 @@ pub(crate) fn percent(rate: f64) -> String {
     format!("{}\u{a0}%", text.strip_suffix(".0").unwrap_or(&text))
 }
 
+/// `−7.1 points`: a difference of rates, with its sign.
+pub(crate) fn points(delta: f64) -> String {
+    let rounded = (delta * 1_000.0).round() / 10.0;
+    let sign = if rounded > 0.0 {
+        "+"
+    } else if rounded < 0.0 {
+        "−"
+    } else {
+        "±"
+    };
+    let text = format!("{:.1}", rounded.abs());
+    format!("{sign}{}\u{a0}points", text.strip_suffix(".0").unwrap_or(&text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn differences_of_rates_are_points_with_their_sign() {
+        for (delta, text) in [(-0.125, "−12.5 points"), (0.07, "+7 points"), (-0.000_1, "±0 points")] {
+            assert_eq!(plain(&points(delta)), text);
+        }
+    }
 
     fn plain(text: &str) -> String {
         text.replace(['\u{a0}', '\u{202f}'], " ")

@@ -62,13 +62,19 @@ pub struct RunPlace {
 pub struct CodePlace {
     /// Branch.
     pub branch: Option<String>,
+    /// Environment it was tested in.
+    pub environment: Option<String>,
     /// Commit.
     pub commit: Option<String>,
 }
 
 impl CodePlace {
     fn of(run: &RunRow) -> Self {
-        Self { branch: non_empty(&run.branch), commit: run.commit_sha.clone() }
+        Self {
+            branch: non_empty(&run.branch),
+            environment: non_empty(&run.environment),
+            commit: run.commit_sha.clone(),
+        }
     }
 }
 

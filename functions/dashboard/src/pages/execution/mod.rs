@@ -347,7 +347,9 @@ fn verdict(detail: &ExecutionDetail) -> Option<String> {
     let on = run.branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
     let place = run.environment.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
     if item.is_new_regression {
-        Some(format!("New failure: the test passed the last time it ran{on}{place}."))
+        let is_known = detail.cluster.as_ref().is_some_and(|cluster| !cluster.is_new);
+        let elsewhere = if is_known { " Its cause is known from earlier runs, though." } else { "" };
+        Some(format!("New failure here: the test passed the last time it ran{on}{place}.{elsewhere}"))
     } else if item.is_new_flaky {
         Some(format!("Newly flaky: the test was stable the last time it ran{on}{place}."))
     } else if item.is_fixed {

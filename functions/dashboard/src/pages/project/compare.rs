@@ -79,10 +79,18 @@ pub(super) async fn tab(
         )
     };
     let id = |at: usize| asked.runs.get(at).map(|run| run.get().to_string());
-    let mut others =
-        found.iter().map(|run| run.brief.id).filter(|id| !asked.runs.iter().any(|run| run.get() == *id));
-    let second = id(1).or_else(|| others.next().map(|id| id.to_string()));
-    let first = id(0).or_else(|| others.next().map(|id| id.to_string()));
+    let is_asked = |run: &RunItem| asked.runs.iter().any(|asked| asked.get() == run.brief.id);
+    // Two of one place differ by the code, and not by where it ran.
+    let place = |run: &RunItem| (run.brief.branch.clone(), run.brief.environment.clone());
+    let newest = asked.runs.first().and_then(|id| found.iter().find(|run| run.brief.id == id.get()));
+    let newest = newest.or_else(|| found.first());
+    let (alike, others): (Vec<&RunItem>, Vec<&RunItem>) = found
+        .iter()
+        .filter(|run| !is_asked(run))
+        .partition(|run| newest.is_some_and(|newest| place(run) == place(newest)));
+    let mut rest = alike.into_iter().chain(others).map(|run| run.brief.id.to_string());
+    let second = id(1).or_else(|| rest.next());
+    let first = id(0).or_else(|| rest.next());
     let mut offered: Vec<Choice> =
         found.iter().map(|run| Choice::new(run.brief.id.to_string(), label(run))).collect();
     // Those that are older than the ones that are offered.

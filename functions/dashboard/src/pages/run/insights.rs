@@ -10,7 +10,7 @@ use callboard_query::insights::{self, InsightTest, RunInsights};
 use super::Head;
 use crate::filters;
 use crate::shell::Shell;
-use crate::text::{duration, percent};
+use crate::text::{duration, points};
 use crate::visit::{Visit, answer};
 
 /// Tests under one heading.
@@ -22,6 +22,8 @@ struct List {
     class: &'static str,
     tests: Vec<Line>,
     count: i64,
+    /// How many of them are named.
+    named: usize,
     /// Where more is to be seen.
     more: Option<More>,
 }
@@ -85,7 +87,7 @@ pub(super) async fn tab(
     answer(&InsightsTab {
         lists: lists(&mut found),
         loads: loads(&found),
-        pass_rate_delta: found.pass_rate_delta.map(signed_points),
+        pass_rate_delta: found.pass_rate_delta.map(points),
         duration_delta: found.avg_duration_delta.map(signed_duration),
         found,
         shell,
@@ -97,20 +99,15 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
     let counts = found.counts;
     let slower = More::green(found, "tab=compare&change=slower");
     let faster = More::green(found, "tab=compare&change=faster");
-    let of = |id, heading, meaning, class, tests: Option<Vec<InsightTest>>, count: Option<i64>, more| List {
-        id,
-        heading,
-        meaning,
-        class,
-        tests: lines(tests.unwrap_or_default()),
-        count: count.unwrap_or(0),
-        more,
+    let of = |id, heading, meaning, class, tests: Option<Vec<InsightTest>>, count: Option<i64>, more| {
+        let tests = tests.unwrap_or_default();
+        List { id, heading, meaning, class, named: tests.len(), tests: lines(tests), count: count.unwrap_or(0), more }
     };
     let all = [
         of(
             "new",
             "New failures",
-            "They passed the last time they ran.",
+            "They passed the last time they ran on this branch and in this environment.",
             "failed-text",
             found.new_regressions.take(),
             counts.new_regressions,
@@ -119,7 +116,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "recurring",
             "Still failing",
-            "They failed the last time as well.",
+            "They failed the last time there as well.",
             "failed-text",
             found.recurrences.take(),
             counts.recurrences,
@@ -128,7 +125,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "newly-flaky",
             "Newly flaky",
-            "They passed at once the last time, and only on a retry now.",
+            "They passed at once the last time there, and only on a retry now.",
             "flaky-text",
             found.new_flaky.take(),
             counts.new_flaky,
@@ -137,7 +134,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "recovered",
             "Recovered",
-            "They failed the last time they ran.",
+            "They failed the last time they ran on this branch and in this environment.",
             "passed-text",
             found.recovered.take(),
             counts.recovered,
@@ -210,18 +207,6 @@ fn loads(found: &RunInsights) -> Vec<Load> {
     found.workers.iter().take(16).map(load).collect()
 }
 
-/// `+1.2 points`: a difference of rates is told in percentage points.
-fn signed_points(delta: f64) -> String {
-    let sign = if delta > 0.0 {
-        "+"
-    } else if delta < 0.0 {
-        "−"
-    } else {
-        "±"
-    };
-    format!("{sign}{}", percent(delta.abs()))
-}
-
 fn signed_duration(delta: i64) -> String {
     let sign = match delta {
         0 => "±",
@@ -237,8 +222,6 @@ mod tests {
 
     #[test]
     fn differences_carry_their_sign() {
-        assert_eq!(signed_points(-0.125).replace('\u{a0}', " "), "−12.5 %");
-        assert_eq!(signed_points(0.0).replace('\u{a0}', " "), "±0 %");
         assert_eq!(signed_duration(1_300).replace('\u{a0}', " "), "+1.3 s");
     }
 }
