@@ -140,6 +140,6 @@ mod tests {
     #[test]
     fn what_is_planned_and_has_no_result_is_left_empty() {
         let drawn = pieces(&[(Tone::Failed, 1), (Tone::Passed, 24)], 100);
-        assert_eq!(drawn.iter().map(|piece| piece.width).collect::<Vec<_>>(), [25, 248]);
+        assert_eq!(drawn.iter().map(|piece| piece.width).collect::<Vec<_>>(), [25, 249]);
     }
 }

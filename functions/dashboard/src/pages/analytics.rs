@@ -418,7 +418,10 @@ fn with_delta(series: Series, delta: Option<f64>) -> Series {
     match delta {
         Some(delta) if delta >= 1.0 => {
             let times = format!("{:.1}", delta + 1.0);
-            series.fact(format!("{}\u{a0}times", times.trim_end_matches(".0")), "as much as in the period before")
+            series.fact(
+                format!("{}\u{a0}times", times.trim_end_matches(".0")),
+                "as much as in the period before",
+            )
         }
         Some(delta) => {
             let sign = if delta < 0.0 { "−" } else { "+" };

@@ -116,7 +116,8 @@ impl Row {
 
     /// Whether it is not as good as the run it is told by.
     pub(crate) fn is_unsteady(&self) -> bool {
-        let passed = |latest: &Latest| latest.run.status.tone() == Tone::Passed && latest.run.totals.flaky_tests == 0;
+        let passed =
+            |latest: &Latest| latest.run.status.tone() == Tone::Passed && latest.run.totals.flaky_tests == 0;
         self.tone == Tone::Flaky && self.latest.as_ref().is_some_and(passed)
     }
 

@@ -65,7 +65,9 @@ pub enum OauthRefusal {
     #[error("You are not a member of an organisation that may sign in here.")]
     OrganisationNotAllowed,
     /// The address belongs to an account that signs in another way.
-    #[error("An account with this e-mail address is already linked to a different sign-in method. Sign in as you did before, or ask an administrator.")]
+    #[error(
+        "An account with this e-mail address is already linked to a different sign-in method. Sign in as you did before, or ask an administrator."
+    )]
     AccountExists,
     /// The provider account is linked to another account.
     #[error("This provider account is already linked to another user.")]

@@ -161,13 +161,12 @@ fn of_runs(runs: &[RunItem]) -> Series {
         },
     ];
     let series = by_day(Series::new("Duration of a run", points(runs), &lines, duration), runs);
-    [(50, "median"), (90, "p90"), (95, "p95")].into_iter().fold(
-        series,
-        |series, (share, name)| match nearest_rank(&walls, share) {
+    [(50, "median"), (90, "p90"), (95, "p95")].into_iter().fold(series, |series, (share, name)| {
+        match nearest_rank(&walls, share) {
             Some(wall) => series.fact(duration(wall), name),
             None => series,
-        },
-    )
+        }
+    })
 }
 
 /// How a trend of durations reads, and its class.

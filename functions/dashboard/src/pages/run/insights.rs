@@ -101,7 +101,16 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
     let faster = More::green(found, "tab=compare&change=faster");
     let of = |id, heading, meaning, class, tests: Option<Vec<InsightTest>>, count: Option<i64>, more| {
         let tests = tests.unwrap_or_default();
-        List { id, heading, meaning, class, named: tests.len(), tests: lines(tests), count: count.unwrap_or(0), more }
+        List {
+            id,
+            heading,
+            meaning,
+            class,
+            named: tests.len(),
+            tests: lines(tests),
+            count: count.unwrap_or(0),
+            more,
+        }
     };
     let all = [
         of(
