@@ -69,12 +69,12 @@ after(async () => {
   elsewhere?.server.close();
 });
 
-/** Opens the trace as a person does, from the page of the execution, in a tab of its own. */
+/** Opens the trace as a person does, from the page of the execution, in a new tab. */
 async function openFromDashboard() {
   const page = await context.newPage();
   await page.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
   const opened = page.waitForEvent('popup');
-  await page.getByRole('listitem').filter({ hasText: 'show-trace' }).getByRole('link', { name: 'In a tab of its own' }).click();
+  await page.getByRole('listitem').filter({ hasText: 'show-trace' }).getByRole('link', { name: 'Open in a new tab' }).click();
   const viewer = await opened;
   await actionsOf(viewer);
   return { page, viewer };
@@ -145,9 +145,9 @@ describe('a stored trace', () => {
     const page = await context.newPage();
     await page.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
     await page.getByRole('link', { name: 'Open trace' }).click();
-    await page.frameLocator('#trace iframe').getByText('It does in a tab of its own').waitFor();
+    await page.frameLocator('#trace iframe').getByText('It works in a new tab').waitFor();
     const opened = page.waitForEvent('popup');
-    await page.locator('#trace').getByRole('link', { name: 'In a tab of its own' }).click();
+    await page.locator('#trace').getByRole('link', { name: 'Open in a new tab' }).click();
     assert.match(await actionsOf(await opened), /Navigate|goto/i);
     await (await opened).close();
     await page.close();

@@ -1,6 +1,6 @@
 // Pictures of an attempt at their full size, over the page they belong to:
 // before and after are one key apart. A click with a key held, or without this
-// script, opens a picture in a tab of its own.
+// script, opens a picture in a new tab.
 
 const dialog = document.getElementById('pictures');
 const links = [...document.querySelectorAll(':is(.shots a, a.thumb):has(> img)')];
