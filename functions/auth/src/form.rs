@@ -1,13 +1,14 @@
 //! Signing in as it is asked for: by programs and scripts in JSON, or with the
 //! form of a page in a browser that runs no scripts. A form is always answered
 //! with a page: the one it was in the place of, or the form again with what was
-//! wrong.
+//! wrong and the name that was typed.
 
 use axum::extract::{FromRequest, Request};
-use axum::response::{IntoResponse, Redirect, Response};
-use callboard_http::ApiError;
+use axum::response::{Redirect, Response};
+use callboard_auth::session_cookie::RefusedName;
 use callboard_http::extract::{BrowserForm, Fields, is_browser_form, own_page};
-use http::HeaderValue;
+use callboard_http::{ApiError, AppState};
+use http::{HeaderMap, HeaderValue};
 use url::form_urlencoded;
 
 use crate::body::Credentials;
@@ -50,7 +51,12 @@ impl SignInForm {
     }
 
     /// The page that follows.
-    pub(crate) fn answered(&self, cookies: Result<Vec<HeaderValue>, ApiError>) -> Response {
+    pub(crate) fn answered(
+        &self,
+        state: &AppState,
+        headers: &HeaderMap,
+        cookies: Result<Vec<HeaderValue>, ApiError>,
+    ) -> Response {
         let next = own_page(self.0.text("next")).unwrap_or(HOME);
         match cookies {
             Ok(cookies) => cookie::with_cookies(Redirect::to(next), cookies),
@@ -59,8 +65,18 @@ impl SignInForm {
                     .append_pair("error", refused.code())
                     .append_pair("next", next)
                     .finish();
-                Redirect::to(&format!("{SIGN_IN}?{query}")).into_response()
+                cookie::with_cookies(
+                    Redirect::to(&format!("{SIGN_IN}?{query}")),
+                    self.refused_name(state, headers),
+                )
             }
         }
+    }
+
+    /// The cookie that keeps the name for the form. Without it people type it
+    /// again.
+    fn refused_name(&self, state: &AppState, headers: &HeaderMap) -> Option<HeaderValue> {
+        let name = RefusedName::typed(self.0.text("username"), state.now())?;
+        state.cookies().set(&name, state.cookie_form(headers)).ok()
     }
 }

@@ -95,7 +95,7 @@ pub(crate) async fn login(
         }
         SignIn::Form(form) => {
             let entered = enter(&state, &visit, &headers, form.credentials()).await;
-            Ok(form.answered(entered.map(|(_, cookies)| cookies)))
+            Ok(form.answered(&state, &headers, entered.map(|(_, cookies)| cookies)))
         }
     }
 }

@@ -63,6 +63,8 @@ pub enum CookieKind {
     OAuth,
     /// A browser an account has signed in from.
     Device,
+    /// The name of a sign-in that was refused, until its form is shown again.
+    RefusedName,
 }
 
 impl CookieKind {
@@ -76,6 +78,8 @@ impl CookieKind {
             (Self::OAuth, CookieForm::Plain) => "svc_oauth",
             (Self::Device, CookieForm::Secure) => "__Host-svc_device",
             (Self::Device, CookieForm::Plain) => "svc_device",
+            (Self::RefusedName, CookieForm::Secure) => "__Host-svc_refused_name",
+            (Self::RefusedName, CookieForm::Plain) => "svc_refused_name",
         }
     }
 
@@ -86,6 +90,7 @@ impl CookieKind {
             Self::Session => 7 * 24 * 60 * 60,
             Self::OAuth => 10 * 60,
             Self::Device => 90 * 24 * 60 * 60,
+            Self::RefusedName => 60,
         }
     }
 
@@ -100,6 +105,7 @@ impl CookieKind {
             Self::Session => Purpose::SESSION,
             Self::OAuth => Purpose::OAUTH,
             Self::Device => Purpose::DEVICE,
+            Self::RefusedName => Purpose::REFUSED_NAME,
         }
     }
 
@@ -164,6 +170,7 @@ pub struct SealedCookies {
     session: KeyRing,
     oauth: KeyRing,
     device: KeyRing,
+    refused_name: KeyRing,
 }
 
 impl SealedCookies {
@@ -175,6 +182,7 @@ impl SealedCookies {
             session: ring(CookieKind::Session),
             oauth: ring(CookieKind::OAuth),
             device: ring(CookieKind::Device),
+            refused_name: ring(CookieKind::RefusedName),
         }
     }
 
@@ -183,6 +191,7 @@ impl SealedCookies {
             CookieKind::Session => &self.session,
             CookieKind::OAuth => &self.oauth,
             CookieKind::Device => &self.device,
+            CookieKind::RefusedName => &self.refused_name,
         }
     }
 

@@ -37,6 +37,8 @@ impl Purpose {
     pub const OAUTH: Self = Self("oauth-tx/v1");
     /// The cookie that tells a known browser.
     pub const DEVICE: Self = Self("device/v1");
+    /// The cookie that keeps the name of a refused sign-in for its form.
+    pub const REFUSED_NAME: Self = Self("refused-name/v1");
     /// File grants.
     pub const FILE_GRANT: Self = Self("file-grant/v1");
     /// Keys of rate limit rows, and hashes of addresses.

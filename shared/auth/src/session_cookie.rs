@@ -1,5 +1,5 @@
-//! What the sealed cookies say: a session, a known browser, a sign-in
-//! elsewhere that has begun. They prove identity only; what an account may do
+//! What the sealed cookies say: a session, a known browser, the name of a
+//! refused sign-in. The first two prove identity only; what an account may do
 //! is read from its row on every request.
 
 use callboard_domain::ids::UserId;
@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::cookies::{CookieClaims, CookieKind};
 use crate::keys::SealingFailed;
+use crate::username::MAX_CHARS;
 
 const ID_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
@@ -133,6 +134,53 @@ impl CookieClaims for DeviceClaims {
             expires_at: Timestamp(bytes.number()?),
         };
         bytes.0.is_empty().then_some(claims)
+    }
+
+    fn expires_at(&self) -> Timestamp {
+        self.expires_at
+    }
+}
+
+/// The name that was typed into a sign-in that was refused: the form that is
+/// shown again has it, and no address does. It proves nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RefusedName {
+    name: String,
+    expires_at: Timestamp,
+}
+
+impl std::fmt::Debug for RefusedName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RefusedName")
+    }
+}
+
+impl RefusedName {
+    /// What was typed; nothing for what is longer than any name.
+    #[must_use]
+    pub fn typed(name: &str, now: Timestamp) -> Option<Self> {
+        let fits = !name.is_empty() && name.chars().count() <= MAX_CHARS;
+        fits.then(|| Self { name: name.to_owned(), expires_at: CookieKind::RefusedName.expiry(now) })
+    }
+
+    /// What was typed.
+    #[must_use]
+    pub fn into_name(self) -> String {
+        self.name
+    }
+}
+
+impl CookieClaims for RefusedName {
+    const KIND: CookieKind = CookieKind::RefusedName;
+
+    fn encode(&self) -> Vec<u8> {
+        [&self.expires_at.millis().to_be_bytes(), self.name.as_bytes()].concat()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut bytes = Bytes(bytes);
+        let expires_at = Timestamp(bytes.number()?);
+        Some(Self { name: String::from_utf8(bytes.0.to_vec()).ok()?, expires_at })
     }
 
     fn expires_at(&self) -> Timestamp {

@@ -3,7 +3,7 @@
 use unicode_normalization::UnicodeNormalization;
 
 const MIN_CHARS: usize = 3;
-const MAX_CHARS: usize = 64;
+pub(crate) const MAX_CHARS: usize = 64;
 
 /// Why a name cannot be an account's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

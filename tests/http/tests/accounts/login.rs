@@ -101,6 +101,10 @@ async fn a_form_signs_in_and_out_from_our_own_pages_only() {
         assert_eq!(wrong.status, 303);
         assert_eq!(wrong.header("location"), "/login?error=invalid_credentials&next=%2Fprojects%3Fq%3Da");
         assert!(!is_signed_in(&browser).await);
+        let again = browser.get(wrong.header("location")).await.expect("a page").text();
+        assert!(again.contains("name=\"username\" value=\"ada\""), "{again}");
+        let anew = browser.get("/login").await.expect("a page").text();
+        assert!(anew.contains("name=\"username\" value=\"\""), "{anew}");
 
         let right = form(&browser, LOGIN, Some(&own), &with(PASSWORD, "/projects?q=a")).await;
         assert_eq!((right.status.as_u16(), right.header("location")), (303, "/projects?q=a"));

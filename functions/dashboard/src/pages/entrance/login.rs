@@ -5,9 +5,11 @@ use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::Principal;
 use callboard_auth::oauth::{OauthRefusal, Provider};
+use callboard_auth::session_cookie::RefusedName;
 use callboard_http::extract::{Caller, FromQuery, Query, QueryReader, own_page};
 use callboard_http::{ApiError, AppState, mail};
 use callboard_query::accounts::setup as first_administrator;
+use http::HeaderMap;
 
 use super::{NoticePage, home, notice};
 use crate::filters;
@@ -108,6 +110,8 @@ struct LoginPage<'a> {
     /// The address to go to where no script reloads anything.
     next: &'a str,
     refusal: Option<String>,
+    /// The name that was typed before, if a form was refused.
+    username: String,
     providers: Vec<ProviderButton>,
     /// Whether a link for a new password can be mailed.
     sends_mail: bool,
@@ -121,22 +125,34 @@ pub(super) enum Place<'a> {
     Before(&'a str),
 }
 
+/// A sign-in that was refused, and the name it was tried with, as far as that
+/// is known.
+pub(super) struct Refused {
+    refusal: Refusal,
+    username: String,
+}
+
 /// The form that signs in.
 pub(super) fn form(
     state: &AppState,
     place: &Place<'_>,
-    refusal: Option<Refusal>,
+    refused: Option<Refused>,
 ) -> Result<Response, ApiError> {
     let (is_in_place, afterwards, next) = match *place {
         Place::Of(page) => (true, "reload", page),
         Place::Before(page) => (false, page, page),
+    };
+    let (refusal, username) = match refused {
+        Some(Refused { refusal, username }) => (Some(refusal.sentence()), username),
+        None => (None, String::new()),
     };
     answer(&LoginPage {
         title: "Sign in",
         is_in_place,
         afterwards,
         next,
-        refusal: refusal.map(Refusal::sentence),
+        refusal,
+        username,
         providers: providers(state),
         sends_mail: mail::is_configured(state.config()),
     })
@@ -146,6 +162,7 @@ pub(super) fn form(
 pub(crate) async fn login(
     State(state): State<AppState>,
     caller: Caller,
+    headers: HeaderMap,
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
     if !matches!(caller.principal(), Principal::Anonymous) {
@@ -163,7 +180,11 @@ pub(crate) async fn login(
     if first_administrator::is_needed(state.store()).await? {
         return super::setup::form(&state, "/", asked.refusal);
     }
-    form(&state, &Place::Before(asked.next.as_deref().unwrap_or("/")), asked.refusal)
+    let refused = asked.refusal.map(|refusal| {
+        let typed = state.cookies().open::<RefusedName>(&headers, state.cookie_form(&headers), state.now());
+        Refused { refusal, username: typed.map(|typed| typed.value.into_name()).unwrap_or_default() }
+    });
+    form(&state, &Place::Before(asked.next.as_deref().unwrap_or("/")), refused)
 }
 
 #[cfg(test)]
