@@ -249,10 +249,10 @@ describe('accounts', { concurrency: false }, () => {
 
   test('what was done stands in the audit log', async () => {
     await ada.goto(at('/settings/audit'));
-    await ada.getByRole('cell', { name: /^User created/ }).first().waitFor();
+    await ada.getByRole('cell', { name: /^Created account/ }).first().waitFor();
     await ada.getByRole('combobox', { name: 'What' }).selectOption('key');
-    await ada.getByRole('cell', { name: 'Key revoked' }).waitFor();
-    assert.equal(await ada.getByRole('cell', { name: 'User created' }).count(), 0);
+    await ada.getByRole('cell', { name: /^Revoked API key/ }).waitFor();
+    assert.equal(await ada.getByRole('cell', { name: /^Created account/ }).count(), 0);
     assert.match(ada.url(), /action=key/);
   });
 

@@ -138,7 +138,12 @@ async fn an_administrator_sees_accounts_and_what_was_done() {
         let members = page(&administrator, &format!("/projects/{own}?tab=members")).await.text();
         assert!(members.contains(&format!("name=\"userIds[]\" value=\"{rosa}\" checked")), "{members}");
         let audit = page(&administrator, "/settings/audit?action=user").await.text();
-        assert!(audit.contains("User created") && !audit.contains("<b>Setup</b>"), "{audit}");
+        let created =
+            format!("title=\"user.created\">Created</b> <a href=\"/settings/users/{rosa}\">account rosa</a>");
+        assert!(audit.contains(&created) && !audit.contains("title=\"setup\""), "{audit}");
+        let hers = page(&administrator, &format!("/settings/audit?actor={rosa}")).await.text();
+        assert!(hers.contains(&format!("<option value=\"{rosa}\" selected>rosa</option>")), "{hers}");
+        assert!(!hers.contains("title=\"user.created\""), "{hers}");
         assert_eq!(page(&administrator, "/settings/users/999").await.status, 404);
     })
     .await;

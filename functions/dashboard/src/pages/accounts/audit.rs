@@ -1,5 +1,7 @@
 //! `/settings/audit`: who did what.
 
+mod words;
+
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::RouteId;
@@ -10,11 +12,12 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
+use callboard_query::accounts::users::{self, UserFilters};
 use callboard_query::audit::{self, AuditActor, AuditFilters, AuditItem};
 use callboard_store::audit::KEPT_DAYS;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
+use self::words::Sentence;
 use crate::components::{Choice, FilterBar, Pager, SettingsTab, SettingsTabs};
 use crate::filters;
 use crate::shell::{Section, Shell};
@@ -23,6 +26,8 @@ use crate::visit::{Visit, answer};
 
 /// Entries per page.
 const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
+/// Accounts one can choose from; the page of any other leads here as well.
+const OFFERED: usize = 200;
 const DAY_MS: i64 = 86_400_000;
 /// Periods one can choose, in days.
 const PERIODS: [(&str, i64, &str); 3] =
@@ -81,20 +86,33 @@ impl Asked {
         user.is_some() || action.is_some() || places || times
     }
 
-    fn bar(&self, visit: &Visit) -> FilterBar {
+    fn bar(&self, visit: &Visit, people: Vec<Choice>) -> FilterBar {
         let periods = PERIODS.map(|(word, _, label)| Choice::new(word, label));
         let id = |id: Option<i64>| id.map(|id| id.to_string());
         let moment = |at: Option<Timestamp>| at.map(text::date_and_time);
         FilterBar::new(&visit.address, &[])
+            .select("actor", "Who", "Anybody", people, id(self.actor.map(UserId::get)).as_slice())
             .select("action", "What", "Everything", subjects(), self.action.as_slice())
             .select("days", "When", "Any time", periods, id(self.days).as_slice())
-            .chip_only("actor", "By account", id(self.actor.map(UserId::get)).as_ref())
             .chip_only("project", "In project", id(self.project.map(ProjectId::get)).as_ref())
             .chip_only("targetType", "To a", self.target_kind.as_ref())
             .chip_only("targetId", "With id", id(self.target_id).as_ref())
             .chip_only("from", "From", moment(self.from).as_ref())
             .chip_only("to", "Until", moment(self.to).as_ref())
     }
+}
+
+/// Whose doings one can choose: those with an account, and who is asked for.
+async fn people(visit: &Visit, asked: Option<UserId>) -> Result<Vec<Choice>, ApiError> {
+    let found = users::list(&visit.ctx, &visit.caller, &UserFilters::default(), None, OFFERED).await?;
+    let mut people: Vec<Choice> =
+        found.items.into_iter().map(|user| Choice::new(user.id.to_string(), user.username)).collect();
+    if let Some(id) = asked.map(|id| id.to_string())
+        && !people.iter().any(|person| person.value == id)
+    {
+        people.push(Choice::new(id.clone(), format!("account {id}")));
+    }
+    Ok(people)
 }
 
 /// The subjects of all actions, each once, in their order.
@@ -106,7 +124,7 @@ fn subjects() -> Vec<Choice> {
             subjects.push(subject);
         }
     }
-    subjects.into_iter().map(|subject| Choice::new(subject, action_in_words(subject))).collect()
+    subjects.into_iter().map(|subject| Choice::new(subject, words::subject_in_words(subject))).collect()
 }
 
 /// An entry in words.
@@ -115,16 +133,16 @@ struct Entry {
     actor: String,
     actor_href: Option<String>,
     key_prefix: Option<String>,
+    /// The action as the API spells it.
     action: String,
+    sentence: Sentence,
     details: Vec<(String, String)>,
-    target: Option<String>,
-    target_href: Option<String>,
     project: Option<(i64, String)>,
 }
 
 impl Entry {
     fn of(item: AuditItem) -> Self {
-        let target_href = target_href(&item);
+        let sentence = Sentence::of(&item);
         Self {
             at: item.at,
             actor: actor(&item.actor),
@@ -135,19 +153,14 @@ impl Entry {
                 .and(item.actor.user_id)
                 .map(|id| format!("/settings/users/{id}")),
             key_prefix: item.actor.key_prefix,
-            action: action_in_words(&item.action),
-            details: details(&item.detail),
-            target_href,
+            details: words::details(&item.detail, sentence.object.as_ref()),
+            sentence,
+            action: item.action,
             project: item
                 .project_id
                 // What was done to a project itself names it already.
                 .filter(|id| item.target_type.as_deref() != Some("project") || item.target_id != Some(*id))
                 .map(|id| (id, item.project_name.unwrap_or_else(|| id.to_string()))),
-            target: item.target_type.map(|kind| match (item.target_name, item.target_id) {
-                (Some(name), _) => format!("{} {name}", kind_in_words(&kind)),
-                (None, Some(id)) => format!("{} {id}", kind_in_words(&kind)),
-                (None, None) => kind_in_words(&kind),
-            }),
         }
     }
 }
@@ -159,88 +172,6 @@ fn actor(actor: &AuditActor) -> String {
         (None, None) if actor.system => "Callboard itself".to_owned(),
         (None, None) => "nobody signed in".to_owned(),
     }
-}
-
-/// Where what an entry is about is shown, as far as it is still there.
-fn target_href(item: &AuditItem) -> Option<String> {
-    let folder = match (item.target_type.as_deref()?, &item.target_name) {
-        ("user", Some(_)) => "/settings/users",
-        ("project", Some(_)) => "/projects",
-        ("run", _) => "/test-runs",
-        _ => return None,
-    };
-    Some(format!("{folder}/{}", item.target_id?))
-}
-
-/// A kind of thing, inside a sentence.
-fn kind_in_words(kind: &str) -> String {
-    if kind == "api_key" { "API key".to_owned() } else { in_words(kind).to_lowercase() }
-}
-
-/// An action or what several of them are about. Those whose word says too
-/// little to who reads it here have words of their own.
-fn action_in_words(action: &str) -> String {
-    let words = match action {
-        "setup" => "First administrator created",
-        "login" => "Signing in",
-        "login.succeeded" => "Signed in",
-        "login.failed" => "Sign-in failed",
-        "login.limited" => "Sign-in refused after too many failures",
-        "logout" => "Signed out",
-        "oauth" => "Signing in at a provider",
-        "oauth.succeeded" => "Signed in at a provider",
-        "oauth.refused" => "Sign-in at a provider refused",
-        "oauth.linked" => "Provider linked",
-        "oauth.unlinked" => "Provider unlinked",
-        "assignments" => "Access to projects",
-        "assignments.changed" => "Access to projects changed",
-        other => return in_words(other),
-    };
-    words.to_owned()
-}
-
-/// `user.password_reset` as `User password reset`, `isGlobal` as `Is global`.
-fn in_words(word: &str) -> String {
-    let mut words = String::new();
-    for char in word.chars() {
-        match char {
-            '.' | '_' => words.push(' '),
-            _ if char.is_uppercase() => {
-                words.push(' ');
-                words.extend(char.to_lowercase());
-            }
-            _ if words.is_empty() => words.extend(char.to_uppercase()),
-            _ => words.push(char),
-        }
-    }
-    words
-}
-
-/// What else is known, without what says nothing.
-fn details(detail: &Map<String, Value>) -> Vec<(String, String)> {
-    detail.iter().filter_map(|(name, value)| Some((in_words(name).to_lowercase(), plain(value)?))).collect()
-}
-
-/// A value as people read it; a change as what it led from and to.
-fn plain(value: &Value) -> Option<String> {
-    let read = match value {
-        Value::Null => return None,
-        Value::String(text) => text.clone(),
-        Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
-        Value::Array(list) => list.iter().filter_map(plain).collect::<Vec<_>>().join(", "),
-        Value::Object(change) if change.contains_key("before") && change.contains_key("after") => {
-            let side = |side: &str| plain(&change[side]).unwrap_or_else(|| "none".to_owned());
-            format!("{} → {}", side("before"), side("after"))
-        }
-        Value::Object(entries) => {
-            let read = entries.iter().filter_map(|(name, value)| {
-                Some(format!("{} {}", in_words(name).to_lowercase(), plain(value)?))
-            });
-            read.collect::<Vec<_>>().join(", ")
-        }
-        Value::Number(number) => number.to_string(),
-    };
-    (!read.is_empty()).then_some(read)
 }
 
 /// Inputs of `pages/accounts/audit.html`.
@@ -271,7 +202,7 @@ pub(crate) async fn audit(visit: Visit, Query(asked): Query<Asked>) -> Result<Re
     answer(&AuditPage {
         tabs: SettingsTabs::new(&visit, SettingsTab::Audit),
         kept_days: KEPT_DAYS,
-        filters: asked.bar(&visit).tally("action", shown, goes_on, total),
+        filters: asked.bar(&visit, people(&visit, asked.actor).await?).tally("action", shown, goes_on, total),
         is_filtered: asked.is_filtered(visit.now),
         entries: found.items.into_iter().map(Entry::of).collect(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
@@ -284,27 +215,7 @@ pub(crate) async fn audit(visit: Visit, Query(asked): Query<Asked>) -> Result<Re
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn spellings_become_words() {
-        assert_eq!(in_words("password.reset_requested"), "Password reset requested");
-        assert_eq!(in_words("projectIds"), "Project ids");
-        let Value::Object(detail) = json!({
-            "username": "ada", "isGlobal": true, "added": [1, 2], "removed": [], "x": null,
-            "note": { "before": null, "after": "known" }, "limit": { "perDay": 5 },
-        }) else {
-            unreachable!("an object was written above")
-        };
-        let read: Vec<String> =
-            details(&detail).iter().map(|(name, value)| format!("{name} {value}")).collect();
-        assert_eq!(
-            read,
-            ["added 1, 2", "is global yes", "limit per day 5", "note none → known", "username ada"]
-        );
-    }
 
     #[test]
     fn every_action_can_be_filtered_by_its_subject() {
