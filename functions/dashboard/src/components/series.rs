@@ -15,6 +15,8 @@ const WIDTH: i64 = 1_000;
 const HEIGHT: i64 = 120;
 /// Room above the highest value.
 const HEADROOM: i64 = 8;
+/// How far the stroke of a single point reaches to either side.
+const STUB: i64 = 3;
 
 /// One line of the chart.
 pub(crate) struct LineOf<'t> {
@@ -75,6 +77,8 @@ pub(crate) struct Series {
     facts: Vec<(String, String)>,
     strokes: Vec<Stroke>,
     hits: Vec<Hit>,
+    /// What the marks of the chart stand for, where it has any.
+    marked: Option<&'static str>,
     flags: Vec<Flag>,
     top: String,
     first: String,
@@ -85,11 +89,6 @@ pub(crate) struct Series {
 impl HtmlSafe for Series {}
 
 impl Series {
-    /// Whether a change is drawn that the legend has to tell of.
-    fn has_marks(&self) -> bool {
-        self.hits.iter().any(|hit| hit.is_mark)
-    }
-
     /// A chart of lines over points, oldest first; `show` writes a value.
     pub(crate) fn new(
         title: impl Into<String>,
@@ -129,6 +128,7 @@ impl Series {
             facts: Vec::new(),
             strokes: strokes.collect(),
             hits: hits.collect(),
+            marked: None,
             flags: Vec::new(),
             top: show(most),
             first: label(points.first()),
@@ -160,12 +160,14 @@ impl Series {
         self
     }
 
-    /// The same with marks at some points, which the table tells as well.
+    /// The same with marks at some points, which the table tells as well; the
+    /// legend names them by what they stand for.
     #[must_use]
-    pub(crate) fn with_marks(mut self, marks: &[PointMark]) -> Self {
+    pub(crate) fn with_marks(mut self, stand_for: &'static str, marks: &[PointMark]) -> Self {
         for (at, words) in marks {
             let (Some(hit), Some(row)) = (self.hits.get_mut(*at), self.rows.get_mut(*at)) else { continue };
             hit.is_mark = true;
+            self.marked = Some(stand_for);
             hit.title = format!("{}. {words}", hit.title);
             row.note = Some(match row.note.take() {
                 Some(note) => format!("{note}. {words}"),
@@ -192,29 +194,27 @@ impl Series {
     }
 }
 
-/// The runs of points that have a value.
+/// The runs of points that have a value. A single point has no length to be
+/// drawn: it becomes a short stroke.
 fn pieces(values: &[Option<i64>], centre: impl Fn(i64) -> i64, most: i64) -> Vec<String> {
-    let mut pieces = Vec::new();
-    let mut open = String::new();
-    for (index, value) in values.iter().enumerate() {
-        let at = i64::try_from(index).unwrap_or(0);
-        match value {
-            Some(value) => {
-                let height = i128::from(*value) * i128::from(HEIGHT - HEADROOM) / i128::from(most);
-                let y = HEIGHT - i64::try_from(height).unwrap_or(0);
-                if !open.is_empty() {
-                    open.push(' ');
-                }
-                open.push_str(&format!("{},{y}", centre(at)));
-            }
-            None if !open.is_empty() => pieces.push(std::mem::take(&mut open)),
-            None => {}
-        }
-    }
-    if !open.is_empty() {
-        pieces.push(open);
-    }
-    pieces
+    let places: Vec<Option<(i64, i64)>> = values
+        .iter()
+        .enumerate()
+        .map(|(index, value)| {
+            let height = i128::from((*value)?) * i128::from(HEIGHT - HEADROOM) / i128::from(most);
+            let at = i64::try_from(index).unwrap_or(0);
+            Some((centre(at), HEIGHT - i64::try_from(height).unwrap_or(0)))
+        })
+        .collect();
+    let runs = places.split(Option::is_none).filter(|run| !run.is_empty());
+    let piece = |run: &[Option<(i64, i64)>]| {
+        let points: Vec<String> = match run {
+            [Some((x, y))] => vec![format!("{},{y}", x - STUB), format!("{},{y}", x + STUB)],
+            points => points.iter().flatten().map(|(x, y)| format!("{x},{y}")).collect(),
+        };
+        points.join(" ")
+    };
+    runs.map(piece).collect()
 }
 
 #[cfg(test)]
@@ -224,6 +224,6 @@ mod tests {
     #[test]
     fn a_gap_divides_a_line_and_the_highest_value_stays_inside() {
         let values = [Some(0), Some(50), None, Some(100)];
-        assert_eq!(pieces(&values, |at| at * 10, 100), ["0,120 10,64", "30,8"]);
+        assert_eq!(pieces(&values, |at| at * 10, 100), ["0,120 10,64", "27,8 33,8"]);
     }
 }

@@ -39,6 +39,9 @@ pub(crate) struct ShiftList {
 impl HtmlSafe for ShiftList {}
 
 impl ShiftList {
+    /// What its marks on a chart stand for.
+    pub(crate) const MARKS: &'static str = "lasting change";
+
     /// The changes of one test, oldest execution first, in each browser
     /// project by itself.
     pub(crate) fn of_executions(executions: &[ExecutionWithRun], now: Timestamp) -> Self {

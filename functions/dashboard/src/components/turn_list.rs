@@ -35,6 +35,9 @@ pub(crate) struct TurnList {
 impl HtmlSafe for TurnList {}
 
 impl TurnList {
+    /// What its marks on a chart stand for.
+    pub(crate) const MARKS: &'static str = "broke or repaired";
+
     /// The turns of a test, oldest execution first. What happened in one run in
     /// several browser projects is one turn.
     pub(crate) fn of_executions(executions: &[ExecutionWithRun], now: Timestamp) -> Self {

@@ -24,7 +24,7 @@ use crate::components::{Choice, ClusterTable, FilterBar, LineOf, Point, Series, 
 use crate::filters;
 use crate::outcome::{Standing, Tone, Toned};
 use crate::shell::{Section, Shell};
-use crate::text::{day_of, duration, grouped, percent, points};
+use crate::text::{day_of, duration, grouped, month_of, percent, points};
 use crate::visit::{Visit, answer};
 
 /// Projects and tests each list shows.
@@ -149,6 +149,13 @@ struct HeatCell {
     spoken: String,
 }
 
+/// The head of a day on a map of pass rates.
+struct DayHead {
+    day: Day,
+    /// The month, where it begins on the map.
+    month: Option<String>,
+}
+
 /// A project on a map of pass rates.
 struct HeatRow {
     project: ProjectRef,
@@ -176,7 +183,7 @@ struct AnalyticsPage {
     chosen: Option<(Day, Day)>,
     /// Projects that are not in the table of health.
     left_out: usize,
-    days: Vec<Day>,
+    days: Vec<DayHead>,
     heat: Vec<HeatRow>,
     /// Flaky tests, each with its share of what the most expensive one costs, in thousandths.
     leaderboard: Vec<(LeaderboardItem, i64)>,
@@ -237,19 +244,15 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         },
         left_out,
         health: portfolio.into_iter().map(|item| Health::of(item, &visit)).collect(),
-        days: map.buckets.clone(),
-        heat: heat(map),
+        days: day_heads(&map.buckets),
+        heat: heat(&map),
         total_open: open.total_open,
         resolved: open.resolved_in_period,
         kinds: open.by_error_type,
         clusters: ClusterTable::of_all(open.clusters, visit.now),
         leaderboard: ranked(analytics::flaky_leaderboard(ctx, scope, &query, Sort::Impact, today).await?),
-        velocity: velocity(
-            analytics::regression_velocity(ctx, scope, &query, today).await?,
-            query.days,
-            today,
-        ),
-        ci_time: ci_time(analytics::ci_time_trend(ctx, scope, &query, today).await?),
+        velocity: velocity(analytics::regression_velocity(ctx, scope, &query, today).await?, &map.buckets),
+        ci_time: ci_time(analytics::ci_time_trend(ctx, scope, &query, today).await?, &map.buckets),
         matrix: matrix(&browser_names, browsers),
         browsers: browser_names,
         endpoints: network::slow_endpoints(ctx, scope, &slowest, today).await?,
@@ -259,7 +262,7 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         project: asked.project.map(ProjectId::get),
         lane: asked.lane.clone(),
         shares: shares(&wasted),
-        wasted: waste(wasted),
+        wasted: waste(wasted, &map.buckets),
         shell,
     })
 }
@@ -325,14 +328,21 @@ fn cell(project: &str, place: &str, rate: Option<f64>) -> HeatCell {
     HeatCell { band, text, spoken: format!("{project}, {place}: {rate}") }
 }
 
-fn heat(map: PassRateHeatmap) -> Vec<HeatRow> {
+/// Heads of the days of a map, oldest first.
+fn day_heads(days: &[Day]) -> Vec<DayHead> {
+    let begins = |at: usize| at == 0 || month_of(days[at]) != month_of(days[at - 1]);
+    let head = |(at, day): (usize, &Day)| DayHead { day: *day, month: begins(at).then(|| month_of(*day)) };
+    days.iter().enumerate().map(head).collect()
+}
+
+fn heat(map: &PassRateHeatmap) -> Vec<HeatRow> {
     let places: Vec<String> = map.buckets.iter().map(|day| day_of(*day)).collect();
-    let rows = map.rows.into_iter().map(|row| heat_row(row.project, &places, row.cells));
+    let rows = map.rows.iter().map(|row| heat_row(row.project.clone(), &places, &row.cells));
     rows.collect()
 }
 
 fn matrix(browsers: &[String], map: BrowserMatrix) -> Vec<HeatRow> {
-    map.rows.into_iter().map(|row| heat_row(row.project, browsers, row.cells)).collect()
+    map.rows.into_iter().map(|row| heat_row(row.project, browsers, &row.cells)).collect()
 }
 
 /// Browser projects as people read them: tests can have none.
@@ -341,13 +351,26 @@ fn names(browsers: &[String]) -> Vec<String> {
     browsers.iter().map(name).collect()
 }
 
-fn heat_row(project: ProjectRef, places: &[String], rates: Vec<Option<f64>>) -> HeatRow {
-    let cells = places.iter().zip(rates).map(|(place, rate)| cell(project.shown(), place, rate)).collect();
+fn heat_row(project: ProjectRef, places: &[String], rates: &[Option<f64>]) -> HeatRow {
+    let cells = places.iter().zip(rates).map(|(place, rate)| cell(project.shown(), place, *rate)).collect();
     HeatRow { project, cells }
 }
 
-fn day_point(day: Day) -> Point {
-    Point { label: day_of(day), note: None, href: None }
+/// The days of a period, oldest first, each with what is known of it: nothing
+/// where nothing ran.
+fn each_day<'t, T>(days: &[Day], known: &'t [T], date: impl Fn(&T) -> Day) -> Vec<Option<&'t T>> {
+    days.iter().map(|day| known.iter().find(|each| date(each) == *day)).collect()
+}
+
+/// A point of a chart, and why it has no values where it has none.
+fn point<T>(label: String, known: Option<T>) -> Point {
+    let note = known.is_none().then(|| "nothing ran".to_owned());
+    Point { label, note, href: None }
+}
+
+/// A point for each day.
+fn day_points<T>(days: &[Day], known: &[Option<&T>]) -> Vec<Point> {
+    days.iter().zip(known).map(|(day, known)| point(day_of(*day), *known)).collect()
 }
 
 /// The Monday of a day's week.
@@ -357,59 +380,51 @@ const fn week_of(day: Day) -> Day {
 }
 
 /// Days of a period that is short enough to be drawn day by day.
-const DAY_BY_DAY: i64 = 14;
+const DAY_BY_DAY: usize = 14;
 
-/// What broke, by weeks where there are many days. Weeks in which nothing did
-/// are told as well.
-fn velocity(found: RegressionVelocity, days: i64, today: Day) -> Series {
-    let step = if days > DAY_BY_DAY { 7 } else { 1 };
-    let place = |day: Day| if step == 7 { week_of(day) } else { day };
-    let first = place(found.points.first().map_or(today, |point| point.date));
-    let mut sums: BTreeMap<Day, (i64, i64)> =
-        (first.0..=today.0).map(|day| (place(Day(day)), (0, 0))).collect();
+/// What broke, by weeks where there are many days. Those in which nothing did
+/// are told as well, unless nothing ran.
+fn velocity(found: RegressionVelocity, days: &[Day]) -> Series {
+    let is_by_week = days.len() > DAY_BY_DAY;
+    let place = |day: Day| if is_by_week { week_of(day) } else { day };
+    let mut sums: BTreeMap<Day, Option<(i64, i64)>> = days.iter().map(|day| (place(*day), None)).collect();
     for point in &found.points {
-        let sum = sums.entry(place(point.date)).or_default();
+        let sum = sums.entry(place(point.date)).or_default().get_or_insert_default();
         sum.0 += point.regressions.regressions;
         sum.1 += point.regressions.new_flaky;
     }
-    let label = |day: &Day| match step {
-        7 => format!("week of {}", day_of(*day)),
-        _ => day_of(*day),
-    };
-    let points_of = sums.keys().map(|day| Point { label: label(day), note: None, href: None }).collect();
+    let label = |day: &Day| if is_by_week { format!("week of {}", day_of(*day)) } else { day_of(*day) };
+    let points_of = sums.iter().map(|(day, sum)| point(label(day), *sum)).collect();
     let lines = [
-        LineOf { name: "New failures", values: sums.values().map(|sum| Some(sum.0)).collect() },
-        LineOf { name: "Newly flaky", values: sums.values().map(|sum| Some(sum.1)).collect() },
+        LineOf { name: "New failures", values: sums.values().map(|sum| Some((*sum)?.0)).collect() },
+        LineOf { name: "Newly flaky", values: sums.values().map(|sum| Some((*sum)?.1)).collect() },
     ];
-    let title = if step == 7 { "Tests that broke each week" } else { "Tests that broke each day" };
+    let title = if is_by_week { "Tests that broke each week" } else { "Tests that broke each day" };
     let series = Series::new(title, points_of, &lines, grouped)
         .fact(grouped(found.totals.regressions), "new failures")
         .fact(grouped(found.totals.new_flaky), "newly flaky");
     with_delta(series, found.delta_rate)
 }
 
-fn ci_time(found: CiTimeTrend) -> Series {
-    let points_of = found.points.iter().map(|point| day_point(point.date)).collect();
-    let lines = [LineOf {
-        name: "Wall clock",
-        values: found.points.iter().map(|p| Some(p.time.duration_ms)).collect(),
-    }];
-    let series = Series::new("Time in CI", points_of, &lines, duration)
+fn ci_time(found: CiTimeTrend, days: &[Day]) -> Series {
+    let known = each_day(days, &found.points, |point| point.date);
+    let times = known.iter().map(|day| Some((*day)?.time.duration_ms)).collect();
+    let lines = [LineOf { name: "Wall clock", values: times }];
+    let series = Series::new("Time in CI", day_points(days, &known), &lines, duration)
         .fact(duration(found.totals.duration_ms), "in all")
         .fact(grouped(found.totals.run_count), "runs");
     with_delta(series, found.delta_rate)
 }
 
-fn waste(found: WastedTime) -> Series {
-    let points_of = found.points.iter().map(|point| day_point(point.date)).collect();
+fn waste(found: WastedTime, days: &[Day]) -> Series {
+    let known = each_day(days, &found.points, |point| point.date);
+    let failed = known.iter().map(|day| Some((*day)?.waste.failed_ms)).collect();
+    let waits = known.iter().map(|day| Some((*day)?.waste.wait_ms)).collect();
     let lines = [
-        LineOf {
-            name: "Attempts that failed",
-            values: found.points.iter().map(|p| Some(p.waste.failed_ms)).collect(),
-        },
-        LineOf { name: "Fixed waits", values: found.points.iter().map(|p| Some(p.waste.wait_ms)).collect() },
+        LineOf { name: "Attempts that failed", values: failed },
+        LineOf { name: "Fixed waits", values: waits },
     ];
-    Series::new("Time lost", points_of, &lines, duration)
+    Series::new("Time lost", day_points(days, &known), &lines, duration)
         .fact(duration(found.totals.failed_ms), "in attempts that failed")
         .fact(duration(found.totals.wait_ms), "in fixed waits")
 }

@@ -232,10 +232,10 @@ fn trends(
     (
         Series::new("Reliability by day", points().collect(), &shares, share)
             .with_markers(&times, markers.markers())
-            .with_marks(&turns.marks_by_day(&dates)),
+            .with_marks(TurnList::MARKS, &turns.marks_by_day(&dates)),
         Series::new("Duration by day", points().collect(), &means, duration)
             .with_markers(&times, markers.markers())
-            .with_marks(&shifts.marks_by_day(&dates)),
+            .with_marks(ShiftList::MARKS, &shifts.marks_by_day(&dates)),
     )
 }
 

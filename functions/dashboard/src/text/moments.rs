@@ -65,6 +65,11 @@ pub(crate) fn day_of_month(day: Day) -> String {
     utc(day.start()).format("%-d").to_string()
 }
 
+/// `Nov`.
+pub(crate) fn month_of(day: Day) -> String {
+    utc(day.start()).format("%b").to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -228,7 +228,8 @@ fn trend(cluster: &ClusterDetail, today: Day, events: &[events::Event]) -> Serie
         Some((at, event.sentence.clone()))
     };
     let marks: Vec<PointMark> = turns.filter_map(mark).collect();
-    Series::new("Failures by day", points.collect(), &lines, grouped).with_marks(&marks)
+    Series::new("Failures by day", points.collect(), &lines, grouped)
+        .with_marks("first seen, gone or back", &marks)
 }
 
 fn edits(plan: &FixPlan) -> Vec<Edit> {

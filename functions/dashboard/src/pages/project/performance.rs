@@ -106,9 +106,13 @@ pub(super) async fn tab(
             false,
             None,
         ),
-        tests: of_tests(&found).with_markers(&times, markers.markers()).with_marks(&test_shifts.marks()),
+        tests: of_tests(&found)
+            .with_markers(&times, markers.markers())
+            .with_marks(ShiftList::MARKS, &test_shifts.marks()),
         test_shifts,
-        whole: of_runs(&found).with_markers(&times, markers.markers()).with_marks(&run_shifts.marks()),
+        whole: of_runs(&found)
+            .with_markers(&times, markers.markers())
+            .with_marks(ShiftList::MARKS, &run_shifts.marks()),
         run_shifts,
         markers,
         slow_tests,
