@@ -1,10 +1,12 @@
 //! The last runs of something as a row of bars, oldest first. A bar differs
 //! by height as well as by colour: the worse, the taller. It is a drawing of
 //! many results side by side, so bars are narrow; each is as high as a line to
-//! be hit, the tab key stops at the newest only and arrows go on from there.
+//! be hit, the tab key stops at the newest only and arrows go on from there. The
+//! one that the page is about stands on a line.
 
 use askama::Template;
 use askama::filters::HtmlSafe;
+use callboard_domain::ids::ExecutionId;
 use callboard_domain::time::Timestamp;
 use callboard_query::shapes::{ExecutionWithRun, RunBrief};
 
@@ -29,6 +31,8 @@ pub(crate) struct Bar {
     tone: Tone,
     href: String,
     title: String,
+    /// Whether it stands for what the page shows.
+    is_here: bool,
 }
 
 /// What a bar tells.
@@ -36,6 +40,7 @@ struct Told {
     tone: Tone,
     href: String,
     title: String,
+    is_here: bool,
 }
 
 /// Pixels of a bar.
@@ -67,12 +72,13 @@ impl HtmlSafe for Strip {}
 impl Strip {
     fn of(told: impl ExactSizeIterator<Item = Told>, label: &'static str) -> Self {
         let count = told.len();
-        let bar = |(index, Told { tone, href, title })| Bar {
+        let bar = |(index, Told { tone, href, title, is_here })| Bar {
             x: place(index, count),
             height: height_of(tone),
             tone,
             href,
             title,
+            is_here,
         };
         Self {
             width: count * STEP,
@@ -100,24 +106,28 @@ impl Strip {
                 tone,
                 href: format!("/test-runs/{}", run.id),
                 title: format!("Run {}{branch}: {what}, {}", run.id, relative(run.start_time, now)),
+                is_here: false,
             }
         });
         Self::of(told, "Last runs, oldest first")
     }
 
-    /// Executions of one test, oldest first.
-    pub(crate) fn of_executions(executions: &[ExecutionWithRun], now: Timestamp) -> Self {
+    /// Executions of one test, oldest first, on the page of the one `here`.
+    pub(crate) fn of_executions(executions: &[ExecutionWithRun], here: ExecutionId, now: Timestamp) -> Self {
         let told = executions.iter().map(|each| {
             let tone = each.execution.tone();
+            let is_here = each.execution.id == here.get();
             Told {
                 tone,
                 href: format!("/test-run-cases/{}", each.execution.id),
                 title: format!(
-                    "{} in run {}, {}",
+                    "{} in run {}, {}{}",
                     tone.word(),
                     each.run.id,
-                    relative(each.run.start_time, now)
+                    relative(each.run.start_time, now),
+                    if is_here { ", shown here" } else { "" }
                 ),
+                is_here,
             }
         });
         Self::of(told, "Last executions, oldest first")

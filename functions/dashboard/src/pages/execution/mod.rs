@@ -264,7 +264,7 @@ impl ExecutionPage {
             neighbours: beside.neighbours,
             keeping: beside.keeping,
             may_keep: beside.may_keep,
-            history: Strip::of_executions(history, shell.now),
+            history: Strip::of_executions(history, ExecutionId(detail.item.id), shell.now),
             history_count: history.len(),
             shell,
             detail,
