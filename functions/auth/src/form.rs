@@ -5,6 +5,7 @@
 
 use axum::extract::{FromRequest, Request};
 use axum::response::{Redirect, Response};
+use callboard_auth::cookies::CookieKind;
 use callboard_auth::session_cookie::RefusedName;
 use callboard_http::extract::{BrowserForm, Fields, is_browser_form, own_page};
 use callboard_http::{ApiError, AppState};
@@ -59,7 +60,10 @@ impl SignInForm {
     ) -> Response {
         let next = own_page(self.0.text("next")).unwrap_or(HOME);
         match cookies {
-            Ok(cookies) => cookie::with_cookies(Redirect::to(next), cookies),
+            Ok(mut cookies) => {
+                cookies.extend(forgotten(state, headers));
+                cookie::with_cookies(Redirect::to(next), cookies)
+            }
             Err(refused) => {
                 let query = form_urlencoded::Serializer::new(String::new())
                     .append_pair("error", refused.code())
@@ -76,7 +80,15 @@ impl SignInForm {
     /// The cookie that keeps the name for the form. Without it people type it
     /// again.
     fn refused_name(&self, state: &AppState, headers: &HeaderMap) -> Option<HeaderValue> {
-        let name = RefusedName::typed(self.0.text("username"), state.now())?;
-        state.cookies().set(&name, state.cookie_form(headers)).ok()
+        match RefusedName::typed(self.0.text("username"), state.now()) {
+            Some(name) => state.cookies().set(&name, state.cookie_form(headers)).ok(),
+            None => forgotten(state, headers),
+        }
     }
+}
+
+/// Lets go of the name of an earlier refusal, where one is kept.
+fn forgotten(state: &AppState, headers: &HeaderMap) -> Option<HeaderValue> {
+    let form = state.cookie_form(headers);
+    CookieKind::RefusedName.read(form, headers).map(|_| CookieKind::RefusedName.clear(form))
 }

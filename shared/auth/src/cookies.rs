@@ -63,7 +63,7 @@ pub enum CookieKind {
     OAuth,
     /// A browser an account has signed in from.
     Device,
-    /// The name of a sign-in that was refused, until its form is shown again.
+    /// The name of a sign-in that was refused, for a minute: its form is shown again with it.
     RefusedName,
 }
 

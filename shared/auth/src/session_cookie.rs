@@ -244,6 +244,21 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_name_is_kept_for_a_minute_if_it_can_be_one() {
+        let ours = cookies(&[SECRET]);
+        let longest = "𝔞".repeat(MAX_CHARS);
+        let typed = RefusedName::typed(&longest, NOW).unwrap();
+        let request = request(&sent_back(&ours.set(&typed, CookieForm::Secure).unwrap()));
+        let open = |now| ours.open::<RefusedName>(&request, CookieForm::Secure, now);
+        assert_eq!(open(NOW).unwrap().value.into_name(), longest);
+        assert!(open(Timestamp(NOW.millis() + 59_999)).is_some());
+        assert!(open(Timestamp(NOW.millis() + 60_000)).is_none());
+        for unfit in [String::new(), "a".repeat(MAX_CHARS + 1)] {
+            assert!(RefusedName::typed(&unfit, NOW).is_none(), "{unfit}");
+        }
+    }
+
+    #[test]
     fn a_value_with_any_letter_changed_opens_nothing() {
         let ours = cookies(&[SECRET]);
         let set = ours.set(&SessionClaims::start(USER, 0, NOW).unwrap(), CookieForm::Plain).unwrap();

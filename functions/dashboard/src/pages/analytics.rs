@@ -439,7 +439,11 @@ fn with_delta(series: Series, delta: Option<f64>) -> Series {
             )
         }
         Some(delta) => {
-            let sign = if delta < 0.0 { "−" } else { "+" };
+            let sign = match delta {
+                ..0.0 => "−",
+                0.0 => "±",
+                _ => "+",
+            };
             series.fact(format!("{sign}{}", percent(delta.abs())), "against the period before")
         }
         None => series,

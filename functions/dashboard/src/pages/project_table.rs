@@ -135,7 +135,12 @@ impl Row {
 /// The runs of the branch of a run: what stands beside it and is about others
 /// would contradict it.
 fn of_its_branch(runs: &[RunBrief], told_by: Option<&RunBrief>) -> Vec<RunBrief> {
-    runs.iter().filter(|run| told_by.is_none_or(|told_by| run.branch == told_by.branch)).cloned().collect()
+    let of_it = runs.iter().filter(|run| told_by.is_none_or(|told_by| run.branch == told_by.branch));
+    let mut found: Vec<RunBrief> = of_it.cloned().collect();
+    if found.is_empty() {
+        found.extend(told_by.cloned());
+    }
+    found
 }
 
 /// Projects below the table, of which only those that fail are named.

@@ -112,6 +112,8 @@ async fn a_form_signs_in_and_out_from_our_own_pages_only() {
         let out = form(&browser, "/api/auth/logout", Some(&own), &[]).await;
         assert_eq!((out.status.as_u16(), out.header("location")), (303, "/login"));
         assert!(!is_signed_in(&browser).await);
+        let later = browser.get("/login?error=invalid_credentials").await.expect("a page").text();
+        assert!(later.contains("name=\"username\" value=\"\""), "whoever comes next: {later}");
 
         let elsewhere = form(&browser, LOGIN, Some(&own), &with(PASSWORD, "//evil.example/")).await;
         assert_eq!((elsewhere.status.as_u16(), elsewhere.header("location")), (303, "/"));

@@ -181,7 +181,9 @@ pub(crate) async fn login(
         return super::setup::form(&state, "/", asked.refusal);
     }
     let refused = asked.refusal.map(|refusal| {
-        let typed = state.cookies().open::<RefusedName>(&headers, state.cookie_form(&headers), state.now());
+        let open = || state.cookies().open::<RefusedName>(&headers, state.cookie_form(&headers), state.now());
+        // A provider was given no name here.
+        let typed = if matches!(refusal, Refusal::Provider(_)) { None } else { open() };
         Refused { refusal, username: typed.map(|typed| typed.value.into_name()).unwrap_or_default() }
     });
     form(&state, &Place::Before(asked.next.as_deref().unwrap_or("/")), refused)

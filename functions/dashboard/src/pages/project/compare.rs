@@ -82,8 +82,10 @@ pub(super) async fn tab(
     let is_asked = |run: &RunItem| asked.runs.iter().any(|asked| asked.get() == run.brief.id);
     // Two of one place differ by the code, and not by where it ran.
     let place = |run: &RunItem| (run.brief.branch.clone(), run.brief.environment.clone());
-    let newest = asked.runs.first().and_then(|id| found.iter().find(|run| run.brief.id == id.get()));
-    let newest = newest.or_else(|| found.first());
+    let newest = match asked.runs.first() {
+        Some(id) => found.iter().find(|run| run.brief.id == id.get()),
+        None => found.first(),
+    };
     let (alike, others): (Vec<&RunItem>, Vec<&RunItem>) = found
         .iter()
         .filter(|run| !is_asked(run))

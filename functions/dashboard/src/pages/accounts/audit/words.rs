@@ -149,8 +149,9 @@ fn more_exactly(action: AuditAction, item: &AuditItem) -> Option<(Cow<'static, s
         }
         AuditAction::SecretSet => (format!("Set the {}", about("secret")?).into(), "of"),
         AuditAction::SecretCleared => (format!("Removed the {}", about("secret")?).into(), "of"),
-        AuditAction::AccessRefused => (format!("Was refused access: {}", about("route")?).into(), ""),
-        AuditAction::ChangeRefused => (format!("Was refused a change: {}", about("route")?).into(), ""),
+        AuditAction::AccessRefused | AuditAction::ChangeRefused => {
+            (format!("Was refused “{}”", about("route")?.replace("api key", "API key")).into(), "on")
+        }
         _ => return None,
     })
 }
@@ -161,12 +162,12 @@ impl Object {
     fn of(item: &AuditItem) -> Option<Self> {
         let number = |name: &str| item.detail.get(name).and_then(Value::as_i64);
         let text = |name: &str| item.detail.get(name).and_then(Value::as_str);
-        let is_invited = item.target_type.as_deref() == Some("invitation");
+        let is_invited = item.target_type.as_deref() == Some("invitation") && number("user").is_some();
         let (kind, id) = match item.target_type.as_deref()? {
             // Neither is shown anywhere; what was deleted or set is in the sentence.
             "deletion" | "settings" => return None,
             "link" => (text("entityType")?, number("entityId")),
-            "invitation" => ("user", number("user")),
+            "invitation" if is_invited => ("user", number("user")),
             kind => (kind, item.target_id),
         };
         let told = match kind {
@@ -182,7 +183,7 @@ impl Object {
             // Without a name it is gone, unless it is not the target itself.
             "user" => (item.target_name.is_some() || is_invited).then_some("/settings/users"),
             "project" => item.target_name.is_some().then_some("/projects"),
-            "run" => Some("/test-runs"),
+            "run" => (item.action != AuditAction::RunDeleted.as_str()).then_some("/test-runs"),
             "cluster" => Some("/failure-clusters"),
             "test_case" => Some("/test-cases"),
             "execution" => Some("/test-run-cases"),
@@ -197,8 +198,14 @@ impl Object {
     }
 
     /// Whether its name says this.
-    fn says(&self, value: &Value) -> bool {
-        value.as_str().is_some_and(|value| self.name.ends_with(&format!(" {value}")))
+    fn says(&self, name: &str, value: &Value) -> bool {
+        let said = match value {
+            Value::String(text) => text.clone(),
+            // Who is invited; other numbers are no names.
+            Value::Number(id) if name == "user" => id.to_string(),
+            _ => return false,
+        };
+        self.name.ends_with(&format!(" {said}"))
     }
 }
 
@@ -259,7 +266,9 @@ fn in_words(word: &str) -> String {
 /// What else is known, without what says nothing and what the sentence tells.
 pub(super) fn details(detail: &Map<String, Value>, object: Option<&Object>) -> Vec<(String, String)> {
     let is_told = |name: &str, value: &Value| {
-        IN_SENTENCE.contains(&name) || object.is_some_and(|object| object.says(value))
+        IN_SENTENCE.contains(&name)
+            || object.is_some_and(|object| object.says(name, value))
+            || name == "changed" && are_told(value, detail)
     };
     let rest = detail.iter().filter(|(name, value)| !is_told(name, value));
     rest.filter_map(|(name, value)| {
@@ -274,6 +283,12 @@ pub(super) fn details(detail: &Map<String, Value>, object: Option<&Object>) -> V
         })
     })
     .collect()
+}
+
+/// Whether a list names only what a detail has a value of.
+fn are_told(names: &Value, detail: &Map<String, Value>) -> bool {
+    let is_told = |name: &Value| name.as_str().is_some_and(|name| detail.contains_key(name));
+    names.as_array().is_some_and(|names| names.iter().all(is_told))
 }
 
 /// A value as people read it; a change as what it led from and to.
@@ -350,14 +365,14 @@ mod tests {
         let bo = ("user", 2, Some("bo"));
         let role = json!({ "changed": ["role"], "role": { "from": "reporter", "to": "user" } });
         let key = json!({ "user": 1, "prefix": "cb_12", "expiresAt": null });
-        let refused = json!({ "route": "CreateUser", "code": "insufficient_role" });
+        let refused = json!({ "route": "DeleteUser", "code": "insufficient_role" });
+        let of_invitation = json!({ "route": "RevokeInvitation", "code": "insufficient_role" });
+        let own_key = json!({ "route": "CreateApiKey", "code": "limit_reached" });
+        let invited = json!({ "user": 12, "role": "user" });
         let by_tool =
             json!({ "tool": "set_status", "action": "cluster.changed", "before": null, "after": null });
         for (item, expected) in [
-            (
-                entry("user.changed", bo, role),
-                "Changed the role of [changed role] [role reporter → user] / account bo",
-            ),
+            (entry("user.changed", bo, role), "Changed the role of [role reporter → user] / account bo"),
             (entry("user.deleted", ("user", 2, None), json!({ "username": "bo" })), "Deleted / account bo"),
             (entry("key.created", ("api_key", 7, None), key), "Created [of account 1] / API key cb_12"),
             (entry("password.changed", ("user", 1, Some("ada")), json!({})), "Changed the password"),
@@ -368,7 +383,19 @@ mod tests {
             ),
             (
                 entry("change.refused", bo, refused),
-                "Was refused a change: create user [reason insufficient role] / account bo",
+                "Was refused “delete user” on [reason insufficient role] / account bo",
+            ),
+            (
+                entry("change.refused", ("invitation", 4, None), of_invitation),
+                "Was refused “revoke invitation” on [reason insufficient role] / invitation 4",
+            ),
+            (
+                entry("change.refused", ("user", 1, Some("ada")), own_key),
+                "Was refused “create API key” [reason limit reached]",
+            ),
+            (
+                entry("invitation.created", ("invitation", 4, None), invited),
+                "Invited [role user] / account 12",
             ),
             (
                 entry("mcp.write", ("cluster", 4, None), by_tool),
