@@ -55,6 +55,8 @@ const CHANGES: [(&str, &str); 4] = [
 ];
 /// Which tests one can ask for by whether they were retried.
 pub(super) const TRIED: [(&str, &str); 2] = [("once", "Not retried"), ("again", "Retried")];
+/// How asking for none of these reads.
+pub(super) const HOWEVER_TRIED: &str = "Any number of attempts";
 
 /// What is asked for.
 #[derive(Debug, Clone, Serialize)]
@@ -164,8 +166,8 @@ impl Asked {
         FilterBar::new(&visit.address, &["tab", "sort"])
             .search("q", "Search tests and files", self.text.as_ref())
             .select("outcome", "Outcome", "Any outcome", choices(&OUTCOMES), &words(&self.outcomes))
-            .select("change", "Change", "Changed or not", choices(&CHANGES), &words(&self.changes))
-            .select("tried", "Retries", "Retried or not", choices(&TRIED), &words(self.tried.as_slice()))
+            .select("change", "Change", "Any change", choices(&CHANGES), &words(&self.changes))
+            .select("tried", "Retries", HOWEVER_TRIED, choices(&TRIED), &words(self.tried.as_slice()))
             .browsers(browsers, &browser)
             .chip_only("file", "File", self.file.as_ref())
             .chip_only("cluster", "Cluster", self.cluster.map(cluster_word).as_ref())

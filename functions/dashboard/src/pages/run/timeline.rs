@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use self::drawing::{Drawn, Lane, SetupBar, draw, name_of};
 use super::Head;
-use super::executions::{OUTCOMES, TRIED, itself};
+use super::executions::{HOWEVER_TRIED, OUTCOMES, TRIED, itself};
 use crate::address::chosen;
 use crate::components::{Choice, FilterBar, Pager};
 use crate::filters;
@@ -148,7 +148,7 @@ impl Asked {
             .select(
                 "tried",
                 "Retries",
-                "Retried or not",
+                HOWEVER_TRIED,
                 TRIED.map(|(word, label)| Choice::new(word, label)),
                 &tried,
             )
