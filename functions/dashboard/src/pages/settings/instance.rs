@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use callboard_http::config::Platform;
-use callboard_http::config::registry::{self, Value, Variable};
+use callboard_http::config::registry::{self, Kind, Value, Variable};
 use callboard_http::{ApiError, AppState, Config};
 use callboard_query::projects;
 use callboard_store::Backend;
@@ -15,12 +15,55 @@ use callboard_store::projects::InstanceTotals;
 use crate::components::{SettingsTab, SettingsTabs};
 use crate::filters;
 use crate::shell::{Section, Shell};
+use crate::text::grouped;
 use crate::visit::{Visit, answer};
+
+/// Variables that belong together: their heading, and what their names begin
+/// with behind `SERVICE_`. A name belongs to the first topic that has its
+/// beginning; the last one takes all that are left.
+const TOPICS: [(&str, &[&str]); 6] = [
+    (
+        "Addresses and network",
+        &[
+            "HOST",
+            "PORT",
+            "SITE_URL",
+            "SANDBOX",
+            "TRACE_VIEWER",
+            "ALLOWED",
+            "MCP",
+            "TRUST_PROXY",
+            "EGRESS",
+            "SSE",
+        ],
+    ),
+    ("Sign-in and secrets", &["AUTH", "COOKIE", "SECRET_KEY", "PASSWORD", "OAUTH"]),
+    ("Mail", &["SMTP", "MAIL"]),
+    ("Storage", &["DATA", "STORAGE", "S3", "RETENTION", "GC"]),
+    ("Limits", &["RATE_LIMITS", "INGEST", "UPLOAD", "EXPORT"]),
+    ("Runs, background work and log", &[""]),
+];
+/// Units of bytes, the largest first.
+const BYTES: [(u64, &str); 7] = [
+    (1 << 30, "GiB"),
+    (1_000_000_000, "GB"),
+    (1 << 20, "MiB"),
+    (1_000_000, "MB"),
+    (1 << 10, "KiB"),
+    (1_000, "kB"),
+    (1, "B"),
+];
+/// Units of milliseconds, the largest first.
+const TIMES: [(u64, &str); 5] =
+    [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms")];
 
 /// A variable with the value in force.
 struct Setting {
     variable: Variable,
+    /// As the environment has it.
     value: String,
+    /// As people read it.
+    shown: String,
     is_default: bool,
 }
 
@@ -39,7 +82,8 @@ struct SettingsPage {
     /// None for whom only some of it is.
     totals: Option<InstanceTotals>,
     warnings: Vec<String>,
-    settings: Vec<Setting>,
+    /// What the environment says, by topic; empty for whom it is not.
+    topics: Vec<(&'static str, Vec<Setting>)>,
 }
 
 /// What runs here.
@@ -68,7 +112,7 @@ pub(crate) async fn instance(State(state): State<AppState>, visit: Visit) -> Res
         },
         totals,
         warnings: if sees_all { config.warnings.clone() } else { Vec::new() },
-        settings: if sees_all { in_force(config) } else { Vec::new() },
+        topics: if sees_all { by_topic(in_force(config)) } else { Vec::new() },
         shell,
     })
 }
@@ -92,15 +136,58 @@ fn in_force(config: &Config) -> Vec<Setting> {
             Value::Number(number) => number.to_string(),
         };
         let value = config.given.get(variable.name).cloned().unwrap_or_else(|| default.clone());
-        Setting { is_default: value == default, value, variable }
+        Setting { is_default: value == default, shown: readable(&variable, &value), value, variable }
     };
     registry::variables().into_iter().map(setting).collect()
 }
 
+/// The topics in their order, each with its variables in theirs.
+fn by_topic(settings: Vec<Setting>) -> Vec<(&'static str, Vec<Setting>)> {
+    let mut topics = TOPICS.map(|(heading, _)| (heading, Vec::new()));
+    for setting in settings {
+        topics[topic_of(setting.variable.name)].1.push(setting);
+    }
+    topics.into_iter().collect()
+}
+
+fn topic_of(name: &str) -> usize {
+    let name = name.strip_prefix("SERVICE_").unwrap_or(name);
+    let is_of =
+        |(_, beginnings): &(_, &[&str])| beginnings.iter().any(|beginning| name.starts_with(beginning));
+    TOPICS.iter().position(is_of).unwrap_or(TOPICS.len() - 1)
+}
+
+/// A value in the unit that its variable's name says, else as it stands. Zero
+/// has no unit: it stands for something of its own, such as no limit.
+fn readable(variable: &Variable, value: &str) -> String {
+    let (Kind::Number { .. }, Ok(number)) = (variable.kind, value.parse::<u64>()) else {
+        return value.to_owned();
+    };
+    match variable.name.rsplit('_').next() {
+        _ if number == 0 => value.to_owned(),
+        Some("BYTES") => in_units(number, &BYTES),
+        Some("MS") => in_units(number, &TIMES),
+        Some("SECONDS") => in_units(number.saturating_mul(1_000), &TIMES),
+        Some("CHARS") => format!("{}\u{a0}characters", thousands(number)),
+        Some("MINUTE") => format!("{} a minute", thousands(number)),
+        _ => value.to_owned(),
+    }
+}
+
+/// A number in the largest unit that it is a whole number of, so that nothing
+/// is rounded: `128 MiB`, `90 s`.
+fn in_units(number: u64, units: &[(u64, &'static str)]) -> String {
+    let fits = |(size, _): &&(u64, &str)| number.is_multiple_of(*size);
+    let (size, unit) = units.iter().find(fits).copied().unwrap_or((1, ""));
+    format!("{}\u{a0}{unit}", thousands(number / size))
+}
+
+fn thousands(number: u64) -> String {
+    grouped(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
 #[cfg(test)]
 mod tests {
-    use callboard_http::config::registry::Kind;
-
     use super::*;
 
     /// A value that differs from the default.
@@ -154,6 +241,36 @@ mod tests {
             assert!(!setting.is_default, "{} is shown as {:?}", variable.name, setting.value);
             assert!(!variable.kind.is_secret() || setting.value == "set, not shown", "{}", variable.name);
         }
+    }
+
+    #[test]
+    fn numbers_are_read_in_their_units_and_nothing_is_rounded() {
+        let shown =
+            |variable: &Variable, value: &str| readable(variable, value).replace(['\u{a0}', '\u{202f}'], " ");
+        for (value, text) in
+            [("134217728", "128 MiB"), ("524288000", "500 MiB"), ("4000000", "4 MB"), ("7", "7 B")]
+        {
+            assert_eq!(shown(&registry::MAX_SUBMIT_BYTES, value), text);
+        }
+        for (value, text) in
+            [("120000", "2 min"), ("21600000", "6 h"), ("90000", "90 s"), ("1234", "1 234 ms")]
+        {
+            assert_eq!(shown(&registry::RUN_STALE_MS, value), text);
+        }
+        assert_eq!(shown(&registry::GC_GRACE_SECONDS, "0"), "0");
+        assert_eq!(shown(&registry::PORT, "3000"), "3000");
+        assert_eq!(shown(&registry::LOG, "1000"), "1000");
+    }
+
+    #[test]
+    fn every_topic_has_variables_and_every_variable_has_one() {
+        let topics = by_topic(in_force(&Config::from_env([]).unwrap()));
+        assert!(topics.iter().all(|(_, settings)| !settings.is_empty()));
+        let shown: usize = topics.iter().map(|(_, settings)| settings.len()).sum();
+        assert_eq!(shown, registry::variables().len());
+        let topic = |name| TOPICS[topic_of(name)].0;
+        assert_eq!(topic("SERVICE_SHARD_WAIT_MS"), "Runs, background work and log");
+        assert_eq!(topic("SERVICE_SECRET_KEY"), "Sign-in and secrets");
     }
 
     #[test]
