@@ -60,8 +60,9 @@ pub(crate) async fn of_instance(
     let cursors = CursorScope::new(RouteId::InstanceStorage, &())?;
     let after = cursors.decode(page.cursor.as_deref())?;
     let ctx = state.context(&site);
-    let found = storage::instance_storage(&ctx, caller.scope(), after, page.rows(), state.now()).await?;
-    let projects = cursors.page(found.projects)?;
+    let found = storage::instance_storage(&ctx, state.now()).await?;
+    let projects = storage::recently_active(&ctx, caller.scope(), after, page.rows()).await?;
+    let projects = cursors.page(projects)?;
     Ok(Json(InstanceStorageAnswer {
         totals: found.totals,
         by_kind: found.by_kind,

@@ -58,7 +58,7 @@ pub struct ProjectKey {
 }
 
 impl ProjectKey {
-    fn of(row: &ProjectRow) -> Self {
+    pub(crate) fn of(row: &ProjectRow) -> Self {
         Self { updated_at: row.updated_at.millis(), name: row.name.clone(), id: row.id.get() }
     }
 }

@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::{Day, Timestamp};
+use callboard_store::db::Session;
+use callboard_store::projects::{ProjectOrder, ProjectRow};
 use callboard_store::storage::{self, EVIDENCE_IN_ROWS, KeptOf, StorageDay};
 use callboard_store::{Backend, instance, projects};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::page::Slice;
-use crate::projects::{ProjectFilters, ProjectKey, Sort, list};
+use crate::page::{Slice, fetch};
+use crate::projects::{ProjectKey, visible};
 use crate::shapes::ProjectRef;
 use crate::{Context, Result};
 
@@ -187,15 +189,13 @@ pub struct Forecast {
     pub days90: i64,
 }
 
-/// What the installation keeps, and of which projects.
+/// What the installation keeps.
 #[derive(Debug, Clone)]
 pub struct InstanceStorage {
     /// In all.
     pub totals: Amount,
     /// By kind.
     pub by_kind: Vec<AmountOfKind>,
-    /// By project, most recently active first.
-    pub projects: Slice<ProjectAmount, ProjectKey>,
     /// What waits to be deleted.
     pub pending: PendingAmount,
     /// How fast it grew.
@@ -282,25 +282,8 @@ fn first_day(now: Timestamp, days: i64) -> Day {
 /// # Errors
 /// [`crate::QueryError::Store`].
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a forecast of bytes")]
-pub async fn instance_storage(
-    ctx: &Context,
-    scope: &Scope,
-    after: Option<ProjectKey>,
-    limit: usize,
-    now: Timestamp,
-) -> Result<InstanceStorage> {
-    let found = list(ctx, scope, &ProjectFilters::default(), Sort::Updated, after, limit).await?;
+pub async fn instance_storage(ctx: &Context, now: Timestamp) -> Result<InstanceStorage> {
     let mut session = ctx.store.db().read().await?;
-    let ids = found.items.iter().map(|project| project.reference.id).collect();
-    let amounts = storage::of_projects(&mut session, ids).await?;
-    let projects = found.map(|project| {
-        let kept = amounts.get(&ProjectId(project.reference.id)).map_or(&[][..], Vec::as_slice);
-        ProjectAmount {
-            amount: Amount::of(kept.iter()),
-            runs: project.total_runs,
-            project: project.reference,
-        }
-    });
     let kept = storage::totals(&mut session).await?;
     let totals = Amount::of(kept.iter());
     let condemned = storage::condemned(&mut session).await?;
@@ -311,12 +294,59 @@ pub async fn instance_storage(
     Ok(InstanceStorage {
         totals,
         by_kind: by_kind(&kept),
-        projects,
         pending: PendingAmount { condemned: condemned.objects, bytes: condemned.bytes },
         growth: Growth { bytes_per_day: (bytes_per_day * 10.0).round() / 10.0, days: GROWTH_DAYS },
         forecast: Forecast { days30: after_days(30.0), days90: after_days(90.0) },
         last_sweep: last_sweep(ctx).await?,
     })
+}
+
+/// What each project keeps, most recently active first.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn recently_active(
+    ctx: &Context,
+    scope: &Scope,
+    after: Option<ProjectKey>,
+    limit: usize,
+) -> Result<Slice<ProjectAmount, ProjectKey>> {
+    let mut session = ctx.store.db().read().await?;
+    let order = ProjectOrder::Updated(after.map(|key| (key.updated_at, key.id)));
+    let rows = projects::list(&mut session, &visible(scope), None, &order, fetch(limit)).await?;
+    let found = Slice::cut(rows, limit, ProjectKey::of);
+    Ok(Slice { items: amounts(&mut session, &found.items).await?, next: found.next })
+}
+
+/// Place in the projects by what they keep: bytes, and the id of the project.
+pub type KeptKey = (i64, i64);
+
+/// What each project keeps, most first.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn largest(
+    ctx: &Context,
+    scope: &Scope,
+    after: Option<KeptKey>,
+    limit: usize,
+) -> Result<Slice<ProjectAmount, KeptKey>> {
+    let mut session = ctx.store.db().read().await?;
+    let order = ProjectOrder::Kept(after);
+    let rows = projects::list(&mut session, &visible(scope), None, &order, fetch(limit)).await?;
+    let found = amounts(&mut session, &rows).await?;
+    Ok(Slice::cut(found, limit, |each| (each.amount.bytes, each.project.id)))
+}
+
+/// What some projects keep, in their order.
+async fn amounts(session: &mut Session, rows: &[ProjectRow]) -> Result<Vec<ProjectAmount>> {
+    let kept = storage::of_projects(session, rows.iter().map(|row| row.id.get()).collect()).await?;
+    let amount = |row: &ProjectRow| ProjectAmount {
+        amount: Amount::of(kept.get(&row.id).into_iter().flatten()),
+        runs: row.runs,
+        project: ProjectRef::of(row),
+    };
+    Ok(rows.iter().map(amount).collect())
 }
 
 /// Bytes of tests that ended in one way.

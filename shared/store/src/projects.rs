@@ -241,6 +241,8 @@ pub enum ProjectOrder {
     Updated(Option<(i64, i64)>),
     /// By name.
     Name(Option<(String, i64)>),
+    /// Most bytes kept first. Adds up what every visible project keeps.
+    Kept(Option<(i64, i64)>),
 }
 
 /// A page of projects, of those with a tag when one is given.
@@ -255,6 +257,13 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<ProjectRow>> {
     session.list(page(session.backend(), visible, tag, order, limit)).await?.iter().map(read).collect()
+}
+
+/// Bytes that a project keeps. ix: storage_totals PK
+macro_rules! kept_bytes {
+    () => {
+        "(SELECT CAST(COALESCE(SUM(t.bytes), 0) AS BIGINT) FROM storage_totals t WHERE t.project_id = p.id)"
+    };
 }
 
 fn page(backend: Backend, visible: &Visible, tag: Option<i64>, order: &ProjectOrder, limit: i64) -> Filter {
@@ -277,6 +286,15 @@ fn page(backend: Backend, visible: &Visible, tag: Option<i64>, order: &ProjectOr
             };
             filter.end("ORDER BY p.name, p.id LIMIT ?", args![limit])
         }
+        ProjectOrder::Kept(after) => {
+            let filter = match after {
+                Some((bytes, id)) => {
+                    filter.and(concat!("(", kept_bytes!(), ", p.id) < (?, ?)"), args![*bytes, *id])
+                }
+                None => filter,
+            };
+            filter.end(concat!("ORDER BY ", kept_bytes!(), " DESC, p.id DESC LIMIT ?"), args![limit])
+        }
     }
 }
 
@@ -287,6 +305,8 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         ProjectOrder::Updated(Some((0, 0))),
         ProjectOrder::Name(None),
         ProjectOrder::Name(Some((String::new(), 0))),
+        ProjectOrder::Kept(None),
+        ProjectOrder::Kept(Some((0, 0))),
     ];
     let visible = [Visible::All, Visible::Only(Vec::new())];
     let shape = |visible, order| [None, Some(1)].map(|tag| page(backend, visible, tag, order, 1));

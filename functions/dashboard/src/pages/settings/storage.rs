@@ -47,6 +47,7 @@ struct StoragePage {
     per_day: i64,
     is_shrinking: bool,
     forecast: Forecast,
+    /// Those that keep most first.
     projects: Vec<ProjectAmount>,
     pager: Pager,
     deletions: Vec<Receipt>,
@@ -56,9 +57,9 @@ struct StoragePage {
 pub(crate) async fn storage(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::StoragePage, &())?;
     let after = cursors.decode(asked.page.cursor.as_deref())?;
-    let limit = asked.page.rows();
-    let found = storage::instance_storage(&visit.ctx, visit.scope(), after, limit, visit.now).await?;
-    let projects = cursors.page(found.projects)?;
+    let found = storage::instance_storage(&visit.ctx, visit.now).await?;
+    let projects = storage::largest(&visit.ctx, visit.scope(), after, asked.page.rows()).await?;
+    let projects = cursors.page(projects)?;
     let deletions = deletions::list(&visit.ctx, DeletionFilters::default(), None, DELETIONS).await?;
     let shell = Shell::new(&visit, Section::Settings, "Storage").await?;
     answer(&StoragePage {
