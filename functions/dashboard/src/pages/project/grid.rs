@@ -5,6 +5,7 @@ use axum::response::Response;
 use callboard_auth::RouteId;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::ProjectId;
+use callboard_domain::time::Day;
 use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
@@ -20,7 +21,7 @@ use crate::components::{FilterBar, Pager};
 use crate::filters;
 use crate::outcome::{Tone, Toned};
 use crate::shell::Shell;
-use crate::text::{duration, relative};
+use crate::text::{date_and_time, duration, month_of};
 use crate::visit::{Visit, answer};
 
 /// Tests per page: with forty runs sixteen hundred cells.
@@ -45,6 +46,10 @@ struct Column {
     run: RunBrief,
     tone: Tone,
     spoken: String,
+    /// Its day, where another one begins.
+    day: Option<Day>,
+    /// Its month, where another one begins.
+    month: Option<String>,
 }
 
 /// A cell as it is drawn.
@@ -100,7 +105,7 @@ pub(super) async fn tab(
     });
     answer(&GridTab {
         rows: rows.collect(),
-        columns: runs.iter().map(|run| Column::of(run, &visit)).collect(),
+        columns: columns(&runs),
         filters: asked.bar(&visit, &facets).tally("test", shown, found.next_cursor.is_some(), total),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),
@@ -109,13 +114,28 @@ pub(super) async fn tab(
     })
 }
 
+/// The heads of the runs, oldest first.
+fn columns(runs: &[RunBrief]) -> Vec<Column> {
+    let mut before = None;
+    let head = |run: &RunBrief| {
+        let day = run.start_time.day();
+        let earlier = before.replace(day);
+        Column {
+            day: (earlier != Some(day)).then_some(day),
+            month: (earlier.map(month_of) != Some(month_of(day))).then(|| month_of(day)),
+            ..Column::of(run)
+        }
+    };
+    runs.iter().map(head).collect()
+}
+
 impl Column {
-    fn of(run: &RunBrief, visit: &Visit) -> Self {
+    fn of(run: &RunBrief) -> Self {
         let branch = run.branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
         let tone = run.status.tone();
-        let when = relative(run.start_time, visit.now);
+        let when = date_and_time(run.start_time);
         let spoken = format!("Run {}{branch}, {}, {when}", run.id, tone.word().to_lowercase());
-        Self { run: run.clone(), tone, spoken }
+        Self { run: run.clone(), tone, spoken, day: None, month: None }
     }
 }
 
