@@ -221,6 +221,17 @@ pub struct SpecHealth {
     pub avg_duration: Option<i64>,
 }
 
+/// What a list of folders or files comes to on all its pages together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SpecTotals {
+    /// Folders, or files where those of one folder were asked for.
+    pub rows: i64,
+    /// Files whose tests ran.
+    pub files: i64,
+    /// Tests that ran.
+    pub tests: i64,
+}
+
 /// How folders are sorted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub enum SpecSort {
@@ -263,7 +274,7 @@ pub struct SpecQuery {
 
 /// Folders over some days, or the files of one of them. Bounded by the days and
 /// by the tests of the project. The key is what the list is sorted by, and the
-/// name; beside the page stands how many there are on all pages.
+/// name; beside the page stands what all pages come to.
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
@@ -273,26 +284,30 @@ pub async fn spec_health(
     query: &SpecQuery,
     after: Option<(i64, String)>,
     limit: usize,
-) -> Result<(Slice<SpecHealth, (i64, String)>, usize)> {
+) -> Result<(Slice<SpecHealth, (i64, String)>, SpecTotals)> {
     let project = project.get();
     let mut session = counted(ctx, project).await?;
     let Some(lane) = query.lane.find(&mut session, project).await? else {
-        return Ok((Slice { items: Vec::new(), next: None }, 0));
+        return Ok((Slice { items: Vec::new(), next: None }, SpecTotals::default()));
     };
     let found = match &query.folder {
         None => rollups::folders(&mut session, project, lane, query.days).await?,
         Some(folder) => rollups::files(&mut session, project, lane, query.days, folder).await?,
     };
+    let totals = found.iter().fold(SpecTotals::default(), |sum, folder| SpecTotals {
+        rows: sum.rows + 1,
+        files: sum.files + folder.files,
+        tests: sum.tests + folder.tests,
+    });
     let mut keyed: Vec<((i64, String), Folder)> =
         found.into_iter().map(|folder| ((query.sort.key(&folder), folder.prefix.clone()), folder)).collect();
-    let total = keyed.len();
     if let Some(after) = &after {
         keyed.retain(|(key, _)| key > after);
     }
     keyed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     keyed.truncate(limit + 1);
     let page = Slice::cut(keyed, limit, |(key, _)| key.clone());
-    let page = page.map(|(_, Folder { prefix, counts, tests })| SpecHealth {
+    let page = page.map(|(_, Folder { prefix, counts, tests, files: _ })| SpecHealth {
         prefix,
         pass_rate: rate(counts.passed, counts.passed + counts.failed),
         flaky_rate: rate(counts.flaky, counts.passed + counts.failed),
@@ -301,7 +316,7 @@ pub async fn spec_health(
         execution_count: counts.runs,
         avg_duration: (counts.dur_n > 0).then(|| (2 * counts.dur_sum + counts.dur_n) / (2 * counts.dur_n)),
     });
-    Ok((page, total))
+    Ok((page, totals))
 }
 
 /// A timeout that could be shorter.

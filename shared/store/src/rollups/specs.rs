@@ -126,6 +126,8 @@ pub struct Folder {
     pub counts: DayDelta,
     /// Tests of it that ran since the first of these days.
     pub tests: i64,
+    /// Files that these tests are in.
+    pub files: i64,
 }
 
 /// The folders of a lane over some days, by name. Bounded by the days and by
@@ -145,7 +147,7 @@ pub async fn folders(
         let prefix = r.text()?;
         let counts = DayDelta::read(&mut r)?;
         if counts.runs > 0 {
-            found.insert(prefix.clone(), Folder { prefix, counts, tests: 0 });
+            found.insert(prefix.clone(), Folder { prefix, counts, ..Folder::default() });
         }
     }
     for row in session.all(&FILES_SINCE, args![project, lane, since]).await? {
@@ -154,6 +156,7 @@ pub async fn folders(
         let tests = r.int()?;
         if let Some(folder) = found.get_mut(folder_of(&file_path)) {
             folder.tests += tests;
+            folder.files += 1;
         }
     }
     Ok(found.into_values().collect())
@@ -188,7 +191,11 @@ pub async fn files(
         let Some(prefix) = paths.remove(&r.int()?) else { continue };
         let counts = DayDelta::read(&mut r)?;
         if counts.runs > 0 {
-            let file = found.entry(prefix.clone()).or_insert_with(|| Folder { prefix, ..Folder::default() });
+            let file = found.entry(prefix.clone()).or_insert_with(|| Folder {
+                prefix,
+                files: 1,
+                ..Folder::default()
+            });
             file.counts.add(&counts);
             file.tests += 1;
         }

@@ -12,7 +12,7 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::page::Total;
-use callboard_query::performance::{self, SpecHealth, SpecQuery, SpecSort};
+use callboard_query::performance::{self, SpecHealth, SpecQuery, SpecSort, SpecTotals};
 use callboard_query::shapes::Facets;
 use callboard_query::test_cases::LaneQuery;
 use serde::Serialize;
@@ -133,6 +133,8 @@ struct HealthTab {
     filters: FilterBar,
     tiles: Vec<Tile>,
     rows: Vec<Row>,
+    /// Of all pages together.
+    totals: SpecTotals,
     /// The folder whose files are shown.
     folder: Option<String>,
     sorting: Sorting,
@@ -167,9 +169,9 @@ pub(super) async fn tab(
     let cursors = CursorScope::new(RouteId::ProjectPage, &("health", &asked))?;
     let after: Option<(i64, String)> = cursors.decode(asked.page.cursor.as_deref())?;
     let limit = asked.page.limit as usize;
-    let (found, total) = performance::spec_health(&visit.ctx, project, &query, after, limit).await?;
+    let (found, totals) = performance::spec_health(&visit.ctx, project, &query, after, limit).await?;
     let found = cursors.page(found)?;
-    let total = Total::Exactly(i64::try_from(total).unwrap_or(i64::MAX));
+    let total = Total::Exactly(totals.rows);
     let facets = visit.places(project).await?;
     let noun = if asked.folder.is_some() { "file" } else { "folder" };
     let is_part = visit.address.is_part(found.next_cursor.is_some());
@@ -183,6 +185,7 @@ pub(super) async fn tab(
         filters: asked.bar(&visit, &facets).tally(noun, rows.len(), found.next_cursor.is_some(), Some(total)),
         sorting: Sorting::new(&visit.address, asked.sort_word()),
         tiles: tiles(&rows),
+        totals,
         is_part,
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         rows,
