@@ -13,7 +13,7 @@ use callboard_store::db::Session;
 use callboard_store::executions::brief::{self, BriefRow};
 use callboard_store::runs::RunRow;
 use callboard_store::test_cases::TestCaseRow;
-use callboard_store::{clusters, rollups, test_cases};
+use callboard_store::{clusters, lanes, rollups, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -116,6 +116,9 @@ pub struct InsightTest {
     pub previous_duration: Option<i64>,
     /// Highest retry.
     pub retries: Option<i64>,
+    /// Name of the browser project; empty when there is none.
+    #[serde(skip)]
+    pub browser_project: String,
 }
 
 /// What one worker did, together with those that took its place.
@@ -255,18 +258,14 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     each_step(&mut session, &row, |row| read.take(row)).await?;
     let new_flaky = newly_flaky_first(&mut session, &row, &read.new_flaky).await?;
     let shifts = shifts(&mut session, &row, &read.passed).await?;
-    let titles = titles(&mut session, &row, &read, &new_flaky, &shifts).await?;
+    let names = Names::of(&mut session, &row, &read, &new_flaky, &shifts).await?;
 
     let has_baseline = read.is_known || green.is_some();
-    let list = |listed: &Listed| listed.rows.iter().filter_map(|row| shown(row, None, &titles)).collect();
+    let list = |listed: &Listed| listed.rows.iter().filter_map(|row| names.shown(row, None)).collect();
     let compared = |listed: &Listed| has_baseline.then(|| list(listed));
     let counted = |listed: &Listed| has_baseline.then_some(listed.count);
     let top = |shifts: &[(BriefRow, Shift)]| {
-        shifts
-            .iter()
-            .take(TOP)
-            .filter_map(|(row, shift)| shown(row, Some(shift.before_ms), &titles))
-            .collect()
+        shifts.iter().take(TOP).filter_map(|(row, shift)| names.shown(row, Some(shift.before_ms))).collect()
     };
     let mut workers: Vec<WorkerLoad> = read.workers.values().copied().collect();
     let loads: Vec<i64> = workers.iter().map(|worker| worker.duration).collect();
@@ -301,7 +300,7 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
         recovered: compared(&read.recovered),
         new_flaky: compared(&new_flaky),
         flaky_on_retry: list(&read.flaky),
-        slowest_tests: read.slowest.iter().filter_map(|row| shown(row, None, &titles)).collect(),
+        slowest_tests: read.slowest.iter().filter_map(|row| names.shown(row, None)).collect(),
         most_improved: shifts.as_ref().map(|shifts| top(&shifts.faster)),
         most_regressed: shifts.as_ref().map(|shifts| top(&shifts.slower)),
         workers,
@@ -417,39 +416,47 @@ async fn shifts(session: &mut Session, run: &RunRow, passed: &[BriefRow]) -> Res
     Ok(is_known.then_some(found))
 }
 
-async fn titles(
-    session: &mut Session,
-    run: &RunRow,
-    read: &Read,
-    new_flaky: &Listed,
-    shifts: &Option<Shifts>,
-) -> Result<HashMap<TestCaseId, TestCaseRow>> {
-    let lists = [&read.new_regressions, &read.recurrences, &read.recovered, new_flaky, &read.flaky];
-    let mut ids: Vec<i64> = lists
-        .iter()
-        .flat_map(|list| &list.rows)
-        .chain(&read.slowest)
-        .map(|row| row.test_case.get())
-        .collect();
-    for shifts in shifts.iter().flat_map(|shifts| [&shifts.faster, &shifts.slower]) {
-        ids.extend(shifts.iter().take(TOP).map(|(row, _)| row.test_case.get()));
-    }
-    Ok(test_cases::get_many(session, run.project, ids).await?)
+/// What the listed tests and their browser projects are called.
+struct Names {
+    cases: HashMap<TestCaseId, TestCaseRow>,
+    browsers: HashMap<i64, String>,
 }
 
-fn shown(
-    row: &BriefRow,
-    previous_duration: Option<i64>,
-    titles: &HashMap<TestCaseId, TestCaseRow>,
-) -> Option<InsightTest> {
-    let case = titles.get(&row.test_case)?;
-    Some(InsightTest {
-        execution_id: row.id.get(),
-        test_case_id: row.test_case.get(),
-        title: case.title.clone(),
-        file_path: case.file_path.clone(),
-        duration: Some(row.duration_ms),
-        previous_duration,
-        retries: Some(row.retries),
-    })
+impl Names {
+    async fn of(
+        session: &mut Session,
+        run: &RunRow,
+        read: &Read,
+        new_flaky: &Listed,
+        shifts: &Option<Shifts>,
+    ) -> Result<Self> {
+        let lists = [&read.new_regressions, &read.recurrences, &read.recovered, new_flaky, &read.flaky];
+        let mut ids: Vec<i64> = lists
+            .iter()
+            .flat_map(|list| &list.rows)
+            .chain(&read.slowest)
+            .map(|row| row.test_case.get())
+            .collect();
+        for shifts in shifts.iter().flat_map(|shifts| [&shifts.faster, &shifts.slower]) {
+            ids.extend(shifts.iter().take(TOP).map(|(row, _)| row.test_case.get()));
+        }
+        let cases = test_cases::get_many(session, run.project, ids).await?;
+        let browsers = lanes::browsers(session, run.project).await?;
+        let browsers = browsers.into_iter().map(|browser| (browser.id, browser.name)).collect();
+        Ok(Self { cases, browsers })
+    }
+
+    fn shown(&self, row: &BriefRow, previous_duration: Option<i64>) -> Option<InsightTest> {
+        let case = self.cases.get(&row.test_case)?;
+        Some(InsightTest {
+            execution_id: row.id.get(),
+            test_case_id: row.test_case.get(),
+            title: case.title.clone(),
+            file_path: case.file_path.clone(),
+            duration: Some(row.duration_ms),
+            previous_duration,
+            retries: Some(row.retries),
+            browser_project: self.browsers.get(&row.browser_id).cloned().unwrap_or_default(),
+        })
+    }
 }

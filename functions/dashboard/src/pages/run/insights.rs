@@ -10,7 +10,7 @@ use callboard_query::insights::{self, InsightTest, RunInsights};
 use super::Head;
 use crate::filters;
 use crate::shell::Shell;
-use crate::text::{duration, points};
+use crate::text::{duration, grouped, points};
 use crate::visit::{Visit, answer};
 
 /// Tests under one heading.
@@ -21,8 +21,9 @@ struct List {
     meaning: &'static str,
     class: &'static str,
     tests: Vec<Line>,
+    /// How many results belong in the list: a test has one in each browser.
     count: i64,
-    /// How many of them are named.
+    /// How many of them the lines stand for.
     named: usize,
     /// Where more is to be seen.
     more: Option<More>,
@@ -33,6 +34,21 @@ struct More {
     /// Parameters of the run's page.
     parameters: &'static str,
     word: &'static str,
+}
+
+impl List {
+    /// How its number goes with its lines, where one does not count the other.
+    fn reach(&self) -> Option<String> {
+        let is_cut = self.count > i64::try_from(self.named).unwrap_or(i64::MAX);
+        let is_merged = self.count > 0 && self.tests.len() < self.named;
+        let part = || format!("{} of {}", self.named, grouped(self.count));
+        match (is_cut, is_merged) {
+            (true, true) => Some(format!("{}; each browser counts by itself.", part())),
+            (true, false) => Some(format!("{}.", part())),
+            (false, true) => Some("Each browser counts by itself.".to_owned()),
+            (false, false) => None,
+        }
+    }
 }
 
 impl More {
@@ -48,10 +64,10 @@ impl More {
     }
 }
 
-/// A test, and how often it is in the list: once for each browser project.
+/// A test, and the browser projects it is in the list for.
 struct Line {
     test: InsightTest,
-    times: usize,
+    browsers: Vec<String>,
 }
 
 /// A worker's share of the busiest one's time.
@@ -194,8 +210,8 @@ fn lines(tests: Vec<InsightTest>) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::with_capacity(tests.len());
     for test in tests {
         match lines.iter_mut().find(|line| line.test.test_case_id == test.test_case_id) {
-            Some(line) => line.times += 1,
-            None => lines.push(Line { test, times: 1 }),
+            Some(line) => line.browsers.push(test.browser_project),
+            None => lines.push(Line { browsers: vec![test.browser_project.clone()], test }),
         }
     }
     lines
