@@ -1,5 +1,6 @@
 //! When each test of a run ran, a lane per worker and shard.
 
+mod axis;
 mod drawing;
 
 use askama::Template;
@@ -16,6 +17,7 @@ use callboard_query::page::Slice;
 use callboard_query::shapes::ExecutionItem;
 use serde::Serialize;
 
+use self::axis::{Tick, ticks};
 use self::drawing::{Drawn, Lane, SetupBar, draw, name_of};
 use super::Head;
 use super::executions::{HOWEVER_TRIED, OUTCOMES, TRIED, itself};
@@ -28,8 +30,6 @@ use crate::visit::{Visit, answer};
 
 /// Executions per page, in the order of their start.
 const SIZE: PageSize = PageSize { min: 1, default: 400, max: 600 };
-/// Marks of the axis, its ends included.
-const TICKS: i64 = 5;
 
 /// A part of the time of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -175,8 +175,8 @@ struct TimelineTab {
     setup: Vec<SetupBar>,
     setup_ms: i64,
     lanes: Vec<Lane>,
-    /// Marks of the axis, ms since the run started.
-    ticks: Vec<i64>,
+    /// Marks of the axis, by the time since the run started.
+    ticks: Vec<Tick>,
     /// Shown time, ms.
     span_ms: i64,
     busy_ms: i64,
@@ -234,7 +234,7 @@ pub(super) async fn tab(
         filters.tally("execution", shown, found.next_cursor.is_some(), total)
     };
     answer(&TimelineTab {
-        ticks: (0..TICKS).map(|tick| since_ms + span_ms * tick / (TICKS - 1)).collect(),
+        ticks: ticks(since_ms, span_ms),
         busy_ms: lanes.iter().map(|lane| lane.busy_ms).sum(),
         retried_ms: lanes.iter().map(|lane| lane.retried_ms).sum(),
         filters: filters.above_drawing(),
