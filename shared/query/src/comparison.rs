@@ -31,8 +31,9 @@ pub enum Against {
     Run(RunId),
 }
 
-/// Place in a comparison: the class of change, and the execution.
-pub type ChangeKey = (i64, i64);
+/// Place in a comparison: the class of change, in classes about durations the
+/// difference, the greatest first, and the execution.
+pub type ChangeKey = (i64, i64, i64);
 
 /// A test that two runs have in common, or one of them alone.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -180,8 +181,17 @@ impl Pair {
         self.head.or(self.base)
     }
 
+    /// How much longer it takes now; `None` when one side is missing.
+    fn delta_ms(&self) -> Option<i64> {
+        self.head.zip(self.base).map(|(head, base)| head.duration_ms - base.duration_ms)
+    }
+
     fn key(&self) -> ChangeKey {
-        (self.change as i64, self.row().map_or(0, |row| row.id.get()))
+        let by_duration = match self.change {
+            Change::Slower | Change::Faster => -self.delta_ms().unwrap_or(0).abs(),
+            _ => 0,
+        };
+        (self.change as i64, by_duration, self.row().map_or(0, |row| row.id.get()))
     }
 }
 
@@ -207,7 +217,7 @@ fn counts(pairs: &[Pair]) -> ChangeCounts {
 }
 
 /// The page behind a key: what needs somebody first, and within a class in the
-/// order of the run.
+/// order of the run; what became slower or faster by how much it did.
 fn page(
     mut pairs: Vec<Pair>,
     changes: &[Change],
@@ -266,7 +276,7 @@ async fn show(session: &mut Session, project: ProjectId, pairs: &[Pair]) -> Resu
             browser_project: browsers.get(&row.browser_id).cloned().unwrap_or_default(),
             base: pair.base.map(side),
             head: pair.head.map(side),
-            duration_delta: pair.head.zip(pair.base).map(|(head, base)| head.duration_ms - base.duration_ms),
+            duration_delta: pair.delta_ms(),
         })
     });
     Ok(shown.collect())
