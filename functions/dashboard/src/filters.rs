@@ -43,6 +43,12 @@ pub(crate) fn percent(rate: &f64, _: &dyn Values) -> Result<String> {
     Ok(text::percent(*rate))
 }
 
+/// `98.5 %`, `100.0 %`: as one of a column.
+#[askama::filter_fn]
+pub(crate) fn column_percent(rate: &f64, _: &dyn Values) -> Result<String> {
+    Ok(text::column_percent(*rate))
+}
+
 /// `1 run`, `3 runs`: the noun in its number, with the number.
 #[askama::filter_fn]
 pub(crate) fn counted(number: &i64, _: &dyn Values, noun: &str) -> Result<String> {

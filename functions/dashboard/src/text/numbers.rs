@@ -52,11 +52,22 @@ pub(crate) fn grouped(number: i64) -> String {
 
 /// `98.5 %`. Only everything is 100 %, and only nothing is 0 %.
 pub(crate) fn percent(rate: f64) -> String {
+    let text = one_decimal(rate);
+    format!("{}\u{a0}%", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// `98.5 %`, `100.0 %`: as one of a column, where digits of one weight stand
+/// below each other.
+pub(crate) fn column_percent(rate: f64) -> String {
+    format!("{}\u{a0}%", one_decimal(rate))
+}
+
+/// A rate in percent with one decimal.
+fn one_decimal(rate: f64) -> String {
     let tenths = (rate * 1_000.0).round();
     let tenths = if rate < 1.0 { tenths.min(999.0) } else { tenths };
     let tenths = if rate > 0.0 { tenths.max(1.0) } else { tenths };
-    let text = format!("{:.1}", tenths / 10.0);
-    format!("{}\u{a0}%", text.strip_suffix(".0").unwrap_or(&text))
+    format!("{:.1}", tenths / 10.0)
 }
 
 /// `−7.1 points`: a difference of rates, with its sign.
@@ -115,6 +126,9 @@ mod tests {
             [(1.0, "100 %"), (0.9999, "99.9 %"), (0.985, "98.5 %"), (0.0001, "0.1 %"), (0.0, "0 %")]
         {
             assert_eq!(plain(&percent(rate)), text);
+        }
+        for (rate, text) in [(1.0, "100.0 %"), (0.9999, "99.9 %"), (0.985, "98.5 %"), (0.0, "0.0 %")] {
+            assert_eq!(plain(&column_percent(rate)), text);
         }
         assert_eq!(plain(&grouped(1_234_567)), "1 234 567");
         assert_eq!(plain(&grouped(-12)), "−12");
