@@ -36,9 +36,9 @@ pub(crate) use counting::counts_in;
 /// Runs that a default branch needs, so that it speaks for the project.
 const ENOUGH_RUNS: i64 = 20;
 /// Least score a listed test can have: below it a test is not called flaky.
-const LEAST_LISTED: i64 = 30;
-/// Least score of a test that is counted as flaky.
-const LEAST_COUNTED: i64 = 90;
+pub const LEAST_LISTED: i64 = 30;
+/// Least score of a test that is counted as flaky where projects are counted up.
+pub const LEAST_COUNTED: i64 = 90;
 /// Flaky tests of a project that are counted at most.
 const MOST_COUNTED: i64 = 1_000;
 /// Days that are looked through for the last flake of a test.

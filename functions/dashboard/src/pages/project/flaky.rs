@@ -10,7 +10,7 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::flakiness::{self, FlakyQuery, FlakyTest, Sort};
+use callboard_query::flakiness::{self, FlakyQuery, FlakyTest, LEAST_COUNTED, LEAST_LISTED, Sort};
 use callboard_query::page::Total;
 use callboard_query::shapes::Facets;
 use callboard_query::test_cases::LaneQuery;
@@ -78,7 +78,7 @@ impl Asked {
         let causes = RootCause::ALL.map(|cause| Choice::new(cause.as_str(), cause_word(cause.as_str())));
         let orders =
             [Choice::new("score", "Most surely flaky first"), Choice::new("impact", "Most expensive first")];
-        let scores = [(90, "Flaky: 90 or more"), (60, "60 or more")]
+        let scores = [(LEAST_COUNTED, "Flaky: 90 or more"), (60, "60 or more")]
             .map(|(score, name)| Choice::new(score.to_string(), name));
         let score = self.min_score.map(|score| score.to_string());
         FilterBar::new(&visit.address, &["tab", "sort"])
@@ -151,7 +151,7 @@ pub(super) async fn tab(
     let facets = visit.facets(project).await?;
     answer(&FlakyTab {
         filters: asked.bar(&visit, &facets).tally(
-            "flaky test",
+            if asked.min_score >= Some(LEAST_COUNTED) { "flaky test" } else { "possibly flaky test" },
             found.items.len(),
             found.next_cursor.is_some(),
             i64::try_from(total).ok().map(Total::Exactly),
