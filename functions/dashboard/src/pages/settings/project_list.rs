@@ -1,4 +1,5 @@
-//! Every project by name, as the settings list them.
+//! Every project, by name where nothing else is asked for, as the settings list
+//! them.
 
 use callboard_auth::RouteId;
 use callboard_http::ApiError;
@@ -8,7 +9,7 @@ use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::projects::{self, ProjectFilters, Sort};
 use callboard_query::shapes::Project;
 
-use crate::components::{FilterBar, Pager};
+use crate::components::{FilterBar, Pager, Sorting};
 use crate::visit::Visit;
 
 /// Projects per page.
@@ -18,12 +19,14 @@ const SIZE: PageSize = PageSize { min: 1, default: 50, max: 100 };
 #[derive(Debug)]
 pub(crate) struct Asked {
     text: Option<String>,
+    sort: Sort,
     page: PageRequest,
 }
 
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        Ok(Self { text: query.text("q")?, page: query.page(SIZE)? })
+        let sort = query.one_of("sort", &[("name", Sort::Name), ("updated", Sort::Updated)])?;
+        Ok(Self { text: query.text("q")?, sort: sort.unwrap_or(Sort::Name), page: query.page(SIZE)? })
     }
 }
 
@@ -31,6 +34,7 @@ impl FromQuery for Asked {
 pub(super) struct ProjectList {
     pub filters: FilterBar,
     pub is_filtered: bool,
+    pub sorting: Sorting,
     pub projects: Vec<Project>,
     pub pager: Pager,
 }
@@ -38,16 +42,17 @@ pub(super) struct ProjectList {
 impl Asked {
     /// The projects, on the page of this route.
     pub(super) async fn find(self, visit: &Visit, route: RouteId) -> Result<ProjectList, ApiError> {
-        let cursors = CursorScope::new(route, &self.text)?;
+        let cursors = CursorScope::new(route, &(&self.text, self.sort))?;
         let after = cursors.decode(self.page.cursor.as_deref())?;
         let wanted = ProjectFilters { contains: self.text.clone(), ..ProjectFilters::default() };
         let limit = self.page.rows();
-        let found = projects::list(&visit.ctx, visit.scope(), &wanted, Sort::Name, after, limit).await?;
+        let found = projects::list(&visit.ctx, visit.scope(), &wanted, self.sort, after, limit).await?;
         let found = cursors.page(found)?;
         let goes_on = found.next_cursor.is_some();
         let total = visit.total_projects(&wanted, goes_on).await?;
         Ok(ProjectList {
-            filters: FilterBar::new(&visit.address, &[])
+            sorting: Sorting::new(&visit.address, if self.sort == Sort::Name { "name" } else { "updated" }),
+            filters: FilterBar::new(&visit.address, &["sort"])
                 .search("q", "Search projects", self.text.as_ref())
                 .tally("project", found.items.len(), goes_on, total),
             is_filtered: self.text.is_some(),

@@ -22,7 +22,7 @@ struct ProjectsPage {
     list: ProjectList,
 }
 
-/// Every project, by name.
+/// Every project, by name or by its latest run.
 pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
     answer(&ProjectsPage {
         tabs: SettingsTabs::new(&visit, SettingsTab::Projects),
