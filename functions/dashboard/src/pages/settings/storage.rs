@@ -1,6 +1,8 @@
 //! `/settings/storage`: how much is kept, of what and where, and what was let
 //! go lately.
 
+use std::cmp::Reverse;
+
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::RouteId;
@@ -14,7 +16,7 @@ use callboard_query::storage::{self, Amount, AmountOfKind, Forecast, PendingAmou
 use crate::components::{Pager, SettingsTab, SettingsTabs};
 use crate::filters;
 use crate::shell::{Section, Shell};
-use crate::text::{grouped, size};
+use crate::text::size;
 use crate::visit::{Visit, answer};
 
 /// Projects per page.
@@ -41,6 +43,7 @@ struct StoragePage {
     shell: Shell,
     tabs: SettingsTabs,
     totals: Amount,
+    /// Those of which most is kept first.
     by_kind: Vec<AmountOfKind>,
     pending: PendingAmount,
     /// Bytes a day, and whether they become fewer.
@@ -57,7 +60,8 @@ struct StoragePage {
 pub(crate) async fn storage(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::StoragePage, &())?;
     let after = cursors.decode(asked.page.cursor.as_deref())?;
-    let found = storage::instance_storage(&visit.ctx, visit.now).await?;
+    let mut found = storage::instance_storage(&visit.ctx, visit.now).await?;
+    found.by_kind.sort_by_key(|kind| Reverse(kind.amount.bytes));
     let projects = storage::largest(&visit.ctx, visit.scope(), after, asked.page.rows()).await?;
     let projects = cursors.page(projects)?;
     let deletions = deletions::list(&visit.ctx, DeletionFilters::default(), None, DELETIONS).await?;
@@ -84,17 +88,6 @@ fn kind_of(receipt: &Receipt) -> &'static str {
         (_, "retention") => "By its age",
         (_, "purge") => "Cleaned up",
         _ => "Deleted",
-    }
-}
-
-/// Where something lies: `in 3 objects, 92.4 kB of it in the database`.
-fn places(amount: &Amount) -> String {
-    let noun = if amount.objects == 1 { "object" } else { "objects" };
-    let objects = format!("in {}\u{a0}{noun}", grouped(amount.objects));
-    match (amount.objects, amount.bytes_in_database) {
-        (_, 0) => objects,
-        (0, _) => "in the database".to_owned(),
-        (_, bytes) => format!("{objects}, {} of it in the database", size(bytes)),
     }
 }
 
