@@ -201,6 +201,7 @@ async fn two_runs_are_compared_test_by_test() {
             timed("wobbles", "passed", 100),
             timed("goes", "passed", 100),
             timed("slows", "passed", 1000),
+            timed("slows most", "passed", 1000),
             timed("speeds up", "passed", 5000),
             timed("stays", "passed", 1000),
             timed("goes too", "skipped", 0),
@@ -213,6 +214,7 @@ async fn two_runs_are_compared_test_by_test() {
             timed("wobbles", "failed", 100),
             with(timed("wobbles", "passed", 100), json!({ "retries": 1 })),
             timed("slows", "passed", 1500),
+            timed("slows most", "passed", 3000),
             timed("speeds up", "passed", 1000),
             timed("stays", "passed", 1199),
             timed("comes", "passed", 100),
@@ -225,7 +227,7 @@ async fn two_runs_are_compared_test_by_test() {
             whole["counts"],
             json!({
                 "newFailure": 1, "stillFailing": 1, "fixed": 1, "newFlaky": 1, "added": 1, "removed": 2,
-                "slower": 1, "faster": 1, "unchanged": 1,
+                "slower": 2, "faster": 1, "unchanged": 1,
             })
         );
         let change = |test: &Value| {
@@ -239,13 +241,14 @@ async fn two_runs_are_compared_test_by_test() {
             "comes added",
             "goes removed",
             "goes too removed",
+            "slows most slower",
             "slows slower",
             "speeds up faster",
             "stays unchanged",
         ];
         let mut found: Vec<String> = whole["items"].as_array().unwrap().iter().map(change).collect();
         assert_eq!(found, expected);
-        assert_eq!(whole["items"][7]["durationDelta"], 500);
+        assert_eq!(whole["items"][7]["durationDelta"], 2000);
         assert_eq!((&whole["items"][4]["base"], &whole["items"][5]["head"]), (&Value::Null, &Value::Null));
 
         // Page by page the same rows, the counts on the first page only.
