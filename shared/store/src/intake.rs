@@ -5,22 +5,25 @@
 //! costs much less for many calls together, and is done a moment later by
 //! whichever process comes first.
 
+use std::borrow::Cow;
+
 use callboard_domain::ids::{PackId, ProjectId, RunId, SlotId};
 use callboard_domain::time::Timestamp;
 
 use crate::db::{Backend, Bulk, Column, Read, Row, Session, Statement, args, statements};
 use crate::ids::Listed;
+use crate::runs::tokens::{TokenHash, feeding_client, is_minter_ok, run_and_token};
 use crate::{Result, StoreError};
 
 statements! {
     /// Calls of a run in the order in which they came. ix: run_intake_of_run
     OF_RUN = "SELECT id, slot_id, at, pack_id, body FROM run_intake WHERE project_id = $1 AND run_id = $2 AND refusals < $4 ORDER BY id LIMIT $3";
-    /// Whether a call of a run waits. ix: run_intake_of_run
-    IS_WAITING = "SELECT 1 FROM run_intake WHERE project_id = $1 AND run_id = $2 AND refusals < $3 LIMIT 1";
     /// Runs of which calls wait. ix: run_intake_of_run
     WAITING = "SELECT DISTINCT project_id, run_id FROM run_intake WHERE refusals < $2 ORDER BY project_id, run_id LIMIT $1";
-    /// Calls that are worked in. PK
-    REMOVE = "DELETE FROM run_intake WHERE id in_ints($1)";
+    /// Calls of a run that are worked in: SQLite gives ids that are free again to calls of others. PK
+    REMOVE = "DELETE FROM run_intake WHERE id in_ints($3) AND project_id = $1 AND run_id = $2";
+    /// Calls of a run that is gone. ix: run_intake_of_run
+    REMOVE_ALL = "DELETE FROM run_intake WHERE project_id = $1 AND run_id = $2";
     /// Notes that a call could not be worked in. PK
     REFUSE = "UPDATE run_intake SET refusals = refusals + 1 WHERE id = $1 RETURNING refusals";
     /// Attempts that were sent before. PK
@@ -40,8 +43,37 @@ static ADD: Statement = Statement::of_each(
      INSERT INTO run_intake (project_id, run_id, slot_id, at, pack_id, body) VALUES ($1, $2, $3, $4, $5, $6)",
 );
 
+/// A call of a client who may bring it: a row for it, and none for anybody else.
+/// On PostgreSQL with its attempts, of which the row says how many are new.
+static ADD_OF_CLIENT: Statement = Statement::of_each(
+    "intake::ADD_OF_CLIENT",
+    concat!(
+        "INSERT INTO run_intake (project_id, run_id, slot_id, at, body) SELECT r.project_id, r.id, t.slot_id, $4, $5 ",
+        feeding_client!(),
+        " RETURNING project_id, slot_id"
+    ),
+    concat!(
+        "WITH kept AS (INSERT INTO run_intake (project_id, run_id, slot_id, at, body) \
+           SELECT r.project_id, r.id, t.slot_id, $4::bigint, $5::bytea ",
+        feeding_client!(),
+        " RETURNING project_id, run_id, slot_id), \
+         new AS (INSERT INTO run_intake_keys (project_id, run_id, key) SELECT project_id, run_id, unnest($6::bigint[]) FROM kept \
+           ON CONFLICT DO NOTHING RETURNING key) \
+         SELECT project_id, slot_id, (SELECT count(*) FROM new) FROM kept"
+    ),
+);
+/// Attempts of the call that was added by the statement before, if it was; a row
+/// for each that is new. It belongs to SQLite alone, so it is not part of the
+/// statements that both engines prepare.
+static ADD_KEYS_OF_CLIENT: Statement = Statement::new(
+    "intake::ADD_KEYS_OF_CLIENT",
+    "INSERT INTO run_intake_keys (project_id, run_id, key) SELECT i.project_id, i.run_id, k.value \
+     FROM run_intake i, json_each($1) k WHERE changes() = 1 AND i.id = last_insert_rowid() \
+     ON CONFLICT DO NOTHING RETURNING 1",
+);
+
 /// The statements that the engines need worded differently.
-pub(crate) static WORDED_APART: &[&Statement] = &[&ADD];
+pub(crate) static WORDED_APART: &[&Statement] = &[&ADD, &ADD_OF_CLIENT];
 
 static ADD_KEYS: Bulk = Bulk::new(
     "intake::ADD_KEYS",
@@ -57,6 +89,9 @@ pub(crate) static BULKS: &[&Bulk] = &[&ADD_KEYS];
 const MOST_REFUSALS: i64 = 3;
 /// Speed over ratio: a client waits.
 const COMPRESSION_LEVEL: i32 = 1;
+/// Most bytes that SQLite keeps as they are: writing them is quicker than making
+/// them fewer. PostgreSQL would make them fewer itself, which takes longer.
+const PLAIN_BYTES: usize = 16 * 1024;
 /// No body is larger: what clients send is bounded.
 const MAX_BODY_BYTES: usize = 512 * 1024 * 1024;
 
@@ -73,14 +108,14 @@ pub struct NewCall {
     pub at: Timestamp,
     /// The pack of its evidence.
     pub pack: Option<PackId>,
-    /// What it brought, compressed.
+    /// What it brought, as [`stored`] made it.
     pub body: Vec<u8>,
     /// Its attempts, for [`known_read`].
     pub keys: Vec<i64>,
 }
 
 /// A call that waits.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct WaitingCall {
     /// Its place in the order in which they came.
     pub id: i64,
@@ -90,25 +125,33 @@ pub struct WaitingCall {
     pub at: Timestamp,
     /// The pack of its evidence.
     pub pack: Option<PackId>,
-    /// What it brought, compressed.
+    /// What it brought, for [`told`].
     pub body: Vec<u8>,
 }
 
-/// The bytes of a body.
+/// The stored form of a body, which is a JSON object: itself, or compressed.
 ///
 /// # Errors
-/// [`StoreError::Upload`] when they cannot be compressed.
-pub fn compress(json: &[u8]) -> Result<Vec<u8>> {
-    Ok(zstd::bulk::compress(json, COMPRESSION_LEVEL)?)
+/// [`StoreError::Upload`] when it cannot be compressed.
+pub fn stored(json: Vec<u8>, backend: Backend) -> Result<Vec<u8>> {
+    if backend == Backend::Sqlite && json.len() <= PLAIN_BYTES {
+        return Ok(json);
+    }
+    Ok(zstd::bulk::compress(&json, COMPRESSION_LEVEL)?)
 }
 
-/// What [`compress`] made the bytes of.
+/// The body that [`stored`] took.
 ///
 /// # Errors
-/// [`StoreError::Damaged`] when they are something else.
-pub fn decompress(body: &[u8]) -> Result<Vec<u8>> {
+/// [`StoreError::Damaged`] when it took none like that.
+pub fn told(body: &[u8]) -> Result<Cow<'_, [u8]>> {
+    // No frame begins like an object.
+    if body.starts_with(b"{") {
+        return Ok(Cow::Borrowed(body));
+    }
     let size = zstd::bulk::Decompressor::upper_bound(body).filter(|size| *size <= MAX_BODY_BYTES);
     size.and_then(|size| zstd::bulk::decompress(body, size).ok())
+        .map(Cow::Owned)
         .ok_or(StoreError::Damaged("results that wait"))
 }
 
@@ -133,8 +176,83 @@ pub async fn add(session: &mut Session, calls: Vec<NewCall>) -> Result<()> {
     session.execute_bulk(&ADD_KEYS, args![], rows).await
 }
 
+/// A call without evidence of somebody who says to be a client of a run.
+#[derive(Debug)]
+pub struct ClaimedCall<'a> {
+    /// The run.
+    pub run: RunId,
+    /// The token.
+    pub token: TokenHash,
+    /// When it came.
+    pub at: Timestamp,
+    /// What it brought, as [`stored`] made it.
+    pub body: &'a [u8],
+    /// Its attempts.
+    pub keys: &'a [i64],
+}
+
+/// A call that was kept for a client of a run that goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Admitted {
+    /// Project.
+    pub project: ProjectId,
+    /// The slot of the client.
+    pub slot: SlotId,
+    /// How many of its attempts are new.
+    pub inserted: usize,
+}
+
+/// Keeps the calls of those who may bring them, each at once on PostgreSQL and all
+/// in the session's transaction on SQLite, which ends with it: one way to the
+/// database. `None` stands for who is not seen at once to be a client of a run that
+/// goes on, and for whom nothing is kept; who that is tells
+/// [`tokens::check_feeders`](crate::runs::tokens::check_feeders).
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses; on SQLite nothing is kept
+/// then.
+pub async fn add_of_clients(
+    mut session: Session,
+    calls: &[ClaimedCall<'_>],
+) -> Result<Vec<Option<Admitted>>> {
+    let mut told = Vec::with_capacity(2 * calls.len());
+    for ClaimedCall { run, token, at, body, keys } in calls {
+        let mut args = args![Listed::Run as i64, *run, token.0, *at, *body];
+        match session.backend() {
+            Backend::Sqlite => {
+                session.write(&ADD_OF_CLIENT, args).await?;
+                session.write(&ADD_KEYS_OF_CLIENT, args![keys.to_vec()]).await?;
+            }
+            Backend::Postgres => {
+                args.push(keys.to_vec().into());
+                told.push(session.all(&ADD_OF_CLIENT, args).await?);
+            }
+        }
+    }
+    let with_keys = session.backend() == Backend::Sqlite;
+    told.extend(session.commit_told().await?);
+    let mut told = told.into_iter();
+    let mut admitted = Vec::with_capacity(calls.len());
+    while let Some(kept) = told.next() {
+        let new = if with_keys { told.next().map(|keys| keys.len()) } else { None };
+        let kept = kept.first().map(|row| {
+            let mut r = row.reader();
+            let (project, slot) = (ProjectId(r.int()?), SlotId(r.int()?));
+            let inserted = match new {
+                Some(new) => new,
+                None => usize::try_from(r.int()?).unwrap_or_default(),
+            };
+            Ok::<_, StoreError>(Admitted { project, slot, inserted })
+        });
+        admitted.push(kept.transpose()?);
+    }
+    match admitted.len() == calls.len() {
+        true => Ok(admitted),
+        false => Err(StoreError::Damaged("calls of which nobody knows whether they are kept")),
+    }
+}
+
 /// At most `limit` calls of a run that wait, in the order in which they came.
-/// The run is locked: whoever works them in holds it.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -152,14 +270,6 @@ pub async fn of_run(
             Ok(WaitingCall { id, slot, at, pack: r.opt_int()?.map(PackId), body: r.bytes()? })
         })
         .collect()
-}
-
-/// Whether a call of a run waits.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn is_waiting(session: &mut Session, project: ProjectId, run: RunId) -> Result<bool> {
-    Ok(session.first(&IS_WAITING, args![project, run, MOST_REFUSALS]).await?.is_some())
 }
 
 /// At most `limit` runs of which calls wait.
@@ -186,12 +296,21 @@ pub async fn refuse(session: &mut Session, id: i64) -> Result<bool> {
     Ok(row.map(|row| row.reader().int()).transpose()?.is_some_and(|refusals| refusals >= MOST_REFUSALS))
 }
 
-/// Lets go of calls that are worked in.
+/// Lets go of calls of a run that are worked in.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn remove(session: &mut Session, ids: Vec<i64>) -> Result<()> {
-    session.write(&REMOVE, args![ids]).await
+pub async fn remove(session: &mut Session, project: ProjectId, run: RunId, ids: Vec<i64>) -> Result<()> {
+    session.write(&REMOVE, args![project, run, ids]).await
+}
+
+/// Lets go of all calls of a run that is gone.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn remove_all(session: &mut Session, project: ProjectId, run: RunId) -> Result<()> {
+    session.write(&REMOVE_ALL, args![project, run]).await?;
+    forget(session, project, run).await
 }
 
 /// What [`read_known`] reads: which of some attempts were sent to a run before.

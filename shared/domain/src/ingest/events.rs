@@ -76,6 +76,8 @@ pub struct StepNote {
 /// The body of an events call.
 #[derive(Debug, Default)]
 pub struct EventsBody {
+    /// Length of the body, bytes.
+    pub size: usize,
     /// The token it came with.
     pub stream_token: Option<String>,
     /// Tests that began.
@@ -126,7 +128,8 @@ impl EventsBody {
     /// [`BodyError`] when it is not a JSON object, or its list of events is
     /// something else or too long.
     pub fn parse(bytes: Vec<u8>, caps: &Caps) -> Result<Self, BodyError> {
-        read_leniently(bytes, |text| Self::read(text, caps))
+        let size = bytes.len();
+        Ok(Self { size, ..read_leniently(bytes, |text| Self::read(text, caps))? })
     }
 
     fn read(text: &str, caps: &Caps) -> Result<Self, BodyError> {

@@ -1,12 +1,16 @@
 //! Who a run token makes its bearer: a client of one slot of one run, whatever
 //! else it says about itself.
 
+use std::collections::HashSet;
+
 use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
+use callboard_store::StoreError;
 use callboard_store::db::Session;
-use callboard_store::runs::tokens::{self, CheckedToken, Feeder, Minter, TokenHash, TokenKind};
+use callboard_store::intake::Admitted;
+use callboard_store::runs::tokens::{self, CheckedToken, Feeding, Minter, TokenHash, TokenKind};
 
 use crate::{Context, Entity, LifeRefusal, QueryError, Result, TokenRefusal};
 
@@ -28,7 +32,7 @@ impl Bearer {
     }
 
     /// Whether its run was going on when the token was checked.
-    pub(super) const fn goes_on(&self) -> bool {
+    const fn goes_on(&self) -> bool {
         matches!(self.stood.0, RunStatus::Running | RunStatus::Finalizing)
     }
 
@@ -69,19 +73,83 @@ pub(super) async fn recognise_in(
     admitted(run, hash, checked, kind)
 }
 
-/// [`recognise`] for who sends results, with those of its attempts that were sent
-/// before.
-pub(super) async fn recognise_feeder(
-    ctx: &Context,
-    run: RunId,
-    token: Option<&str>,
-    keys: Vec<i64>,
-    now: Timestamp,
-) -> Result<(Bearer, Vec<i64>)> {
-    let hash = hash_of(token)?;
-    let mut session = ctx.store.db().read().await?;
-    let Feeder { token, known } = tokens::check_feeder(&mut session, run, hash, keys, now).await?;
-    Ok((admitted(run, hash, token, TokenKind::Stream)?, known))
+/// Who says to be a client of a run, and brings results.
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) run: RunId,
+    pub(super) token: TokenHash,
+    /// Names of the attempts it brings.
+    pub(super) keys: Vec<i64>,
+    /// When it came.
+    pub(super) at: Timestamp,
+}
+
+/// A run and the token somebody sends to it.
+pub(super) type Sender = (RunId, TokenHash);
+
+/// A client that may bring results to its run.
+#[derive(Debug)]
+pub(super) struct Fed {
+    pub(super) project: ProjectId,
+    pub(super) slot: SlotId,
+    /// Whether its run was going on when the token was checked.
+    pub(super) goes_on: bool,
+    /// How many of its attempts nobody knew of.
+    pub(super) inserted: usize,
+}
+
+impl Fed {
+    /// Of somebody who was seen at once to be a client of a run that goes on.
+    pub(super) const fn of(admitted: Admitted) -> Self {
+        let Admitted { project, slot, inserted } = admitted;
+        Self { project, slot, goes_on: true, inserted }
+    }
+}
+
+impl Claim {
+    pub(super) fn of(run: RunId, token: Option<&str>, keys: Vec<i64>, at: Timestamp) -> Result<Self> {
+        Ok(Self { run, token: hash_of(token)?, keys, at })
+    }
+
+    /// By what it is known again.
+    pub(super) const fn sender(&self) -> Sender {
+        (self.run, self.token)
+    }
+}
+
+/// [`recognise`] for those who bring results, each by itself. Of attempts that
+/// several bring, the first one's is new.
+pub(super) async fn recognise_feeders(session: &mut Session, claims: &[&Claim]) -> Result<Vec<Result<Fed>>> {
+    // Most come from one client, whose token is checked once for all.
+    let mut clients: Vec<Feeding> = Vec::with_capacity(1);
+    let mut places = Vec::with_capacity(claims.len());
+    for Claim { run, token, keys, .. } in claims {
+        let known = clients.iter().position(|client| client.run == *run && client.token == *token);
+        places.push(known.unwrap_or(clients.len()));
+        match known {
+            Some(place) => clients[place].keys.extend(keys),
+            None => clients.push(Feeding { run: *run, token: *token, keys: keys.clone() }),
+        }
+    }
+    let Some(now) = claims.iter().map(|claim| claim.at).max() else { return Ok(Vec::new()) };
+    let feeders = tokens::check_feeders(session, clients, now).await?;
+    let mut known: HashSet<(RunId, i64)> = HashSet::new();
+    for (claim, place) in claims.iter().zip(&places) {
+        known.extend(feeders[*place].known.iter().map(|key| (claim.run, *key)));
+    }
+    let fed = claims.iter().zip(places).map(|(claim, place)| {
+        let bearer = admitted(claim.run, claim.token, feeders[place].token, TokenKind::Stream)?;
+        bearer.refuse_early()?;
+        let inserted = claim.keys.iter().filter(|key| known.insert((claim.run, **key))).count();
+        Ok(Fed { project: bearer.project, slot: bearer.slot, goes_on: bearer.goes_on(), inserted })
+    });
+    Ok(fed.collect())
+}
+
+/// [`recognise_feeders`] for one.
+pub(super) async fn recognise_feeder(ctx: &Context, claim: &Claim) -> Result<Fed> {
+    let mut fed = recognise_feeders(&mut ctx.store.db().read().await?, &[claim]).await?;
+    fed.pop().ok_or(StoreError::Damaged("a client that was not judged"))?
 }
 
 fn hash_of(token: Option<&str>) -> Result<TokenHash> {

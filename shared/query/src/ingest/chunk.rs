@@ -93,26 +93,6 @@ impl Known {
         Ok(known)
     }
 
-    /// What [`Known::read`] reads, within the transaction that uses it: for those
-    /// who do not know their groups before.
-    pub(super) async fn read_within(
-        session: &mut Session,
-        project: ProjectId,
-        groups: &[Group],
-        now: Timestamp,
-    ) -> Result<Self> {
-        if groups.is_empty() {
-            return Ok(Self::default());
-        }
-        let (browsers, aside) = lanes::browsers_and_quarantine(session, project, now).await?;
-        let mut known = Self::of(browsers, aside);
-        for (name, browser_name) in known.missing(groups) {
-            let id = lanes::browser(session, project, name, browser_name).await?;
-            known.browsers.insert(name.to_owned(), id);
-        }
-        Ok(known)
-    }
-
     fn of(browsers: Vec<BrowserProject>, aside: Vec<TestCaseId>) -> Self {
         Self { browsers: browsers.into_iter().map(|browser| (browser.name, browser.id)).collect(), aside }
     }

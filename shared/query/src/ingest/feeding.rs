@@ -1,7 +1,7 @@
 //! Feeding a run: events, signs of life, the end. Every call is a client of
 //! one slot, recognised by its token; a run that was taken for over goes on.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use callboard_domain::ids::RunId;
 use callboard_domain::ingest::{EventsBody, RunFields, TestCaseEntry, Warnings};
@@ -13,10 +13,10 @@ use callboard_store::runs::{self, slots};
 use sha2::{Digest as _, Sha256};
 
 use super::announce;
-use super::bearer::{self, Bearer};
+use super::bearer::{self, Bearer, Claim, Fed};
 use super::counting;
 use super::describing::{self, Plan};
-use super::intake::{self, Call, Origin};
+use super::intake::{self, Call};
 use super::locked::{ACTIVITY_STEP_MS, LockedRun};
 use super::turns;
 use super::writer::CONFLICT_ATTEMPTS;
@@ -24,6 +24,9 @@ use crate::{Context, QueryError, Result};
 
 /// Executions that whoever ends a run counts when too many wait in its project.
 const LEFT_AT_THE_END: usize = 1_000;
+/// Most bytes of a call that is made ready before its sender is recognised again:
+/// what takes longer is not begun for those who are no clients any more.
+const SMALL_BYTES: usize = 64 * 1024;
 
 /// What became of the events of a call.
 #[derive(Debug)]
@@ -43,26 +46,27 @@ pub struct EventsTaken {
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Token`], [`QueryError::Life`].
 pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp) -> Result<EventsTaken> {
-    let EventsBody { stream_token, begun, steps, completes, processed, ignored } = body;
-    let keys = keys_of(&completes.entries);
-    let (bearer, known) =
-        bearer::recognise_feeder(ctx, run, stream_token.as_deref(), keys.clone(), now).await?;
-    let _arrival = ctx.turns.arrival();
-    bearer.refuse_early()?;
-    let known: HashSet<i64> = known.into_iter().collect();
-    let new: HashSet<i64> = keys.iter().copied().filter(|key| !known.contains(key)).collect();
+    let EventsBody { size, stream_token, begun, steps, completes, processed, ignored } = body;
+    let entries = completes.entries;
+    let claim = Claim::of(run, stream_token.as_deref(), keys_of(&entries), now)?;
     let passing = begun.iter().map(announce::test_begun).chain(steps.iter().map(announce::step)).collect();
-    let origin = Origin { project: bearer.project, run, slot: bearer.slot };
-    let entries = completes.entries.into_iter().zip(keys).collect();
-    let calls = Call::of_request(ctx, origin, passing, entries, now).await?;
-    turns::keep(ctx, calls).await?;
-    if bearer.goes_on() {
-        ctx.turns.fold_soon(ctx, bearer.project, run).await;
+    let sender = claim.sender();
+    let kept = if size <= SMALL_BYTES && ctx.turns.knows(sender) {
+        let call = Call::small(ctx, passing, entries, claim.keys.clone())?;
+        turns::keep(ctx, claim, call).await
+    } else {
+        intake::keep_asking_first(ctx, &claim, passing, entries).await
+    };
+    ctx.turns.note(sender, kept.is_ok());
+    let Fed { project, goes_on, inserted, .. } = kept?;
+    let _arrival = ctx.turns.arrival();
+    if goes_on {
+        ctx.turns.fold_soon(ctx, project, run).await;
     } else {
         // The answer says that the run goes on again.
-        intake::fold(ctx, bearer.project, run).await?;
+        intake::fold(ctx, project, run).await?;
     }
-    Ok(EventsTaken { processed, inserted: new.len(), ignored, warnings: completes.warnings })
+    Ok(EventsTaken { processed, inserted, ignored, warnings: completes.warnings })
 }
 
 /// Names of the attempts of a request within their run: the same when they are

@@ -19,11 +19,12 @@ use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::evidence::{self, Frame};
 use callboard_store::feed::NewEvent;
-use callboard_store::intake::{self as rows, NewCall, WaitingCall};
-use callboard_store::{Backend, StoreError};
+use callboard_store::intake::{self as rows, ClaimedCall, NewCall, WaitingCall};
+use callboard_store::{Backend, StoreError, runs};
 use serde::{Deserialize, Serialize};
 
 use super::announce::{self, Shown, Told};
+use super::bearer::{self, Claim, Fed};
 use super::chunk::{self, Group, Known, Target};
 use super::counting;
 use super::locked::LockedRun;
@@ -59,31 +60,46 @@ struct Brought {
 
 /// A call on its way to its row.
 pub(super) struct Call {
-    project: ProjectId,
-    run: RunId,
-    slot: SlotId,
-    at: Timestamp,
     packed: Packed,
     body: Vec<u8>,
     keys: Vec<i64>,
 }
 
-/// Where a call belongs.
+/// Where a call belongs, and when it came.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin {
-    pub(super) project: ProjectId,
-    pub(super) run: RunId,
-    pub(super) slot: SlotId,
+    project: ProjectId,
+    run: RunId,
+    slot: SlotId,
+    at: Timestamp,
+}
+
+impl Origin {
+    /// Of a client that was recognised.
+    pub(super) const fn of(claim: &Claim, fed: &Fed) -> Self {
+        Self { project: fed.project, run: claim.run, slot: fed.slot, at: claim.at }
+    }
 }
 
 impl Call {
-    /// Calls of one request: more than one only for many results.
-    pub(super) async fn of_request(
+    /// A call that brought little.
+    pub(super) fn small(
+        ctx: &Context,
+        passing: Vec<NewEvent>,
+        mut entries: Vec<TestCaseEntry>,
+        keys: Vec<i64>,
+    ) -> Result<Self> {
+        let shown = shown_of(&entries);
+        let packed = Packed::small(&mut entries)?;
+        Self::of(ctx, packed, passing, shown, entries, keys)
+    }
+
+    /// Calls of one request that brought much: more than one for many results.
+    async fn of_request(
         ctx: &Context,
         origin: Origin,
         mut passing: Vec<NewEvent>,
         entries: Vec<(TestCaseEntry, i64)>,
-        at: Timestamp,
     ) -> Result<Vec<Self>> {
         let mut calls = Vec::with_capacity(1);
         let mut rest = parts(entries).into_iter();
@@ -93,28 +109,41 @@ impl Call {
                 return Ok(calls);
             }
             let (mut entries, keys): (Vec<_>, Vec<_>) = part.unwrap_or_default().into_iter().unzip();
-            let shown = entries.iter().filter_map(|entry| Some((entry.index, Shown::of(entry)?))).collect();
-            let packed = Packed::write(ctx, origin.project, Some(origin.run), &mut entries, at).await;
-            let mut packed = match packed {
+            let shown = shown_of(&entries);
+            let Origin { project, run, at, .. } = origin;
+            let packed = match Packed::write(ctx, project, Some(run), &mut entries, at).await {
                 Ok(packed) => packed,
                 Err(error) => {
                     discard(ctx, &calls, &error).await;
                     return Err(error);
                 }
             };
-            let frames = packed.frames().to_vec();
-            let requests = std::mem::take(&mut packed.requests);
-            let passing = std::mem::take(&mut passing);
-            let body = Brought { entries, shown, frames, requests, passing }.to_bytes()?;
-            let Origin { project, run, slot } = origin;
-            calls.push(Self { project, run, slot, at, packed, body, keys });
+            calls.push(Self::of(ctx, packed, std::mem::take(&mut passing), shown, entries, keys)?);
         }
     }
 
+    fn of(
+        ctx: &Context,
+        mut packed: Packed,
+        passing: Vec<NewEvent>,
+        shown: HashMap<usize, Shown>,
+        entries: Vec<TestCaseEntry>,
+        keys: Vec<i64>,
+    ) -> Result<Self> {
+        let frames = packed.frames().to_vec();
+        let requests = std::mem::take(&mut packed.requests);
+        let body = Brought { entries, shown, frames, requests, passing }.to_bytes(ctx.store.backend())?;
+        Ok(Self { packed, body, keys })
+    }
+
     /// Whether evidence is kept with it.
-    fn has_evidence(&self) -> bool {
+    pub(super) fn has_evidence(&self) -> bool {
         !self.packed.frames().is_empty()
     }
+}
+
+fn shown_of(entries: &[TestCaseEntry]) -> HashMap<usize, Shown> {
+    entries.iter().filter_map(|entry| Some((entry.index, Shown::of(entry)?))).collect()
 }
 
 /// Entries in rows of at most [`MOST_IN_ROW`]; those of one test stay together,
@@ -138,53 +167,94 @@ fn parts(entries: Vec<(TestCaseEntry, i64)>) -> Vec<Vec<(TestCaseEntry, i64)>> {
 }
 
 impl Brought {
-    fn to_bytes(&self) -> Result<Vec<u8>> {
+    fn to_bytes(&self, backend: Backend) -> Result<Vec<u8>> {
         let json =
             serde_json::to_vec(self).map_err(|_| StoreError::Damaged("results without a stored form"))?;
-        Ok(rows::compress(&json)?)
+        Ok(rows::stored(json, backend)?)
     }
 
     fn of(body: &[u8]) -> Result<Self> {
-        let brought = serde_json::from_slice(&rows::decompress(body)?);
+        let brought = serde_json::from_slice(&rows::told(body)?);
         Ok(brought.map_err(|_| StoreError::Damaged("results that wait"))?)
     }
 }
 
 /// Keeps calls, with the evidence they brought; the caller commits.
-pub(super) async fn keep(session: &mut Session, calls: &[&Call]) -> Result<()> {
-    let count = calls.iter().filter(|call| call.packed.needs_id()).count();
+pub(super) async fn keep(session: &mut Session, calls: &[(Origin, &Call)]) -> Result<()> {
+    let count = calls.iter().filter(|(_, call)| call.packed.needs_id()).count();
     let mut ids = evidence::take_ids(session, count).await?.into_iter();
     let mut kept = Vec::with_capacity(calls.len());
-    for Call { project, run, slot, at, packed, body, keys } in calls.iter().copied() {
-        kept.push(NewCall {
-            project: *project,
-            run: *run,
-            slot: *slot,
-            at: *at,
-            pack: packed.keep(session, (*project, *run), &mut ids, *at).await?,
-            body: body.clone(),
-            keys: keys.clone(),
-        });
+    for (Origin { project, run, slot, at }, Call { packed, body, keys }) in calls.iter().copied() {
+        let pack = packed.keep(session, (project, run), &mut ids, at).await?;
+        kept.push(NewCall { project, run, slot, at, pack, body: body.clone(), keys: keys.clone() });
     }
     Ok(rows::add(session, kept).await?)
 }
 
-/// Keeps calls in a transaction; one that needs nothing else is its own on
-/// PostgreSQL.
-pub(super) async fn keep_alone(ctx: &Context, calls: &[&Call]) -> Result<()> {
-    if ctx.store.backend() == Backend::Postgres
-        && let [only] = calls
-        && !only.has_evidence()
-    {
-        return keep(&mut ctx.store.db().read().await?, calls).await;
+/// Keeps calls of a request in a transaction; one that needs nothing else is its
+/// own on PostgreSQL. What they wrote is removed when they cannot be kept.
+async fn keep_alone(ctx: &Context, origin: Origin, calls: &[Call]) -> Result<()> {
+    let kept = async {
+        let placed: Vec<(Origin, &Call)> = calls.iter().map(|call| (origin, call)).collect();
+        if ctx.store.backend() == Backend::Postgres
+            && let [only] = calls
+            && !only.has_evidence()
+        {
+            return keep(&mut ctx.store.db().read().await?, &placed).await;
+        }
+        let mut session = ctx.store.db().begin().await?;
+        keep(&mut session, &placed).await?;
+        Ok(session.commit().await?)
+    };
+    let kept = kept.await;
+    if let Err(error) = &kept {
+        discard(ctx, calls, error).await;
     }
-    let mut session = ctx.store.db().begin().await?;
-    keep(&mut session, calls).await?;
-    Ok(session.commit().await?)
+    kept
+}
+
+/// Keeps a request by itself: who sent it is asked before anything is done.
+pub(super) async fn keep_asking_first(
+    ctx: &Context,
+    claim: &Claim,
+    passing: Vec<NewEvent>,
+    entries: Vec<TestCaseEntry>,
+) -> Result<Fed> {
+    let fed = bearer::recognise_feeder(ctx, claim).await?;
+    let origin = Origin::of(claim, &fed);
+    let entries = entries.into_iter().zip(claim.keys.iter().copied()).collect();
+    let calls = Call::of_request(ctx, origin, passing, entries).await?;
+    keep_alone(ctx, origin, &calls).await?;
+    Ok(fed)
+}
+
+/// Keeps calls without evidence for those who are seen at once to be clients, as
+/// [`rows::add_of_clients`] does; answers for each who that is.
+pub(super) async fn keep_of_clients(session: Session, calls: &[(&Claim, &Call)]) -> Result<Vec<Option<Fed>>> {
+    let claimed: Vec<ClaimedCall<'_>> = calls
+        .iter()
+        .map(|(claim, call)| ClaimedCall {
+            run: claim.run,
+            token: claim.token,
+            at: claim.at,
+            body: &call.body,
+            keys: &call.keys,
+        })
+        .collect();
+    let admitted = rows::add_of_clients(session, &claimed).await?;
+    let fed = admitted.into_iter().map(|admitted| Some(Fed::of(admitted?)));
+    Ok(fed.collect())
+}
+
+/// Keeps a call that is ready by itself.
+pub(super) async fn keep_ready(ctx: &Context, claim: &Claim, call: Call) -> Result<Fed> {
+    let fed = bearer::recognise_feeder(ctx, claim).await?;
+    keep_alone(ctx, Origin::of(claim, &fed), &[call]).await?;
+    Ok(fed)
 }
 
 /// Removes what calls wrote that are not kept.
-pub(super) async fn discard(ctx: &Context, calls: &[Call], failure: &QueryError) {
+async fn discard(ctx: &Context, calls: &[Call], failure: &QueryError) {
     for call in calls {
         call.packed.discard(ctx, Some(failure)).await;
     }
@@ -232,9 +302,6 @@ fn is_refusal(error: &QueryError) -> bool {
 pub(super) async fn fold_once(ctx: &Context, project: ProjectId, run: RunId) -> Result<bool> {
     // Who waited here for the turn finds nothing left, mostly.
     let _turn = ctx.turns.to_fold(run).await;
-    if !rows::is_waiting(&mut ctx.store.db().read().await?, project, run).await? {
-        return Ok(false);
-    }
     let (mut attempt, mut most, mut is_due) = (1, MOST_ROWS, false);
     // What comes meanwhile is for whoever brings it.
     for _ in 0..MOST_BATCHES {
@@ -283,27 +350,53 @@ async fn refuse_first(ctx: &Context, project: ProjectId, run: RunId, error: &Que
     Ok(())
 }
 
-/// One transaction of at most so many calls.
+/// One transaction of at most so many calls. They are read and made ready before
+/// it: on SQLite nobody else can write while it lasts.
 async fn fold_some(ctx: &Context, project: ProjectId, run: RunId, most: i64) -> Result<Passed> {
-    let mut session = ctx.store.db().begin().await?;
-    let locked = LockedRun::lock(&mut session, project, run).await;
-    let waiting = rows::of_run(&mut session, project, run, most).await?;
-    let mut locked = match locked {
-        // Nobody asks for its results any more.
-        Err(QueryError::Store(StoreError::RunGone)) => {
-            rows::remove(&mut session, waiting.iter().map(|call| call.id).collect()).await?;
-            session.commit().await?;
-            return Ok(Passed { is_more: !waiting.is_empty(), is_due: false });
-        }
-        locked => locked?,
-    };
+    let mut reader = ctx.store.db().read().await?;
+    let waiting = rows::of_run(&mut reader, project, run, most).await?;
+    if waiting.is_empty() {
+        return Ok(Passed { is_more: false, is_due: false });
+    }
+    let is_there = runs::get(&mut reader, project, run).await?.is_some();
+    drop(reader);
+    if !is_there {
+        return let_go_of_all(ctx, project, run).await;
+    }
     let Some(batch) = Batch::of(&waiting)? else { return Ok(Passed { is_more: false, is_due: false }) };
     let is_more = batch.ids.len() < waiting.len() || i64::try_from(waiting.len()) == Ok(most);
     let at = batch.at;
-    batch.fold(ctx, &mut session, &mut locked).await?;
+    let known = Known::read(ctx, project, &batch.groups, at).await?;
+    let mut session = ctx.store.db().begin().await?;
+    let mut locked = match LockedRun::lock(&mut session, project, run).await {
+        Err(QueryError::Store(StoreError::RunGone)) => {
+            drop(session);
+            return let_go_of_all(ctx, project, run).await;
+        }
+        locked => locked?,
+    };
+    // Another process may have worked some of them in since they were read. A call is compared whole, as SQLite gives
+    // ids that are free again to others.
+    let still = rows::of_run(&mut session, project, run, most).await?;
+    if !waiting.iter().filter(|call| batch.ids.contains(&call.id)).all(|call| still.contains(call)) {
+        return Ok(Passed { is_more: true, is_due: false });
+    }
+    batch.fold(ctx, &mut session, &mut locked, &known).await?;
     let is_due = counting::is_due(&locked.run, at);
     locked.close(session, at).await?;
     Ok(Passed { is_more, is_due })
+}
+
+/// Nobody asks for the results of a run that is gone.
+async fn let_go_of_all(ctx: &Context, project: ProjectId, run: RunId) -> Result<Passed> {
+    let mut session = ctx.store.db().begin().await?;
+    match LockedRun::lock(&mut session, project, run).await {
+        Err(QueryError::Store(StoreError::RunGone)) => {}
+        locked => return locked.map(|_| Passed { is_more: true, is_due: false }),
+    }
+    rows::remove_all(&mut session, project, run).await?;
+    session.commit().await?;
+    Ok(Passed { is_more: false, is_due: false })
 }
 
 /// Calls that are worked in together: of one slot, and none of them about a test
@@ -378,7 +471,13 @@ impl Batch {
     }
 
     /// Works the calls into their locked run, which the caller closes.
-    async fn fold(self, ctx: &Context, session: &mut Session, locked: &mut LockedRun) -> Result<()> {
+    async fn fold(
+        self,
+        ctx: &Context,
+        session: &mut Session,
+        locked: &mut LockedRun,
+        known: &Known,
+    ) -> Result<()> {
         let Self { ids, slot, at, groups, told, evidence, packs, requests, order } = self;
         let project = locked.run.project;
         match locked.admit(slot, at) {
@@ -388,13 +487,12 @@ impl Batch {
         }
         let generation = locked.slot(slot)?.slot.generation;
         let lanes = locked.lanes.clone();
-        let known = Known::read_within(session, project, &groups, at).await?;
         let mut target = Target {
             run: &mut locked.run,
             lanes: &lanes,
             is_fresh: false,
             generation: u32::try_from(generation).unwrap_or_default(),
-            known: &known,
+            known,
             evidence: &evidence,
             requests: &requests,
             files: &HashMap::new(),
@@ -421,6 +519,6 @@ impl Batch {
         for pack in packs.difference(&folded.used_packs) {
             evidence::let_go(session, project, *pack, at).await?;
         }
-        Ok(rows::remove(session, ids).await?)
+        Ok(rows::remove(session, project, locked.run.id, ids).await?)
     }
 }

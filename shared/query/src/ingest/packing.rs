@@ -56,27 +56,13 @@ impl Packed {
         entries: &mut [TestCaseEntry],
         now: Timestamp,
     ) -> Result<Self> {
-        let mut evidence: Vec<(u8, usize, Box<Evidence>)> = entries
-            .iter_mut()
-            .filter_map(|entry| Some((entry.status.severity(), entry.index, entry.evidence.take()?)))
-            .collect();
-        if evidence.is_empty() {
-            return Ok(Self::default());
-        }
-        evidence.sort_by_key(|(severity, index, _)| (*severity, *index));
+        let evidence = taken(entries);
         // Compressing megabytes would hold up other requests of this thread.
-        let packed = tokio::task::spawn_blocking(move || {
-            let mut writer = PackWriter::new()?;
-            let mut frames: Vec<(usize, Frame)> = Vec::with_capacity(evidence.len());
-            let mut requests = Captured::default();
-            for (_, index, evidence) in &evidence {
-                requests.take(*index, &evidence.network_requests);
-                frames.push((*index, writer.add(evidence)?));
-            }
-            Ok::<_, StoreError>((writer.filled(), frames, requests))
-        });
-        let (pack, frames, requests) =
-            packed.await.map_err(|_| StoreError::Damaged("evidence could not be compressed"))??;
+        let packed = tokio::task::spawn_blocking(move || Self::of(&evidence));
+        let packed = packed.await.map_err(|_| StoreError::Damaged("evidence could not be compressed"))??;
+        let Self { bytes: PackedBytes::WithRows { pack, frames }, requests, .. } = packed else {
+            return Ok(packed);
+        };
         if pack.fits_in_row() {
             let bytes = PackedBytes::WithRows { pack, frames };
             return Ok(Self { bytes, requests, reserved: None });
@@ -93,6 +79,26 @@ impl Packed {
         session.commit().await?;
         let pack = pack.write(&ctx.store, announced).await?;
         Ok(Self { bytes: PackedBytes::InObject { pack, frames }, requests, reserved })
+    }
+
+    /// [`Packed::write`] for little evidence, which always goes with the rows.
+    pub(super) fn small(entries: &mut [TestCaseEntry]) -> Result<Self> {
+        Ok(Self::of(&taken(entries))?)
+    }
+
+    fn of(evidence: &[(usize, Box<Evidence>)]) -> Result<Self, StoreError> {
+        if evidence.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut writer = PackWriter::new()?;
+        let mut frames: Vec<(usize, Frame)> = Vec::with_capacity(evidence.len());
+        let mut requests = Captured::default();
+        for (index, evidence) in evidence {
+            requests.take(*index, &evidence.network_requests);
+            frames.push((*index, writer.add(evidence)?));
+        }
+        let bytes = PackedBytes::WithRows { pack: writer.filled(), frames };
+        Ok(Self { bytes, requests, reserved: None })
     }
 
     /// Where the evidence of each entry lies in the pack, by index of the entry.
@@ -183,6 +189,16 @@ impl Packed {
             tracing::warn!(%error, "an evidence pack that nothing points at could not be removed");
         }
     }
+}
+
+/// Takes the evidence out of entries, by index, that of failing attempts first.
+fn taken(entries: &mut [TestCaseEntry]) -> Vec<(usize, Box<Evidence>)> {
+    let mut evidence: Vec<(u8, usize, Box<Evidence>)> = entries
+        .iter_mut()
+        .filter_map(|entry| Some((entry.status.severity(), entry.index, entry.evidence.take()?)))
+        .collect();
+    evidence.sort_by_key(|(severity, index, _)| (*severity, *index));
+    evidence.into_iter().map(|(_, index, evidence)| (index, evidence)).collect()
 }
 
 /// The slices of a pack, by index of the entry.

@@ -4,8 +4,11 @@
 //! transaction costs the same ways to its thread and the same pages of its log,
 //! whether it keeps one call or eight. A call goes in line and then waits for the
 //! turn. Who has it takes everybody in line along, so those who wait find their
-//! call kept. On PostgreSQL calls do not wait for each other, and each has a
-//! transaction of its own.
+//! call kept. Whether their senders are still clients is asked in the same
+//! transaction: nothing is written for those who are not. Only those go in line
+//! who were clients when they called before, and bring little: nobody else holds
+//! up the writer. On PostgreSQL calls do not wait for each other, and each is asked
+//! for and kept by itself.
 //!
 //! Some time after a call was kept, it is folded into its run with all that came
 //! meanwhile. Neither is anything but a way to save work: what is in line is
@@ -14,19 +17,21 @@
 //!
 //! Work that nobody waits for asks here for a lull in which no results arrive.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::ids::{ProjectId, RunId};
+use callboard_store::db::Session;
 use callboard_store::{Backend, StoreError};
 use tokio::sync::{Notify, oneshot};
 
+use super::bearer::{self, Claim, Fed, Sender};
 use super::counting;
-use super::intake::{self, Call};
+use super::intake::{self, Call, Origin};
 use crate::{Context, Result};
 
 /// Most calls of one transaction: who is written first waits for the last.
@@ -39,13 +44,17 @@ const MANY: usize = 64;
 /// With so many that wait, those who bring more wait for them to be folded: a
 /// client cannot send for ever what nobody has time for.
 const TOO_MANY: usize = 256;
+/// Clients that are known by what they sent before: beyond that, all are asked
+/// once more.
+const MOST_CLIENTS: usize = 4_096;
 /// Runs of different places are folded at the same time.
 const PLACES: usize = 16;
 /// How long nothing must have arrived for a lull: clients that send one batch
 /// after the other pause for less.
 const QUIET: Duration = Duration::from_millis(20);
-/// How long a lull is waited for.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// How long a lull is waited for. What waits for it is done for more runs together
+/// the longer that is.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The line of a process.
 #[derive(Debug, Clone, Default)]
@@ -59,6 +68,8 @@ struct Line {
     turn: tokio::sync::Mutex<()>,
     /// Calls that were kept and are about to be folded, by run.
     soon: Mutex<HashMap<RunId, Arc<Soon>>>,
+    /// Who called before, and was a client.
+    clients: Mutex<HashSet<Sender>>,
     folding: [tokio::sync::Mutex<()>; PLACES],
     counting: tokio::sync::Mutex<()>,
     arriving: Arriving,
@@ -83,6 +94,24 @@ impl Turns {
     #[must_use]
     pub fn at_once() -> Self {
         Self(Arc::new(Line { at_once: true, ..Line::default() }))
+    }
+
+    /// Whether somebody was a client when it called before.
+    pub(super) fn knows(&self, sender: Sender) -> bool {
+        self.0.clients().contains(&sender)
+    }
+
+    /// Notes whether somebody is a client.
+    pub(super) fn note(&self, sender: Sender, is_client: bool) {
+        let mut clients = self.0.clients();
+        if !is_client {
+            clients.remove(&sender);
+            return;
+        }
+        if clients.len() >= MOST_CLIENTS {
+            clients.clear();
+        }
+        clients.insert(sender);
     }
 
     /// Notes that results are being taken, until what it answers is dropped.
@@ -178,13 +207,26 @@ impl Drop for Arrival {
 
 /// Somebody in line.
 struct Waiting {
+    claim: Claim,
     call: Call,
-    kept: oneshot::Sender<Result<()>>,
+    told: oneshot::Sender<Result<Turn>>,
+}
+
+/// How a turn went for a call.
+enum Turn {
+    /// It is kept.
+    Kept(Fed),
+    /// It goes alone.
+    Alone(Box<(Claim, Call)>),
 }
 
 impl Line {
     fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn clients(&self) -> MutexGuard<'_, HashSet<Sender>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn soon(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Soon>>> {
@@ -229,38 +271,58 @@ impl Line {
     }
 }
 
-impl Waiting {
-    fn answer(self, result: Result<()>) {
-        // Who does not wait any more sends it again, or was not interested.
-        let _is_awaited = self.kept.send(result);
+impl Turn {
+    fn alone(claim: Claim, call: Call) -> Self {
+        Self::Alone(Box::new((claim, call)))
     }
 }
 
-/// Keeps the calls of a request, together with those of others where that saves
-/// something.
+impl Waiting {
+    /// Tells that it was kept, that it goes alone, which tells what it is refused for, or
+    /// why neither can be.
+    fn tell(self, kept: Result<Option<Fed>>) {
+        let Self { claim, call, told } = self;
+        let turn = kept.map(|kept| kept.map_or_else(|| Turn::alone(claim, call), Turn::Kept));
+        // Who does not wait any more sends it again, or was not interested.
+        let _is_awaited = told.send(turn);
+    }
+}
+
+/// Keeps a call that is ready, when its sender turns out to be a client of its run;
+/// on SQLite together with those of others.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`]; nothing of them is kept then.
-pub(super) async fn keep(ctx: &Context, mut calls: Vec<Call>) -> Result<()> {
-    let only = match calls.pop() {
-        Some(only) if calls.is_empty() && ctx.store.backend() == Backend::Sqlite => only,
-        last => {
-            calls.extend(last);
-            let kept = intake::keep_alone(ctx, &calls.iter().collect::<Vec<_>>()).await;
-            if let Err(error) = &kept {
-                intake::discard(ctx, &calls, error).await;
-            }
-            return kept;
+/// What the sender is refused with; [`crate::QueryError::Store`], and the call is
+/// not kept then.
+pub(super) async fn keep(ctx: &Context, claim: Claim, call: Call) -> Result<Fed> {
+    let turn = match ctx.store.backend() {
+        Backend::Sqlite => in_line(ctx, claim, call).await?,
+        Backend::Postgres if call.has_evidence() => Turn::alone(claim, call),
+        Backend::Postgres => {
+            let session = ctx.store.db().read().await?;
+            let fed = intake::keep_of_clients(session, &[(&claim, &call)]).await?;
+            fed.into_iter().flatten().next().map_or_else(|| Turn::alone(claim, call), Turn::Kept)
         }
     };
+    match turn {
+        Turn::Kept(fed) => Ok(fed),
+        Turn::Alone(one) => {
+            let (claim, call) = *one;
+            intake::keep_ready(ctx, &claim, call).await
+        }
+    }
+}
+
+/// Goes in line with a call until it had its turn.
+async fn in_line(ctx: &Context, claim: Claim, call: Call) -> Result<Turn> {
     let line = Arc::clone(&ctx.turns.0);
-    let (kept, mut answer) = oneshot::channel();
-    line.waiting().push(Waiting { call: only, kept });
+    let (told, mut turn) = oneshot::channel();
+    line.waiting().push(Waiting { claim, call, told });
     loop {
         tokio::select! {
             biased;
-            answer = &mut answer => {
-                return answer.unwrap_or_else(|_| Err(StoreError::Damaged("results were not written").into()));
+            had = &mut turn => {
+                return had.unwrap_or_else(|_| Err(StoreError::Damaged("results were not written").into()));
             }
             turn = line.turn.lock() => {
                 let (ctx, line) = (ctx.clone(), Arc::clone(&line));
@@ -273,38 +335,46 @@ pub(super) async fn keep(ctx: &Context, mut calls: Vec<Call>) -> Result<()> {
     }
 }
 
-/// Keeps those in line in one transaction; when that fails, each in its own.
+/// Keeps those in line in one transaction. Who cannot be kept there, or is not
+/// seen to be a client, is left to go alone.
 async fn together(ctx: &Context, line: &Line) {
-    let mut session = match ctx.store.db().begin().await {
+    let session = match ctx.store.db().begin().await {
         Ok(session) => session,
         Err(error) => {
             if let Some(first) = line.take(1).pop() {
-                first.answer(Err(error.into()));
+                first.tell(Err(error.into()));
             }
             return;
         }
     };
     // Whoever came while the writer was busy goes along.
     let taken = line.take(MOST);
-    let calls: Vec<&Call> = taken.iter().map(|one| &one.call).collect();
-    let kept = match intake::keep(&mut session, &calls).await {
-        Ok(()) => session.commit().await.map_err(Into::into),
-        Err(error) => {
-            drop(session);
-            Err(error)
+    let kept = match taken.iter().any(|one| one.call.has_evidence()) {
+        true => keep_with_evidence(session, &taken).await,
+        false => {
+            let calls: Vec<(&Claim, &Call)> = taken.iter().map(|one| (&one.claim, &one.call)).collect();
+            intake::keep_of_clients(session, &calls).await
         }
     };
     match kept {
-        Ok(()) => taken.into_iter().for_each(|one| one.answer(Ok(()))),
+        Ok(fed) => taken.into_iter().zip(fed).for_each(|(one, fed)| one.tell(Ok(fed))),
         Err(error) => {
             tracing::debug!(%error, calls = taken.len(), "calls are kept one by one");
-            for one in taken {
-                let kept = intake::keep_alone(ctx, &[&one.call]).await;
-                if let Err(error) = &kept {
-                    intake::discard(ctx, std::slice::from_ref(&one.call), error).await;
-                }
-                one.answer(kept);
-            }
+            taken.into_iter().for_each(|one| one.tell(Ok(None)));
         }
     }
+}
+
+/// Keeps the calls of those who are clients, with their evidence.
+async fn keep_with_evidence(mut session: Session, taken: &[Waiting]) -> Result<Vec<Option<Fed>>> {
+    let claims: Vec<&Claim> = taken.iter().map(|one| &one.claim).collect();
+    let fed = bearer::recognise_feeders(&mut session, &claims).await?;
+    let fed: Vec<Option<Fed>> = fed.into_iter().map(Result::ok).collect();
+    let calls = taken
+        .iter()
+        .zip(&fed)
+        .filter_map(|(one, fed)| Some((Origin::of(&one.claim, fed.as_ref()?), &one.call)));
+    intake::keep(&mut session, &calls.collect::<Vec<_>>()).await?;
+    session.commit().await?;
+    Ok(fed)
 }

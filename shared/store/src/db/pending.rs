@@ -11,7 +11,7 @@ use std::ops::Range;
 use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
 use super::bulk::{Cells, renumbered};
-use super::{Args, Backend, Rows, Statement, Value};
+use super::{Args, Backend, Read, Rows, Value};
 
 /// Most values of statements that run together: their text stays prepared, and
 /// how many tests there are would make too many different ones of long lists.
@@ -139,7 +139,7 @@ fn joined(mut writes: Vec<Kept>) -> Text {
 }
 
 /// Reads that are asked together.
-pub(super) fn joined_reads<'s>(reads: impl IntoIterator<Item = (&'s Statement, Args)>) -> Text {
+pub(super) fn joined_reads(reads: Vec<Read>) -> Text {
     let (mut text, mut all, mut statements) = (String::new(), Args::new(), 0);
     for (statement, args) in reads {
         text.push_str(&renumbered(statement.sql(Backend::Sqlite), all.len()));

@@ -88,14 +88,23 @@ impl Session {
     /// # Errors
     /// [`StoreError::Database`] when the database refuses; nothing is written
     /// then.
-    pub async fn commit(mut self) -> Result<()> {
+    pub async fn commit(self) -> Result<()> {
+        self.commit_told().await.map(drop)
+    }
+
+    /// [`Session::commit`], with the rows of each write that was kept until now. Those
+    /// of writes that ran before are not in it: none is on PostgreSQL, and on SQLite
+    /// what is more than fits into memory well.
+    pub(crate) async fn commit_told(mut self) -> Result<Vec<Vec<Row>>> {
         let mut texts = self.pending.take();
+        let mut told = Vec::new();
         match &mut self.inner {
             Inner::Sqlite(connection) => {
                 let last = texts.pop();
                 for text in texts {
-                    run_sqlite(connection, text).await?;
+                    told.extend(ask_sqlite(connection, text).await?);
                 }
+                let kept = told.len() + last.as_ref().map_or(0, |text| text.statements);
                 let end = match (last, connection.transaction) {
                     (Some(Text { sql, args, statements }), _) => {
                         // The text was put together from constants.
@@ -105,9 +114,10 @@ impl Session {
                     (None, Transaction::Open | Transaction::Failed) => {
                         Text::one("COMMIT".into_sql_str(), Args::new())
                     }
-                    (None, Transaction::None | Transaction::Asked) => return Ok(()),
+                    (None, Transaction::None | Transaction::Asked) => return Ok(Vec::new()),
                 };
-                run_sqlite(connection, end).await?;
+                told.extend(ask_sqlite(connection, end).await?);
+                told.truncate(kept);
                 connection.committed();
             }
             Inner::Postgres(connection) => {
@@ -118,7 +128,7 @@ impl Session {
                 }
             }
         }
-        Ok(())
+        Ok(told.into_iter().map(|answer| answer.rows).collect())
     }
 
     /// Runs a statement and tells how many rows it touched.
@@ -207,22 +217,25 @@ impl Session {
     ///
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
-    pub async fn each<const N: usize>(&mut self, reads: [(&Statement, Args); N]) -> Result<[Vec<Row>; N]> {
-        let mut found = [const { Vec::new() }; N];
+    pub async fn each<const N: usize>(&mut self, reads: [Read; N]) -> Result<[Vec<Row>; N]> {
+        let found = self.each_of(reads.into()).await?;
+        found.try_into().map_err(|_| StoreError::Damaged("a statement that was asked and not answered"))
+    }
+
+    /// [`Session::each`] for any number of statements; each number is a text of
+    /// its own that SQLite keeps prepared, so there should not be many.
+    pub(crate) async fn each_of(&mut self, reads: Vec<Read>) -> Result<Vec<Vec<Row>>> {
         if self.backend() == Backend::Postgres {
-            for (rows, (statement, args)) in found.iter_mut().zip(reads) {
-                *rows = self.all(statement, args).await?;
+            let mut found = Vec::with_capacity(reads.len());
+            for (statement, args) in reads {
+                found.push(self.all(statement, args).await?);
             }
             return Ok(found);
         }
         self.flush().await?;
-        let text = joined_reads(reads);
-        if let Inner::Sqlite(connection) = &mut self.inner {
-            for (rows, answer) in found.iter_mut().zip(ask_sqlite(connection, text).await?) {
-                *rows = answer.rows;
-            }
-        }
-        Ok(found)
+        let Inner::Sqlite(connection) = &mut self.inner else { return Ok(Vec::new()) };
+        let answers = ask_sqlite(connection, joined_reads(reads)).await?;
+        Ok(answers.into_iter().map(|answer| answer.rows).collect())
     }
 
     /// All rows of a statement. Use only where the number of rows is bounded.

@@ -11,24 +11,52 @@ use crate::db::{Read, Row, Session, args, statements};
 use crate::ids::Listed;
 use crate::{Result, StoreError, intake};
 
+/// Whether who had the token `t` of the run `r` minted may still mint it, at `$4`.
+macro_rules! is_minter_ok {
+    () => {
+        "COALESCE((t.minted_by_user IS NULL OR (u.disabled_at IS NULL AND (u.role = 'administrator' OR (u.role = 'reporter' \
+            AND EXISTS (SELECT 1 FROM project_assignments a WHERE a.user_id = u.id \
+                AND (a.project_id IS NULL OR a.project_id = r.project_id)))))) \
+          AND (t.minted_by_key IS NULL OR (k.id IS NOT NULL AND k.revoked_at IS NULL \
+            AND (k.expires_at IS NULL OR k.expires_at > $4))), FALSE)"
+    };
+}
+
+/// The run `r` that `$1` and `$2` name in the directory, and of the tokens the one
+/// with the hash `$3` as `t`.
+macro_rules! run_and_token {
+    () => {
+        "FROM id_directory d JOIN projects p ON p.id = d.project_id \
+        JOIN test_runs r ON r.project_id = d.project_id AND r.id = d.id \
+        LEFT JOIN run_tokens t ON t.project_id = r.project_id AND t.token_hash = $3 AND t.run_id = r.id \
+        LEFT JOIN users u ON u.id = t.minted_by_user \
+        LEFT JOIN api_keys k ON k.id = t.minted_by_key \
+        WHERE d.kind = $1 AND d.id = $2"
+    };
+}
+
+/// Where the project and the slot of a client come from who may bring results to a
+/// run that goes on. Whom [`CHECK`] would refuse is not in it; nor are clients of
+/// runs that are being set up, or ended because nothing was heard of them.
+macro_rules! feeding_client {
+    () => {
+        concat!(
+            run_and_token!(),
+            " AND r.status IN ('running', 'finalizing') AND t.kind = 'stream' AND t.revoked_at IS NULL \
+              AND t.expires_at > $4 AND ",
+            is_minter_ok!()
+        )
+    };
+}
+pub(crate) use {feeding_client, is_minter_ok, run_and_token};
+
 statements! {
     /// A new token.
     INSERT = "INSERT INTO run_tokens (project_id, token_hash, run_id, slot_id, kind, minted_by_user, minted_by_key, minted_at, expires_at) \
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     /// What a token is to a run, and where the run stands; no row when there is no such run. PK
-    CHECK = "SELECT r.project_id, r.status, r.end_reason, t.kind, t.slot_id, t.used_at IS NOT NULL, t.revoked_at IS NOT NULL, \
-        t.expires_at <= $4, \
-        COALESCE((t.minted_by_user IS NULL OR (u.disabled_at IS NULL AND (u.role = 'administrator' OR (u.role = 'reporter' \
-            AND EXISTS (SELECT 1 FROM project_assignments a WHERE a.user_id = u.id \
-                AND (a.project_id IS NULL OR a.project_id = r.project_id)))))) \
-          AND (t.minted_by_key IS NULL OR (k.id IS NOT NULL AND k.revoked_at IS NULL \
-            AND (k.expires_at IS NULL OR k.expires_at > $4))), FALSE) \
-        FROM id_directory d JOIN projects p ON p.id = d.project_id \
-        JOIN test_runs r ON r.project_id = d.project_id AND r.id = d.id \
-        LEFT JOIN run_tokens t ON t.project_id = r.project_id AND t.token_hash = $3 AND t.run_id = r.id \
-        LEFT JOIN users u ON u.id = t.minted_by_user \
-        LEFT JOIN api_keys k ON k.id = t.minted_by_key \
-        WHERE d.kind = $1 AND d.id = $2";
+    CHECK = concat!("SELECT r.project_id, r.status, r.end_reason, t.kind, t.slot_id, t.used_at IS NOT NULL, \
+        t.revoked_at IS NOT NULL, t.expires_at <= $4, ", is_minter_ok!(), " ", run_and_token!());
     /// Who a token was minted for. PK
     MINTER = "SELECT minted_by_user, minted_by_key FROM run_tokens WHERE project_id = $1 AND token_hash = $2";
     /// Uses a set-up token up; no row when that happened before.
@@ -74,8 +102,8 @@ impl TokenKind {
 }
 
 /// The SHA-256 of a token: what is compared and stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TokenHash([u8; 32]);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenHash(pub(crate) [u8; 32]);
 
 impl TokenHash {
     /// Of a token as a client sends it.
@@ -169,6 +197,17 @@ pub async fn check(
     session.first(statement, args).await?.as_ref().map(read).transpose()
 }
 
+/// A client of a run that sends results, as it says.
+#[derive(Debug)]
+pub struct Feeding {
+    /// The run.
+    pub run: RunId,
+    /// Its token.
+    pub token: TokenHash,
+    /// Its attempts.
+    pub keys: Vec<i64>,
+}
+
 /// What is known of the client of a run that sends results.
 #[derive(Debug)]
 pub struct Feeder {
@@ -178,20 +217,28 @@ pub struct Feeder {
     pub known: Vec<i64>,
 }
 
-/// [`check`], with which of some attempts were sent before: on SQLite in one way
-/// to the database.
+/// [`check`] of some clients, with which of their attempts were sent before: on
+/// SQLite in one way to the database.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn check_feeder(
+pub async fn check_feeders(
     session: &mut Session,
-    run: RunId,
-    token: TokenHash,
-    keys: Vec<i64>,
+    feeding: Vec<Feeding>,
     now: Timestamp,
-) -> Result<Feeder> {
-    let [token, known] = session.each([check_read(run, token, now), intake::known_read(run, keys)]).await?;
-    Ok(Feeder { token: token.first().map(read).transpose()?, known: intake::read_known(&known)? })
+) -> Result<Vec<Feeder>> {
+    let mut reads = Vec::with_capacity(2 * feeding.len());
+    for Feeding { run, token, keys } in feeding {
+        reads.push(check_read(run, token, now));
+        reads.push(intake::known_read(run, keys));
+    }
+    let mut found = session.each_of(reads).await?.into_iter();
+    let mut feeders = Vec::new();
+    while let (Some(token), Some(known)) = (found.next(), found.next()) {
+        let token = token.first().map(read).transpose()?;
+        feeders.push(Feeder { token, known: intake::read_known(&known)? });
+    }
+    Ok(feeders)
 }
 
 fn check_read(run: RunId, token: TokenHash, now: Timestamp) -> Read {

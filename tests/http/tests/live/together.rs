@@ -6,7 +6,7 @@ use callboard_test_support::for_each_service;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use super::{complete, run_events, start};
+use super::{Feeder, complete, run_events, start};
 use crate::builders::attempt;
 use crate::rows::texts;
 
@@ -35,6 +35,16 @@ async fn clients_that_send_at_once_are_each_answered_for_their_own() {
             feeders.push(start(client, json!({ "branch": "main", "startTime": at })).await);
         }
         let unlucky = start(client, json!({ "branch": "main" })).await;
+        let stopped = start(client, json!({ "branch": "main" })).await;
+        stopped.results(vec![attempt("stops", "passed", 0)]).await;
+        stopped.results(vec![attempt("stops too", "passed", 0)]).await;
+        let path = format!("/api/test-runs/{}/cancel", stopped.run);
+        client.post_json(&path, &json!({})).await.expect("cancelled");
+        let strangers = [
+            Feeder { token: unlucky.token.clone(), ..feeders[0].clone() },
+            Feeder { run: 4_711, ..feeders[0].clone() },
+            stopped.clone(),
+        ];
         for round in 0..ROUNDS {
             // Every second run fails; the first one sends twice at a time.
             let status = |at: usize| if at % 2 == 1 { "failed" } else { "passed" };
@@ -45,8 +55,15 @@ async fn clients_that_send_at_once_are_each_answered_for_their_own() {
                 .collect();
             sent.push(feeders[0].call("events", json!({ "testCases": batch(ROUNDS + round, "passed") })));
             let poison = [complete(attempt("poison", "passed", 0))];
-            let (answers, refused) =
-                futures::join!(join_all(sent), unlucky.call("events", json!({ "testCases": poison })));
+            let wrong = json!({ "testCases": batch(round, "timedOut") });
+            let (answers, refused, strangers) = futures::join!(
+                join_all(sent),
+                unlucky.call("events", json!({ "testCases": poison })),
+                join_all(strangers.iter().map(|stranger| stranger.call("events", wrong.clone())))
+            );
+            // Whoever is in line with others is nobody the more for it.
+            let statuses: Vec<u16> = strangers.iter().map(|answer| answer.status.as_u16()).collect();
+            assert_eq!(statuses, [403, 404, 409]);
             for answer in answers {
                 let taken = answer.success().expect("taken");
                 assert_eq!(taken["processed"], json!(5), "{taken}");
@@ -60,6 +77,7 @@ async fn clients_that_send_at_once_are_each_answered_for_their_own() {
             assert_eq!(told.iter().filter(|kind| *kind == "test-completed").count(), tests);
             feeder.finish("passed").await;
         }
+        assert_eq!(stopped.shown().await["totalTests"], json!(2));
         // What cannot be worked in keeps its own run waiting, and not for ever; what came after it is not lost,
         // though it takes several rows.
         let many = (0..LARGE).map(|at| complete(attempt(&format!("later {at}"), "passed", 0))).collect();
