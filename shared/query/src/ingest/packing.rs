@@ -57,6 +57,9 @@ impl Packed {
         now: Timestamp,
     ) -> Result<Self> {
         let evidence = taken(entries);
+        if evidence.is_empty() {
+            return Ok(Self::default());
+        }
         // Compressing megabytes would hold up other requests of this thread.
         let packed = tokio::task::spawn_blocking(move || Self::of(&evidence));
         let packed = packed.await.map_err(|_| StoreError::Damaged("evidence could not be compressed"))??;
