@@ -156,7 +156,7 @@ pub async fn record(session: &mut Session, event: AuditEvent) -> Result<Recorded
         project.map(ProjectId::get),
         Value::Object(detail).to_string(),
     ];
-    session.execute(&INSERT, args).await?;
+    session.write(&INSERT, args).await?;
     Ok(Recorded { line })
 }
 

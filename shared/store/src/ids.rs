@@ -229,6 +229,23 @@ pub async fn allocate_one(session: &mut Session, kind: Kind) -> Result<i64> {
     ids.first().copied().ok_or(crate::StoreError::Damaged("a sequence gave no id"))
 }
 
+/// Takes one id of each of some kinds, on SQLite in one way to the database.
+///
+/// # Errors
+/// As [`allocate`].
+pub async fn allocate_each<const N: usize>(session: &mut Session, kinds: [Kind; N]) -> Result<[i64; N]> {
+    let backend = session.backend();
+    let asked = session.each(kinds.map(|kind| match backend {
+        Backend::Postgres => (kind.sequence(), args![1_i64]),
+        Backend::Sqlite => (&ADVANCE_COUNTER, args![kind.name(), 1_i64]),
+    }));
+    let mut ids = [0; N];
+    for (id, rows) in ids.iter_mut().zip(asked.await?) {
+        *id = rows.first().ok_or(crate::StoreError::Damaged("a sequence gave no id"))?.reader().int()?;
+    }
+    Ok(ids)
+}
+
 /// Enters new entities into the directory.
 ///
 /// # Errors

@@ -296,14 +296,16 @@ impl Opening<'_> {
         group: Option<&GroupKey>,
         rerun_of: Option<RunId>,
     ) -> Result<Option<Opened>> {
-        let id = match reserved {
-            Some(id) => id,
-            None => RunId(ids::allocate_one(session, Kind::Run).await?),
+        let (id, slot) = match reserved {
+            Some(id) => (id, SlotId(ids::allocate_one(session, Kind::Slot).await?)),
+            None => {
+                let [id, slot] = ids::allocate_each(session, [Kind::Run, Kind::Slot]).await?;
+                (RunId(id), SlotId(slot))
+            }
         };
         let shard_total = group.map(|group| group.shard_total);
         let index = shard_total.map_or(0, |_| self.shard_index().unwrap_or(1));
-        let row = self.slot_row(session, id, index, 0, 0).await?;
-        let slot = row.id;
+        let row = self.slot_row(slot, id, index, 0, 0);
         if !slots::insert(session, self.project, &row, self.keys).await? {
             return Ok(None);
         }
@@ -339,8 +341,8 @@ impl Opening<'_> {
         generation: i64,
         ordinal: i64,
     ) -> Result<Option<SlotId>> {
-        let row = self.slot_row(session, locked.run.id, index, generation, ordinal).await?;
-        let slot = row.id;
+        let slot = SlotId(ids::allocate_one(session, Kind::Slot).await?);
+        let row = self.slot_row(slot, locked.run.id, index, generation, ordinal);
         if !slots::insert(session, self.project, &row, self.keys).await? {
             return Ok(None);
         }
@@ -348,14 +350,14 @@ impl Opening<'_> {
         Ok(Some(slot))
     }
 
-    async fn slot_row(
+    fn slot_row(
         &self,
-        session: &mut Session,
+        id: SlotId,
         run: RunId,
         shard_index: i64,
         generation: i64,
         ordinal: i64,
-    ) -> Result<SlotRow> {
+    ) -> SlotRow {
         let is_setup = self.purpose == Purpose::Setup;
         let slot = Slot {
             shard_index,
@@ -371,8 +373,7 @@ impl Opening<'_> {
             last_activity_at: self.now,
         };
         let ci = self.fields.metadata.as_ref().and_then(|metadata| metadata.get("ci")).and_then(json);
-        let id = SlotId(ids::allocate_one(session, Kind::Slot).await?);
-        Ok(SlotRow { id, run, slot, metadata_ci: ci })
+        SlotRow { id, run, slot, metadata_ci: ci }
     }
 
     fn new_run(&self, lanes: &Lanes, shard_total: Option<i64>, rerun_of: Option<RunId>) -> NewRun {

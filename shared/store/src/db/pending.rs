@@ -11,7 +11,7 @@ use std::ops::Range;
 use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
 use super::bulk::{Cells, renumbered};
-use super::{Args, Backend, Read, Rows, Value};
+use super::{Args, Rows, Value};
 
 /// Most values of statements that run together: their text stays prepared, and
 /// how many tests there are would make too many different ones of long lists.
@@ -136,19 +136,6 @@ fn joined(mut writes: Vec<Kept>) -> Text {
     cells.extend(scalars);
     // Put together from constants and numbers.
     Text { sql: AssertSqlSafe(text).into_sql_str(), args: cells, statements }
-}
-
-/// Reads that are asked together.
-pub(super) fn joined_reads(reads: Vec<Read>) -> Text {
-    let (mut text, mut all, mut statements) = (String::new(), Args::new(), 0);
-    for (statement, args) in reads {
-        text.push_str(&renumbered(statement.sql(Backend::Sqlite), all.len()));
-        text.push_str(";\n");
-        all.extend(args);
-        statements += 1;
-    }
-    // Put together from constants and numbers.
-    Text { sql: AssertSqlSafe(text).into_sql_str(), args: all, statements }
 }
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 //! Every statement is a way to the server, or to the thread that holds the
 //! SQLite file, and back, which takes longer than most statements do. What
 //! only writes is therefore kept until something is asked or the transaction
-//! ends, and goes to SQLite together; so do the beginning of a transaction and
-//! what is done first in it, and the last writes and its end. Whoever reads sees
-//! it written.
+//! ends, and goes to SQLite together with that; so does the beginning of a
+//! transaction with what is done first in it. Whoever reads sees it written.
 
 use std::ops::Range;
 
@@ -15,7 +14,7 @@ use sqlx::sqlite::{SqliteArguments, SqliteConnection};
 use sqlx::{Arguments as _, AssertSqlSafe, Either, Executor as _, SqlSafeStr, SqlStr};
 
 use super::bulk::Cells;
-use super::pending::{Pending, Text, joined_reads};
+use super::pending::{Pending, Text};
 use super::pool::{Held, Postgres, Sqlite, Transaction};
 use super::{Args, Backend, Bulk, Filter, Row, Rows, Statement, Value};
 use crate::{Result, StoreError};
@@ -137,7 +136,17 @@ impl Session {
     /// [`StoreError::Database`] when the database refuses.
     pub async fn execute(&mut self, statement: &Statement, args: Args) -> Result<u64> {
         let sql = statement.sql(self.backend());
-        self.run(sql.into_sql_str(), args).await
+        match &mut self.inner {
+            Inner::Sqlite(_) => {
+                let answers = self.ask([(sql, args)]).await?;
+                Ok(answers.last().map_or(0, |answer| answer.touched))
+            }
+            Inner::Postgres(connection) => {
+                let query = sqlx::query_with::<sqlx::Postgres, _>(sql.into_sql_str(), postgres_arguments(args)?);
+                let done = connection.ask().execute(query).await;
+                Ok(connection.answered(done)?.rows_affected())
+            }
+        }
     }
 
     /// Runs a statement of which nobody asks what it touched. In a transaction
@@ -212,6 +221,23 @@ impl Session {
         Ok(())
     }
 
+    /// Asks SQLite some statements, and with them runs what is kept: one way there
+    /// and back, unless that is much.
+    async fn ask(&mut self, asked: impl IntoIterator<Item = (&'static str, Args)>) -> Result<Vec<Answer>> {
+        let Inner::Sqlite(connection) = &mut self.inner else { return Ok(Vec::new()) };
+        let mut count = 0;
+        for (text, args) in asked {
+            self.pending.add(text, args);
+            count += 1;
+        }
+        let mut answers = Vec::with_capacity(count);
+        for text in self.pending.take() {
+            answers.append(&mut ask_sqlite(connection, text).await?);
+        }
+        // Those of the writes come first.
+        Ok(answers.split_off(answers.len().saturating_sub(count)))
+    }
+
     /// The rows of several statements that do not depend on each other, each by
     /// itself: on SQLite one way there and back.
     ///
@@ -232,10 +258,8 @@ impl Session {
             }
             return Ok(found);
         }
-        self.flush().await?;
-        let Inner::Sqlite(connection) = &mut self.inner else { return Ok(Vec::new()) };
-        let answers = ask_sqlite(connection, joined_reads(reads)).await?;
-        Ok(answers.into_iter().map(|answer| answer.rows).collect())
+        let reads = reads.into_iter().map(|(statement, args)| (statement.sql(Backend::Sqlite), args));
+        Ok(self.ask(reads).await?.into_iter().map(|answer| answer.rows).collect())
     }
 
     /// All rows of a statement. Use only where the number of rows is bounded.
@@ -244,7 +268,10 @@ impl Session {
     /// [`StoreError::Database`] when the database refuses.
     pub async fn all(&mut self, statement: &Statement, args: Args) -> Result<Vec<Row>> {
         let sql = statement.sql(self.backend());
-        self.fetch(sql.into_sql_str(), args).await
+        match &mut self.inner {
+            Inner::Sqlite(_) => Ok(self.ask([(sql, args)]).await?.pop().unwrap_or_default().rows),
+            Inner::Postgres(connection) => fetch_postgres(connection, sql.into_sql_str(), args).await,
+        }
     }
 
     /// All rows of a filtered list; its text carries the limit.
@@ -253,8 +280,16 @@ impl Session {
     /// [`StoreError::Database`] when the database refuses.
     pub async fn list(&mut self, filter: Filter) -> Result<Vec<Row>> {
         let (text, args) = filter.into_parts();
+        self.flush().await?;
         // The text was put together from constants by `Filter`.
-        self.fetch(AssertSqlSafe(text).into_sql_str(), args).await
+        let sql = AssertSqlSafe(text).into_sql_str();
+        match &mut self.inner {
+            Inner::Sqlite(connection) => {
+                let answers = ask_sqlite(connection, Text::one(sql, args)).await?;
+                Ok(answers.into_iter().next_back().unwrap_or_default().rows)
+            }
+            Inner::Postgres(connection) => fetch_postgres(connection, sql, args).await,
+        }
     }
 
     /// The number a list answers that only counts.
@@ -294,33 +329,6 @@ impl Session {
             Inner::Postgres(connection) => {
                 let prepared = connection.ask().prepare(sql.into_sql_str()).await.map(drop);
                 connection.answered(prepared)
-            }
-        }
-    }
-
-    async fn run(&mut self, sql: SqlStr, args: Args) -> Result<u64> {
-        self.flush().await?;
-        match &mut self.inner {
-            Inner::Sqlite(connection) => run_sqlite(connection, Text::one(sql, args)).await,
-            Inner::Postgres(connection) => {
-                let query = sqlx::query_with::<sqlx::Postgres, _>(sql, postgres_arguments(args)?);
-                let done = connection.ask().execute(query).await;
-                Ok(connection.answered(done)?.rows_affected())
-            }
-        }
-    }
-
-    async fn fetch(&mut self, sql: SqlStr, args: Args) -> Result<Vec<Row>> {
-        self.flush().await?;
-        match &mut self.inner {
-            Inner::Sqlite(connection) => {
-                let text = Text::one(sql, args);
-                Ok(ask_sqlite(connection, text).await?.pop().unwrap_or_default().rows)
-            }
-            Inner::Postgres(connection) => {
-                let query = sqlx::query_with::<sqlx::Postgres, _>(sql, postgres_arguments(args)?);
-                let rows = connection.ask().fetch_all(query).await;
-                Ok(connection.answered(rows)?.into_iter().map(Row::Postgres).collect())
             }
         }
     }
@@ -390,6 +398,12 @@ async fn collect(
 /// [`ask_sqlite`], of which only what the last statement touched is of interest.
 async fn run_sqlite(connection: &mut Held<Sqlite>, text: Text) -> Result<u64> {
     Ok(ask_sqlite(connection, text).await?.pop().map_or(0, |answer| answer.touched))
+}
+
+async fn fetch_postgres(connection: &mut Held<Postgres>, sql: SqlStr, args: Args) -> Result<Vec<Row>> {
+    let query = sqlx::query_with::<sqlx::Postgres, _>(sql, postgres_arguments(args)?);
+    let rows = connection.ask().fetch_all(query).await;
+    Ok(connection.answered(rows)?.into_iter().map(Row::Postgres).collect())
 }
 
 fn add<'v, A, T>(arguments: &mut A, value: T) -> Result<()>
