@@ -1,10 +1,10 @@
 //! Finding projects, runs and tests by their words, ids and commits. What the
 //! caller may not see is left out in the database, before anything is counted.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_auth::scope::Scope;
-use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
+use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::search::{self as words, Question, commit_word};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
@@ -17,8 +17,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::ingest::counted_in;
-use crate::shapes::ProjectRef;
 use crate::shapes::words::RunStatusWord;
+use crate::shapes::{ProjectRef, non_empty, shortened};
 use crate::{Context, Result};
 
 /// Index rows looked at for each kind of thing: several pages of what anybody
@@ -89,6 +89,10 @@ pub struct FoundRun {
     pub id: i64,
     /// Display label.
     pub label: Option<String>,
+    /// Branch.
+    pub branch: Option<String>,
+    /// Message of the commit, cut to 200 characters.
+    pub commit_message: Option<String>,
     /// Where it stands.
     #[schema(value_type = RunStatusWord)]
     pub status: RunStatus,
@@ -315,6 +319,15 @@ fn numbered(question: &str) -> Option<(Option<Group>, i64)> {
     RunId::parse(digits.strip_prefix('#').unwrap_or(digits)).map(|number| (group, number.get()))
 }
 
+/// Ids by their projects.
+fn by_project(found: &[Place]) -> BTreeMap<ProjectId, Vec<i64>> {
+    let mut ids: BTreeMap<ProjectId, Vec<i64>> = BTreeMap::new();
+    for (project, id) in found {
+        ids.entry(*project).or_default().push(*id);
+    }
+    ids
+}
+
 /// Projects and ids of what was found, in two lists of the same length.
 fn places(found: &[Found]) -> (Vec<i64>, Vec<i64>) {
     found.iter().map(|found| (found.project.get(), found.entity)).unzip()
@@ -329,32 +342,46 @@ async fn show(session: &mut Session, found: Findings) -> Result<SearchAnswer> {
         owners.iter().map(|project| (project.id, ProjectRef::of(project))).collect();
     let mut answer = SearchAnswer::default();
     answer.projects.extend(found.projects.iter().filter_map(|(project, _)| owners.get(project).cloned()));
-    for (project, run) in found.runs {
-        let Some(owner) = owners.get(&project) else { continue };
-        let Some(run) = runs::get(session, project, RunId(run)).await? else { continue };
+    let mut runs = HashMap::new();
+    for (project, ids) in by_project(&found.runs) {
+        runs.extend(runs::get_many(session, project, ids).await?.into_iter().map(|run| (run.id.get(), run)));
+    }
+    for (project, id) in found.runs {
+        let (Some(owner), Some(run)) = (owners.get(&project), runs.remove(&id)) else { continue };
         answer.runs.push(FoundRun {
-            id: run.id.get(),
+            id,
             label: run.label,
+            branch: non_empty(&run.branch),
+            commit_message: shortened(run.commit_message.as_ref(), 200),
             status: run.status,
             start_time: run.start_time,
             project: owner.clone(),
         });
     }
-    for (project, case) in found.cases {
-        let Some(owner) = owners.get(&project) else { continue };
-        let Some(case) = test_cases::get(session, project, TestCaseId(case)).await? else { continue };
+    let mut cases = HashMap::new();
+    for (project, ids) in by_project(&found.cases) {
+        cases.extend(test_cases::get_many(session, project, ids).await?);
+    }
+    for (project, id) in found.cases {
+        let (Some(owner), Some(case)) = (owners.get(&project), cases.remove(&TestCaseId(id))) else {
+            continue;
+        };
         answer.cases.push(FoundCase {
-            id: case.id.get(),
+            id,
             title: case.title,
             file_path: case.file_path,
             project: owner.clone(),
         });
     }
-    for (project, cluster) in found.clusters {
-        let Some(owner) = owners.get(&project) else { continue };
-        let Some(cluster) = clusters::get(session, project, ClusterId(cluster)).await? else { continue };
+    let mut clusters = HashMap::new();
+    for (project, ids) in by_project(&found.clusters) {
+        let rows = clusters::get_many(session, project, ids).await?;
+        clusters.extend(rows.into_iter().map(|cluster| (cluster.id.get(), cluster)));
+    }
+    for (project, id) in found.clusters {
+        let (Some(owner), Some(cluster)) = (owners.get(&project), clusters.remove(&id)) else { continue };
         answer.clusters.push(FoundCluster {
-            id: cluster.id.get(),
+            id,
             signature: cluster.signature,
             title: cluster.title,
             status: cluster.status.as_str().to_owned(),

@@ -55,6 +55,7 @@ async fn words_find_tests_runs_and_projects_the_best_first() {
         assert_eq!(titles(&found), ["payment by card", "pay", "pays later"]);
         assert_eq!(ids(&found, "runs"), [new]);
         assert_eq!(found["runs"][0]["project"]["name"], "web-shop");
+        assert_eq!(found["runs"][0]["branch"], "feature/fast-pay", "what it was found by");
         assert_eq!(found["clusters"], json!([]));
         assert_eq!(titles(&search(client, "checkout%20pay").await), ["pays later"]);
         assert_eq!(titles(&search(client, "flow").await), ["pays later"]);

@@ -156,7 +156,7 @@ impl Fields<'_> {
                 self.count(
                     "runs.keepLast",
                     "Always keep the newest",
-                    "So many runs of each project stay, however old.",
+                    "This many runs of each project stay, however old.",
                     (0, 1_000),
                 ),
             ],

@@ -350,14 +350,7 @@ impl Opening<'_> {
         Ok(Some(slot))
     }
 
-    fn slot_row(
-        &self,
-        id: SlotId,
-        run: RunId,
-        shard_index: i64,
-        generation: i64,
-        ordinal: i64,
-    ) -> SlotRow {
+    fn slot_row(&self, id: SlotId, run: RunId, shard_index: i64, generation: i64, ordinal: i64) -> SlotRow {
         let is_setup = self.purpose == Purpose::Setup;
         let slot = Slot {
             shard_index,

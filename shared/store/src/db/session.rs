@@ -142,7 +142,8 @@ impl Session {
                 Ok(answers.last().map_or(0, |answer| answer.touched))
             }
             Inner::Postgres(connection) => {
-                let query = sqlx::query_with::<sqlx::Postgres, _>(sql.into_sql_str(), postgres_arguments(args)?);
+                let query =
+                    sqlx::query_with::<sqlx::Postgres, _>(sql.into_sql_str(), postgres_arguments(args)?);
                 let done = connection.ask().execute(query).await;
                 Ok(connection.answered(done)?.rows_affected())
             }

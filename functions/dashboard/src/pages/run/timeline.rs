@@ -3,6 +3,8 @@
 mod axis;
 mod drawing;
 
+use std::collections::HashMap;
+
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::scope::Authorized;
@@ -30,6 +32,8 @@ use crate::visit::{Visit, answer};
 
 /// Executions per page, in the order of their start.
 const SIZE: PageSize = PageSize { min: 1, default: 400, max: 600 };
+/// Rows of what took longest.
+const LONGEST: usize = 5;
 
 /// A part of the time of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -186,7 +190,12 @@ struct TimelineTab {
     shown: usize,
     /// Whether the run has more executions than the page shows.
     is_part: bool,
-    longest: Vec<ExecutionItem>,
+    /// Outcomes among what is drawn, in the order of their first bar.
+    told: Vec<Tone>,
+    /// What took longest, with the time of its shown attempts, ms.
+    longest: Vec<(ExecutionItem, i64)>,
+    /// Whose time that is.
+    longest_of: &'static str,
     pager: Pager,
 }
 
@@ -222,9 +231,18 @@ pub(super) async fn tab(
         draw(&ran, &spans, &steps, asked.phase, start_time, href);
     let workers = executions::workers(&visit.ctx, project, run).await?;
     let shown: usize = lanes.iter().map(|lane| lane.bars.len()).sum();
-    let mut longest = ran;
-    longest.sort_by_key(|item| std::cmp::Reverse(item.total_duration));
-    longest.truncate(5);
+    let mut took: HashMap<i64, i64> = HashMap::new();
+    let mut told: Vec<Tone> = Vec::new();
+    for bar in lanes.iter().flat_map(|lane| &lane.bars) {
+        took.insert(bar.execution, bar.took_ms);
+        if !told.contains(&bar.tone) {
+            told.push(bar.tone);
+        }
+    }
+    let shown_of = |item: ExecutionItem| took.get(&item.id).map(|took| (item, *took));
+    let mut longest: Vec<(ExecutionItem, i64)> = ran.into_iter().filter_map(shown_of).collect();
+    longest.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+    longest.truncate(LONGEST);
     let is_part = visit.address.is_part(found.next_cursor.is_some());
     let total = if is_part { Some(executions::count(&visit.ctx, project, run, &query).await?) } else { None };
     let filters = asked.bar(&visit, &head, has_setup, &workers);
@@ -246,7 +264,13 @@ pub(super) async fn tab(
         setup,
         setup_ms,
         lanes,
+        told,
         longest,
+        longest_of: match asked.phase {
+            Some(Phase::First) => "First attempt",
+            Some(Phase::Retries) => "Retries",
+            Some(Phase::Setup | Phase::Tests) | None => "All attempts",
+        },
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         shell,
         head,

@@ -22,6 +22,8 @@ pub(super) struct Bar {
     pub execution: i64,
     /// Its attempts, the one that counts last.
     pub attempts: Vec<Attempt>,
+    /// How long the shown attempts took together, ms.
+    pub took_ms: i64,
     pub spoken: String,
 }
 
@@ -189,7 +191,7 @@ pub(super) fn draw(
         lane.failed += i64::from(item.status.is_failing());
         lane.busy_ms += busy;
         lane.retried_ms += earlier;
-        lane.bars.push(Bar { tone, execution: item.id, attempts: drawn, spoken });
+        lane.bars.push(Bar { tone, execution: item.id, attempts: drawn, took_ms: busy, spoken });
     }
     let mut lanes: Vec<Lane> = lanes.into_values().collect();
     for lane in &mut lanes {
