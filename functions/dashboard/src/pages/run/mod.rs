@@ -24,7 +24,9 @@ use callboard_query::shapes::{GateBrief, RunDetail};
 use callboard_query::{feeds, gates, resolve, runs};
 
 use crate::address::MAX_ID;
-use crate::components::{InPlace, LinkPanel, LiveRun, OutcomeBar, OutcomeCount, name_of, outcome_counts};
+use crate::components::{
+    InPlace, LinkPanel, LiveRun, OutcomeBar, OutcomeCount, Progress, name_of, outcome_counts,
+};
 use crate::filters;
 use crate::shell::Shell;
 use crate::visit::{Visit, answer};
@@ -170,8 +172,9 @@ pub(crate) async fn run(
         let after = feeds::just_before_now(&visit.ctx, project, id).await?;
         LiveRun::of(&run.item, after, visit.caller.may_triage())
     };
+    let planned = Progress::of(&run.item).and_then(|progress| progress.planned).unwrap_or_default();
     let mut head = Head {
-        bar: OutcomeBar::of(&totals),
+        bar: OutcomeBar::of_planned(&totals, planned),
         counts: outcome_counts(&totals),
         may_triage: visit.caller.may_triage(),
         name,
