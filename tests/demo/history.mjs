@@ -191,8 +191,11 @@ function usedLocator() {
 }
 
 function sourceOf(test, code, failingLine) {
-  const lines = [`test('${test.title}', async ({ page }) => {`, `  await page.goto('/${test.suite[0].toLowerCase().replaceAll(' ', '-')}');`,
-    `  await expect(page.getByRole('heading', { name: '${test.suite[0]}' })).toBeVisible();`, `  await prepare(page, '${test.title}');`, '', `  ${code}`, '});'];
+  const opens = `  await page.goto('/${test.suite[0].toLowerCase().replaceAll(' ', '-')}');`;
+  const lines = [`test('${test.title}', async ({ page }) => {`, opens,
+    `  await expect(page.getByRole('heading', { name: '${test.suite[0]}' })).toBeVisible();`, `  await prepare(page, '${test.title}');`, '', `  ${code}`, '});',
+    // As many lines follow as stand before: with fewer, the file would end here.
+    '', `test('${test.title}, signed in', async ({ page }) => {`, opens, `  await prepare(page, '${test.title}');`];
   const number = (at) => String(test.line + at).padStart(4);
   const marker = (at) => (at === 0 ? '* ' : test.line + at === failingLine ? '> ' : '  ');
   return lines.map((text, at) => `${marker(at)}${number(at)} | ${text}`).join('\n');
