@@ -337,6 +337,9 @@ async fn a_timeline_shows_what_attempts_before_the_last_took() {
             retries.contains(">1 execution<") && retries.contains("pays: flaky, 1.0\u{a0}s<"),
             "{retries}"
         );
+        // What took longest is what is drawn.
+        assert!(html.contains("data-label=\"All attempts\">4.0\u{a0}s<"), "{html}");
+        assert!(retries.contains("data-label=\"Retries\">1.0\u{a0}s<"), "{retries}");
         let none = page(client, &format!("{address}&phase=retries&tried=once")).await;
         assert!(none.contains("No execution fits these filters"), "{none}");
         assert!(!retries.contains("ships: passed") && !retries.contains("flaky earlier"), "{retries}");

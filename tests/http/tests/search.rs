@@ -46,7 +46,7 @@ async fn words_find_tests_runs_and_projects_the_best_first() {
         let new = vec![case("payment by card", "tests/card.spec.ts"), case("100%_sure\\", "tests/signs.spec.ts")];
         let new = with(
             run("web-shop", "passed", new),
-            json!({ "branch": "feature/fast-pay", "label": "Nightly", "commit": "ABCDEF0123456789ABCDEF0123456789ABCDEF01" }),
+            json!({ "branch": "feature/fast-pay", "label": "Nightly", "commit": "ABCDEF0123456789ABCDEF0123456789ABCDEF01", "commitMessage": "Take cards" }),
         );
         let new = submit(client, new).await;
 
@@ -55,7 +55,8 @@ async fn words_find_tests_runs_and_projects_the_best_first() {
         assert_eq!(titles(&found), ["payment by card", "pay", "pays later"]);
         assert_eq!(ids(&found, "runs"), [new]);
         assert_eq!(found["runs"][0]["project"]["name"], "web-shop");
-        assert_eq!(found["runs"][0]["branch"], "feature/fast-pay", "what it was found by");
+        let told = (&found["runs"][0]["branch"], &found["runs"][0]["commitMessage"]);
+        assert_eq!(told, (&json!("feature/fast-pay"), &json!("Take cards")), "what it was found by");
         assert_eq!(found["clusters"], json!([]));
         assert_eq!(titles(&search(client, "checkout%20pay").await), ["pays later"]);
         assert_eq!(titles(&search(client, "flow").await), ["pays later"]);
