@@ -11,7 +11,7 @@ use callboard_domain::status::Outcome;
 use callboard_domain::test_state::ExecutionFlags as Flags;
 use callboard_store::db::Session;
 use callboard_store::executions::brief::{self, BriefRow};
-use callboard_store::runs::RunRow;
+use callboard_store::runs::{self, RunRow};
 use callboard_store::test_cases::TestCaseRow;
 use callboard_store::{clusters, lanes, rollups, test_cases};
 use serde::Serialize;
@@ -22,7 +22,7 @@ use crate::comparison::each_step;
 use crate::flakiness::judged_lane;
 use crate::ingest::counted;
 use crate::runs::required_run;
-use crate::shapes::Totals;
+use crate::shapes::{Totals, non_empty};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result};
 
@@ -84,8 +84,29 @@ pub struct RunInsights {
     pub worker_imbalance: Option<f64>,
     /// Failures nobody had seen before.
     pub new_clusters: Vec<NewCluster>,
+    /// Causes of new regressions that an earlier run had already shown, on another branch, in another
+    /// environment or in another test; what most of them fail for first. At most 20.
+    pub known_causes: Vec<KnownCause>,
     /// Lengths of the whole lists.
     pub counts: InsightCounts,
+}
+
+/// A cause of new regressions that was seen before.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KnownCause {
+    /// Cluster.
+    pub cluster_id: i64,
+    /// What it is about.
+    pub signature: String,
+    /// New regressions of the run that fail for it.
+    pub tests: i64,
+    /// The run that showed it first.
+    pub first_seen_run_id: i64,
+    /// Branch of that run.
+    pub branch: Option<String>,
+    /// Environment of that run.
+    pub environment: Option<String>,
 }
 
 /// A failure nobody had seen before.
@@ -117,7 +138,7 @@ pub struct InsightTest {
     /// Highest retry.
     pub retries: Option<i64>,
     /// Name of the browser project; empty when there is none.
-    #[serde(skip)]
+    #[schema(example = "chromium")]
     pub browser_project: String,
 }
 
@@ -183,6 +204,8 @@ struct Read {
     new_clusters: HashSet<ClusterId>,
     is_known: bool,
     new_regressions: Listed,
+    /// How many of the new regressions fail as something failed in an earlier run.
+    known_causes: HashMap<ClusterId, i64>,
     recurrences: Listed,
     recovered: Listed,
     new_flaky: Vec<BriefRow>,
@@ -194,8 +217,8 @@ struct Read {
 
 impl Read {
     /// It fails as something failed in an earlier run.
-    fn is_of_old_cluster(&self, row: &BriefRow) -> bool {
-        row.cluster.is_some_and(|cluster| !self.new_clusters.contains(&cluster))
+    fn old_cluster(&self, row: &BriefRow) -> Option<ClusterId> {
+        row.cluster.filter(|cluster| !self.new_clusters.contains(cluster))
     }
 
     fn take(&mut self, row: BriefRow) {
@@ -205,7 +228,10 @@ impl Read {
         if !has(Flags::QUARANTINED) {
             if has(Flags::NEW_REGRESSION) {
                 self.new_regressions.push(row);
-            } else if is_failing && (has(Flags::BASELINE_KNOWN) || self.is_of_old_cluster(&row)) {
+                if let Some(cluster) = self.old_cluster(&row) {
+                    *self.known_causes.entry(cluster).or_default() += 1;
+                }
+            } else if is_failing && (has(Flags::BASELINE_KNOWN) || self.old_cluster(&row).is_some()) {
                 self.recurrences.push(row);
             }
             if has(Flags::FIXED) {
@@ -285,6 +311,7 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
         new_clusters: 0,
     };
     let listed_clusters = named(&mut session, project.get(), &new_clusters).await?;
+    let known_causes = known_causes(&mut session, project.get(), &read.known_causes).await?;
     Ok(RunInsights {
         has_baseline,
         baseline: green.as_ref().map(BaselineRun::shown),
@@ -307,6 +334,7 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
         worker_imbalance: insights::imbalance(&loads),
         counts: InsightCounts { new_clusters: count(new_clusters.len()), ..counts },
         new_clusters: listed_clusters,
+        known_causes,
     })
 }
 
@@ -316,6 +344,38 @@ async fn named(session: &mut Session, project: ProjectId, all: &[ClusterId]) -> 
     let rows = clusters::get_many(session, project, listed.iter().map(|id| id.get()).collect()).await?;
     let shown = listed.iter().filter_map(|id| rows.iter().find(|row| row.id == *id));
     Ok(shown.map(|row| NewCluster { cluster_id: row.id.get(), signature: row.signature.clone() }).collect())
+}
+
+/// The causes that most tests fail for, and where they were seen first.
+async fn known_causes(
+    session: &mut Session,
+    project: ProjectId,
+    tests: &HashMap<ClusterId, i64>,
+) -> Result<Vec<KnownCause>> {
+    let mut most: Vec<(ClusterId, i64)> = tests.iter().map(|(cluster, tests)| (*cluster, *tests)).collect();
+    most.sort_by_key(|(cluster, tests)| (std::cmp::Reverse(*tests), *cluster));
+    most.truncate(LISTED);
+    if most.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = most.iter().map(|(cluster, _)| cluster.get()).collect();
+    let rows = clusters::get_many(session, project, ids).await?;
+    let first = rows.iter().map(|row| row.first_run.get()).collect();
+    let runs = runs::get_many(session, project, first).await?;
+    let shown = |(cluster, tests): &(ClusterId, i64)| {
+        let row = rows.iter().find(|row| row.id == *cluster)?;
+        // The run may be gone while the cluster stays.
+        let run = runs.iter().find(|run| run.id == row.first_run);
+        Some(KnownCause {
+            cluster_id: row.id.get(),
+            signature: row.title.clone().unwrap_or_else(|| row.signature.clone()),
+            tests: *tests,
+            first_seen_run_id: row.first_run.get(),
+            branch: run.and_then(|run| non_empty(&run.branch)),
+            environment: run.and_then(|run| non_empty(&run.environment)),
+        })
+    };
+    Ok(most.iter().filter_map(shown).collect())
 }
 
 fn count(len: usize) -> i64 {

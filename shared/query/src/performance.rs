@@ -2,6 +2,7 @@
 //! folders, and of timeouts that could be shorter.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::durations::{
@@ -25,6 +26,10 @@ use crate::runs::{RunKey, RunQuery};
 use crate::shapes::words::{RunStatusWord, TimeoutKindWord, TrendWord};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result, runs};
+
+/// Days of tests up to which a project is drawn file by file: so many rows are
+/// read for it.
+const DRAWN_TEST_DAYS: i64 = 6_000;
 
 /// A run as a point of a chart.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -221,6 +226,21 @@ pub struct SpecHealth {
     pub avg_duration: Option<i64>,
 }
 
+impl SpecHealth {
+    fn of(Folder { prefix, counts, tests, files: _ }: Folder) -> Self {
+        Self {
+            prefix,
+            pass_rate: rate(counts.passed, counts.passed + counts.failed),
+            flaky_rate: rate(counts.flaky, counts.passed + counts.failed),
+            failure_count: counts.failed,
+            test_count: tests,
+            execution_count: counts.runs,
+            avg_duration: (counts.dur_n > 0)
+                .then(|| (2 * counts.dur_sum + counts.dur_n) / (2 * counts.dur_n)),
+        }
+    }
+}
+
 /// What a list of folders or files comes to on all its pages together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SpecTotals {
@@ -292,7 +312,7 @@ pub async fn spec_health(
     };
     let found = match &query.folder {
         None => rollups::folders(&mut session, project, lane, query.days).await?,
-        Some(folder) => rollups::files(&mut session, project, lane, query.days, folder).await?,
+        Some(folder) => rollups::files(&mut session, project, lane, query.days, Some(folder)).await?,
     };
     let totals = found.iter().fold(SpecTotals::default(), |sum, folder| SpecTotals {
         rows: sum.rows + 1,
@@ -307,16 +327,32 @@ pub async fn spec_health(
     keyed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     keyed.truncate(limit + 1);
     let page = Slice::cut(keyed, limit, |(key, _)| key.clone());
-    let page = page.map(|(_, Folder { prefix, counts, tests, files: _ })| SpecHealth {
-        prefix,
-        pass_rate: rate(counts.passed, counts.passed + counts.failed),
-        flaky_rate: rate(counts.flaky, counts.passed + counts.failed),
-        failure_count: counts.failed,
-        test_count: tests,
-        execution_count: counts.runs,
-        avg_duration: (counts.dur_n > 0).then(|| (2 * counts.dur_sum + counts.dur_n) / (2 * counts.dur_n)),
-    });
-    Ok((page, totals))
+    Ok((page.map(|(_, folder)| SpecHealth::of(folder)), totals))
+}
+
+/// The files of all folders by the folder they count in, for a project that is
+/// small enough to be drawn file by file; of a larger one nothing.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+pub async fn spec_files(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    query: &SpecQuery,
+    totals: SpecTotals,
+) -> Result<BTreeMap<String, Vec<SpecHealth>>> {
+    let mut found: BTreeMap<String, Vec<SpecHealth>> = BTreeMap::new();
+    let days = query.days.1.0 - query.days.0.0 + 1;
+    if totals.tests * days > DRAWN_TEST_DAYS {
+        return Ok(found);
+    }
+    let mut session = ctx.store.db().read().await?;
+    let Some(lane) = query.lane.find(&mut session, project.get()).await? else { return Ok(found) };
+    for file in rollups::files(&mut session, project.get(), lane, query.days, None).await? {
+        let folder = rollups::folder_of(&file.prefix).to_owned();
+        found.entry(folder).or_default().push(SpecHealth::of(file));
+    }
+    Ok(found)
 }
 
 /// A timeout that could be shorter.

@@ -10,6 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::builders::{attempt, passing, run, with};
+use crate::detail_pages::{page, words_after};
 
 /// Waits until everything that was enqueued is done, by whomever.
 pub(crate) async fn work(service: &Service) {
@@ -146,6 +147,46 @@ async fn a_test_that_is_always_red_hides_no_regression() {
         let insights = get(client, &format!("/api/test-runs/{topic}/insights")).await;
         assert_eq!(titles(&insights["newRegressions"]), ["ships"]);
         assert_eq!(titles(&insights["recovered"]), ["pays"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_new_here_and_known_elsewhere_is_told_as_both() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let cases = |error: Option<&str>| {
+            let test = |title: &str| match error {
+                Some(error) => with(attempt(title, "failed", 0), json!({ "error": error })),
+                None => attempt(title, "passed", 0),
+            };
+            vec![test("pays"), test("ships")]
+        };
+        let known = Some("Error: expected 200, got 500");
+        let on = |minute, status, error, place: &str| {
+            with(at(minute, "main", status, cases(error)), json!({ "environment": place }))
+        };
+        submit(client, on(1, "passed", None, "production")).await;
+        let staging = submit(client, on(2, "failed", known, "staging")).await;
+        let production = submit(client, on(3, "failed", known, "production")).await;
+        work(service).await;
+        let insights = get(client, &format!("/api/test-runs/{production}/insights")).await;
+        assert_eq!(insights["counts"]["newRegressions"], 2);
+        assert_eq!(insights["newClusters"], json!([]));
+        let cause = &insights["knownCauses"][0];
+        assert_eq!(insights["knownCauses"].as_array().map(Vec::len), Some(1), "{insights}");
+        assert_eq!(
+            (&cause["tests"], &cause["firstSeenRunId"], &cause["branch"], &cause["environment"]),
+            (&json!(2), &json!(staging), &json!("main"), &json!("staging"))
+        );
+        let address = format!("/test-runs/{production}?tab=insights");
+        let words = words_after(&page(client, &address).await, "They passed the last time they ran");
+        assert!(words.contains(&format!("2 fail as others did since run {staging} in staging: ")), "{words}");
+        // In the run that showed the cause first nothing of it was known.
+        assert_eq!(
+            get(client, &format!("/api/test-runs/{staging}/insights")).await["knownCauses"],
+            json!([])
+        );
     })
     .await;
 }

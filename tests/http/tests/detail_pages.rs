@@ -115,12 +115,12 @@ async fn commits_that_were_tested_since_green_are_told_with_their_messages() {
         };
         for page_of in [path.clone(), format!("/test-runs/{first}?tab=regression")] {
             let words = told(&page(client, &page_of).await);
-            let newest = format!("Charge twice {} Ada Run {first}", "b".repeat(7));
+            let newest = format!("Charge twice {} Ada 1 failure began here Run {first}", "b".repeat(7));
             let older = format!("Move the cart {} Ada Run {again}", "c".repeat(7));
             let at = |text: &str| words.find(text).unwrap_or_else(|| panic!("{page_of}: {text}: {words}"));
             assert!(at(&newest) < at(&older), "{page_of}: {words}");
             // What was green, what came later, and what was tried elsewhere did not break it.
-            assert_eq!(words.matches("Ada Run").count(), 2, "{page_of}: {words}");
+            assert_eq!(words.matches(" Ada ").count(), 2, "{page_of}: {words}");
         }
 
         let base = json!({ "commit": "c".repeat(40) });
@@ -282,6 +282,7 @@ async fn the_map_of_a_project_leads_from_folders_to_files_to_tests() {
         let to_tests =
             format!("href=\"/projects/{project}?tab=cases&#38;file=tests%2Fshop%2Fpay+%26+go.spec.ts&#38;branch=main\"");
         assert!(files.contains(&to_tests), "{files}");
+        assert!(folders.contains(&to_tests), "the map of the folders shows their files: {folders}");
         // Another period of the same folder.
         assert!(files.contains("type=\"hidden\" name=\"folder\" value=\"tests/shop\""), "{files}");
         let tests =

@@ -87,6 +87,8 @@ pub(crate) struct Trend {
     runs: i64,
     tones: Vec<Tone>,
     pass_rate: Option<f64>,
+    /// Which runs it counts, where that does not go without saying.
+    about: Option<String>,
 }
 
 impl HtmlSafe for Trend {}
@@ -124,8 +126,15 @@ impl Trend {
             runs: sum(|day| day.runs),
             tones: order.into_iter().filter(occurs).collect(),
             pass_rate: callboard_domain::totals::rate(passed, passed + failed),
+            about: None,
             days,
         }
+    }
+
+    /// The same with a word about which runs it counts.
+    #[must_use]
+    pub(crate) fn about(self, about: Option<String>) -> Self {
+        Self { about, ..self }
     }
 
     /// The same with what happened on these days.

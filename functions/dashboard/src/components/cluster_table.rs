@@ -65,6 +65,11 @@ impl ClusterTable {
         self.rows.is_empty()
     }
 
+    /// Whether anybody looks after one of them: nobody can, where there are no accounts.
+    fn has_assignees(&self) -> bool {
+        self.rows.iter().any(|row| row.cluster.assignee.is_some())
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()

@@ -24,7 +24,7 @@ use crate::components::{Choice, ClusterTable, FilterBar, LineOf, Point, Series, 
 use crate::filters;
 use crate::outcome::{Standing, Tone, Toned};
 use crate::shell::{Section, Shell};
-use crate::text::{day_of, duration, grouped, month_of, percent, points};
+use crate::text::{day_of, duration, grouped, months_of, percent, points};
 use crate::visit::{Visit, answer};
 
 /// Projects and tests each list shows.
@@ -149,13 +149,6 @@ struct HeatCell {
     spoken: String,
 }
 
-/// The head of a day on a map of pass rates.
-struct DayHead {
-    day: Day,
-    /// The month, where it begins on the map.
-    month: Option<String>,
-}
-
 /// A project on a map of pass rates.
 struct HeatRow {
     project: ProjectRef,
@@ -183,7 +176,9 @@ struct AnalyticsPage {
     chosen: Option<(Day, Day)>,
     /// Projects that are not in the table of health.
     left_out: usize,
-    days: Vec<DayHead>,
+    days: Vec<Day>,
+    /// Their months, each with how many of the days it has.
+    months: Vec<(String, usize)>,
     heat: Vec<HeatRow>,
     /// Flaky tests, each with its share of what the most expensive one costs, in thousandths.
     leaderboard: Vec<(LeaderboardItem, i64)>,
@@ -244,7 +239,8 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         },
         left_out,
         health: portfolio.into_iter().map(|item| Health::of(item, &visit)).collect(),
-        days: day_heads(&map.buckets),
+        months: months_of(&map.buckets),
+        days: map.buckets.clone(),
         heat: heat(&map),
         total_open: open.total_open,
         resolved: open.resolved_in_period,
@@ -326,13 +322,6 @@ fn cell(project: &str, place: &str, rate: Option<f64>) -> HeatCell {
     };
     let rate = rate.map_or_else(|| "nothing ran".to_owned(), |rate| format!("{} passed", percent(rate)));
     HeatCell { band, text, spoken: format!("{project}, {place}: {rate}") }
-}
-
-/// Heads of the days of a map, oldest first.
-fn day_heads(days: &[Day]) -> Vec<DayHead> {
-    let begins = |at: usize| at == 0 || month_of(days[at]) != month_of(days[at - 1]);
-    let head = |(at, day): (usize, &Day)| DayHead { day: *day, month: begins(at).then(|| month_of(*day)) };
-    days.iter().enumerate().map(head).collect()
 }
 
 fn heat(map: &PassRateHeatmap) -> Vec<HeatRow> {

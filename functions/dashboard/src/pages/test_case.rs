@@ -35,6 +35,8 @@ use crate::visit::{Visit, answer};
 
 /// Executions per page of the history.
 const SIZE: PageSize = PageSize { min: 1, default: 30, max: 100 };
+/// The parameter with the statuses of its history.
+const STATUS: &str = "status";
 /// Executions the chart shows.
 const CHART: usize = 60;
 /// Days the trends show, and how many of them have to have a result.
@@ -59,7 +61,7 @@ impl FromQuery for Asked {
             branch: one("branch"),
             environment: one("environment"),
             browser: one("browser"),
-            statuses: query.words("status", &TestStatus::ALL.map(TestStatus::as_str), TestStatus::parse)?,
+            statuses: query.words(STATUS, &TestStatus::ALL.map(TestStatus::as_str), TestStatus::parse)?,
             page: query.page(SIZE)?,
         })
     }
@@ -68,14 +70,6 @@ impl FromQuery for Asked {
 impl Asked {
     fn lane(&self) -> LaneQuery {
         LaneQuery { branch: self.branch.clone(), environment: self.environment.clone() }
-    }
-
-    /// Where the executions were, `None` for everywhere.
-    fn place(&self) -> Option<String> {
-        let on = self.branch.iter().map(|branch| format!("on {branch}"));
-        let of = self.environment.iter().map(|environment| format!("in {environment}"));
-        let place: Vec<String> = on.chain(of).collect();
-        (!place.is_empty()).then(|| place.join(" "))
     }
 
     /// How many executions of a test there are, whatever their browser project.
@@ -94,15 +88,27 @@ impl Asked {
         TestStatus::ALL.iter().filter(|status| self.statuses.contains(status)).map(of).sum()
     }
 
-    fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
-        let statuses = TestStatus::ALL.map(|status| Choice::new(status.as_str(), status.tone().word()));
-        let asked: Vec<String> = self.statuses.iter().map(|status| status.as_str().to_owned()).collect();
+    /// What narrows the whole page.
+    fn narrowing(&self, visit: &Visit, facets: &Facets) -> FilterBar {
         let one = |value: &Option<String>| value.iter().cloned().collect::<Vec<_>>();
-        FilterBar::new(&visit.address, &[])
+        FilterBar::new(&visit.address, &[STATUS])
             .branches(facets, "All branches", &one(&self.branch))
             .environments(facets, &one(&self.environment))
             .browsers(&facets.browsers, &one(&self.browser))
-            .select("status", "Status", "Any status", statuses, &asked)
+            .above_drawing()
+    }
+
+    /// What narrows its history alone.
+    fn bar(&self, visit: &Visit) -> FilterBar {
+        let statuses = TestStatus::ALL.map(|status| Choice::new(status.as_str(), status.tone().word()));
+        let asked: Vec<String> = self.statuses.iter().map(|status| status.as_str().to_owned()).collect();
+        FilterBar::new(&visit.address, &["branch", "environment", "browser"]).select(
+            STATUS,
+            "Status",
+            "Any status",
+            statuses,
+            &asked,
+        )
     }
 }
 
@@ -113,8 +119,10 @@ struct TestCasePage {
     shell: Shell,
     case: TestCaseDetail,
     tone: Tone,
-    /// What the numbers are about, where they are not about all executions.
-    place: Option<String>,
+    /// What narrows the whole page.
+    narrowing: FilterBar,
+    /// The browser project that was chosen, which does not narrow all of it.
+    browser: Option<String>,
     chart: HistoryChart,
     shifts: ShiftList,
     turns: TurnList,
@@ -182,9 +190,10 @@ pub(crate) async fn test_case(
     answer(&TestCasePage {
         shell: shell.under("Test cases", catalogue).here(name),
         tone: case.item.tone(),
-        place: asked.place(),
+        narrowing: asked.narrowing(&visit, &facets),
+        browser: asked.browser.clone(),
         chart: HistoryChart::new(&charted, visit.now).with_shifts(&shifts.marks()),
-        filters: asked.bar(&visit, &facets).tally("execution", history.items.len(), goes_on, total),
+        filters: asked.bar(&visit).tally("execution", history.items.len(), goes_on, total),
         trends: (days.len() >= FEWEST_DAYS).then(|| trends(&days, &markers, &shifts, &turns)),
         shifts,
         turns,

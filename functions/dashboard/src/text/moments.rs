@@ -65,14 +65,23 @@ pub(crate) fn day_of_month(day: Day) -> String {
     utc(day.start()).format("%-d").to_string()
 }
 
-/// `Nov`.
-pub(crate) fn month_of(day: Day) -> String {
-    utc(day.start()).format("%b").to_string()
+/// The months of some days in their order, `Nov` with how many of them it has.
+pub(crate) fn months_of(days: &[Day]) -> Vec<(String, usize)> {
+    let month = |day: &Day| utc(day.start()).format("%b").to_string();
+    days.chunk_by(|one, next| month(one) == month(next)).map(|days| (month(&days[0]), days.len())).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn months_are_counted_in_the_order_of_their_days() {
+        let days: Vec<Day> = (20_390..20_394).map(Day).collect();
+        assert_eq!(days[0].to_iso(), "2025-10-29");
+        assert_eq!(months_of(&days), [("Oct".to_owned(), 3), ("Nov".to_owned(), 1)]);
+        assert_eq!(months_of(&[]), []);
+    }
 
     #[test]
     fn the_coarsest_unit_that_says_it_is_used() {

@@ -3,7 +3,7 @@
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::RunId;
 use callboard_domain::time::Timestamp;
-use callboard_query::insights::{self, InsightTest, NewCluster, WorkerLoad};
+use callboard_query::insights::{self, InsightTest, KnownCause, NewCluster, WorkerLoad};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -23,7 +23,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "get_run_insights",
     title: "Run insights",
     description: "What is remarkable about a run: new regressions, recurrences, recovered, newly flaky, slow and \
-                  changed tests, worker imbalance, new failure clusters. Without a baseline comparing fields are absent.",
+                  changed tests, worker imbalance, new failure clusters and those known elsewhere. Without a baseline comparing fields are absent.",
     group: Group::Runs,
     roles: Roles::ALL,
     hints: Hints::READ,
@@ -66,6 +66,7 @@ struct Output {
     worker_imbalance_warning: Option<String>,
     cluster_new: Vec<NewCluster>,
     cluster_new_count: Option<i64>,
+    known_causes: Vec<KnownCause>,
     url: String,
 }
 
@@ -141,6 +142,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         worker_imbalance_count,
         cluster_new,
         cluster_new_count,
+        known_causes: cut(found.known_causes, 0).0,
         url: context.query.links.run(run_id.get()),
     })
 }

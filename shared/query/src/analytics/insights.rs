@@ -112,6 +112,10 @@ pub async fn insights(
     };
     for cluster in clusters::list(ctx, &narrowed, &wanted, now, CLUSTERS).await?.items {
         let item = &cluster.cluster;
+        // What has stopped failing waits for a person to close it, and costs nothing.
+        if item.fix_landed_at.is_some() {
+            continue;
+        }
         let facts = ClusterFacts {
             name: item.brief.title.clone().unwrap_or_else(|| item.brief.signature.clone()),
             age_days: today.0 - item.first_seen_at.day().0,

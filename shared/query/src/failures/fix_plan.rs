@@ -361,28 +361,21 @@ fn expectation(found: &Verification, left_out: usize) -> String {
     );
     let others = match left_out {
         0 => String::new(),
-        1 => ", once its other test, which the command leaves out, has passed too".to_owned(),
-        _ => format!(", once its {left_out} other tests, which the command leaves out, have passed too"),
+        1 => " Its other test, which the command leaves out, has to pass as well.".to_owned(),
+        _ => format!(" Its {left_out} other tests, which the command leaves out, have to pass as well."),
     };
     match needed {
         Some(needed) if needed <= repeats => {
-            format!("{passes}: then the failure counts as repaired{others}.")
+            format!("{passes}: then the failure counts as repaired.{others}")
         }
         Some(needed) => format!(
             "{passes}. It failed too seldom for that to prove a repair: it counts as repaired after {needed} \
-             passes of each{others}."
+             passes of each.{others}"
         ),
-        None => {
-            let others = match left_out {
-                0 => String::new(),
-                1 => ", also from its other test, which the command leaves out".to_owned(),
-                _ => format!(", also from its {left_out} other tests, which the command leaves out"),
-            };
-            format!(
-                "{passes}. It failed so seldom that no number of passes proves a repair: watch that it stays \
-                 away{others}."
-            )
-        }
+        None => format!(
+            "{passes}. It failed so seldom that no number of passes proves a repair: watch that it stays \
+             away.{others}"
+        ),
     }
 }
 

@@ -1,9 +1,13 @@
 //! Which commits between a green run and a later one were tested: the runs of
 //! the later one's branch know them, with their messages.
 
+use std::collections::HashMap;
+
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
+use callboard_store::clusters::{self, reads};
+use callboard_store::db::Session;
 use callboard_store::runs::{self, RunFilter, RunRow};
 
 use crate::runs::required_run;
@@ -14,6 +18,8 @@ use crate::{Context, Result};
 const RUNS: i64 = 60;
 /// Commits that are told.
 const COMMITS: usize = 12;
+/// Causes of the later run that are looked at.
+const CAUSES: i64 = 200;
 
 /// A commit that was tested.
 #[derive(Debug, Clone)]
@@ -26,6 +32,8 @@ pub struct TestedCommit {
     pub author: Option<String>,
     /// The newest of its runs.
     pub run: RunBrief,
+    /// Failures of the later run that are known since a run of this commit.
+    pub began: i64,
 }
 
 /// The commits of the runs after a green one, newest first.
@@ -60,17 +68,39 @@ pub async fn tested_since(
     };
     let rows = runs::list(&mut session, Some(project), &between, RUNS).await?;
     let goes_on = i64::try_from(rows.len()).is_ok_and(|rows| rows >= RUNS);
-    Ok(of_runs(&rows, green.commit_sha.as_deref(), goes_on))
+    let began = beginnings(&mut session, &run).await?;
+    Ok(of_runs(&rows, green.commit_sha.as_deref(), goes_on, &began))
+}
+
+/// The failures of a run by the run that showed their cause first; of the
+/// causes those that most of its tests fail for.
+async fn beginnings(session: &mut Session, run: &RunRow) -> Result<HashMap<RunId, i64>> {
+    let causes = reads::of_run(session, run.project, run.id, None, CAUSES).await?;
+    let ids = causes.iter().map(|cause| cause.cluster.get()).collect();
+    let mut began: HashMap<RunId, i64> = HashMap::new();
+    for cluster in clusters::get_many(session, run.project, ids).await? {
+        let failures = causes.iter().filter(|cause| cause.cluster == cluster.id);
+        *began.entry(cluster.first_run).or_default() +=
+            failures.map(|cause| cause.n - cause.flaky).sum::<i64>();
+    }
+    Ok(began)
 }
 
 /// The commits of runs, newest first, but for the one that was green.
-fn of_runs(runs: &[RunRow], green: Option<&str>, goes_on: bool) -> TestedCommits {
+fn of_runs(
+    runs: &[RunRow],
+    green: Option<&str>,
+    goes_on: bool,
+    began: &HashMap<RunId, i64>,
+) -> TestedCommits {
     let mut tested = TestedCommits { commits: Vec::new(), goes_on };
     for run in runs {
+        let began = began.get(&run.id).copied().unwrap_or(0);
         let Some(commit) = run.commit_sha.as_deref().filter(|commit| Some(*commit) != green) else {
             continue;
         };
-        if tested.commits.iter().any(|known| known.commit == commit) {
+        if let Some(known) = tested.commits.iter_mut().find(|known| known.commit == commit) {
+            known.began += began;
             continue;
         }
         if tested.commits.len() == COMMITS {
@@ -83,6 +113,7 @@ fn of_runs(runs: &[RunRow], green: Option<&str>, goes_on: bool) -> TestedCommits
             message: message.map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned),
             author: run.author.clone(),
             run: RunBrief::of(run),
+            began,
         });
     }
     tested

@@ -162,8 +162,9 @@ pub async fn folders(
     Ok(found.into_values().collect())
 }
 
-/// The files of one folder of a lane over some days, by name. Bounded by the
-/// tests of the project and by the days of those of the folder.
+/// The files of one folder of a lane over some days, by name, or those of all
+/// folders. Bounded by the tests of the project and by the days of those in the
+/// files.
 ///
 /// # Errors
 /// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
@@ -172,13 +173,13 @@ pub async fn files(
     project: ProjectId,
     lane: i64,
     (since, until): (Day, Day),
-    folder: &str,
+    folder: Option<&str>,
 ) -> Result<Vec<Folder>> {
     let mut paths: HashMap<i64, String> = HashMap::new();
-    for row in session.all(&TESTS_BELOW, args![project, lane, since, folder]).await? {
+    for row in session.all(&TESTS_BELOW, args![project, lane, since, folder.unwrap_or_default()]).await? {
         let mut r = row.reader();
         let (case, path) = (r.int()?, r.text()?);
-        if folder_of(&path) == folder {
+        if folder.is_none_or(|folder| folder_of(&path) == folder) {
             paths.insert(case, path);
         }
     }

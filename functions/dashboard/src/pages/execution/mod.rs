@@ -353,7 +353,7 @@ fn verdict(detail: &ExecutionDetail) -> Option<String> {
     } else if item.is_new_flaky {
         Some(format!("Newly flaky: the test was stable the last time it ran{on}{place}."))
     } else if item.is_fixed {
-        Some(format!("Fixed: the test failed the last time it ran{on}{place}."))
+        Some(format!("Recovered: the test failed the last time it ran{on}{place}."))
     } else if item.expected_failure {
         Some("The test is marked as expected to fail.".to_owned())
     } else {

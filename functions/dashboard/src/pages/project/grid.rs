@@ -21,7 +21,7 @@ use crate::components::{FilterBar, Pager};
 use crate::filters;
 use crate::outcome::{Tone, Toned};
 use crate::shell::Shell;
-use crate::text::{date_and_time, duration, month_of};
+use crate::text::{date_and_time, duration, months_of};
 use crate::visit::{Visit, answer};
 
 /// Tests per page: with forty runs sixteen hundred cells.
@@ -48,8 +48,6 @@ struct Column {
     spoken: String,
     /// Its day, where another one begins.
     day: Option<Day>,
-    /// Its month, where another one begins.
-    month: Option<String>,
 }
 
 /// A cell as it is drawn.
@@ -75,6 +73,8 @@ struct GridTab {
     head: Head,
     filters: FilterBar,
     columns: Vec<Column>,
+    /// The months of the runs, each with how many of them it has.
+    months: Vec<(String, usize)>,
     rows: Vec<Row>,
     pager: Pager,
     is_filtered: bool,
@@ -106,6 +106,7 @@ pub(super) async fn tab(
     answer(&GridTab {
         rows: rows.collect(),
         columns: columns(&runs),
+        months: months_of(&runs.iter().map(|run| run.start_time.day()).collect::<Vec<_>>()),
         filters: asked.bar(&visit, &facets).tally("test", shown, found.next_cursor.is_some(), total),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),
@@ -120,11 +121,7 @@ fn columns(runs: &[RunBrief]) -> Vec<Column> {
     let head = |run: &RunBrief| {
         let day = run.start_time.day();
         let earlier = before.replace(day);
-        Column {
-            day: (earlier != Some(day)).then_some(day),
-            month: (earlier.map(month_of) != Some(month_of(day))).then(|| month_of(day)),
-            ..Column::of(run)
-        }
+        Column { day: (earlier != Some(day)).then_some(day), ..Column::of(run) }
     };
     runs.iter().map(head).collect()
 }
@@ -135,7 +132,7 @@ impl Column {
         let tone = run.status.tone();
         let when = date_and_time(run.start_time);
         let spoken = format!("Run {}{branch}, {}, {when}", run.id, tone.word().to_lowercase());
-        Self { run: run.clone(), tone, spoken, day: None, month: None }
+        Self { run: run.clone(), tone, spoken, day: None }
     }
 }
 

@@ -1,6 +1,8 @@
 //! How the folders of a project's tests have been doing, as a map, and the
 //! files of one of them.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::RouteId;
@@ -19,16 +21,13 @@ use serde::Serialize;
 
 use super::Head;
 use crate::address::{chosen, encoded};
-use crate::components::{Area, Choice, FilterBar, Pager, Sorting, squarified};
+use crate::components::{Choice, FilterBar, MapPlace, Pager, Sorting, SpecMap};
 use crate::filters;
 use crate::shell::Shell;
-use crate::text::{grouped, percent};
 use crate::visit::{Visit, answer};
 
 /// Folders or files per page.
 const SIZE: PageSize = PageSize { min: 1, default: 120, max: 240 };
-/// Shape of the map; its height is in pixels, its width is stretched.
-const MAP: Area = Area { x: 0.0, y: 0.0, width: 1_120.0, height: 340.0 };
 /// Periods one can choose, in days.
 const PERIODS: [(&str, i64, &str); 4] = [
     ("7", 7, "Last 7 days"),
@@ -88,6 +87,11 @@ impl Asked {
         if self.folder.is_none() {
             return visit.address.with("folder", prefix);
         }
+        self.tests_of(project, prefix)
+    }
+
+    /// The tests of a file.
+    fn tests_of(&self, project: ProjectId, prefix: &str) -> String {
         let mut href = format!("/projects/{project}?tab=cases&file={}", encoded(prefix));
         if let Some(branch) = &self.branch {
             href.push_str("&branch=");
@@ -111,19 +115,6 @@ impl Asked {
     }
 }
 
-/// A folder on the map, its place in percent of the width and pixels.
-struct Tile {
-    x: String,
-    y: String,
-    width: String,
-    height: String,
-    class: &'static str,
-    name: String,
-    rate: String,
-    spoken: String,
-    href: String,
-}
-
 /// Inputs of `pages/project_health.html`.
 #[derive(Template)]
 #[template(path = "pages/project_health.html")]
@@ -131,7 +122,7 @@ struct HealthTab {
     shell: Shell,
     head: Head,
     filters: FilterBar,
-    tiles: Vec<Tile>,
+    map: SpecMap,
     rows: Vec<Row>,
     /// Of all pages together.
     totals: SpecTotals,
@@ -149,6 +140,12 @@ struct Row {
     /// The folder, or the file within its folder.
     name: String,
     href: String,
+}
+
+/// A path below the folder it lies in.
+fn within(path: &str, folder: Option<&str>) -> String {
+    let below = folder.and_then(|folder| path.strip_prefix(folder));
+    below.and_then(|rest| rest.strip_prefix('/')).unwrap_or(path).to_owned()
 }
 
 /// The folders of a project.
@@ -176,15 +173,34 @@ pub(super) async fn tab(
     let noun = if asked.folder.is_some() { "file" } else { "folder" };
     let is_part = visit.address.is_part(found.next_cursor.is_some());
     let row = |health: SpecHealth| {
-        let within = asked.folder.as_deref().and_then(|folder| health.prefix.strip_prefix(folder));
-        let name = within.and_then(|rest| rest.strip_prefix('/')).unwrap_or(&health.prefix).to_owned();
+        let name = within(&health.prefix, asked.folder.as_deref());
         Row { href: asked.leads_to(&visit, project.get(), &health.prefix), name, health }
     };
     let rows: Vec<Row> = found.items.into_iter().map(row).collect();
+    let files = match asked.folder {
+        None => performance::spec_files(&visit.ctx, project, &query, totals).await?,
+        Some(_) => BTreeMap::new(),
+    };
+    let place = |row: &Row| {
+        let files = files.get(&row.health.prefix).map_or(&[][..], Vec::as_slice);
+        let file = |health: &SpecHealth| MapPlace {
+            name: within(&health.prefix, Some(&row.health.prefix)),
+            href: asked.tests_of(project.get(), &health.prefix),
+            health: health.clone(),
+            parts: Vec::new(),
+        };
+        MapPlace {
+            name: row.name.clone(),
+            href: row.href.clone(),
+            health: row.health.clone(),
+            // A file at the top is a folder of its own.
+            parts: files.iter().filter(|file| file.prefix != row.health.prefix).map(file).collect(),
+        }
+    };
     answer(&HealthTab {
         filters: asked.bar(&visit, &facets).tally(noun, rows.len(), found.next_cursor.is_some(), Some(total)),
         sorting: Sorting::new(&visit.address, asked.sort_word()),
-        tiles: tiles(&rows),
+        map: SpecMap::of(rows.iter().map(place).collect()),
         totals,
         is_part,
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
@@ -193,44 +209,4 @@ pub(super) async fn tab(
         shell,
         head,
     })
-}
-
-/// The map: the area is the number of executions, the colour the pass rate.
-fn tiles(rows: &[Row]) -> Vec<Tile> {
-    let mut sorted: Vec<&Row> = rows.iter().filter(|row| row.health.execution_count > 0).collect();
-    sorted.sort_by_key(|row| std::cmp::Reverse(row.health.execution_count));
-    #[expect(clippy::cast_precision_loss, reason = "counts of executions are far below 2^52")]
-    let sizes: Vec<f64> = sorted.iter().map(|row| row.health.execution_count as f64).collect();
-    let placed = squarified(&sizes, MAP);
-    let tile = |(Row { health, name, href }, area): (&&Row, &Area)| {
-        let rate = health.pass_rate.map_or_else(|| "–".to_owned(), percent);
-        Tile {
-            x: format!("{:.3}%", area.x / MAP.width * 100.0),
-            y: format!("{:.1}", area.y),
-            width: format!("{:.3}%", area.width / MAP.width * 100.0),
-            height: format!("{:.1}", area.height),
-            class: band(health.pass_rate),
-            name: name.clone(),
-            spoken: format!(
-                "{}: {rate} passed of {} executions",
-                health.prefix,
-                grouped(health.execution_count)
-            ),
-            href: href.clone(),
-            rate,
-        }
-    };
-    sorted.iter().zip(&placed).map(tile).collect()
-}
-
-/// Bands of pass rates: what is read at a glance is whether a folder is worth
-/// a look, not its exact rate, which stands on the tile.
-fn band(rate: Option<f64>) -> &'static str {
-    match rate {
-        None => "health-none",
-        Some(rate) if rate >= 0.995 => "health-best",
-        Some(rate) if rate >= 0.97 => "health-good",
-        Some(rate) if rate >= 0.9 => "health-fair",
-        Some(_) => "health-poor",
-    }
 }

@@ -201,7 +201,8 @@ pub(super) async fn tab(
     };
     answer(&RunsTab {
         trend: Trend::new(days, today, |day| Some(visit.address.of_day(&day.to_iso())))
-            .with_markers(markers.markers()),
+            .with_markers(markers.markers())
+            .about(asked.is_filtered().then(|| counted_in(&lane))),
         markers,
         filters: asked.bar(&visit, &facets).tally("run", found.items.len(), goes_on, total),
         runs: RunTable::new(found.items, false, visit.now).with_ticks().sorted_by(Sorting::by(
@@ -222,6 +223,14 @@ pub(super) async fn tab(
         shell,
         head,
     })
+}
+
+/// Which runs the trend counts when the list below it is narrowed: it follows a
+/// branch and an environment, and nothing else.
+fn counted_in(lane: &LaneQuery) -> String {
+    let on = lane.branch.as_ref().map_or("all branches".to_owned(), |branch| format!("all runs on {branch}"));
+    let of = lane.environment.as_ref().map(|environment| format!(" in {environment}")).unwrap_or_default();
+    on + &of
 }
 
 /// The one value of a filter; the daily counts know one branch or all of them.

@@ -55,7 +55,7 @@ const fn words(change: Change) -> (&'static str, &'static str) {
     match change {
         Change::NewFailure => ("New failure", "failed-tag"),
         Change::StillFailing => ("Still failing", "failed-tag"),
-        Change::Fixed => ("Fixed", "passed-tag"),
+        Change::Fixed => ("Recovered", "passed-tag"),
         Change::NewFlaky => ("Newly flaky", "flaky-tag"),
         Change::Added => ("Added", ""),
         Change::Removed => ("Not run", ""),
@@ -152,7 +152,8 @@ pub(super) async fn tab(
     let found = cursors.page(compared.tests)?;
     let of_wanted = each(&compared.counts).into_iter().filter(|(change, _)| wanted.contains(change));
     let total = Total::Exactly(of_wanted.map(|(_, count)| count).sum());
-    let filters = filters.tally("test", found.items.len(), found.next_cursor.is_some(), Some(total));
+    let noun = if is_filtered { "test" } else { "changed test" };
+    let filters = filters.tally(noun, found.items.len(), found.next_cursor.is_some(), Some(total));
     let side = |run: RunBrief| Side { bar: OutcomeBar::of(&run.totals), run };
     answer(&CompareTab {
         classes: classes(&visit, &compared.counts, asked.change),

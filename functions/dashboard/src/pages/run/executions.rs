@@ -51,7 +51,7 @@ const CHANGES: [(&str, &str); 4] = [
     ("regression", "New failures"),
     ("recurring", "Still failing"),
     ("flaky", "Newly flaky"),
-    ("fixed", "Fixed"),
+    ("fixed", "Recovered"),
 ];
 /// Which tests one can ask for by whether they were retried.
 pub(super) const TRIED: [(&str, &str); 2] = [("once", "Not retried"), ("again", "Retried")];

@@ -5,7 +5,7 @@ use axum::response::Response;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_http::ApiError;
-use callboard_query::insights::{self, InsightTest, RunInsights};
+use callboard_query::insights::{self, InsightTest, KnownCause, RunInsights};
 
 use super::Head;
 use crate::filters;
@@ -20,6 +20,8 @@ struct List {
     /// What it means to be in it.
     meaning: &'static str,
     class: &'static str,
+    /// What its lines tell of each test.
+    tells: Tells,
     tests: Vec<Line>,
     /// How many results belong in the list: a test has one in each browser.
     count: i64,
@@ -27,6 +29,17 @@ struct List {
     named: usize,
     /// Where more is to be seen.
     more: Option<More>,
+}
+
+/// What a list tells of its tests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tells {
+    /// That they are in it; a test is named once for all browsers.
+    Nothing,
+    /// How often they were tried, in each browser.
+    Attempts,
+    /// How long they took, in each browser.
+    Duration,
 }
 
 /// A way on from a list.
@@ -111,19 +124,37 @@ pub(super) async fn tab(
     })
 }
 
+impl InsightsTab {
+    /// Where a cause was seen first, as far as the run was elsewhere.
+    fn elsewhere(&self, cause: &KnownCause) -> String {
+        let here = &self.head.run.item.brief;
+        let branch = cause.branch.as_ref().filter(|branch| here.branch.as_ref() != Some(branch));
+        let place = cause.environment.as_ref().filter(|place| here.environment.as_ref() != Some(place));
+        let on = branch.map(|branch| format!(" on {branch}")).unwrap_or_default();
+        let of = place.map(|place| format!(" in {place}")).unwrap_or_default();
+        format!("{on}{of}")
+    }
+}
+
 fn lists(found: &mut RunInsights) -> Vec<List> {
     let counts = found.counts;
     let slower = More::green(found, "tab=compare&change=slower");
     let faster = More::green(found, "tab=compare&change=faster");
     let of = |id, heading, meaning, class, tests: Option<Vec<InsightTest>>, count: Option<i64>, more| {
         let tests = tests.unwrap_or_default();
+        let tells = match id {
+            "slower" | "faster" | "slowest" => Tells::Duration,
+            "flaky" | "newly-flaky" => Tells::Attempts,
+            _ => Tells::Nothing,
+        };
         List {
+            tells,
             id,
             heading,
             meaning,
             class,
             named: tests.len(),
-            tests: lines(tests),
+            tests: lines(tests, tells),
             count: count.unwrap_or(0),
             more,
         }
@@ -205,11 +236,14 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
     all.into_iter().filter(|list| !list.tests.is_empty()).collect()
 }
 
-/// One line for each test, in the order of the list.
-fn lines(tests: Vec<InsightTest>) -> Vec<Line> {
+/// One line for each test, in the order of the list; for each of its browsers,
+/// where the line tells what may differ between them.
+fn lines(tests: Vec<InsightTest>, tells: Tells) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::with_capacity(tests.len());
     for test in tests {
-        match lines.iter_mut().find(|line| line.test.test_case_id == test.test_case_id) {
+        let is_same =
+            |line: &&mut Line| tells == Tells::Nothing && line.test.test_case_id == test.test_case_id;
+        match lines.iter_mut().find(is_same) {
             Some(line) => line.browsers.push(test.browser_project),
             None => lines.push(Line { browsers: vec![test.browser_project.clone()], test }),
         }
