@@ -26,7 +26,7 @@ use super::members::Reach;
 use super::refusal::AccountRefusal;
 use super::users::{NewUser, accepted, insert, locked};
 use super::{AccountRule, Acting};
-use crate::page::{Slice, fetch};
+use crate::page::{COUNTED_TO, Slice, Total, fetch};
 use crate::shapes::UserRef;
 use crate::{Context, Entity, QueryError, Result};
 
@@ -105,6 +105,15 @@ pub async fn list(
     let inviting = users::get_many(&mut session, ids).await?;
     let inviting: HashMap<UserId, &UserRow> = inviting.iter().map(|row| (row.id, row)).collect();
     Ok(rows.map(|row| Invitation::of(&row, row.invited_by.and_then(|id| inviting.get(&id).copied()))))
+}
+
+/// How many invitations were neither accepted nor revoked.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn count_open(ctx: &Context) -> Result<Total> {
+    let mut session = ctx.store.db().read().await?;
+    Ok(Total::of_counted(invitations::count_open(&mut session, COUNTED_TO).await?))
 }
 
 /// Somebody about to be invited. Name and address were judged.

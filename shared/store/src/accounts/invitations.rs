@@ -74,6 +74,8 @@ statements! {
     LOCK = select_invitation!("WHERE id = $1 for_update()");
     /// Invitations, newest first. ix: invitations_by_time
     LIST = select_invitation!("WHERE (created_at, id) < ($1, $2) AND ($4 = 0 OR (accepted_at IS NULL AND revoked_at IS NULL)) ORDER BY created_at DESC, id DESC LIMIT $3");
+    /// How many open invitations there are, up to so many. Bounded by the limit and by those that are over
+    COUNT_OPEN = "SELECT COUNT(*) FROM (SELECT 1 FROM invitations WHERE accepted_at IS NULL AND revoked_at IS NULL LIMIT $1) counted";
     /// Sends an open invitation again: to which address, and until when.
     RENEW = "UPDATE invitations SET email = $2, expires_at = $3 WHERE id = $1 AND accepted_at IS NULL AND revoked_at IS NULL";
     /// Takes an open invitation back.
@@ -166,6 +168,17 @@ pub async fn list(
 ) -> Result<Vec<InvitationRow>> {
     let (at, id) = before.unwrap_or((i64::MAX, i64::MAX));
     session.all(&LIST, args![at, id, limit, i64::from(only_open)]).await?.iter().map(read).collect()
+}
+
+/// How many invitations were neither accepted nor revoked, up to `most`.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn count_open(session: &mut Session, most: i64) -> Result<i64> {
+    match session.first(&COUNT_OPEN, args![most]).await? {
+        Some(row) => row.reader().int(),
+        None => Ok(0),
+    }
 }
 
 /// Notes that an open invitation was sent again: to which address, and until

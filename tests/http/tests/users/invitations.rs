@@ -151,6 +151,26 @@ async fn invitations_are_limited_and_listed_once_each() {
         let whole = all(&admin, "/api/invitations", "id", 200).await;
         assert_eq!(whole.len(), 20);
         assert_eq!(all(&admin, "/api/invitations", "id", 3).await, whole);
+        // The page of the accounts shows the newest, another one all of them.
+        let html = async |path: &str| admin.get(path).await.expect("a page").text();
+        let accounts = html("/settings/users").await;
+        assert!(
+            accounts.contains("person10@example.org</td>") && !accounts.contains("person9@example.org</td>")
+        );
+        assert!(accounts.contains("href=\"/settings/users?show=invitations\""), "{accounts}");
+        let first = html("/settings/users?show=invitations&limit=15").await;
+        assert!(
+            first.contains("15 of 20 open invitations") && first.contains("person5@example.org</td>"),
+            "{first}"
+        );
+        let next = first.split("rel=\"next\"").next().and_then(|html| html.rsplit("href=\"").next());
+        let second =
+            html(&next.expect("a second page").trim_end_matches(['"', ' ']).replace("&#38;", "&")).await;
+        assert!(
+            second.contains("person4@example.org</td>") && second.contains("person0@example.org</td>"),
+            "{second}"
+        );
+        assert!(!second.contains("person5@example.org</td>"), "{second}");
     })
     .await;
 }

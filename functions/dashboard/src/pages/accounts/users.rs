@@ -1,4 +1,4 @@
-//! `/settings/users`: all accounts, and inviting more.
+//! `/settings/users`: all accounts, inviting more, and who has not answered yet.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +24,8 @@ use crate::visit::{Visit, answer};
 
 /// Accounts per page.
 const SIZE: PageSize = PageSize { min: 1, default: 50, max: 100 };
-/// Newest invitations among which open ones are shown.
-const INVITATIONS: usize = 100;
+/// Newest open invitations that stand below the accounts.
+const INVITATIONS: usize = 10;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub(crate) struct Asked {
     text: Option<String>,
     role: Option<Role>,
     disabled: Option<bool>,
+    /// Whether the open invitations alone are asked for.
+    are_invitations: bool,
     page: PageRequest,
 }
 
@@ -43,6 +45,9 @@ impl FromQuery for Asked {
             text: query.text("q")?,
             role: query.one_of("role", &Role::ALL.map(|role| (role.as_str(), role)))?,
             disabled,
+            are_invitations: query
+                .one_of("show", &[("accounts", false), ("invitations", true)])?
+                .unwrap_or(false),
             page: query.page(SIZE)?,
         })
     }
@@ -74,7 +79,8 @@ struct UsersPage {
     auth_enabled: bool,
     filters: FilterBar,
     is_filtered: bool,
-    users: Vec<User>,
+    /// Nothing where the page shows the open invitations alone.
+    users: Option<Vec<User>>,
     pager: Pager,
     invitations: Vec<Invitation>,
     has_more_invitations: bool,
@@ -88,28 +94,52 @@ pub(crate) async fn users(
     visit: Visit,
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
-    let key = (&asked.text, asked.role.map(Role::as_str), asked.disabled);
+    let key = (&asked.text, asked.role.map(Role::as_str), asked.disabled, asked.are_invitations);
     let cursors = CursorScope::new(RouteId::UsersPage, &key)?;
-    let after = cursors.decode(asked.page.cursor.as_deref())?;
-    let wanted = UserFilters { contains: asked.text.clone(), role: asked.role, disabled: asked.disabled };
-    let found = users::list(&visit.ctx, &visit.caller, &wanted, after, asked.page.rows()).await?;
-    let found = cursors.page(found)?;
-    let (shown, goes_on) = (found.items.len(), found.next_cursor.is_some());
-    let total = if visit.address.is_part(goes_on) {
-        users::count(&visit.ctx, &visit.caller, &wanted).await?
+    let cursor = asked.page.cursor.as_deref();
+    let (users, invitations, filters, next) = if asked.are_invitations {
+        let found = invitations::list(&visit.ctx, true, cursors.decode(cursor)?, asked.page.rows()).await?;
+        let found = cursors.page(found)?;
+        let (shown, goes_on) = (found.items.len(), found.next_cursor.is_some());
+        let total = if visit.address.is_part(goes_on) {
+            Some(invitations::count_open(&visit.ctx).await?)
+        } else {
+            None
+        };
+        let bar = FilterBar::new(&visit.address, &["show"]).tally("open invitation", shown, goes_on, total);
+        (None, found.items, bar, found.next_cursor)
     } else {
-        None
+        let wanted = UserFilters { contains: asked.text.clone(), role: asked.role, disabled: asked.disabled };
+        let after = cursors.decode(cursor)?;
+        let found = users::list(&visit.ctx, &visit.caller, &wanted, after, asked.page.rows()).await?;
+        let found = cursors.page(found)?;
+        let (shown, goes_on) = (found.items.len(), found.next_cursor.is_some());
+        let total = if visit.address.is_part(goes_on) {
+            users::count(&visit.ctx, &visit.caller, &wanted).await?
+        } else {
+            None
+        };
+        let newest = invitations::list(&visit.ctx, true, None, INVITATIONS + 1).await?.items;
+        (
+            Some(found.items),
+            newest,
+            asked.bar(&visit).tally("account", shown, goes_on, total),
+            found.next_cursor,
+        )
     };
-    let invitations = invitations::list(&visit.ctx, true, None, INVITATIONS).await?;
+    let has_more_invitations = users.is_some() && invitations.len() > INVITATIONS;
     answer(&UsersPage {
         tabs: SettingsTabs::new(&visit, SettingsTab::Users),
         auth_enabled: state.auth_enabled(),
-        filters: asked.bar(&visit).tally("account", shown, goes_on, total),
+        filters,
         is_filtered: asked.is_filtered(),
-        users: found.items,
-        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
-        has_more_invitations: invitations.next.is_some(),
-        invitations: invitations.items,
+        pager: Pager::new(&visit.address, next.as_ref()),
+        invitations: match users {
+            Some(_) => invitations.into_iter().take(INVITATIONS).collect(),
+            None => invitations,
+        },
+        users,
+        has_more_invitations,
         password_hint: format!(
             "{} Without one the person signs in through a provider, or with a link that you send later.",
             password_hint(&state)
