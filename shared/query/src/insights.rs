@@ -99,7 +99,7 @@ pub struct KnownCause {
     pub cluster_id: i64,
     /// What it is about.
     pub signature: String,
-    /// New regressions of the run that fail for it.
+    /// New regressions of the run that fail for it; a test counts once in each browser.
     pub tests: i64,
     /// The run that showed it first.
     pub first_seen_run_id: i64,
@@ -180,6 +180,8 @@ pub struct InsightCounts {
     pub workers: i64,
     /// Failures nobody had seen before.
     pub new_clusters: i64,
+    /// Causes of new regressions that an earlier run had already shown.
+    pub known_causes: i64,
 }
 
 /// A list that is cut, and how long it is.
@@ -308,7 +310,8 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
         improved: shifts.as_ref().map(|shifts| count(shifts.faster.len())),
         regressed: shifts.as_ref().map(|shifts| count(shifts.slower.len())),
         workers: worker_count,
-        new_clusters: 0,
+        new_clusters: count(new_clusters.len()),
+        known_causes: count(read.known_causes.len()),
     };
     let listed_clusters = named(&mut session, project.get(), &new_clusters).await?;
     let known_causes = known_causes(&mut session, project.get(), &read.known_causes).await?;
@@ -332,7 +335,7 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
         most_regressed: shifts.as_ref().map(|shifts| top(&shifts.slower)),
         workers,
         worker_imbalance: insights::imbalance(&loads),
-        counts: InsightCounts { new_clusters: count(new_clusters.len()), ..counts },
+        counts,
         new_clusters: listed_clusters,
         known_causes,
     })

@@ -148,8 +148,9 @@ function setUpFilters(form) {
   // A page one comes back to shows what its address says, not what was chosen on the way out of it.
   addEventListener('pageshow', (event) => { if (event.persisted) form.reset(); });
   const { page, name } = JSON.parse(sessionStorage.getItem(FOCUS) ?? '{}');
-  const field = page === location.pathname && name ? form.elements.namedItem(name) : null;
-  if (!(field instanceof HTMLElement)) return;
+  // What another bar of the page chooses is carried by a hidden field of the same name.
+  const field = page === location.pathname && name ? [...form.elements].find((each) => each.name === name && each.type !== 'hidden') : undefined;
+  if (!field) return;
   sessionStorage.removeItem(FOCUS);
   field.focus({ preventScroll: true });
   if (field.type === 'search') field.setSelectionRange(field.value.length, field.value.length);

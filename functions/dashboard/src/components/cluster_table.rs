@@ -30,6 +30,8 @@ pub(crate) struct ClusterTable {
     sorting: Option<Sorting>,
     /// Whether rows can be chosen; the form has the id `bulk`.
     with_ticks: bool,
+    /// Whether it says who looks after each: nobody can, where there are no accounts.
+    with_people: bool,
     now: Timestamp,
 }
 
@@ -39,7 +41,13 @@ impl ClusterTable {
     /// Clusters of one project.
     pub(crate) fn of_project(clusters: Vec<ClusterItem>, now: Timestamp) -> Self {
         let rows = clusters.into_iter().map(|cluster| Row::of(cluster, None, now));
-        Self { rows: rows.collect(), sorting: None, with_ticks: false, now }
+        Self { rows: rows.collect(), sorting: None, with_ticks: false, with_people: false, now }
+    }
+
+    /// The same with who looks after each, where somebody can.
+    #[must_use]
+    pub(crate) fn with_people(self, with_people: bool) -> Self {
+        Self { with_people, ..self }
     }
 
     /// The same with heads that sort it.
@@ -57,17 +65,12 @@ impl ClusterTable {
     /// Clusters of several projects.
     pub(crate) fn of_all(clusters: Vec<ClusterWithProject>, now: Timestamp) -> Self {
         let rows = clusters.into_iter().map(|each| Row::of(each.cluster, Some(each.project), now));
-        Self { rows: rows.collect(), sorting: None, with_ticks: false, now }
+        Self { rows: rows.collect(), sorting: None, with_ticks: false, with_people: false, now }
     }
 
     /// Whether there is nothing to show.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
-    }
-
-    /// Whether anybody looks after one of them: nobody can, where there are no accounts.
-    fn has_assignees(&self) -> bool {
-        self.rows.iter().any(|row| row.cluster.assignee.is_some())
     }
 
     /// How many there are.

@@ -70,6 +70,10 @@ pub(crate) struct FilterBar {
     tally: Option<String>,
     /// Whether it is above a list that can be saved.
     is_saved: bool,
+    /// Whether it leads to the link of the page: one bar of a page does.
+    is_linked: bool,
+    /// What it narrows, where a page has several.
+    of: &'static str,
     address: Address,
 }
 
@@ -87,6 +91,8 @@ impl FilterBar {
             clear: address.with_only(carried),
             tally: None,
             is_saved: true,
+            is_linked: true,
+            of: "",
             address: address.clone(),
         }
     }
@@ -215,6 +221,12 @@ impl FilterBar {
     pub(crate) fn above_drawing(mut self) -> Self {
         self.is_saved = false;
         self
+    }
+
+    /// One of several bars of a page: it narrows this, and another one has the
+    /// link of the page and saves its list.
+    pub(crate) fn beside_another(self, of: &'static str) -> Self {
+        Self { is_saved: false, is_linked: false, of, ..self }
     }
 
     /// A choice that is not a filter: the order of the list. No chip.

@@ -45,17 +45,29 @@ struct Tile {
 #[derive(Template)]
 #[template(path = "components/spec_map.html")]
 pub(crate) struct SpecMap {
+    /// What is drawn.
+    label: &'static str,
     tiles: Vec<Tile>,
 }
 
 impl HtmlSafe for SpecMap {}
 
 impl SpecMap {
-    /// The map of some places, in any order.
-    pub(crate) fn of(places: Vec<MapPlace>) -> Self {
+    /// The map of folders, with their files where those are known.
+    pub(crate) fn of_folders(folders: Vec<MapPlace>) -> Self {
+        let has_files = folders.iter().any(|folder| !folder.parts.is_empty());
+        Self::of(if has_files { "Folders and their files" } else { "Folders" }, folders)
+    }
+
+    /// The map of the files of one folder.
+    pub(crate) fn of_files(files: Vec<MapPlace>) -> Self {
+        Self::of("Files", files)
+    }
+
+    fn of(label: &'static str, places: Vec<MapPlace>) -> Self {
         let mut tiles = Vec::new();
         draw(places, MAP, &mut tiles);
-        Self { tiles }
+        Self { label, tiles }
     }
 }
 
@@ -70,9 +82,9 @@ fn draw(mut places: Vec<MapPlace>, area: Area, tiles: &mut Vec<Tile>) {
         let class = if parts.is_empty() { band(place.health.pass_rate) } else { "health-folder" };
         let rate = place.health.pass_rate.map_or_else(|| "–".to_owned(), percent);
         tiles.push(Tile {
-            x: format!("{:.3}%", area.x / MAP.width * 100.0),
+            x: format!("{:.3}", area.x / MAP.width * 100.0),
             y: format!("{:.1}", area.y),
-            width: format!("{:.3}%", area.width / MAP.width * 100.0),
+            width: format!("{:.3}", area.width / MAP.width * 100.0),
             height: format!("{:.1}", area.height),
             class,
             name: place.name,

@@ -245,7 +245,8 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         total_open: open.total_open,
         resolved: open.resolved_in_period,
         kinds: open.by_error_type,
-        clusters: ClusterTable::of_all(open.clusters, visit.now),
+        clusters: ClusterTable::of_all(open.clusters, visit.now)
+            .with_people(visit.caller.account().is_some()),
         leaderboard: ranked(analytics::flaky_leaderboard(ctx, scope, &query, Sort::Impact, today).await?),
         velocity: velocity(analytics::regression_velocity(ctx, scope, &query, today).await?, &map.buckets),
         ci_time: ci_time(analytics::ci_time_trend(ctx, scope, &query, today).await?, &map.buckets),

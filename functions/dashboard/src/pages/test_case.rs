@@ -88,14 +88,14 @@ impl Asked {
         TestStatus::ALL.iter().filter(|status| self.statuses.contains(status)).map(of).sum()
     }
 
-    /// What narrows the whole page.
+    /// What narrows the numbers, the charts and the history.
     fn narrowing(&self, visit: &Visit, facets: &Facets) -> FilterBar {
         let one = |value: &Option<String>| value.iter().cloned().collect::<Vec<_>>();
         FilterBar::new(&visit.address, &[STATUS])
             .branches(facets, "All branches", &one(&self.branch))
             .environments(facets, &one(&self.environment))
             .browsers(&facets.browsers, &one(&self.browser))
-            .above_drawing()
+            .beside_another("the page")
     }
 
     /// What narrows its history alone.
@@ -119,8 +119,10 @@ struct TestCasePage {
     shell: Shell,
     case: TestCaseDetail,
     tone: Tone,
-    /// What narrows the whole page.
+    /// What narrows its numbers, its charts and its history.
     narrowing: FilterBar,
+    /// Whether it shows less than all executions.
+    is_narrowed: bool,
     /// The browser project that was chosen, which does not narrow all of it.
     browser: Option<String>,
     chart: HistoryChart,
@@ -191,6 +193,7 @@ pub(crate) async fn test_case(
         shell: shell.under("Test cases", catalogue).here(name),
         tone: case.item.tone(),
         narrowing: asked.narrowing(&visit, &facets),
+        is_narrowed: asked.branch.is_some() || asked.environment.is_some() || asked.browser.is_some(),
         browser: asked.browser.clone(),
         chart: HistoryChart::new(&charted, visit.now).with_shifts(&shifts.marks()),
         filters: asked.bar(&visit).tally("execution", history.items.len(), goes_on, total),

@@ -67,8 +67,9 @@ pub(crate) fn day_of_month(day: Day) -> String {
 
 /// The months of some days in their order, `Nov` with how many of them it has.
 pub(crate) fn months_of(days: &[Day]) -> Vec<(String, usize)> {
-    let month = |day: &Day| utc(day.start()).format("%b").to_string();
-    days.chunk_by(|one, next| month(one) == month(next)).map(|days| (month(&days[0]), days.len())).collect()
+    let written = |day: &Day, form: &str| utc(day.start()).format(form).to_string();
+    let months = days.chunk_by(|one, next| written(one, "%Y-%m") == written(next, "%Y-%m"));
+    months.map(|days| (written(&days[0], "%b"), days.len())).collect()
 }
 
 #[cfg(test)]
@@ -80,6 +81,8 @@ mod tests {
         let days: Vec<Day> = (20_390..20_394).map(Day).collect();
         assert_eq!(days[0].to_iso(), "2025-10-29");
         assert_eq!(months_of(&days), [("Oct".to_owned(), 3), ("Nov".to_owned(), 1)]);
+        let a_year_apart = [days[0], Day(days[0].0 + 365)];
+        assert_eq!(months_of(&a_year_apart), [("Oct".to_owned(), 1), ("Oct".to_owned(), 1)]);
         assert_eq!(months_of(&[]), []);
     }
 

@@ -23,7 +23,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "get_run_insights",
     title: "Run insights",
     description: "What is remarkable about a run: new regressions, recurrences, recovered, newly flaky, slow and \
-                  changed tests, worker imbalance, new failure clusters and those known elsewhere. Without a baseline comparing fields are absent.",
+                  changed tests, worker imbalance, new failure clusters and known causes. Without a baseline comparing fields are absent.",
     group: Group::Runs,
     roles: Roles::ALL,
     hints: Hints::READ,
@@ -67,6 +67,7 @@ struct Output {
     cluster_new: Vec<NewCluster>,
     cluster_new_count: Option<i64>,
     known_causes: Vec<KnownCause>,
+    known_causes_count: Option<i64>,
     url: String,
 }
 
@@ -107,6 +108,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         head(Some(found.flaky_on_retry), Some(counts.flaky_on_retry));
     let (workers, worker_imbalance_count) = cut(found.workers, counts.workers);
     let (cluster_new, cluster_new_count) = cut(found.new_clusters, counts.new_clusters);
+    let (known_causes, known_causes_count) = cut(found.known_causes, counts.known_causes);
     answer(&Output {
         run_id,
         has_baseline: found.has_baseline,
@@ -142,7 +144,8 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         worker_imbalance_count,
         cluster_new,
         cluster_new_count,
-        known_causes: cut(found.known_causes, 0).0,
+        known_causes,
+        known_causes_count,
         url: context.query.links.run(run_id.get()),
     })
 }

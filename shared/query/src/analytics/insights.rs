@@ -22,7 +22,7 @@ use crate::{Context, Result, network, performance};
 
 /// What is shown at most.
 const MOST: usize = 10;
-/// Clusters that are looked at, those that failed most often.
+/// Clusters that are looked at, of those seen in the window the ones that failed most often.
 const CLUSTERS: usize = 50;
 /// Newest runs that are looked at for those in a row.
 const STREAK_RUNS: i64 = 20;
@@ -107,6 +107,7 @@ pub async fn insights(
     let mean_ms = if tests > 0 { tests_ms / tests } else { 0 };
     let wanted = ClusterQuery {
         statuses: vec![ClusterStatus::Open],
+        seen_from: Some(query.span(today).since.start()),
         sort: ClusterSort::Occurrences,
         ..ClusterQuery::default()
     };

@@ -68,7 +68,7 @@ pub async fn tested_since(
     };
     let rows = runs::list(&mut session, Some(project), &between, RUNS).await?;
     let goes_on = i64::try_from(rows.len()).is_ok_and(|rows| rows >= RUNS);
-    let began = beginnings(&mut session, &run).await?;
+    let began = if rows.is_empty() { HashMap::new() } else { beginnings(&mut session, &run).await? };
     Ok(of_runs(&rows, green.commit_sha.as_deref(), goes_on, &began))
 }
 
@@ -105,7 +105,7 @@ fn of_runs(
         }
         if tested.commits.len() == COMMITS {
             tested.goes_on = true;
-            break;
+            continue;
         }
         let message = run.commit_message.as_deref().and_then(|text| text.lines().next());
         tested.commits.push(TestedCommit {

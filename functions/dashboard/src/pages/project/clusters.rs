@@ -188,7 +188,8 @@ pub(super) async fn tab(
         filters: filters.tally("cluster", found.items.len(), goes_on, total),
         clusters: ClusterTable::of_project(found.items, visit.now)
             .sorted_by(Sorting::new(&visit.address, asked.sort_word()))
-            .with_ticks(may_triage),
+            .with_ticks(may_triage)
+            .with_people(!people.is_empty()),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),
         status: asked.status,

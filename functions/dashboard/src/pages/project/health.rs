@@ -200,7 +200,10 @@ pub(super) async fn tab(
     answer(&HealthTab {
         filters: asked.bar(&visit, &facets).tally(noun, rows.len(), found.next_cursor.is_some(), Some(total)),
         sorting: Sorting::new(&visit.address, asked.sort_word()),
-        map: SpecMap::of(rows.iter().map(place).collect()),
+        map: match asked.folder {
+            None => SpecMap::of_folders(rows.iter().map(place).collect()),
+            Some(_) => SpecMap::of_files(rows.iter().map(place).collect()),
+        },
         totals,
         is_part,
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),

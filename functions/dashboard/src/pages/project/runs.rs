@@ -225,12 +225,12 @@ pub(super) async fn tab(
     })
 }
 
-/// Which runs the trend counts when the list below it is narrowed: it follows a
-/// branch and an environment, and nothing else.
+/// Which runs the trend counts when the list below it is narrowed: it follows
+/// one branch and one environment, and nothing else.
 fn counted_in(lane: &LaneQuery) -> String {
-    let on = lane.branch.as_ref().map_or("all branches".to_owned(), |branch| format!("all runs on {branch}"));
+    let on = lane.branch.as_ref().map_or("all branches", String::as_str);
     let of = lane.environment.as_ref().map(|environment| format!(" in {environment}")).unwrap_or_default();
-    on + &of
+    format!("all runs on {on}{of}, whatever else the list is narrowed by")
 }
 
 /// The one value of a filter; the daily counts know one branch or all of them.
