@@ -27,7 +27,7 @@ function runOf(project, number, startTime, age) {
   const isPartial = !isNightly && branch !== 'main' && random.chance(0.25);
   const environment = isNightly ? 'staging' : random.pick(project.environments);
   const commit = commitOf(project, branch, age, number);
-  const circumstances = { project, branch, age, startTime, isDetailed: number >= RUNS - DETAILED, callsAreTold: number >= RUNS - WITH_REQUESTS };
+  const circumstances = { project, origin: originIn(environment, project), branch, age, startTime, isDetailed: number >= RUNS - DETAILED, callsAreTold: number >= RUNS - WITH_REQUESTS };
   const setupSteps = setUp(project, startTime);
   const ready = setupSteps.reduce((end, step) => Math.max(end, step.startedAt + step.duration), startTime);
   const clocks = Array.from({ length: project.workers }, () => ready + random.between(400, 1_600));
@@ -142,6 +142,10 @@ function failing(test, cause, usual, circumstances, random) {
   const at = `${test.file}:${line}:${cause.code.length - 8}`;
   const duration = Math.round(usual * 0.6) + cause.took;
   const error = cause.error(at);
+  const { project, origin } = circumstances;
+  const here = (address) => address.replace(project.origin, origin);
+  // What it would have sent at its end it did not come to.
+  const calls = callsOf(test, circumstances, random).filter(({ method }) => method !== 'POST');
   return {
     status: cause.status ?? 'failed',
     duration,
@@ -152,9 +156,9 @@ function failing(test, cause, usual, circumstances, random) {
     slowestStep: cause.code.replace(/^await /, '').replace(/;$/, ''),
     slowestStepDuration: cause.took,
     ariaSnapshot: cause.aria,
-    consoleLogs: cause.console?.map((log) => ({ ...log, timestamp: 0, location: 'https://staging.shop.example/assets/app.js:1:20417' })),
-    networkRequests: [...(cause.network ?? []), ...callsOf(test, circumstances, random)],
-    pageState: { url: 'https://staging.shop.example/', localStorage: [{ key: 'currency', length: 3 }], sessionStorage: [], cookies: [] },
+    consoleLogs: cause.console?.map((log) => ({ ...log, timestamp: 0, location: `${origin ?? ''}/assets/app.js:1:20417` })),
+    networkRequests: [...calls, ...(cause.network ?? []).map((call) => ({ ...call, url: here(call.url) }))],
+    pageState: { url: `${origin ?? ''}${pathOf(test)}`, localStorage: [{ key: 'currency', length: 3 }], sessionStorage: [], cookies: [] },
     picture: cause.picture,
     wastedTimeMs: random.chance(0.3) ? random.pick([500, 1_000, 2_000]) : 0,
   };
@@ -171,15 +175,21 @@ function passing(test, duration, circumstances, random) {
   };
 }
 
+/** Where a project runs: staging has its own host. */
+const originIn = (environment, { origin }) => (environment === 'production' ? origin?.replace('//staging.', '//www.') : origin);
+
+const pathOf = (test) => `/${test.suite[0].toLowerCase().replaceAll(' ', '-')}`;
+
 /** What a test calls while it runs: one endpoint is slow for everybody, and got slower lately. */
-function callsOf(test, { project, age, callsAreTold }, random) {
-  if (!callsAreTold || !project.origin) return [];
+function callsOf(test, { origin, age, callsAreTold }, random) {
+  if (!callsAreTold || !origin) return [];
   const part = test.feature.toLowerCase().replaceAll(' ', '-');
   const call = (method, path, usual, more = {}) => ({
-    method, url: `${project.origin}${path}`, status: 200, duration: Math.round(usual * random.spread(0.8)), resourceType: 'fetch', ...more,
+    method, url: `${origin}${path}`, status: 200, duration: Math.round(usual * random.spread(0.8)), resourceType: 'fetch', ...more,
   });
   const calls = [call('GET', `/api/${part}/${random.between(1_000, 9_999)}`, 85), call('GET', '/api/session', 24)];
   if (test.feature === 'Search') calls.push(call('GET', `/api/suggest?q=tea${random.between(1, 99)}`, age < 6 ? 1_900 : 640));
+  if (test.title === 'shows recommendations') calls.push(call('GET', `/api/recommendations/${random.between(1_000, 9_999)}`, 310));
   if (test.feature === 'Checkout') calls.push(call('POST', '/api/orders', 420, random.chance(0.04) ? { status: 502 } : { status: 201 }));
   if (test.feature === 'Stock') calls.push(call('POST', '/api/deliveries', 1_250, { status: 202 }));
   return calls;
@@ -191,7 +201,7 @@ function usedLocator() {
 }
 
 function sourceOf(test, code, failingLine) {
-  const opens = `  await page.goto('/${test.suite[0].toLowerCase().replaceAll(' ', '-')}');`;
+  const opens = `  await page.goto('${pathOf(test)}');`;
   const lines = [`test('${test.title}', async ({ page }) => {`, opens,
     `  await expect(page.getByRole('heading', { name: '${test.suite[0]}' })).toBeVisible();`, `  await prepare(page, '${test.title}');`, '', `  ${code}`, '});',
     // As many lines follow as stand before: with fewer, the file would end here.
@@ -210,7 +220,7 @@ function stepsOf(test, duration, cause, error) {
     return { title, category, startTime: begun, duration: took, ...more };
   };
   const steps = [
-    step('Before Hooks', 'hook', 0.15), step(`Navigate to "/${test.suite[0].toLowerCase().replaceAll(' ', '-')}"`, 'navigation', 0.35),
+    step('Before Hooks', 'hook', 0.15), step(`Navigate to "${pathOf(test)}"`, 'navigation', 0.35),
     step(`Expect "toBeVisible" getByRole('heading', { name: '${test.suite[0]}' })`, 'assertion', 0.1), step(`prepare: ${test.title}`, 'other', 0.25),
   ];
   if (cause) {

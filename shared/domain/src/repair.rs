@@ -46,23 +46,29 @@ pub struct Series {
 }
 
 impl Series {
-    /// The series of a test's recent history, oldest outcome first. Outcomes of
-    /// mass failures and those that decide nothing are left out, and so is a
-    /// series that never failed.
-    pub fn of(recent: impl Iterator<Item = RecentOutcome>) -> Vec<Self> {
+    /// The series of a test's recent history, oldest outcome first, of which the
+    /// newest `since` are later than the failure that may be repaired: passes
+    /// from before it prove nothing, though the test may have failed elsewhere.
+    /// Outcomes of mass failures and those that decide nothing are left out, and
+    /// so is a series that never failed.
+    pub fn of(recent: impl ExactSizeIterator<Item = RecentOutcome>, since: usize) -> Vec<Self> {
+        let from = recent.len().saturating_sub(since);
         let mut by_browser: [Vec<bool>; 16] = Default::default();
-        for outcome in recent.filter(|outcome| !outcome.is_mass_failure) {
+        let mut most_clean = [0; 16];
+        for (at, outcome) in recent.enumerate().filter(|(_, outcome)| !outcome.is_mass_failure) {
             let is_clean = match outcome.outcome {
                 Outcome::Passed => true,
                 Outcome::Failed | Outcome::TimedOut | Outcome::Flaky => false,
                 Outcome::Interrupted | Outcome::Skipped | Outcome::DidNotRun => continue,
             };
-            by_browser[usize::from(outcome.browser_slot & 0x0f)].push(is_clean);
+            let slot = usize::from(outcome.browser_slot & 0x0f);
+            by_browser[slot].push(is_clean);
+            most_clean[slot] += usize::from(at >= from);
         }
         (0..)
-            .zip(&by_browser)
-            .map(|(browser_slot, outcomes)| {
-                let clean = outcomes.iter().rev().take_while(|is_clean| **is_clean).count();
+            .zip(by_browser.iter().zip(most_clean))
+            .map(|(browser_slot, (outcomes, most))| {
+                let clean = outcomes.iter().rev().take(most).take_while(|is_clean| **is_clean).count();
                 let before = &outcomes[..outcomes.len() - clean];
                 let before = since_break(&before[before.len().saturating_sub(MOST_BEFORE)..]);
                 let failures = before.iter().filter(|is_clean| !**is_clean).count();
@@ -163,14 +169,20 @@ mod tests {
 
     /// The series of a history, oldest outcome first: `F` failed, `.` passed.
     fn series(history: &str) -> (usize, usize, usize) {
-        let recent = history.chars().map(|char| RecentOutcome {
+        series_since(history, history.len())
+    }
+
+    /// The same, of which the newest `since` are later than the failure.
+    fn series_since(history: &str, since: usize) -> (usize, usize, usize) {
+        let outcomes: Vec<char> = history.chars().collect();
+        let recent = outcomes.into_iter().map(|char| RecentOutcome {
             outcome: if char == 'F' { Outcome::Failed } else { Outcome::Passed },
             browser_slot: 0,
             is_mass_failure: false,
             duration_ms: None,
             lost_ms: None,
         });
-        let found = Series::of(recent);
+        let found = Series::of(recent, since);
         assert_eq!(found.len(), 1, "{history}");
         (found[0].failures, found[0].before, found[0].clean)
     }
@@ -186,6 +198,13 @@ mod tests {
         assert_eq!(series("..F...F....F...F...F..FFF"), (8, 25, 0));
         assert_eq!(series(&format!("{}FF", ".".repeat(28))), (2, 30, 0));
         assert_eq!(series(".FFF"), (3, 4, 0));
+    }
+
+    #[test]
+    fn passes_from_before_the_failure_prove_nothing() {
+        assert_eq!(series_since("FFF....", 4), (3, 3, 4));
+        assert_eq!(series_since("FFF....", 1), (3, 6, 1));
+        assert_eq!(series_since("FFF....", 0), (3, 7, 0));
     }
 
     /// Repairs that did not happen: how often the rule believes in them.

@@ -261,6 +261,38 @@ async fn clean_runs_prove_a_repair_and_a_failure_disproves_it() {
 }
 
 #[tokio::test]
+async fn what_passed_before_it_failed_elsewhere_proves_no_repair() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let sent = async |minute: i64, place: &str, is_red: bool| {
+            let (case, status) = match is_red {
+                true => (click("pays", "pay"), "failed"),
+                false => (attempt("pays", "passed", 0), "passed"),
+            };
+            let more = json!({ "environment": place, "status": status });
+            let ids = submit(client, &at(service, minute, vec![case], more)).await;
+            complete(service, ids).await;
+            ids
+        };
+        for n in 0..5 {
+            sent(n - 300, "production", true).await;
+        }
+        let (project, _) = sent(-250, "production", false).await;
+        let path = format!("/api/failure-clusters/{}", clusters(client, project).await[0]["id"]);
+        for n in 1..6 {
+            sent(n - 250, "production", false).await;
+        }
+        assert_eq!(get(client, &path).await["fixVerification"], "stopped-failing");
+        sent(-200, "staging", true).await;
+        assert_eq!(get(client, &path).await["fixVerification"], "regressed");
+        sent(-190, "production", false).await;
+        let shown = get(client, &path).await;
+        assert_eq!(picked(&shown, ["fixVerification", "fixLandedAt"]), [json!("regressed"), Value::Null]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_test_that_was_repeated_proves_as_much_as_it_passed() {
     for_each_service(async |service| {
         let client = service.client();

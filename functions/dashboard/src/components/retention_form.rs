@@ -141,7 +141,7 @@ impl Fields<'_> {
         );
         // Without a number of their own they go with the others.
         let is_own = other_branches.instead != FOR_EVER;
-        let instead = if is_own { other_branches.instead } else { "as above".to_owned() };
+        let instead = if is_own { other_branches.instead } else { "as all runs".to_owned() };
         let other_branches = Number { instead, ..other_branches };
         RetentionForm {
             call,
@@ -156,7 +156,11 @@ impl Fields<'_> {
                 self.count(
                     "runs.keepLast",
                     "Always keep the newest",
-                    "This many runs of each project stay, however old.",
+                    if self.set.is_some() {
+                        "This many of its runs stay, however old."
+                    } else {
+                        "This many runs of each project stay, however old."
+                    },
                     (0, 1_000),
                 ),
             ],

@@ -8,8 +8,12 @@ use callboard_query::performance::SpecHealth;
 use crate::components::{Area, squarified};
 use crate::text::{grouped, percent};
 
-/// Shape of the map; its height is in pixels, its width is stretched.
-const MAP: Area = Area { x: 0.0, y: 0.0, width: 1_120.0, height: 340.0 };
+/// Shapes of the map, on a wide screen and on a phone; heights are in pixels,
+/// widths are stretched.
+const SHAPES: [Area; 2] = [
+    Area { x: 0.0, y: 0.0, width: 1_120.0, height: 340.0 },
+    Area { x: 0.0, y: 0.0, width: 330.0, height: 520.0 },
+];
 /// What the name of a folder takes above its files, and its edge around them.
 const HEAD: f64 = 26.0;
 const EDGE: f64 = 3.0;
@@ -28,12 +32,10 @@ pub(crate) struct MapPlace {
     pub parts: Vec<MapPlace>,
 }
 
-/// A rectangle, horizontally in percent of the width, vertically in pixels.
+/// A rectangle of each shape, as properties of a style: horizontally parts of a
+/// hundred of the width, vertically pixels.
 struct Tile {
-    x: String,
-    y: String,
-    width: String,
-    height: String,
+    style: String,
     class: &'static str,
     name: String,
     rate: String,
@@ -53,8 +55,13 @@ pub(crate) struct SpecMap {
 impl HtmlSafe for SpecMap {}
 
 impl SpecMap {
-    /// The map of folders, with their files where those are known.
-    pub(crate) fn of_folders(folders: Vec<MapPlace>) -> Self {
+    /// The map of folders, with their files where those are known. What all
+    /// their names begin with tells none from another.
+    pub(crate) fn of_folders(mut folders: Vec<MapPlace>) -> Self {
+        let root = folders.first().and_then(|folder| Some(format!("{}/", folder.name.split_once('/')?.0)));
+        if let Some(root) = root.filter(|root| folders.iter().all(|folder| folder.name.starts_with(root))) {
+            folders.iter_mut().for_each(|folder| folder.name = folder.name.split_off(root.len()));
+        }
         let has_files = folders.iter().any(|folder| !folder.parts.is_empty());
         Self::of(if has_files { "Folders and their files" } else { "Folders" }, folders)
     }
@@ -66,26 +73,25 @@ impl SpecMap {
 
     fn of(label: &'static str, places: Vec<MapPlace>) -> Self {
         let mut tiles = Vec::new();
-        draw(places, MAP, &mut tiles);
+        draw(places, SHAPES, &mut tiles);
         Self { label, tiles }
     }
 }
 
-fn draw(mut places: Vec<MapPlace>, area: Area, tiles: &mut Vec<Tile>) {
+fn draw(mut places: Vec<MapPlace>, areas: [Area; 2], tiles: &mut Vec<Tile>) {
     places.retain(|place| place.health.execution_count > 0);
     places.sort_by_key(|place| std::cmp::Reverse(place.health.execution_count));
     #[expect(clippy::cast_precision_loss, reason = "counts of executions are far below 2^52")]
     let sizes: Vec<f64> = places.iter().map(|place| place.health.execution_count as f64).collect();
-    for (place, area) in places.into_iter().zip(squarified(&sizes, area)) {
-        let parts =
-            if area.width < LEAST.width || area.height < LEAST.height { Vec::new() } else { place.parts };
+    let [wide, narrow] = areas.map(|area| squarified(&sizes, area));
+    for (place, areas) in places.into_iter().zip(wide.into_iter().zip(narrow)) {
+        let areas: [Area; 2] = areas.into();
+        let has_room = areas.iter().all(|area| area.width >= LEAST.width && area.height >= LEAST.height);
+        let parts = if has_room { place.parts } else { Vec::new() };
         let class = if parts.is_empty() { band(place.health.pass_rate) } else { "health-folder" };
         let rate = place.health.pass_rate.map_or_else(|| "–".to_owned(), percent);
         tiles.push(Tile {
-            x: format!("{:.3}", area.x / MAP.width * 100.0),
-            y: format!("{:.1}", area.y),
-            width: format!("{:.3}", area.width / MAP.width * 100.0),
-            height: format!("{:.1}", area.height),
+            style: style(&areas),
             class,
             name: place.name,
             spoken: format!(
@@ -96,14 +102,30 @@ fn draw(mut places: Vec<MapPlace>, area: Area, tiles: &mut Vec<Tile>) {
             href: place.href,
             rate,
         });
-        let inside = Area {
+        let inside = areas.map(|area| Area {
             x: area.x + EDGE,
             y: area.y + HEAD,
             width: area.width - 2.0 * EDGE,
             height: area.height - HEAD - EDGE,
-        };
+        });
         draw(parts, inside, tiles);
     }
+}
+
+/// The place of a tile, for both shapes; `health.css` reads it.
+fn style(areas: &[Area; 2]) -> String {
+    let one = |name: &str, area: &Area, shape: &Area| {
+        let share = |length: f64| length / shape.width * 100.0;
+        format!(
+            "--{name}x:{:.2};--{name}y:{:.0};--{name}w:{:.2};--{name}h:{:.0}",
+            share(area.x),
+            area.y,
+            share(area.width),
+            area.height
+        )
+    };
+    let [wide, narrow] = areas;
+    format!("{};{}", one("", wide, &SHAPES[0]), one("n", narrow, &SHAPES[1]))
 }
 
 /// Bands of pass rates: what is read at a glance is whether a place is worth a

@@ -393,7 +393,7 @@ fn velocity(found: RegressionVelocity, days: &[Day]) -> Series {
     let series = Series::new(title, points_of, &lines, grouped)
         .fact(grouped(found.totals.regressions), "new failures")
         .fact(grouped(found.totals.new_flaky), "newly flaky");
-    with_delta(series, found.delta_rate)
+    with_delta(series, found.delta_rate, "as many as in the period before")
 }
 
 fn ci_time(found: CiTimeTrend, days: &[Day]) -> Series {
@@ -403,7 +403,7 @@ fn ci_time(found: CiTimeTrend, days: &[Day]) -> Series {
     let series = Series::new("Time in CI", day_points(days, &known), &lines, duration)
         .fact(duration(found.totals.duration_ms), "in all")
         .fact(grouped(found.totals.run_count), "runs");
-    with_delta(series, found.delta_rate)
+    with_delta(series, found.delta_rate, "as much as in the period before")
 }
 
 fn waste(found: WastedTime, days: &[Day]) -> Series {
@@ -419,14 +419,12 @@ fn waste(found: WastedTime, days: &[Day]) -> Series {
         .fact(duration(found.totals.wait_ms), "in fixed waits")
 }
 
-fn with_delta(series: Series, delta: Option<f64>) -> Series {
+/// The change against the period before; `times` is what a multiple of it is.
+fn with_delta(series: Series, delta: Option<f64>, times_what: &'static str) -> Series {
     match delta {
         Some(delta) if delta >= 1.0 => {
             let times = format!("{:.1}", delta + 1.0);
-            series.fact(
-                format!("{}\u{a0}times", times.trim_end_matches(".0")),
-                "as much as in the period before",
-            )
+            series.fact(format!("{}\u{a0}times", times.trim_end_matches(".0")), times_what)
         }
         Some(delta) => {
             let sign = match delta {
@@ -440,8 +438,11 @@ fn with_delta(series: Series, delta: Option<f64>) -> Series {
     }
 }
 
+/// The most expensive tests, what they cost first.
 fn ranked(tests: Vec<LeaderboardItem>) -> Vec<(LeaderboardItem, i64)> {
     let most = tests.iter().map(|each| each.test.wasted_duration).max().unwrap_or(0).max(1);
+    let mut tests = tests;
+    tests.sort_by_key(|each| std::cmp::Reverse(each.test.wasted_duration));
     let share = |each: LeaderboardItem| {
         let width = (each.test.wasted_duration * 1_000 / most).clamp(4, 1_000);
         (each, width)

@@ -73,7 +73,7 @@ pub fn headline(facts: &Headline<'_>) -> String {
         None => "no earlier pass is known".to_owned(),
     });
     match facts.failed_request {
-        Some(None) => parts.push("no request failed".to_owned()),
+        Some(None) => parts.push("no recorded request failed".to_owned()),
         Some(Some((request, 0))) => parts.push(format!("`{}` was not answered", quoted(request))),
         Some(Some((request, status))) => parts.push(format!("`{}` answered {status}", quoted(request))),
         None => {}
@@ -161,7 +161,7 @@ mod tests {
         let covered = "TimeoutError: locator.click: Timeout 900ms exceeded.\nCall log:\n  - waiting for getByRole('button', { name: 'Pay' })\n    - locator resolved to <button>Pay</button>\n      - <div id=\"overlay\"></div> intercepts pointer events\n";
         assert_eq!(
             told(covered, Some("getByRole('button', { name: 'Pay' })"), Some(None)),
-            "`getByRole('button', { name: 'Pay' })` was covered by `div#overlay`; it last passed in run 41; no request failed."
+            "`getByRole('button', { name: 'Pay' })` was covered by `div#overlay`; it last passed in run 41; no recorded request failed."
         );
         let wrong = "Error: expect(locator).toHaveText(expected) failed\n\nLocator:  getByTestId('total')\nExpected: \"Total: 13.00\"\nReceived: \"Total: 12.50\"\nTimeout:  600ms\n\nCall log:\n  - Expect \"toHaveText\" getByTestId('total') with timeout 600ms\n    3 × locator resolved to <p data-testid=\"total\">Total: 12.50</p>\n";
         assert_eq!(

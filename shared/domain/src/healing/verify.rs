@@ -11,7 +11,7 @@ const MAX_REPEATS: usize = 20;
 /// Passes beyond which nobody is told a number.
 const MAX_COUNTED: usize = 500;
 /// Places of tests named in the commands.
-pub const MAX_TARGETS: usize = 5;
+pub const MAX_TARGETS: usize = 20;
 /// Characters of a title that are stored; of a longer one the end is unknown.
 const STORED_TITLE_CHARS: usize = 2_000;
 /// What the runner puts behind the title of a suite or test: its tags.
@@ -228,14 +228,14 @@ mod tests {
             titles: vec![format!("adds {number}")],
             ..test("a.ts", Some(5), "", (10, 10))
         };
-        let all: Vec<FailingTest> = (0..8).map(of_loop).collect();
+        let all: Vec<FailingTest> = (0..25).map(of_loop).collect();
         let found = verification(&all, PROOF).expect("there are tests");
         assert!(found.command.starts_with("npx playwright test a.ts:5 --repeat-each"), "{}", found.command);
-        assert_eq!((found.tests, found.left_out), (8, 0));
+        assert_eq!((found.tests, found.left_out), (25, 0));
         let some: Vec<FailingTest> =
             all.into_iter().map(|test| FailingTest { is_line_shared: true, ..test }).collect();
         let found = verification(&some, PROOF).expect("there are tests");
-        assert_eq!((found.command.matches("adds").count(), found.tests, found.left_out), (5, 5, 3));
+        assert_eq!((found.command.matches("adds").count(), found.tests, found.left_out), (20, 20, 5));
     }
 
     #[test]
@@ -252,8 +252,8 @@ mod tests {
             titles: vec![format!("test {line}")],
             ..test("a", Some(line), "", (10, 10))
         };
-        let found = verification(&(1..=7).map(titled).collect::<Vec<_>>(), PROOF).expect("tests");
-        assert_eq!((found.repeats, found.tests, found.left_out), (1, 5, 2));
+        let found = verification(&(1..=22).map(titled).collect::<Vec<_>>(), PROOF).expect("tests");
+        assert_eq!((found.repeats, found.tests, found.left_out), (1, 20, 2));
         assert!(command_of(&[test("--x; rm", Some(1), "", (1, 1))]).contains("'[-]-x; rm:1'"));
     }
 }

@@ -358,6 +358,13 @@ impl TestState {
         is_known.then_some(unidentified + identified_before)
     }
 
+    /// How many of the recent history came after a run: of one so long ago that
+    /// not all of them can be told, those that can.
+    #[must_use]
+    pub fn count_after(&self, order_at: Timestamp, run: RunId) -> usize {
+        self.recent.keys().filter(|key| (key.0, key.1.run()) > (order_at, run)).count()
+    }
+
     /// Whether [`Self::before`] knows what came before a run.
     #[must_use]
     pub fn knows_before(&self, order_at: Timestamp, run: RunId) -> bool {

@@ -109,7 +109,9 @@ async fn judge(
         let case: &TestCaseId = case;
         // What never ran on this lane says nothing about it.
         let Some(state) = states.get(case) else { continue };
-        let mut all: Vec<Series> = Series::of(state.recent());
+        // Runs of another lane may have shown it since this one last did.
+        let since = state.count_after(cluster.last_seen_at, cluster.last_run);
+        let mut all: Vec<Series> = Series::of(state.recent(), since);
         for series in all.iter_mut().filter(|series| series.clean > 0) {
             series.clean += repeated.get(&(*case, series.browser_slot)).copied().unwrap_or(0);
         }

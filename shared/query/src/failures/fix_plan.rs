@@ -90,6 +90,7 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
             series: series(
                 states.get(&row.lane_id).and_then(|of_lane| of_lane.get(&case.id)),
                 row.browser_id,
+                &cluster,
             ),
         })
         .collect();
@@ -340,11 +341,14 @@ fn edit_of(healing: &LocatorHealing, execution: i64) -> Option<PlannedEdit> {
     })
 }
 
-/// How a test did in a browser project; of one that nothing is known about, that
-/// it failed.
-fn series(state: Option<&TestState>, browser: i64) -> Series {
+/// How a test did in a browser project, up to the newest failure of the cluster
+/// and since; of one that nothing is known about, that it failed.
+fn series(state: Option<&TestState>, browser: i64, cluster: &ClusterRow) -> Series {
     let slot = RecentOutcome::slot_of(browser);
-    let all = state.map(|state| Series::of(state.recent())).unwrap_or_default();
+    let of = |state: &TestState| {
+        Series::of(state.recent(), state.count_after(cluster.last_seen_at, cluster.last_run))
+    };
+    let all = state.map(of).unwrap_or_default();
     let failed_once = Series { browser_slot: slot, failures: 1, before: 1, clean: 0 };
     all.into_iter().find(|series| series.browser_slot == slot).unwrap_or(failed_once)
 }

@@ -34,6 +34,18 @@ pub struct TestedCommit {
     pub run: RunBrief,
     /// Failures of the later run that are known since a run of this commit.
     pub began: i64,
+    /// The first of these runs.
+    pub began_in: Option<RunId>,
+}
+
+impl TestedCommit {
+    /// Counts what began in one of its runs, the newest run first.
+    fn add(&mut self, run: RunId, began: i64) {
+        self.began += began;
+        if began > 0 {
+            self.began_in = Some(run);
+        }
+    }
 }
 
 /// The commits of the runs after a green one, newest first.
@@ -100,7 +112,7 @@ fn of_runs(
             continue;
         };
         if let Some(known) = tested.commits.iter_mut().find(|known| known.commit == commit) {
-            known.began += began;
+            known.add(run.id, began);
             continue;
         }
         if tested.commits.len() == COMMITS {
@@ -108,13 +120,16 @@ fn of_runs(
             continue;
         }
         let message = run.commit_message.as_deref().and_then(|text| text.lines().next());
-        tested.commits.push(TestedCommit {
+        let mut newest = TestedCommit {
             commit: commit.to_owned(),
             message: message.map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned),
             author: run.author.clone(),
             run: RunBrief::of(run),
-            began,
-        });
+            began: 0,
+            began_in: None,
+        };
+        newest.add(run.id, began);
+        tested.commits.push(newest);
     }
     tested
 }

@@ -56,7 +56,7 @@ const CHANGES: [(&str, &str); 4] = [
 /// Which tests one can ask for by whether they were retried.
 pub(super) const TRIED: [(&str, &str); 2] = [("once", "Not retried"), ("again", "Retried")];
 /// How asking for none of these reads.
-pub(super) const HOWEVER_TRIED: &str = "Any number of attempts";
+pub(super) const HOWEVER_TRIED: &str = "Any attempts";
 
 /// What is asked for.
 #[derive(Debug, Clone, Serialize)]

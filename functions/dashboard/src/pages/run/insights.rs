@@ -57,6 +57,9 @@ impl List {
         let part = || format!("{} of {}", self.named, grouped(self.count));
         match (is_cut, is_merged) {
             (true, true) => Some(format!("{}; each browser counts by itself.", part())),
+            (true, false) if self.tells == Tells::Duration => {
+                Some(format!("The {} that changed most, of {}.", self.named, grouped(self.count)))
+            }
             (true, false) => Some(format!("{}.", part())),
             (false, true) => Some("Each browser counts by itself.".to_owned()),
             (false, false) => None,
