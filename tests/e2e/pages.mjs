@@ -446,6 +446,32 @@ describe('the pages of a run', () => {
     await context.close();
   });
 
+  test('save the test grid with a head for every column', async () => {
+    const context = await browser.newContext({ baseURL: serviceUrl, acceptDownloads: true });
+    const page = await context.newPage();
+    await page.goto(pages['test grid']);
+    const runs = await page.locator('table.grid thead tr').last().locator('th').count() - 1;
+    const arrives = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save this list as a CSV file' }).click();
+    const [heads, first] = readFileSync(await (await arrives).path(), 'utf8').split('\r\n');
+    assert.match(heads, /^\ufeffTest /);
+    assert.equal(heads.split(',"Run ').length - 1, runs, heads);
+    assert.match(first, /,"?(Passed|Failed|Flaky|Timed out|Skipped) in run \d+/);
+    await context.close();
+  });
+
+  test('stay at the field that narrows a list, whatever else is chosen above it', async () => {
+    await visit({ viewport: { width: 1440, height: 900 } }, { case: pages['test case'] }, async (page) => {
+      const status = page.getByRole('combobox', { name: 'Status' });
+      await status.focus();
+      await status.press('ArrowDown');
+      await status.press('Enter');
+      await page.waitForURL(/status=/);
+      await page.waitForFunction(() => document.activeElement?.getAttribute('name') === 'status');
+      return complaintsAbout(page, 'the narrowed history');
+    });
+  });
+
   test('show the screenshot of the failed attempt', async () => {
     await visit({ viewport: { width: 1440, height: 900 } }, { execution: pages.execution }, async (page) => {
       const image = page.getByRole('img', { name: 'screenshot, attempt 1' });

@@ -111,7 +111,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         tags: item.tags,
         owner: item.owner,
         priority: item.priority,
-        clusters: detail.clusters.into_iter().map(Cluster::of).collect(),
+        clusters: detail.clusters.into_iter().map(|cluster| Cluster::of(cluster.brief)).collect(),
         recent_executions: Page { items, next_cursor },
         url: context.query.links.test_case(item.id),
     })

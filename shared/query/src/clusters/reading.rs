@@ -25,7 +25,7 @@ use crate::page::{COUNTED_TO, Slice, Total, fetch};
 use crate::projects::{required, visible};
 use crate::shapes::{
     AffectedTestCase, ClusterBrief, ClusterDay, ClusterDetail, ClusterItem, ClusterOfExecution,
-    ClusterTestCase, ClusterWithProject, CommonField, ExecutionWithRun, ProjectRef, UserRef,
+    ClusterOfTest, ClusterTestCase, ClusterWithProject, CommonField, ExecutionWithRun, ProjectRef, UserRef,
 };
 use crate::{Context, Entity, QueryError, Result, resolve};
 
@@ -401,11 +401,15 @@ pub(crate) async fn of_test(
     session: &mut Session,
     project: ProjectId,
     test_case: TestCaseId,
-) -> Result<Vec<ClusterBrief>> {
-    let ids = reads::of_test(session, project, test_case, CLUSTERS_OF_A_TEST).await?;
-    let rows = clusters::get_many(session, project, ids.iter().map(|id| id.get()).collect()).await?;
-    let found = ids.iter().filter_map(|id| rows.iter().find(|row| row.id == *id));
-    Ok(found.map(ClusterBrief::of).collect())
+) -> Result<Vec<ClusterOfTest>> {
+    let found = reads::of_test(session, project, test_case, CLUSTERS_OF_A_TEST).await?;
+    let ids = found.iter().map(|(id, _)| id.get()).collect();
+    let rows = clusters::get_many(session, project, ids).await?;
+    let show = |(id, own): &(ClusterId, i64)| {
+        let row = rows.iter().find(|row| row.id == *id)?;
+        Some(ClusterOfTest { brief: ClusterBrief::of(row), own_occurrences: *own })
+    };
+    Ok(found.iter().filter_map(show).collect())
 }
 
 /// The cluster an execution counts for.

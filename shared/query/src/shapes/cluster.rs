@@ -47,6 +47,17 @@ pub struct ClusterBrief {
     pub diagnosis: Option<Value>,
 }
 
+/// A failure cluster as one of its tests sees it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterOfTest {
+    /// The cluster.
+    #[serde(flatten)]
+    pub brief: ClusterBrief,
+    /// Executions of this test among its occurrences.
+    pub own_occurrences: i64,
+}
+
 impl ClusterBrief {
     /// Shows a stored cluster.
     #[must_use]

@@ -14,7 +14,7 @@ pub mod words;
 
 pub use cluster::{
     AffectedTestCase, ClusterBrief, ClusterDay, ClusterDetail, ClusterItem, ClusterOfExecution,
-    ClusterTestCase, ClusterWithProject, CommonField,
+    ClusterOfTest, ClusterTestCase, ClusterWithProject, CommonField,
 };
 pub use execution::{
     AttemptView, BlockingTest, ExecutionCounts, ExecutionDetail, ExecutionItem, ExecutionSummary,

@@ -7,7 +7,7 @@ use callboard_store::rollups::CatalogueRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ClusterBrief, ProjectRef};
+use super::{ClusterOfTest, ProjectRef};
 use crate::links::Link;
 use crate::shapes::words::{TestCategoryWord, TestStatusWord};
 
@@ -138,7 +138,7 @@ pub struct TestCaseDetail {
     /// Project.
     pub project: ProjectRef,
     /// Failure clusters it failed for, the newest first, at most 10.
-    pub clusters: Vec<ClusterBrief>,
+    pub clusters: Vec<ClusterOfTest>,
     /// Links at it, newest first.
     pub links: Vec<Link>,
 }

@@ -34,7 +34,7 @@ statements! {
     /// Whether a test failed for a cluster. PK
     HAS_TEST = "SELECT n FROM cluster_tests WHERE project_id = $1 AND cluster_id = $2 AND test_case_id = $3";
     /// Clusters of a test, the newest first. ix: cluster_tests_of_test
-    OF_TEST = "SELECT cluster_id FROM cluster_tests WHERE project_id = $1 AND test_case_id = $2 ORDER BY last_at DESC, cluster_id DESC LIMIT $3";
+    OF_TEST = "SELECT cluster_id, n FROM cluster_tests WHERE project_id = $1 AND test_case_id = $2 ORDER BY last_at DESC, cluster_id DESC LIMIT $3";
     /// Branches of the newest runs that show a cluster. ix: cluster_runs_of_cluster
     BRANCHES = "SELECT branch FROM (SELECT r.branch, r.id FROM cluster_runs k JOIN test_runs r ON r.project_id = k.project_id \
         AND r.id = k.run_id WHERE k.project_id = $1 AND k.cluster_id = $2 ORDER BY k.run_id DESC LIMIT 200) newest \
@@ -159,7 +159,7 @@ pub async fn of_cluster(
     Ok(session.first(&HAS_TEST, args![project, cluster, test_case]).await?.is_some())
 }
 
-/// Clusters a test failed for, the newest first.
+/// Clusters a test failed for, the newest first, each with how often it did.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
@@ -168,9 +168,14 @@ pub async fn of_test(
     project: ProjectId,
     test_case: TestCaseId,
     limit: i64,
-) -> Result<Vec<ClusterId>> {
+) -> Result<Vec<(ClusterId, i64)>> {
     let rows = session.all(&OF_TEST, args![project, test_case, limit]).await?;
-    rows.iter().map(|row| row.reader().int().map(ClusterId)).collect()
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((ClusterId(r.int()?), r.int()?))
+        })
+        .collect()
 }
 
 /// Branches on which a cluster was seen of late, newest first.
