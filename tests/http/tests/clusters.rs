@@ -293,6 +293,37 @@ async fn what_passed_before_it_failed_elsewhere_proves_no_repair() {
 }
 
 #[tokio::test]
+async fn a_repair_is_proven_by_more_runs_than_are_known_one_by_one() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let sent = async |minute: i64, is_red: bool| {
+            let (case, status) = match is_red {
+                true => (click("pays", "pay"), "failed"),
+                false => (attempt("pays", "passed", 0), "passed"),
+            };
+            submit(client, &at(service, minute, vec![case], json!({ "status": status }))).await
+        };
+        // Three in ten: it takes more clean runs than the sixteen newest, whose times are known.
+        for n in 0..10 {
+            sent(n - 300, n % 4 == 1).await;
+        }
+        let mut ids = (0, 0);
+        let mut needed = 0;
+        for n in 0..40 {
+            ids = sent(n - 200, false).await;
+            complete(service, ids).await;
+            needed += 1;
+            let path = format!("/api/failure-clusters/{}", clusters(client, ids.0).await[0]["id"]);
+            if get(client, &path).await["fixVerification"] == "stopped-failing" {
+                break;
+            }
+        }
+        assert!((17..40).contains(&needed), "{needed} clean runs, the last of them {ids:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_test_that_was_repeated_proves_as_much_as_it_passed() {
     for_each_service(async |service| {
         let client = service.client();

@@ -25,7 +25,7 @@ pub use reading::{
 };
 pub(crate) use reading::{of_execution, of_test};
 pub use suggestions::{MergeSuggestion, SuggestionStatus, approve, reject, suggestions};
-pub(crate) use verification::verify;
+pub(crate) use verification::{series_since, verify};
 pub use versions::follow_rules;
 
 pub use callboard_store::clusters::ClusterStatus;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use callboard_domain::attempts::AttemptSet;
 use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
 use callboard_domain::repair::{Series, evidence, proof_asked};
-use callboard_domain::test_state::RecentOutcome;
+use callboard_domain::test_state::{RecentOutcome, TestState};
 use callboard_domain::time::Timestamp;
 use callboard_store::clusters::{self, ClusterRow, ClusterStatus, counts, routes, verify as store};
 use callboard_store::db::Session;
@@ -94,6 +94,19 @@ async fn repeated_in(session: &mut Session, run: &RunRow) -> Result<Repeated> {
     Ok(repeated)
 }
 
+/// How a test of a cluster did in a lane up to the newest failure of the
+/// cluster, and since; `was_here` tells whether that failure was in the lane.
+///
+/// Of a long history only the newest executions have a time. Behind a failure in
+/// the same lane every pass is later all the same; behind one elsewhere only the
+/// passes that have a time are known to be.
+pub(crate) fn series_since(state: &TestState, cluster: &ClusterRow, was_here: bool) -> Vec<Series> {
+    let (at, run) = (cluster.last_seen_at, cluster.last_run);
+    let is_all = was_here && !state.knows_before(at, run);
+    let since = if is_all { state.recent().len() } else { state.count_after(at, run) };
+    Series::of(state.recent(), since)
+}
+
 async fn judge(
     session: &mut Session,
     run: &RunRow,
@@ -103,15 +116,15 @@ async fn judge(
     let tests = store::tests(session, run.project, cluster.id, MOST_TESTS).await?;
     let cases: Vec<i64> = tests.iter().map(|(case, _)| case.get()).collect();
     let states = rollups::states_in(session, run.project, run.lane_id, cases).await?;
+    let last = runs::get(session, run.project, cluster.last_run).await?;
+    let was_here = last.is_some_and(|last| last.lane_id == run.lane_id);
     let mut lambda = 0.0;
     let mut is_complete = true;
     for (case, _) in &tests {
         let case: &TestCaseId = case;
         // What never ran on this lane says nothing about it.
         let Some(state) = states.get(case) else { continue };
-        // Runs of another lane may have shown it since this one last did.
-        let since = state.count_after(cluster.last_seen_at, cluster.last_run);
-        let mut all: Vec<Series> = Series::of(state.recent(), since);
+        let mut all = series_since(state, cluster, was_here);
         for series in all.iter_mut().filter(|series| series.clean > 0) {
             series.clean += repeated.get(&(*case, series.browser_slot)).copied().unwrap_or(0);
         }

@@ -23,6 +23,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 
 use super::healing::{HealingSource, LocatorHealing, RankedLocator, of_subject};
 use super::subject::Subject;
+use crate::clusters::series_since;
 use crate::ingest::counted;
 use crate::{Context, Entity, QueryError, Result};
 
@@ -58,6 +59,7 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
     let cluster = cluster.ok_or_else(|| QueryError::not_found(Entity::Cluster, id))?;
     let rows = sightings(&mut session, project_id, cluster.id, MAX_EXECUTIONS).await?;
     let browsers = lanes::browsers(&mut session, project_id).await?;
+    let last_lane = rows.iter().find(|row| row.run == cluster.last_run).map(|row| row.lane_id);
     // The newest failure of each test in each browser project.
     let mut seen = BTreeSet::new();
     let failing: Vec<&Sighting> =
@@ -91,6 +93,7 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
                 states.get(&row.lane_id).and_then(|of_lane| of_lane.get(&case.id)),
                 row.browser_id,
                 &cluster,
+                last_lane == Some(row.lane_id),
             ),
         })
         .collect();
@@ -341,14 +344,12 @@ fn edit_of(healing: &LocatorHealing, execution: i64) -> Option<PlannedEdit> {
     })
 }
 
-/// How a test did in a browser project, up to the newest failure of the cluster
-/// and since; of one that nothing is known about, that it failed.
-fn series(state: Option<&TestState>, browser: i64, cluster: &ClusterRow) -> Series {
+/// How a test did in a browser project; of one that nothing is known about, that
+/// it failed. `was_here` tells whether the newest failure of the cluster was in
+/// the lane of the state.
+fn series(state: Option<&TestState>, browser: i64, cluster: &ClusterRow, was_here: bool) -> Series {
     let slot = RecentOutcome::slot_of(browser);
-    let of = |state: &TestState| {
-        Series::of(state.recent(), state.count_after(cluster.last_seen_at, cluster.last_run))
-    };
-    let all = state.map(of).unwrap_or_default();
+    let all = state.map(|state| series_since(state, cluster, was_here)).unwrap_or_default();
     let failed_once = Series { browser_slot: slot, failures: 1, before: 1, clean: 0 };
     all.into_iter().find(|series| series.browser_slot == slot).unwrap_or(failed_once)
 }
