@@ -419,7 +419,7 @@ fn waste(found: WastedTime, days: &[Day]) -> Series {
         .fact(duration(found.totals.wait_ms), "in fixed waits")
 }
 
-/// The change against the period before; `times` is what a multiple of it is.
+/// The change against the period before; `times_what` ends the sentence of a multiple of it.
 fn with_delta(series: Series, delta: Option<f64>, times_what: &'static str) -> Series {
     match delta {
         Some(delta) if delta >= 1.0 => {
