@@ -259,7 +259,7 @@ pub fn of_cluster(facts: &ClusterFacts, mean_ms: i64) -> Option<Standout> {
         rule: "old-cluster",
         severity: Severity::Warning,
         message: format!("“{}” has been open for {} days.", facts.name, facts.age_days),
-        detail: Some(format!("It failed {} times.", facts.occurrences)),
+        detail: Some(format!("It occurred {} times.", facts.occurrences)),
         minutes: minutes(facts.occurrences.saturating_mul(mean_ms)),
     })
 }

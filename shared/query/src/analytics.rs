@@ -303,7 +303,7 @@ pub struct WastedTime {
 pub struct Waste {
     /// Fixed waits, ms.
     pub wait_ms: i64,
-    /// Attempts that did not decide, ms.
+    /// Attempts that a retry made good, and the retries of tests that failed in the end, ms.
     pub failed_ms: i64,
 }
 

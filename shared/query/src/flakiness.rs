@@ -14,7 +14,7 @@ use callboard_domain::flakiness::{
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::lane::LaneKey;
 use callboard_domain::status::Outcome;
-use callboard_domain::test_state::{TestCategory, TestState};
+use callboard_domain::test_state::{RecentOutcome, TestCategory, TestState};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::db::Session;
 use callboard_store::lanes::Speaking;
@@ -112,8 +112,11 @@ pub enum Sort {
     /// Most probably flaky first.
     #[default]
     Score,
-    /// Most expensive first.
+    /// Most expensive first, by the machine's time and by how often a person
+    /// was interrupted.
     Impact,
+    /// Those that took most time of the machine first.
+    Lost,
 }
 
 /// The conditions of a list of flaky tests.
@@ -228,6 +231,7 @@ impl Judged {
         let value = match sort {
             Sort::Score => self.found.posterior.score(),
             Sort::Impact => self.found.evidence.impact(),
+            Sort::Lost => self.found.evidence.wasted_ms,
         };
         (value, self.case.get())
     }
@@ -351,6 +355,7 @@ pub async fn leaders(
         let value = match query.sort {
             Sort::Score => test.flaky_score,
             Sort::Impact => test.impact,
+            Sort::Lost => test.wasted_duration,
         };
         (Reverse(value), test.test_case_id)
     });
@@ -428,7 +433,7 @@ async fn show(
             owner: case.meta.owner,
             priority: case.meta.priority,
             impact: evidence.impact(),
-            wasted_duration: evidence.wasted_ms(),
+            wasted_duration: evidence.wasted_ms,
             avg_failed_duration: evidence.mean_lost_ms.unwrap_or(0),
             knows_durations: evidence.mean_lost_ms.is_some(),
             last_flake_at: last_flakes.get(&test.case).copied(),
@@ -470,8 +475,9 @@ fn same_commit_flips(state: &TestState, commits: &HashMap<RunId, String>) -> i64
     flips
 }
 
-/// When each of some tests last failed or passed on a retry; one that did so
-/// neither lately nor since a day has no entry.
+/// When each of some tests last failed or passed on a retry, runs that failed
+/// as a whole aside; one that did so neither lately nor since a day has no
+/// entry.
 async fn last_flakes(
     session: &mut Session,
     project: ProjectId,
@@ -484,7 +490,8 @@ async fn last_flakes(
     let mut unknown = Vec::new();
     for test in judged {
         let is_clean = |outcome| !matches!(outcome, Outcome::Flaky | Outcome::Failed | Outcome::TimedOut);
-        match test.state.identified().rfind(|(.., recent)| !is_clean(recent.outcome)) {
+        let is_told = |recent: &RecentOutcome| !recent.is_mass_failure && !is_clean(recent.outcome);
+        match test.state.identified().rfind(|(.., recent)| is_told(recent)) {
             Some((at, ..)) => {
                 found.insert(test.case, at);
             }

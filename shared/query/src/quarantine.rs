@@ -324,7 +324,7 @@ async fn proposals(session: &mut Session, project: ProjectId, now: Timestamp) ->
             title: case.title,
             file_path: case.file_path,
             flaky_score: candidate.found.posterior.score(),
-            wasted_duration: candidate.found.evidence.wasted_ms(),
+            wasted_duration: candidate.found.evidence.wasted_ms,
             retry_pass_count: candidate.found.evidence.retry_passes,
         })
     });

@@ -76,7 +76,8 @@ export async function demoPages() {
       pages['execution-told'] = `/test-run-cases/${failed.id}?evidence=trace`;
     }
   }
-  const parts = { 'execution-told': { part: '#told' }, 'execution-trace': { part: '#trace', act: traceIsOpen } };
+  const docsAreThere = (page) => page.getByRole('button', { name: /GET \/api\/health/ }).waitFor();
+  const parts = { docs: { act: docsAreThere }, 'execution-told': { part: '#told' }, 'execution-trace': { part: '#trace', act: traceIsOpen } };
   const described = Object.fromEntries(Object.entries(pages).map(([name, address]) => [name, { address, ...parts[name] }]));
   return { ...described, 'not-found': { address: '/test-runs/999999', status: 404 }, 'refused-filter': { address: '/projects?sort=sideways', status: 400 }, search: { address: '/', act: search }, shortcuts: { address: '/', act: (page) => page.keyboard.press('?') } };
 }

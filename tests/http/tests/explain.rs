@@ -3,7 +3,7 @@
 use callboard_test_support::{Client, Service, for_each_service};
 use serde_json::{Value, json};
 
-use crate::builders::with;
+use crate::builders::{run, with};
 use crate::detail_pages::{page as page_of, words_after};
 use crate::healing::{LOCATION, failed, passed, snapshot, submit};
 
@@ -61,10 +61,10 @@ async fn a_failure_is_explained_by_what_changed_since_the_last_pass_before_it() 
         let found = client.json(&format!("/api/test-run-cases/{execution}/explain?detail=full")).await.expect("an answer");
         assert_eq!(
             found["headline"],
-            format!("`getByRole('button', {{ name: 'Log in' }})` was not found; it last passed in run {first}; `GET /api/session/:id` answered 503.")
+            format!("`getByRole('button', {{ name: 'Log in' }})` was not found; on `main` it last passed in run {first}; `GET /api/session/:id` answered 503.")
         );
         assert_eq!(found["verdict"], "locator-drift", "{found:#}");
-        assert_eq!(found["lastPassed"], json!({ "executionId": passing, "runId": first, "commit": null, "environment": null }));
+        assert_eq!(found["lastPassed"], json!({ "executionId": passing, "runId": first, "commit": null, "branch": "main", "environment": null }));
         assert_eq!(found["failingStep"]["title"], "locator.click(getByRole('button', { name: 'Log in' }))");
         assert_eq!(found["sourceLine"]["line"], 26);
         let changed: Vec<(&str, &Value, &Value)> = found["changed"]
@@ -104,6 +104,42 @@ async fn a_failure_is_explained_by_what_changed_since_the_last_pass_before_it() 
         assert!(healed["edit"]["unifiedDiff"].as_str().is_some_and(|diff| diff.contains("+  await page.")));
         let shots = tool(client, "get_case_screenshots", json!({ "executionId": execution })).await;
         assert_eq!(shots, json!({ "items": [], "nextCursor": null }));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_last_pass_is_looked_for_in_the_same_environment_first_and_says_where_it_was() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        let sent = async |day: u8, branch: &str, environment: &str, status: &str| {
+            let fields = json!({
+                "startTime": format!("2026-01-{day:02}T10:00:00.000Z"), "branch": branch, "environment": environment,
+                "metadata": { "scm": { "defaultBranch": "main" } },
+            });
+            let test = if status == "passed" { passed("logs in", json!([])) } else { failed("logs in") };
+            let body = with(run("shop", status, vec![test]), fields);
+            let stored = client.post_json("/api/test-runs/submit", &body).await.expect("stored");
+            let run = stored["runId"].as_i64().expect("an id");
+            let executions = client.json(&format!("/api/test-runs/{run}/executions")).await.expect("executions");
+            (run, executions["items"][0]["id"].clone())
+        };
+        let told = async |execution: &Value| {
+            let found = client.json(&format!("/api/test-run-cases/{execution}/explain")).await.expect("an answer");
+            let differs = client.json(&format!("/api/test-run-cases/{execution}/environment-diff")).await.expect("an answer");
+            assert_eq!(found["lastPassed"]["executionId"], differs["baseline"]["executionId"]);
+            let headline = found["headline"].as_str().unwrap_or_default().to_owned();
+            headline.split("; ").nth(1).unwrap_or_default().to_owned()
+        };
+        let (production, _) = sent(1, "main", "production", "passed").await;
+        let (staging, _) = sent(2, "main", "staging", "passed").await;
+        let (_, failing) = sent(3, "feature", "production", "failed").await;
+        assert_eq!(told(&failing).await, format!("on `main` in `production` it last passed in run {production}."));
+        let (_, failing) = sent(4, "feature", "preview", "failed").await;
+        assert_eq!(told(&failing).await, format!("on `main` in `staging` it last passed in run {staging}."));
+        let (own, _) = sent(5, "feature", "preview", "passed").await;
+        let (_, failing) = sent(6, "feature", "preview", "failed").await;
+        assert_eq!(told(&failing).await, format!("on `feature` in `preview` it last passed in run {own}."));
     })
     .await;
 }

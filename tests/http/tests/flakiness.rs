@@ -287,7 +287,10 @@ async fn the_cause_is_found_when_a_run_ends() {
             );
             let differs = with(attempt("differs", "failed", 0), json!({ "error": differs }));
             let broken = json!({ "method": "GET", "url": "http://shop.test/api/cart", "status": 503, "duration": 5 });
-            let loses = json!({ "error": "Error: no cart", "networkRequests": [broken] });
+            // The browser's own line about the request is no error of the page.
+            let line = "Failed to load resource: the server responded with a status of 503 (Service Unavailable)";
+            let lines = [json!({ "type": "error", "text": line, "timestamp": 1_767_348_000_000_i64 })];
+            let loses = json!({ "error": "Error: no cart", "networkRequests": [broken], "consoleLogs": lines });
             let loses = with(attempt("loses", "failed", 0), loses);
             let flaky = vec![failed, differs, loses];
             let passes = ["waits", "differs", "loses"].map(|title| attempt(title, "passed", 1));
@@ -297,9 +300,15 @@ async fn the_cause_is_found_when_a_run_ends() {
         for number in 1..=3 {
             submit(client, waits(number)).await;
         }
+        // On the last day nothing is up, which says nothing about any of them.
+        let refused = json!({ "error": "Error: page.goto: net::ERR_CONNECTION_REFUSED at http://shop.test/" });
+        let all = ["waits", "differs", "loses", "a", "b", "c", "d"];
+        let down = all.map(|title| with(attempt(title, "failed", 0), refused.clone()));
+        submit(client, day(4, down.to_vec())).await;
         work(service).await;
         let found = flaky(client, "?rootCause=timing").await;
         assert_eq!(titles(&found), ["waits"]);
+        assert_eq!(found[0]["lastFlakeAt"], "2026-01-03T10:00:00.000Z");
         assert_eq!(titles(&flaky(client, "?rootCause=assertion").await), ["differs"]);
         assert_eq!(titles(&flaky(client, "?rootCause=network").await), ["loses"]);
         assert!(flaky(client, "?rootCause=environment").await.is_empty());

@@ -249,7 +249,7 @@ dialog.addEventListener('close', () => {
 /** Opens the palette; `only` narrows it to one kind. */
 export function open(only) {
   kinds = only;
-  input.placeholder = only === 'projects' ? 'Search projects' : 'Search projects, runs, tests and clusters';
+  input.placeholder = only === 'projects' ? 'Search projects' : 'Search everything';
   input.value = '';
   tell('');
   answered = [];

@@ -24,6 +24,13 @@ impl Progress {
         let planned = run.planned_tests.filter(|planned| *planned > 0).map(|planned| planned.max(done));
         (!run.brief.status.is_final()).then_some(Self { done, planned })
     }
+
+    /// How many tests a run wanted to run that has fewer results: one that goes
+    /// on, or that broke off.
+    pub(crate) fn planned_of(run: &RunItem) -> Option<i64> {
+        let is_open = !run.brief.status.is_final() || run.brief.status.broke_off();
+        run.planned_tests.filter(|planned| is_open && *planned > run.brief.totals.total_tests)
+    }
 }
 
 /// Inputs of `components/live_run.html`.

@@ -14,7 +14,8 @@ use crate::outcome::Tone;
 pub(crate) struct Row {
     run: RunItem,
     bar: OutcomeBar,
-    progress: Option<Progress>,
+    /// Tests the run wanted to run, where not all of them have a result.
+    planned: Option<i64>,
     /// How long a run that goes on has taken, ms.
     elapsed: Option<i64>,
     troubles: Vec<(Tone, i64)>,
@@ -39,12 +40,12 @@ impl RunTable {
     /// A table of runs; `with_project` names the project of each.
     pub(crate) fn new(runs: Vec<RunItem>, with_project: bool, now: Timestamp) -> Self {
         let rows = runs.into_iter().map(|run| {
-            let progress = Progress::of(&run);
-            let planned = progress.and_then(|progress| progress.planned).unwrap_or_default();
+            let planned = Progress::planned_of(&run);
+            let is_open = !run.brief.status.is_final();
             Row {
-                bar: OutcomeBar::of_planned(&run.brief.totals, planned),
-                elapsed: progress.map(|_| (now.millis() - run.brief.start_time.millis()).max(0)),
-                progress,
+                bar: OutcomeBar::of_planned(&run.brief.totals, planned.unwrap_or_default()),
+                elapsed: is_open.then(|| (now.millis() - run.brief.start_time.millis()).max(0)),
+                planned,
                 troubles: counts(&run.brief.totals)
                     .into_iter()
                     .filter(|(tone, _)| !matches!(tone, Tone::Passed | Tone::Skipped))

@@ -247,7 +247,7 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         kinds: open.by_error_type,
         clusters: ClusterTable::of_all(open.clusters, visit.now)
             .with_people(visit.caller.account().is_some()),
-        leaderboard: ranked(analytics::flaky_leaderboard(ctx, scope, &query, Sort::Impact, today).await?),
+        leaderboard: ranked(analytics::flaky_leaderboard(ctx, scope, &query, Sort::Lost, today).await?),
         velocity: velocity(analytics::regression_velocity(ctx, scope, &query, today).await?, &map.buckets),
         ci_time: ci_time(analytics::ci_time_trend(ctx, scope, &query, today).await?, &map.buckets),
         matrix: matrix(&browser_names, browsers),
@@ -318,7 +318,7 @@ fn cell(project: &str, place: &str, rate: Option<f64>) -> HeatCell {
             } else {
                 "heat-poor"
             },
-            format!("{:.0}", (rate * 100.0).floor()),
+            format!("{:.0}", (rate * 100.0).round().min(99.0)),
         ),
     };
     let rate = rate.map_or_else(|| "nothing ran".to_owned(), |rate| format!("{} passed", percent(rate)));
@@ -393,7 +393,7 @@ fn velocity(found: RegressionVelocity, days: &[Day]) -> Series {
     let series = Series::new(title, points_of, &lines, grouped)
         .fact(grouped(found.totals.regressions), "new failures")
         .fact(grouped(found.totals.new_flaky), "newly flaky");
-    with_delta(series, found.delta_rate, "as many as in the period before")
+    with_delta(series, found.delta_rate, "as many new failures as in the period before")
 }
 
 fn ci_time(found: CiTimeTrend, days: &[Day]) -> Series {
@@ -410,12 +410,10 @@ fn waste(found: WastedTime, days: &[Day]) -> Series {
     let known = each_day(days, &found.points, |point| point.date);
     let failed = known.iter().map(|day| Some((*day)?.waste.failed_ms)).collect();
     let waits = known.iter().map(|day| Some((*day)?.waste.wait_ms)).collect();
-    let lines = [
-        LineOf { name: "Attempts that failed", values: failed },
-        LineOf { name: "Fixed waits", values: waits },
-    ];
+    let lines =
+        [LineOf { name: "Repeated attempts", values: failed }, LineOf { name: "Fixed waits", values: waits }];
     Series::new("Time lost", day_points(days, &known), &lines, duration)
-        .fact(duration(found.totals.failed_ms), "in attempts that failed")
+        .fact(duration(found.totals.failed_ms), "in repeated attempts")
         .fact(duration(found.totals.wait_ms), "in fixed waits")
 }
 
@@ -441,8 +439,6 @@ fn with_delta(series: Series, delta: Option<f64>, times_what: &'static str) -> S
 /// The most expensive tests, what they cost first.
 fn ranked(tests: Vec<LeaderboardItem>) -> Vec<(LeaderboardItem, i64)> {
     let most = tests.iter().map(|each| each.test.wasted_duration).max().unwrap_or(0).max(1);
-    let mut tests = tests;
-    tests.sort_by_key(|each| std::cmp::Reverse(each.test.wasted_duration));
     let share = |each: LeaderboardItem| {
         let width = (each.test.wasted_duration * 1_000 / most).clamp(4, 1_000);
         (each, width)

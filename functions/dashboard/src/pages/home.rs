@@ -1,7 +1,5 @@
 //! `/`: is anything red?
 
-use std::cmp::Reverse;
-
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::scope::Authorized;
@@ -109,7 +107,7 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
     let (every_lane, all) = (LaneQuery::default(), RunQuery::default());
     let (days, costly, open, active, recent, further) = try_join!(
         daily::counts(&visit.ctx, &seen, &every_lane, Day(today.0 - TREND_DAYS + 1)),
-        analytics::flaky_leaderboard(&visit.ctx, visit.scope(), &costly, Sort::Impact, today),
+        analytics::flaky_leaderboard(&visit.ctx, visit.scope(), &costly, Sort::Lost, today),
         clusters::list(&visit.ctx, visit.scope(), &open, visit.now, CLUSTERS),
         runs::active(&visit.ctx, visit.scope()),
         runs::list(&visit.ctx, visit.scope(), &all, RECENT_RUNS),
@@ -135,11 +133,7 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
         active: RunTable::new(active, true, visit.now),
         recent: RunTable::new(recent.items, true, visit.now),
         trend: Trend::new(days, today, |_| None),
-        costly: {
-            let mut costly = costly;
-            costly.sort_by_key(|row| Reverse(row.test.wasted_duration));
-            costly
-        },
+        costly,
         clusters: open.items,
         shell,
     })

@@ -122,7 +122,7 @@ pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result
     let chosen: Vec<String> = asked.tag.iter().map(|tag| tag.get().to_string()).collect();
     let standings = STANDINGS.map(|standing| Choice::new(spelt(standing), standing.word()));
     let standing: Vec<String> = asked.standing.iter().map(|standing| spelt(*standing).to_owned()).collect();
-    let orders = [Choice::new("updated", "Most recently active"), Choice::new("name", "By name")];
+    let orders = [Choice::new("updated", "Newest activity"), Choice::new("name", "By name")];
     let sort = if asked.sort == Sort::Name { "name" } else { "updated" };
     answer(&ProjectsPage {
         shell: Shell::new(&visit, Section::Projects, "Projects").await?.under("Home", "/").here("Projects"),

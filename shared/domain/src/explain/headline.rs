@@ -43,6 +43,27 @@ pub fn received(error: &str) -> Option<(Option<String>, String)> {
     Some((value("Expected"), value("Received")?))
 }
 
+/// The run in which a test passed last, of those on its branch and in its
+/// environment.
+#[derive(Debug, Clone, Copy)]
+pub struct PassedIn<'a> {
+    /// The run.
+    pub run: i64,
+    /// Its branch, where it has one.
+    pub branch: Option<&'a str>,
+    /// Its environment, where it has one.
+    pub environment: Option<&'a str>,
+}
+
+impl PassedIn<'_> {
+    /// Names the place too: the test may have passed elsewhere since.
+    fn told(&self) -> String {
+        let branch = self.branch.map(|branch| format!("on `{}` ", quoted(branch))).unwrap_or_default();
+        let environment = self.environment.map(|name| format!("in `{}` ", quoted(name))).unwrap_or_default();
+        format!("{branch}{environment}it last passed in run {}", self.run)
+    }
+}
+
 /// The facts of a headline.
 #[derive(Debug, Clone, Copy)]
 pub struct Headline<'a> {
@@ -54,9 +75,8 @@ pub struct Headline<'a> {
     pub locator: Option<&'a str>,
     /// The page it failed on, when that is not the one it was to be on.
     pub other_page: Option<&'a OtherPage>,
-    /// The run in which the test passed last, and its environment where it has
-    /// one.
-    pub last_passed: Option<(i64, Option<&'a str>)>,
+    /// Where the test passed last.
+    pub last_passed: Option<PassedIn<'a>>,
     /// The first request that failed, `METHOD path` and its status; `None`
     /// inside when none did, outside when requests were not recorded.
     pub failed_request: Option<Option<(&'a str, i64)>>,
@@ -68,8 +88,7 @@ pub fn headline(facts: &Headline<'_>) -> String {
     let mut parts = vec![what_happened(facts)];
     parts.extend(facts.other_page.map(ToString::to_string));
     parts.push(match facts.last_passed {
-        Some((run, None)) => format!("it last passed in run {run}"),
-        Some((run, Some(environment))) => format!("in `{}` it last passed in run {run}", quoted(environment)),
+        Some(last) => last.told(),
         None => "no earlier pass is known".to_owned(),
     });
     match facts.failed_request {
@@ -87,6 +106,7 @@ fn what_happened(facts: &Headline<'_>) -> String {
         Some(locator) => format!("`{}`", quoted(locator)),
         None => "The element".to_owned(),
     };
+    let subject = if facts.locator.is_some() { format!(" of {element}") } else { String::new() };
     match (signature.kind, &*signature.reason) {
         (Kind::Strict, _) => format!("{element} found several elements"),
         (Kind::Closed, _) => "The page or the browser was closed".to_owned(),
@@ -106,7 +126,6 @@ fn what_happened(facts: &Headline<'_>) -> String {
         (_, "readonly") => format!("{element} could not be edited"),
         (_, "not-found") => format!("{element} was not found"),
         (Kind::Assert, _) => {
-            let subject = if facts.locator.is_some() { format!(" of {element}") } else { String::new() };
             let matcher = quoted(&signature.api);
             match received(facts.error) {
                 Some((Some(expected), received)) => {
@@ -116,7 +135,7 @@ fn what_happened(facts: &Headline<'_>) -> String {
                 None => format!("`{matcher}`{subject} was not met"),
             }
         }
-        (Kind::Timeout, _) => format!("`{}` of {element} took too long", quoted(&signature.api)),
+        (Kind::Timeout, _) => format!("`{}`{subject} took too long", quoted(&signature.api)),
         (Kind::TestTimeout, _) => "The test took longer than it may".to_owned(),
         (Kind::Script | Kind::App, _) => {
             let first =
@@ -151,7 +170,7 @@ mod tests {
             error,
             locator,
             other_page: None,
-            last_passed: Some((41, None)),
+            last_passed: Some(PassedIn { run: 41, branch: None, environment: None }),
             failed_request,
         })
     }

@@ -6,6 +6,6 @@ mod headline;
 mod steps;
 mod verdict;
 
-pub use headline::{Covered, Headline, covered_by, headline, received};
+pub use headline::{Covered, Headline, PassedIn, covered_by, headline, received};
 pub use steps::{Divergence, first_divergence};
 pub use verdict::{Facts, Judgement, Verdict, judge};

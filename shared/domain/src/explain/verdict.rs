@@ -93,7 +93,8 @@ const ALMOST_NEVER: f64 = 1e-9;
 pub fn judge(facts: &Facts) -> Judgement {
     let best = weigh(facts);
     let second = (best.verdict != Verdict::Unknown).then_some(best.verdict);
-    if facts.is_mass_failure {
+    // What a test failed with before and overcame again was not the outage.
+    if facts.is_mass_failure && !(facts.is_known && facts.passed_on_retry) {
         return Judgement { verdict: Verdict::Outage, confidence: 0.95, second };
     }
     if let Some(healed) = facts.healed.filter(|_| !facts.passed_on_retry) {
@@ -170,7 +171,8 @@ mod tests {
         );
         // Its locator worked at the second attempt, so it did not drift.
         let retried = Facts { passed_on_retry: true, ..all };
-        assert_eq!(verdict(retried).0, Verdict::Outage);
+        assert_eq!(verdict(retried), (Verdict::KnownCluster, Some(Verdict::LikelyFlake)));
+        assert_eq!(verdict(Facts { is_known: false, ..retried }).0, Verdict::Outage);
         let retried = Facts { is_mass_failure: false, ..retried };
         assert_eq!(verdict(retried), (Verdict::KnownCluster, Some(Verdict::LikelyFlake)));
         assert_eq!(verdict(Facts { is_known: false, ..retried }), (Verdict::LikelyFlake, regression));

@@ -43,7 +43,7 @@ impl Default for QuarantineSettings {
 pub fn is_candidate(found: &Assessment, settings: &QuarantineSettings) -> bool {
     found.posterior.class == FlakyClass::Flaky
         && found.posterior.score() >= settings.score
-        && found.evidence.wasted_ms() >= settings.waste_ms
+        && found.evidence.wasted_ms >= settings.waste_ms
         && found.broken < MAX_BROKEN
 }
 
@@ -63,7 +63,7 @@ pub fn candidates<T: Ord + Copy>(
     settings: &QuarantineSettings,
 ) -> Vec<Candidate<T>> {
     let mut all: Vec<_> = tests.into_iter().filter(|test| is_candidate(&test.found, settings)).collect();
-    all.sort_by_key(|test| (std::cmp::Reverse(test.found.evidence.wasted_ms()), test.test));
+    all.sort_by_key(|test| (std::cmp::Reverse(test.found.evidence.wasted_ms), test.test));
     all.truncate(MAX_CANDIDATES);
     all
 }

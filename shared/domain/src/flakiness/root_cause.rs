@@ -124,13 +124,15 @@ impl Beside {
     pub fn of(evidence: &Evidence) -> Self {
         let requests = evidence.network_requests.iter();
         let failed = requests.filter(|request| request.status == 0 || request.status >= 500);
-        let errors = evidence.console_logs.iter().filter(|entry| entry.is_error());
-        Self {
-            failed_requests: failed
-                .map(|request| format!("{} {}", request.method, request.normalized_url))
-                .collect(),
-            page_errors: errors.map(ConsoleEntry::without_numbers).collect(),
-        }
+        let failed_requests: BTreeSet<String> =
+            failed.map(|request| format!("{} {}", request.method, request.normalized_url)).collect();
+        // What the browser itself writes about such a request is no second piece of evidence.
+        let is_known = |entry: &ConsoleEntry| {
+            !failed_requests.is_empty() && entry.text.starts_with("Failed to load resource")
+        };
+        let errors = evidence.console_logs.iter().filter(|entry| entry.is_error() && !is_known(entry));
+        let page_errors = errors.map(ConsoleEntry::without_numbers).collect();
+        Self { failed_requests, page_errors }
     }
 }
 

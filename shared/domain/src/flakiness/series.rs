@@ -44,6 +44,10 @@ pub struct Evidence {
     pub alternations: i64,
     /// Mean time lost by an execution that failed or passed on a retry, ms.
     pub mean_lost_ms: Option<i64>,
+    /// Time that those executions lost together, ms: on the attempts before a
+    /// passing one, and on the retries of one that failed in the end. One whose
+    /// own time is not known any more counts with the mean.
+    pub wasted_ms: i64,
 }
 
 impl Evidence {
@@ -53,18 +57,12 @@ impl Evidence {
         crate::totals::rate(self.failed, self.runs)
     }
 
-    /// Time that attempts before a passing one took, ms.
-    #[must_use]
-    pub fn wasted_ms(&self) -> i64 {
-        self.mean_lost_ms.unwrap_or(0).saturating_mul(self.retry_passes)
-    }
-
     /// What the test costs, for ordering: wasted minutes at 0.7, an
     /// interrupted person at 9 for each pass on a retry.
     #[must_use]
     pub fn impact(&self) -> i64 {
         #[expect(clippy::cast_precision_loss, reason = "durations stay far below 2^52")]
-        let minutes = self.wasted_ms() as f64 / 60_000.0;
+        let minutes = self.wasted_ms as f64 / 60_000.0;
         #[expect(clippy::cast_possible_truncation, reason = "saturates")]
         let wasted = (minutes * 0.7 + 0.5).floor() as i64;
         wasted.saturating_add(self.retry_passes.saturating_mul(9))
@@ -142,7 +140,7 @@ pub fn assess(recent: impl Iterator<Item = RecentOutcome> + Clone, window: Windo
         return None;
     }
     let mut worst: Option<Posterior> = None;
-    let (mut broken, mut lost, mut lost_n) = (0.0_f64, 0_i128, 0_i128);
+    let (mut broken, mut lost, mut lost_n, mut costly) = (0.0_f64, 0_i128, 0_i128, 0_i128);
     let mut evidence = Evidence::default();
     for runs in all.values() {
         let posterior = judge(runs, window.failures);
@@ -158,14 +156,19 @@ pub fn assess(recent: impl Iterator<Item = RecentOutcome> + Clone, window: Windo
             evidence.retry_passes += i64::from(run.outcome == Outcome::Flaky);
             evidence.alternations += i64::from(failed_before.is_some_and(|before| before != failed));
             failed_before = Some(failed);
-            if let Some(ms) = run.lost_ms.filter(|_| run.outcome != Outcome::Passed) {
-                lost += i128::from(ms);
-                lost_n += 1;
+            if run.outcome != Outcome::Passed {
+                costly += 1;
+                lost += run.lost_ms.map_or(0, i128::from);
+                lost_n += i128::from(run.lost_ms.is_some());
             }
         }
     }
-    evidence.mean_lost_ms =
-        (lost_n > 0).then(|| i64::try_from((2 * lost + lost_n) / (2 * lost_n)).unwrap_or(i64::MAX));
+    if lost_n > 0 {
+        let rounded =
+            |sum: i128, parts: i128| i64::try_from((2 * sum + parts) / (2 * parts)).unwrap_or(i64::MAX);
+        evidence.mean_lost_ms = Some(rounded(lost, lost_n));
+        evidence.wasted_ms = rounded(lost * costly, lost_n);
+    }
     Some(Assessment { posterior: worst?, broken, evidence })
 }
 

@@ -154,9 +154,28 @@ fn passes_on_a_retry_make_a_test_flaky() {
     assert_eq!(found.posterior.class, FlakyClass::Flaky);
     assert!(found.posterior.low > 0.0 && found.posterior.low < found.posterior.high);
     assert!(found.posterior.next_twenty_risk() > 0.5);
-    let evidence =
-        Evidence { runs: 15, failed: 0, retry_passes: 2, alternations: 0, mean_lost_ms: Some(1_000) };
-    assert_eq!((found.evidence, found.evidence.wasted_ms(), found.evidence.impact()), (evidence, 2_000, 18));
+    let evidence = Evidence {
+        runs: 15,
+        failed: 0,
+        retry_passes: 2,
+        alternations: 0,
+        mean_lost_ms: Some(1_000),
+        wasted_ms: 2_000,
+    };
+    assert_eq!((found.evidence, found.evidence.impact()), (evidence, 18));
+}
+
+#[test]
+fn what_is_lost_is_summed_and_estimated_where_it_is_not_known() {
+    let mut runs = history("PxPPxPPFPxPP");
+    runs[4].lost_ms = Some(3_000);
+    let found = |runs: &[RecentOutcome]| {
+        let evidence = assess(runs.iter().copied(), Window::standard(true)).unwrap().evidence;
+        (evidence.mean_lost_ms, evidence.wasted_ms)
+    };
+    assert_eq!(found(&runs), (Some(1_500), 6_000));
+    runs[1].lost_ms = None;
+    assert_eq!(found(&runs), (Some(1_667), 6_667));
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod changes;
 use callboard_auth::scope::Authorized;
 use callboard_domain::environment::Difference;
 use callboard_domain::evidence::{Evidence, Step};
-use callboard_domain::explain::{Facts, Headline, Verdict, headline, judge};
+use callboard_domain::explain::{Facts, Headline, PassedIn, Verdict, headline, judge};
 use callboard_domain::flakiness::{Place, Posterior};
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::status::Outcome;
@@ -145,7 +145,11 @@ fn line(subject: &Subject, healing: &LocatorHealing, last: Option<&LastPassed>) 
         error: &error,
         locator: healing.failing_text.as_deref(),
         other_page: healing.other_page.as_ref(),
-        last_passed: last.map(|last| (last.run_id, last.environment.as_deref())),
+        last_passed: last.map(|last| PassedIn {
+            run: last.run_id,
+            branch: last.branch.as_deref(),
+            environment: last.environment.as_deref(),
+        }),
         failed_request: was_recorded.then(|| named.as_ref().map(|(name, status)| (name.as_str(), *status))),
     }))
 }
@@ -173,6 +177,7 @@ impl LastPassed {
             execution_id: last.row.id.get(),
             run_id: last.run.id.get(),
             commit: last.run.commit_sha.clone(),
+            branch: non_empty(&last.run.branch),
             environment: non_empty(&last.run.environment),
         }
     }

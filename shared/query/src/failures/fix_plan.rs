@@ -358,9 +358,12 @@ fn series(state: Option<&TestState>, browser: i64, cluster: &ClusterRow, was_her
 fn expectation(found: &Verification, left_out: usize) -> String {
     let Verification { repeats, needed, tests, .. } = found;
     let times = |count: usize| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let all = match tests {
+        1 => "the test passes".to_owned(),
+        _ => format!("all {tests} tests pass"),
+    };
     let passes = format!(
-        "All {tests} test{} pass {}{}, without retries, in a run that is sent here",
-        if *tests == 1 { "" } else { "s" },
+        "{all} {}{}, without retries, in a run that is sent here",
         times(*repeats),
         if *repeats == 1 { "" } else { " in a row" },
     );
@@ -371,14 +374,14 @@ fn expectation(found: &Verification, left_out: usize) -> String {
     };
     match needed {
         Some(needed) if needed <= repeats => {
-            format!("{passes}: then the failure counts as repaired.{others}")
+            format!("The failure counts as repaired once {passes}.{others}")
         }
         Some(needed) => format!(
-            "{passes}. It failed too seldom for that to prove a repair: it counts as repaired after {needed} \
-             passes of each.{others}"
+            "Look whether {passes}. It failed too seldom for that to prove a repair: it counts as repaired after \
+             {needed} passes of each.{others}"
         ),
         None => format!(
-            "{passes}. It failed so seldom that no number of passes proves a repair: watch that it stays \
+            "Look whether {passes}. It failed so seldom that no number of passes proves a repair: watch that it stays \
              away.{others}"
         ),
     }

@@ -139,8 +139,9 @@ impl Subject {
 }
 
 /// The last time a test passed in the browser project of `row`, in a run
-/// before `run`: on the same branch and environment, else on the default
-/// branch; anywhere, as long as no default branch is known.
+/// before `run`: on the same branch and in the same environment, else on the
+/// default branch in that environment, else there in any; anywhere, as long as
+/// no default branch is known. The ladder of a run's baseline.
 pub(super) async fn last_passed(
     session: &mut Session,
     row: &ExecutionRow,
@@ -152,15 +153,21 @@ pub(super) async fn last_passed(
     }
     let default = projects::get(session, project).await?.and_then(|project| project.default_branch);
     let default = default.filter(|branch| !branch.is_empty());
-    if default.as_ref() == Some(&run.branch) {
-        return Ok(None);
-    }
-    let lane = lanes::find_lane(session, project, &LaneKey::asked(default.as_deref(), None)).await?;
-    let lanes = match default {
-        Some(branch) => Some(lanes::specific(session, project, &[branch], &[]).await?),
-        None => None,
+    let Some(branch) = default else {
+        let lane = lanes::find_lane(session, project, &LaneKey::asked(None, None)).await?;
+        return newest_pass(session, row, run, None, lane).await;
     };
-    newest_pass(session, row, run, lanes, lane).await
+    if branch != run.branch && !run.environment.is_empty() {
+        let key = LaneKey::asked(Some(&branch), Some(&run.environment));
+        if let Some(lane) = lanes::find_lane(session, project, &key).await?
+            && let Some(found) = newest_pass(session, row, run, Some(vec![lane]), Some(lane)).await?
+        {
+            return Ok(Some(found));
+        }
+    }
+    let lane = lanes::find_lane(session, project, &LaneKey::asked(Some(&branch), None)).await?;
+    let lanes = lanes::specific(session, project, &[branch], &[]).await?;
+    newest_pass(session, row, run, Some(lanes), lane).await
 }
 
 /// The newest pass before `run` in some lanes; `lane` is the one that counts

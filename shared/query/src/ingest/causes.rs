@@ -158,8 +158,12 @@ async fn cause_of(
 ) -> Result<RootCause> {
     let mut session = ctx.store.db().read().await?;
     let decided = [Outcome::Failed, Outcome::TimedOut, Outcome::Flaky, Outcome::Passed];
-    let filter =
-        HistoryFilter { outcomes: Some(decided.map(Outcome::code).to_vec()), ..HistoryFilter::default() };
+    // A run that failed as a whole says nothing of its tests, as in their scores.
+    let filter = HistoryFilter {
+        outcomes: Some(decided.map(Outcome::code).to_vec()),
+        without_mass_failures: true,
+        ..HistoryFilter::default()
+    };
     let walk = Walk {
         project,
         test_case: case,

@@ -36,7 +36,8 @@ pub struct ClusterBrief {
     /// `open`, `resolved` or `ignored`.
     #[schema(value_type = ClusterStatusWord)]
     pub status: &'static str,
-    /// Executions that failed for this cause.
+    /// Executions in which an attempt failed for this cause; some of them passed
+    /// on a retry.
     pub occurrences: i64,
     /// Tests among them.
     pub affected_tests: i64,
@@ -182,7 +183,7 @@ pub struct AffectedTestCase {
     pub title: String,
     /// File.
     pub file_path: String,
-    /// How often it failed so.
+    /// Its executions in which an attempt failed so.
     pub run_count: i64,
     /// The last execution that did.
     pub execution_id: i64,
@@ -210,7 +211,7 @@ pub struct ClusterTestCase {
     pub title: String,
     /// File.
     pub file_path: String,
-    /// How often it failed so.
+    /// Its executions in which an attempt failed so.
     pub occurrences: i64,
     /// Start of the first run in which it did.
     #[schema(value_type = String, format = DateTime)]

@@ -184,6 +184,7 @@ async fn history_rows(
         from: query.from,
         to: query.to,
         after: query.after,
+        ..HistoryFilter::default()
     };
     let first_seen = state.first_seen_at().day();
     let walk = Walk {

@@ -17,6 +17,8 @@ pub struct HistoryFilter {
     pub browser: Option<i64>,
     /// Only these outcome codes.
     pub outcomes: Option<Vec<i64>>,
+    /// Whether runs that failed as a whole are left out.
+    pub without_mass_failures: bool,
     /// Only runs that started at this moment or later.
     pub from: Option<Timestamp>,
     /// Only runs that started at this moment or earlier.
@@ -120,7 +122,7 @@ impl Pace {
     }
 }
 
-/// What a statement of the walk begins with.
+/// What a statement of the walk begins with: project, test and days are bound.
 struct Base {
     /// On SQLite.
     sqlite: &'static str,
@@ -128,10 +130,22 @@ struct Base {
     /// they belong to, and reads only those that are wanted: most executions of
     /// a test are of other lanes.
     by_run: bool,
-    /// On PostgreSQL, which has no rows in that index. Without a limit of its
-    /// own for each execution its planner joins the other way round when it
-    /// does not know the values: all runs of the project with all rows.
+    /// On PostgreSQL, which has no rows in that index. Its planner does not
+    /// know the values, nor, of a young table, how many rows there are. It is
+    /// told to look for each day, or would read all days of the test's project;
+    /// and for the run of each execution, or would join all runs of the project
+    /// with all rows.
     postgres: &'static str,
+    /// On PostgreSQL for executions in trouble, whose index has the test before
+    /// the day.
+    postgres_trouble: &'static str,
+}
+
+macro_rules! run_of_execution {
+    () => {
+        "CROSS JOIN LATERAL (SELECT t.order_at, t.commit_sha, t.is_mass_failure FROM test_runs t \
+         WHERE t.project_id = e.project_id AND t.id = e.run_id LIMIT 1) AS r"
+    };
 }
 
 macro_rules! base {
@@ -142,9 +156,17 @@ macro_rules! base {
             postgres: concat!(
                 "SELECT ",
                 $columns,
-                " FROM executions e CROSS JOIN LATERAL (SELECT t.order_at, t.commit_sha, t.is_mass_failure FROM test_runs t \
-                 WHERE t.project_id = e.project_id AND t.id = e.run_id LIMIT 1) AS r \
-                 WHERE e.project_id = $1 AND e.test_case_id = $2"
+                " FROM unnest($3::bigint[]) AS d(day) CROSS JOIN LATERAL (SELECT * FROM executions x \
+                 WHERE x.project_id = $1 AND x.day = d.day AND x.test_case_id = $2 OFFSET 0) AS e ",
+                run_of_execution!(),
+                " WHERE true"
+            ),
+            postgres_trouble: concat!(
+                "SELECT ",
+                $columns,
+                " FROM executions e ",
+                run_of_execution!(),
+                " WHERE e.project_id = $1 AND e.test_case_id = $2 AND e.day in_ints($3) AND e.rank < 6"
             ),
         }
     };
@@ -154,7 +176,7 @@ macro_rules! base {
             $columns,
             " FROM executions k JOIN test_runs r ON r.project_id = k.project_id AND r.id = k.run_id \
              JOIN executions e ON e.project_id = k.project_id AND e.run_id = k.run_id AND e.id = k.id \
-             WHERE k.project_id = $1 AND k.test_case_id = $2"
+             WHERE k.project_id = $1 AND k.test_case_id = $2 AND k.day in_ints($3)"
         )
     };
     (by_execution $columns:expr) => {
@@ -162,7 +184,7 @@ macro_rules! base {
             by_run: false,
             $columns,
             " FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \
-             WHERE e.project_id = $1 AND e.test_case_id = $2"
+             WHERE e.project_id = $1 AND e.test_case_id = $2 AND e.day in_ints($3)"
         )
     };
 }
@@ -224,25 +246,29 @@ impl Walk<'_> {
     fn on_days(&self, backend: Backend, base: &Base, days: Vec<i64>, limit: i64) -> Filter {
         let wanted = self.wanted;
         let by_run = base.by_run && backend == Backend::Sqlite;
-        let text = if backend == Backend::Sqlite { base.sqlite } else { base.postgres };
-        let filter = Filter::new(backend, text, args![self.project, self.test_case]);
+        // ix: executions_trouble_of_test
+        let text = match backend {
+            Backend::Sqlite => base.sqlite,
+            Backend::Postgres if wanted.is_trouble() => base.postgres_trouble,
+            Backend::Postgres => base.postgres,
+        };
+        let filter = Filter::new(backend, text, args![self.project, self.test_case, days]);
         let filter = if by_run {
             filter
-                .and("k.day in_ints(?)", args![days])
                 .and_if("k.browser_id = ?", wanted.browser)
                 .and_if("r.lane_id in_ints(?)", wanted.lanes.clone())
         } else {
             filter
-                .and("e.day in_ints(?)", args![days])
                 .and_if("e.browser_id = ?", wanted.browser)
                 .and_if("e.lane_id in_ints(?)", wanted.lanes.clone())
         };
         let filter = filter
             .and_if("e.outcome in_ints(?)", wanted.outcomes.clone())
             .and_if("r.order_at >= ?", wanted.from.map(Timestamp::millis))
-            .and_if("r.order_at <= ?", wanted.to.map(Timestamp::millis));
-        // ix: executions_trouble_of_test
-        let filter = if wanted.is_trouble() { filter.and("e.rank < 6", args![]) } else { filter };
+            .and_if("r.order_at <= ?", wanted.to.map(Timestamp::millis))
+            .and_if("r.is_mass_failure = ?", wanted.without_mass_failures.then_some(0));
+        let is_narrowed = backend == Backend::Sqlite && wanted.is_trouble();
+        let filter = if is_narrowed { filter.and("e.rank < 6", args![]) } else { filter };
         let filter = match (wanted.after, by_run) {
             (Some((at, id)), true) => filter.and("(r.order_at, k.id) < (?, ?)", args![at, id]),
             (Some((at, id)), false) => filter.and("(r.order_at, e.id) < (?, ?)", args![at, id]),
@@ -263,6 +289,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         lanes: Some(vec![]),
         browser: Some(1),
         outcomes: Some(vec![Outcome::Passed.code()]),
+        without_mass_failures: true,
         from: Some(Timestamp(0)),
         to: Some(Timestamp(0)),
         after: Some((0, 0)),

@@ -43,7 +43,7 @@ pub(crate) struct Asked {
 
 /// The orders with their words in the address.
 const ORDERS: [(&str, &str, Sort); 7] = [
-    ("last-run", "Last run first", Sort::LastRun),
+    ("last-run", "Latest run first", Sort::LastRun),
     ("title", "By title", Sort::Title),
     ("file", "By file", Sort::File),
     ("runs", "Most runs first", Sort::TotalRuns),

@@ -87,6 +87,7 @@ pub(super) async fn tab(
         ..RunQuery::default()
     };
     let mut found = runs::list(&visit.ctx, visit.scope(), &query, RUNS).await?.items;
+    found.retain(|run| !run.brief.status.broke_off());
     found.reverse();
     let facets = visit.places(project).await?;
     let lane = LaneQuery { branch: asked.branch.clone(), environment: asked.environment.clone() };

@@ -92,6 +92,8 @@ struct Head {
     run: RunDetail,
     name: String,
     bar: OutcomeBar,
+    /// Tests the run wanted to run, where not all of them have a result.
+    planned: Option<i64>,
     counts: Vec<OutcomeCount>,
     live: Option<LiveRun>,
     /// Whether the reader may keep the run.
@@ -172,9 +174,10 @@ pub(crate) async fn run(
         let after = feeds::just_before_now(&visit.ctx, project, id).await?;
         LiveRun::of(&run.item, after, visit.caller.may_triage())
     };
-    let planned = Progress::of(&run.item).and_then(|progress| progress.planned).unwrap_or_default();
+    let planned = Progress::planned_of(&run.item);
     let mut head = Head {
-        bar: OutcomeBar::of_planned(&totals, planned),
+        bar: OutcomeBar::of_planned(&totals, planned.unwrap_or_default()),
+        planned,
         counts: outcome_counts(&totals),
         may_triage: visit.caller.may_triage(),
         name,

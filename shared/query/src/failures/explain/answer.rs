@@ -112,7 +112,9 @@ pub struct LastPassed {
     pub run_id: i64,
     /// Commit of that run.
     pub commit: Option<String>,
-    /// Its environment: a test that failed in one is looked for in the same.
+    /// Its branch: a test is looked for on the branch it failed on, then on the default branch.
+    pub branch: Option<String>,
+    /// Its environment: a test that failed in one is looked for in the same, then in any.
     pub environment: Option<String>,
 }
 
@@ -126,7 +128,7 @@ pub struct ExplainedCluster {
     pub signature: String,
     /// open, resolved or ignored.
     pub status: &'static str,
-    /// Failing executions.
+    /// Executions in which an attempt failed for this cause.
     pub occurrences: i64,
     /// Whether this run showed it first.
     pub is_new: bool,

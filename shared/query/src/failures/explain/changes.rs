@@ -104,7 +104,7 @@ pub(super) fn received_value(error: &str) -> Option<ChangeSince> {
     Some(ChangeSince {
         kind: ChangeKind::ReceivedValue,
         label: match expected {
-            Some(expected) => format!("Expected {expected}, got"),
+            Some(expected) => format!("Received instead of {expected}"),
             None => "Received value".to_owned(),
         },
         before: None,

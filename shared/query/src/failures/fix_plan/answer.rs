@@ -20,7 +20,7 @@ pub struct PlannedCluster {
     pub error_type: &'static str,
     /// open, resolved or ignored.
     pub status: &'static str,
-    /// Failing executions.
+    /// Executions in which an attempt failed for this cause.
     pub occurrences: i64,
     /// `stopped-failing`, `diagnosis-verified` or `regressed`.
     pub fix_verification: Option<String>,
