@@ -300,6 +300,7 @@ async fn the_cause_is_found_when_a_run_ends() {
         for number in 1..=3 {
             submit(client, waits(number)).await;
         }
+        work(service).await;
         // On the last day nothing is up, which says nothing about any of them.
         let refused = json!({ "error": "Error: page.goto: net::ERR_CONNECTION_REFUSED at http://shop.test/" });
         let all = ["waits", "differs", "loses", "a", "b", "c", "d"];
