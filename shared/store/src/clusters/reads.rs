@@ -37,7 +37,7 @@ statements! {
     OF_TEST = "SELECT cluster_id, n FROM cluster_tests WHERE project_id = $1 AND test_case_id = $2 ORDER BY last_at DESC, cluster_id DESC LIMIT $3";
     /// Branches of the newest runs that show a cluster. ix: cluster_runs_of_cluster
     BRANCHES = "SELECT branch FROM (SELECT r.branch, r.id FROM cluster_runs k JOIN test_runs r ON r.project_id = k.project_id \
-        AND r.id = k.run_id WHERE k.project_id = $1 AND k.cluster_id = $2 ORDER BY k.run_id DESC LIMIT 200) newest \
+        AND r.id = k.run_id WHERE k.project_id = $1 AND k.cluster_id = $2 ORDER BY k.run_id DESC LIMIT 100) newest \
         WHERE branch <> '' GROUP BY branch ORDER BY MAX(id) DESC LIMIT $3";
     /// The first run after a moment that shows a cluster; the day narrows it down. ix: executions_cluster
     FIRST_AFTER = "SELECT r.id, r.order_at FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \

@@ -90,11 +90,23 @@ fn expand(call: &str, argument: &str, backend: Backend) -> String {
 }
 
 /// Declares the statements of a module and lists them as `STATEMENTS`, from
-/// where the test that prepares every statement finds them.
+/// where the test that prepares every statement finds them. A statement with a
+/// text behind `postgres` has that one there.
+///
+/// It has one where a list is looked up: a list of keys says nothing of how
+/// many they are, and the planner, as long as it takes a young table for empty,
+/// reads all rows of a project and picks those of the list. `unnest` with a
+/// `LATERAL` that cannot be merged makes it look for each.
 macro_rules! statements {
-    ($($(#[$doc:meta])* $name:ident = $text:expr;)+) => {
+    (@one $name:ident, $text:expr) => {
+        $crate::db::Statement::new(concat!(module_path!(), "::", stringify!($name)), $text)
+    };
+    (@one $name:ident, $text:expr, $postgres:expr) => {
+        $crate::db::Statement::of_each(concat!(module_path!(), "::", stringify!($name)), $text, $postgres)
+    };
+    ($($(#[$doc:meta])* $name:ident = $text:expr $(, postgres $postgres:expr)?;)+) => {
         $($(#[$doc])* pub(crate) static $name: $crate::db::Statement =
-            $crate::db::Statement::new(concat!(module_path!(), "::", stringify!($name)), $text);)+
+            $crate::db::statements!(@one $name, $text $(, $postgres)?);)+
         /// Every statement of this module.
         pub(crate) static STATEMENTS: &[&$crate::db::Statement] = &[$(&$name),+];
     };

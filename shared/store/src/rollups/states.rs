@@ -37,11 +37,15 @@ macro_rules! set_counts {
 }
 
 statements! {
-    /// States of a batch, locked in key order, and whether their lanes believe failures.
+    /// States of a batch, locked in the order of the lists, and whether their lanes believe failures.
     LOCK_STATES = concat!(
         "SELECT ", state_columns!(), ", (SELECT l.kind FROM lanes l WHERE l.project_id = s.project_id AND l.id = s.lane_id) \
          FROM test_state s WHERE s.project_id = $1 AND s.lane_id in_ints($2) \
-         AND s.test_case_id in_ints($3) ORDER BY s.lane_id, s.test_case_id for_update()"
+         AND s.test_case_id in_ints($3)"
+    ), postgres concat!(
+        "SELECT ", state_columns!(), ", (SELECT l.kind FROM lanes l WHERE l.project_id = s.project_id AND l.id = s.lane_id) \
+         FROM unnest($2::bigint[]) AS lane(id) CROSS JOIN unnest($3::bigint[]) AS test(id) CROSS JOIN LATERAL \
+         (SELECT * FROM test_state x WHERE x.project_id = $1 AND x.lane_id = lane.id AND x.test_case_id = test.id FOR UPDATE) AS s"
     );
     /// The state of one test in one lane.
     STATE = concat!(
@@ -50,10 +54,16 @@ statements! {
     /// States of some tests in one lane, as they are.
     STATES_IN = concat!(
         "SELECT ", state_columns!(), " FROM test_state s WHERE s.project_id = $1 AND s.lane_id = $2 AND s.test_case_id in_ints($3)"
+    ), postgres concat!(
+        "SELECT ", state_columns!(), " FROM unnest($3::bigint[]) AS test(id) CROSS JOIN LATERAL \
+         (SELECT * FROM test_state x WHERE x.project_id = $1 AND x.lane_id = $2 AND x.test_case_id = test.id OFFSET 0) AS s"
     );
     /// What came before some tests in one lane.
     PREDECESSORS = "SELECT test_case_id, last_order_at, last_execution_id, by_browser FROM test_state \
-        WHERE project_id = $1 AND lane_id = $2 AND test_case_id in_ints($3) AND total > 0";
+        WHERE project_id = $1 AND lane_id = $2 AND test_case_id in_ints($3) AND total > 0",
+        postgres "SELECT s.test_case_id, s.last_order_at, s.last_execution_id, s.by_browser FROM unnest($3::bigint[]) AS test(id) \
+        CROSS JOIN LATERAL (SELECT * FROM test_state x WHERE x.project_id = $1 AND x.lane_id = $2 AND x.test_case_id = test.id \
+        AND x.total > 0 OFFSET 0) AS s";
     /// The newest executions of each of some tests in some lanes, for rebuilding their states, as far as they are counted.
     /// ix: executions_history
     NEWEST_OBSERVATIONS = "SELECT o.test_case_id, o.id, o.order_at, o.outcome, o.browser_id, o.duration, o.wasted_ms, o.total_duration, o.lost_ms, o.is_mass_failure FROM \
@@ -225,7 +235,10 @@ async fn lock_in(
     lanes: &[i64],
     test_cases: &[TestCaseId],
 ) -> Result<States> {
-    let ids: Vec<i64> = test_cases.iter().map(|id| id.get()).collect();
+    let mut ids: Vec<i64> = test_cases.iter().map(|id| id.get()).collect();
+    // Rows are locked as the list goes: in the same order by everybody.
+    ids.sort_unstable();
+    ids.dedup();
     let mut rows = session.all(&LOCK_STATES, args![project, lanes.to_vec(), ids.clone()]).await?;
     if session.backend() == Backend::Postgres && rows.len() < lanes.len() * ids.len() {
         let mut missing = RESERVE_STATES.rows();
