@@ -25,13 +25,6 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// Whether the run ended before all of its tests were done: how long it
-    /// took says nothing then.
-    #[must_use]
-    pub const fn broke_off(self) -> bool {
-        matches!(self, Self::Interrupted | Self::Cancelled)
-    }
-
     /// All statuses, in the order of a run's life.
     pub const ALL: [Self; 8] = [
         Self::Initializing,

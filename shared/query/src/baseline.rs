@@ -80,7 +80,7 @@ pub(crate) async fn of_run(session: &mut Session, run: &RunRow) -> Result<Option
     }
     let Some(branch) = default_branch(session, run.project).await? else { return Ok(None) };
     let branches = [branch];
-    for environments in [vec![run.environment.clone()], Vec::new()] {
+    for environments in environments_of(run) {
         let mut newest: Option<RunRow> = None;
         for lane in lanes::specific(session, run.project, &branches, &environments).await? {
             let found = compared::green_before(session, run, lane).await?;
@@ -96,7 +96,14 @@ pub(crate) async fn of_run(session: &mut Session, run: &RunRow) -> Result<Option
     Ok(None)
 }
 
-async fn default_branch(session: &mut Session, project: ProjectId) -> Result<Option<String>> {
+/// Where on the default branch something to measure a run against is looked
+/// for: in its own environment first, then in any.
+pub(crate) fn environments_of(run: &RunRow) -> [Vec<String>; 2] {
+    [vec![run.environment.clone()], Vec::new()]
+}
+
+/// The default branch of a project, as far as it is known.
+pub(crate) async fn default_branch(session: &mut Session, project: ProjectId) -> Result<Option<String>> {
     let project = projects::get(session, project).await?;
     Ok(project.and_then(|project| project.default_branch).filter(|branch| !branch.is_empty()))
 }

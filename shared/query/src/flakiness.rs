@@ -115,8 +115,15 @@ pub enum Sort {
     /// Most expensive first, by the machine's time and by how often a person
     /// was interrupted.
     Impact,
-    /// Those that took most time of the machine first.
+    /// Those that took most time of the machine first, and of those that took
+    /// the same, or do not say how much, those that were retried most.
     Lost,
+}
+
+/// The order of [`Sort::Lost`] as one number.
+fn lost_rank(wasted_ms: i64, retry_passes: i64) -> i64 {
+    const RETRIES: i64 = 1 << 12;
+    wasted_ms.saturating_mul(RETRIES).saturating_add(retry_passes.min(RETRIES - 1))
 }
 
 /// The conditions of a list of flaky tests.
@@ -205,7 +212,8 @@ pub struct FlakyTest {
     pub priority: Option<String>,
     /// What it costs, for ordering.
     pub impact: i64,
-    /// Time lost on attempts before a passing one, ms.
+    /// Time lost on attempts that a retry made good, and on the retries of
+    /// executions that failed in the end, ms.
     pub wasted_duration: i64,
     /// Mean time lost by an execution that did not pass at once, ms.
     pub avg_failed_duration: i64,
@@ -231,7 +239,7 @@ impl Judged {
         let value = match sort {
             Sort::Score => self.found.posterior.score(),
             Sort::Impact => self.found.evidence.impact(),
-            Sort::Lost => self.found.evidence.wasted_ms,
+            Sort::Lost => lost_rank(self.found.evidence.wasted_ms, self.found.evidence.retry_passes),
         };
         (value, self.case.get())
     }
@@ -355,7 +363,7 @@ pub async fn leaders(
         let value = match query.sort {
             Sort::Score => test.flaky_score,
             Sort::Impact => test.impact,
-            Sort::Lost => test.wasted_duration,
+            Sort::Lost => lost_rank(test.wasted_duration, test.retry_pass_count),
         };
         (Reverse(value), test.test_case_id)
     });
@@ -476,8 +484,10 @@ fn same_commit_flips(state: &TestState, commits: &HashMap<RunId, String>) -> i64
 }
 
 /// When each of some tests last failed or passed on a retry, runs that failed
-/// as a whole aside; one that did so neither lately nor since a day has no
-/// entry.
+/// as a whole aside. Of what is older than its newest executions only the days
+/// are known, and of a failure not what kind of run it was in: such a test has
+/// the last day on which it passed on a retry, else the last on which it
+/// failed. One that did so neither lately nor since a day has no entry.
 async fn last_flakes(
     session: &mut Session,
     project: ProjectId,
@@ -487,7 +497,8 @@ async fn last_flakes(
     today: Day,
 ) -> Result<HashMap<TestCaseId, Timestamp>> {
     let mut found = HashMap::new();
-    let mut unknown = Vec::new();
+    // By the day before which their executions are not known one by one.
+    let mut unknown: BTreeMap<Day, Vec<i64>> = BTreeMap::new();
     for test in judged {
         let is_clean = |outcome| !matches!(outcome, Outcome::Flaky | Outcome::Failed | Outcome::TimedOut);
         let is_told = |recent: &RecentOutcome| !recent.is_mass_failure && !is_clean(recent.outcome);
@@ -495,11 +506,14 @@ async fn last_flakes(
             Some((at, ..)) => {
                 found.insert(test.case, at);
             }
-            None => unknown.push(test.case.get()),
+            None => {
+                let oldest = test.state.identified().next().map_or(today, |(at, ..)| at.day());
+                unknown.entry(oldest).or_default().push(test.case.get());
+            }
         }
     }
-    if !unknown.is_empty() {
-        found.extend(scores::last_failing_days(session, project, lane.id, unknown, since, today).await?);
+    for (until, cases) in unknown {
+        found.extend(scores::last_failing_days(session, project, lane.id, cases, since, until).await?);
     }
     Ok(found)
 }

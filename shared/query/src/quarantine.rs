@@ -120,7 +120,8 @@ pub struct Proposal {
     pub file_path: String,
     /// One hundred times the probability that it fails by chance.
     pub flaky_score: i64,
-    /// Time lost on attempts before a passing one, ms.
+    /// Time lost on attempts that a retry made good, and on the retries of
+    /// executions that failed in the end, ms.
     pub wasted_duration: i64,
     /// Executions that passed on a retry.
     pub retry_pass_count: i64,

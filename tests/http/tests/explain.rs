@@ -140,6 +140,15 @@ async fn the_last_pass_is_looked_for_in_the_same_environment_first_and_says_wher
         let (own, _) = sent(5, "feature", "preview", "passed").await;
         let (_, failing) = sent(6, "feature", "preview", "failed").await;
         assert_eq!(told(&failing).await, format!("on `feature` in `preview` it last passed in run {own}."));
+        // A run without an environment is one of those without, before it is one of any.
+        let (nowhere, _) = sent(7, "main", "", "passed").await;
+        sent(8, "main", "staging", "passed").await;
+        let (_, failing) = sent(9, "feature", "", "failed").await;
+        assert_eq!(told(&failing).await, format!("on `main` it last passed in run {nowhere}."));
+        // On the default branch itself another environment is all there is.
+        let (newest, _) = sent(10, "main", "staging", "passed").await;
+        let (_, failing) = sent(11, "main", "canary", "failed").await;
+        assert_eq!(told(&failing).await, format!("on `main` in `staging` it last passed in run {newest}."));
     })
     .await;
 }

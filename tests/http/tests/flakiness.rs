@@ -111,6 +111,8 @@ async fn tests_that_pass_on_a_retry_are_flaky_and_repaired_ones_are_not() {
         let wobbles = few.iter().find(|test| test["title"] == "wobbles").expect("still listed");
         assert_eq!(json!([wobbles["runCount"], wobbles["retryPassCount"]]), json!([5, 1]));
         assert_eq!(titles(&flaky(client, "?sort=impact").await), ["wobbles", "alternates"]);
+        let html = page(client, "/projects/1?tab=flaky&sort=lost").await;
+        assert!(html.find(">wobbles<") < html.find(">alternates<"), "only the first lost time: {html}");
         assert!(flaky(client, "?branch=other").await.is_empty());
         assert!(flaky(client, "?owner=nobody").await.is_empty());
         for bad in ["?runs=2", "?runs=201", "?minScore=101", "?rootCause=magic", "?sort=title"] {

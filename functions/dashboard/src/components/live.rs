@@ -4,6 +4,7 @@
 
 use askama::Template;
 use askama::filters::HtmlSafe;
+use callboard_domain::status::RunStatus;
 use callboard_query::shapes::RunItem;
 
 use crate::filters;
@@ -28,8 +29,8 @@ impl Progress {
     /// How many tests a run wanted to run that has fewer results: one that goes
     /// on, or that broke off.
     pub(crate) fn planned_of(run: &RunItem) -> Option<i64> {
-        let is_open = !run.brief.status.is_final() || run.brief.status.broke_off();
-        run.planned_tests.filter(|planned| is_open && *planned > run.brief.totals.total_tests)
+        let is_whole = matches!(run.brief.status, RunStatus::Passed | RunStatus::Failed);
+        run.planned_tests.filter(|planned| !is_whole && *planned > run.brief.totals.total_tests)
     }
 }
 

@@ -41,8 +41,8 @@ impl OutcomeBar {
         Self::of_planned(totals, 0)
     }
 
-    /// The bar of a run that goes on: what is planned and has no result yet stays
-    /// empty.
+    /// The bar of a run that goes on or broke off: what is planned and has no
+    /// result stays empty.
     pub(crate) fn of_planned(totals: &Totals, planned: i64) -> Self {
         let counts = counts(totals);
         let spoken: Vec<String> =

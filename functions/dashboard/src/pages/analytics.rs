@@ -411,9 +411,9 @@ fn waste(found: WastedTime, days: &[Day]) -> Series {
     let failed = known.iter().map(|day| Some((*day)?.waste.failed_ms)).collect();
     let waits = known.iter().map(|day| Some((*day)?.waste.wait_ms)).collect();
     let lines =
-        [LineOf { name: "Repeated attempts", values: failed }, LineOf { name: "Fixed waits", values: waits }];
+        [LineOf { name: "Lost to retries", values: failed }, LineOf { name: "Fixed waits", values: waits }];
     Series::new("Time lost", day_points(days, &known), &lines, duration)
-        .fact(duration(found.totals.failed_ms), "in repeated attempts")
+        .fact(duration(found.totals.failed_ms), "lost to retries")
         .fact(duration(found.totals.wait_ms), "in fixed waits")
 }
 

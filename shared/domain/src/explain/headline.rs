@@ -43,8 +43,8 @@ pub fn received(error: &str) -> Option<(Option<String>, String)> {
     Some((value("Expected"), value("Received")?))
 }
 
-/// The run in which a test passed last, of those on its branch and in its
-/// environment.
+/// The newest run in which a test passed, of all runs on the same branch and in
+/// the same environment as this one: those of the failure, or others.
 #[derive(Debug, Clone, Copy)]
 pub struct PassedIn<'a> {
     /// The run.

@@ -127,10 +127,12 @@ impl Beside {
         let failed_requests: BTreeSet<String> =
             failed.map(|request| format!("{} {}", request.method, request.normalized_url)).collect();
         // What the browser itself writes about such a request is no second piece of evidence.
-        let is_known = |entry: &ConsoleEntry| {
-            !failed_requests.is_empty() && entry.text.starts_with("Failed to load resource")
+        let repeats_request = |entry: &ConsoleEntry| {
+            let line = entry.text.strip_prefix("Failed to load resource: ");
+            !failed_requests.is_empty()
+                && line.is_some_and(|line| line.contains("net::") || line.contains("status of 5"))
         };
-        let errors = evidence.console_logs.iter().filter(|entry| entry.is_error() && !is_known(entry));
+        let errors = evidence.console_logs.iter().filter(|entry| entry.is_error() && !repeats_request(entry));
         let page_errors = errors.map(ConsoleEntry::without_numbers).collect();
         Self { failed_requests, page_errors }
     }

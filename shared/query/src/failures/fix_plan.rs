@@ -357,16 +357,13 @@ fn series(state: Option<&TestState>, browser: i64, cluster: &ClusterRow, was_her
 /// What the command has to show, and what of it is enough.
 fn expectation(found: &Verification, left_out: usize) -> String {
     let Verification { repeats, needed, tests, .. } = found;
-    let times = |count: usize| if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    let all = match tests {
-        1 => "the test passes".to_owned(),
-        _ => format!("all {tests} tests pass"),
+    let (all, of_each) = match tests {
+        1 => ("the test passes".to_owned(), ""),
+        2 => ("both tests pass".to_owned(), " of each"),
+        _ => (format!("all {tests} tests pass"), " of each"),
     };
-    let passes = format!(
-        "{all} {}{}, without retries, in a run that is sent here",
-        times(*repeats),
-        if *repeats == 1 { "" } else { " in a row" },
-    );
+    let times = if *repeats == 1 { String::new() } else { format!(" {repeats} times in a row") };
+    let passes = format!("{all}{times}, without retries, in a run that is sent here");
     let others = match left_out {
         0 => String::new(),
         1 => " Its other test, which the command leaves out, has to pass as well.".to_owned(),
@@ -377,11 +374,11 @@ fn expectation(found: &Verification, left_out: usize) -> String {
             format!("The failure counts as repaired once {passes}.{others}")
         }
         Some(needed) => format!(
-            "Look whether {passes}. It failed too seldom for that to prove a repair: it counts as repaired after \
-             {needed} passes of each.{others}"
+            "See that {passes}. It failed too seldom for that to prove a repair: it counts as repaired after \
+             {needed} passes{of_each}.{others}"
         ),
         None => format!(
-            "Look whether {passes}. It failed so seldom that no number of passes proves a repair: watch that it stays \
+            "See that {passes}. It failed so seldom that no number of passes proves a repair: watch that it stays \
              away.{others}"
         ),
     }
@@ -395,4 +392,37 @@ fn ownership<'c>(cases: impl Iterator<Item = &'c TestCaseRow>) -> Ownership {
     }
     let owner = counts.into_iter().rev().max_by_key(|(_, count)| *count).map(|(owner, _)| owner.to_owned());
     Ownership { source: owner.is_some().then_some("annotation"), owner }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_has_to_show_is_a_sentence_whatever_the_numbers() {
+        let told = |tests, repeats, needed, left_out| {
+            let found = Verification { command: String::new(), repeats, needed, tests, left_out };
+            expectation(&found, left_out)
+        };
+        assert_eq!(
+            told(1, 1, Some(1), 0),
+            "The failure counts as repaired once the test passes, without retries, in a run that is sent here."
+        );
+        assert_eq!(
+            told(6, 3, Some(2), 1),
+            "The failure counts as repaired once all 6 tests pass 3 times in a row, without retries, in a run that is \
+             sent here. Its other test, which the command leaves out, has to pass as well."
+        );
+        assert_eq!(
+            told(1, 5, Some(20), 0),
+            "See that the test passes 5 times in a row, without retries, in a run that is sent here. It failed too \
+             seldom for that to prove a repair: it counts as repaired after 20 passes."
+        );
+        assert_eq!(
+            told(2, 5, None, 3),
+            "See that both tests pass 5 times in a row, without retries, in a run that is sent here. It failed so \
+             seldom that no number of passes proves a repair: watch that it stays away. Its 3 other tests, which the \
+             command leaves out, have to pass as well."
+        );
+    }
 }

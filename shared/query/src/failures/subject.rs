@@ -13,9 +13,10 @@ use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, HistoryFilter, Walk};
 use callboard_store::runs::RunRow;
 use callboard_store::test_cases::{self, TestCaseRow};
-use callboard_store::{StoreError, evidence, lanes, projects, rollups};
+use callboard_store::{StoreError, evidence, lanes, rollups};
 use tokio::sync::OnceCell;
 
+use crate::baseline;
 use crate::ingest::{counted, stored_attempts};
 use crate::runs::required_run;
 use crate::{Context, Entity, QueryError, Result};
@@ -151,23 +152,25 @@ pub(super) async fn last_passed(
     if let Some(found) = newest_pass(session, row, run, Some(vec![row.lane_id]), Some(row.lane_id)).await? {
         return Ok(Some(found));
     }
-    let default = projects::get(session, project).await?.and_then(|project| project.default_branch);
-    let default = default.filter(|branch| !branch.is_empty());
-    let Some(branch) = default else {
+    let Some(branch) = baseline::default_branch(session, project).await? else {
         let lane = lanes::find_lane(session, project, &LaneKey::asked(None, None)).await?;
         return newest_pass(session, row, run, None, lane).await;
     };
-    if branch != run.branch && !run.environment.is_empty() {
-        let key = LaneKey::asked(Some(&branch), Some(&run.environment));
-        if let Some(lane) = lanes::find_lane(session, project, &key).await?
-            && let Some(found) = newest_pass(session, row, run, Some(vec![lane]), Some(lane)).await?
+    let whole = lanes::find_lane(session, project, &LaneKey::asked(Some(&branch), None)).await?;
+    let mut seen = vec![row.lane_id];
+    for environments in baseline::environments_of(run) {
+        let mut lanes =
+            lanes::specific(session, project, std::slice::from_ref(&branch), &environments).await?;
+        lanes.retain(|lane| !seen.contains(lane));
+        seen.extend(&lanes);
+        let lane = if let [only] = lanes[..] { Some(only) } else { whole };
+        if !lanes.is_empty()
+            && let Some(found) = newest_pass(session, row, run, Some(lanes), lane).await?
         {
             return Ok(Some(found));
         }
     }
-    let lane = lanes::find_lane(session, project, &LaneKey::asked(Some(&branch), None)).await?;
-    let lanes = lanes::specific(session, project, &[branch], &[]).await?;
-    newest_pass(session, row, run, Some(lanes), lane).await
+    Ok(None)
 }
 
 /// The newest pass before `run` in some lanes; `lane` is the one that counts

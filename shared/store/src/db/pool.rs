@@ -152,11 +152,22 @@ impl Manager for Postgres {
         if metrics.age() > MOST_AGE {
             return Err(RecycleError::message("old"));
         }
-        if metrics.last_used() >= TRUSTED_IDLE {
+        let last_taken = metrics.recycled.unwrap_or(metrics.created);
+        if has_doubled(last_taken - metrics.created, metrics.age()) {
+            connection.execute("DISCARD PLANS").await?;
+        } else if metrics.last_used() >= TRUSTED_IDLE {
             connection.ping().await?;
         }
         Ok(())
     }
+}
+
+/// Whether a connection became a second old since an age, or twice as old once
+/// more. It then forgets its plans: the server makes a plan for tables as they
+/// are and keeps it, and those of a young database grow a thousandfold within
+/// minutes. Plans that suit a table of half its size are good enough.
+fn has_doubled(before: Duration, age: Duration) -> bool {
+    age.as_secs().checked_ilog2() > before.as_secs().checked_ilog2()
 }
 
 /// Whether a server takes no connections at the moment: nothing listens yet, it
@@ -381,5 +392,17 @@ async fn recover<M: Opener>(mut object: Object<M>, is_asked: bool, is_open: bool
     if let Err(error) = recovered {
         tracing::debug!(%error, "a connection to the database is closed after what happened on it");
         drop(Object::take(object));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_forgotten_whenever_a_connection_has_become_twice_as_old() {
+        let forgets = |before, age| has_doubled(Duration::from_millis(before), Duration::from_millis(age));
+        assert!(!forgets(0, 999) && forgets(999, 1_000) && !forgets(1_000, 1_999) && forgets(1_999, 2_000));
+        assert!(!forgets(2_000, 3_999) && forgets(3_000, 60_000) && !forgets(64_000, 127_000));
     }
 }

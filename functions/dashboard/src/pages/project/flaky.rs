@@ -40,6 +40,9 @@ pub(crate) struct Asked {
     page: PageRequest,
 }
 
+/// Orders, by their words in the address.
+const SORTS: [(&str, Sort); 3] = [("score", Sort::Score), ("impact", Sort::Impact), ("lost", Sort::Lost)];
+
 impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let one = |name: &str| chosen(query, name).into_iter().next();
@@ -51,9 +54,7 @@ impl FromQuery for Asked {
             owner: one("owner"),
             cause: query.one_of("cause", &causes.map(|cause| (cause, cause)))?,
             min_score: query.number("minScore", 0..=100)?,
-            sort: query
-                .one_of("sort", &[("score", Sort::Score), ("impact", Sort::Impact)])?
-                .unwrap_or_default(),
+            sort: query.one_of("sort", &SORTS)?.unwrap_or_default(),
             page: query.page(SIZE)?,
         })
     }
@@ -71,13 +72,16 @@ impl Asked {
 
     /// The word of the order in the address.
     fn sort_word(&self) -> &'static str {
-        if self.sort == Sort::Impact { "impact" } else { "score" }
+        SORTS.iter().find(|(_, sort)| *sort == self.sort).map_or("score", |(word, _)| word)
     }
 
     fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
         let causes = RootCause::ALL.map(|cause| Choice::new(cause.as_str(), cause_word(cause.as_str())));
-        let orders =
-            [Choice::new("score", "Most surely flaky first"), Choice::new("impact", "Most expensive first")];
+        let orders = [
+            Choice::new("score", "Most surely flaky first"),
+            Choice::new("impact", "Most expensive first"),
+            Choice::new("lost", "Most time lost first"),
+        ];
         let scores = [(LEAST_COUNTED, "Flaky: 90 or more"), (60, "60 or more")]
             .map(|(score, name)| Choice::new(score.to_string(), name));
         let score = self.min_score.map(|score| score.to_string());

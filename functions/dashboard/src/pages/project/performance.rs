@@ -5,6 +5,7 @@ use axum::response::Response;
 use callboard_auth::scope::Authorized;
 use callboard_domain::durations::{TimeoutKind, Trend};
 use callboard_domain::ids::ProjectId;
+use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, QueryReader};
@@ -83,11 +84,11 @@ pub(super) async fn tab(
         branches: asked.branch.iter().cloned().collect(),
         environments: asked.environment.iter().cloned().collect(),
         full_runs: Some(true),
-        finished: true,
+        // Of one that broke off it says nothing how long it took.
+        statuses: vec![RunStatus::Passed, RunStatus::Failed, RunStatus::TimedOut],
         ..RunQuery::default()
     };
     let mut found = runs::list(&visit.ctx, visit.scope(), &query, RUNS).await?.items;
-    found.retain(|run| !run.brief.status.broke_off());
     found.reverse();
     let facets = visit.places(project).await?;
     let lane = LaneQuery { branch: asked.branch.clone(), environment: asked.environment.clone() };

@@ -112,9 +112,10 @@ pub struct LastPassed {
     pub run_id: i64,
     /// Commit of that run.
     pub commit: Option<String>,
-    /// Its branch: a test is looked for on the branch it failed on, then on the default branch.
+    /// Its branch: a pass is looked for on the branch of the failure, then on the default branch; anywhere while
+    /// none is known.
     pub branch: Option<String>,
-    /// Its environment: a test that failed in one is looked for in the same, then in any.
+    /// Its environment: a pass is looked for in that of the failure, then in any.
     pub environment: Option<String>,
 }
 
