@@ -543,7 +543,7 @@ async fn a_part_of_a_filtered_list_says_how_many_there_are() {
             ("tab=cases&result=green", "it is one of failed, flaky, "),
             ("tab=clusters&status=new", "it is one of open, resolved, ignored, all."),
             ("tab=clusters&assignee=ada", "it is one of nobody, the id of an account."),
-            ("tab=flaky&sort=title", "it is one of score, impact."),
+            ("tab=flaky&sort=title", "it is one of score, impact, lost."),
             ("tab=health&days=8", "it is one of 7, 30, 60, 90."),
             ("tab=quarantine&state=old", "it is one of active, released."),
         ] {

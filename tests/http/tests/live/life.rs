@@ -366,7 +366,7 @@ async fn one_broken_event_costs_only_itself() {
 #[tokio::test]
 async fn a_run_cancelled_by_hand_stays_cancelled() {
     for_each_service(async |service| {
-        let feeder = start(service.client(), json!({})).await;
+        let feeder = start(service.client(), json!({ "totalTests": 2 })).await;
         let path = format!("/api/test-runs/{}/cancel", feeder.run);
         let answer = service.client().post_json(&path, &json!({})).await.expect("cancelled");
         assert_eq!(picked(&answer["run"], ["status", "endReason"]), [json!("cancelled"), json!("user")]);
