@@ -485,9 +485,8 @@ fn same_commit_flips(state: &TestState, commits: &HashMap<RunId, String>) -> i64
 
 /// When each of some tests last failed or passed on a retry, runs that failed
 /// as a whole aside. Of what is older than its newest executions only the days
-/// are known, and of a failure not what kind of run it was in: such a test has
-/// the last day on which it passed on a retry, else the last on which it
-/// failed. One that did so neither lately nor since a day has no entry.
+/// are known, not what kind of run it was in. One that did so neither lately
+/// nor since a day has no entry.
 async fn last_flakes(
     session: &mut Session,
     project: ProjectId,

@@ -41,7 +41,8 @@ static RUN_TIMES: Statement = Statement::of_each(
     "search::RUN_TIMES",
     "SELECT id, order_at FROM test_runs WHERE project_id in_ints($1) AND id in_ints($2)",
     "SELECT asked.id, found.order_at FROM unnest($1::bigint[], $2::bigint[]) AS asked(project_id, id) CROSS JOIN LATERAL \
-     (SELECT r.order_at FROM test_runs r WHERE r.project_id = asked.project_id AND r.id = asked.id LIMIT 1) AS found",
+     (SELECT r.order_at FROM test_runs r WHERE r.project_id = asked.project_id AND r.id BETWEEN asked.id AND asked.id \
+     ORDER BY r.id LIMIT 1) AS found",
 );
 
 /// When some clusters were seen last, those that lists show: nothing is left of the others.
@@ -50,8 +51,8 @@ static CLUSTER_TIMES: Statement = Statement::of_each(
     "SELECT id, last_seen_at FROM failure_clusters \
      WHERE project_id in_ints($1) AND id in_ints($2) AND status <> 'merged' AND occurrences > 0",
     "SELECT asked.id, found.last_seen_at FROM unnest($1::bigint[], $2::bigint[]) AS asked(project_id, id) CROSS JOIN LATERAL \
-     (SELECT c.last_seen_at FROM failure_clusters c WHERE c.project_id = asked.project_id AND c.id = asked.id \
-     AND c.status <> 'merged' AND c.occurrences > 0 LIMIT 1) AS found",
+     (SELECT c.last_seen_at FROM failure_clusters c WHERE c.project_id = asked.project_id AND c.id BETWEEN asked.id AND asked.id \
+     AND c.status <> 'merged' AND c.occurrences > 0 ORDER BY c.id LIMIT 1) AS found",
 );
 
 /// When some tests ran last. Lane 0 holds all runs of a project.
@@ -62,7 +63,7 @@ static TEST_TIMES: Statement = Statement::of_each(
      AND s.project_id = c.project_id AND s.lane_id = 0 AND s.test_case_id = c.id",
     "SELECT asked.id, found.last_order_at FROM unnest($1::bigint[], $2::bigint[]) AS asked(project_id, id) CROSS JOIN LATERAL \
      (SELECT s.last_order_at FROM test_state s WHERE s.project_id = asked.project_id AND s.lane_id = 0 \
-     AND s.test_case_id = asked.id LIMIT 1) AS found",
+     AND s.test_case_id BETWEEN asked.id AND asked.id ORDER BY s.test_case_id LIMIT 1) AS found",
 );
 
 /// Every statement of this module.

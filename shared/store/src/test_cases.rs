@@ -94,7 +94,7 @@ statements! {
     /// Files of some test cases.
     FILE_PATHS = "SELECT id, file_path FROM test_cases WHERE project_id = $1 AND id in_ints($2)",
         postgres "SELECT c.id, c.file_path FROM unnest($2::bigint[]) AS asked(id) CROSS JOIN LATERAL \
-        (SELECT id, file_path FROM test_cases WHERE project_id = $1 AND id = asked.id OFFSET 0) AS c";
+        (SELECT id, file_path FROM test_cases WHERE project_id = $1 AND id BETWEEN asked.id AND asked.id ORDER BY id LIMIT 1) AS c";
     /// Tests of a file, the newest first. ix: test_cases_by_file
     OF_FILE = "SELECT id FROM test_cases WHERE project_id = $1 AND file_path = $2 ORDER BY id DESC LIMIT $3";
     /// What is stored of some identities. ix: test_cases_identity
@@ -102,7 +102,8 @@ statements! {
         WHERE project_id = $1 AND identity_hash in_bytes($2)",
         postgres "SELECT c.id, c.identity_hash, c.tags, c.owner, c.priority, c.feature, c.link, c.meta_at \
         FROM unnest($2::bytea[]) AS asked(hash) CROSS JOIN LATERAL \
-        (SELECT * FROM test_cases WHERE project_id = $1 AND identity_hash = asked.hash OFFSET 0) AS c";
+        (SELECT * FROM test_cases WHERE project_id = $1 AND identity_hash BETWEEN asked.hash AND asked.hash \
+        ORDER BY identity_hash LIMIT 1) AS c";
     /// Mirrors attributes of a newer run.
     SET_META = "UPDATE test_cases SET tags = $3, owner = $4, priority = $5, feature = $6, link = $7, meta_at = $8 \
         WHERE project_id = $1 AND id = $2 AND meta_at <= $8";

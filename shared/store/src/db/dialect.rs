@@ -96,7 +96,10 @@ fn expand(call: &str, argument: &str, backend: Backend) -> String {
 /// It has one where a list is looked up: a list of keys says nothing of how
 /// many they are, and the planner, as long as it takes a young table for empty,
 /// reads all rows of a project and picks those of the list. `unnest` with a
-/// `LATERAL` that cannot be merged makes it look for each.
+/// `LATERAL` that cannot be merged makes it look for each. There an index that
+/// begins with the project and holds what is asked for seems as good as that of
+/// the key, also in a large table. `key BETWEEN x AND x ORDER BY key LIMIT 1`
+/// is the same row as `key = x`, but only the index of the key has that order.
 macro_rules! statements {
     (@one $name:ident, $text:expr) => {
         $crate::db::Statement::new(concat!(module_path!(), "::", stringify!($name)), $text)

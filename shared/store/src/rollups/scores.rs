@@ -19,8 +19,8 @@ statements! {
     /// The same of the tests that ever timed out. ix: test_state_by_speed
     DURATIONS_OF_TIMED_OUT = "SELECT test_case_id, last_execution_id, recent, recent_ms FROM test_state \
         WHERE project_id = $1 AND lane_id = $2 AND speed_class > 0 AND timedout > 0";
-    /// The last day on which each of some tests flaked, else failed. ix: test_daily_failing
-    LAST_FAILING_DAYS = "SELECT test_case_id, COALESCE(MAX(CASE WHEN flaky > 0 THEN day END), MAX(day)) FROM test_daily \
+    /// The last day on which each of some tests failed or flaked: the index tells it by itself. ix: test_daily_failing
+    LAST_FAILING_DAYS = "SELECT test_case_id, MAX(day) FROM test_daily \
         WHERE project_id = $1 AND lane_id = $2 AND day >= $3 AND day <= $4 AND test_case_id in_ints($5) AND failed + flaky > 0 GROUP BY test_case_id";
     /// The states of some tests in a lane.
     STATES_OF = concat!(
@@ -287,9 +287,8 @@ fn read_durations(rows: &[Row], runs: usize) -> Result<Vec<Durations>> {
     Ok(found)
 }
 
-/// Start of the last UTC day on which each of some tests passed on a retry, or
-/// failed where it never did so, within the days given: which of the failures
-/// of a day were those of a run that failed as a whole is not counted.
+/// Start of the last UTC day on which each of some tests failed or flaked,
+/// within the days given, be it in a run that failed as a whole.
 ///
 /// # Errors
 /// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
