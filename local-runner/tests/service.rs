@@ -117,6 +117,7 @@ async fn the_reference_loads_nothing_from_elsewhere_and_has_no_inline_script() {
         ("swagger-ui.css", "text/css; charset=utf-8"),
         ("swagger-ui-bundle.js", "text/javascript; charset=utf-8"),
         ("docs.js", "text/javascript; charset=utf-8"),
+        ("lone.js", "text/javascript; charset=utf-8"),
         ("docs.css", "text/css; charset=utf-8"),
     ] {
         let answer = get(&router, &format!("/docs/{asset}")).await;

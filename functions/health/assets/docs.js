@@ -1,27 +1,17 @@
 // Starts the viewer over our own document. Nothing is fetched from elsewhere:
 // the validator badge of the viewer is switched off.
 
-// The theme that was chosen on the dashboard, which is the same origin; else
-// the system's.
+// The viewer has a class for the theme that the page has chosen, or the system.
+const root = document.documentElement;
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
-function chosenTheme() {
-  try {
-    return localStorage.getItem('callboard-theme');
-  } catch {
-    return null;
-  }
-}
-
 function applyTheme() {
-  const chosen = chosenTheme();
-  const root = document.documentElement;
-  if (chosen === 'light' || chosen === 'dark') root.dataset.theme = chosen;
-  root.classList.toggle('dark-mode', chosen ? chosen === 'dark' : dark.matches);
+  root.classList.toggle('dark-mode', root.dataset.theme ? root.dataset.theme === 'dark' : dark.matches);
 }
 
 applyTheme();
 dark.addEventListener('change', applyTheme);
+new MutationObserver(applyTheme).observe(root, { attributeFilter: ['data-theme'] });
 
 // Its fields for parameters have no names of their own.
 const reference = document.getElementById('reference');

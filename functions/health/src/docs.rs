@@ -2,21 +2,25 @@
 //! is ours; the viewer it loads is Swagger UI, compiled in, so it works
 //! offline and under the policy of all pages.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::response::{Html, Response};
 use bytes::Bytes;
-use callboard_http::ApiError;
 use callboard_http::conditional::tagged;
 use callboard_http::extract::Tail;
+use callboard_http::{ApiError, lone};
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use utoipa_swagger_ui::Config;
 
 /// Generated with `callboard openapi`; a test compares it with the handlers.
 const DOCUMENT: &str = include_str!("../../../infra/openapi.json");
-const PAGE: &str = include_str!("../assets/docs.html");
+const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
+const STYLE_TYPE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = include_str!("../assets/docs.js");
-const STYLE: &str = include_str!("../assets/docs.css");
+static PAGE: LazyLock<String> =
+    LazyLock::new(|| include_str!("../assets/docs.html").replace("<!-- bar -->", &lone::bar("/docs")));
+static STYLE: LazyLock<String> =
+    LazyLock::new(|| format!("{}{}", lone::STYLE, include_str!("../assets/docs.css")));
 
 /// The OpenAPI document of this version.
 #[utoipa::path(get, path = "/api/openapi.json", tag = "service",
@@ -27,18 +31,17 @@ pub(crate) async fn document(headers: HeaderMap) -> Response {
 
 /// The interactive reference.
 pub(crate) async fn page() -> Html<&'static str> {
-    Html(PAGE)
+    Html(&PAGE)
 }
 
 /// Its scripts and styles.
 pub(crate) async fn asset(Tail(name): Tail, headers: HeaderMap) -> Result<Response, ApiError> {
     let mut response = match name.as_str() {
-        "docs.js" => {
-            tagged(&headers, "text/javascript; charset=utf-8", Bytes::from_static(SCRIPT.as_bytes()))
-        }
-        "docs.css" => tagged(&headers, "text/css; charset=utf-8", Bytes::from_static(STYLE.as_bytes())),
-        "swagger-ui.css" => viewer_file(&headers, &name, "text/css; charset=utf-8")?,
-        "swagger-ui-bundle.js" => viewer_file(&headers, &name, "text/javascript; charset=utf-8")?,
+        "docs.js" => tagged(&headers, SCRIPT_TYPE, Bytes::from_static(SCRIPT.as_bytes())),
+        "lone.js" => tagged(&headers, SCRIPT_TYPE, Bytes::from_static(lone::SCRIPT.as_bytes())),
+        "docs.css" => tagged(&headers, STYLE_TYPE, Bytes::from_static(STYLE.as_bytes())),
+        "swagger-ui.css" => viewer_file(&headers, &name, STYLE_TYPE)?,
+        "swagger-ui-bundle.js" => viewer_file(&headers, &name, SCRIPT_TYPE)?,
         _ => return Err(ApiError::route_not_found()),
     };
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));

@@ -1,33 +1,26 @@
 /** Copies what stands in a block, and tries the endpoint. A typed key stays in the page. */
 
-// The theme that was chosen on the dashboard, which is the same origin.
-try {
-  const chosen = localStorage.getItem('callboard-theme');
-  if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen;
-} catch {
-  // Storage is switched off: the system's theme is as good as any.
-}
-
-for (const block of document.querySelectorAll('pre')) {
-  const button = document.createElement('button');
+for (const button of document.querySelectorAll('[data-copy]')) {
+  const block = button.previousElementSibling;
   const name = (word) => {
-    button.textContent = word;
+    button.title = word;
     button.setAttribute('aria-label', `${word}: ${block.getAttribute('aria-label')}`);
   };
-  button.type = 'button';
-  name('Copy');
   button.addEventListener('click', async () => {
     try {
       await navigator.clipboard.writeText(block.textContent.trim());
+      button.dataset.state = 'copied';
       name('Copied');
     } catch {
       // Without https browsers do not let pages copy: select the text instead.
       getSelection().selectAllChildren(block);
-      name('Selected');
+      name('Selected; copy it with the keyboard');
     }
-    setTimeout(name, 2000, 'Copy');
+    setTimeout(() => {
+      delete button.dataset.state;
+      name('Copy');
+    }, 2000);
   });
-  block.after(button);
 }
 
 const form = document.querySelector('form');

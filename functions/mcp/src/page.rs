@@ -1,19 +1,22 @@
 //! The page people see at `/mcp`: the address, what to paste where, and a
-//! button that tries it. Its style and script are two small files of its own:
-//! the function must not need another one to show it.
+//! button that tries it.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use askama::Template;
 use axum::response::{IntoResponse, Response};
-use callboard_http::ApiError;
 use callboard_http::extract::Tail;
+use callboard_http::{ApiError, lone};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde_json::Value;
 
 use crate::parameter::{Need, Parameter};
 use crate::tool::{Group, Tool};
 use crate::tools::TOOLS;
+
+static STYLE: LazyLock<String> =
+    LazyLock::new(|| format!("{}{}", lone::STYLE, include_str!("../assets/page.css")));
 
 /// Inputs of the page. It shows nothing of what is stored.
 #[derive(Debug, Template)]
@@ -104,7 +107,8 @@ fn fields(schema: &Value) -> String {
 /// The style and the script of the page.
 pub(crate) async fn asset(Tail(name): Tail) -> Result<Response, ApiError> {
     let (kind, text) = match name.as_str() {
-        "page.css" => ("text/css; charset=utf-8", include_str!("../assets/page.css")),
+        "page.css" => ("text/css; charset=utf-8", STYLE.as_str()),
+        "lone.js" => ("text/javascript; charset=utf-8", lone::SCRIPT),
         "page.js" => ("text/javascript; charset=utf-8", include_str!("../assets/page.js")),
         _ => return Err(ApiError::route_not_found()),
     };

@@ -88,6 +88,7 @@ mod gateway;
 mod headers;
 mod idempotency;
 pub mod lane;
+pub mod lone;
 pub mod mail;
 pub mod oauth;
 pub mod openapi;

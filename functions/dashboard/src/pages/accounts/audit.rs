@@ -17,7 +17,7 @@ use callboard_query::audit::{self, AuditActor, AuditFilters, AuditItem};
 use callboard_store::audit::KEPT_DAYS;
 use serde::Serialize;
 
-use self::words::Sentence;
+use self::words::{Names, Sentence};
 use crate::components::{Choice, FilterBar, Pager, SettingsTab, SettingsTabs};
 use crate::filters;
 use crate::shell::{Section, Shell};
@@ -102,17 +102,24 @@ impl Asked {
     }
 }
 
-/// Whose doings one can choose: those with an account, and who is asked for.
-async fn people(visit: &Visit, asked: Option<UserId>) -> Result<Vec<Choice>, ApiError> {
+/// Those with an account, as many as one can choose from.
+async fn people(visit: &Visit) -> Result<Names, ApiError> {
     let found = users::list(&visit.ctx, &visit.caller, &UserFilters::default(), None, OFFERED).await?;
-    let mut people: Vec<Choice> =
-        found.items.into_iter().map(|user| Choice::new(user.id.to_string(), user.username)).collect();
-    if let Some(id) = asked.map(|id| id.to_string())
-        && !people.iter().any(|person| person.value == id)
+    Ok(found.items.into_iter().map(|user| (user.id, user.username)).collect())
+}
+
+/// Whose doings one can choose, by name: people, and who is asked for.
+fn choices(people: &Names, asked: Option<UserId>) -> Vec<Choice> {
+    let mut named: Vec<(&str, i64)> = people.iter().map(|(id, name)| (name.as_str(), *id)).collect();
+    named.sort_unstable();
+    let mut choices: Vec<Choice> =
+        named.into_iter().map(|(name, id)| Choice::new(id.to_string(), name)).collect();
+    if let Some(id) = asked.map(UserId::get)
+        && !people.contains_key(&id)
     {
-        people.push(Choice::new(id.clone(), format!("account {id}")));
+        choices.push(Choice::new(id.to_string(), format!("account {id}")));
     }
-    Ok(people)
+    choices
 }
 
 /// The subjects of all actions, each once, in their order.
@@ -141,8 +148,8 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(item: AuditItem) -> Self {
-        let sentence = Sentence::of(&item);
+    fn of(item: AuditItem, names: &Names) -> Self {
+        let sentence = Sentence::of(&item, names);
         Self {
             at: item.at,
             actor: actor(&item.actor),
@@ -153,7 +160,7 @@ impl Entry {
                 .and(item.actor.user_id)
                 .map(|id| format!("/settings/users/{id}")),
             key_prefix: item.actor.key_prefix,
-            details: words::details(&item.detail, sentence.object.as_ref()),
+            details: words::details(&item, sentence.object.as_ref(), names),
             sentence,
             action: item.action,
             project: item
@@ -199,12 +206,13 @@ pub(crate) async fn audit(visit: Visit, Query(asked): Query<Asked>) -> Result<Re
     } else {
         None
     };
+    let people = people(&visit).await?;
     answer(&AuditPage {
         tabs: SettingsTabs::new(&visit, SettingsTab::Audit),
         kept_days: KEPT_DAYS,
-        filters: asked.bar(&visit, people(&visit, asked.actor).await?).tally("action", shown, goes_on, total),
+        filters: asked.bar(&visit, choices(&people, asked.actor)).tally("action", shown, goes_on, total),
         is_filtered: asked.is_filtered(visit.now),
-        entries: found.items.into_iter().map(Entry::of).collect(),
+        entries: found.items.into_iter().map(|item| Entry::of(item, &people)).collect(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         shell: Shell::new(&visit, Section::Settings, "Audit log")
             .await?

@@ -1,6 +1,7 @@
 //! What entries of the audit log tell, in the words people use for it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use callboard_domain::audit::AuditAction;
 use callboard_query::audit::AuditItem;
@@ -8,6 +9,9 @@ use serde_json::{Map, Value};
 
 /// Details that the sentence of an entry tells already.
 const IN_SENTENCE: [&str; 7] = ["route", "group", "secret", "action", "pinned", "entityType", "entityId"];
+
+/// Accounts by their id, as far as their names are known.
+pub(super) type Names = HashMap<i64, String>;
 
 /// What happened, in one sentence: words, and what it was done to.
 pub(super) struct Sentence {
@@ -28,7 +32,7 @@ pub(super) struct Object {
 impl Sentence {
     /// What an entry tells. An action this version does not know is spelled
     /// out.
-    pub(super) fn of(item: &AuditItem) -> Self {
+    pub(super) fn of(item: &AuditItem, names: &Names) -> Self {
         let action = action_of(item);
         let known = AuditAction::ALL.iter().find(|known| known.as_str() == action);
         let (words, leads) = match known {
@@ -40,7 +44,7 @@ impl Sentence {
         };
         // What people do about their own account is not said to be done to it.
         let is_own = item.target_type.as_deref() == Some("user") && item.target_id == item.actor.user_id;
-        let object = Object::of(item).filter(|_| leads.is_empty() || !is_own);
+        let object = Object::of(item, names).filter(|_| leads.is_empty() || !is_own);
         let words = match &object {
             Some(_) if !leads.is_empty() => format!("{words} {leads}"),
             _ => words.into_owned(),
@@ -136,7 +140,7 @@ fn more_exactly(action: AuditAction, item: &AuditItem) -> Option<(Cow<'static, s
         AuditAction::UserChanged if item.detail.contains_key("role") => ("Changed the role".into(), "of"),
         AuditAction::AssignmentsChanged if target == Some("project") => ("Changed the members".into(), "of"),
         AuditAction::AssignmentsChanged if target.is_none() => {
-            ("Gave every account access to all projects".into(), "")
+            ("Required signing in from here on".into(), "")
         }
         AuditAction::RunChanged if text("status") == Some("cancelled") => ("Cancelled".into(), ""),
         AuditAction::RunChanged => match item.detail.get("pinned")?.as_bool()? {
@@ -159,7 +163,7 @@ fn more_exactly(action: AuditAction, item: &AuditItem) -> Option<(Cow<'static, s
 impl Object {
     /// What an entry is about: of a link what it hangs on, of an invitation
     /// who is invited.
-    fn of(item: &AuditItem) -> Option<Self> {
+    fn of(item: &AuditItem, names: &Names) -> Option<Self> {
         let number = |name: &str| item.detail.get(name).and_then(Value::as_i64);
         let text = |name: &str| item.detail.get(name).and_then(Value::as_str);
         let is_invited = item.target_type.as_deref() == Some("invitation") && number("user").is_some();
@@ -171,7 +175,7 @@ impl Object {
             kind => (kind, item.target_id),
         };
         let told = match kind {
-            "user" => text("username"),
+            "user" => text("username").or_else(|| names.get(&id?).map(String::as_str)),
             "api_key" => text("prefix"),
             "tag" => text("text"),
             "marker" => text("label"),
@@ -197,14 +201,8 @@ impl Object {
         Some(Self { name, href: folder.zip(id).map(|(folder, id)| format!("{folder}/{id}")) })
     }
 
-    /// Whether its name says this.
-    fn says(&self, name: &str, value: &Value) -> bool {
-        let said = match value {
-            Value::String(text) => text.clone(),
-            // Who is invited; other numbers are no names.
-            Value::Number(id) if name == "user" => id.to_string(),
-            _ => return false,
-        };
+    /// Whether its name ends with this.
+    fn says(&self, said: &str) -> bool {
         self.name.ends_with(&format!(" {said}"))
     }
 }
@@ -264,20 +262,29 @@ fn in_words(word: &str) -> String {
 }
 
 /// What else is known, without what says nothing and what the sentence tells.
-pub(super) fn details(detail: &Map<String, Value>, object: Option<&Object>) -> Vec<(String, String)> {
+pub(super) fn details(item: &AuditItem, object: Option<&Object>, names: &Names) -> Vec<(String, String)> {
+    let detail = &item.detail;
+    // The account a detail names; what is one's own goes without saying.
+    let account = |name: &str, value: &Value| value.as_i64().filter(|_| name == "user");
+    let named = |id: i64| names.get(&id).cloned().unwrap_or_else(|| id.to_string());
     let is_told = |name: &str, value: &Value| {
+        let account = account(name, value);
+        let said = account.map(named).or_else(|| value.as_str().map(str::to_owned));
         IN_SENTENCE.contains(&name)
-            || object.is_some_and(|object| object.says(name, value))
+            || account.is_some() && account == item.actor.user_id
+            || said.is_some_and(|said| object.is_some_and(|object| object.says(&said)))
             || name == "changed" && are_told(value, detail)
     };
     let rest = detail.iter().filter(|(name, value)| !is_told(name, value));
     rest.filter_map(|(name, value)| {
-        let value = plain(value)?;
+        let read = plain(value)?;
+        let value = account(name, value).map_or(read, named);
         Some(match name.as_str() {
             // An error code reads as words do.
             "code" => ("reason".to_owned(), in_words(&value).to_lowercase()),
             "user" => ("of account".to_owned(), value),
             "isGlobal" => ("all projects".to_owned(), value),
+            "globalAccounts" => ("accounts that kept all projects".to_owned(), value),
             "tool" => ("through MCP with".to_owned(), value),
             _ => (in_words(name).to_lowercase(), value),
         })
@@ -349,9 +356,10 @@ mod tests {
     }
 
     fn read(item: &AuditItem) -> String {
-        let Sentence { words, object } = Sentence::of(item);
+        let names = Names::from([(1, "ada".to_owned()), (3, "cy".to_owned())]);
+        let Sentence { words, object } = Sentence::of(item, &names);
         let mut read = words;
-        for (name, value) in details(&item.detail, object.as_ref()) {
+        for (name, value) in details(item, object.as_ref(), &names) {
             read = format!("{read} [{name} {value}]");
         }
         match object {
@@ -364,7 +372,7 @@ mod tests {
     fn an_entry_reads_as_what_somebody_did() {
         let bo = ("user", 2, Some("bo"));
         let role = json!({ "changed": ["role"], "role": { "from": "reporter", "to": "user" } });
-        let key = json!({ "user": 1, "prefix": "cb_12", "expiresAt": null });
+        let key = |of: i64| json!({ "user": of, "prefix": "cb_12", "expiresAt": null });
         let refused = json!({ "route": "DeleteUser", "code": "insufficient_role" });
         let of_invitation = json!({ "route": "RevokeInvitation", "code": "insufficient_role" });
         let own_key = json!({ "route": "CreateApiKey", "code": "limit_reached" });
@@ -374,7 +382,9 @@ mod tests {
         for (item, expected) in [
             (entry("user.changed", bo, role), "Changed the role of [role reporter → user] / account bo"),
             (entry("user.deleted", ("user", 2, None), json!({ "username": "bo" })), "Deleted / account bo"),
-            (entry("key.created", ("api_key", 7, None), key), "Created [of account 1] / API key cb_12"),
+            (entry("key.created", ("api_key", 7, None), key(1)), "Created / API key cb_12"),
+            (entry("key.created", ("api_key", 7, None), key(3)), "Created [of account cy] / API key cb_12"),
+            (entry("key.created", ("api_key", 7, None), key(4)), "Created [of account 4] / API key cb_12"),
             (entry("password.changed", ("user", 1, Some("ada")), json!({})), "Changed the password"),
             (entry("run.changed", ("run", 5, None), json!({ "pinned": true })), "Decided to keep / run 5"),
             (
@@ -398,6 +408,10 @@ mod tests {
                 "Invited [role user] / account 12",
             ),
             (
+                entry("invitation.created", ("invitation", 4, None), json!({ "user": 3 })),
+                "Invited / account cy",
+            ),
+            (
                 entry("mcp.write", ("cluster", 4, None), by_tool),
                 "Changed [through MCP with set_status] / cluster 4",
             ),
@@ -411,14 +425,13 @@ mod tests {
     fn spellings_become_words() {
         assert_eq!(in_words("password.reset_requested"), "Password reset requested");
         assert_eq!(in_words("projectIds"), "Project ids");
-        let Value::Object(detail) = json!({
+        let told = json!({
             "username": "ada", "isGlobal": true, "added": [1, 2], "removed": [], "x": null,
             "note": { "before": null, "after": "known" }, "limit": { "perDay": 5 },
-        }) else {
-            unreachable!("an object was written above")
-        };
+        });
+        let item = entry("user.created", ("user", 2, None), told);
         let read: Vec<String> =
-            details(&detail, None).iter().map(|(name, value)| format!("{name} {value}")).collect();
+            details(&item, None, &Names::new()).iter().map(|(name, value)| format!("{name} {value}")).collect();
         assert_eq!(
             read,
             ["added 1, 2", "all projects yes", "limit per day 5", "note none → known", "username ada"]
