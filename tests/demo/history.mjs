@@ -64,7 +64,7 @@ function runOf(project, number, startTime, age) {
       reporterVersion: '0.1.0',
       metadata: {
         scm: { branch, commit: commit.sha, author: commit.author, commitMessage: commit.message },
-        ci: { provider: 'github-actions', buildUrl: `https://ci.example/${encodeURIComponent(project.name)}/builds/${4_100 + number}`, buildNumber: String(4_100 + number) },
+        ci: { provider: 'GitHub Actions', buildUrl: `https://ci.example/${encodeURIComponent(project.name)}/builds/${4_100 + number}`, buildNumber: String(4_100 + number) },
         host: { platform: 'linux', arch: 'x64', cpus: 8, node: age > 2.75 ? '22.11.0' : '22.12.0' },
       },
       setupSteps,

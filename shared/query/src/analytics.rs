@@ -96,6 +96,10 @@ pub struct PortfolioItem {
     /// Newest runs of the branch that is asked for, or of all, oldest first, 20
     /// at most.
     pub recent_runs: Vec<RunBrief>,
+    /// The branch its streak counts, empty for runs without one; none where
+    /// nothing tells which.
+    #[serde(skip)]
+    pub judged_branch: Option<String>,
     /// How it has been doing there, and how the newest run that says so ended;
     /// for drawings.
     #[serde(skip)]
@@ -159,6 +163,7 @@ pub async fn portfolio(
             failing_streak: i64::try_from(failing).unwrap_or(i64::MAX),
             latest_run: recent_runs.last().cloned(),
             recent_runs,
+            judged_branch: judged,
             standing,
             project: overview.reference,
         });

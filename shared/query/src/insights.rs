@@ -131,6 +131,8 @@ pub struct InsightTest {
     pub title: String,
     /// File of the test.
     pub file_path: String,
+    /// Describe titles, outermost first.
+    pub suite_path: Vec<String>,
     /// Duration of the deciding attempt.
     pub duration: Option<i64>,
     /// Median of up to 20 earlier passes, where it matters.
@@ -516,6 +518,7 @@ impl Names {
             test_case_id: row.test_case.get(),
             title: case.title.clone(),
             file_path: case.file_path.clone(),
+            suite_path: case.suite_path.clone(),
             duration: Some(row.duration_ms),
             previous_duration,
             retries: Some(row.retries),

@@ -139,6 +139,8 @@ pub struct SlowTest {
     pub title: String,
     /// File of the test.
     pub file_path: String,
+    /// Describe titles, outermost first.
+    pub suite_path: Vec<String>,
     /// Mean duration of its passed executions, ms.
     pub avg_duration: i64,
     /// The shortest, ms.
@@ -192,6 +194,7 @@ pub async fn slow_tests(
             test_case_id: case.id.get(),
             title: case.title,
             file_path: case.file_path,
+            suite_path: case.suite_path,
             avg_duration: spread.mean,
             min_duration: spread.min,
             max_duration: spread.max,
@@ -365,6 +368,8 @@ pub struct TimeoutRow {
     pub title: String,
     /// File of the test.
     pub file_path: String,
+    /// Describe titles, outermost first.
+    pub suite_path: Vec<String>,
     /// oversized-timeout or stale-slow.
     #[schema(value_type = TimeoutKindWord)]
     pub kind: TimeoutKind,
@@ -423,6 +428,7 @@ pub async fn timeout_opportunities(
             test_case_id: case.id.get(),
             title: case.title,
             file_path: case.file_path,
+            suite_path: case.suite_path,
             kind: found.kind,
             timeout,
             p50_duration: spread.p50,

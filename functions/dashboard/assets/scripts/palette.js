@@ -31,7 +31,7 @@ let isSaid = false;
 /** What the server's answer calls its groups, and how each entry reads. */
 const GROUPS = [
   ['projects', 'Projects', (each) => ({ href: `/projects/${each.id}`, icon: 'projects', name: each.name, second: each.label })],
-  ['runs', 'Runs', (each) => ({ href: `/test-runs/${each.id}`, icon: each.status, name: [`Run ${each.id}`, each.label ?? each.commitMessage?.split('\n')[0]].filter(Boolean).join(': '), second: [each.project.name, each.branch, moment.format(new Date(each.startTime))].filter(Boolean).join(' · ') })],
+  ['runs', 'Runs', (each) => ({ href: `/test-runs/${each.id}`, icon: each.status, name: [`Run ${each.id}`, each.label ?? each.commitMessage?.split('\n')[0]].filter(Boolean).join(': '), second: [each.project.name, each.branch, moment.format(new Date(each.startTime)).replaceAll(' ', '\u00a0')].filter(Boolean).join('\u00a0· ') })],
   ['cases', 'Tests', (each) => ({ href: `/test-cases/${each.id}`, icon: 'file', name: each.title, second: each.project.name, path: each.filePath })],
   ['clusters', 'Failure clusters', (each) => ({ href: `/failure-clusters/${each.id}`, icon: 'failed', name: each.title ?? each.signature, second: `${each.status} · ${each.project.name}` })],
 ];

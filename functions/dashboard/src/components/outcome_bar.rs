@@ -85,30 +85,26 @@ pub(crate) fn counts(totals: &Totals) -> Vec<(Tone, i64)> {
     all.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
-/// Divides the bar: everyone gets the least, the rest is shared in proportion,
-/// with what is planned beyond the counts.
+/// Divides the bar in proportion, with what is planned beyond the counts; what
+/// the small ones get more than their share, the largest gives.
 fn pieces(counts: &[(Tone, i64)], planned: i64) -> Vec<Piece> {
-    let total = counts.iter().map(|(_, count)| count).sum::<i64>().max(planned);
-    let shared = WIDTH - LEAST * i64::try_from(counts.len()).unwrap_or_default();
-    let mut seen = 0;
-    let edge = |index: usize, seen: i64| {
-        let least = LEAST * i64::try_from(index).unwrap_or_default();
-        least
-            + if total > 0 {
-                i64::try_from(i128::from(shared) * i128::from(seen) / i128::from(total)).unwrap_or(0)
-            } else {
-                0
-            }
+    let all: i64 = counts.iter().map(|(_, count)| count).sum();
+    let total = all.max(planned).max(1);
+    let share = |count: i64| {
+        i64::try_from(i128::from(WIDTH) * i128::from(count) / i128::from(total)).unwrap_or(WIDTH)
     };
-    counts
-        .iter()
-        .enumerate()
-        .map(|(index, &(tone, count))| {
-            let x = edge(index, seen);
-            seen += count;
-            Piece { tone, count, x, width: edge(index + 1, seen) - x }
-        })
-        .collect()
+    let mut widths: Vec<i64> = counts.iter().map(|(_, count)| share(*count).max(LEAST)).collect();
+    let rest = share(all) - widths.iter().sum::<i64>();
+    if let Some(largest) = widths.iter_mut().max() {
+        *largest = (*largest + rest).max(LEAST);
+    }
+    let starts = widths.iter().scan(0, |x, width| {
+        let start = *x;
+        *x += width;
+        Some(start)
+    });
+    let places = starts.zip(&widths);
+    counts.iter().zip(places).map(|(&(tone, count), (x, &width))| Piece { tone, count, x, width }).collect()
 }
 
 #[cfg(test)]
@@ -140,6 +136,6 @@ mod tests {
     #[test]
     fn what_is_planned_and_has_no_result_is_left_empty() {
         let drawn = pieces(&[(Tone::Failed, 1), (Tone::Passed, 24)], 100);
-        assert_eq!(drawn.iter().map(|piece| piece.width).collect::<Vec<_>>(), [25, 249]);
+        assert_eq!(drawn.iter().map(|piece| piece.width).collect::<Vec<_>>(), [16, 234]);
     }
 }

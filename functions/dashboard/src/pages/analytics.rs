@@ -16,7 +16,7 @@ use callboard_query::analytics::{
 use callboard_query::flakiness::Sort;
 use callboard_query::network::{self, SlowEndpoint};
 use callboard_query::projects;
-use callboard_query::shapes::{Facets, ProjectRef};
+use callboard_query::shapes::{Facets, ProjectRef, RunBrief};
 use callboard_query::test_cases::LaneQuery;
 
 use crate::address::chosen;
@@ -123,7 +123,7 @@ impl Asked {
             .select("project", "Project", "All projects", choices, &chosen)
             .branches(facets, "All branches", self.lane.branch.as_slice())
             .environments(facets, self.lane.environment.as_slice())
-            .select("suite", "Suite", "Full and partial runs", suites, suite.as_slice())
+            .select("suite", "Suite", "Full and partial", suites, suite.as_slice())
     }
 }
 
@@ -286,7 +286,12 @@ impl Health {
     fn of(item: PortfolioItem, visit: &Visit) -> Self {
         let (tendency, latest) = item.standing;
         let tone = Standing(tendency, latest).tone();
-        let strip = Strip::of_runs(&item.recent_runs, visit.now);
+        // What stands beside the streak and is about other branches would contradict it.
+        let judged = item.judged_branch.as_deref();
+        let is_judged =
+            |run: &&RunBrief| judged.is_none_or(|branch| run.branch.as_deref().unwrap_or_default() == branch);
+        let runs: Vec<RunBrief> = item.recent_runs.iter().filter(is_judged).cloned().collect();
+        let strip = Strip::of_runs(&runs, visit.now);
         Self { tone, strip, delta: item.pass_rate_delta.map(points), item }
     }
 }

@@ -355,7 +355,7 @@ fn warnings(reader: &Reader, config: &Config) -> Vec<String> {
     }
     if !config.auth_enabled && config.platform == Platform::Server && !config.is_bound_to_loopback() {
         warnings.push(format!(
-            "authentication is off and {} is reachable from the network: everyone who reaches it is administrator",
+            "authentication is off and {} is reachable from the network: everyone who reaches it is an administrator",
             config.host
         ));
     }

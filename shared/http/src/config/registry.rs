@@ -345,7 +345,7 @@ pub const SSE_MAX_SECONDS: Variable = number(
     600,
     1,
     3_600,
-    "Seconds after which a live stream ends; its client goes on where it was. As a function the default is 50.",
+    "Seconds after which a live stream ends; its client goes on where it was. Deployed as functions the default is 50.",
 );
 /// `SERVICE_EGRESS_ALLOW`
 pub const EGRESS_ALLOW: Variable = unset(

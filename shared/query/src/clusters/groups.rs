@@ -47,6 +47,8 @@ pub struct GroupCase {
     pub title: String,
     /// File of the test.
     pub file_path: String,
+    /// Describe titles, outermost first.
+    pub suite_path: Vec<String>,
     /// Browser project.
     pub browser_project: String,
     /// Highest retry.
@@ -64,6 +66,7 @@ impl GroupCase {
             test_case_id: item.test_case_id,
             title: item.title,
             file_path: item.file_path,
+            suite_path: item.suite_path,
             browser_project: item.browser_project,
             retries: item.retries,
             worker_index: item.worker_index,

@@ -74,7 +74,7 @@ pub(crate) async fn account(
     let Some(own) = visit.caller.user_id() else {
         return notice(&NoticePage {
             title: "No account",
-            sentence: "Signing in is switched off here: everyone who reaches this address is administrator, and nobody \
+            sentence: "Signing in is switched off here: everyone who reaches this address is an administrator, and nobody \
                        has an account of their own."
                 .into(),
             href: "/settings/users",

@@ -150,6 +150,7 @@ struct Entry {
 impl Entry {
     fn of(item: AuditItem, names: &Names) -> Self {
         let sentence = Sentence::of(&item, names);
+        let details = words::details(&item, sentence.object.as_ref(), names);
         Self {
             at: item.at,
             actor: actor(&item.actor),
@@ -160,7 +161,7 @@ impl Entry {
                 .and(item.actor.user_id)
                 .map(|id| format!("/settings/users/{id}")),
             key_prefix: item.actor.key_prefix,
-            details: words::details(&item, sentence.object.as_ref(), names),
+            details,
             sentence,
             action: item.action,
             project: item

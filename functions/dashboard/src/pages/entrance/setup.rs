@@ -43,7 +43,7 @@ pub(crate) async fn setup(State(state): State<AppState>, caller: Caller) -> Resu
     if *caller.principal() == Principal::AuthOff {
         return notice(&NoticePage {
             title: "Nothing to set up",
-            sentence: "Signing in is switched off here: everyone who reaches this address is administrator. \
+            sentence: "Signing in is switched off here: everyone who reaches this address is an administrator. \
                        SERVICE_AUTH_ENABLED=true switches it on; the first administrator is created here then."
                 .into(),
             href: "/",

@@ -346,12 +346,12 @@ fn verdict(detail: &ExecutionDetail) -> Option<String> {
     let (item, run) = (&detail.item, &detail.run);
     let on = run.branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
     let place = run.environment.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
+    let is_known = detail.cluster.as_ref().is_some_and(|cluster| !cluster.is_new);
+    let elsewhere = if is_known { " Its cause is known from earlier runs, though." } else { "" };
     if item.is_new_regression {
-        let is_known = detail.cluster.as_ref().is_some_and(|cluster| !cluster.is_new);
-        let elsewhere = if is_known { " Its cause is known from earlier runs, though." } else { "" };
         Some(format!("New failure here: the test passed the last time it ran{on}{place}.{elsewhere}"))
     } else if item.is_new_flaky {
-        Some(format!("Newly flaky: the test was stable the last time it ran{on}{place}."))
+        Some(format!("Newly flaky here: the test passed at once the last time it ran{on}{place}.{elsewhere}"))
     } else if item.is_fixed {
         Some(format!("Recovered: the test failed the last time it ran{on}{place}."))
     } else if item.expected_failure {

@@ -126,7 +126,7 @@ impl Asked {
         };
         bar.select("kind", "Kind", "Any kind", kinds, self.kind.map(str::to_owned).as_slice())
             .select("assignee", "Looked after by", "Looked after by anyone", people, self.assignee.as_slice())
-            .select("snoozed", "Put off", "Any state", put_offs, put_off.as_slice())
+            .select("snoozed", "Put off", "Put off or not", put_offs, put_off.as_slice())
             .order(orders, self.sort_word())
     }
 }

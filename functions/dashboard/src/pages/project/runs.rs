@@ -139,7 +139,7 @@ impl Asked {
             .branches(facets, "All branches", &self.branches)
             .select("status", "Status", "Any status", statuses, &asked)
             .environments(facets, &self.environments)
-            .select("suite", "Suite", "Full and partial runs", suites, suite.as_slice())
+            .select("suite", "Suite", "Full and partial", suites, suite.as_slice())
             .days(self.from, self.to)
             .choice(
                 "order",
@@ -230,7 +230,7 @@ pub(super) async fn tab(
 fn counted_in(lane: &LaneQuery) -> String {
     let on = lane.branch.as_ref().map_or("all branches", String::as_str);
     let of = lane.environment.as_ref().map(|environment| format!(" in {environment}")).unwrap_or_default();
-    format!("all runs on {on}{of}, whatever else the list is narrowed by")
+    format!("all runs on {on}{of}; other filters do not change this chart")
 }
 
 /// The one value of a filter; the daily counts know one branch or all of them.

@@ -175,7 +175,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "recurring",
             "Still failing",
-            "They failed the last time there as well.",
+            "They failed the last time they ran on this branch and in this environment as well.",
             "failed-text",
             found.recurrences.take(),
             counts.recurrences,
@@ -184,7 +184,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "newly-flaky",
             "Newly flaky",
-            "They passed at once the last time there, and only on a retry now.",
+            "They passed at the first attempt the last time they ran here, and only on a retry now.",
             "flaky-text",
             found.new_flaky.take(),
             counts.new_flaky,
@@ -229,7 +229,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "slowest",
             "Slowest",
-            "Whatever their outcome.",
+            "By the last attempt, whatever its outcome.",
             "",
             Some(std::mem::take(&mut found.slowest_tests)),
             None,

@@ -108,7 +108,7 @@ pub(crate) async fn instance(State(state): State<AppState>, visit: Visit) -> Res
         signing_in: if state.auth_enabled() {
             "Required"
         } else {
-            "Off: everyone who reaches this address is administrator"
+            "Off: everyone who reaches this address is an administrator"
         },
         totals,
         warnings: if sees_all { config.warnings.clone() } else { Vec::new() },

@@ -430,8 +430,10 @@ mod tests {
             "note": { "before": null, "after": "known" }, "limit": { "perDay": 5 },
         });
         let item = entry("user.created", ("user", 2, None), told);
-        let read: Vec<String> =
-            details(&item, None, &Names::new()).iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let read: Vec<String> = details(&item, None, &Names::new())
+            .iter()
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
         assert_eq!(
             read,
             ["added 1, 2", "all projects yes", "limit per day 5", "note none → known", "username ada"]

@@ -70,7 +70,12 @@ pub(super) fn ticks(since_ms: i64, span_ms: i64) -> Vec<Tick> {
             },
         }
     };
-    (first..=last).map(tick).collect()
+    // Less than can be seen on the axis is nothing.
+    let begins = if since_ms * 200 < span { label(0, step) } else { duration(since_ms) };
+    let begins = Tick { x: "0.0%".to_owned(), label: begins, anchor: "start" };
+    // An axis whose edge says nothing seems to begin with the run.
+    let has_room = (first * step - since_ms) * 1_000 / span >= 2 * NEAR;
+    has_room.then_some(begins).into_iter().chain((first..=last).map(tick)).collect()
 }
 
 /// A time in no more units than the step needs.
@@ -114,8 +119,10 @@ mod tests {
 
     #[test]
     fn an_axis_that_begins_later_keeps_the_times_of_the_run() {
-        assert_eq!(marks(7_300, 4_000)[0], "17.5% middle 8 s");
-        assert_eq!(marks(90_000, 3_600_000)[0], "14.1% middle 10 min");
+        assert_eq!(marks(7_300, 4_000)[..2], ["0.0% start 7.3 s", "17.5% middle 8 s"]);
+        assert_eq!(marks(90_000, 3_600_000)[..2], ["0.0% start 1 m 30 s", "14.1% middle 10 min"]);
+        assert_eq!(marks(7_900, 4_000)[0], "2.5% start 8 s");
+        assert_eq!(marks(150, 177_000)[..2], ["0.0% start 0", "16.8% middle 30 s"]);
     }
 
     #[test]
