@@ -131,7 +131,8 @@ pub struct InsightTest {
     pub title: String,
     /// File of the test.
     pub file_path: String,
-    /// Describe titles, outermost first.
+    /// Describe titles, outermost first; for pages.
+    #[serde(skip)]
     pub suite_path: Vec<String>,
     /// Duration of the deciding attempt.
     pub duration: Option<i64>,

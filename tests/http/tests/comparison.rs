@@ -181,7 +181,10 @@ async fn what_is_new_here_and_known_elsewhere_is_told_as_both() {
         );
         let address = format!("/test-runs/{production}?tab=insights");
         let words = words_after(&page(client, &address).await, "They passed the last time they ran");
-        assert!(words.contains(&format!("2 fail as others did since run {staging} in staging: ")), "{words}");
+        assert!(
+            words.contains(&format!("2 fail as others have since run {staging} in staging: ")),
+            "{words}"
+        );
         // In the run that showed the cause first nothing of it was known.
         assert_eq!(
             get(client, &format!("/api/test-runs/{staging}/insights")).await["knownCauses"],

@@ -66,7 +66,7 @@ async fn a_cluster_tells_what_changed_when_it_appeared_and_what_became_of_it() {
         let html = page(client, &path).await;
         assert!(html.contains(&format!("https://github.com/teashop/shop/compare/{green}...{red}")), "{html}");
         let origin = words_after(&html, "What changed when it appeared");
-        assert!(origin.contains("Last green run before Run 1") && origin.contains("First seen Reword the button"), "{origin}");
+        assert!(origin.contains("Last green run before Run 1") && origin.contains("First seen Run 2: Reword the button"), "{origin}");
         assert!(origin.contains("Node.js 24.1 → 24.2"), "{origin}");
         assert!(words_after(&html, ">History<").contains(&format!("First seen in run {first}")));
 

@@ -295,7 +295,10 @@ async fn generous_timeouts_are_told() {
         let words =
             async |path: &str| words_after(&page(client, path).await, "Timeouts that could be shorter");
         let told = words("/projects/1?tab=performance").await.replace('\u{a0}', " ");
-        assert!(told.contains("Suggested Lost generous") && told.contains("5.0 s 55 s was slow"), "{told}");
+        assert!(
+            told.contains("Suggested Lost Shop generous") && told.contains("5.0 s 55 s Shop was slow"),
+            "{told}"
+        );
         let cases = || vec![with(took("a.spec.ts", "generous", 2_000), json!({ "timeout": 60_000 }))];
         for day in 0..6 {
             let elsewhere = json!({ "branch": "calm", "clientRunId": format!("calm-{day}") });
@@ -303,7 +306,7 @@ async fn generous_timeouts_are_told() {
         }
         let calm = words("/projects/1?tab=performance&branch=calm").await.replace('\u{a0}', " ");
         assert!(
-            calm.contains("nothing was lost so far") && calm.contains("Longest pass Suggested generous"),
+            calm.contains("nothing was lost so far") && calm.contains("Longest pass Suggested Shop generous"),
             "{calm}"
         );
     })

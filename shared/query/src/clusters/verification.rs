@@ -7,7 +7,7 @@
 //! [`proof_asked`] it has stopped. A test that the run repeated passed as often
 //! as it was repeated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_domain::attempts::AttemptSet;
 use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
@@ -25,6 +25,8 @@ use crate::{Context, Result};
 const MOST_CLUSTERS: usize = 500;
 /// Tests of a cluster that are looked at; one that affects more is judged by these.
 const MOST_TESTS: i64 = 500;
+/// Tests of clusters that are judged together.
+const TOGETHER: i64 = 2_000;
 /// Λ from which a failure has fallen quiet.
 const QUIET: f64 = 1.0;
 
@@ -39,10 +41,8 @@ pub(crate) async fn verify(ctx: &Context, project: ProjectId, run: RunId, now: T
     let open = store::open_of_run(&mut session, project, run.id, run.order_at, MOST_CLUSTERS).await?;
     let mut judged = BTreeMap::new();
     let repeated = if open.is_empty() { Repeated::new() } else { repeated_in(&mut session, &run).await? };
-    for cluster in &open {
-        if let Some(verdict) = judge(&mut session, &run, cluster, &repeated).await? {
-            judged.insert(cluster.id, verdict);
-        }
+    for group in groups(&open) {
+        judged.extend(judge(&mut session, &run, group, &repeated).await?);
     }
     drop(session);
     if judged.is_empty() {
@@ -107,21 +107,66 @@ pub(crate) fn series_since(state: &TestState, cluster: &ClusterRow, was_here: bo
     Series::of(state.recent(), since)
 }
 
+/// Clusters in groups of not too many tests; one that affects more of them
+/// than are looked at is alone.
+fn groups(mut clusters: &[ClusterRow]) -> Vec<&[ClusterRow]> {
+    let mut groups = Vec::new();
+    while !clusters.is_empty() {
+        let mut tests = 0;
+        let fits = |cluster: &&ClusterRow| {
+            tests += cluster.affected_tests;
+            cluster.affected_tests <= MOST_TESTS && tests <= TOGETHER
+        };
+        let (group, rest) = clusters.split_at(clusters.iter().take_while(fits).count().max(1));
+        groups.push(group);
+        clusters = rest;
+    }
+    groups
+}
+
+/// Judges some clusters by what their tests did.
 async fn judge(
     session: &mut Session,
     run: &RunRow,
-    cluster: &ClusterRow,
+    clusters: &[ClusterRow],
     repeated: &Repeated,
-) -> Result<Option<Verdict>> {
-    let tests = store::tests(session, run.project, cluster.id, MOST_TESTS).await?;
-    let cases: Vec<i64> = tests.iter().map(|(case, _)| case.get()).collect();
-    let states = rollups::states_in(session, run.project, run.lane_id, cases).await?;
-    let last = runs::get(session, run.project, cluster.last_run).await?;
-    let was_here = last.is_some_and(|last| last.lane_id == run.lane_id);
+) -> Result<Vec<(ClusterId, Verdict)>> {
+    let tests = match clusters {
+        [cluster] => {
+            let tests = store::tests(session, run.project, cluster.id, MOST_TESTS).await?;
+            HashMap::from([(cluster.id, tests)])
+        }
+        _ => {
+            let ids = clusters.iter().map(|cluster| cluster.id.get()).collect();
+            store::tests_of(session, run.project, ids).await?
+        }
+    };
+    let cases: BTreeSet<i64> = tests.values().flatten().map(|case| case.get()).collect();
+    let states = rollups::states_in(session, run.project, run.lane_id, cases.into_iter().collect()).await?;
+    let last: BTreeSet<i64> = clusters.iter().map(|cluster| cluster.last_run.get()).collect();
+    let last = runs::get_many(session, run.project, last.into_iter().collect()).await?;
+    let here: BTreeSet<RunId> =
+        last.iter().filter(|last| last.lane_id == run.lane_id).map(|last| last.id).collect();
+    let judged = clusters.iter().filter_map(|cluster| {
+        let tests = tests.get(&cluster.id).map_or(&[][..], Vec::as_slice);
+        let verdict = verdict(cluster, tests, &states, here.contains(&cluster.last_run), repeated)?;
+        Some((cluster.id, verdict))
+    });
+    Ok(judged.collect())
+}
+
+/// What the states of its tests in a lane prove of a cluster; `was_here` tells
+/// whether its newest failure was in the lane.
+fn verdict(
+    cluster: &ClusterRow,
+    tests: &[TestCaseId],
+    states: &HashMap<TestCaseId, TestState>,
+    was_here: bool,
+    repeated: &Repeated,
+) -> Option<Verdict> {
     let mut lambda = 0.0;
     let mut is_complete = true;
-    for (case, _) in &tests {
-        let case: &TestCaseId = case;
+    for case in tests {
         // What never ran on this lane says nothing about it.
         let Some(state) = states.get(case) else { continue };
         let mut all = series_since(state, cluster, was_here);
@@ -131,7 +176,7 @@ async fn judge(
         is_complete &= all.iter().all(|series| series.clean > 0 || series.failures == 0);
         lambda += all.iter().map(evidence).sum::<f64>();
     }
-    Ok((lambda > 0.0).then_some(Verdict { lambda, is_complete }))
+    (lambda > 0.0).then_some(Verdict { lambda, is_complete })
 }
 
 /// Notes the first clean run, and the proof once there is enough of it.

@@ -22,6 +22,7 @@ use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow, HistoryFilter, Walk};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::{evidence, lanes, rollups, test_cases};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::chunk::stored_attempts;
@@ -183,9 +184,11 @@ async fn cause_of(
             .collect();
     let unknown: BTreeSet<RunId> =
         rows.iter().map(|row| row.run).filter(|run| !hosts.contains_key(run)).collect();
-    for run in unknown {
-        let metadata = runs::details(&mut session, project, run).await?.metadata;
-        hosts.insert(run, host(&metadata));
+    if !unknown.is_empty() {
+        let ids = unknown.iter().map(|run| run.get()).collect();
+        let told = runs::metadata_of(&mut session, project, ids).await?;
+        hosts.extend(unknown.into_iter().map(|run| (run, None)));
+        hosts.extend(told.into_iter().map(|(run, metadata)| (run, host(&metadata))));
     }
     drop(session);
     let mut places = places(&rows, "browser project", |row| {
@@ -261,9 +264,13 @@ fn nothing_beside(console: i64, network: i64) -> Option<Beside> {
 
 /// What the metadata of a run tells of the machine it ran on.
 fn host(metadata: &str) -> Option<String> {
-    let metadata: Value = serde_json::from_str(metadata).ok()?;
-    let host = match metadata.get("host")? {
-        Value::String(name) => name.clone(),
+    #[derive(Deserialize)]
+    struct Metadata {
+        host: Value,
+    }
+    let metadata: Metadata = serde_json::from_str(metadata).ok()?;
+    let host = match metadata.host {
+        Value::String(name) => name,
         Value::Object(parts) => {
             let told = ["name", "hostname", "os", "arch"].map(|key| parts.get(key).and_then(Value::as_str));
             told.into_iter().flatten().collect::<Vec<_>>().join(" ")

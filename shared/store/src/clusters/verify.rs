@@ -1,7 +1,7 @@
 //! What the judgement of repairs reads.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_domain::time::Timestamp;
@@ -21,7 +21,11 @@ statements! {
     /// Those of some clusters that something counts for. PK
     OCCURRING = select_cluster!("WHERE c.project_id = $1 AND c.id in_ints($2) AND c.occurrences > 0");
     /// Tests of a cluster. PK
-    TESTS = "SELECT test_case_id, last_at FROM cluster_tests WHERE project_id = $1 AND cluster_id = $2 ORDER BY test_case_id LIMIT $3";
+    TESTS = "SELECT test_case_id FROM cluster_tests WHERE project_id = $1 AND cluster_id = $2 ORDER BY test_case_id LIMIT $3";
+    /// Tests of some clusters. PK
+    TESTS_OF = "SELECT cluster_id, test_case_id FROM cluster_tests WHERE project_id = $1 AND cluster_id in_ints($2)",
+        postgres "SELECT asked.id, t.test_case_id FROM unnest($2::bigint[]) AS asked(id) CROSS JOIN LATERAL \
+        (SELECT x.test_case_id FROM cluster_tests x WHERE x.project_id = $1 AND x.cluster_id = asked.id OFFSET 0) AS t";
 }
 
 /// Open clusters that were last seen before a run which had tests of theirs:
@@ -51,7 +55,7 @@ pub async fn open_of_run(
     Ok(open)
 }
 
-/// Tests of a cluster with the start of the last run in which each failed.
+/// Tests of a cluster, `limit` at most.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
@@ -60,14 +64,26 @@ pub async fn tests(
     project: ProjectId,
     cluster: ClusterId,
     limit: i64,
-) -> Result<Vec<(TestCaseId, Timestamp)>> {
+) -> Result<Vec<TestCaseId>> {
     let rows = session.all(&TESTS, args![project, cluster, limit]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut r = row.reader();
-            Ok((TestCaseId(r.int()?), r.time()?))
-        })
-        .collect()
+    rows.iter().map(|row| Ok(TestCaseId(row.reader().int()?))).collect()
+}
+
+/// All tests of some clusters.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn tests_of(
+    session: &mut Session,
+    project: ProjectId,
+    clusters: Vec<i64>,
+) -> Result<HashMap<ClusterId, Vec<TestCaseId>>> {
+    let mut tests: HashMap<ClusterId, Vec<TestCaseId>> = HashMap::new();
+    for row in session.all(&TESTS_OF, args![project, clusters]).await? {
+        let mut r = row.reader();
+        tests.entry(ClusterId(r.int()?)).or_default().push(TestCaseId(r.int()?));
+    }
+    Ok(tests)
 }
 
 /// A passed execution with its attempts.

@@ -24,6 +24,11 @@ statements! {
         VALUES ($1, $2, $3, $4, $5, $6)";
     /// The details of a run.
     DETAILS = "SELECT metadata, filter_details, setup_steps, claimed_totals FROM run_details WHERE project_id = $1 AND run_id = $2";
+    /// What clients told of some runs. PK
+    METADATA_OF = "SELECT run_id, metadata FROM run_details WHERE project_id = $1 AND run_id in_ints($2)",
+        postgres "SELECT asked.id, found.metadata FROM unnest($2::bigint[]) AS asked(id) CROSS JOIN LATERAL \
+        (SELECT d.metadata FROM run_details d WHERE d.project_id = $1 AND d.run_id BETWEEN asked.id AND asked.id \
+        ORDER BY d.run_id LIMIT 1) AS found";
     /// Writes details that a client told later.
     UPDATE_DETAILS = "UPDATE run_details SET metadata = $3, filter_details = $4, setup_steps = $5, claimed_totals = $6 \
         WHERE project_id = $1 AND run_id = $2";
@@ -59,6 +64,24 @@ pub async fn details(session: &mut Session, project: ProjectId, run: RunId) -> R
         setup_steps: r.opt_text()?,
         claimed_totals: r.opt_text()?,
     })
+}
+
+/// Metadata of some runs, as JSON; those without any are left out.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn metadata_of(
+    session: &mut Session,
+    project: ProjectId,
+    runs: Vec<i64>,
+) -> Result<Vec<(RunId, String)>> {
+    let rows = session.all(&METADATA_OF, args![project, runs]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((RunId(r.int()?), r.text()?))
+        })
+        .collect()
 }
 
 /// Writes the details of a locked run.

@@ -25,7 +25,7 @@ pub(crate) mod writing;
 
 pub use compared::{Compared, Pin};
 pub use creating::{NewRun, create};
-pub use details::{RunDetails, details, update_details};
+pub use details::{RunDetails, details, metadata_of, update_details};
 pub use list::{RunFilter, RunsCounted, count, list};
 pub use newest::{BriefRow, Newest, latest_of, newest_of};
 pub use row::{RunRow, TestDurations};

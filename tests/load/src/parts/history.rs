@@ -18,8 +18,10 @@ use crate::subject::{self, Stored, Subject};
 const TESTS: usize = 200;
 /// Small projects beside it.
 const OTHERS: usize = 50;
-/// Runs around a point of the history whose latencies are compared.
-const WINDOW: usize = 30;
+/// Fewest and most runs before a point of the history whose latencies are
+/// compared: a fifth of what came before, so that work in the background, which
+/// comes every half a minute, does not make up a whole window.
+const WINDOW: (usize, usize) = (30, 300);
 /// Most time for each execution; few of them have [`LEAST_BUDGET`].
 const BUDGET: Duration = Duration::from_micros(900);
 const LEAST_BUDGET: Duration = Duration::from_secs(90);
@@ -87,8 +89,8 @@ impl History {
         let points = [1, 5, 10, 25, 50, 100].map(|percent| latencies.len() * percent / 100);
         let mut first = None;
         for end in points {
-            let window = &latencies[end.saturating_sub(WINDOW)..end];
-            if window.len() < WINDOW.min(latencies.len() / 10) {
+            let window = &latencies[end.saturating_sub((end / 5).clamp(WINDOW.0, WINDOW.1))..end];
+            if window.len() < WINDOW.0.min(latencies.len() / 10) {
                 continue;
             }
             let median = quantile_ms(window, 0.5);
@@ -101,8 +103,10 @@ impl History {
                 "≤ 1.3".into(),
             ]);
         }
-        table
-            .note(format!("{TESTS} tests per run in four lanes, one client, medians over {WINDOW} submits."));
+        table.note(format!(
+            "{TESTS} tests per run in four lanes, one client, medians over {} to {} submits.",
+            WINDOW.0, WINDOW.1
+        ));
         if let Some(refusal) = &self.measured.refusal {
             table.note(format!("Refused: {refusal}"));
         }
