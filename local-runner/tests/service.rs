@@ -127,6 +127,18 @@ async fn the_reference_loads_nothing_from_elsewhere_and_has_no_inline_script() {
 }
 
 #[tokio::test]
+async fn the_page_for_agents_brings_what_it_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let router = service(&folder).await;
+    let page = get(&router, "/mcp").await;
+    let named: Vec<&str> = page.text.split('"').filter(|text| text.starts_with("/mcp/")).collect();
+    assert_eq!(named, ["/mcp/page.css", "/mcp/lone.js", "/mcp/page.js"]);
+    for address in named {
+        assert_eq!(get(&router, address).await.status, StatusCode::OK, "{address}");
+    }
+}
+
+#[tokio::test]
 async fn with_authentication_off_any_name_and_password_sign_in() {
     let folder = tempfile::tempdir().unwrap();
     let router = service(&folder).await;

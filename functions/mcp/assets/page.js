@@ -1,5 +1,13 @@
 /** Copies what stands in a block, and tries the endpoint. A typed key stays in the page. */
 
+/** Without https browsers have no clipboard for pages, but most copy what is selected. */
+async function toClipboard(block) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(block.textContent.trim());
+  getSelection().selectAllChildren(block);
+  if (!document.execCommand('copy')) throw new Error('nothing was copied');
+  return getSelection().removeAllRanges();
+}
+
 for (const button of document.querySelectorAll('[data-copy]')) {
   const block = button.previousElementSibling;
   const name = (word) => {
@@ -8,11 +16,12 @@ for (const button of document.querySelectorAll('[data-copy]')) {
   };
   button.addEventListener('click', async () => {
     try {
-      await navigator.clipboard.writeText(block.textContent.trim());
+      await toClipboard(block);
       button.dataset.state = 'copied';
       name('Copied');
     } catch {
-      // Without https browsers do not let pages copy: select the text instead.
+      // Some browsers refuse even that: select the text instead.
+      button.dataset.state = 'refused';
       getSelection().selectAllChildren(block);
       name('Selected; copy it with the keyboard');
     }

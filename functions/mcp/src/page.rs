@@ -104,7 +104,7 @@ fn fields(schema: &Value) -> String {
     format!("{{{}}}", each.collect::<Vec<_>>().join(", "))
 }
 
-/// The style and the script of the page.
+/// The style and the scripts of the page.
 pub(crate) async fn asset(Tail(name): Tail) -> Result<Response, ApiError> {
     let (kind, text) = match name.as_str() {
         "page.css" => ("text/css; charset=utf-8", STYLE.as_str()),

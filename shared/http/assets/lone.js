@@ -24,19 +24,19 @@
     // Storage is switched off: the system's theme is as good as any.
   }
 
-  document.addEventListener('DOMContentLoaded', () => {
-    const button = document.querySelector('[data-theme-switch]');
+  // The button works as soon as it is there: what else the page loads may take longer.
+  document.addEventListener('click', ({ target }) => {
+    const button = target.closest('[data-theme-switch]');
+    if (!button) return;
+    const next = THEMES[(THEMES.indexOf(chosen()) + 1) % THEMES.length];
+    apply(next);
     name(button);
-    button.addEventListener('click', () => {
-      const next = THEMES[(THEMES.indexOf(chosen()) + 1) % THEMES.length];
-      apply(next);
-      name(button);
-      try {
-        if (next === 'system') localStorage.removeItem(KEY);
-        else localStorage.setItem(KEY, next);
-      } catch {
-        // It holds for this page.
-      }
-    });
+    try {
+      if (next === 'system') localStorage.removeItem(KEY);
+      else localStorage.setItem(KEY, next);
+    } catch {
+      // It holds for this page.
+    }
   });
+  document.addEventListener('DOMContentLoaded', () => name(document.querySelector('[data-theme-switch]')));
 })();

@@ -33,7 +33,7 @@ pub fn bar(current: &str) -> String {
         })
         .collect();
     format!(
-        r#"<header class="top"><a class="brand" href="/">{BRAND}Callboard</a><nav aria-label="Main">{links}</nav><button class="icon-button" type="button" data-theme-switch>{THEME}</button></header>"#
+        r#"<header class="top"><a class="brand" href="/">{BRAND}Callboard</a><nav aria-label="Main">{links}</nav><button class="icon-button" type="button" data-theme-switch aria-label="Theme">{THEME}</button></header>"#
     )
 }
 

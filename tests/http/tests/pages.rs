@@ -435,7 +435,7 @@ async fn what_people_add_stands_beside_the_results() {
         }
         let shown = [
             (format!("/projects/{project}"), vec!["class=\"flag\"", "Release: Release &#60;2.4&#62;, ", ">3 runs<"]),
-            (format!("/projects/{project}?tab=performance"), vec!["class=\"flag\"", "<b>5.0\u{a0}s</b> median"]),
+            (format!("/projects/{project}?tab=performance"), vec!["class=\"flag\"", "median <b>5.0\u{a0}s</b>"]),
             (
                 format!("/projects/{project}?tab=clusters&sort=often"),
                 vec!["name=\"ids[]\"", "aria-sort=\"descending\"", ">1 cluster<"],

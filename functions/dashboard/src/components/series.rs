@@ -62,6 +62,13 @@ struct Flag {
     title: String,
 }
 
+/// A number beside the title, with what is said before and after it.
+struct Fact {
+    before: Option<String>,
+    value: String,
+    after: Option<String>,
+}
+
 struct TableRow {
     label: String,
     note: Option<String>,
@@ -74,7 +81,7 @@ struct TableRow {
 #[template(path = "components/series.html")]
 pub(crate) struct Series {
     title: String,
-    facts: Vec<(String, String)>,
+    facts: Vec<Fact>,
     strokes: Vec<Stroke>,
     hits: Vec<Hit>,
     /// What the marks of the chart stand for, where it has any.
@@ -189,7 +196,14 @@ impl Series {
     /// A number in the head of the chart.
     #[must_use]
     pub(crate) fn fact(mut self, value: impl Into<String>, name: impl Into<String>) -> Self {
-        self.facts.push((value.into(), name.into()));
+        self.facts.push(Fact { before: None, value: value.into(), after: Some(name.into()) });
+        self
+    }
+
+    /// A number beside the title whose name is said first: `90 % within 2 s`.
+    #[must_use]
+    pub(crate) fn measure(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.facts.push(Fact { before: Some(name.into()), value: value.into(), after: None });
         self
     }
 }

@@ -167,10 +167,10 @@ fn of_runs(runs: &[RunItem]) -> Series {
         },
     ];
     let series = by_day(Series::new("Duration of a run", points(runs), &lines, duration), runs);
-    [(50, "median"), (90, "or less for 90 %"), (95, "or less for 95 %")].into_iter().fold(
+    [(50, "median"), (90, "90 % within"), (95, "95 % within")].into_iter().fold(
         series,
         |series, (share, name)| match nearest_rank(&walls, share) {
-            Some(wall) => series.fact(duration(wall), name),
+            Some(wall) => series.measure(name, duration(wall)),
             None => series,
         },
     )

@@ -252,7 +252,7 @@ pub(super) async fn tab(
         filters.tally("execution", shown, found.next_cursor.is_some(), total)
     };
     answer(&TimelineTab {
-        ticks: ticks(since_ms, span_ms),
+        ticks: ticks(since_ms, span_ms, if only_setup { axis::FEW } else { axis::MOST }),
         busy_ms: lanes.iter().map(|lane| lane.busy_ms).sum(),
         retried_ms: lanes.iter().map(|lane| lane.retried_ms).sum(),
         filters: filters.above_drawing(),
