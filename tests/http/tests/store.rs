@@ -12,7 +12,7 @@ use callboard_test_support::{
 use proptest::strategy::Strategy as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
-use sqlx::Row as _;
+use sqlx::{Executor as _, Row as _};
 
 use crate::builders::{attempt, passing, run, with};
 use crate::live::sweep;
@@ -66,6 +66,45 @@ async fn the_executions_of_a_run_are_read_by_their_keys_whatever_else_a_project_
         }
     }
     assert!(seen > 20, "only {seen} steps read executions");
+}
+
+/// In a table that was vacuumed PostgreSQL likes to answer from an index alone,
+/// and takes one that leads through all rows of a project for one that leads to
+/// one of them.
+#[tokio::test]
+async fn rows_asked_for_one_by_one_are_found_by_their_keys_in_vacuumed_tables() {
+    let service = Service::start(Backend::Postgres).await.expect("a service");
+    for number in 0..150 {
+        // Many tests and many runs, though not of each other.
+        let cases = passing(if number == 0 { 500 } else { 1 });
+        let id = json!({ "clientRunId": format!("run {number:03}") });
+        let submission = with(run("shop", "passed", cases), id);
+        service.client().post_json("/api/test-runs/submit", &submission).await.expect("stored");
+    }
+    count(&service).await;
+    let store = service.database().store().await.expect("a store");
+    let Db::Postgres(pool) = store.db() else { panic!("not PostgreSQL") };
+    let mut connection = pool.get().await.expect("a connection");
+    for setting in ["VACUUM (ANALYZE)", "SET plan_cache_mode = force_generic_plan"] {
+        connection.execute(setting).await.expect("done");
+    }
+    let statements = all_statements(Backend::Postgres).map(|(name, sql)| (name, sql.to_owned()));
+    let asking = |(_, sql): &(&str, String)| sql.contains("CROSS JOIN LATERAL") && sql.contains(" BETWEEN ");
+    let mut seen = 0;
+    for (name, sql) in statements.chain(all_lists(Backend::Postgres)).filter(asking) {
+        let values = (1..).take_while(|number| sql.contains(&format!("${number}"))).count();
+        let nothing = vec!["NULL"; values].join(", ");
+        connection.execute(sqlx::AssertSqlSafe(format!("PREPARE asked AS {sql}"))).await.expect("prepared");
+        let plan = sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN EXECUTE asked ({nothing})")))
+            .fetch_all(&mut *connection)
+            .await
+            .unwrap_or_else(|error| panic!("{name}: {error}\n{sql}"));
+        let steps: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+        assert!(!steps.iter().any(|step| step.contains("Index Only Scan")), "{name}: {steps:#?}");
+        connection.execute("DEALLOCATE asked").await.expect("done");
+        seen += 1;
+    }
+    assert!(seen >= 10, "only {seen} statements ask for rows one by one");
 }
 
 #[tokio::test]

@@ -54,13 +54,16 @@ impl BriefRow {
     }
 }
 
+macro_rules! brief_columns {
+    () => {
+        "e.id, e.test_case_id, e.browser_id, e.outcome, e.flags, e.retries, e.duration, e.total_duration, \
+         e.started_at, e.worker_index, e.parallel_index, e.shard_index, e.line, e.cluster_id"
+    };
+}
+
 macro_rules! select_brief {
     ($tail:literal) => {
-        concat!(
-            "SELECT e.id, e.test_case_id, e.browser_id, e.outcome, e.flags, e.retries, e.duration, e.total_duration, \
-             e.started_at, e.worker_index, e.parallel_index, e.shard_index, e.line, e.cluster_id FROM executions e ",
-            $tail
-        )
+        concat!("SELECT ", brief_columns!(), " FROM executions e ", $tail)
     };
 }
 
@@ -68,7 +71,8 @@ statements! {
     /// A part of a run's executions by id.
     OF_RUN = select_brief!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 ORDER BY e.id LIMIT $5");
     /// Executions of some tests in one run. ix: executions_history
-    OF_TESTS = select_brief!("WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)");
+    OF_TESTS = select_brief!("WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)"),
+        postgres concat!("SELECT ", brief_columns!(), each_test_of_run!());
     /// Durations of the newest passes of some tests on some days before a run in its lane, at most so many of each in a
     /// browser project, newest first. ix: executions_history
     PASSES_BEFORE = "SELECT o.test_case_id, o.browser_id, o.duration FROM (SELECT e.test_case_id, e.browser_id, e.duration, \

@@ -134,7 +134,8 @@ struct Base {
     /// know the values, nor, of a young table, how many rows there are. It is
     /// told to look for each day, or would read all days of the test's project;
     /// and for the run of each execution by its key, or would join all runs of
-    /// the project with all rows.
+    /// the project with all rows. That takes a column that no index has: an index
+    /// of all runs of the project by time says when one of them started.
     postgres: &'static str,
     /// On PostgreSQL for executions in trouble, whose index has the test before
     /// the day.
@@ -144,7 +145,8 @@ struct Base {
 macro_rules! run_of_execution {
     () => {
         "CROSS JOIN LATERAL (SELECT t.order_at, t.commit_sha, t.is_mass_failure FROM test_runs t \
-         WHERE t.project_id = e.project_id AND t.id BETWEEN e.run_id AND e.run_id ORDER BY t.id LIMIT 1) AS r"
+         WHERE t.project_id = e.project_id AND t.id BETWEEN e.run_id AND e.run_id AND t.next_ordinal > 0 \
+         ORDER BY t.id LIMIT 1) AS r"
     };
 }
 
