@@ -18,6 +18,10 @@ use crate::registry::{KINDS, Kind};
 
 /// Jobs in work at once: a slow mail server must not hold up the sweeps.
 const AT_ONCE: usize = 4;
+/// So many are claimed together while others run, if as many end shortly one after
+/// the other: whoever writes waits for each claim.
+const TOGETHER: usize = 2;
+const SHORTLY: Duration = Duration::from_millis(5);
 /// How often it is looked for what became due while jobs run.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How often a lease is renewed: two renewals may fail before it ends.
@@ -63,10 +67,11 @@ pub(crate) async fn run(state: &AppState, budget: Budget, which: Which) -> Resul
     let store = state.store();
     jobs::enqueue_periodic(store, &KINDS.periodic_jobs(state.now())?, state.now()).await?;
     let mut looked = state.now();
+    let mut is_time = true;
     let mut summary = Summary::default();
     let mut running = JoinSet::new();
     loop {
-        if budget.is_left() && running.len() < AT_ONCE {
+        if budget.is_left() && running.len() < AT_ONCE && is_time {
             let now = state.now();
             if which == Which::All || LOOK_AGAIN.as_millis() <= since(looked, now) {
                 looked = now;
@@ -77,16 +82,20 @@ pub(crate) async fn run(state: &AppState, budget: Budget, which: Which) -> Resul
                 running.spawn(run_one(state.clone(), job, budget.clone()));
             }
         }
+        let wait = if is_time { LOOK_AGAIN } else { SHORTLY };
         tokio::select! {
-            ended = running.join_next() => match ended {
-                Some(Ok(Ended::Well)) => summary.done += 1,
-                // What a handler panics with is caught below; a lost lease is somebody else's job.
-                Some(Ok(Ended::Badly) | Err(_)) => summary.failed += 1,
-                Some(Ok(Ended::Lost)) => {}
-                None => break,
-            },
+            ended = running.join_next() => {
+                match ended {
+                    Some(Ok(Ended::Well)) => summary.done += 1,
+                    // What a handler panics with is caught below; a lost lease is somebody else's job.
+                    Some(Ok(Ended::Badly) | Err(_)) => summary.failed += 1,
+                    Some(Ok(Ended::Lost)) => {}
+                    None => break,
+                }
+                is_time = running.len() + TOGETHER <= AT_ONCE;
+            }
             // What became due does not wait for a job that takes long.
-            () = tokio::time::sleep(LOOK_AGAIN), if running.len() < AT_ONCE && budget.is_left() => {}
+            () = tokio::time::sleep(wait), if running.len() < AT_ONCE && budget.is_left() => is_time = true,
         }
     }
     summary.next_due = jobs::next_due(&mut store.db().read().await?, &KINDS.known().names).await?;

@@ -13,7 +13,7 @@ use callboard_domain::time::Timestamp;
 use crate::db::{Backend, Bulk, Column, Read, Row, Session, Statement, args, statements};
 use crate::ids::Listed;
 use crate::runs::tokens::{TokenHash, feeding_client, is_minter_ok, run_and_token};
-use crate::{Result, StoreError};
+use crate::{Result, StoreError, compression};
 
 statements! {
     /// Calls of a run in the order in which they came. ix: run_intake_of_run
@@ -137,7 +137,7 @@ pub fn stored(json: Vec<u8>, backend: Backend) -> Result<Vec<u8>> {
     if backend == Backend::Sqlite && json.len() <= PLAIN_BYTES {
         return Ok(json);
     }
-    Ok(zstd::bulk::compress(&json, COMPRESSION_LEVEL)?)
+    Ok(compression::compress(&json, COMPRESSION_LEVEL)?)
 }
 
 /// The body that [`stored`] took.
@@ -149,10 +149,8 @@ pub fn told(body: &[u8]) -> Result<Cow<'_, [u8]>> {
     if body.starts_with(b"{") {
         return Ok(Cow::Borrowed(body));
     }
-    let size = zstd::bulk::Decompressor::upper_bound(body).filter(|size| *size <= MAX_BODY_BYTES);
-    size.and_then(|size| zstd::bulk::decompress(body, size).ok())
-        .map(Cow::Owned)
-        .ok_or(StoreError::Damaged("results that wait"))
+    let json = compression::decompress(body, MAX_BODY_BYTES);
+    json.map(Cow::Owned).map_err(|_| StoreError::Damaged("results that wait"))
 }
 
 /// Keeps calls. On PostgreSQL it may be outside of a transaction for one call.

@@ -10,6 +10,7 @@ pub mod accounts;
 pub mod audit;
 pub mod blobs;
 pub mod clusters;
+mod compression;
 pub mod db;
 pub mod deletions;
 mod error;

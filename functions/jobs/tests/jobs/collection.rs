@@ -223,7 +223,7 @@ async fn what_a_crash_left_is_swept_a_day_later() {
             let mut session = store.db().begin().await.unwrap();
             let announced = evidence::announce(&mut session, project, run, time.now()).await.unwrap();
             session.commit().await.unwrap();
-            packs.push(PackWriter::new().unwrap().filled().write(store, announced).await.unwrap());
+            packs.push(PackWriter::default().filled().write(store, announced).await.unwrap());
         }
         let [left, kept] = <[_; 2]>::try_from(packs).unwrap();
         let mut session = store.db().begin().await.unwrap();

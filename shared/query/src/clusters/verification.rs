@@ -45,6 +45,12 @@ pub(crate) async fn verify(ctx: &Context, project: ProjectId, run: RunId, now: T
         judged.extend(judge(&mut session, &run, group, &repeated).await?);
     }
     drop(session);
+    // Most clean runs say what others said before.
+    for row in &open {
+        if judged.get(&row.id).is_some_and(|verdict| noted(row, &run, *verdict) == *row) {
+            judged.remove(&row.id);
+        }
+    }
     if judged.is_empty() {
         return Ok(());
     }
@@ -52,15 +58,10 @@ pub(crate) async fn verify(ctx: &Context, project: ProjectId, run: RunId, now: T
     routes::keep_shape(&mut session, project).await?;
     let ids = judged.keys().map(|id: &ClusterId| id.get()).collect();
     let mut changed = Vec::new();
-    for mut row in clusters::lock(&mut session, project, ids).await? {
-        let verdict = judged[&row.id];
-        let before = row.clone();
+    for row in clusters::lock(&mut session, project, ids).await? {
         // It may have been seen again meanwhile, or a person was faster.
         if row.status == ClusterStatus::Open && row.last_seen_at < run.order_at {
-            note_clean(&mut row, &run, verdict);
-        }
-        if row != before {
-            changed.push(row);
+            changed.extend(Some(noted(&row, &run, judged[&row.id])).filter(|noted| *noted != row));
         }
     }
     counts::write(&mut session, project, &changed, now).await?;
@@ -179,8 +180,9 @@ fn verdict(
     (lambda > 0.0).then_some(Verdict { lambda, is_complete })
 }
 
-/// Notes the first clean run, and the proof once there is enough of it.
-fn note_clean(row: &mut ClusterRow, run: &RunRow, verdict: Verdict) {
+/// A cluster with the first clean run, and the proof once there is enough of it.
+fn noted(row: &ClusterRow, run: &RunRow, verdict: Verdict) -> ClusterRow {
+    let mut row = row.clone();
     if row.fix_at.is_none_or(|at| run.order_at < at) {
         row.fix_run = Some(run.id);
         row.fix_at = Some(run.order_at);
@@ -191,4 +193,5 @@ fn note_clean(row: &mut ClusterRow, run: &RunRow, verdict: Verdict) {
         row.fix_verification = Some("stopped-failing".to_owned());
         row.ttr_ms = row.fix_at.map(|at| (at.millis() - row.first_seen_at.millis()).max(0));
     }
+    row
 }

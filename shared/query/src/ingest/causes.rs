@@ -10,7 +10,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::attempts::{Attempt, EvidenceSlice};
 use callboard_domain::evidence::Evidence;
 use callboard_domain::explain::received;
-use callboard_domain::failure::{ErrorText, signature};
+use callboard_domain::failure::{ErrorText, Fingerprint, Signature, signature};
 use callboard_domain::flakiness::{
     self, Beside, DEFAULT_WINDOW, FailingAttempt, Place, RootCause, assess, categorise,
 };
@@ -19,9 +19,10 @@ use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::test_state::TestState;
 use callboard_domain::text::strip_ansi;
 use callboard_store::db::Session;
+use callboard_store::evidence::{self, Located};
 use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow, HistoryFilter, Walk};
 use callboard_store::runs::{self, RunRow};
-use callboard_store::{evidence, lanes, rollups, test_cases};
+use callboard_store::{lanes, rollups, test_cases};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -43,8 +44,61 @@ const LOOKED_INTO: usize = 20;
 /// may show an error that failures show.
 const PASSES: usize = 20;
 
-/// Hosts of runs, read once for all tests of a run.
-type Hosts = HashMap<RunId, Option<String>>;
+/// What was read and told of executions so far: tests of one run share most of it.
+#[derive(Default)]
+struct Learned {
+    browsers: Option<HashMap<i64, String>>,
+    /// By lane.
+    environments: HashMap<i64, Option<String>>,
+    hosts: HashMap<RunId, Option<String>>,
+    /// What errors say, by their fingerprint, and whether they were read whole.
+    failures: HashMap<(Fingerprint, bool), Option<Signature>>,
+}
+
+impl Learned {
+    /// Reads what is not known of some executions.
+    async fn learn(
+        &mut self,
+        session: &mut Session,
+        project: ProjectId,
+        rows: &[ExecutionRow],
+    ) -> Result<()> {
+        if self.browsers.is_none() {
+            let browsers = lanes::browsers(session, project).await?;
+            self.browsers = Some(browsers.into_iter().map(|browser| (browser.id, browser.name)).collect());
+        }
+        let unknown: BTreeSet<i64> = rows.iter().map(|row| row.lane_id).collect();
+        let unknown: Vec<i64> =
+            unknown.into_iter().filter(|lane| !self.environments.contains_key(lane)).collect();
+        if !unknown.is_empty() {
+            self.environments.extend(unknown.iter().map(|lane| (*lane, None)));
+            let told = lanes::environments_of(session, project, unknown).await?;
+            self.environments.extend(told.into_iter().map(|(lane, environment)| (lane, Some(environment))));
+        }
+        let unknown: BTreeSet<RunId> = rows.iter().map(|row| row.run).collect();
+        let unknown: Vec<RunId> = unknown.into_iter().filter(|run| !self.hosts.contains_key(run)).collect();
+        if !unknown.is_empty() {
+            let ids = unknown.iter().map(|run| run.get()).collect();
+            self.hosts.extend(unknown.into_iter().map(|run| (run, None)));
+            let told = runs::metadata_of(session, project, ids).await?;
+            self.hosts.extend(told.into_iter().map(|(run, metadata)| (run, host(&metadata))));
+        }
+        Ok(())
+    }
+
+    /// Counts executions by everything that is known of where they ran.
+    fn places(&self, rows: &[ExecutionRow]) -> Vec<Place> {
+        let browser = |row: &ExecutionRow| self.browsers.as_ref()?.get(&row.browser_id).cloned();
+        let mut places = places(rows, "browser project", browser);
+        places.extend(self::places(rows, "environment", |row| {
+            self.environments.get(&row.lane_id).cloned().flatten()
+        }));
+        places
+            .extend(self::places(rows, "shard", |row| row.facts.shard_index.map(|shard| shard.to_string())));
+        places.extend(self::places(rows, "host", |row| self.hosts.get(&row.run).cloned().flatten()));
+        places
+    }
+}
 
 /// Finds out why those tests are flaky that failed or flaked in the run.
 pub(super) async fn find_causes(ctx: &Context, run: RunRow) -> Result<()> {
@@ -76,10 +130,16 @@ pub(super) async fn find_causes(ctx: &Context, run: RunRow) -> Result<()> {
             flaky.push((case, state));
         }
     }
+    let ids = flaky.iter().map(|(case, _)| case.get()).collect();
+    let known = test_cases::root_causes(&mut session, project, ids).await?;
     drop(session);
-    let (mut found, mut hosts) = (BTreeMap::new(), Hosts::new());
+    let (mut found, mut learned) = (BTreeMap::new(), Learned::default());
     for (case, state) in flaky {
-        found.insert(case, cause_of(ctx, project, case, &state, &mut hosts).await?);
+        found.insert(case, cause_of(ctx, project, case, &state, &mut learned).await?);
+    }
+    found.retain(|case, cause| known.get(case).is_none_or(|known| known != cause.as_str()));
+    if found.is_empty() {
+        return Ok(());
     }
     let mut session = ctx.store.db().begin().await?;
     for (case, cause) in found {
@@ -143,7 +203,7 @@ pub async fn classify(ctx: &Context, project: Authorized<ProjectId>, case: TestC
     };
     drop(session);
     let state = state.ok_or_else(|| QueryError::not_found(Entity::TestCase, case))?;
-    let cause = cause_of(ctx, project, case, &state, &mut Hosts::new()).await?;
+    let cause = cause_of(ctx, project, case, &state, &mut Learned::default()).await?;
     let mut session = ctx.store.db().begin().await?;
     test_cases::set_root_cause(&mut session, project, case, cause.as_str()).await?;
     session.commit().await?;
@@ -155,7 +215,7 @@ async fn cause_of(
     project: ProjectId,
     case: TestCaseId,
     state: &TestState,
-    hosts: &mut Hosts,
+    learned: &mut Learned,
 ) -> Result<RootCause> {
     let mut session = ctx.store.db().read().await?;
     let decided = [Outcome::Failed, Outcome::TimedOut, Outcome::Flaky, Outcome::Passed];
@@ -175,60 +235,59 @@ async fn cause_of(
     };
     let rows = walk.executions(&mut session).await?.rows;
     let rows: Vec<ExecutionRow> = rows.into_iter().map(|(_, row)| row).collect();
-    let browsers = lanes::browsers(&mut session, project).await?;
-    let lane_ids: BTreeSet<i64> = rows.iter().map(|row| row.lane_id).collect();
-    let environments: HashMap<i64, String> =
-        lanes::environments_of(&mut session, project, lane_ids.into_iter().collect())
-            .await?
-            .into_iter()
-            .collect();
-    let unknown: BTreeSet<RunId> =
-        rows.iter().map(|row| row.run).filter(|run| !hosts.contains_key(run)).collect();
-    if !unknown.is_empty() {
-        let ids = unknown.iter().map(|run| run.get()).collect();
-        let told = runs::metadata_of(&mut session, project, ids).await?;
-        hosts.extend(unknown.into_iter().map(|run| (run, None)));
-        hosts.extend(told.into_iter().map(|(run, metadata)| (run, host(&metadata))));
-    }
-    drop(session);
-    let mut places = places(&rows, "browser project", |row| {
-        browsers.iter().find(|browser| browser.id == row.browser_id).map(|browser| browser.name.clone())
-    });
-    places.extend(self::places(&rows, "environment", |row| environments.get(&row.lane_id).cloned()));
-    places.extend(self::places(&rows, "shard", |row| row.facts.shard_index.map(|shard| shard.to_string())));
-    places.extend(self::places(&rows, "host", |row| hosts.get(&row.run).cloned().flatten()));
-
-    let mut attempts = Vec::new();
+    learned.learn(&mut session, project, &rows).await?;
+    let mut failures = Vec::new();
     for row in &rows {
         let all = stored_attempts(row)?.attempts();
-        for attempt in all.into_iter().rev().filter(|attempt| attempt.status.is_failing()) {
-            let is_read = attempts.len() < LOOKED_INTO;
-            attempts.push(failing(ctx, row, &attempt, is_read).await);
-        }
+        failures.extend(all.into_iter().rev().filter(|one| one.status.is_failing()).map(|one| (row, one)));
     }
-    let mut passes = Vec::new();
-    for row in rows.iter().filter(|row| row.outcome == Outcome::Passed).take(PASSES) {
-        let told = match row.evidence {
-            Some(slice) => look_into(ctx, project, slice).await.as_ref().map(Beside::of),
+    let passed: Vec<&ExecutionRow> =
+        rows.iter().filter(|row| row.outcome == Outcome::Passed).take(PASSES).collect();
+    let slices: Vec<EvidenceSlice> = failures
+        .iter()
+        .take(LOOKED_INTO)
+        .filter_map(|(_, attempt)| attempt.evidence)
+        .chain(passed.iter().filter_map(|row| row.evidence))
+        .collect();
+    let located = evidence::locate(&mut session, project, &slices).await?;
+    drop(session);
+
+    let mut attempts = Vec::with_capacity(failures.len());
+    for (row, attempt) in failures {
+        let slice = attempt.evidence.filter(|_| attempts.len() < LOOKED_INTO);
+        let found = look_into(ctx, &located, slice).await;
+        attempts.push(failing(row, &attempt, found.as_ref(), &mut learned.failures));
+    }
+    let mut passes = Vec::with_capacity(passed.len());
+    for row in passed {
+        passes.extend(match row.evidence {
+            Some(_) => look_into(ctx, &located, row.evidence).await.as_ref().map(Beside::of),
             None => nothing_beside(row.facts.console, row.facts.network),
-        };
-        passes.extend(told);
+        });
     }
+    let places = learned.places(&rows);
     Ok(categorise(&attempts, &passes, &places).cause)
 }
 
-/// What is stored of an attempt that failed.
-async fn failing(ctx: &Context, row: &ExecutionRow, attempt: &Attempt, is_read: bool) -> FailingAttempt {
-    let found = match attempt.evidence.filter(|_| is_read) {
-        Some(slice) => look_into(ctx, row.project, slice).await,
-        None => None,
-    };
-    let whole = found.as_ref().and_then(|found| found.error.as_deref());
+/// What is stored of an attempt that failed, with its evidence if that was read.
+fn failing(
+    row: &ExecutionRow,
+    attempt: &Attempt,
+    found: Option<&Evidence>,
+    known: &mut HashMap<(Fingerprint, bool), Option<Signature>>,
+) -> FailingAttempt {
+    let whole = found.and_then(|found| found.error.as_deref());
     let error = whole.or(attempt.facts.error_summary.as_deref()).map(strip_ansi);
-    let failure = error.as_deref().and_then(|error| match &found {
-        Some(found) => found.failure_of(error),
-        None => signature(&ErrorText::split(error), &[]),
-    });
+    let read = || {
+        error.as_deref().and_then(|error| match found {
+            Some(found) => found.failure_of(error),
+            None => signature(&ErrorText::split(error), &[]),
+        })
+    };
+    let failure = match attempt.facts.fingerprint {
+        Some(fingerprint) => known.entry((fingerprint, found.is_some())).or_insert_with(read).clone(),
+        None => read(),
+    };
     FailingAttempt {
         failure,
         received: error.as_deref().and_then(received).map(|(_, received)| received),
@@ -236,7 +295,7 @@ async fn failing(ctx: &Context, row: &ExecutionRow, attempt: &Attempt, is_read: 
         duration_ms: attempt.duration_ms,
         timeout_ms: attempt.facts.timeout_ms.or(row.facts.timeout_ms),
         passed_on_retry: row.outcome == Outcome::Flaky,
-        beside: match &found {
+        beside: match found {
             Some(found) => Some(Beside::of(found)),
             // Counted, but not looked into or not readable: nobody knows.
             None => nothing_beside(attempt.facts.console, attempt.facts.network),
@@ -244,13 +303,15 @@ async fn failing(ctx: &Context, row: &ExecutionRow, attempt: &Attempt, is_read: 
     }
 }
 
-/// Evidence of an attempt. What is gone meanwhile, or damaged, is not known;
-/// a job that could never end for it would keep the run from being judged.
-async fn look_into(ctx: &Context, project: ProjectId, slice: EvidenceSlice) -> Option<Evidence> {
-    match evidence::read(&ctx.store, project, &slice).await {
+/// Evidence of an attempt, if it has any. What is gone meanwhile, or damaged, is
+/// not known; a job that could never end for it would keep the run from being
+/// judged.
+async fn look_into(ctx: &Context, located: &Located, slice: Option<EvidenceSlice>) -> Option<Evidence> {
+    let slice = slice?;
+    match located.read(&ctx.store, &slice).await {
         Ok(found) => Some(found),
         Err(error) => {
-            tracing::warn!(%project, pack = %slice.pack, %error, "evidence could not be read");
+            tracing::warn!(pack = %slice.pack, %error, "evidence could not be read");
             None
         }
     }

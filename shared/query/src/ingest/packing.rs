@@ -93,7 +93,7 @@ impl Packed {
         if evidence.is_empty() {
             return Ok(Self::default());
         }
-        let mut writer = PackWriter::new()?;
+        let mut writer = PackWriter::default();
         let mut frames: Vec<(usize, Frame)> = Vec::with_capacity(evidence.len());
         let mut requests = Captured::default();
         for (index, evidence) in evidence {

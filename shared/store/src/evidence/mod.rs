@@ -7,6 +7,7 @@
 //! few results at a time. After the end of their run such packs are joined into
 //! one object ([`joining`]), unless all of them together are hardly worth one.
 
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::ops::Range;
 
@@ -17,17 +18,17 @@ use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::db::{Bulk, Column, Row, Session, args, statements};
+use crate::db::{Bulk, Column, Session, args, statements};
 use crate::ids::{self, Kind};
-use crate::{Result, Store, StoreError, unclaimed};
+use crate::{Result, Store, StoreError, compression, unclaimed};
 
 pub mod joining;
 
 statements! {
-    /// Where a pack lies, and some of its parts when they are beside its row. PK
-    PARTS = "SELECT p.key, p.base, b.bytes FROM packs p LEFT JOIN pack_bytes b \
+    /// Where packs lie, and some of their parts when those are beside their rows. PK
+    PARTS = "SELECT p.id, p.key, p.base, b.bytes FROM packs p LEFT JOIN pack_bytes b \
         ON b.project_id = p.project_id AND b.pack_id = p.id AND b.part BETWEEN $3 AND $4 \
-        WHERE p.project_id = $1 AND p.id = $2 ORDER BY b.part";
+        WHERE p.project_id = $1 AND p.id in_ints($2) ORDER BY p.id, b.part";
     /// A pack: of an object that has been written, or without a key of bytes beside it.
     INSERT = "INSERT INTO packs (id, project_id, run_id, key, size, slices, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
     /// Removes a pack. PK
@@ -60,8 +61,8 @@ const COMPRESSION_LEVEL: i32 = 3;
 const MAX_FRAME_BYTES: usize = 64 * 1024 * 1024;
 
 /// A pack being filled.
+#[derive(Default)]
 pub struct PackWriter {
-    compressor: zstd::bulk::Compressor<'static>,
     bytes: Vec<u8>,
     slices: i64,
 }
@@ -90,21 +91,13 @@ impl Frame {
 }
 
 impl PackWriter {
-    /// An empty pack.
-    ///
-    /// # Errors
-    /// [`StoreError::Upload`] when the compressor cannot be made.
-    pub fn new() -> Result<Self> {
-        Ok(Self { compressor: zstd::bulk::Compressor::new(COMPRESSION_LEVEL)?, bytes: Vec::new(), slices: 0 })
-    }
-
     /// Adds the evidence of one attempt.
     ///
     /// # Errors
     /// [`StoreError::Upload`] when it cannot be compressed.
     pub fn add(&mut self, evidence: &Evidence) -> Result<Frame> {
         let json = serde_json::to_vec(evidence).map_err(io::Error::from)?;
-        let frame = self.compressor.compress(&json)?;
+        let frame = compression::compress(&json, COMPRESSION_LEVEL)?;
         let offset = as_i64(self.bytes.len())?;
         self.bytes.extend_from_slice(&frame);
         self.slices += 1;
@@ -327,36 +320,89 @@ pub async fn let_go(session: &mut Session, project: ProjectId, pack: PackId, now
 /// Reads the evidence of one attempt with one ranged read.
 ///
 /// # Errors
-/// [`StoreError::Storage`] when the object store refuses,
-/// [`StoreError::Damaged`] when the frame is not what was written.
+/// As [`Located::read`].
 pub async fn read(store: &Store, project: ProjectId, slice: &EvidenceSlice) -> Result<Evidence> {
-    let in_pack = range(0, slice)?;
-    let parts = in_pack.start / PART_BYTES as u64..=in_pack.end.saturating_sub(1) / PART_BYTES as u64;
-    let (first, last) = (as_i64(*parts.start())?, as_i64(*parts.end())?);
-    let rows = store.db().read().await?.all(&PARTS, args![project, slice.pack, first, last]).await?;
-    let row = rows.first().ok_or(StoreError::Damaged("an evidence pack without a row"))?;
-    let mut r = row.reader();
-    let frame = match PackPlace::of(r.text()?, r.int()?) {
-        PackPlace::Row => within(&rows, in_pack, parts.start() * PART_BYTES as u64)?,
-        PackPlace::Object { key, base } => store.objects().get_range(&key, range(base, slice)?).await?,
-    };
-    let json = zstd::bulk::decompress(&frame, MAX_FRAME_BYTES)
-        .map_err(|_| StoreError::Damaged("an evidence frame"))?;
-    serde_json::from_slice(&json).map_err(|_| StoreError::Damaged("an evidence frame"))
+    let mut session = store.db().read().await?;
+    let located = locate(&mut session, project, std::slice::from_ref(slice)).await?;
+    drop(session);
+    located.read(store, slice).await
 }
 
-/// A range of a pack out of some of its parts, the first of which begins at
-/// `from`.
-fn within(parts: &[Row], range: Range<u64>, from: u64) -> Result<Bytes> {
-    let mut bytes = Vec::new();
-    for part in parts {
-        let mut r = part.reader();
-        let (_key, _base) = (r.text()?, r.int()?);
-        bytes.extend_from_slice(&r.bytes()?);
+/// Where the packs of some slices lie, with the bytes of those that are beside
+/// their rows.
+#[derive(Debug)]
+pub struct Located {
+    packs: HashMap<PackId, LocatedPack>,
+    /// The first part that was read.
+    first: u64,
+}
+
+#[derive(Debug)]
+struct LocatedPack {
+    place: PackPlace,
+    /// Beside the row: its parts from the first that was read.
+    bytes: Vec<u8>,
+}
+
+/// Finds the packs of some slices, in one statement: those that read evidence
+/// of many attempts take what is beside the rows along.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn locate(session: &mut Session, project: ProjectId, slices: &[EvidenceSlice]) -> Result<Located> {
+    let ranges = slices.iter().map(|slice| range(0, slice)).collect::<Result<Vec<_>>>()?;
+    let first = ranges.iter().map(|range| range.start / PART_BYTES as u64).min().unwrap_or_default();
+    let last = ranges.iter().map(|range| range.end.saturating_sub(1) / PART_BYTES as u64).max();
+    let (first_part, last_part) = (as_i64(first)?, as_i64(last.unwrap_or_default())?);
+    let mut packs: HashMap<PackId, LocatedPack> = HashMap::new();
+    if slices.is_empty() {
+        return Ok(Located { packs, first });
     }
-    let place = |at: u64| usize::try_from(at - from).ok();
-    let cut = place(range.start).zip(place(range.end)).and_then(|(start, end)| bytes.get(start..end));
-    cut.map(Bytes::copy_from_slice).ok_or(StoreError::Damaged("an evidence pack without all of its parts"))
+    let ids: BTreeSet<i64> = slices.iter().map(|slice| slice.pack.get()).collect();
+    let ids: Vec<i64> = ids.into_iter().collect();
+    for row in session.all(&PARTS, args![project, ids, first_part, last_part]).await? {
+        let mut r = row.reader();
+        let (id, place) = (PackId(r.int()?), PackPlace::of(r.text()?, r.int()?));
+        let bytes = r.opt_bytes()?.unwrap_or_default();
+        packs
+            .entry(id)
+            .or_insert_with(|| LocatedPack { place, bytes: Vec::new() })
+            .bytes
+            .extend_from_slice(&bytes);
+    }
+    Ok(Located { packs, first })
+}
+
+impl Located {
+    /// The evidence of one of the slices.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the object store refuses,
+    /// [`StoreError::Damaged`] when the frame is not what was written.
+    pub async fn read(&self, store: &Store, slice: &EvidenceSlice) -> Result<Evidence> {
+        let pack =
+            self.packs.get(&slice.pack).ok_or(StoreError::Damaged("an evidence pack without a row"))?;
+        match &pack.place {
+            PackPlace::Row => evidence_in(self.within(pack, slice)?),
+            PackPlace::Object { key, base } => {
+                evidence_in(&store.objects().get_range(key, range(*base, slice)?).await?)
+            }
+        }
+    }
+
+    fn within<'p>(&self, pack: &'p LocatedPack, slice: &EvidenceSlice) -> Result<&'p [u8]> {
+        let Range { start, end } = range(0, slice)?;
+        let place = |at: u64| usize::try_from(at.checked_sub(self.first * PART_BYTES as u64)?).ok();
+        let cut = place(start).zip(place(end)).and_then(|(start, end)| pack.bytes.get(start..end));
+        cut.ok_or(StoreError::Damaged("an evidence pack without all of its parts"))
+    }
+}
+
+/// The evidence that a frame holds.
+fn evidence_in(frame: &[u8]) -> Result<Evidence> {
+    let json = zstd::bulk::decompress(frame, MAX_FRAME_BYTES)
+        .map_err(|_| StoreError::Damaged("an evidence frame"))?;
+    serde_json::from_slice(&json).map_err(|_| StoreError::Damaged("an evidence frame"))
 }
 
 /// Where a slice lies in an object that holds its pack from a byte on.
