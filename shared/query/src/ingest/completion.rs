@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::counting::{self, Pace};
 use super::intake;
 use super::locked::LockedRun;
+use super::turns;
 use crate::{Context, QueryError, Result, clusters, retention};
 
 /// How long the feed of a final run is kept, ms.
@@ -65,7 +66,8 @@ pub enum Checked {
     Repaired,
 }
 
-/// Counts what waits of the run, counts the run from its rows and repairs what is stored when it differs.
+/// Counts what waits of the run, counts the run from its rows and repairs what is stored when it differs,
+/// while no results arrive as far as that can be waited for.
 /// Once the run is final its feed is kept for one more hour, and the failures
 /// that its tests no longer show are judged.
 ///
@@ -73,6 +75,7 @@ pub enum Checked {
 /// [`crate::QueryError::Store`].
 pub async fn check_run(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
     intake::fold(ctx, project, run).await?;
+    ctx.turns.lull(turns::SHORT_PATIENCE).await;
     counting::count_until(ctx, project, run, Pace::InLulls).await?;
     let checked = recount(ctx, project, run, now).await?;
     clusters::verify(ctx, project, run, now).await?;

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 
 use super::locked::{counted_in_project, lanes_of_run};
 use super::rollup::{Counted, Tally, seen};
+use super::turns;
 use super::writer::CONFLICT_ATTEMPTS;
 use crate::{Context, QueryError, Result};
 
@@ -130,7 +131,7 @@ pub(crate) async fn count_until(ctx: &Context, project: ProjectId, run: RunId, p
             return Ok(());
         }
         if pace == Pace::InLulls {
-            ctx.turns.lull().await;
+            ctx.turns.lull(turns::PATIENCE).await;
         }
         // Others may have counted what they held locked meanwhile, so whether more waits is asked anew.
         if count_some(ctx, project, Waiting::Over).await?.counted == 0 {
@@ -147,9 +148,11 @@ pub(super) async fn count_next(ctx: &Context, project: ProjectId) {
     }
 }
 
-/// Counts about as many executions of a project as somebody brought, when too
-/// many wait. What they brought is stored whatever becomes of this.
+/// Counts about as many executions of a project as were brought, when too many
+/// wait: whoever brings the last of as many as one transaction counts does it for
+/// the others. What they brought is stored whatever becomes of this.
 pub(super) async fn keep_up(ctx: &Context, project: ProjectId, brought: usize) {
+    let Some(brought) = ctx.turns.brought(project, brought, MOST) else { return };
     if let Err(error) = count_back(ctx, project, brought).await {
         tracing::warn!(%error, %project, "what waits to be counted could not be");
     }

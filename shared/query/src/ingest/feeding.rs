@@ -8,6 +8,7 @@ use callboard_domain::ingest::{EventsBody, RunFields, TestCaseEntry, Warnings};
 use callboard_domain::run_life::SlotState;
 use callboard_domain::status::{RunStatus, TestStatus};
 use callboard_domain::time::Timestamp;
+use callboard_store::StoreError;
 use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
 use sha2::{Digest as _, Sha256};
@@ -18,6 +19,7 @@ use super::counting;
 use super::describing::{self, Plan};
 use super::intake::{self, Call};
 use super::locked::{ACTIVITY_STEP_MS, LockedRun};
+use super::ready::{Look, Ready};
 use super::turns;
 use super::writer::CONFLICT_ATTEMPTS;
 use crate::{Context, QueryError, Result};
@@ -144,32 +146,78 @@ pub async fn finish(
     now: Timestamp,
 ) -> Result<RunStatus> {
     let bearer = bearer::recognise(ctx, run, token, TokenKind::Stream, now).await?;
-    intake::fold(ctx, bearer.project, run).await?;
-    let mut attempt = 1;
-    let status = loop {
-        match finish_once(ctx, run, bearer, fields, now).await {
-            Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
-                attempt += 1
-            }
-            done => break done?,
+    let status = match finish_with_the_last(ctx, run, bearer, fields, now).await {
+        Ok(Some(status)) => status,
+        // What is wrong is told by the step it is wrong with.
+        Ok(None) | Err(_) => {
+            intake::fold(ctx, bearer.project, run).await?;
+            finish_alone(ctx, run, bearer, fields, now).await?
         }
     };
     counting::keep_up(ctx, bearer.project, LEFT_AT_THE_END).await;
     Ok(status)
 }
 
-async fn finish_once(
+/// Ends a slot together with its last results, which mostly still wait: that is
+/// one transaction instead of two. `None` when more waits than fits, or somebody
+/// else is at it.
+async fn finish_with_the_last(
+    ctx: &Context,
+    run: RunId,
+    bearer: Bearer,
+    fields: &RunFields,
+    now: Timestamp,
+) -> Result<Option<RunStatus>> {
+    let _turn = ctx.turns.to_fold(run).await;
+    let last = match Look::of(ctx, bearer.project, run, intake::MOST_ROWS).await? {
+        Look::Nothing => None,
+        Look::Ready(ready) if ready.is_all() => Some(ready),
+        Look::Ready(_) | Look::OfNobody => return Ok(None),
+    };
+    finish_once(ctx, run, bearer, fields, last, now).await
+}
+
+/// Ends a slot whose results are worked in.
+async fn finish_alone(
     ctx: &Context,
     run: RunId,
     bearer: Bearer,
     fields: &RunFields,
     now: Timestamp,
 ) -> Result<RunStatus> {
+    let mut attempt = 1;
+    loop {
+        match finish_once(ctx, run, bearer, fields, None, now).await {
+            Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
+                attempt += 1;
+            }
+            done => return done?.ok_or_else(|| StoreError::Damaged("an end that waits for nothing").into()),
+        }
+    }
+}
+
+/// Ends a slot, with its last results if they were not worked in before. `None`,
+/// and nothing was done, when somebody else did that meanwhile.
+async fn finish_once(
+    ctx: &Context,
+    run: RunId,
+    bearer: Bearer,
+    fields: &RunFields,
+    last: Option<Box<Ready>>,
+    now: Timestamp,
+) -> Result<Option<RunStatus>> {
     let Bearer { project, slot, .. } = bearer;
     let mut session = ctx.store.db().begin().await?;
     let mut locked = LockedRun::lock(&mut session, project, run).await?;
+    let has_last = last.is_some();
+    if let Some(last) = last
+        && !last.fold(ctx, &mut session, &mut locked).await?
+    {
+        return Ok(None);
+    }
     if locked.slot(slot)?.slot.state == SlotState::Finished {
-        return Ok(locked.run.status);
+        let status = locked.run.status;
+        return Ok(Some(if has_last { locked.close(session, now).await?.status } else { status }));
     }
     locked.admit(slot, now)?;
     let started = locked.slot(slot)?.slot.start_time.millis();
@@ -178,5 +226,5 @@ async fn finish_once(
     describing::describe(&mut session, &mut locked, slot, fields, Plan::Told, None).await?;
     locked.note(announce::run_progress(&locked.run));
     locked.settle(now, None, &ctx.patience);
-    Ok(locked.close(session, now).await?.status)
+    Ok(Some(locked.close(session, now).await?.status))
 }

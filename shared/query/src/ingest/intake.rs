@@ -9,34 +9,33 @@
 //! was acknowledged, and a process that ends leaves nothing behind that others do
 //! not find.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashMap;
 
-use callboard_domain::attempts::EvidenceSlice;
 use callboard_domain::endpoints::Captured;
-use callboard_domain::ids::{PackId, ProjectId, RunId, SlotId};
+use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::evidence::{self, Frame};
 use callboard_store::feed::NewEvent;
-use callboard_store::intake::{self as rows, ClaimedCall, NewCall, WaitingCall};
-use callboard_store::{Backend, StoreError, runs};
+use callboard_store::intake::{self as rows, ClaimedCall, NewCall};
+use callboard_store::{Backend, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::announce::{self, Shown, Told};
+use super::announce::Shown;
 use super::bearer::{self, Claim, Fed};
-use super::chunk::{self, Group, Known, Target};
 use super::counting;
 use super::locked::LockedRun;
-use super::packing::{Packed, slices};
-use super::writer::{CONFLICT_ATTEMPTS, ENTRIES_PER_TRANSACTION};
+use super::packing::Packed;
+use super::ready::Look;
+use super::writer::CONFLICT_ATTEMPTS;
 use crate::{Context, QueryError, Result};
 
 /// Most entries of a row: a larger call takes several, so that folding stays in
 /// small transactions.
 const MOST_IN_ROW: usize = 500;
 /// Rows that one transaction folds.
-const MOST_ROWS: i64 = 128;
+pub(super) const MOST_ROWS: i64 = 128;
 /// How often somebody who wants to go on with a run tries: each time, one call at
 /// most comes nearer to being set aside.
 const MOST_ATTEMPTS: u32 = 1_000;
@@ -47,15 +46,15 @@ const MOST_RUNS: i64 = 200;
 
 /// What a call brought, as it is stored while it waits.
 #[derive(Debug, Serialize, Deserialize)]
-struct Brought {
-    entries: Vec<TestCaseEntry>,
+pub(super) struct Brought {
+    pub(super) entries: Vec<TestCaseEntry>,
     /// By index of the entry.
-    shown: HashMap<usize, Shown>,
+    pub(super) shown: HashMap<usize, Shown>,
     /// Where the evidence of each entry lies in the pack of the call, by index.
-    frames: Vec<(usize, Frame)>,
-    requests: Captured,
+    pub(super) frames: Vec<(usize, Frame)>,
+    pub(super) requests: Captured,
     /// Events of interest while they happen.
-    passing: Vec<NewEvent>,
+    pub(super) passing: Vec<NewEvent>,
 }
 
 /// A call on its way to its row.
@@ -173,7 +172,7 @@ impl Brought {
         Ok(rows::stored(json, backend)?)
     }
 
-    fn of(body: &[u8]) -> Result<Self> {
+    pub(super) fn of(body: &[u8]) -> Result<Self> {
         let brought = serde_json::from_slice(&rows::told(body)?);
         Ok(brought.map_err(|_| StoreError::Damaged("results that wait"))?)
     }
@@ -350,23 +349,14 @@ async fn refuse_first(ctx: &Context, project: ProjectId, run: RunId, error: &Que
     Ok(())
 }
 
-/// One transaction of at most so many calls. They are read and made ready before
-/// it: on SQLite nobody else can write while it lasts.
+/// One transaction of at most so many calls.
 async fn fold_some(ctx: &Context, project: ProjectId, run: RunId, most: i64) -> Result<Passed> {
-    let mut reader = ctx.store.db().read().await?;
-    let waiting = rows::of_run(&mut reader, project, run, most).await?;
-    if waiting.is_empty() {
-        return Ok(Passed { is_more: false, is_due: false });
-    }
-    let is_there = runs::get(&mut reader, project, run).await?.is_some();
-    drop(reader);
-    if !is_there {
-        return let_go_of_all(ctx, project, run).await;
-    }
-    let Some(batch) = Batch::of(&waiting)? else { return Ok(Passed { is_more: false, is_due: false }) };
-    let is_more = batch.ids.len() < waiting.len() || i64::try_from(waiting.len()) == Ok(most);
-    let at = batch.at;
-    let known = Known::read(ctx, project, &batch.groups, at).await?;
+    let ready = match Look::of(ctx, project, run, most).await? {
+        Look::Nothing => return Ok(Passed { is_more: false, is_due: false }),
+        Look::OfNobody => return let_go_of_all(ctx, project, run).await,
+        Look::Ready(ready) => ready,
+    };
+    let (is_more, at) = (!ready.is_all(), ready.at());
     let mut session = ctx.store.db().begin().await?;
     let mut locked = match LockedRun::lock(&mut session, project, run).await {
         Err(QueryError::Store(StoreError::RunGone)) => {
@@ -375,13 +365,9 @@ async fn fold_some(ctx: &Context, project: ProjectId, run: RunId, most: i64) -> 
         }
         locked => locked?,
     };
-    // Another process may have worked some of them in since they were read. A call is compared whole, as SQLite gives
-    // ids that are free again to others.
-    let still = rows::of_run(&mut session, project, run, most).await?;
-    if !waiting.iter().filter(|call| batch.ids.contains(&call.id)).all(|call| still.contains(call)) {
+    if !ready.fold(ctx, &mut session, &mut locked).await? {
         return Ok(Passed { is_more: true, is_due: false });
     }
-    batch.fold(ctx, &mut session, &mut locked, &known).await?;
     let is_due = counting::is_due(&locked.run, at);
     locked.close(session, at).await?;
     Ok(Passed { is_more, is_due })
@@ -397,128 +383,4 @@ async fn let_go_of_all(ctx: &Context, project: ProjectId, run: RunId) -> Result<
     rows::remove_all(&mut session, project, run).await?;
     session.commit().await?;
     Ok(Passed { is_more: false, is_due: false })
-}
-
-/// Calls that are worked in together: of one slot, and none of them about a test
-/// that another one is about, so that each result is told in its turn.
-struct Batch {
-    ids: Vec<i64>,
-    slot: SlotId,
-    /// When the last of them came.
-    at: Timestamp,
-    groups: Vec<Group>,
-    told: HashMap<usize, Told>,
-    evidence: HashMap<usize, EvidenceSlice>,
-    packs: BTreeSet<PackId>,
-    requests: Captured,
-    /// What the feed tells of each call: its passing events, then its results up to
-    /// an index.
-    order: Vec<(Vec<NewEvent>, usize)>,
-}
-
-impl Batch {
-    /// The first of those that wait, `None` for none.
-    fn of(waiting: &[WaitingCall]) -> Result<Option<Self>> {
-        let Some(first) = waiting.first() else { return Ok(None) };
-        let mut batch = Self {
-            ids: Vec::new(),
-            slot: first.slot,
-            at: first.at,
-            groups: Vec::new(),
-            told: HashMap::new(),
-            evidence: HashMap::new(),
-            packs: BTreeSet::new(),
-            requests: Captured::default(),
-            order: Vec::new(),
-        };
-        let (mut entries, mut tests) = (Vec::new(), HashSet::new());
-        for call in waiting.iter().filter(|call| call.slot == first.slot) {
-            let brought = Brought::of(&call.body)?;
-            let about: HashSet<(IdentityHash, String)> =
-                brought.entries.iter().map(|entry| (entry.identity, entry.browser_project.clone())).collect();
-            let is_full = entries.len() + brought.entries.len() > ENTRIES_PER_TRANSACTION;
-            if !batch.ids.is_empty() && (is_full || !tests.is_disjoint(&about)) {
-                break;
-            }
-            tests.extend(about);
-            batch.take(call, brought, &mut entries);
-        }
-        batch.groups = chunk::group(entries);
-        Ok(Some(batch))
-    }
-
-    /// Takes a call, whose entries are numbered after those that are there.
-    fn take(&mut self, call: &WaitingCall, brought: Brought, entries: &mut Vec<TestCaseEntry>) {
-        let Brought { entries: more, mut shown, frames, requests, passing } = brought;
-        let first = self.order.last().map_or(0, |(_, end)| *end);
-        let mut end = first;
-        for mut entry in more {
-            let shown = shown.remove(&entry.index);
-            entry.index += first;
-            end = end.max(entry.index + 1);
-            self.told.insert(entry.index, Told::of(&entry, shown));
-            entries.push(entry);
-        }
-        if let Some(pack) = call.pack {
-            self.packs.insert(pack);
-            self.evidence
-                .extend(slices(&frames, pack).into_iter().map(|(index, slice)| (first + index, slice)));
-        }
-        self.requests.absorb(requests, first);
-        self.order.push((passing, end));
-        self.ids.push(call.id);
-        self.at = self.at.max(call.at);
-    }
-
-    /// Works the calls into their locked run, which the caller closes.
-    async fn fold(
-        self,
-        ctx: &Context,
-        session: &mut Session,
-        locked: &mut LockedRun,
-        known: &Known,
-    ) -> Result<()> {
-        let Self { ids, slot, at, groups, told, evidence, packs, requests, order } = self;
-        let project = locked.run.project;
-        match locked.admit(slot, at) {
-            // They were acknowledged before the run ended, and are late results of it.
-            Ok(()) | Err(QueryError::Life(_)) => {}
-            Err(error) => return Err(error),
-        }
-        let generation = locked.slot(slot)?.slot.generation;
-        let lanes = locked.lanes.clone();
-        let mut target = Target {
-            run: &mut locked.run,
-            lanes: &lanes,
-            is_fresh: false,
-            generation: u32::try_from(generation).unwrap_or_default(),
-            known,
-            evidence: &evidence,
-            requests: &requests,
-            files: &HashMap::new(),
-            now: at,
-        };
-        let folded = chunk::fold(session, &mut target, &groups).await?;
-        locked.growth.test_cases += folded.new_test_cases;
-        locked.growth.open_clusters += folded.open_clusters;
-        let has_changed = !folded.changed.is_empty();
-        let mut changed: HashMap<usize, _> = folded.changed.into_iter().collect();
-        let mut index = 0;
-        for (passing, end) in order {
-            passing.into_iter().for_each(|event| locked.note(event));
-            for index in std::mem::replace(&mut index, end)..end {
-                if let (Some(row), Some(told)) = (changed.remove(&index), told.get(&index)) {
-                    locked.note(announce::test_completed(&row, told));
-                }
-            }
-        }
-        locked.settle(at, None, &ctx.patience);
-        if has_changed {
-            locked.note(announce::run_progress(&locked.run));
-        }
-        for pack in packs.difference(&folded.used_packs) {
-            evidence::let_go(session, project, *pack, at).await?;
-        }
-        Ok(rows::remove(session, project, locked.run.id, ids).await?)
-    }
 }

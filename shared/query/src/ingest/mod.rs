@@ -33,6 +33,7 @@ mod moving;
 mod opening;
 mod outcome;
 mod packing;
+mod ready;
 mod removing;
 mod report;
 mod rollup;

@@ -52,9 +52,12 @@ const PLACES: usize = 16;
 /// How long nothing must have arrived for a lull: clients that send one batch
 /// after the other pause for less.
 const QUIET: Duration = Duration::from_millis(20);
-/// How long a lull is waited for. What waits for it is done for more runs together
-/// the longer that is.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a lull is waited for by what is done for more runs together the longer
+/// that is.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+/// How long it is waited for by what is done run by run: those who write wait for a
+/// part of it at most, and it is done soon all the same.
+pub(super) const SHORT_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The line of a process.
 #[derive(Debug, Clone, Default)]
@@ -72,6 +75,9 @@ struct Line {
     clients: Mutex<HashSet<Sender>>,
     folding: [tokio::sync::Mutex<()>; PLACES],
     counting: tokio::sync::Mutex<()>,
+    /// Executions that were brought since it was last asked whether too many wait
+    /// to be counted.
+    brought: Mutex<HashMap<ProjectId, usize>>,
     arriving: Arriving,
 }
 
@@ -122,9 +128,19 @@ impl Turns {
 
     /// Waits until no results arrive in this process, but not for long: what can
     /// be done any time should not hold up those who wait for an answer.
-    pub(super) async fn lull(&self) {
+    pub(super) async fn lull(&self, patience: Duration) {
         // Whether it came or not, what waits for it is done.
-        let _came = tokio::time::timeout(PATIENCE, self.0.arriving.lull()).await;
+        let _came = tokio::time::timeout(patience, self.0.arriving.lull()).await;
+    }
+
+    /// Notes executions that somebody brought. Answers with how many came since it
+    /// last did, once they are `many`: asking after each call whether too many wait
+    /// to be counted costs more than it helps.
+    pub(super) fn brought(&self, project: ProjectId, executions: usize, many: usize) -> Option<usize> {
+        let mut brought = self.0.brought.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = brought.entry(project).or_default();
+        *sum += executions;
+        if *sum < many { None } else { brought.remove(&project) }
     }
 
     /// The turn to count what waits to be counted. Whoever counts locks the same

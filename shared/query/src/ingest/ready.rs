@@ -1,0 +1,216 @@
+//! Calls that wait, made ready to be worked into their run by one transaction.
+//! They are read and looked through before it: on SQLite nobody else can write
+//! while it lasts.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use callboard_domain::attempts::EvidenceSlice;
+use callboard_domain::endpoints::Captured;
+use callboard_domain::ids::{PackId, ProjectId, RunId, SlotId};
+use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
+use callboard_domain::time::Timestamp;
+use callboard_store::db::Session;
+use callboard_store::feed::NewEvent;
+use callboard_store::intake::{self as rows, WaitingCall};
+use callboard_store::{evidence, runs};
+
+use super::announce::{self, Told};
+use super::chunk::{self, Group, Known, Target};
+use super::intake::Brought;
+use super::locked::LockedRun;
+use super::packing::slices;
+use super::writer::ENTRIES_PER_TRANSACTION;
+use crate::{Context, QueryError, Result};
+
+/// What waits of a run.
+pub(super) enum Look {
+    /// Nothing.
+    Nothing,
+    /// Calls of a run that is gone.
+    OfNobody,
+    /// Calls that can be worked in.
+    Ready(Box<Ready>),
+}
+
+/// Calls of a run that can be worked in together.
+pub(super) struct Ready {
+    run: (ProjectId, RunId),
+    most: i64,
+    waiting: Vec<WaitingCall>,
+    batch: Batch,
+    known: Known,
+}
+
+impl Look {
+    /// Looks at the first calls of a run that wait, `most` of them.
+    pub(super) async fn of(ctx: &Context, project: ProjectId, run: RunId, most: i64) -> Result<Self> {
+        let mut reader = ctx.store.db().read().await?;
+        let waiting = rows::of_run(&mut reader, project, run, most).await?;
+        if waiting.is_empty() {
+            return Ok(Self::Nothing);
+        }
+        let is_there = runs::get(&mut reader, project, run).await?.is_some();
+        drop(reader);
+        if !is_there {
+            return Ok(Self::OfNobody);
+        }
+        let Some(batch) = Batch::of(&waiting)? else { return Ok(Self::Nothing) };
+        let known = Known::read(ctx, project, &batch.groups, batch.at).await?;
+        Ok(Self::Ready(Box::new(Ready { run: (project, run), most, waiting, batch, known })))
+    }
+}
+
+impl Ready {
+    /// Whether nothing else waited.
+    pub(super) fn is_all(&self) -> bool {
+        self.batch.ids.len() == self.waiting.len() && i64::try_from(self.waiting.len()) != Ok(self.most)
+    }
+
+    /// When the last of them came.
+    pub(super) const fn at(&self) -> Timestamp {
+        self.batch.at
+    }
+
+    /// Works them into their locked run, which the caller closes. `false`, and
+    /// nothing was done, when another process has worked some of them in since
+    /// they were read.
+    pub(super) async fn fold(
+        self,
+        ctx: &Context,
+        session: &mut Session,
+        locked: &mut LockedRun,
+    ) -> Result<bool> {
+        let Self { run: (project, run), most, waiting, batch, known } = self;
+        // A call is compared whole, as SQLite gives ids that are free again to others.
+        let still = rows::of_run(session, project, run, most).await?;
+        if !waiting.iter().filter(|call| batch.ids.contains(&call.id)).all(|call| still.contains(call)) {
+            return Ok(false);
+        }
+        batch.fold(ctx, session, locked, &known).await?;
+        Ok(true)
+    }
+}
+
+/// Calls that are worked in together: of one slot, and none of them about a test
+/// that another one is about, so that each result is told in its turn.
+struct Batch {
+    ids: Vec<i64>,
+    slot: SlotId,
+    /// When the last of them came.
+    at: Timestamp,
+    groups: Vec<Group>,
+    told: HashMap<usize, Told>,
+    evidence: HashMap<usize, EvidenceSlice>,
+    packs: BTreeSet<PackId>,
+    requests: Captured,
+    /// What the feed tells of each call: its passing events, then its results up to
+    /// an index.
+    order: Vec<(Vec<NewEvent>, usize)>,
+}
+
+impl Batch {
+    /// The first of those that wait, `None` for none.
+    fn of(waiting: &[WaitingCall]) -> Result<Option<Self>> {
+        let Some(first) = waiting.first() else { return Ok(None) };
+        let mut batch = Self {
+            ids: Vec::new(),
+            slot: first.slot,
+            at: first.at,
+            groups: Vec::new(),
+            told: HashMap::new(),
+            evidence: HashMap::new(),
+            packs: BTreeSet::new(),
+            requests: Captured::default(),
+            order: Vec::new(),
+        };
+        let (mut entries, mut tests) = (Vec::new(), HashSet::new());
+        for call in waiting.iter().filter(|call| call.slot == first.slot) {
+            let brought = Brought::of(&call.body)?;
+            let about: HashSet<(IdentityHash, String)> =
+                brought.entries.iter().map(|entry| (entry.identity, entry.browser_project.clone())).collect();
+            let is_full = entries.len() + brought.entries.len() > ENTRIES_PER_TRANSACTION;
+            if !batch.ids.is_empty() && (is_full || !tests.is_disjoint(&about)) {
+                break;
+            }
+            tests.extend(about);
+            batch.take(call, brought, &mut entries);
+        }
+        batch.groups = chunk::group(entries);
+        Ok(Some(batch))
+    }
+
+    /// Takes a call, whose entries are numbered after those that are there.
+    fn take(&mut self, call: &WaitingCall, brought: Brought, entries: &mut Vec<TestCaseEntry>) {
+        let Brought { entries: more, mut shown, frames, requests, passing } = brought;
+        let first = self.order.last().map_or(0, |(_, end)| *end);
+        let mut end = first;
+        for mut entry in more {
+            let shown = shown.remove(&entry.index);
+            entry.index += first;
+            end = end.max(entry.index + 1);
+            self.told.insert(entry.index, Told::of(&entry, shown));
+            entries.push(entry);
+        }
+        if let Some(pack) = call.pack {
+            self.packs.insert(pack);
+            self.evidence
+                .extend(slices(&frames, pack).into_iter().map(|(index, slice)| (first + index, slice)));
+        }
+        self.requests.absorb(requests, first);
+        self.order.push((passing, end));
+        self.ids.push(call.id);
+        self.at = self.at.max(call.at);
+    }
+
+    /// Works the calls into their locked run, which the caller closes.
+    async fn fold(
+        self,
+        ctx: &Context,
+        session: &mut Session,
+        locked: &mut LockedRun,
+        known: &Known,
+    ) -> Result<()> {
+        let Self { ids, slot, at, groups, told, evidence, packs, requests, order } = self;
+        let project = locked.run.project;
+        match locked.admit(slot, at) {
+            // They were acknowledged before the run ended, and are late results of it.
+            Ok(()) | Err(QueryError::Life(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let generation = locked.slot(slot)?.slot.generation;
+        let lanes = locked.lanes.clone();
+        let mut target = Target {
+            run: &mut locked.run,
+            lanes: &lanes,
+            is_fresh: false,
+            generation: u32::try_from(generation).unwrap_or_default(),
+            known,
+            evidence: &evidence,
+            requests: &requests,
+            files: &HashMap::new(),
+            now: at,
+        };
+        let folded = chunk::fold(session, &mut target, &groups).await?;
+        locked.growth.test_cases += folded.new_test_cases;
+        locked.growth.open_clusters += folded.open_clusters;
+        let has_changed = !folded.changed.is_empty();
+        let mut changed: HashMap<usize, _> = folded.changed.into_iter().collect();
+        let mut index = 0;
+        for (passing, end) in order {
+            passing.into_iter().for_each(|event| locked.note(event));
+            for index in std::mem::replace(&mut index, end)..end {
+                if let (Some(row), Some(told)) = (changed.remove(&index), told.get(&index)) {
+                    locked.note(announce::test_completed(&row, told));
+                }
+            }
+        }
+        locked.settle(at, None, &ctx.patience);
+        if has_changed {
+            locked.note(announce::run_progress(&locked.run));
+        }
+        for pack in packs.difference(&folded.used_packs) {
+            evidence::let_go(session, project, *pack, at).await?;
+        }
+        Ok(rows::remove(session, project, locked.run.id, ids).await?)
+    }
+}
