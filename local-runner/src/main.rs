@@ -11,6 +11,11 @@ use callboard_query::accounts::enabling;
 use callboard_query::project_editing::{Rotated, rotate_secrets as rotate_secrets_of};
 use clap::{Parser, Subcommand};
 
+/// Work moves between many threads here, and the system's allocator keeps what each
+/// of them had at most.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Keeps the results of Playwright runs, and shows them.
 #[derive(Parser)]
 #[command(name = "callboard", version)]

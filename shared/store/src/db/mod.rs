@@ -108,6 +108,8 @@ impl Db {
         let writer = Connections::new(Sqlite::new(making), 1)?;
         // The file is made now, or what is wrong with it is told.
         drop(Box::pin(writer.get()).await?);
+        // They forget what they read whenever somebody wrote, and there are many of them.
+        let options = options.pragma("cache_size", "-4000");
         let readers = Connections::new(Sqlite::new(options), most)?;
         readers.close_idle();
         log::keep_short(&writer, &readers);

@@ -42,6 +42,14 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
     for (payload, target) in [(Payload::Lean, "≥ 15000/s"), (Payload::Rich, "≥ 5000/s")] {
         let cpu_before = machine::processor_time(subject.pid());
         let streamed = stream(setting, &subject, payload, TESTS, setting.bounded(RUNS)).await?;
+        table.note(format!(
+            "{}: start p50 {:.2} ms, p95 {:.2} ms; finish p50 {:.2} ms, p95 {:.2} ms.",
+            payload.name(),
+            quantile_ms(&streamed.taken.starts, 0.5),
+            quantile_ms(&streamed.taken.starts, 0.95),
+            quantile_ms(&streamed.taken.finishes, 0.5),
+            quantile_ms(&streamed.taken.finishes, 0.95),
+        ));
         let cpu =
             machine::processor_time(subject.pid()).zip(cpu_before).map(|(after, before)| after - before);
         let executions = (streamed.runs.answered() * TESTS) as f64;
@@ -50,8 +58,8 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
             whole(REPORTERS as f64),
             whole(streamed.runs.per_second() * TESTS as f64),
             target.into(),
-            hundredths(quantile_ms(&streamed.calls, 0.5)),
-            hundredths(quantile_ms(&streamed.calls, 0.95)),
+            hundredths(quantile_ms(&streamed.taken.batches, 0.5)),
+            hundredths(quantile_ms(&streamed.taken.batches, 0.95)),
             cpu.map_or(Cell::None, |cpu| whole(cpu.as_secs_f64() * 1e6 / executions)),
         ]);
         if let Some(refusal) = streamed.runs.refusal {
@@ -79,8 +87,24 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
 /// What streaming some runs took.
 struct Streamed {
     runs: Measured,
-    /// Each call that carried results.
-    calls: Vec<Duration>,
+    taken: Taken,
+}
+
+/// How long each call took.
+#[derive(Debug, Clone, Default)]
+struct Taken {
+    starts: Vec<Duration>,
+    /// Those that carried results.
+    batches: Vec<Duration>,
+    finishes: Vec<Duration>,
+}
+
+impl Taken {
+    fn append(&mut self, mut other: Self) {
+        self.starts.append(&mut other.starts);
+        self.batches.append(&mut other.batches);
+        self.finishes.append(&mut other.finishes);
+    }
 }
 
 async fn stream(
@@ -96,23 +120,22 @@ async fn stream(
     let scripts: Vec<Script> =
         (0..=count as u64).map(|number| Script::of(&runs, number)).collect::<Result<_>>()?;
     let client = subject.client();
-    scripts[0].play(&client, &mut Vec::new()).await?;
+    scripts[0].play(&client).await?;
     let scripts = Arc::new(scripts);
-    let calls = Arc::new(Mutex::new(Vec::new()));
-    let kept = Arc::clone(&calls);
+    let taken = Arc::new(Mutex::new(Taken::default()));
+    let kept = Arc::clone(&taken);
     let plan = Plan { concurrency: REPORTERS, requests: count, budget: BUDGET };
     let measured = drive(plan, move |number| {
         let (client, scripts, kept) = (client.clone(), Arc::clone(&scripts), Arc::clone(&kept));
         async move {
-            let mut own = Vec::new();
-            scripts[number + 1].play(&client, &mut own).await?;
-            kept.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);
+            let own = scripts[number + 1].play(&client).await?;
+            kept.lock().unwrap_or_else(PoisonError::into_inner).append(own);
             Ok(())
         }
     })
     .await?;
-    let calls = calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok(Streamed { runs: measured, calls })
+    let taken = taken.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok(Streamed { runs: measured, taken })
 }
 
 /// What one reporter sends.
@@ -154,21 +177,26 @@ impl Script {
         Ok(Self { start: run, batches, finish })
     }
 
-    /// Sends everything, in order; each call that carries results is timed.
-    async fn play(&self, client: &Client, calls: &mut Vec<Duration>) -> Result<()> {
+    /// Sends everything, in order; each call is timed.
+    async fn play(&self, client: &Client) -> Result<Taken> {
+        let mut taken = Taken::default();
+        let sent = Instant::now();
         let opened = post(client, "/api/test-runs/start", self.start.to_string()).await?;
+        taken.starts.push(sent.elapsed());
         let run = opened["runId"].as_i64().context("no runId")?;
         let token = opened["streamToken"].as_str().context("no streamToken")?;
         for batch in &self.batches {
             let body = format!(r#"{{"streamToken":"{token}","testCases":{batch}}}"#);
             let sent = Instant::now();
             post(client, &format!("/api/test-runs/{run}/events"), body).await?;
-            calls.push(sent.elapsed());
+            taken.batches.push(sent.elapsed());
         }
         let mut finish = self.finish.clone();
         finish["streamToken"] = json!(token);
+        let sent = Instant::now();
         post(client, &format!("/api/test-runs/{run}/finish"), finish.to_string()).await?;
-        Ok(())
+        taken.finishes.push(sent.elapsed());
+        Ok(taken)
     }
 }
 
