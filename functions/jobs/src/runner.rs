@@ -18,9 +18,10 @@ use crate::registry::{KINDS, Kind};
 
 /// Jobs in work at once: a slow mail server must not hold up the sweeps.
 const AT_ONCE: usize = 4;
-/// So many are claimed together while others run, if as many end shortly one after
-/// the other: whoever writes waits for each claim.
+/// So many are claimed together while others run: whoever writes waits for each
+/// claim.
 const TOGETHER: usize = 2;
+/// How long one free place waits for another one, to claim for both.
 const SHORTLY: Duration = Duration::from_millis(5);
 /// How often it is looked for what became due while jobs run.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -67,11 +68,11 @@ pub(crate) async fn run(state: &AppState, budget: Budget, which: Which) -> Resul
     let store = state.store();
     jobs::enqueue_periodic(store, &KINDS.periodic_jobs(state.now())?, state.now()).await?;
     let mut looked = state.now();
-    let mut is_time = true;
+    let mut may_claim = true;
     let mut summary = Summary::default();
     let mut running = JoinSet::new();
     loop {
-        if budget.is_left() && running.len() < AT_ONCE && is_time {
+        if budget.is_left() && running.len() < AT_ONCE && may_claim {
             let now = state.now();
             if which == Which::All || LOOK_AGAIN.as_millis() <= since(looked, now) {
                 looked = now;
@@ -82,7 +83,7 @@ pub(crate) async fn run(state: &AppState, budget: Budget, which: Which) -> Resul
                 running.spawn(run_one(state.clone(), job, budget.clone()));
             }
         }
-        let wait = if is_time { LOOK_AGAIN } else { SHORTLY };
+        let wait = if may_claim { LOOK_AGAIN } else { SHORTLY };
         tokio::select! {
             ended = running.join_next() => {
                 match ended {
@@ -92,10 +93,10 @@ pub(crate) async fn run(state: &AppState, budget: Budget, which: Which) -> Resul
                     Some(Ok(Ended::Lost)) => {}
                     None => break,
                 }
-                is_time = running.len() + TOGETHER <= AT_ONCE;
+                may_claim = running.len() + TOGETHER <= AT_ONCE;
             }
             // What became due does not wait for a job that takes long.
-            () = tokio::time::sleep(wait), if running.len() < AT_ONCE && budget.is_left() => is_time = true,
+            () = tokio::time::sleep(wait), if running.len() < AT_ONCE && budget.is_left() => may_claim = true,
         }
     }
     summary.next_due = jobs::next_due(&mut store.db().read().await?, &KINDS.known().names).await?;

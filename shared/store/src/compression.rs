@@ -15,7 +15,7 @@ thread_local! {
 /// A frame that holds some bytes, and says how many.
 ///
 /// # Errors
-/// When the compressor cannot be made.
+/// When there is no memory for it.
 pub(crate) fn compress(bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
     COMPRESSOR.with_borrow_mut(|compressor| {
         compressor.set_compression_level(level)?;

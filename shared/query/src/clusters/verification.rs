@@ -45,7 +45,8 @@ pub(crate) async fn verify(ctx: &Context, project: ProjectId, run: RunId, now: T
         judged.extend(judge(&mut session, &run, group, &repeated).await?);
     }
     drop(session);
-    // Most clean runs say what others said before.
+    // What others said before, as most clean runs do, needs no transaction. Where a late failure takes it back meanwhile,
+    // the next clean run says it again.
     for row in &open {
         if judged.get(&row.id).is_some_and(|verdict| noted(row, &run, *verdict) == *row) {
             judged.remove(&row.id);

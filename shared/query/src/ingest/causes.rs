@@ -137,6 +137,7 @@ pub(super) async fn find_causes(ctx: &Context, run: RunRow) -> Result<()> {
     for (case, state) in flaky {
         found.insert(case, cause_of(ctx, project, case, &state, &mut learned).await?);
     }
+    // A transaction for what is known already would hold up those who write.
     found.retain(|case, cause| known.get(case).is_none_or(|known| known != cause.as_str()));
     if found.is_empty() {
         return Ok(());
@@ -284,8 +285,8 @@ fn failing(
             None => signature(&ErrorText::split(error), &[]),
         })
     };
-    let failure = match attempt.facts.fingerprint {
-        Some(fingerprint) => known.entry((fingerprint, found.is_some())).or_insert_with(read).clone(),
+    let failure = match attempt.facts.fingerprint.filter(|_| error.is_some()) {
+        Some(fingerprint) => known.entry((fingerprint, whole.is_some())).or_insert_with(read).clone(),
         None => read(),
     };
     FailingAttempt {

@@ -75,8 +75,8 @@ pub enum Checked {
 /// [`crate::QueryError::Store`].
 pub async fn check_run(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
     intake::fold(ctx, project, run).await?;
-    ctx.turns.lull(turns::SHORT_PATIENCE).await;
     counting::count_until(ctx, project, run, Pace::InLulls).await?;
+    ctx.turns.lull(turns::SHORT_PATIENCE).await;
     let checked = recount(ctx, project, run, now).await?;
     clusters::verify(ctx, project, run, now).await?;
     Ok(checked)

@@ -24,7 +24,8 @@ use super::turns;
 use super::writer::CONFLICT_ATTEMPTS;
 use crate::{Context, QueryError, Result};
 
-/// Executions that whoever ends a run counts when too many wait in its project.
+/// What the end of a run stands for among the executions that were brought, by
+/// which it is asked whether too many wait in its project.
 const LEFT_AT_THE_END: usize = 1_000;
 /// Most bytes of a call that is made ready before its sender is recognised again:
 /// what takes longer is not begun for those who are no clients any more.
@@ -148,8 +149,14 @@ pub async fn finish(
     let bearer = bearer::recognise(ctx, run, token, TokenKind::Stream, now).await?;
     let status = match finish_with_the_last(ctx, run, bearer, fields, now).await {
         Ok(Some(status)) => status,
-        // What is wrong is told by the step it is wrong with.
-        Ok(None) | Err(_) => {
+        Err(QueryError::Store(error)) if error.is_unavailable() && !error.is_conflict() => {
+            return Err(error.into());
+        }
+        apart => {
+            // What is wrong is told by the step it is wrong with.
+            if let Err(error) = apart {
+                tracing::debug!(%error, %run, "a client's end and its last results are worked in apart");
+            }
             intake::fold(ctx, bearer.project, run).await?;
             finish_alone(ctx, run, bearer, fields, now).await?
         }
@@ -191,13 +198,17 @@ async fn finish_alone(
             Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
                 attempt += 1;
             }
-            done => return done?.ok_or_else(|| StoreError::Damaged("an end that waits for nothing").into()),
+            done => {
+                return done?.ok_or_else(|| {
+                    StoreError::Damaged("a client's end without results that was told to wait").into()
+                });
+            }
         }
     }
 }
 
 /// Ends a slot, with its last results if they were not worked in before. `None`,
-/// and nothing was done, when somebody else did that meanwhile.
+/// and nothing was done, when somebody else has worked some of those in meanwhile.
 async fn finish_once(
     ctx: &Context,
     run: RunId,

@@ -350,7 +350,8 @@ struct LocatedPack {
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn locate(session: &mut Session, project: ProjectId, slices: &[EvidenceSlice]) -> Result<Located> {
-    let ranges = slices.iter().map(|slice| range(0, slice)).collect::<Result<Vec<_>>>()?;
+    // Whoever reads one that cannot be is told so then.
+    let ranges: Vec<Range<u64>> = slices.iter().filter_map(|slice| range(0, slice).ok()).collect();
     let first = ranges.iter().map(|range| range.start / PART_BYTES as u64).min().unwrap_or_default();
     let last = ranges.iter().map(|range| range.end.saturating_sub(1) / PART_BYTES as u64).max();
     let (first_part, last_part) = (as_i64(first)?, as_i64(last.unwrap_or_default())?);
@@ -400,7 +401,7 @@ impl Located {
 
 /// The evidence that a frame holds.
 fn evidence_in(frame: &[u8]) -> Result<Evidence> {
-    let json = zstd::bulk::decompress(frame, MAX_FRAME_BYTES)
+    let json = compression::decompress(frame, MAX_FRAME_BYTES)
         .map_err(|_| StoreError::Damaged("an evidence frame"))?;
     serde_json::from_slice(&json).map_err(|_| StoreError::Damaged("an evidence frame"))
 }
