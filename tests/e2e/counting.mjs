@@ -77,6 +77,13 @@ for (const streaming of [true, false]) {
     assert.deepEqual(executions.filter(({ flaky }) => flaky).map(({ title }) => title), ['passes at the second attempt']);
   });
 
+  test(`of a serial group that recovers only the test that failed is flaky, ${how}`, async () => {
+    const { run, executions, output } = await counted(['--project=one', '--retries=1', 'recovering'], { streaming });
+    assert.deepEqual([run.status, totalsOf(run)], ['passed', { ...NONE, total: 3, passed: 3, flaky: 1 }]);
+    assertAsPrinted(run, output);
+    assert.deepEqual(executions.filter(({ flaky }) => flaky).map(({ title }) => title), ['works the second time']);
+  });
+
   test(`repetitions of a test are one test that is as good as its worst, ${how}`, async () => {
     const { run, executions } = await counted(
       ['--project=one', '--retries=1', '--repeat-each=3', '--workers=2', 'outcomes', '-g', 'passes$|second attempt|fails$'], { streaming });

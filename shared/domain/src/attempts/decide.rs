@@ -80,7 +80,10 @@ impl Decision {
             .filter(|view| view.attempt.status.is_failing() || view.attempt.status == TestStatus::Passed)
             .map(|view| view.attempt.status.is_failing())
             .collect();
-        if self.repetitions > 1 || known.len() > self.retries as usize {
+        let idle = self.attempts.iter().filter(|view| {
+            view.attempt.is_did_not_run() && view.attempt.generation == self.deciding.generation
+        });
+        if self.repetitions > 1 || known.len() + idle.count() > self.retries as usize {
             return known;
         }
         // Of what lies beyond the listed ones no more is needed than that it failed.
@@ -182,13 +185,22 @@ fn told_failure(
     told(true).or_else(|| told(false))
 }
 
-/// A passed chain that failed on the way, or whose beginning is unknown.
+/// A passed chain that failed on the way, or whose beginning is unknown. Where
+/// it is known that the test did not run, because an earlier one of its serial
+/// group failed, nothing is unknown.
 fn had_trouble(chain: &Chain, resolved: &[Resolved]) -> bool {
     let Some((&last, earlier)) = chain.split_last() else {
         return false;
     };
-    let is_complete = earlier.len() >= resolved[last].attempt.retry as usize;
-    (resolved[last].attempt.status == TestStatus::Passed && !is_complete)
+    let Attempt { retry, status, generation, repetition, .. } = &resolved[last].attempt;
+    let is_idle = |one: &Attempt| {
+        one.is_did_not_run()
+            && one.retry < *retry
+            && (one.generation, one.repetition) == (*generation, *repetition)
+    };
+    let idle = || resolved.iter().filter(|one| is_idle(&one.attempt)).count();
+    let is_complete = earlier.len() >= *retry as usize || earlier.len() + idle() >= *retry as usize;
+    (*status == TestStatus::Passed && !is_complete)
         || earlier.iter().any(|&position| resolved[position].attempt.status.is_failing())
 }
 

@@ -172,6 +172,20 @@ fn a_test_that_passes_again_because_its_serial_group_is_retried_is_not_flaky() {
 }
 
 #[test]
+fn a_test_that_could_only_run_when_its_serial_group_was_retried_is_not_flaky() {
+    let waited = || attempt(0, TestStatus::DidNotRun);
+    let passed = decide([attempt(1, TestStatus::Passed).at(9_000), waited()]);
+    assert_eq!((passed.status, passed.flaky, passed.retries), (TestStatus::Passed, false, 1));
+    assert_eq!(passed.tries(), [false], "it was tried once");
+    let failed = decide([waited(), attempt(1, TestStatus::Failed).at(9_000)]);
+    assert_eq!((failed.status, failed.tries()), (TestStatus::Failed, vec![true]));
+    // The retry before the last is not told by a placeholder of the first.
+    assert!(decide([waited(), attempt(2, TestStatus::Passed).at(9_000)]).flaky);
+    // A placeholder of an earlier job says nothing about the attempts of a later one.
+    assert!(decide([waited(), attempt(1, TestStatus::Passed).at(9_000).of_generation(1)]).flaky);
+}
+
+#[test]
 fn an_index_keeps_a_repetition_together_over_a_gap() {
     let repetition = |retry, status| attempt(retry, status).of_repetition(0);
     let decision = decide([repetition(0, Failed), repetition(2, Passed)]);
