@@ -3,6 +3,7 @@
  * are either a JSON object or a `RequestFailed`. Nothing outlives the given deadline.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { Unreadable } from './files';
 import { jsonBody, post, type Answer, type RequestBody } from './http';
 import { isRecord, type Credentials } from './options';
 import type { Log } from './log';
@@ -119,7 +120,7 @@ async function withRetries(
       failure = refusal(answer);
       if (!isTransient(failure)) throw failure;
     } catch (error) {
-      if (error instanceof RequestFailed && !isTransient(error)) throw error;
+      if (error instanceof Unreadable || (error instanceof RequestFailed && !isTransient(error))) throw error;
       failure = error instanceof RequestFailed ? error : new RequestFailed(networkMessage(error), undefined);
     }
     const pauseMs = failure.pauseMs ?? pauseAfter(tries);

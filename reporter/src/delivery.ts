@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { isForbidden, isTransient, RequestFailed, type Client, type Deadline, type JsonObject } from './client';
 import { reasonOf } from './failure';
-import type { AttachmentFile } from './files';
+import { Unreadable, type AttachmentFile } from './files';
 import { bytesBody } from './http';
 import type { Log } from './log';
 import type { RunFields } from './run';
@@ -100,8 +100,8 @@ async function tryUpload(
     return await upload(delivery, delivery.run, cases, files);
   } catch (error) {
     const refused = error instanceof RequestFailed && error.status !== undefined && !isForbidden(error);
-    if (!refused) throw error;
-    delivery.log.detail(`results with files were not accepted (${error.message}); sending the results alone`);
+    if (!refused && !(error instanceof Unreadable)) throw error;
+    delivery.log.detail(`results with files were not accepted (${reasonOf(error)}); sending the results alone`);
     return undefined;
   }
 }
@@ -152,14 +152,18 @@ async function sendFiles(
         filesLeft = [...batch, ...queue.flat()];
         break;
       }
-      if (!(error instanceof RequestFailed)) continue;
-      if (DIVISIBLE.has(error.status ?? 0) && batch.length > 1) {
+      if (batch.length > 1 && mayBeDivided(error)) {
         const middle = Math.ceil(batch.length / 2);
         queue.unshift(batch.slice(0, middle), batch.slice(middle));
       }
     }
   }
   return { filesSent, filesLost: files.length - filesSent - filesLeft.length, filesLeft };
+}
+
+/** Fewer files may be accepted, or all but the one that is gone. */
+function mayBeDivided(error: unknown): boolean {
+  return error instanceof Unreadable || (error instanceof RequestFailed && DIVISIBLE.has(error.status ?? 0));
 }
 
 /** Later uploads name the attempts only as far as needed to find them again. */

@@ -51,7 +51,10 @@ export async function sha256(content: Content): Promise<string> {
   return hash.digest('hex');
 }
 
-/** Exactly the announced number of bytes, or an error: a file may change while it is sent. */
+/** A file that is gone, or not what it was when its test ended: trying again does not bring it back. */
+export class Unreadable extends Error {}
+
+/** Exactly the announced number of bytes, or `Unreadable`: a file may change while it is sent. */
 export async function* read(content: Content): AsyncGenerator<Uint8Array> {
   if (content.kind === 'bytes') {
     yield content.bytes;
@@ -59,12 +62,22 @@ export async function* read(content: Content): AsyncGenerator<Uint8Array> {
   }
   if (content.size === 0) return;
   let sent = 0;
-  for await (const chunk of createReadStream(content.path, { end: content.size - 1 })) {
-    const bytes = chunk as Buffer;
-    sent += bytes.length;
-    yield bytes;
+  const chunks = createReadStream(content.path, { end: content.size - 1 });
+  let failure: Error | undefined;
+  chunks.once('error', (error) => {
+    failure = error;
+  });
+  try {
+    for await (const chunk of chunks) {
+      const bytes = chunk as Buffer;
+      sent += bytes.length;
+      yield bytes;
+    }
+  } catch (error) {
+    if (failure) throw new Unreadable(failure.message);
+    throw error;
   }
-  if (sent !== content.size) throw new Error(`${content.path} became shorter while it was sent`);
+  if (sent !== content.size) throw new Unreadable(`${content.path} became shorter while it was sent`);
 }
 
 function isTraceArchive(attachment: TestResult['attachments'][number]): boolean {

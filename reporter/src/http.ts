@@ -8,6 +8,7 @@ import https from 'node:https';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Unreadable } from './files';
 
 export interface RequestBody {
   headers: Record<string, string>;
@@ -51,9 +52,19 @@ export async function post(
     request.once('error', reject);
   });
   answer.catch(() => undefined);
+  let unreadable: Unreadable | undefined;
+  async function* content(): AsyncGenerator<Uint8Array> {
+    try {
+      yield* body.open();
+    } catch (error) {
+      if (error instanceof Unreadable) unreadable = error;
+      throw error;
+    }
+  }
   try {
-    await Promise.race([pipeline(Readable.from(body.open(), { objectMode: false }), request), answer]);
+    await Promise.race([pipeline(Readable.from(content(), { objectMode: false }), request), answer]);
   } catch (error) {
+    if (unreadable) throw unreadable;
     const early = await Promise.race([
       answer.catch(() => undefined),
       delay(EARLY_ANSWER_MS, undefined, { ref: false }),

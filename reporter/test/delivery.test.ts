@@ -11,7 +11,7 @@ import { jsonBody } from '../src/http';
 import { createLog } from '../src/log';
 import type { RunFields } from '../src/run';
 import type { AttemptIdentity, TestCaseEntry } from '../src/test-case';
-import { ACCEPTED, AT_ONCE, field, fileBytes, startService, type Received, type Reply, type Service } from './service';
+import { ACCEPTED, AT_ONCE, field, fileBytes, goneFile, startService, type Received, type Reply, type Service } from './service';
 
 const silent = createLog(false, () => process.stdout);
 const RUN = { projectName: 'shop', status: 'failed', clientRunId: 'run-0001', metadata: { a: 1 } } as unknown as RunFields;
@@ -122,6 +122,13 @@ test('when files are refused, the results are sent without them', () => withServ
     assert.equal(delivered.filesLost, 2);
     assert.equal(service.paths()[1], 'test-runs/submit');
   }));
+
+test('a file that is gone is lost alone, and nothing is asked twice for it', () => withService(() => ({}), async (service) => {
+  const kept = (name: string): AttachmentFile => attachment(name, Buffer.from(name));
+  const delivered = await deliver(service, [attempt('one', [kept('a'), goneFile('b')]), attempt('two', [kept('c'), kept('d')])]);
+  assert.deepEqual({ sent: delivered.filesSent, lost: delivered.filesLost, left: delivered.filesLeft }, { sent: 3, lost: 1, left: [] });
+  assert.deepEqual(service.paths(), ['test-runs/submit', 'test-runs/upload', 'test-runs/upload']);
+}));
 
 test('a busy or broken server is asked again', () => withService(
   (_, count) => (count === 1 ? { status: 429, headers: AT_ONCE } : count === 2 ? { status: 503, headers: AT_ONCE } : {}),

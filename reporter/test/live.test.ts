@@ -8,7 +8,7 @@ import { startLive, type Live } from '../src/live/session';
 import { createLog } from '../src/log';
 import type { StartFields } from '../src/run';
 import type { AttemptIdentity } from '../src/test-case';
-import { AT_ONCE, eventsOf, field, liveReplies, startService, type Received, type Reply, type Service } from './service';
+import { AT_ONCE, eventsOf, field, goneFile, liveReplies, startService, type Received, type Reply, type Service } from './service';
 
 const silent = createLog(false, () => process.stdout);
 
@@ -115,6 +115,14 @@ test('files that are too large together go one by one, and one that is too large
     assert.deepEqual(sent.sort(), ['huge', 'one', 'three']);
     assert.deepEqual({ lost: live.filesLost, done: live.areFilesDone(key), sent: live.progress().filesSent }, { lost: 1, done: true, sent: 2 });
   }));
+
+test('a file that is gone is lost alone and holds nothing back', () => withLive(() => undefined, async (live, service) => {
+  const keys = [complete(live, 'a', {}, [file('one'), goneFile('two')]), complete(live, 'b', {}, [file('three')]), complete(live, 'c')];
+  assert.equal(await live.settle(deadlineIn(5_000)), true);
+  assert.deepEqual({ lost: live.filesLost, sent: live.progress().filesSent, stoppedBy: live.stoppedBy }, { lost: 1, sent: 2, stoppedBy: undefined });
+  assert.deepEqual(keys.slice(0, 2).map((key) => live.areFilesDone(key)), [true, true]);
+  assert.equal(service.paths().filter((each) => each.endsWith('case-files')).length, 2);
+}));
 
 test('when the run is gone nothing more is sent to it', () => withLive(
   (request) => (isEvents(request) ? { status: 404, body: { code: 'run_not_found' } } : undefined),

@@ -1,7 +1,10 @@
 /** A service for tests: remembers what it was sent and answers what the test wants. */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import type { AttachmentFile } from '../src/files';
 
 export interface Received {
   path: string;
@@ -29,6 +32,12 @@ export const ACCEPTED = { success: true, runId: 7, testRunId: 7, projectId: 3, s
 
 /** `retry-after: 0` lets the reporter try again at once. */
 export const AT_ONCE = { 'retry-after': '0' };
+
+/** A file of so many bytes that is not there any more. */
+export function goneFile(name: string, size = 4): AttachmentFile {
+  const content = { kind: 'file', path: path.join(tmpdir(), `callboard-gone-${name}`), size } as const;
+  return { kind: 'attachment', name, contentType: 'text/plain', originalName: name, content };
+}
 
 export const STREAM_TOKEN = 'f'.repeat(64);
 
@@ -58,7 +67,12 @@ export async function startService(
   const received: Received[] = [];
   const server = http.createServer(async (request, response) => {
     const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    try {
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+    } catch {
+      // The client broke off: nothing was received.
+      return;
+    }
     const entry = await decode(request, Buffer.concat(chunks));
     received.push(entry);
     const { status = 200, body = ACCEPTED, headers = {}, hangs = false } = reply(entry, received.length);
@@ -70,7 +84,7 @@ export async function startService(
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     received,
-    paths: () => received.map(({ path }) => path.replace('/api/', '')),
+    paths: () => received.map((request) => request.path.replace('/api/', '')),
     close: () => new Promise((resolve) => {
       server.closeAllConnections();
       server.close(() => resolve());

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { isForbidden, RequestFailed, type Client } from '../client';
-import type { AttachmentFile } from '../files';
+import { Unreadable, type AttachmentFile } from '../files';
 import type { Log } from '../log';
 import type { AttemptIdentity } from '../test-case';
 import { caseFilesBody } from '../upload';
@@ -82,7 +82,7 @@ export function createFileSender(parts: FileSenderParts): FileSender {
         parts.stop(error);
         return;
       }
-      if (isTooLarge(error) && job.files.length > 1) {
+      if (mayBeDivided(error) && job.files.length > 1) {
         left.set(job.key, left.get(job.key)! + job.files.length - 1);
         jobs.unshift(...job.files.map((file) => ({ ...job, files: [file] })));
         return;
@@ -150,8 +150,9 @@ function endsStreaming(error: unknown): boolean {
     || (error.status === 404 && error.code !== 'case_not_found');
 }
 
-function isTooLarge(error: unknown): boolean {
-  return error instanceof RequestFailed && (error.status === 413 || error.status === 400 || error.status === 422);
+/** Fewer files may be accepted, or all but the one that is gone. */
+function mayBeDivided(error: unknown): boolean {
+  return error instanceof Unreadable || error instanceof RequestFailed && (error.status === 413 || error.status === 400 || error.status === 422);
 }
 
 function split(files: readonly AttachmentFile[], bytesMax: number): AttachmentFile[][] {

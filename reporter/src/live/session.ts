@@ -3,7 +3,7 @@
  * they run, finished when they are done. Every answer that means "not like this" stops
  * streaming; what was not accepted by then is the caller's to send as a batch.
  */
-import { deadlineWithin, RequestFailed, type Client, type Deadline, type JsonObject } from '../client';
+import { deadlineWithin, isTransient, RequestFailed, type Client, type Deadline, type JsonObject } from '../client';
 import { reasonOf } from '../failure';
 import type { AttachmentFile } from '../files';
 import { jsonBody } from '../http';
@@ -105,9 +105,18 @@ export function startLive(parts: LiveParts): Live {
   const call = (path: string, fields: Record<string, unknown>): Promise<JsonObject> => pace.persist(() => client.send(
     `/api/test-runs/${run!.runId}/${path}`, jsonBody({ streamToken: run!.streamToken, ...fields }), pace.deadline(),
     { tries: 1, withToken: true }));
+  let isBeating = false;
+  const beat = async (): Promise<void> => {
+    isBeating = true;
+    // What is on its way may fail while the run is known and well, so its failures do not count.
+    await call('heartbeat', {}).catch((error: unknown) => {
+      if (!isTransient(error)) stop(error);
+    });
+    isBeating = false;
+  };
   const heartbeat = setInterval(() => {
     const idleMs = Date.now() - (pace.lastAnswerAtMs ?? Date.now());
-    if (run && !stoppedBy && !pace.isHurried && !pace.isFailing && idleMs >= IDLE_MS) call('heartbeat', {}).catch(stop);
+    if (run && !stoppedBy && !pace.isHurried && !isBeating && idleMs >= IDLE_MS) void beat();
   }, IDLE_MS / 3);
   heartbeat.unref();
 

@@ -200,7 +200,9 @@ export async function sizeOfEntry(entry: string): Promise<number> {
 const REFRESHED_WITHIN_MS = 5 * 60 * 1_000;
 
 export function isInUse({ owner }: SpoolNote, modifiedAtMs: number): boolean {
-  if (!owner || owner.hostname !== os.hostname() || Date.now() - modifiedAtMs > REFRESHED_WITHIN_MS) return false;
+  if (!owner || Date.now() - modifiedAtMs > REFRESHED_WITHIN_MS) return false;
+  // Nothing tells whether a process of another host that shares the folder still lives.
+  if (owner.hostname !== os.hostname()) return true;
   try {
     process.kill(owner.pid, 0);
     return true;

@@ -60,12 +60,17 @@ export function createRunSpool({ settings, origin, projectName, client, log }: R
       })).catch((error: unknown) => log.detail(`sending runs from the spool failed: ${reasonOf(error)}`));
     },
     watch(isOffline, snapshot) {
-      timer = setInterval(() => {
-        if (!isOffline()) return;
-        writing = writing.then(async () => {
+      const refresh = async (written: string | undefined): Promise<string | undefined> => {
+        if (isOffline()) {
           const { run, attempts } = await snapshot();
           return writeEntry(target, run, attempts, false);
-        }).catch(() => undefined);
+        }
+        // The service is back; left to lie, what was kept would be taken for a run that nobody works on.
+        if (written) await removeEntry(written);
+        return undefined;
+      };
+      timer = setInterval(() => {
+        writing = writing.then((written) => refresh(written).catch(() => written));
       }, SNAPSHOT_INTERVAL_MS);
       timer.unref();
     },

@@ -74,6 +74,7 @@ export async function flushSpool(parts: FlushParts): Promise<void> {
       const { deadline, log, tries } = parts;
       const { run, attempts, reports } = await readEntry(file, note);
       const sent = await deliverRun({ client, deadline, log, run, attempts, tries });
+      if (sent.filesLeft.length > 0) throw new Error(`${sent.filesLeft.length} of its files did not arrive`);
       const attached = { runId: sent.runId, projectName: run.projectName, startedAtMs: Date.parse(run.startTime) };
       await deliverKeptReports({ client, deadline, log, run: attached, reports, tries });
       await removeEntry(file);
