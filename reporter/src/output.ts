@@ -21,6 +21,10 @@ export interface Totals {
   failedTests: number;
   flakyTests: number;
   skippedTests: number;
+  didNotRunTests: number;
+  /** Absent where the tests are those of the whole run. */
+  shardIndex?: number | undefined;
+  shardTotal?: number | undefined;
 }
 
 export function writeOutputFile(file: string, workingDirectory: string, output: RunOutput): void {
@@ -55,14 +59,18 @@ function lines(pairs: readonly [string, string | number][]): string {
   return pairs.map(([name, value]) => `${name}=${oneLine(String(value))}\n`).join('');
 }
 
-function summary(output: RunOutput, { totalTests, passedTests, failedTests, flakyTests, skippedTests }: Totals): string {
+/** Each test in one column, as Playwright and the page of the run count them. */
+function summary(output: RunOutput, totals: Totals): string {
   const name = oneLine(output.projectName).replace(/[\\[\]()<>*_`|]/g, '\\$&');
+  const { totalTests, passedTests, failedTests, flakyTests, skippedTests, didNotRunTests, shardIndex, shardTotal } = totals;
+  const part = shardIndex === undefined || shardTotal === undefined ? '' : `, shard ${shardIndex} of ${shardTotal}`;
+  const cells = [oneLine(output.status), totalTests, passedTests - flakyTests, failedTests, flakyTests, skippedTests, didNotRunTests];
   return [
-    `### Callboard: [${name}, run ${output.runId}](${output.runUrl})`,
+    `### Callboard: [${name}, run ${output.runId}](${output.runUrl})${part}`,
     '',
-    '| Status | Tests | Passed | Failed | Flaky | Skipped |',
-    '|---|---|---|---|---|---|',
-    `| ${oneLine(output.status)} | ${totalTests} | ${passedTests} | ${failedTests} | ${flakyTests} | ${skippedTests} |`,
+    '| Status | Tests | Passed | Failed | Flaky | Skipped | Did not run |',
+    '|---|---|---|---|---|---|---|',
+    `| ${cells.join(' | ')} |`,
     '',
     '',
   ].join('\n');

@@ -113,7 +113,7 @@ describe('a streamed run', () => {
     assert.equal((JSON.parse(read('run.json')) as RunFields).status, 'failed');
     assert.equal(read('output'),
       `callboard_run_url=${service.url}/test-runs/7\ncallboard_run_id=7\ncallboard_run_status=failed\ncallboard_project_id=3\n`);
-    assert.match(read('summary.md'), /\| failed \| 7 \| 3 \| 2 \| 1 \| 1 \|/);
+    assert.match(read('summary.md'), /\| failed \| 7 \| 2 \| 2 \| 1 \| 1 \| 1 \|/);
     assert.match(finished.stdout, /^::notice title=Callboard::sample-shop: http/m);
   });
 });
