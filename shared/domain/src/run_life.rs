@@ -323,6 +323,9 @@ pub enum Joining {
     Rerun,
     /// It has nothing to do with that run.
     Apart,
+    /// It began long before that run, which has its shard already: kept by its
+    /// client until now, it belongs to a run before that one.
+    Earlier,
 }
 
 /// What is known of the newest run of a group.
@@ -340,12 +343,25 @@ pub struct Newest<'a> {
 
 impl Newest<'_> {
     /// Decides about a shard; `None` as its index takes the lowest free one.
+    /// `batch_start` is when one began that is sent after it ran.
     #[must_use]
-    pub fn joined_by(&self, index: Option<i64>, now: Timestamp, patience: &Patience) -> Joining {
+    pub fn joined_by(
+        &self,
+        index: Option<i64>,
+        batch_start: Option<Timestamp>,
+        now: Timestamp,
+        patience: &Patience,
+    ) -> Joining {
+        let has_begun = self.slots.has_begun(index.unwrap_or_else(|| self.slots.free_index()));
+        let is_older = batch_start.zip(self.slots.start_time()).is_some_and(|(start, first)| {
+            start.millis() < first.millis().saturating_sub(patience.shard_join_ms)
+        });
+        if has_begun && is_older {
+            return Joining::Earlier;
+        }
         if self.last_activity_at.millis() < now.millis() - patience.shard_join_ms {
             return Joining::Apart;
         }
-        let has_begun = self.slots.has_begun(index.unwrap_or_else(|| self.slots.free_index()));
         let waited_in_vain = self.end_reason.is_some_and(EndReason::is_silence);
         match self.status {
             RunStatus::Initializing | RunStatus::Running | RunStatus::Finalizing => Joining::Join,
@@ -444,7 +460,7 @@ mod tests {
         let slots = [slot(1, 0, Finished), slot(2, 0, Lost)];
         let newest =
             |status, end_reason| Newest { status, end_reason, last_activity_at: NOW, slots: of(&slots, 3) };
-        let join = |newest: Newest<'_>, index| newest.joined_by(index, NOW, &Patience::default());
+        let join = |newest: Newest<'_>, index| newest.joined_by(index, None, NOW, &Patience::default());
         assert_eq!(join(newest(RunStatus::Running, None), Some(1)), Joining::Join);
         let waited = newest(RunStatus::Interrupted, Some(EndReason::ShardsMissing));
         assert_eq!(join(waited, Some(2)), Joining::Join);
@@ -455,5 +471,24 @@ mod tests {
         let old =
             Newest { last_activity_at: Timestamp(NOW.0 - 21_600_001), ..newest(RunStatus::Running, None) };
         assert_eq!(join(old, Some(3)), Joining::Apart);
+    }
+
+    #[test]
+    fn a_batch_kept_for_long_leaves_the_run_alone_that_has_its_shard_since() {
+        let slots = [slot(1, 0, SlotState::Live)];
+        let join = |index, earlier_ms| {
+            let newest = Newest {
+                status: RunStatus::Running,
+                end_reason: None,
+                last_activity_at: NOW,
+                slots: of(&slots, 2),
+            };
+            let start = Timestamp(NOW.0 - earlier_ms);
+            newest.joined_by(Some(index), Some(start), NOW, &Patience::default())
+        };
+        let patience = Patience::default().shard_join_ms;
+        assert_eq!(join(1, patience), Joining::Join, "another leg of the same pipeline");
+        assert_eq!(join(1, patience + 1), Joining::Earlier);
+        assert_eq!(join(2, patience + 1), Joining::Join, "that shard is still missing");
     }
 }

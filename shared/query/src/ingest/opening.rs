@@ -118,10 +118,7 @@ impl Opening<'_> {
             return Ok(Place::Known(found));
         }
         match self.group() {
-            Some(group) => {
-                let newest = groups::newest(session, &group).await?;
-                self.beside(session, newest).await
-            }
+            Some(group) => Ok(self.among(session, group, false).await?.0),
             None => Ok(Place::New { rerun_of: None }),
         }
     }
@@ -155,12 +152,45 @@ impl Opening<'_> {
         }
     }
 
-    /// Decides about a shard beside the newest run of its group.
-    async fn beside(&self, session: &mut Session, newest: Option<RunId>) -> Result<Place> {
-        let Some(newest) = newest else { return Ok(Place::New { rerun_of: None }) };
-        let Some(run) = runs::get(session, self.project, newest).await? else {
-            return Ok(Place::New { rerun_of: None });
-        };
+    /// Decides about a shard among those of its group, with the group it is then
+    /// the newest of.
+    async fn among(
+        &self,
+        session: &mut Session,
+        group: GroupKey,
+        is_locking: bool,
+    ) -> Result<(Place, GroupKey)> {
+        let newest = self.newest(session, &group, is_locking).await?;
+        if let Some(place) = self.beside(session, newest).await? {
+            return Ok((place, group));
+        }
+        // Kept for long and sent late, it finds those that it ran with by the time at which they began.
+        let window = self.start.millis().div_euclid(self.patience().shard_join_ms.max(1));
+        let earlier = GroupKey { instance_id: format!("{}\u{1f}{window}", group.instance_id), ..group };
+        let newest = self.newest(session, &earlier, is_locking).await?;
+        let place = self.beside(session, newest).await?;
+        Ok((place.unwrap_or(Place::New { rerun_of: None }), earlier))
+    }
+
+    async fn newest(
+        &self,
+        session: &mut Session,
+        group: &GroupKey,
+        is_locking: bool,
+    ) -> Result<Option<RunId>> {
+        Ok(if is_locking {
+            groups::lock(session, group, self.now).await?
+        } else {
+            groups::newest(session, group).await?
+        })
+    }
+
+    /// Decides about a shard beside the newest run of a group; `None` when it
+    /// belongs to an earlier one.
+    async fn beside(&self, session: &mut Session, newest: Option<RunId>) -> Result<Option<Place>> {
+        let alone = Some(Place::New { rerun_of: None });
+        let Some(newest) = newest else { return Ok(alone) };
+        let Some(run) = runs::get(session, self.project, newest).await? else { return Ok(alone) };
         let rows = slots::of_run(session, self.project, newest).await?;
         let all: Vec<Slot> = rows.into_iter().map(|row| row.slot).collect();
         let slots = Slots { all: &all, shard_total: run.shard_total, is_rerun: run.rerun_of.is_some() };
@@ -170,10 +200,12 @@ impl Opening<'_> {
             last_activity_at: run.last_activity_at,
             slots,
         };
-        Ok(match known.joined_by(self.shard_index(), self.now, self.patience()) {
-            Joining::Join => Place::Joins(newest),
-            Joining::Rerun => Place::New { rerun_of: Some(newest) },
-            Joining::Apart => Place::New { rerun_of: None },
+        let batch_start = (self.purpose == Purpose::Batch).then_some(self.start);
+        Ok(match known.joined_by(self.shard_index(), batch_start, self.now, self.patience()) {
+            Joining::Join => Some(Place::Joins(newest)),
+            Joining::Rerun => Some(Place::New { rerun_of: Some(newest) }),
+            Joining::Apart => alone,
+            Joining::Earlier => None,
         })
     }
 
@@ -203,20 +235,13 @@ impl Opening<'_> {
         lanes: &Lanes,
         reserved: Option<RunId>,
     ) -> Result<Option<Opened>> {
-        let group = self.group();
-        let is_settled = match (&group, place) {
-            (Some(group), Place::Joins(_) | Place::New { .. }) => {
-                let newest = groups::lock(session, group, self.now).await?;
-                let again = match self.known(session).await? {
-                    Some(found) => Place::Known(found),
-                    None => self.beside(session, newest).await?,
-                };
-                again == place
+        let mut group = self.group();
+        if let (Some(of_clients), Place::Joins(_) | Place::New { .. }) = (&group, place) {
+            let (again, own) = self.among(session, of_clients.clone(), true).await?;
+            if again != place || self.known(session).await?.is_some() {
+                return Ok(None);
             }
-            _ => true,
-        };
-        if !is_settled {
-            return Ok(None);
+            group = Some(own);
         }
         match place {
             Place::Known(found) => self.enter_known(session, found).await.map(Some),

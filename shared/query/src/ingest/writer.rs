@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use callboard_domain::ids::{ExecutionId, PackId, RunId, SlotId};
-use callboard_domain::run_life::EndReason;
+use callboard_domain::run_life::{EndReason, SlotState};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::runs::{self, RunRow};
@@ -188,7 +188,11 @@ impl Writer<'_> {
         }
         let mut locked = LockedRun::lock(&mut session, project, run).await?;
         if !locked.run.status.is_final() {
-            locked.slot_mut(slot)?.slot.state = callboard_domain::run_life::SlotState::Lost;
+            let slot = &mut locked.slot_mut(slot)?.slot;
+            // What was sent once more had arrived whole before.
+            if slot.state != SlotState::Finished {
+                slot.state = SlotState::Lost;
+            }
             if locked.run.shard_total.is_none() && !locked.judge(|slots| slots.any_live()) {
                 locked.give_up(RunStatus::Interrupted, EndReason::Stale, now);
             }

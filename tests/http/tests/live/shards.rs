@@ -152,6 +152,35 @@ async fn repeating_a_shard_of_a_final_run_is_a_run_of_its_own() {
 }
 
 #[tokio::test]
+async fn shards_kept_since_yesterday_are_the_run_of_yesterday() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let today = start(client, shard(1, 2)).await;
+        today.results(vec![attempt("pays", "passed", 0)]).await;
+        let kept = |index: u32| {
+            let body = run("shop", "failed", vec![attempt("pays", "failed", 0)]);
+            let began = json!({ "startTime": format!("2025-12-31T10:00:{index:02}.000Z") });
+            with(with(body, shard(index, 2)), with(began, json!({ "clientRunId": format!("kept-{index}") })))
+        };
+        let first = client.post_json("/api/test-runs/submit", &kept(1)).await.expect("an answer");
+        assert_ne!(first["runId"], json!(today.run));
+        let other = start(client, shard(2, 2)).await;
+        assert_eq!(other.run, today.run, "the run of today is still the newest");
+        let second = client.post_json("/api/test-runs/submit", &kept(2)).await.expect("an answer");
+        assert_eq!(second["runId"], first["runId"], "they find each other");
+        today.finish("passed").await;
+        assert_eq!(other.finish("passed").await, "passed");
+        let shown = today.shown().await;
+        let keys = ["totalTests", "failedTests", "shardsFinished"];
+        assert_eq!(picked(&shown, keys), [json!(1), json!(0), json!(2)]);
+        let shown = client.get(&format!("/api/test-runs/{}", first["runId"])).await.expect("an answer");
+        let keys = ["status", "rerunOf", "shardsFinished"];
+        assert_eq!(picked(&shown.json().expect("json"), keys), [json!("failed"), Value::Null, json!(2)]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_set_up_that_cannot_begin_sends_its_shard_to_start() {
     for_each_service(async |service| {
         let client = service.client();
