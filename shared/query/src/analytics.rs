@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 use crate::daily::{of_project, sum};
 use crate::flakiness::{self, FlakyQuery, FlakyTest, Sort};
 use crate::ingest::counted_in;
-use crate::projects;
+use crate::projects::{self, Told};
 use crate::shapes::{ProjectRef, RunBrief, Tendency};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result};
@@ -88,8 +88,9 @@ pub struct PortfolioItem {
     pub avg_run_duration: Option<i64>,
     /// Failure clusters that wait for a repair.
     pub open_clusters: i64,
-    /// Newest runs in a row that did not pass, among the recent ones of the
-    /// branch that is asked for, or else of the one the project is judged by.
+    /// Newest full runs in a row that failed, 20 at most: of the branch that is
+    /// asked for, or else of the one the project is judged by. What was ended
+    /// before it was through says neither.
     pub failing_streak: i64,
     /// The newest of the recent runs.
     pub latest_run: Option<RunBrief>,
@@ -131,28 +132,28 @@ pub async fn portfolio(
     let mut items = Vec::with_capacity(found.items.len());
     for overview in found.items {
         let project = ProjectId(overview.reference.id);
-        let telling = overview.telling_run;
-        let (tendency, recent_runs, judged) = match &mut of_branch {
+        let (told, recent_runs, judged) = match &mut of_branch {
             Some(of_branch) => {
-                let (tendency, runs) = of_branch.remove(&project).unwrap_or_default();
-                (tendency, runs, query.lane.branch.clone())
+                let (told, runs) = of_branch.remove(&project).unwrap_or_default();
+                (told, runs, query.lane.branch.clone())
             }
             None => {
-                let judged = telling.as_ref().map(|run| run.branch.clone().unwrap_or_default());
-                (overview.tendency, overview.recent_runs, judged)
+                let told =
+                    Told { tendency: overview.tendency, run: overview.telling_run, streak: overview.streak };
+                let judged = told.run.as_ref().map(|run| run.branch.clone().unwrap_or_default());
+                (told, overview.recent_runs, judged)
             }
         };
         let now = total(&mut session, project, &query.lane, query.span(today)).await?;
         let before = total(&mut session, project, &query.lane, query.before(today)).await?;
         let (pass_rate, earlier) = (now.totals.pass_rate(), before.totals.pass_rate());
         let delta = pass_rate.zip(earlier).map(|(now, before)| (now - before) * 10_000.0);
-        let is_judged = |run: &&RunBrief| {
-            judged.as_deref().is_none_or(|branch| run.branch.as_deref().unwrap_or_default() == branch)
+        let is_telling = |run: &&RunBrief| {
+            let branch = run.branch.as_deref().unwrap_or_default();
+            run.status.is_final() && judged.as_deref().is_none_or(|judged| judged == branch)
         };
-        let finished = || recent_runs.iter().rev().filter(|run| run.status.is_final()).filter(is_judged);
-        let failing = finished().take_while(|run| run.status != RunStatus::Passed).count();
-        let latest = finished().next().map(|run| run.status);
-        let standing = (tendency, telling.filter(|_| of_branch.is_none()).map(|run| run.status).or(latest));
+        let latest = || recent_runs.iter().rev().find(is_telling).map(|run| run.status);
+        let standing = (told.tendency, told.run.map(|run| run.status).or_else(latest));
         items.push(PortfolioItem {
             run_count: now.runs,
             pass_rate,
@@ -160,7 +161,7 @@ pub async fn portfolio(
             flaky_tests: flaky.get(&project).copied().unwrap_or(0),
             avg_run_duration: (now.runs > 0).then(|| now.run_ms / now.runs),
             open_clusters: overview.open_clusters,
-            failing_streak: i64::try_from(failing).unwrap_or(i64::MAX),
+            failing_streak: told.streak.runs,
             latest_run: recent_runs.last().cloned(),
             recent_runs,
             judged_branch: judged,

@@ -1,5 +1,7 @@
 //! Questions about projects.
 
+mod standing;
+
 use std::collections::HashMap;
 
 use callboard_auth::scope::{Authorized, Scope};
@@ -8,10 +10,13 @@ use callboard_domain::retention::is_tracked;
 use callboard_domain::status::RunStatus;
 use callboard_store::db::Session;
 use callboard_store::projects::{self, ProjectOrder, ProjectRow, Visible};
-use callboard_store::runs::{self, BriefRow, Newest};
+use callboard_store::runs::{self, Newest};
 use callboard_store::tags::{self, TagRow};
 use callboard_store::{lanes, quarantine, test_cases};
 
+pub use self::standing::FailingStreak;
+use self::standing::Telling;
+pub(crate) use self::standing::{Told, of_branch};
 use crate::page::{Slice, Total, fetch};
 use crate::shapes::{
     BranchFacet, Facets, Project, ProjectOverview, ProjectRef, RunBrief, Tag, Tendency, non_empty,
@@ -20,8 +25,6 @@ use crate::{Context, Entity, QueryError, Result};
 
 /// Runs an overview shows per project.
 const RECENT_RUNS: usize = 20;
-/// Full runs that decide the tendency.
-const TENDENCY_RUNS: usize = 5;
 /// Most values of each facet.
 const FACET_LIMIT: i64 = 200;
 /// Branches and environments that a search for a branch looks at.
@@ -97,8 +100,8 @@ impl Residual {
             rows.retain(|row| is_named(row, text));
         }
         if let Some(wanted) = self.standing {
-            let standing = standing_of(session, &rows).await?;
-            rows.retain(|row| standing.get(&row.id).is_some_and(|(standing, _)| *standing == wanted));
+            let standing = standing::of_each(session, &rows).await?;
+            rows.retain(|row| standing.get(&row.id).is_some_and(|told| told.tendency == wanted));
         }
         Ok(rows)
     }
@@ -133,9 +136,9 @@ pub async fn list(
         latest.iter().map(|run| (run.project, RunBrief::from(run))).collect();
     let aside = quarantine::counts(&mut session, ids(&rows.items)).await?;
     let mut items = Vec::with_capacity(rows.items.len());
-    let telling = telling(&mut session, &rows.items, None).await?;
+    let telling = Telling::of(&mut session, &rows.items, None).await?;
     for row in &rows.items {
-        let told = told(of(&telling, row));
+        let told = telling.told(row.id);
         let tags = shown(tags.remove(&row.id));
         let aside = aside.get(&row.id).copied().unwrap_or_default();
         items.push(Project::of(row, tags, aside, latest.get(&row.id).cloned(), told, &ctx.links));
@@ -231,9 +234,9 @@ pub async fn get(ctx: &Context, project: Authorized<ProjectId>) -> Result<Projec
     let mut session = ctx.store.db().read().await?;
     let row = required(&mut session, project.get()).await?;
     let latest = runs::latest_of(&mut session, vec![row.id.get()]).await?;
-    let telling = telling(&mut session, std::slice::from_ref(&row), None).await?;
+    let telling = Telling::of(&mut session, std::slice::from_ref(&row), None).await?;
     let tags = shown(tags::of_projects(&mut session, vec![row.id.get()]).await?.remove(&row.id));
-    let told = told(of(&telling, &row));
+    let told = telling.told(row.id);
     let aside = quarantine::counts(&mut session, vec![row.id.get()]).await?;
     let aside = aside.get(&row.id).copied().unwrap_or_default();
     Ok(Project::of(&row, tags, aside, latest.first().map(RunBrief::from), told, &ctx.links))
@@ -279,10 +282,10 @@ pub async fn menu(
     let mut session = ctx.store.db().read().await?;
     let rows = page(&mut session, scope, None, Sort::Updated, after, limit).await?;
     let mut items = Vec::with_capacity(rows.items.len());
-    let telling = telling(&mut session, &rows.items, None).await?;
+    let telling = Telling::of(&mut session, &rows.items, None).await?;
     for row in &rows.items {
-        let (tendency, telling_run) = told(of(&telling, row));
-        let latest = telling_run.map(|run| run.status);
+        let Told { tendency, run, .. } = telling.told(row.id);
+        let latest = run.map(|run| run.status);
         items.push(MenuEntry { reference: ProjectRef::of(row), tendency, latest });
     }
     Ok(Slice { items, next: rows.next })
@@ -306,86 +309,6 @@ pub async fn recent_names(ctx: &Context, scope: &Scope, limit: usize) -> Result<
     Ok(rows.items.iter().map(ProjectRef::of).collect())
 }
 
-/// Runs of projects, newest first.
-type RunsOf = HashMap<ProjectId, Vec<BriefRow>>;
-
-fn of<'r>(runs: &'r RunsOf, project: &ProjectRow) -> &'r [BriefRow] {
-    runs.get(&project.id).map_or(&[], Vec::as_slice)
-}
-
-/// The runs that tell how projects have been doing: the newest full ones of the
-/// default branch. What somebody tries on a branch of his own says nothing
-/// about the project, unless there is nothing else.
-async fn telling(session: &mut Session, rows: &[ProjectRow], environment: Option<&str>) -> Result<RunsOf> {
-    let (named, unnamed): (Vec<&ProjectRow>, Vec<&ProjectRow>) =
-        rows.iter().partition(|row| row.default_branch.is_some());
-    let named: Vec<i64> = named.iter().map(|row| row.id.get()).collect();
-    let mut found =
-        runs::newest_of(session, named.clone(), Newest::FullOfDefaultBranch, environment, TENDENCY_RUNS)
-            .await?;
-    let silent = named.into_iter().filter(|id| !found.contains_key(&ProjectId(*id)));
-    let others = silent.chain(unnamed.iter().map(|row| row.id.get())).collect();
-    found.extend(runs::newest_of(session, others, Newest::Full, environment, TENDENCY_RUNS).await?);
-    Ok(found)
-}
-
-/// How each of some projects stands: its tendency, with the newest run that
-/// tells it; of one without a full run its latest one tells.
-async fn standing_of(
-    session: &mut Session,
-    rows: &[ProjectRow],
-) -> Result<HashMap<ProjectId, (Tendency, Option<RunBrief>)>> {
-    let telling = telling(session, rows, None).await?;
-    let silent = rows.iter().filter(|row| of(&telling, row).is_empty()).map(|row| row.id.get()).collect();
-    let latest = runs::latest_of(session, silent).await?;
-    let mut latest: HashMap<ProjectId, RunBrief> =
-        latest.iter().map(|run| (run.project, RunBrief::from(run))).collect();
-    let standing = rows.iter().map(|row| {
-        let (tendency, run) = told(of(&telling, row));
-        let run = run.or_else(|| latest.remove(&row.id));
-        (row.id, (tendency.standing(run.as_ref().map(|run| run.status)), run))
-    });
-    Ok(standing.collect())
-}
-
-/// How a project has been doing, and the newest of the runs that tell it.
-fn told(telling: &[BriefRow]) -> (Tendency, Option<RunBrief>) {
-    (tendency(telling), telling.first().map(RunBrief::from))
-}
-
-/// The newest runs of a branch of some projects, oldest first, with how each has
-/// been doing by them; projects without one are left out.
-///
-/// # Errors
-/// [`QueryError::Store`].
-pub(crate) async fn of_branch(
-    session: &mut Session,
-    projects: Vec<i64>,
-    branch: &str,
-    environment: Option<&str>,
-) -> Result<HashMap<ProjectId, (Tendency, Vec<RunBrief>)>> {
-    let found =
-        runs::newest_of(session, projects, Newest::OfBranch(branch), environment, RECENT_RUNS).await?;
-    let each = found.into_iter().map(|(project, runs)| {
-        let is_telling = |run: &&BriefRow| run.is_full && run.status.is_final();
-        let telling: Vec<BriefRow> = runs.iter().filter(is_telling).take(TENDENCY_RUNS).cloned().collect();
-        (project, (tendency(&telling), runs.iter().rev().map(RunBrief::from).collect()))
-    });
-    Ok(each.collect())
-}
-
-/// How a project has been doing, from the runs that tell it (newest first).
-fn tendency(telling: &[BriefRow]) -> Tendency {
-    let [latest, _, ..] = telling else {
-        return Tendency::Unknown;
-    };
-    if latest.status != RunStatus::Passed {
-        return Tendency::Failing;
-    }
-    let unsteady = telling.iter().any(|run| run.status != RunStatus::Passed || run.totals.flaky_tests > 0);
-    if unsteady { Tendency::Flaky } else { Tendency::Passing }
-}
-
 /// Projects with their recent runs, for the home page.
 ///
 /// # Errors
@@ -404,31 +327,35 @@ pub async fn overview(
     // One more than is shown tells whether there are older ones.
     let mut newest =
         runs::newest_of(&mut session, ids(&rows.items), Newest::All, environment, RECENT_RUNS + 1).await?;
-    let mut full: RunsOf = HashMap::new();
+    let mut full: HashMap<ProjectId, RunBrief> = HashMap::new();
     let mut further_back = Vec::new();
     for (project, runs) in &newest {
         match runs.iter().find(|run| run.is_full && run.status.is_final()) {
-            Some(latest) => drop(full.insert(*project, vec![latest.clone()])),
+            Some(latest) => drop(full.insert(*project, RunBrief::from(latest))),
             None if runs.len() > RECENT_RUNS => further_back.push(project.get()),
             None => {}
         }
     }
-    full.extend(runs::newest_of(&mut session, further_back, Newest::Full, environment, 1).await?);
-    let telling = telling(&mut session, &rows.items, environment).await?;
+    let further_back = runs::newest_of(&mut session, further_back, Newest::Full, environment, 1).await?;
+    full.extend(
+        further_back.iter().filter_map(|(project, runs)| Some((*project, RunBrief::from(runs.first()?)))),
+    );
+    let telling = Telling::of(&mut session, &rows.items, environment).await?;
     let mut items = Vec::with_capacity(rows.items.len());
     for row in &rows.items {
         let mut recent = newest.remove(&row.id).unwrap_or_default();
         recent.truncate(RECENT_RUNS);
         recent.reverse();
-        let (tendency, telling_run) = told(of(&telling, row));
+        let Told { tendency, run: telling_run, streak } = telling.told(row.id);
         items.push(ProjectOverview {
             reference: ProjectRef::of(row),
             tags: shown(tags.remove(&row.id)),
             total_full_runs: full_runs.get(&row.id).copied().unwrap_or_default(),
-            latest_full_run: of(&full, row).first().map(RunBrief::from),
+            latest_full_run: full.remove(&row.id),
             recent_runs: recent.iter().map(RunBrief::from).collect(),
             tendency,
             telling_run,
+            streak,
             open_clusters: row.open_clusters,
         });
     }
@@ -459,10 +386,10 @@ pub async fn standings(
 ) -> Result<Slice<ProjectStanding, ProjectKey>> {
     let mut session = ctx.store.db().read().await?;
     let rows = page(&mut session, scope, None, Sort::Updated, after, limit).await?;
-    let mut standing = standing_of(&mut session, &rows.items).await?;
+    let mut standing = standing::of_each(&mut session, &rows.items).await?;
     let items = rows.items.iter().map(|row| {
-        let (standing, telling_run) = standing.remove(&row.id).unwrap_or_default();
-        ProjectStanding { reference: ProjectRef::of(row), standing, telling_run }
+        let Told { tendency, run: telling_run, .. } = standing.remove(&row.id).unwrap_or_default();
+        ProjectStanding { reference: ProjectRef::of(row), standing: tendency, telling_run }
     });
     Ok(Slice { items: items.collect(), next: rows.next })
 }

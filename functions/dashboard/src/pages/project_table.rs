@@ -4,15 +4,12 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use callboard_domain::time::Timestamp;
 use callboard_query::page::Slice;
-use callboard_query::projects::ProjectStanding;
+use callboard_query::projects::{FailingStreak, ProjectStanding};
 use callboard_query::shapes::{Project, ProjectOverview, ProjectRef, RunBrief, Tag, Tendency};
 
 use crate::components::{OutcomeBar, Sorting, Strip};
 use crate::filters;
 use crate::outcome::{Standing, Tone, Toned};
-
-/// Most recent runs a row is told of.
-const LOOKED_AT: usize = 20;
 
 /// A project with what its row draws.
 pub(crate) struct Row {
@@ -22,7 +19,7 @@ pub(crate) struct Row {
     tone: Tone,
     latest: Option<Latest>,
     /// Since when nothing passed any more.
-    red: Option<Red>,
+    streak: FailingStreak,
     /// Failure clusters that wait for a repair.
     open_clusters: i64,
     /// Flaky tests, where they are counted.
@@ -32,31 +29,6 @@ pub(crate) struct Row {
     strip: Strip,
     /// Runs and tests ever seen.
     totals: Option<(i64, i64)>,
-}
-
-/// The runs since the last one that passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Red {
-    since: Timestamp,
-    runs: i64,
-    /// Whether there may have been more than were looked at.
-    is_cut: bool,
-}
-
-impl Red {
-    /// The red end of the runs of the latest one's branch, oldest first; partial
-    /// and unfinished ones say nothing.
-    fn of(oldest_first: &[RunBrief], latest: Option<&RunBrief>) -> Option<Self> {
-        let branch = latest?.branch.as_ref();
-        let tells =
-            |run: &&RunBrief| run.is_full_run && run.status.is_final() && run.branch.as_ref() == branch;
-        let telling: Vec<&RunBrief> = oldest_first.iter().filter(tells).collect();
-        let green = telling.iter().rposition(|run| run.status.tone() == Tone::Passed);
-        let red = green.map_or(telling.as_slice(), |at| &telling[at + 1..]);
-        let since = red.first()?.start_time;
-        let is_cut = green.is_none() && oldest_first.len() >= LOOKED_AT;
-        Some(Self { since, runs: i64::try_from(red.len()).unwrap_or(i64::MAX), is_cut })
-    }
 }
 
 struct Latest {
@@ -72,14 +44,13 @@ impl Row {
         let last_run_at = newest.as_ref().map(|run| run.start_time);
         let latest = overview.telling_run.or(newest);
         let strip = Strip::of_runs(&of_its_branch(&recent, latest.as_ref()), now);
-        let red = Red::of(&recent, latest.as_ref());
         Self {
             tone: Standing(overview.tendency, latest.as_ref().map(|run| run.status)).tone(),
             reference: overview.reference,
             description: None,
             tags: overview.tags,
             latest: latest.map(Latest::of),
-            red,
+            streak: overview.streak,
             open_clusters: overview.open_clusters,
             flaky_tests: 0,
             last_run_at,
@@ -104,7 +75,7 @@ impl Row {
             reference: project.reference,
             description: project.description,
             tags: project.tags,
-            red: Red::of(&oldest_first, latest.as_ref()),
+            streak: project.streak,
             open_clusters: project.open_clusters,
             flaky_tests,
             last_run_at,

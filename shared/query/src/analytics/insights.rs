@@ -5,27 +5,22 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::standouts::{
     self, ClusterFacts, EndpointFacts, ProjectFacts, Severity, Standout, WindowSums,
 };
-use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
-use callboard_store::db::Session;
-use callboard_store::projects;
 use callboard_store::rollups::RunContribution;
-use callboard_store::runs::{self, RunFilter};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{MOST_PROJECTS, WidgetQuery, total};
 use crate::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
 use crate::ingest::counted_in;
-use crate::projects::{ProjectFilters, Sort};
+use crate::projects::{FailingStreak, ProjectFilters, Sort};
+use crate::shapes::Project;
 use crate::{Context, Result, network, performance};
 
 /// What is shown at most.
 const MOST: usize = 10;
 /// Clusters that are looked at, of those seen in the window the ones that failed most often.
 const CLUSTERS: usize = 50;
-/// Newest runs that are looked at for those in a row.
-const STREAK_RUNS: i64 = 20;
 
 /// Something that stands out.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -78,13 +73,12 @@ pub async fn insights(
     };
     let (mut tests_ms, mut tests) = (0, 0);
     for project in &found.items {
-        let reference = &project.reference;
+        let (reference, streak) = (&project.reference, streak(project));
         let id = ProjectId(reference.id);
         let sums = total(&mut session, id, &query.lane, query.span(today)).await?;
         let before = total(&mut session, id, &query.lane, query.before(today)).await?;
         tests_ms += sums.tests_ms;
         tests += sums.totals.total_tests;
-        let (failing_streak, streak_ms) = streak(&mut session, id).await?;
         // Without a timeout there is nothing to save, and nothing to read.
         let timeout_saving_ms = match sums.totals.timed_out_tests {
             0 => 0,
@@ -93,8 +87,8 @@ pub async fn insights(
         let facts = ProjectFacts {
             now: window(&sums),
             before: window(&before),
-            failing_streak,
-            streak_ms,
+            failing_streak: streak.runs,
+            streak_ms: streak.ms,
             timeout_saving_ms,
         };
         let name = reference.label.as_deref().unwrap_or(&reference.name);
@@ -154,20 +148,12 @@ const fn window(sums: &RunContribution) -> WindowSums {
     }
 }
 
-/// The newest full runs of a project's default branch that failed, up to the
-/// first that passed, and how long they took. A run that somebody or something
-/// ended says neither.
-async fn streak(session: &mut Session, project: ProjectId) -> Result<(i64, i64)> {
-    let Some(branch) = projects::get(session, project).await?.and_then(|project| project.default_branch)
-    else {
-        return Ok((0, 0));
-    };
-    let wanted =
-        RunFilter { branch: Some(branch), is_full: Some(true), finished: true, ..RunFilter::default() };
-    let newest = runs::list(session, Some(project), &wanted, STREAK_RUNS).await?;
-    let decided = newest
-        .iter()
-        .filter(|run| matches!(run.status, RunStatus::Passed | RunStatus::Failed | RunStatus::TimedOut));
-    let failing = decided.take_while(|run| run.status != RunStatus::Passed);
-    Ok(failing.fold((0, 0), |(count, ms), run| (count + 1, ms + run.duration_ms.unwrap_or(0))))
+/// What failed in a row on the default branch of a project.
+fn streak(project: &Project) -> FailingStreak {
+    let branch = project.telling_run.as_ref().and_then(|run| run.branch.as_ref());
+    if branch.is_some() && branch == project.default_branch.as_ref() {
+        project.streak
+    } else {
+        FailingStreak::default()
+    }
 }

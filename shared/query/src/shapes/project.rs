@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use super::{RunBrief, Tag};
 use crate::Links;
+use crate::projects::{FailingStreak, Told};
 
 /// A project's id and name.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -106,6 +107,9 @@ pub struct Project {
     /// The newest run that says so; for drawings.
     #[serde(skip)]
     pub telling_run: Option<RunBrief>,
+    /// The full runs of that branch that failed last; for drawings.
+    #[serde(skip)]
+    pub streak: FailingStreak,
     /// Start of the latest run.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_run_at: Option<Timestamp>,
@@ -122,12 +126,12 @@ pub struct Project {
 impl Project {
     /// Shows a stored project with its latest run.
     #[must_use]
-    pub fn of(
+    pub(crate) fn of(
         row: &ProjectRow,
         tags: Vec<Tag>,
         quarantined_tests: i64,
         latest_run: Option<RunBrief>,
-        (tendency, telling_run): (Tendency, Option<RunBrief>),
+        told: Told,
         links: &Links,
     ) -> Self {
         Self {
@@ -146,8 +150,9 @@ impl Project {
             open_clusters: row.open_clusters,
             quarantined_tests,
             latest_run,
-            tendency,
-            telling_run,
+            tendency: told.tendency,
+            telling_run: told.run,
+            streak: told.streak,
             last_run_at: row.last_run_at,
             created_at: row.created_at,
             updated_at: row.updated_at,
@@ -176,6 +181,9 @@ pub struct ProjectOverview {
     /// The newest run that says so; for drawings.
     #[serde(skip)]
     pub telling_run: Option<RunBrief>,
+    /// The full runs of that branch that failed last; for drawings.
+    #[serde(skip)]
+    pub streak: FailingStreak,
     /// Failure clusters that wait for a repair.
     pub open_clusters: i64,
 }
