@@ -3,8 +3,8 @@
 //!
 //! Invariant: a rule that needs a comparison and has none is never taken for
 //! zero; it violates `no-baseline` when the policy demands a baseline and says
-//! nothing otherwise. Tests in quarantine count neither as failed nor as
-//! regressions.
+//! nothing otherwise. Tests in quarantine count neither as failed nor as flaky
+//! nor as regressions.
 
 use std::collections::BTreeMap;
 
@@ -162,9 +162,10 @@ pub struct Facts {
     pub new_regressions: Option<i64>,
     /// Stable before and flaky now; `None` likewise.
     pub new_flaky: Option<i64>,
-    /// Failures nobody had seen before.
+    /// Failures nobody had seen before, without those that only tests in
+    /// quarantine have.
     pub new_clusters: i64,
-    /// Flaky.
+    /// Flaky, without those in quarantine.
     pub flaky: i64,
     /// In quarantine.
     pub quarantined: i64,
@@ -229,26 +230,35 @@ pub fn gate(policy: &Policy, facts: &Facts) -> Vec<Violation> {
         }
     }
     let limits = [
-        (Rule::MaxFailed, policy.max_failed, Some(facts.failed), "failed"),
+        (Rule::MaxFailed, policy.max_failed, Some(facts.failed), ["failed"; 2]),
         (
             Rule::MaxNewRegressions,
             policy.max_new_regressions,
             facts.new_regressions,
-            "fail that passed before",
+            ["fails that passed before", "fail that passed before"],
         ),
-        (Rule::MaxNewFlaky, policy.max_new_flaky, facts.new_flaky, "became flaky"),
-        (Rule::NewCluster, policy.fail_on_new_cluster.then_some(0), Some(facts.new_clusters), ""),
-        (Rule::MaxQuarantined, policy.max_quarantined, Some(facts.quarantined), "are in quarantine"),
-        (Rule::Flaky, policy.fail_on_flaky.then_some(0), Some(facts.flaky), "are flaky"),
+        (Rule::MaxNewFlaky, policy.max_new_flaky, facts.new_flaky, ["became flaky"; 2]),
+        (Rule::NewCluster, policy.fail_on_new_cluster.then_some(0), Some(facts.new_clusters), [""; 2]),
+        (
+            Rule::MaxQuarantined,
+            policy.max_quarantined,
+            Some(facts.quarantined),
+            ["is in quarantine", "are in quarantine"],
+        ),
+        (Rule::Flaky, policy.fail_on_flaky.then_some(0), Some(facts.flaky), ["is flaky", "are flaky"]),
     ];
-    for (rule, limit, actual, what) in limits {
+    for (rule, limit, actual, [one, several]) in limits {
         let (Some(limit), Some(actual)) = (limit, actual) else { continue };
         if actual <= limit {
             continue;
         }
         let message = if rule == Rule::NewCluster {
-            format!("{actual} failures were never seen before.")
+            match actual {
+                1 => "1 failure was never seen before.".to_owned(),
+                _ => format!("{actual} failures were never seen before."),
+            }
         } else {
+            let what = if actual == 1 { one } else { several };
             format!("{} {what}; at most {limit} may.", tests(actual))
         };
         violations.push(over(rule, message, actual, limit));
@@ -259,8 +269,10 @@ pub fn gate(policy: &Policy, facts: &Facts) -> Vec<Violation> {
             let message = rate.map_or_else(
                 || "No test of the run passed or failed.".to_owned(),
                 |rate| {
+                    let aside =
+                        if facts.quarantined > 0 { ", without failed ones in quarantine" } else { "" };
                     format!(
-                        "{:.2} % of the tests passed; at least {:.2} % have to.",
+                        "{:.2} % of the tests passed{aside}; at least {:.2} % have to.",
                         rate * 100.0,
                         least * 100.0
                     )

@@ -125,6 +125,8 @@ pub(crate) struct Facts {
     pub(crate) compared: Compared,
     /// Failing tests in quarantine.
     pub(crate) quarantined_failed: i64,
+    /// Flaky tests in quarantine.
+    pub(crate) quarantined_flaky: i64,
     /// Tests in quarantine.
     pub(crate) quarantined: i64,
 }
@@ -137,8 +139,10 @@ pub(crate) async fn facts(session: &mut Session, project: ProjectId, run: RunId)
         facts.is_known |= group.flags.contains(Flags::BASELINE_KNOWN);
         facts.quarantined += has(Flags::QUARANTINED);
         if group.flags.contains(Flags::QUARANTINED) {
-            if matches!(group.outcome, Outcome::Failed | Outcome::TimedOut) {
-                facts.quarantined_failed += group.count;
+            match group.outcome {
+                Outcome::Failed | Outcome::TimedOut => facts.quarantined_failed += group.count,
+                Outcome::Flaky => facts.quarantined_flaky += group.count,
+                _ => {}
             }
             continue;
         }

@@ -1,12 +1,12 @@
 //! Quality gates: judging a run by a policy, and the policies of a project.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use callboard_auth::Role;
 use callboard_auth::scope::Authorized;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::gate::{self, Policy, Violation};
-use callboard_domain::ids::{ProjectId, RunId, UserId};
+use callboard_domain::ids::{ClusterId, ProjectId, RunId, UserId};
 use callboard_domain::status::{Outcome, RunStatus};
 use callboard_domain::test_state::ExecutionFlags as Flags;
 use callboard_domain::time::Timestamp;
@@ -23,6 +23,7 @@ use utoipa::ToSchema;
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
 use crate::baseline::{self, Fallback};
+use crate::comparison::each_step;
 use crate::ingest::counted;
 use crate::page::{Slice, fetch};
 use crate::projects::required;
@@ -105,7 +106,8 @@ pub struct GateFacts {
     pub new_regressions: Option<i64>,
     /// Tests that passed at the first attempt before and are flaky now; null likewise.
     pub new_flaky: Option<i64>,
-    /// Failures nobody had seen before.
+    /// Failures nobody had seen before, without those that only tests in
+    /// quarantine have.
     pub new_clusters: i64,
     /// Failing tests by required tag, at most twenty each.
     pub failing_by_tag: BTreeMap<String, Vec<GateTest>>,
@@ -115,7 +117,7 @@ pub struct GateFacts {
     pub quarantined_failures: i64,
     /// Tests in quarantine.
     pub quarantined_total: i64,
-    /// Tests that passed after a failed attempt.
+    /// Tests that passed after a failed attempt, without those in quarantine.
     pub flaky_tests: i64,
     /// Whether nearly everything failed at once: an outage rather than so many mistakes.
     pub mass_failure: bool,
@@ -215,8 +217,8 @@ async fn facts(ctx: &Context, session: &mut Session, run: &RunRow, policy: &Poli
     for tag in by_tag.keys() {
         failing_by_tag.insert(tag.clone(), failing_with(session, run, tag).await?);
     }
-    let new_clusters = clusters::reads::new_of_run(session, run.project, run.id, i64::MAX).await?.len();
-    let new_clusters = i64::try_from(new_clusters).unwrap_or(i64::MAX);
+    let has_aside = flags.quarantined_failed + flags.quarantined_flaky > 0;
+    let new_clusters = new_clusters(session, run, has_aside).await?;
     let is_unmatched = |tag: &&String| !by_tag.contains_key(*tag);
     let asked = gate::Facts {
         passed: run.totals.passed_tests,
@@ -224,7 +226,7 @@ async fn facts(ctx: &Context, session: &mut Session, run: &RunRow, policy: &Poli
         new_regressions: compared.map(|compared| compared.new_regressions),
         new_flaky: compared.map(|compared| compared.new_flaky),
         new_clusters,
-        flaky: run.totals.flaky_tests,
+        flaky: run.totals.flaky_tests - flags.quarantined_flaky,
         quarantined: flags.quarantined,
         unmatched_tags: policy.require_tags.iter().filter(is_unmatched).cloned().collect(),
         failing_by_tag: by_tag,
@@ -248,6 +250,21 @@ async fn facts(ctx: &Context, session: &mut Session, run: &RunRow, policy: &Poli
         baseline: green.map(|green| GateBaseline { run_id: green.row.id.get(), fallback: green.fallback }),
     };
     Ok(Known { asked, shown })
+}
+
+/// Failures that a run was the first to show, but for those that only tests in
+/// quarantine have.
+async fn new_clusters(session: &mut Session, run: &RunRow, has_aside: bool) -> Result<i64> {
+    let mut new = clusters::reads::new_of_run(session, run.project, run.id, i64::MAX).await?;
+    if has_aside && !new.is_empty() {
+        let mut told: HashSet<ClusterId> = HashSet::new();
+        each_step(session, run, |row| {
+            told.extend(row.cluster.filter(|_| !row.flags.contains(Flags::QUARANTINED)));
+        })
+        .await?;
+        new.retain(|cluster| told.contains(cluster));
+    }
+    Ok(i64::try_from(new.len()).unwrap_or(i64::MAX))
 }
 
 /// Failing tests of a run with a tag, without those in quarantine.

@@ -120,7 +120,7 @@ async fn without_anything_to_compare_with_facts_are_null_and_a_demanded_baseline
 }
 
 #[tokio::test]
-async fn tests_in_quarantine_are_neither_failed_nor_regressions() {
+async fn tests_in_quarantine_turn_no_gate_red() {
     for_each_service(async |service| {
         let client = service.client();
         let run = red_run(client).await;
@@ -133,6 +133,21 @@ async fn tests_in_quarantine_are_neither_failed_nor_regressions() {
         assert_eq!((&facts["failedTests"], &facts["newRegressions"]), (&json!(0), &json!(0)));
         assert_eq!((&facts["quarantinedFailures"], &facts["quarantinedTotal"]), (&json!(1), &json!(1)));
         assert_eq!(rules(&judge(client, run, json!({ "maxQuarantined": 0 })).await), ["max-quarantined"]);
+        let chance = json!({ "failOnFlaky": true, "failOnNewCluster": true });
+        let gate = judge(client, run, chance.clone()).await;
+        assert_eq!(rules(&gate), ["new-cluster", "flaky"]);
+        let messages: Vec<&Value> = gate["violations"]
+            .as_array()
+            .expect("violations")
+            .iter()
+            .map(|found| &found["message"])
+            .collect();
+        let told = ["1 failure was never seen before.", "1 test is flaky; at most 0 may."];
+        assert_eq!(messages, told.map(Value::from).iter().collect::<Vec<_>>());
+        quarantine(service, run, "ships").await;
+        let gate = judge(client, run, chance).await;
+        assert_eq!(rules(&gate), Vec::<&str>::new(), "{gate}");
+        assert_eq!((&gate["facts"]["flakyTests"], &gate["facts"]["newClusters"]), (&json!(0), &json!(0)));
         crate::comparison::work(service).await;
         let insights = client.json(&format!("/api/test-runs/{run}/insights")).await.expect("insights");
         assert_eq!(insights["counts"]["newRegressions"], 0);
