@@ -64,6 +64,9 @@ statements! {
     /// Puts a test there; a concurrent caller may have been first.
     INSERT = "INSERT INTO quarantine (id, project_id, test_case_id, reason, source, total_before, created_by, created_at, expires_at) \
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
+    /// Takes executions of tests back that were there when the tests were set aside. ix: quarantine_active
+    TAKE_BACK = "UPDATE quarantine SET total_before = total_before - $4 WHERE project_id = $1 AND test_case_id in_ints($2) \
+        AND created_at > $3 AND released_at IS NULL";
     /// Lets a test go.
     RELEASE = "UPDATE quarantine SET released_at = $3, released_by = $4, released_reason = $5 \
         WHERE project_id = $1 AND id = $2 AND released_at IS NULL";
@@ -191,6 +194,22 @@ pub async fn insert(
         return Ok(None);
     }
     session.first(&BY_ID, args![project, id]).await?.as_ref().map(read).transpose()
+}
+
+/// Notes that `executions` of each of some tests, of a run at `run_at`, are gone:
+/// those set aside after it count from fewer.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn take_back(
+    session: &mut Session,
+    project: ProjectId,
+    cases: Vec<i64>,
+    run_at: Timestamp,
+    executions: i64,
+) -> Result<()> {
+    session.execute(&TAKE_BACK, args![project, cases, run_at, executions]).await?;
+    Ok(())
 }
 
 /// Lets a test go; `None` when it was not there any more.

@@ -87,43 +87,56 @@ impl Streak {
     }
 }
 
-/// The streak of the browser project that is furthest from its release.
-/// `since` is how many of the newest executions came after the test was set
-/// aside: what it did before does not let it go.
+/// The streak of the browser project that is furthest from its release, of
+/// those in which the test was not always clean; what never failed there says
+/// nothing about a repair. Where none is left, everything was clean for as long
+/// as outcomes are kept, and all of it counts together. `since` is how many of
+/// the newest executions came after the test was set aside: what it did before
+/// does not let it go.
 #[must_use]
 pub fn streak(
     recent: impl DoubleEndedIterator<Item = RecentOutcome> + ExactSizeIterator,
     since: usize,
     settings: &QuarantineSettings,
 ) -> Streak {
-    let mut all: BTreeMap<u8, Vec<(bool, RecentOutcome)>> = BTreeMap::new();
+    let mut all: BTreeMap<u8, Vec<(bool, Outcome)>> = BTreeMap::new();
     let before = recent.len().saturating_sub(since);
-    for (at, outcome) in recent.enumerate() {
-        if outcome.outcome.is_decided() && !outcome.is_mass_failure {
-            all.entry(outcome.browser_slot).or_default().push((at >= before, outcome));
+    for (at, seen) in recent.enumerate() {
+        if seen.outcome.is_decided() && !seen.is_mass_failure {
+            all.entry(seen.browser_slot).or_default().push((at >= before, seen.outcome));
         }
     }
-    let is_clean = |outcome: &RecentOutcome| outcome.outcome == Outcome::Passed;
-    let streaks = all.values().map(|runs| {
-        let clean = runs.iter().rev().take_while(|(_, outcome)| is_clean(outcome));
-        let clean_ever = clean.clone().count();
-        let passes = clean.filter(|(is_since, _)| *is_since).count();
-        let earlier = &runs[..runs.len() - clean_ever];
-        let dirty = earlier.iter().filter(|(_, outcome)| !is_clean(outcome)).count();
-        #[expect(clippy::cast_precision_loss, reason = "at most two hundred outcomes")]
-        let share = if earlier.is_empty() { LEAST_SHARE } else { dirty as f64 / earlier.len() as f64 };
-        let share = share.clamp(LEAST_SHARE, MOST_SHARE);
-        #[expect(clippy::cast_possible_truncation, reason = "at most 149")]
-        let needed = (SURE / -(1.0 - share).ln()).ceil() as i64;
-        Streak {
-            passes: i64::try_from(passes).unwrap_or(i64::MAX),
-            needed: needed.max(settings.release_after),
-            is_failing: runs.last().is_some_and(|(_, last)| last.outcome.status().is_failing()),
-        }
-    });
-    let furthest = streaks.reduce(|one, other| {
+    let is_clean = |(_, outcome): &(bool, Outcome)| *outcome == Outcome::Passed;
+    let unclean = all.values().filter(|runs| !runs.iter().all(is_clean));
+    let furthest = unclean.map(|runs| of_series(runs, settings)).reduce(|one, other| {
         let furthest = if other.needed - other.passes > one.needed - one.passes { other } else { one };
         Streak { is_failing: one.is_failing || other.is_failing, ..furthest }
     });
-    furthest.unwrap_or(Streak { passes: 0, needed: settings.release_after.max(1), is_failing: false })
+    let together = || {
+        let runs: Vec<(bool, Outcome)> = all.into_values().flatten().collect();
+        let none = Streak { passes: 0, needed: settings.release_after.max(1), is_failing: false };
+        if runs.is_empty() { none } else { of_series(&runs, settings) }
+    };
+    furthest.unwrap_or_else(together)
+}
+
+/// The streak of outcomes, oldest first, each with whether it came after the
+/// test was set aside.
+fn of_series(runs: &[(bool, Outcome)], settings: &QuarantineSettings) -> Streak {
+    let is_clean = |outcome: Outcome| outcome == Outcome::Passed;
+    let clean = runs.iter().rev().take_while(|(_, outcome)| is_clean(*outcome));
+    let clean_ever = clean.clone().count();
+    let passes = clean.filter(|(is_since, _)| *is_since).count();
+    let earlier = &runs[..runs.len() - clean_ever];
+    let dirty = earlier.iter().filter(|(_, outcome)| !is_clean(*outcome)).count();
+    #[expect(clippy::cast_precision_loss, reason = "at most two hundred outcomes")]
+    let share = if earlier.is_empty() { LEAST_SHARE } else { dirty as f64 / earlier.len() as f64 };
+    let share = share.clamp(LEAST_SHARE, MOST_SHARE);
+    #[expect(clippy::cast_possible_truncation, reason = "at most 149")]
+    let needed = (SURE / -(1.0 - share).ln()).ceil() as i64;
+    Streak {
+        passes: i64::try_from(passes).unwrap_or(i64::MAX),
+        needed: needed.max(settings.release_after),
+        is_failing: runs.last().is_some_and(|(_, last)| last.status().is_failing()),
+    }
 }

@@ -242,6 +242,29 @@ fn a_release_asks_for_more_clean_runs_the_rarer_the_flake() {
 }
 
 #[test]
+fn a_release_is_judged_where_the_test_failed_and_once_nothing_is_left_by_everything() {
+    let settings = QuarantineSettings::default();
+    let of = |browser_slot, text: &str| -> Vec<RecentOutcome> {
+        history(text).into_iter().map(|seen| RecentOutcome { browser_slot, ..seen }).collect()
+    };
+    let both = |failed: &str, clean: &str| {
+        let each = of(1, failed).into_iter().zip(of(2, clean));
+        each.flat_map(|(one, other)| [one, other]).collect::<Vec<_>>()
+    };
+    let runs = both(&format!("xPPPx{}", "P".repeat(20)), &"P".repeat(25));
+    let told = streak(runs.into_iter(), 40, &settings);
+    assert_eq!(
+        (told.passes, told.is_over()),
+        (20, true),
+        "what never failed does not hold it back: {told:?}"
+    );
+    let runs = both(&"P".repeat(100), &"P".repeat(100));
+    let told = streak(runs.clone().into_iter(), 200, &settings);
+    assert_eq!((told.passes, told.is_over()), (200, true));
+    assert!(!streak(runs.into_iter(), 100, &settings).is_over(), "half of that came before");
+}
+
+#[test]
 fn candidates_are_flaky_costly_and_not_broken() {
     let settings = QuarantineSettings::default();
     let found = |text: &str, lost: i64| {

@@ -14,7 +14,7 @@ use callboard_store::executions::{ExecutionRow, RunPlace};
 use callboard_store::rollups::{self, BrowserDays, EndpointPlace, FolderDays, RunContribution, TestDays};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::search::{self, SearchKind};
-use callboard_store::{StoreError, test_cases};
+use callboard_store::{StoreError, quarantine, test_cases};
 
 use super::clusters::recount_new;
 use super::counting;
@@ -179,6 +179,17 @@ async fn uncount_states(
         RunPlace { project: run.project, run: run.run, day: run.order_at.day(), lane_id: run.lane_id };
     rebuild_histories(session, place, &mut states, &rebuild).await?;
     rollups::write_states(session, run.project, &states).await?;
+    let mut executions: BTreeMap<TestCaseId, i64> = BTreeMap::new();
+    for row in rows {
+        *executions.entry(row.test_case).or_default() += 1;
+    }
+    let mut by_number: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    for (case, number) in executions {
+        by_number.entry(number).or_default().push(case.get());
+    }
+    for (number, cases) in by_number {
+        quarantine::take_back(session, run.project, cases, run.order_at, number).await?;
+    }
     let cases = cases.iter().map(|case| case.get()).collect();
     Ok(doomed::delete_empty_states(session, run.project, &run.lanes, cases).await?)
 }
