@@ -62,7 +62,7 @@ impl JudgedLane {
 }
 
 /// The lane that speaks for what is asked: that of the branch; without one,
-/// that of the default branch when it has enough runs, or of the only branch
+/// that of the default branch when it has enough runs there, or of the only branch
 /// there is unless the default branch is another one; else all runs together.
 /// `None` when nothing ran there.
 pub(crate) async fn judged_lane(
@@ -74,7 +74,7 @@ pub(crate) async fn judged_lane(
     let branch = match &lane.branch {
         Some(branch) => Some(branch.clone()),
         None => {
-            let mut told = lanes::speaking(session, vec![project.get()], ENOUGH_RUNS).await?;
+            let mut told = lanes::speaking(session, vec![project.get()], environment, ENOUGH_RUNS).await?;
             let told =
                 told.remove(&project).ok_or_else(|| QueryError::not_found(Entity::Project, project))?;
             speaking_branch(told)

@@ -11,6 +11,19 @@ use callboard_domain::time::Timestamp;
 use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::{Result, StoreError, quarantine};
 
+macro_rules! speaking {
+    ($runs:literal) => {
+        concat!(
+            "SELECT p.id, p.default_branch, \
+             (SELECT CASE WHEN COUNT(*) = 1 THEN MAX(two.branch) END FROM (SELECT l.branch FROM lanes l WHERE l.project_id = p.id AND l.kind = 1 \
+             AND EXISTS (SELECT 1 FROM test_runs r WHERE r.project_id = l.project_id AND r.branch = l.branch) ORDER BY l.branch LIMIT 2) two), \
+             (SELECT CAST(COALESCE(SUM(runs), 0) AS BIGINT) FROM (",
+            $runs,
+            ") newest) FROM projects p WHERE p.id in_ints($1)"
+        )
+    };
+}
+
 statements! {
     /// The lane of a key. ix: lanes_key
     LANE = "SELECT id, kind, cleared_before FROM lanes WHERE project_id = $1 AND kind = $2 AND branch = $3 AND environment = $4";
@@ -35,12 +48,16 @@ statements! {
     ENVIRONMENTS_OF = "SELECT id, environment FROM lanes WHERE project_id = $1 AND id in_ints($2)";
     /// Of each of some projects its default branch, the only branch that has runs, and the decided runs of the default one,
     /// up to a number. ix: lanes_key, test_runs_by_branch
-    SPEAKING = "SELECT p.id, p.default_branch, \
-        (SELECT CASE WHEN COUNT(*) = 1 THEN MAX(two.branch) END FROM (SELECT l.branch FROM lanes l WHERE l.project_id = p.id AND l.kind = 1 \
-        AND EXISTS (SELECT 1 FROM test_runs r WHERE r.project_id = l.project_id AND r.branch = l.branch) ORDER BY l.branch LIMIT 2) two), \
-        (SELECT COUNT(*) FROM (SELECT 1 FROM test_runs r WHERE r.project_id = p.id AND r.branch = p.default_branch \
-        AND r.status IN ('passed', 'failed', 'timedout') ORDER BY r.order_at DESC, r.id DESC LIMIT $2) newest) \
-        FROM projects p WHERE p.id in_ints($1)";
+    SPEAKING = speaking!(
+        "SELECT 1 AS runs FROM test_runs r WHERE r.project_id = p.id AND r.branch = p.default_branch \
+         AND r.status IN ('passed', 'failed', 'timedout') ORDER BY r.order_at DESC, r.id DESC LIMIT $2"
+    );
+    /// The same with the runs of the default one in an environment, on as many days. ix: lanes_key
+    SPEAKING_IN = speaking!(
+        "SELECT d.runs FROM lanes l JOIN project_daily d ON d.project_id = l.project_id AND d.lane_id = l.id \
+         WHERE l.project_id = p.id AND l.kind = 3 AND l.branch = p.default_branch AND l.environment = $3 \
+         ORDER BY d.day DESC LIMIT $2"
+    );
     /// Moves a lane's last run forward.
     TOUCH_LANE = "UPDATE lanes SET last_run_at = CASE WHEN last_run_at < $3 THEN $3 ELSE last_run_at END, has_numbers = 1 \
         WHERE project_id = $1 AND id = $2 AND (last_run_at < $3 OR has_numbers = 0)";
@@ -209,21 +226,27 @@ pub struct Speaking {
     pub default_branch: Option<String>,
     /// The branch of all its runs, when that is one; empty when none was told.
     pub only_branch: Option<String>,
-    /// Runs of the default branch that came to an end, up to as many as were asked for.
+    /// Runs of the default branch that came to an end, in the environment that was asked for; as many as were asked for
+    /// stand for more.
     pub decided_runs: i64,
 }
 
-/// What tells which branch speaks for each of some projects; up to
-/// `most_decided` runs of a default branch are counted.
+/// What tells which branch speaks for each of some projects, in an environment
+/// where one is named; of runs of a default branch no more are counted than
+/// tell whether there are `most_decided`.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn speaking(
     session: &mut Session,
     projects: Vec<i64>,
+    environment: Option<&str>,
     most_decided: i64,
 ) -> Result<HashMap<ProjectId, Speaking>> {
-    let rows = session.all(&SPEAKING, args![projects, most_decided]).await?;
+    let rows = match environment.filter(|name| !name.is_empty()) {
+        Some(name) => session.all(&SPEAKING_IN, args![projects, most_decided, name]).await?,
+        None => session.all(&SPEAKING, args![projects, most_decided]).await?,
+    };
     rows.iter()
         .map(|row| {
             let mut r = row.reader();

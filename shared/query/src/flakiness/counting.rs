@@ -39,6 +39,7 @@ pub(crate) async fn counts_in(
     }
     let mut counted = of_judged_lanes(session, &flaky, lane).await?;
     recount_by_runs(session, &flaky, &mut counted).await?;
+    leave_out_broken(session, &mut counted).await?;
     let tests = counted.into_iter().map(|(project, Counted { tests, .. })| (project, tests));
     Ok(tests.filter(|(_, tests)| *tests > 0).collect())
 }
@@ -47,6 +48,8 @@ pub(crate) async fn counts_in(
 struct Counted {
     lane: JudgedLane,
     tests: i64,
+    /// Whether each of them was judged, and not only its stored score read.
+    is_judged: bool,
 }
 
 /// By the stored scores.
@@ -55,17 +58,17 @@ async fn of_judged_lanes(
     projects: &[ProjectId],
     asked: &LaneQuery,
 ) -> Result<HashMap<ProjectId, Counted>> {
+    let environment = asked.environment.as_deref();
     let ids = || projects.iter().map(|project| project.get()).collect::<Vec<i64>>();
     let speaking: HashMap<ProjectId, String> = match &asked.branch {
         Some(branch) => projects.iter().map(|project| (*project, branch.clone())).collect(),
         None => {
-            let told = lanes::speaking(session, ids(), ENOUGH_RUNS).await?;
+            let told = lanes::speaking(session, ids(), environment, ENOUGH_RUNS).await?;
             told.into_iter().filter_map(|(project, told)| Some((project, speaking_branch(told)?))).collect()
         }
     };
     let branches: BTreeSet<String> = speaking.values().cloned().collect();
     let branches = branches.into_iter().collect();
-    let environment = asked.environment.as_deref();
     let lanes =
         scores::count_flaky_in(session, ids(), branches, environment, LEAST_COUNTED, MOST_COUNTED).await?;
     let mut counted = HashMap::new();
@@ -74,13 +77,34 @@ async fn of_judged_lanes(
         if branch.is_none() {
             // The lane of all branches stands in where the one that speaks has none.
             if asked.branch.is_none() {
-                counted.entry(project).or_insert(Counted { lane, tests });
+                counted.entry(project).or_insert(Counted { lane, tests, is_judged: false });
             }
         } else if branch.as_ref() == speaking.get(&project) {
-            counted.insert(project, Counted { lane, tests });
+            counted.insert(project, Counted { lane, tests, is_judged: false });
         }
     }
     Ok(counted)
+}
+
+/// Tests that are broken are not flaky, whatever their score.
+async fn leave_out_broken(session: &mut Session, counted: &mut HashMap<ProjectId, Counted>) -> Result<()> {
+    // Where more are flaky than are counted, some that are broken make no difference.
+    let counts = |of_project: &Counted| of_project.tests > 0 && of_project.tests < MOST_COUNTED;
+    let by_score = counted.iter().filter(|(_, of_project)| !of_project.is_judged && counts(of_project));
+    let (ids, lanes): (Vec<i64>, Vec<i64>) =
+        by_score.map(|(project, of_project)| (project.get(), of_project.lane.id)).unzip();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    for (project, lane, row) in scores::unwell_flaky_in(session, ids, lanes, LEAST_COUNTED).await? {
+        let Some(of_project) = counted.get_mut(&project).filter(|of_project| of_project.lane.id == lane)
+        else {
+            continue;
+        };
+        let found = assess(row.state.recent(), of_project.lane.window(DEFAULT_WINDOW));
+        of_project.tests -= i64::from(!found.is_some_and(|found| is_listed(&found, LEAST_COUNTED, 0)));
+    }
+    Ok(())
 }
 
 /// Counts again where a test has to have run several times before it is called
@@ -93,7 +117,7 @@ async fn recount_by_runs(
     let (mut min_runs, mut lanes) = (HashMap::new(), BTreeSet::new());
     for (project, settings) in settings::effective_of(session, projects).await? {
         if let Some(of_project) = counted.get_mut(&project).filter(|_| settings.min_runs > 1) {
-            of_project.tests = 0;
+            (of_project.tests, of_project.is_judged) = (0, true);
             lanes.insert(of_project.lane.id);
             min_runs.insert(project, settings.min_runs);
         }
@@ -105,7 +129,7 @@ async fn recount_by_runs(
     let lanes = lanes.into_iter().collect();
     for (project, lane, row) in scores::flaky_in(session, ids, lanes, LEAST_COUNTED).await? {
         let of_project = counted.get_mut(&project).filter(|of_project| of_project.lane.id == lane);
-        let (Some(Counted { lane, tests }), Some(min_runs)) = (of_project, min_runs.get(&project)) else {
+        let (Some(Counted { lane, tests, .. }), Some(min_runs)) = (of_project, min_runs.get(&project)) else {
             continue;
         };
         let found = assess(row.state.recent(), lane.window(DEFAULT_WINDOW));

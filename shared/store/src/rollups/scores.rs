@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::lane::LaneKind;
-use callboard_domain::test_state::{TestState, passed_durations};
+use callboard_domain::test_state::{TestCategory, TestState, passed_durations};
 use callboard_domain::time::{Day, Timestamp};
 
 use super::states::{read_state, read_state_of, state_columns};
@@ -35,6 +35,11 @@ statements! {
     FLAKY_IN = concat!(
         "SELECT ", state_columns!(), ", s.project_id FROM test_state s WHERE s.project_id in_ints($1) AND s.lane_id in_ints($2) \
          AND s.flaky_score > 0 AND s.flaky_score >= $3"
+    );
+    /// Those of them that passed no more when they ran last. ix: test_state_by_category
+    UNWELL_FLAKY_IN = concat!(
+        "SELECT ", state_columns!(), ", s.project_id FROM test_state s WHERE s.project_id in_ints($1) AND s.lane_id in_ints($2) \
+         AND s.category in_ints($4) AND s.flaky_score > 0 AND s.flaky_score >= $3"
     );
     /// Which of some projects have a test that is at least so flaky in some lane. ix: test_state_by_flakiness
     WITH_FLAKY = "SELECT p.id FROM projects p WHERE p.id in_ints($1) AND EXISTS (SELECT 1 FROM test_state s \
@@ -193,9 +198,29 @@ pub async fn flaky_in(
     lanes: Vec<i64>,
     score: i64,
 ) -> Result<Vec<(ProjectId, i64, FlakyRow)>> {
-    let mut found = Vec::new();
-    for row in session.all(&FLAKY_IN, args![projects, lanes, score]).await? {
-        let (project, lane, stored) = read_state_of(&row)?;
+    read_flaky(&session.all(&FLAKY_IN, args![projects, lanes, score]).await?)
+}
+
+/// Those of them that passed no more when they ran last: only they may be
+/// broken and not flaky.
+///
+/// # Errors
+/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+pub async fn unwell_flaky_in(
+    session: &mut Session,
+    projects: Vec<i64>,
+    lanes: Vec<i64>,
+    score: i64,
+) -> Result<Vec<(ProjectId, i64, FlakyRow)>> {
+    use TestCategory::{DidNotRun, Failed, Interrupted, Skipped};
+    let unwell: Vec<i64> = [Failed, Interrupted, DidNotRun, Skipped].map(TestCategory::code).to_vec();
+    read_flaky(&session.all(&UNWELL_FLAKY_IN, args![projects, lanes, score, unwell]).await?)
+}
+
+fn read_flaky(rows: &[Row]) -> Result<Vec<(ProjectId, i64, FlakyRow)>> {
+    let mut found = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (project, lane, stored) = read_state_of(row)?;
         if let Some(state) = stored.state {
             found.push((project, lane, FlakyRow { case: stored.case, state }));
         }
