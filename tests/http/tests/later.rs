@@ -150,6 +150,36 @@ async fn a_run_takes_its_numbers_along_to_another_environment() {
 }
 
 #[tokio::test]
+async fn a_run_is_compared_with_what_was_where_it_is() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let green = with(
+            run("shop", "passed", vec![attempt("adds", "passed", 0), attempt("pays", "passed", 0)]),
+            json!({ "branch": "main", "environment": "staging", "startTime": "2026-01-01T08:00:00.000Z" }),
+        );
+        submit(client, green).await;
+        submit(client, failing("ci", 9)).await;
+        let moves = submit(client, failing("ci", 10)).await;
+        let path = format!("/api/test-runs/{moves}");
+        let told = async || {
+            settled(service).await;
+            let shown = client.json(&path).await.expect("a run")["newRegressions"].clone();
+            let pays =
+                client.json(&format!("{path}/executions")).await.expect("executions")["items"][0].clone();
+            assert_eq!(pays["title"], "pays");
+            (shown, pays["isNewRegression"].clone())
+        };
+        assert_eq!(told().await, (json!(0), json!(false)), "it failed before");
+        for (environment, new) in [("staging", true), ("ci", false)] {
+            let moved = send(client, Method::PATCH, &path, json!({ "environment": environment })).await;
+            assert_eq!(moved.status.as_u16(), 200, "{}", moved.text());
+            assert_eq!(told().await, (json!(i32::from(new)), json!(new)), "{environment}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_change_bound_to_a_state_is_refused_when_that_is_past() {
     for_each_service(async |service| {
         let client = service.client();

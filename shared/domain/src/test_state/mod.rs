@@ -432,10 +432,13 @@ impl TestState {
     }
 
     /// The last decided outcome of a browser project in a run before the given
-    /// one; `None` when there is none or it is too long ago to be known.
+    /// one; `None` when there is none or too much came after it for that to be
+    /// known.
     #[must_use]
     pub fn decided_before(&self, browser: i64, order_at: Timestamp, run: RunId) -> Option<Outcome> {
-        self.browsers.decided_before(browser, (order_at, run))
+        let before = (order_at, run);
+        let newest = self.browsers.decided_before(browser, before);
+        newest.or_else(|| self.recent.decided_before(RecentOutcome::slot_of(browser), before))
     }
 }
 

@@ -8,7 +8,9 @@
 use std::collections::VecDeque;
 
 use super::Key;
+use crate::ids::RunId;
 use crate::status::Outcome;
+use crate::time::Timestamp;
 
 /// Outcomes kept.
 pub const MAX_RECENT: usize = 200;
@@ -126,6 +128,18 @@ impl Recent {
     pub(super) fn newest(&self, is_wanted: impl Fn(&RecentOutcome) -> bool) -> Option<Key> {
         let identified = self.outcomes.iter().rev().zip(self.keys.iter().rev());
         identified.into_iter().find(|(outcome, _)| is_wanted(outcome)).map(|(_, &key)| key)
+    }
+
+    /// The newest decided outcome of a browser project before a run; `None` also
+    /// when the run is older than identities reach.
+    pub(super) fn decided_before(&self, slot: u8, run: (Timestamp, RunId)) -> Option<Outcome> {
+        let later = self.keys.iter().rev().take_while(|key| (key.0, key.1.run()) >= run).count();
+        if later == self.keys.len() && self.outcomes.len() > later {
+            return None;
+        }
+        let earlier = self.outcomes.iter().rev().skip(later);
+        let mut decided = earlier.filter(|seen| seen.browser_slot == slot && seen.outcome.is_decided());
+        decided.next().map(|seen| seen.outcome)
     }
 
     /// Starts over from the newest executions there are, sorted. `unplaced` of

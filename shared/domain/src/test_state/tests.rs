@@ -187,6 +187,23 @@ fn a_predecessor_is_found_in_an_earlier_run_of_the_same_browser() {
 }
 
 #[test]
+fn a_predecessor_is_found_behind_the_runs_that_overtook_a_long_one() {
+    let of = |run: i64| match run {
+        14 => seen(run, 1, Outcome::Failed),
+        15 => seen(run, 2, Outcome::Passed),
+        _ => seen(run, 1, Outcome::Passed),
+    };
+    let state = state_of(&(1..=30).map(of).collect::<Vec<_>>());
+    let before = |run: i64| state.decided_before(1, Timestamp(run * DAY_MS), RunId(run));
+    assert_eq!((before(31), before(20)), (Some(Outcome::Passed), Some(Outcome::Passed)));
+    assert_eq!(before(16), Some(Outcome::Failed), "fourteen runs came after it");
+    assert_eq!(before(15), None, "what it would be compared with is told apart from nothing any more");
+    let young = state_of(&(10..=20).map(of).collect::<Vec<_>>());
+    let first = |run: i64| young.decided_before(1, Timestamp(run * DAY_MS), RunId(run));
+    assert_eq!((first(11), first(10)), (Some(Outcome::Passed), None));
+}
+
+#[test]
 fn durations_before_a_run_leave_out_what_came_after() {
     let mut runs: Vec<Observation> = (1..=30).map(|run| seen(run, 1, Outcome::Passed)).collect();
     for (at, seen) in runs.iter_mut().enumerate() {

@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use callboard_domain::ids::{ExecutionId, TestCaseId};
+use callboard_domain::status::Outcome;
 use callboard_domain::test_state::{Predecessors, flags_for};
 use callboard_domain::totals::Totals;
 use callboard_store::db::Session;
@@ -77,17 +78,24 @@ async fn compare(
     changes: &mut [Change],
     predecessors: &HashMap<TestCaseId, Predecessors>,
 ) -> Result<()> {
-    let mut unknown = Vec::new();
-    for (at, change) in changes.iter_mut().enumerate() {
+    let mut unknown = BTreeSet::new();
+    for change in changes.iter_mut() {
         let after = &mut change.after;
         let known = predecessors.get(&after.test_case);
         let previous = known.and_then(|of| of.decided_before(after.browser_id, run.order_at, run.id));
         after.flags = after.flags.compared(flags_for(previous, after.outcome));
         if previous.is_none() && after.outcome.is_decided() {
-            unknown.push(at);
+            unknown.insert((after.test_case, after.browser_id));
         }
     }
-    compare_elsewhere(session, run, changes, unknown).await
+    let elsewhere = decided_elsewhere(session, run, unknown).await?;
+    for change in changes.iter_mut() {
+        let after = &mut change.after;
+        if let Some(previous) = elsewhere.get(&(after.test_case, after.browser_id)) {
+            after.flags = after.flags.compared(flags_for(Some(*previous), after.outcome));
+        }
+    }
+    Ok(())
 }
 
 fn add_to_totals(run: &mut RunRow, changes: &[Change]) {
@@ -109,27 +117,26 @@ fn add_to_totals(run: &mut RunRow, changes: &[Change]) {
     }
 }
 
-/// Compares tests that never ended on this branch and in this environment with
-/// what they did on the default branch.
-async fn compare_elsewhere(
+/// The last decided outcomes before a run of tests that never ended on its
+/// branch and in its environment, by test and browser project: those of the
+/// default branch.
+pub(super) async fn decided_elsewhere(
     session: &mut Session,
     run: &RunRow,
-    changes: &mut [Change],
-    mut unknown: Vec<usize>,
-) -> Result<()> {
+    mut unknown: BTreeSet<(TestCaseId, i64)>,
+) -> Result<HashMap<(TestCaseId, i64), Outcome>> {
+    let mut found = HashMap::new();
     if unknown.is_empty() {
-        return Ok(());
+        return Ok(found);
     }
     for lane in baseline::other_lanes(session, run).await? {
-        let cases: BTreeSet<i64> = unknown.iter().map(|at| changes[*at].after.test_case.get()).collect();
+        let cases: BTreeSet<i64> = unknown.iter().map(|(case, _)| case.get()).collect();
         let known = rollups::predecessors(session, run.project, lane, cases.into_iter().collect()).await?;
-        unknown.retain(|at| {
-            let after = &mut changes[*at].after;
-            let known = known.get(&after.test_case);
-            let previous = known.and_then(|of| of.decided_before(after.browser_id, run.order_at, run.id));
-            after.flags = after.flags.compared(flags_for(previous, after.outcome));
+        unknown.retain(|&(case, browser)| {
+            let previous = known.get(&case).and_then(|of| of.decided_before(browser, run.order_at, run.id));
+            found.extend(previous.map(|outcome| ((case, browser), outcome)));
             previous.is_none()
         });
     }
-    Ok(())
+    Ok(found)
 }

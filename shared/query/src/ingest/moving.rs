@@ -8,19 +8,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::audit::AuditAction;
-use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
-use callboard_domain::test_state::TestState;
+use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
+use callboard_domain::status::Outcome;
+use callboard_domain::test_state::{ExecutionFlags, TestState, flags_for};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::deletions::runs as doomed;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
 use callboard_store::jobs::{self, Payload};
-use callboard_store::rollups::{self, FolderDays, RunContribution, TestDays};
+use callboard_store::rollups::{self, FolderDays, RunContribution, States, TestDays};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::{StoreError, lanes, test_cases};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::changing::decided_elsewhere;
 use super::counting::{self, Pace};
 use super::locked::{LockedRun, contribution, lanes_of_run};
 use super::opening::open_lanes;
@@ -205,6 +207,7 @@ async fn move_rows(
     let day = run.order_at.day();
     let place = RunPlace { project: run.project, run: run.id, day, lane_id: run.lane_id };
     rebuild_histories(session, place, &mut states, &rebuild).await?;
+    compare(session, run, rows, &states).await?;
     rollups::write_states(session, run.project, &states).await?;
     doomed::delete_empty_states(session, run.project, &left, ids.clone()).await?;
     let paths = test_cases::file_paths(session, run.project, ids).await?;
@@ -223,4 +226,24 @@ async fn move_rows(
         rollups::add_folder_days(session, run.project, folders).await?;
     }
     Ok(())
+}
+
+/// Compares executions with what came before them in the lane they moved to.
+async fn compare(session: &mut Session, run: &RunRow, rows: &[ExecutionRow], states: &States) -> Result<()> {
+    let decided_before = |row: &ExecutionRow| {
+        let state = states.get(&(run.lane_id, row.test_case))?;
+        state.decided_before(row.browser_id, run.order_at, run.id)
+    };
+    let previous: Vec<Option<Outcome>> = rows.iter().map(decided_before).collect();
+    let unknown =
+        rows.iter().zip(&previous).filter(|(row, previous)| previous.is_none() && row.outcome.is_decided());
+    let unknown = unknown.map(|(row, _)| (row.test_case, row.browser_id)).collect();
+    let elsewhere = decided_elsewhere(session, run, unknown).await?;
+    let changed = rows.iter().zip(previous).filter_map(|(row, previous)| {
+        let previous = previous.or_else(|| elsewhere.get(&(row.test_case, row.browser_id)).copied());
+        let flags = row.flags.compared(flags_for(previous, row.outcome));
+        (flags != row.flags).then_some((row.id, flags))
+    });
+    let changed: Vec<(ExecutionId, ExecutionFlags)> = changed.collect();
+    Ok(executions::counting::set_flags(session, run.project, run.id, &changed).await?)
 }
