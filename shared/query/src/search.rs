@@ -11,12 +11,14 @@ use callboard_domain::time::Timestamp;
 use callboard_store::clusters;
 use callboard_store::db::Session;
 use callboard_store::ids::{self, Listed};
+use callboard_store::projects::{self, ProjectOrder};
 use callboard_store::search::{self, AskedWord, Found, SearchKind};
-use callboard_store::{projects, runs, test_cases};
+use callboard_store::{runs, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::ingest::counted_in;
+use crate::projects::visible;
 use crate::shapes::words::RunStatusWord;
 use crate::shapes::{ProjectRef, non_empty, shortened};
 use crate::{Context, Result};
@@ -24,6 +26,11 @@ use crate::{Context, Result};
 /// Index rows looked at for each kind of thing: several pages of what anybody
 /// looks through.
 const CANDIDATES: i64 = 400;
+/// The most recently active projects that are looked through one by one when a
+/// word is so common that the things of one project are all there is room for,
+/// and the rows looked at in each.
+const SPREAD_PROJECTS: i64 = 20;
+const OF_EACH_PROJECT: i64 = 20;
 /// Fewest characters of a question.
 pub const LEAST_CHARS: usize = 2;
 /// Fewest digits of a commit.
@@ -208,7 +215,20 @@ impl<'s> Asked<'s> {
     }
 
     async fn by_words(&self, session: &mut Session, kind: SearchKind) -> Result<Vec<Found>> {
-        Ok(search::find(session, self.projects.as_deref(), kind, &self.words, CANDIDATES).await?)
+        let mut found =
+            search::find(session, self.projects.as_deref(), kind, &self.words, CANDIDATES).await?;
+        let is_cut = i64::try_from(found.len()).is_ok_and(|rows| rows >= CANDIDATES);
+        // They come project by project: of the last one, and of those behind it, more was left.
+        if let Some(last) = found.last().copied().filter(|last| is_cut && last.is_exact) {
+            let scope = visible(self.scope);
+            let recent =
+                projects::list(session, &scope, None, &ProjectOrder::Updated(None), SPREAD_PROJECTS).await?;
+            for project in recent.iter().filter(|project| project.id < last.project) {
+                let newest = search::newest_of(session, project.id, kind, &self.words, OF_EACH_PROJECT);
+                found.extend(newest.await?);
+            }
+        }
+        Ok(found)
     }
 
     /// The best of what was found by words, behind what was found by its id.

@@ -175,12 +175,37 @@ pub async fn find(
         let Some(filter) = candidates(session.backend(), projects, kind, words, is_exact, missing) else {
             continue;
         };
-        for row in session.list(filter).await? {
-            let mut r = row.reader();
-            found.push(Found { project: ProjectId(r.int()?), entity: r.int()?, is_exact });
-        }
+        found.extend(read(session, filter, is_exact).await?);
     }
     Ok(found)
+}
+
+/// The newest things of a kind in one project that have all of `words`, the
+/// first one as it is.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn newest_of(
+    session: &mut Session,
+    project: ProjectId,
+    kind: SearchKind,
+    words: &[AskedWord],
+    limit: i64,
+) -> Result<Vec<Found>> {
+    match candidates(session.backend(), Some(&[project]), kind, words, true, limit) {
+        Some(filter) => read(session, filter, true).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+async fn read(session: &mut Session, filter: Filter, is_exact: bool) -> Result<Vec<Found>> {
+    let rows = session.list(filter).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok(Found { project: ProjectId(r.int()?), entity: r.int()?, is_exact })
+        })
+        .collect()
 }
 
 /// When some runs of some projects started, ms since 1970, by id.

@@ -158,3 +158,22 @@ async fn what_others_have_neither_shows_nor_fills_the_page() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_word_that_one_project_is_full_of_is_found_in_the_others_too() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let at = |day: &str| json!({ "startTime": format!("2026-01-{day}T10:00:00.000Z") });
+        let alone =
+            |day| with(run("small", "passed", vec![case("opens", "tests/checkout.spec.ts")]), at(day));
+        submit(client, alone("01")).await;
+        let many = (0..401).map(|n| case(&format!("test {n}"), "tests/checkout.spec.ts")).collect();
+        submit(client, with(run("large", "passed", many), at("02"))).await;
+        let found = search(client, "checkout").await;
+        assert!(!titles(&found).contains(&"opens"), "the newest come first: {found}");
+        submit(client, alone("03")).await;
+        let found = search(client, "checkout").await;
+        assert_eq!(titles(&found)[0], "opens", "{found}");
+    })
+    .await;
+}
