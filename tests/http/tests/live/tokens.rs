@@ -1,7 +1,8 @@
 //! What opens a run, and what does not.
 
 use callboard_domain::account::{KeyPermission, Role};
-use callboard_test_support::for_each_service;
+use callboard_domain::ids::ProjectId;
+use callboard_test_support::{for_each_secured_service, for_each_service};
 use serde_json::{Value, json};
 
 use super::{Feeder, fields, start};
@@ -73,8 +74,11 @@ async fn every_wrong_token_has_its_answer() {
 
 #[tokio::test]
 async fn a_credential_beside_a_token_does_no_harm_and_no_good() {
-    for_each_service(async |service| {
-        let feeder = start(service.client(), json!({})).await;
+    for_each_secured_service(async |service| {
+        let user = service.account("ada", Role::Reporter).await.expect("an account");
+        service.assign(user, None).await.expect("assigned");
+        let program = service.program_of(user, KeyPermission::Ingest).await.expect("a key");
+        let feeder = start(&program, json!({})).await;
         let path = format!("/api/test-runs/{}/heartbeat", feeder.run);
         let send = async |body: Value| {
             let request = service.client().request(reqwest::Method::POST, &path);
@@ -88,8 +92,34 @@ async fn a_credential_beside_a_token_does_no_harm_and_no_good() {
 }
 
 #[tokio::test]
+async fn whoever_may_not_make_projects_makes_none_by_sending_results() {
+    for_each_secured_service(async |service| {
+        let admin = service.account("root", Role::Administrator).await.expect("an account");
+        let admin = service.program_of(admin, KeyPermission::Full).await.expect("a key");
+        let own = admin.post_json("/api/projects", &json!({ "name": "own" })).await.expect("a project");
+        let own = own["project"]["id"].as_i64().expect("an id");
+        let user = service.account("ada", Role::Reporter).await.expect("an account");
+        service.assign(user, Some(ProjectId(own))).await.expect("assigned");
+        let program = service.program_of(user, KeyPermission::Ingest).await.expect("a key");
+        let calls = [
+            ("setup", fields(json!({ "projectName": "nobody has this" }))),
+            ("start", fields(json!({ "projectName": "nobody has this" }))),
+            ("submit", crate::builders::run("nobody has this", "passed", vec![])),
+        ];
+        for (path, body) in &calls {
+            let refused = program.post(&format!("/api/test-runs/{path}"), body).await.expect("an answer");
+            assert_eq!(code(&refused), (403, "project_creation_forbidden".to_owned()), "{path}");
+        }
+        let known = admin.json("/api/projects").await.expect("projects")["items"].clone();
+        let names: Vec<&Value> = known.as_array().expect("a list").iter().map(|each| &each["name"]).collect();
+        assert_eq!(names, ["own"]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_key_counts_in_either_header_for_whatever_brings_results() {
-    callboard_test_support::for_each_secured_service(async |service| {
+    for_each_secured_service(async |service| {
         let user = service.account("ada", Role::Reporter).await.expect("an account");
         service.assign(user, None).await.expect("assigned");
         let browser = service.browser_of(user).await.expect("a browser");
@@ -144,7 +174,7 @@ async fn a_token_is_told_once() {
 
 #[tokio::test]
 async fn whoever_loses_the_right_to_send_loses_it_for_what_is_going_on() {
-    callboard_test_support::for_each_secured_service(async |service| {
+    for_each_secured_service(async |service| {
         let user = service.account("ada", Role::Reporter).await.expect("an account");
         service.assign(user, None).await.expect("assigned");
         let nobody =
