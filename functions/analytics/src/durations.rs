@@ -31,7 +31,6 @@ const DEFAULT_RUNS: usize = 50;
 const DEFAULT_DAYS: i64 = 30;
 /// Most days a list of days has.
 const MOST_DAYS: i64 = 366;
-const MS_PER_DAY: i64 = 86_400_000;
 
 /// How many executions are looked at.
 #[derive(Debug, Serialize, IntoParams)]
@@ -137,7 +136,7 @@ impl FromQuery for Window {
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Reach {
-    /// Only runs started within this many days, 1 to 366.
+    /// Only runs of the last so many days of UTC, today included, 1 to 366.
     #[param(minimum = 1, maximum = 366)]
     days: Option<i64>,
 }
@@ -151,7 +150,7 @@ impl FromQuery for Reach {
 impl Reach {
     /// The beginning of a window: the later of what both ask for.
     fn since(&self, from: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
-        let reached = self.days.map(|days| Timestamp(now.millis() - days * MS_PER_DAY));
+        let reached = self.days.map(|days| Day(now.day().0 - days + 1).start());
         from.max(reached)
     }
 }

@@ -9,6 +9,7 @@ use axum::{Extension, Json};
 use callboard_auth::client_address::ClientAddress;
 use callboard_auth::limits::BADGE;
 use callboard_auth::scope::Authorized;
+use callboard_domain::human::percent_number;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_http::conditional::{tagged, tagged_json};
@@ -165,8 +166,10 @@ fn told(metric: Metric, run: &RunBrief) -> (String, &'static str) {
             other => (other.as_str().to_owned(), GREY),
         },
         Metric::PassRate => match run.pass_rate {
-            // Rounded down: only a run in which nothing failed shows 100 %.
-            Some(rate) => (format!("{}%", (rate * 1000.0).floor() / 10.0), rate_color(rate)),
+            Some(rate) => {
+                let number = percent_number(rate);
+                (format!("{}%", number.strip_suffix(".0").unwrap_or(&number)), rate_color(rate))
+            }
             None => ("unknown".to_owned(), GREY),
         },
         Metric::Tests => (counted(run.totals.total_tests, "test", "tests"), BLUE),

@@ -108,7 +108,7 @@ pub const fn classify(base: Option<Side>, head: Option<Side>) -> Option<Change> 
         Change::Fixed
     } else if matches!(head.outcome, Outcome::Flaky) && matches!(base.outcome, Outcome::Passed) {
         Change::NewFlaky
-    } else if is_passed(base.outcome) && is_notable(base.duration_ms, head.duration_ms) {
+    } else if is_alike(base.outcome, head.outcome) && is_notable(base.duration_ms, head.duration_ms) {
         if head.duration_ms > base.duration_ms { Change::Slower } else { Change::Faster }
     } else {
         Change::Unchanged
@@ -120,6 +120,12 @@ pub const fn classify(base: Option<Side>, head: Option<Side>) -> Option<Change> 
 pub const fn is_notable(before_ms: i64, now_ms: i64) -> bool {
     let delta = now_ms.saturating_sub(before_ms).saturating_abs();
     delta >= LEAST_DELTA_MS && delta.saturating_mul(100) >= before_ms.saturating_mul(LEAST_DELTA_PERCENT)
+}
+
+/// Whether both passed, each at the first attempt or each after a retry: one
+/// that needs no retry any more is not what a faster test is.
+const fn is_alike(base: Outcome, head: Outcome) -> bool {
+    matches!((base, head), (Outcome::Passed, Outcome::Passed) | (Outcome::Flaky, Outcome::Flaky))
 }
 
 const fn is_passed(outcome: Outcome) -> bool {
@@ -152,6 +158,7 @@ mod tests {
             (TimedOut, Flaky, Change::Fixed),
             (Passed, Flaky, Change::NewFlaky),
             (Flaky, Flaky, Change::Slower),
+            (Flaky, Passed, Change::Unchanged),
             (Passed, Passed, Change::Slower),
             (Failed, Skipped, Change::Unchanged),
             (Skipped, Passed, Change::Unchanged),

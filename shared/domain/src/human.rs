@@ -18,6 +18,16 @@ pub fn duration(ms: i64) -> String {
     }
 }
 
+/// A rate in percent with one decimal: `98.5`. Only everything is 100, and only
+/// nothing is 0.
+#[must_use]
+pub fn percent_number(rate: f64) -> String {
+    let tenths = (rate * 1_000.0).round();
+    let tenths = if rate < 1.0 { tenths.min(999.0) } else { tenths };
+    let tenths = if rate > 0.0 { tenths.max(1.0) } else { tenths };
+    format!("{:.1}", tenths / 10.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

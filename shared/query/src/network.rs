@@ -65,7 +65,7 @@ pub struct NetworkRequests {
     /// Path with placeholders for what names one thing.
     #[schema(example = "/api/orders/:id")]
     pub route: String,
-    /// Requests.
+    /// Requests that are kept, of all attempts.
     #[schema(example = 43)]
     pub count: i64,
     /// Requests by HTTP status; 0 stands for no answer.

@@ -185,13 +185,22 @@ pub enum RerunSelect {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rerun {
-    /// Number of tests.
+    /// Number of tests, each in each browser project, those beyond `limit`
+    /// included.
     pub count: i64,
-    /// The tests.
+    /// The tests, `limit` at most.
     pub items: Vec<RerunItem>,
-    /// Runs them; empty when there are none.
+    /// Runs the ones listed; empty when there are none.
     #[schema(example = "npx playwright test tests/cart.spec.ts:7")]
     pub command: String,
+}
+
+impl Rerun {
+    /// Whether there are more tests than are listed.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        i64::try_from(self.items.len()).is_ok_and(|listed| listed < self.count)
+    }
 }
 
 /// A test to run again.
@@ -227,15 +236,22 @@ pub async fn rerun(
         RerunSelect::Flaky => &[Outcome::Flaky],
         RerunSelect::NotRun => &[Outcome::DidNotRun, Outcome::Interrupted],
     };
-    let flag = Flags::NEW_REGRESSION.bits();
+    // As insights and gates count them: those in quarantine are known.
+    let (new, aside) = (Flags::NEW_REGRESSION, Flags::QUARANTINED);
+    let is_new = FlagMask { asked: new.set(aside, true).bits(), wanted: new.bits() };
     let filter = ExecutionFilter {
         outcomes: Some(outcomes.iter().map(|outcome| outcome.code()).collect()),
-        flags: (select == RerunSelect::New).then_some(FlagMask { asked: flag, wanted: flag }),
+        flags: (select == RerunSelect::New).then_some(is_new),
         ..ExecutionFilter::default()
     };
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows =
         executions::list(&mut session, project, run, &filter, &ExecutionOrder::Id(None), limit).await?;
+    let listed = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+    let count = match listed == limit {
+        true => executions::count(&mut session, project, run, &filter, i64::MAX).await?,
+        false => listed,
+    };
     let browsers = lanes::browsers(&mut session, project).await?;
     let tests = show(&mut session, project, &rows, &browsers).await?;
     let targets: Vec<Target> = tests
@@ -251,11 +267,7 @@ pub async fn rerun(
         title: test.title.clone(),
         browser_project: test.browser_project.clone(),
     });
-    let rerun = Rerun {
-        count: i64::try_from(tests.len()).unwrap_or(i64::MAX),
-        items: items.collect(),
-        command: rerun::command(&targets),
-    };
+    let rerun = Rerun { count, items: items.collect(), command: rerun::command(&targets) };
     let arguments = rerun::arguments(&targets);
     Ok((rerun, arguments))
 }

@@ -115,7 +115,7 @@ async fn commits_that_were_tested_since_green_are_told_with_their_messages() {
         };
         for page_of in [path.clone(), format!("/test-runs/{first}?tab=regression")] {
             let words = told(&page(client, &page_of).await);
-            let newest = format!("Charge twice {} Ada 1 failure began with it, in run {first} Run {first}", "b".repeat(7));
+            let newest = format!("Charge twice {} Ada cause of 1 failure, seen first in run {first} Run {first}", "b".repeat(7));
             let older = format!("Move the cart {} Ada Run {again}", "c".repeat(7));
             let at = |text: &str| words.find(text).unwrap_or_else(|| panic!("{page_of}: {text}: {words}"));
             assert!(at(&newest) < at(&older), "{page_of}: {words}");

@@ -15,7 +15,7 @@ const MOST_RECENT = 6;
 const SEARCHING = 'Searching…';
 const ICONS = { projects: 'projects', 'test-runs': 'clock', 'test-cases': 'file', 'test-run-cases': 'file', 'failure-clusters': 'failed' };
 
-const moment = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+const moment = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', timeZone: 'UTC' });
 
 let kinds = '';
 let asked;
@@ -31,7 +31,7 @@ let isSaid = false;
 /** What the server's answer calls its groups, and how each entry reads. */
 const GROUPS = [
   ['projects', 'Projects', (each) => ({ href: `/projects/${each.id}`, icon: 'projects', name: each.name, second: each.label })],
-  ['runs', 'Runs', (each) => ({ href: `/test-runs/${each.id}`, icon: each.status, name: [`Run ${each.id}`, each.label ?? each.commitMessage?.split('\n')[0]].filter(Boolean).join(': '), second: [each.project.name, each.branch, moment.format(new Date(each.startTime)).replaceAll(' ', '\u00a0')].filter(Boolean).join('\u00a0· ') })],
+  ['runs', 'Runs', (each) => ({ href: `/test-runs/${each.id}`, icon: each.status, name: [`Run ${each.id}`, each.label ?? each.commitMessage?.split('\n')[0]].filter(Boolean).join(': '), second: [each.project.name, each.branch, `${moment.format(new Date(each.startTime))} UTC`.replaceAll(' ', '\u00a0')].filter(Boolean).join('\u00a0· ') })],
   ['cases', 'Tests', (each) => ({ href: `/test-cases/${each.id}`, icon: 'file', name: each.title, second: each.project.name, path: each.filePath })],
   ['clusters', 'Failure clusters', (each) => ({ href: `/failure-clusters/${each.id}`, icon: 'failed', name: each.title ?? each.signature, second: `${each.status} · ${each.project.name}` })],
 ];

@@ -2,6 +2,7 @@
 //! between them does not break.
 
 pub(crate) use callboard_domain::human::duration;
+use callboard_domain::human::percent_number;
 
 /// `42 min`, `7 h`, `3 d 4 h`: for what lasts days.
 pub(crate) fn long_duration(ms: i64) -> String {
@@ -52,22 +53,14 @@ pub(crate) fn grouped(number: i64) -> String {
 
 /// `98.5 %`. Only everything is 100 %, and only nothing is 0 %.
 pub(crate) fn percent(rate: f64) -> String {
-    let text = one_decimal(rate);
+    let text = percent_number(rate);
     format!("{}\u{a0}%", text.strip_suffix(".0").unwrap_or(&text))
 }
 
 /// `98.5 %`, `100.0 %`: as one of a column, where digits of one weight stand
 /// below each other.
 pub(crate) fn column_percent(rate: f64) -> String {
-    format!("{}\u{a0}%", one_decimal(rate))
-}
-
-/// A rate in percent with one decimal.
-fn one_decimal(rate: f64) -> String {
-    let tenths = (rate * 1_000.0).round();
-    let tenths = if rate < 1.0 { tenths.min(999.0) } else { tenths };
-    let tenths = if rate > 0.0 { tenths.max(1.0) } else { tenths };
-    format!("{:.1}", tenths / 10.0)
+    format!("{}\u{a0}%", percent_number(rate))
 }
 
 /// `−7.1 points`: a difference of rates, with its sign.

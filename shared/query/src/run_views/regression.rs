@@ -1,7 +1,7 @@
 //! What lies between a run and the green one before it: commits, what the two
 //! told differently about themselves, and the tests that broke.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
@@ -39,8 +39,12 @@ pub struct RegressionContext {
     pub commit_range: Option<CommitRange>,
     /// What the two runs told differently about themselves, at most a hundred values.
     pub metadata_diff: Vec<MetadataDifference>,
-    /// Tests that fail now and did not in the green run; null without one.
+    /// Tests that fail now and did not in the green run, whether it has them or
+    /// not, those in quarantine included; null without one.
     pub new_failures: Option<i64>,
+    /// Those of them that the green run does not have; for drawings.
+    #[serde(skip)]
+    pub without_green: i64,
 }
 
 /// A green run and its code.
@@ -183,6 +187,7 @@ pub async fn regression_context(
         Some(green) => Some(new_failures(&mut session, green, &row).await?),
         None => None,
     };
+    let (new_failures, without_green) = new_failures.unzip();
     Ok(RegressionContext {
         has_green: green.is_some(),
         green: since.green,
@@ -190,25 +195,29 @@ pub async fn regression_context(
         commit_range: since.commit_range,
         metadata_diff: since.metadata_diff,
         new_failures,
+        without_green: without_green.unwrap_or(0),
     })
 }
 
-/// Tests that fail in a run and did not in the green one.
-async fn new_failures(session: &mut Session, green: &RunRow, run: &RunRow) -> Result<i64> {
+/// Tests that fail in a run and did not in the green one, with how many of them
+/// that one does not have.
+async fn new_failures(session: &mut Session, green: &RunRow, run: &RunRow) -> Result<(i64, i64)> {
     // A green run may hold failed tests when its client said that it passed all the same.
-    let mut known: HashSet<(TestCaseId, i64)> = HashSet::new();
+    let mut known: HashMap<(TestCaseId, i64), bool> = HashMap::new();
     each_step(session, green, |row| {
+        known.insert(row.series(), row.outcome.status().is_failing());
+    })
+    .await?;
+    let (mut new, mut absent) = (0, 0);
+    each_step(session, run, |row| {
         if row.outcome.status().is_failing() {
-            known.insert(row.series());
+            let before = known.get(&row.series());
+            new += i64::from(before != Some(&true));
+            absent += i64::from(before.is_none());
         }
     })
     .await?;
-    let mut new = 0;
-    each_step(session, run, |row| {
-        new += i64::from(row.outcome.status().is_failing() && !known.contains(&row.series()));
-    })
-    .await?;
-    Ok(new)
+    Ok((new, absent))
 }
 
 fn commit_range(project: &ProjectRow, from: Option<&str>, to: Option<&str>) -> Option<CommitRange> {

@@ -6,6 +6,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::durations::{TimeoutKind, Trend};
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
+use callboard_domain::test_state::MAX_RECENT_MS;
 use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, QueryReader};
@@ -26,8 +27,9 @@ use crate::visit::{Visit, answer};
 const RUNS: usize = 80;
 /// Tests each list names.
 const SLOWEST: usize = 10;
-/// Passed executions the numbers of a test are about.
-const SAMPLES: usize = 50;
+/// Passed executions the numbers of a test are about: as many as its own page
+/// counts.
+const SAMPLES: usize = MAX_RECENT_MS;
 
 /// What is asked for.
 #[derive(Debug)]

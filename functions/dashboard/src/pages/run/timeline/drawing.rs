@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use callboard_domain::evidence::{StepEvent, StepEventStatus};
+use callboard_domain::status::TestStatus;
 use callboard_domain::time::Timestamp;
 use callboard_query::executions::{AttemptSpan, Worker};
 use callboard_query::shapes::ExecutionItem;
@@ -187,7 +188,8 @@ pub(super) fn draw(
             let times = if item.retries == 1 { "once".to_owned() } else { format!("{} times", item.retries) };
             spoken.push_str(&format!(", retried {times}, {} before the last attempt", duration(earlier)));
         }
-        lane.tests += 1;
+        // As insights count them: those that ran.
+        lane.tests += i64::from(!matches!(item.status, TestStatus::Skipped | TestStatus::DidNotRun));
         lane.failed += i64::from(item.status.is_failing());
         lane.busy_ms += busy;
         lane.retried_ms += earlier;
