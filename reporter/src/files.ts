@@ -62,23 +62,24 @@ export async function* read(content: Content): AsyncGenerator<Uint8Array> {
   }
   if (content.size === 0) return;
   let sent = 0;
-  const chunks = createReadStream(content.path, { end: content.size - 1 });
-  let failure: Error | undefined;
-  chunks.once('error', (error) => {
-    failure = error;
-  });
   try {
-    for await (const chunk of chunks) {
+    for await (const chunk of createReadStream(content.path, { end: content.size - 1 })) {
       const bytes = chunk as Buffer;
       sent += bytes.length;
       yield bytes;
     }
   } catch (error) {
-    if (failure) throw new Unreadable(failure.message);
-    throw error;
+    throw isLasting(error) ? new Unreadable((error as Error).message) : error;
   }
   if (sent !== content.size) throw new Unreadable(`${content.path} became shorter while it was sent`);
 }
+
+/** A file system over the network may answer again, and so may a process with too many open files. */
+function isLasting(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && LASTING.has(error.code);
+}
+
+const LASTING = new Set<unknown>(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM']);
 
 function isTraceArchive(attachment: TestResult['attachments'][number]): boolean {
   return attachment.name === 'trace' && attachment.path !== undefined && attachment.path.endsWith('.zip');

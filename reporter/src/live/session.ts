@@ -105,18 +105,19 @@ export function startLive(parts: LiveParts): Live {
   const call = (path: string, fields: Record<string, unknown>): Promise<JsonObject> => pace.persist(() => client.send(
     `/api/test-runs/${run!.runId}/${path}`, jsonBody({ streamToken: run!.streamToken, ...fields }), pace.deadline(),
     { tries: 1, withToken: true }));
-  let isBeating = false;
-  const beat = async (): Promise<void> => {
-    isBeating = true;
-    // What is on its way may fail while the run is known and well, so its failures do not count.
-    await call('heartbeat', {}).catch((error: unknown) => {
+  let beatAtMs = 0;
+  // Beside what is on its way: that says whether the service takes what it is sent, and this only that the run goes on.
+  const beat = async ({ runId, streamToken }: OpenRun): Promise<void> => {
+    beatAtMs = Date.now();
+    await client.send(
+      `/api/test-runs/${runId}/heartbeat`, jsonBody({ streamToken }), pace.deadline(), { tries: 1, withToken: true },
+    ).catch((error: unknown) => {
       if (!isTransient(error)) stop(error);
     });
-    isBeating = false;
   };
   const heartbeat = setInterval(() => {
-    const idleMs = Date.now() - (pace.lastAnswerAtMs ?? Date.now());
-    if (run && !stoppedBy && !pace.isHurried && !isBeating && idleMs >= IDLE_MS) void beat();
+    const idleMs = Date.now() - Math.max(pace.lastAnswerAtMs ?? Date.now(), beatAtMs);
+    if (run && !stoppedBy && !pace.isHurried && idleMs >= IDLE_MS) void beat(run);
   }, IDLE_MS / 3);
   heartbeat.unref();
 

@@ -13,7 +13,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { createGzip, gunzip } from 'node:zlib';
 import type { OutgoingAttempt } from '../delivery';
-import { read, sha256, type AttachmentFile } from '../files';
+import { read, sha256, type AttachmentFile, type Content } from '../files';
 import { packReport, sendableEntries } from '../report-archive';
 import type { Report } from '../reports';
 import type { RunFields } from '../run';
@@ -97,7 +97,7 @@ export async function writeEntry(
     const kept = await spooledFile(index, file, keeper).catch(() => undefined);
     if (kept) note.files.push(kept);
   }
-  await writeFile(`${base}${NOTE_SUFFIX}`, JSON.stringify(note), { mode: 0o600 });
+  await writeNote(`${base}${SUFFIX}`, note);
   await rename(draft, `${base}${SUFFIX}`);
   return `${base}${SUFFIX}`;
 }
@@ -115,8 +115,18 @@ export async function releaseEntry(entry: string, reports: readonly Report[], fi
     if (room >= 0) kept.push(spooled);
     else await rm(spooled.path, { force: true });
   }
+  await writeNote(entry, { ...note, owner: null, reports: kept });
+}
+
+/** Forgets the files that have arrived: the next time begins where this one ended. */
+export async function keepOnly(entry: string, note: SpoolNote, left: readonly Content[]): Promise<void> {
+  const places = new Set(left.flatMap((content) => (content.kind === 'file' ? [content.path] : [])));
+  await writeNote(entry, { ...note, files: note.files.filter((file) => places.has(file.path)) });
+}
+
+async function writeNote(entry: string, note: SpoolNote): Promise<void> {
   const draft = `${beside(entry, NOTE_SUFFIX)}.${randomUUID()}`;
-  await writeFile(draft, JSON.stringify({ ...note, owner: null, reports: kept } satisfies SpoolNote), { mode: 0o600 });
+  await writeFile(draft, JSON.stringify(note), { mode: 0o600 });
   await rename(draft, beside(entry, NOTE_SUFFIX));
 }
 

@@ -10,7 +10,7 @@ import { deliverRun, type DeliveredRun } from '../delivery';
 import { reasonOf } from '../failure';
 import type { Log } from '../log';
 import { deliverKeptReports } from '../report-delivery';
-import { isEntry, isInUse, readEntry, readNote, removeEntry, sizeOfEntry, type SpoolNote } from './entry';
+import { isEntry, isInUse, keepOnly, readEntry, readNote, removeEntry, sizeOfEntry, type SpoolNote } from './entry';
 
 const ENTRIES_MAX = 20;
 const AGE_MAX_MS = 14 * 24 * 60 * 60 * 1_000;
@@ -74,7 +74,10 @@ export async function flushSpool(parts: FlushParts): Promise<void> {
       const { deadline, log, tries } = parts;
       const { run, attempts, reports } = await readEntry(file, note);
       const sent = await deliverRun({ client, deadline, log, run, attempts, tries });
-      if (sent.filesLeft.length > 0) throw new Error(`${sent.filesLeft.length} of its files did not arrive`);
+      if (sent.filesLeft.length > 0) {
+        await keepOnly(file, note, sent.filesLeft.map((left) => left.file.content));
+        throw new Error(`${sent.filesLeft.length} of its files did not arrive yet`);
+      }
       const attached = { runId: sent.runId, projectName: run.projectName, startedAtMs: Date.parse(run.startTime) };
       await deliverKeptReports({ client, deadline, log, run: attached, reports, tries });
       await removeEntry(file);
