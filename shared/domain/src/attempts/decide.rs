@@ -4,7 +4,7 @@
 //! not run never outweighs a result, the newest generation decides, and the
 //! worst repetition speaks for all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::resolve::Resolved;
 use super::{Attempt, AttemptSet, MAX_LISTED};
@@ -80,10 +80,9 @@ impl Decision {
             .filter(|view| view.attempt.status.is_failing() || view.attempt.status == TestStatus::Passed)
             .map(|view| view.attempt.status.is_failing())
             .collect();
-        let idle = self.attempts.iter().filter(|view| {
-            view.attempt.is_did_not_run() && view.attempt.generation == self.deciding.generation
-        });
-        if self.repetitions > 1 || known.len() + idle.count() > self.retries as usize {
+        let is_newest = |one: &&Attempt| one.generation == self.deciding.generation;
+        let newest = || self.attempts.iter().map(|view| &view.attempt).filter(is_newest);
+        if self.repetitions > 1 || known.len() + idle(newest, self.retries) > self.retries as usize {
             return known;
         }
         // Of what lies beyond the listed ones no more is needed than that it failed.
@@ -192,16 +191,24 @@ fn had_trouble(chain: &Chain, resolved: &[Resolved]) -> bool {
     let Some((&last, earlier)) = chain.split_last() else {
         return false;
     };
-    let Attempt { retry, status, generation, repetition, .. } = &resolved[last].attempt;
-    let is_idle = |one: &Attempt| {
-        one.is_did_not_run()
-            && one.retry < *retry
-            && (one.generation, one.repetition) == (*generation, *repetition)
-    };
-    let idle = || resolved.iter().filter(|one| is_idle(&one.attempt)).count();
-    let is_complete = earlier.len() >= *retry as usize || earlier.len() + idle() >= *retry as usize;
-    (*status == TestStatus::Passed && !is_complete)
+    let decided = &resolved[last].attempt;
+    let is_of_chain =
+        |one: &&Attempt| (one.generation, one.repetition) == (decided.generation, decided.repetition);
+    let of_chain = || resolved.iter().map(|one| &one.attempt).filter(is_of_chain);
+    let needed = decided.retry as usize;
+    let is_complete = earlier.len() >= needed || earlier.len() + idle(of_chain, decided.retry) >= needed;
+    (decided.status == TestStatus::Passed && !is_complete)
         || earlier.iter().any(|&position| resolved[position].attempt.status.is_failing())
+}
+
+/// How many of the tries before a retry are known not to have run: those that
+/// only a placeholder stands for.
+fn idle<'a, I: Iterator<Item = &'a Attempt>>(attempts: impl Fn() -> I, retry: u32) -> usize {
+    let told = |has_run: bool| -> BTreeSet<u32> {
+        let of_kind = attempts().filter(|one| one.is_did_not_run() != has_run && one.retry < retry);
+        of_kind.map(|one| one.retry).collect()
+    };
+    told(false).difference(&told(true)).count()
 }
 
 /// Sorts the considered attempts into repetitions: (generation, 0-based

@@ -181,6 +181,10 @@ fn a_test_that_could_only_run_when_its_serial_group_was_retried_is_not_flaky() {
     assert_eq!((failed.status, failed.tries()), (TestStatus::Failed, vec![true]));
     // The retry before the last is not told by a placeholder of the first.
     assert!(decide([waited(), attempt(2, TestStatus::Passed).at(9_000)]).flaky);
+    // Nor does it tell of a retry that one was tried as well.
+    let reported = attempt(0, TestStatus::Passed).at(1_000).of_repetition(0);
+    let later = attempt(2, TestStatus::Passed).at(9_000).of_repetition(0);
+    assert!(decide([waited().of_repetition(0), reported, later]).flaky);
     // A placeholder of an earlier job says nothing about the attempts of a later one.
     assert!(decide([waited(), attempt(1, TestStatus::Passed).at(9_000).of_generation(1)]).flaky);
 }
