@@ -184,6 +184,11 @@ impl Slots<'_> {
         self.of(index).any(|slot| slot.begun_at.is_some())
     }
 
+    /// When an index began last.
+    fn begun_last(&self, index: i64) -> Option<Timestamp> {
+        self.of(index).filter(|slot| slot.begun_at.is_some()).map(|slot| slot.start_time).max()
+    }
+
     /// Whether every index has begun.
     #[must_use]
     pub fn all_have_begun(&self) -> bool {
@@ -323,8 +328,8 @@ pub enum Joining {
     Rerun,
     /// It has nothing to do with that run.
     Apart,
-    /// It began long before that run, which has its shard already: kept by its
-    /// client until now, it belongs to a run before that one.
+    /// It began long before that run got its shard: kept by its client until now,
+    /// it belongs to a run before that one.
     Earlier,
 }
 
@@ -353,10 +358,11 @@ impl Newest<'_> {
         patience: &Patience,
     ) -> Joining {
         let has_begun = self.slots.has_begun(index.unwrap_or_else(|| self.slots.free_index()));
-        let is_older = batch_start.zip(self.slots.start_time()).is_some_and(|(start, first)| {
-            start.millis() < first.millis().saturating_sub(patience.shard_join_ms)
+        let since = index.and_then(|index| self.slots.begun_last(index));
+        let is_older = batch_start.zip(since).is_some_and(|(start, since)| {
+            start.millis() < since.millis().saturating_sub(patience.shard_join_ms)
         });
-        if has_begun && is_older {
+        if is_older {
             return Joining::Earlier;
         }
         if self.last_activity_at.millis() < now.millis() - patience.shard_join_ms {

@@ -5,6 +5,8 @@
 //! beforehand and evidence written under the right name, and once more under
 //! the lock of the group. When the two differ, the call starts over.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::ingest::RunFields;
 use callboard_domain::lane::lanes_of;
@@ -164,12 +166,30 @@ impl Opening<'_> {
         if let Some(place) = self.beside(session, newest).await? {
             return Ok((place, group));
         }
-        // Kept for long and sent late, it finds those that it ran with by the time at which they began.
-        let window = self.start.millis().div_euclid(self.patience().shard_join_ms.max(1));
-        let earlier = GroupKey { instance_id: format!("{}\u{1f}{window}", group.instance_id), ..group };
-        let newest = self.newest(session, &earlier, is_locking).await?;
-        let place = self.beside(session, newest).await?;
-        Ok((place.unwrap_or(Place::New { rerun_of: None }), earlier))
+        // Kept for long and sent late, it finds those that it ran with by the time at which they began: in its own span
+        // of time or in the one whose end is nearer.
+        let wide = self.patience().shard_join_ms.max(1);
+        let (own, within) = (self.start.millis().div_euclid(wide), self.start.millis().rem_euclid(wide));
+        let next = if within < wide / 2 { own - 1 } else { own + 1 };
+        let of = |span: i64| GroupKey {
+            instance_id: format!("{}\u{1f}{span}", group.instance_id),
+            ..group.clone()
+        };
+        let mut newest = BTreeMap::new();
+        for span in BTreeSet::from([own, next]) {
+            newest.insert(span, self.newest(session, &of(span), is_locking).await?);
+        }
+        for span in [own, next] {
+            let run = newest.get(&span).copied().flatten();
+            if let Some(run) = run
+                && let Some(row) = runs::get(session, self.project, run).await?
+                && (row.start_time.millis() - self.start.millis()).abs() <= wide
+                && let Some(place) = self.beside(session, Some(run)).await?
+            {
+                return Ok((place, of(span)));
+            }
+        }
+        Ok((Place::New { rerun_of: None }, of(own)))
     }
 
     async fn newest(

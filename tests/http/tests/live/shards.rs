@@ -159,7 +159,8 @@ async fn shards_kept_since_yesterday_are_the_run_of_yesterday() {
         today.results(vec![attempt("pays", "passed", 0)]).await;
         let kept = |index: u32| {
             let body = run("shop", "failed", vec![attempt("pays", "failed", 0)]);
-            let began = json!({ "startTime": format!("2025-12-31T10:00:{index:02}.000Z") });
+            let began = ["2025-12-30T23:59:59.000Z", "2025-12-31T00:00:01.000Z"][index as usize - 1];
+            let began = json!({ "startTime": began });
             with(with(body, shard(index, 2)), with(began, json!({ "clientRunId": format!("kept-{index}") })))
         };
         let first = client.post_json("/api/test-runs/submit", &kept(1)).await.expect("an answer");
@@ -167,7 +168,7 @@ async fn shards_kept_since_yesterday_are_the_run_of_yesterday() {
         let other = start(client, shard(2, 2)).await;
         assert_eq!(other.run, today.run, "the run of today is still the newest");
         let second = client.post_json("/api/test-runs/submit", &kept(2)).await.expect("an answer");
-        assert_eq!(second["runId"], first["runId"], "they find each other");
+        assert_eq!(second["runId"], first["runId"], "they find each other, also over midnight");
         today.finish("passed").await;
         assert_eq!(other.finish("passed").await, "passed");
         let shown = today.shown().await;
