@@ -153,11 +153,12 @@ async fn a_run_takes_its_numbers_along_to_another_environment() {
 async fn a_run_is_compared_with_what_was_where_it_is() {
     for_each_service(async |service| {
         let client = service.client();
-        let green = with(
-            run("shop", "passed", vec![attempt("adds", "passed", 0), attempt("pays", "passed", 0)]),
-            json!({ "branch": "main", "environment": "staging", "startTime": "2026-01-01T08:00:00.000Z" }),
-        );
-        submit(client, green).await;
+        let green = |hour: u32| {
+            let cases = vec![attempt("adds", "passed", 0), attempt("pays", "passed", 0)];
+            let at = json!({ "status": "passed", "testCases": cases });
+            with(failing("staging", hour), at)
+        };
+        submit(client, green(8)).await;
         submit(client, failing("ci", 9)).await;
         let moves = submit(client, failing("ci", 10)).await;
         let path = format!("/api/test-runs/{moves}");
@@ -174,6 +175,17 @@ async fn a_run_is_compared_with_what_was_where_it_is() {
             let moved = send(client, Method::PATCH, &path, json!({ "environment": environment })).await;
             assert_eq!(moved.status.as_u16(), 200, "{}", moved.text());
             assert_eq!(told().await, (json!(i32::from(new)), json!(new)), "{environment}");
+        }
+        // Where runs name no environment, all of them came before.
+        let path = format!("/api/test-runs/{}", submit(client, green(11)).await);
+        for (environment, fixed) in [(json!("staging"), 0), (Value::Null, 1)] {
+            send(client, Method::PATCH, &path, json!({ "environment": environment }))
+                .await
+                .success()
+                .expect("moved");
+            settled(service).await;
+            let shown = client.json(&path).await.expect("a run");
+            assert_eq!(shown["fixedTests"], fixed, "{environment}");
         }
     })
     .await;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Key;
+use super::{Key, RecentOutcome};
 use crate::ids::RunId;
 use crate::status::Outcome;
 use crate::time::Timestamp;
@@ -93,6 +93,16 @@ impl Browsers {
     pub(super) fn outcomes_in(&self, run: RunId) -> impl Iterator<Item = Outcome> + '_ {
         let last = self.series.values().map(|series| series.last);
         last.filter(move |seen| seen.key.1.run() == run).map(|seen| seen.outcome)
+    }
+
+    /// Whether a browser project may have decided outcomes before the ones known
+    /// here, and the recent history tells it from all others.
+    pub(super) fn is_longer_than_known(&self, browser: i64) -> bool {
+        let slot = RecentOutcome::slot_of(browser);
+        let is_alone =
+            self.series.keys().filter(|other| RecentOutcome::slot_of(**other) == slot).count() == 1;
+        let is_full = |series: &Series| series.decided.len() == MAX_DECIDED;
+        self.series.len() < MAX_BROWSERS && is_alone && self.series.get(&browser).is_some_and(is_full)
     }
 
     /// The newest decided outcome before a run.

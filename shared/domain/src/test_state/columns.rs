@@ -237,7 +237,7 @@ impl Predecessors {
         Ok(Self(browsers))
     }
 
-    /// See [`TestState::decided_before`].
+    /// As [`TestState::decided_before`], of the last two decided outcomes alone.
     #[must_use]
     pub fn decided_before(&self, browser: i64, order_at: Timestamp, run: RunId) -> Option<Outcome> {
         self.0.decided_before(browser, (order_at, run))

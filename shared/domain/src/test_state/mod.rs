@@ -437,8 +437,12 @@ impl TestState {
     #[must_use]
     pub fn decided_before(&self, browser: i64, order_at: Timestamp, run: RunId) -> Option<Outcome> {
         let before = (order_at, run);
-        let newest = self.browsers.decided_before(browser, before);
-        newest.or_else(|| self.recent.decided_before(RecentOutcome::slot_of(browser), before))
+        match self.browsers.decided_before(browser, before) {
+            None if self.browsers.is_longer_than_known(browser) => {
+                self.recent.decided_before(RecentOutcome::slot_of(browser), before)
+            }
+            known => known,
+        }
     }
 }
 

@@ -66,6 +66,16 @@ async fn count_again(session: &mut Session, target: &mut Target<'_>, changes: &[
     let cases: Vec<TestCaseId> = cases.into_iter().collect();
     let states = rollups::lock_states(session, run.project, target.lanes, &cases).await?;
     let mut tally = Tally::over(states);
+    // The states know further back than what the rows were compared with.
+    let is_counted = |row: &ExecutionRow| row.id <= last_counted;
+    let counted = changes.iter().map(|change| &change.after).filter(|row| is_counted(row));
+    let anew = counted.filter_map(|row| {
+        let previous = tally.decided_before(run, row.test_case, row.browser_id)?;
+        let flags = row.flags.compared(flags_for(Some(previous), row.outcome));
+        (flags != row.flags).then_some((row.id, flags))
+    });
+    let anew: Vec<_> = anew.collect();
+    executions::counting::set_flags(session, run.project, run.id, &anew).await?;
     tally.count(session, run, target.lanes, &again).await?;
     tally.write(session, run.project).await
 }

@@ -174,8 +174,9 @@ async fn move_rows(
     rows: &[ExecutionRow],
 ) -> Result<()> {
     let (left, joined) = difference(from, to);
-    let mut both: Vec<i64> = left.iter().chain(&joined).copied().collect();
-    both.sort_unstable();
+    // In its own lane they are compared, also where that lane counts them already.
+    let both: BTreeSet<i64> = left.iter().chain(&joined).copied().chain([run.lane_id]).collect();
+    let both: Vec<i64> = both.into_iter().collect();
     let cases: BTreeSet<TestCaseId> = rows.iter().map(|row| row.test_case).collect();
     let cases: Vec<TestCaseId> = cases.into_iter().collect();
     let ids: Vec<i64> = cases.iter().map(|case| case.get()).collect();
