@@ -12,7 +12,7 @@ use callboard_http::{ApiError, AppState, Site};
 use callboard_query::page::Total;
 use callboard_query::projects::ProjectFilters;
 use callboard_query::shapes::Facets;
-use callboard_query::{Context, projects};
+use callboard_query::{Context, projects, retention};
 use http::HeaderName;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
@@ -84,6 +84,26 @@ impl Visit {
             None => Some(projects::instance_totals(&self.ctx).await?.projects),
         };
         Ok(total.map(Total::Exactly))
+    }
+
+    /// How many rows a list of a project has on all its pages, when that was
+    /// counted as they came and the list shows a part of them; `None` where runs
+    /// are deleted by age, which takes their rows and not what was counted.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) async fn ever_counted(
+        &self,
+        project: Authorized<ProjectId>,
+        count: i64,
+        goes_on: bool,
+    ) -> Result<Option<Total>, ApiError> {
+        if !self.address.is_part(goes_on) {
+            return Ok(None);
+        }
+        let runs = retention::of_project(&self.ctx, project).await?.effective.runs;
+        let is_kept = runs.days.is_none() && runs.untracked_branch_days.is_none();
+        Ok(is_kept.then_some(Total::Exactly(count)))
     }
 
     /// Where the runs of a project ran, and nothing about its tests.

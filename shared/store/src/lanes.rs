@@ -52,9 +52,10 @@ statements! {
         "SELECT 1 AS runs FROM test_runs r WHERE r.project_id = p.id AND r.branch = p.default_branch \
          AND r.status IN ('passed', 'failed', 'timedout') ORDER BY r.order_at DESC, r.id DESC LIMIT $2"
     );
-    /// The same with the runs of the default one in an environment, on as many days. ix: lanes_key
+    /// The same with the runs of the default one in an environment that ended on days on which anything was decided, as
+    /// many days as runs. ix: lanes_key
     SPEAKING_IN = speaking!(
-        "SELECT d.runs FROM lanes l JOIN project_daily d ON d.project_id = l.project_id AND d.lane_id = l.id \
+        "SELECT CASE WHEN d.passed + d.failed > 0 THEN d.runs ELSE 0 END AS runs FROM lanes l JOIN project_daily d ON d.project_id = l.project_id AND d.lane_id = l.id \
          WHERE l.project_id = p.id AND l.kind = 3 AND l.branch = p.default_branch AND l.environment = $3 \
          ORDER BY d.day DESC LIMIT $2"
     );

@@ -197,7 +197,8 @@ pub async fn insert(
 }
 
 /// Notes that `executions` of each of some tests, of a run at `run_at`, are gone:
-/// those set aside after it count from fewer.
+/// those set aside after it began count from fewer. One that began before and
+/// was counted after that moment is taken for counted before.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.

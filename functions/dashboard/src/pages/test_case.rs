@@ -14,7 +14,6 @@ use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::flakiness::{self, FlakyTest};
 use callboard_query::links::Hook;
-use callboard_query::page::Total;
 use callboard_query::quarantine::{self, Quarantine};
 use callboard_query::resolve;
 use callboard_query::shapes::{ExecutionWithRun, Facets, StabilityBucket, TestCaseDetail, TestCaseItem};
@@ -184,8 +183,11 @@ pub(crate) async fn test_case(
     let history = cursors.page(past.page)?;
     let shifts = ShiftList::of_executions(&charted, visit.now);
     let turns = TurnList::of_executions(&charted, visit.now);
-    let total = asked.browser.is_none().then(|| Total::Exactly(asked.count(&case.item)));
     let goes_on = history.next_cursor.is_some();
+    let total = match asked.browser {
+        None => visit.ever_counted(project, asked.count(&case.item), goes_on).await?,
+        Some(_) => None,
+    };
     let name = &case.item.title;
     let catalogue = format!("/projects/{}?tab=cases", case.project.id);
     let shell = Shell::in_project(&visit, &case.project, name).await?;

@@ -18,7 +18,7 @@ use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 pub(super) static TOOL: Tool = Tool {
     name: "get_run",
     title: "Get run",
-    description: "One run: totals of the whole run, and its failed executions. \
+    description: "One run: totals of the whole run (passed includes flaky), and its failed executions. \
                   statusFilter=flaky or all shows others. Gives executionIds for get_test_run_case.",
     group: Group::Runs,
     roles: Roles::ALL,

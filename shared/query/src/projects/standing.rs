@@ -26,7 +26,7 @@ pub struct FailingStreak {
     pub runs: i64,
     /// How long they took together, ms.
     pub ms: i64,
-    /// When the first of them began; none when the newest one passed.
+    /// When the first of them began; none when there is none.
     pub since: Option<Timestamp>,
     /// Whether there may be older ones that were not looked at.
     pub is_cut: bool,
@@ -147,12 +147,11 @@ pub(crate) async fn of_branch(
     branch: &str,
     environment: Option<&str>,
 ) -> Result<HashMap<ProjectId, (Told, Vec<RunBrief>)>> {
+    let telling = Telling(full(session, projects.clone(), Newest::FullOfBranch(branch), environment).await?);
     let found =
         runs::newest_of(session, projects, Newest::OfBranch(branch), environment, RECENT_RUNS).await?;
     let each = found.into_iter().map(|(project, runs)| {
-        let is_telling = |run: &&BriefRow| run.is_full && run.status.is_final();
-        let telling: Vec<BriefRow> = runs.iter().filter(is_telling).cloned().collect();
-        (project, (Told::by(&telling), runs.iter().rev().map(RunBrief::from).collect()))
+        (project, (telling.told(project), runs.iter().rev().map(RunBrief::from).collect()))
     });
     Ok(each.collect())
 }

@@ -201,7 +201,7 @@ pub async fn flaky_in(
     read_flaky(&session.all(&FLAKY_IN, args![projects, lanes, score]).await?)
 }
 
-/// Those of them that passed no more when they ran last: only they may be
+/// Those of them that passed no more when they ran last: of these some may be
 /// broken and not flaky.
 ///
 /// # Errors

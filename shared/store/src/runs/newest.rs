@@ -145,6 +145,22 @@ newest! {
      WHERE is_full = 1 AND status NOT IN ('initializing', 'running', 'finalizing') ORDER BY project_id, order_at DESC, id DESC"
 }
 
+newest! {
+    /// The newest full runs of a branch of some projects that are final. ix: test_runs_full_of_branch
+    NEWEST_FULL_OF_BRANCH:
+    " AND x.branch = $3 AND x.is_full = 1 AND x.status NOT IN ('initializing', 'running', 'finalizing')",
+    "JOIN newest ON project_id = of_project AND branch = $3 AND order_at >= since \
+     WHERE is_full = 1 AND status NOT IN ('initializing', 'running', 'finalizing') ORDER BY project_id, order_at DESC, id DESC"
+}
+newest! {
+    /// The same in an environment. ix: test_runs_full_of_branch
+    NEWEST_FULL_OF_BRANCH_IN_ENVIRONMENT:
+    " AND x.branch = $3 AND x.environment = $4 AND x.is_full = 1 \
+     AND x.status NOT IN ('initializing', 'running', 'finalizing')",
+    "JOIN newest ON project_id = of_project AND branch = $3 AND order_at >= since AND environment = $4 \
+     WHERE is_full = 1 AND status NOT IN ('initializing', 'running', 'finalizing') ORDER BY project_id, order_at DESC, id DESC"
+}
+
 /// The latest run of each of several projects.
 static LATEST_OF: Statement = Statement::new(
     "runs::newest::LATEST_OF",
@@ -165,6 +181,8 @@ pub(crate) static STATEMENTS: &[&Statement] = &[
     &NEWEST_FULL_OF_ENVIRONMENT,
     &NEWEST_FULL_OF_DEFAULT,
     &NEWEST_FULL_OF_DEFAULT_IN_ENVIRONMENT,
+    &NEWEST_FULL_OF_BRANCH,
+    &NEWEST_FULL_OF_BRANCH_IN_ENVIRONMENT,
 ];
 
 /// The latest run of each of several projects, in no particular order.
@@ -186,6 +204,8 @@ pub enum Newest<'a> {
     Full,
     /// Those of them that are of their project's default branch.
     FullOfDefaultBranch,
+    /// Those of them that are of a branch; an empty word is "none recorded".
+    FullOfBranch(&'a str),
 }
 
 /// The newest `limit` runs of each project, newest first; projects without
@@ -222,6 +242,12 @@ pub async fn newest_of(
         }
         (Newest::FullOfDefaultBranch, Some(name)) => {
             session.all(&NEWEST_FULL_OF_DEFAULT_IN_ENVIRONMENT, args![projects, most, name]).await?
+        }
+        (Newest::FullOfBranch(branch), None) => {
+            session.all(&NEWEST_FULL_OF_BRANCH, args![projects, most, branch]).await?
+        }
+        (Newest::FullOfBranch(branch), Some(name)) => {
+            session.all(&NEWEST_FULL_OF_BRANCH_IN_ENVIRONMENT, args![projects, most, branch, name]).await?
         }
     };
     let mut newest: HashMap<ProjectId, Vec<BriefRow>> = HashMap::new();

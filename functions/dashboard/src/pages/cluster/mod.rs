@@ -22,7 +22,6 @@ use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::clusters::{self, ClusterQuery, ClusterStatus, LastFailure, OccurrenceQuery};
 use callboard_query::failures::{self, FixPlan, RankedLocator};
 use callboard_query::links::Hook;
-use callboard_query::page::Total;
 use callboard_query::resolve;
 use callboard_query::shapes::{ClusterBrief, ClusterDetail, ExecutionWithRun};
 use serde::Serialize;
@@ -170,7 +169,13 @@ pub(crate) async fn cluster(
     let events: Vec<events::Event> = history.into_iter().filter_map(events::Event::of).collect();
     let hook = Hook { target: LinkTarget::Cluster, id: id.get() };
     let evidence = clusters::last_failures(&visit.ctx, project, &cluster.affected_test_cases).await?;
-    let total = asked.branch.is_none().then_some(Total::Exactly(cluster.item.brief.occurrences));
+    let total = match asked.branch {
+        None => {
+            let goes_on = found.next_cursor.is_some();
+            visit.ever_counted(project, cluster.item.brief.occurrences, goes_on).await?
+        }
+        Some(_) => None,
+    };
     answer(&ClusterPage {
         tab: "overview",
         shell,
