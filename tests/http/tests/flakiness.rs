@@ -158,6 +158,8 @@ async fn the_list_of_projects_counts_what_the_list_of_flaky_tests_of_each_holds(
             ("choosy", vec![("main", 1, "PPxPPPxPPPxPPP")], 0),
             ("less choosy", vec![("main", 1, "PPxPPPxPPPxPPP")], 1),
             ("steady", vec![("main", 1, "PPPP")], 0),
+            // It was flaky before it broke, and a failure now is none of chance.
+            ("broken", vec![("main", 1, "PPPPxPPPPPPxPPPFFFFF")], 0),
         ];
         for (at, (project, branches, _)) in sent.iter().enumerate() {
             for (branch, day, letters) in branches {

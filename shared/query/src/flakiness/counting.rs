@@ -14,9 +14,6 @@ use super::{ENOUGH_RUNS, JudgedLane, LEAST_COUNTED, MOST_COUNTED, is_listed, set
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result};
 
-/// Up to so many tests of a project are judged one by one to be counted.
-const MOST_JUDGED: i64 = 50;
-
 /// How many tests of some projects are flaky with a probability of nine in
 /// ten; projects without any are left out.
 ///
@@ -41,7 +38,7 @@ pub(crate) async fn counts_in(
         return Ok(HashMap::new());
     }
     let mut counted = of_judged_lanes(session, &flaky, lane).await?;
-    recount(session, &flaky, &mut counted).await?;
+    recount_by_runs(session, &flaky, &mut counted).await?;
     leave_out_broken(session, &mut counted).await?;
     let tests = counted.into_iter().map(|(project, Counted { tests, .. })| (project, tests));
     Ok(tests.filter(|(_, tests)| *tests > 0).collect())
@@ -89,9 +86,9 @@ async fn of_judged_lanes(
     Ok(counted)
 }
 
-/// Tests that are broken are not flaky, whatever their score. Where many are
-/// flaky only those are judged that passed no more when they ran last: one that
-/// is broken in a browser project which that run left out is counted.
+/// Tests that are broken are not flaky, whatever their score. Those are judged
+/// that passed no more when they ran last: one that is broken in a browser
+/// project which that run left out is counted.
 async fn leave_out_broken(session: &mut Session, counted: &mut HashMap<ProjectId, Counted>) -> Result<()> {
     // Where more are flaky than are counted, some that are broken make no difference.
     let counts = |of_project: &Counted| of_project.tests > 0 && of_project.tests < MOST_COUNTED;
@@ -112,18 +109,16 @@ async fn leave_out_broken(session: &mut Session, counted: &mut HashMap<ProjectId
     Ok(())
 }
 
-/// Judges the tests of projects that have few of them; and all of them where a
-/// test has to have run several times before it is called flaky: how often it
-/// ran is not among what is stored to be counted.
-async fn recount(
+/// Counts again where a test has to have run several times before it is called
+/// flaky: how often it ran is not among what is stored to be counted.
+async fn recount_by_runs(
     session: &mut Session,
     projects: &[ProjectId],
     counted: &mut HashMap<ProjectId, Counted>,
 ) -> Result<()> {
     let (mut min_runs, mut lanes) = (HashMap::new(), BTreeSet::new());
     for (project, settings) in settings::effective_of(session, projects).await? {
-        let is_judged = |of_project: &Counted| settings.min_runs > 1 || of_project.tests <= MOST_JUDGED;
-        if let Some(of_project) = counted.get_mut(&project).filter(|of_project| is_judged(of_project)) {
+        if let Some(of_project) = counted.get_mut(&project).filter(|_| settings.min_runs > 1) {
             (of_project.tests, of_project.is_judged) = (0, true);
             lanes.insert(of_project.lane.id);
             min_runs.insert(project, settings.min_runs);
