@@ -30,7 +30,7 @@ const CANDIDATES: i64 = 400;
 /// word is so common that the things of one project are all there is room for,
 /// and the rows looked at in each.
 const SPREAD_PROJECTS: i64 = 20;
-const OF_EACH_PROJECT: i64 = 20;
+const OF_EACH_PROJECT: i64 = 10;
 /// Fewest characters of a question.
 pub const LEAST_CHARS: usize = 2;
 /// Fewest digits of a commit.
@@ -223,10 +223,9 @@ impl<'s> Asked<'s> {
             let scope = visible(self.scope);
             let recent =
                 projects::list(session, &scope, None, &ProjectOrder::Updated(None), SPREAD_PROJECTS).await?;
-            for project in recent.iter().filter(|project| project.id < last.project) {
-                let newest = search::newest_of(session, project.id, kind, &self.words, OF_EACH_PROJECT);
-                found.extend(newest.await?);
-            }
+            let behind = recent.iter().map(|project| project.id).filter(|id| *id < last.project);
+            let behind = behind.map(ProjectId::get).collect();
+            found.extend(search::newest_of(session, behind, kind, &self.words, OF_EACH_PROJECT).await?);
         }
         Ok(found)
     }

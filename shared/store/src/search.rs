@@ -180,19 +180,19 @@ pub async fn find(
     Ok(found)
 }
 
-/// The newest things of a kind in one project that have all of `words`, the
-/// first one as it is.
+/// The things of a kind that came last in each of some projects and have all of
+/// `words`, the first one as it is; at most `limit` of a project.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn newest_of(
     session: &mut Session,
-    project: ProjectId,
+    projects: Vec<i64>,
     kind: SearchKind,
     words: &[AskedWord],
     limit: i64,
 ) -> Result<Vec<Found>> {
-    match candidates(session.backend(), Some(&[project]), kind, words, true, limit) {
+    match newest(session.backend(), projects, kind, words, limit) {
         Some(filter) => read(session, filter, true).await,
         None => Ok(Vec::new()),
     }
@@ -288,20 +288,55 @@ fn candidates(
         "t.project_id in_ints(?)",
         projects.map(|projects| projects.iter().map(|project| project.get()).collect::<Vec<_>>()),
     );
-    for word in others {
-        let end = if word.is_prefix { above(&word.text) } else { word.text.clone() };
-        filter = filter.and(
-            "EXISTS (SELECT 1 FROM search_terms o WHERE o.project_id = t.project_id AND o.kind = t.kind \
-             AND o.entity_id = t.entity_id AND o.term >= ? AND o.term <= ?)",
-            args![&word.text, end],
-        );
-    }
     Some(
-        filter.end(
+        with_words(filter, others).end(
             "ORDER BY t.kind DESC, t.term DESC, t.project_id DESC, t.entity_id DESC LIMIT ?",
             args![limit],
         ),
     )
+}
+
+/// With all of some words.
+fn with_words(filter: Filter, words: &[AskedWord]) -> Filter {
+    words.iter().fold(filter, |filter, word| {
+        let end = if word.is_prefix { above(&word.text) } else { word.text.clone() };
+        filter.and(
+            "EXISTS (SELECT 1 FROM search_terms o WHERE o.project_id = t.project_id AND o.kind = t.kind \
+             AND o.entity_id = t.entity_id AND o.term >= ? AND o.term <= ?)",
+            args![&word.text, end],
+        )
+    })
+}
+
+/// On PostgreSQL the newest of each project are asked for side by side. SQLite
+/// has no such join: there it is asked from which on they are.
+fn newest(
+    backend: Backend,
+    projects: Vec<i64>,
+    kind: SearchKind,
+    words: &[AskedWord],
+    limit: i64,
+) -> Option<Filter> {
+    let (first, others) = words.split_first()?;
+    let args = args![projects, kind as i64, &first.text];
+    Some(match backend {
+        Backend::Postgres => {
+            let base = "SELECT n.project_id, n.entity_id FROM unnest($1::bigint[]) AS p(id) CROSS JOIN LATERAL \
+                (SELECT t.project_id, t.entity_id FROM search_terms t WHERE t.project_id = p.id AND t.kind = $2 AND t.term = $3";
+            with_words(Filter::new(backend, base, args), others).end(
+                "ORDER BY t.kind DESC, t.term DESC, t.project_id DESC, t.entity_id DESC LIMIT ?) n",
+                args![limit],
+            )
+        }
+        Backend::Sqlite => {
+            let base = "SELECT t.project_id, t.entity_id FROM json_each($1) p CROSS JOIN search_terms t \
+                WHERE t.kind = $2 AND t.term = $3 AND t.project_id = p.value AND t.entity_id >= COALESCE((SELECT t.entity_id \
+                FROM search_terms t WHERE t.kind = $2 AND t.term = $3 AND t.project_id = p.value";
+            let since = with_words(Filter::new(backend, base, args), others)
+                .end("ORDER BY t.entity_id DESC LIMIT 1 OFFSET ?), 0)", args![limit - 1]);
+            with_words(since, others)
+        }
+    })
 }
 
 /// What the question can look like, for the test that prepares every
@@ -314,5 +349,6 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     [(None, true), (Some(&some[..]), true), (Some(&some[..]), false), (None, false)]
         .into_iter()
         .filter_map(|(projects, is_exact)| candidates(backend, projects, kind, &words, is_exact, 1))
+        .chain(newest(backend, vec![1], kind, &words, 1))
         .collect()
 }
