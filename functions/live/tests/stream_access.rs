@@ -83,14 +83,22 @@ async fn open(router: &Router, path: &str, key: &str) -> Pieces {
     response.into_body().into_data_stream().boxed()
 }
 
-/// Reads until something is told that holds this text; false at the end.
-async fn is_told(pieces: &mut Pieces, text: &str) -> bool {
+/// What is told until something holds this text; nothing when the stream ends
+/// before.
+async fn told_until(pieces: &mut Pieces, text: &str) -> Option<String> {
+    let mut told = String::new();
     while let Some(piece) = pieces.next().await {
-        if String::from_utf8_lossy(&piece.unwrap()).contains(text) {
-            return true;
+        told.push_str(&String::from_utf8_lossy(&piece.unwrap()));
+        if told.contains(text) {
+            return Some(told);
         }
     }
-    false
+    None
+}
+
+/// Reads until something is told that holds this text; false at the end.
+async fn is_told(pieces: &mut Pieces, text: &str) -> bool {
+    told_until(pieces, text).await.is_some()
 }
 
 #[tokio::test]
@@ -110,16 +118,23 @@ async fn a_stream_ends_when_its_reader_may_not_see_it_any_more() {
         let (admin, _) = account(&store, "admin", Role::Administrator, None).await;
         let start = json!({ "projectName": "shop", "startTime": "2026-01-01T10:00:00.000Z" });
         let begin_run = start;
-        let start = async || {
+        let start_in = async |project: &str| {
             let request = Request::post("/api/test-runs/start").header("authorization", &admin);
-            let answer = send(&router, request, begin_run.clone()).await;
+            let mut body = begin_run.clone();
+            body["projectName"] = json!(project);
+            let answer = send(&router, request, body).await;
             assert_eq!(answer.status(), 200);
             let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
             serde_json::from_slice::<Value>(&body).unwrap()
         };
-        let run = start().await;
+        let run = start_in("shop").await;
         let project = ProjectId(run["projectId"].as_i64().unwrap());
+        let other = ProjectId(start_in("depot").await["projectId"].as_i64().unwrap());
         let (key, reader) = account(&store, "reader", Role::User, Some(project)).await;
+        let (key_of_mover, mover) = account(&store, "mover", Role::User, Some(project)).await;
+        let mut session = store.db().begin().await.unwrap();
+        assignments::add(&mut session, mover.id, Some(other), None, Timestamp(START)).await.unwrap();
+        session.commit().await.unwrap();
         let begin = async |title: &str| {
             let event = json!({ "type": "begin", "title": title, "location": "tests/a.spec.ts:1:1" });
             let body = json!({ "streamToken": run["streamToken"], "testCases": [event] });
@@ -127,11 +142,16 @@ async fn a_stream_ends_when_its_reader_may_not_see_it_any_more() {
             assert_eq!(send(&router, Request::post(path), body).await.status(), 200);
         };
 
-        let mut of_run = open(&router, &format!("/api/test-runs/{}/stream", run["runId"]), &key).await;
+        let path = format!("/api/test-runs/{}/stream", run["runId"]);
+        let (mut of_run, mut moved_of_run) =
+            (open(&router, &path, &key).await, open(&router, &path, &key_of_mover).await);
         let mut of_all = open(&router, "/api/stream?lastEventId=0", &key).await;
+        let mut moved_of_all = open(&router, "/api/stream?lastEventId=0", &key_of_mover).await;
         let told = |run: &Value| format!("\"runId\":{}", run["runId"]);
         assert!(is_told(&mut of_all, &told(&run)).await);
+        assert!(is_told(&mut moved_of_all, &told(&run)).await);
         assert!(is_told(&mut of_run, "\"init\"").await);
+        assert!(is_told(&mut moved_of_run, "\"init\"").await);
         begin("before").await;
         assert!(is_told(&mut of_run, "before").await);
         // A minute later its reader is asked again, and stays.
@@ -140,14 +160,18 @@ async fn a_stream_ends_when_its_reader_may_not_see_it_any_more() {
         assert!(is_told(&mut of_run, "later").await);
 
         let mut session = store.db().begin().await.unwrap();
-        assignments::remove(&mut session, reader.id, project).await.unwrap();
+        assignments::remove(&mut session, mover.id, project).await.unwrap();
         users::save(&mut session, &UserRow { disabled_at: Some(Timestamp(START)), ..reader }).await.unwrap();
         session.commit().await.unwrap();
         time.fetch_add(MINUTE_MS, Ordering::SeqCst);
         begin("afterwards").await;
-        let other = start().await;
-        assert!(!is_told(&mut of_run, "afterwards").await, "the stream of the run ends before");
-        assert!(!is_told(&mut of_all, &told(&other)).await, "the stream of all runs ends before");
+        let (hidden, shown) = (start_in("shop").await, start_in("depot").await);
+        for stream in [&mut of_run, &mut moved_of_run] {
+            assert!(!is_told(stream, "afterwards").await, "the stream of the run ends before");
+        }
+        assert!(!is_told(&mut of_all, &told(&hidden)).await, "the stream of all runs ends before");
+        let goes_on = told_until(&mut moved_of_all, &told(&shown)).await.unwrap();
+        assert!(!goes_on.contains(&told(&hidden)), "it tells of what is left to see: {goes_on}");
     })
     .await;
 }

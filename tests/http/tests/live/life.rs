@@ -1,6 +1,6 @@
 //! The life of a run without shards.
 
-use callboard_test_support::for_each_service;
+use callboard_test_support::{Service, for_each_service};
 use serde_json::{Value, json};
 
 use super::{Feeder, complete, fields, global_events, later, picked, run_events, start, sweep};
@@ -192,17 +192,23 @@ async fn a_label_that_a_person_gave_stays() {
         feeder.finish_with("passed", json!({ "label": null })).await;
         assert_eq!(told(&feeder.shown().await), "Nightly", "nothing clears a label");
 
-        let edited = start(service.client(), json!({ "label": "Nightly", "clientRunId": "its-label" })).await;
-        let request =
-            service.client().request(reqwest::Method::PATCH, &format!("/api/test-runs/{}", edited.run));
-        let request = request.header("content-type", "application/json");
-        let body = json!({ "label": "Release 7" }).to_string();
-        let answer = callboard_test_support::Answer::of(request.body(body)).await.expect("an answer");
-        answer.success().expect("edited");
-        edited.finish_with("passed", json!({ "label": "Nightly" })).await;
-        assert_eq!(told(&edited.shown().await), "Release 7");
+        for (client, said) in [("its-label", json!("Nightly")), ("no-label", Value::Null)] {
+            edited_label_stays(service, client, &said).await;
+        }
     })
     .await;
+}
+
+/// A run of a client that says something else at its end.
+async fn edited_label_stays(service: &Service, client: &str, said: &Value) {
+    let edited = start(service.client(), json!({ "label": "Nightly", "clientRunId": client })).await;
+    let request = service.client().request(reqwest::Method::PATCH, &format!("/api/test-runs/{}", edited.run));
+    let request = request.header("content-type", "application/json");
+    let body = json!({ "label": "Release 7" }).to_string();
+    let answer = callboard_test_support::Answer::of(request.body(body)).await.expect("an answer");
+    answer.success().expect("edited");
+    edited.finish_with("passed", json!({ "label": said })).await;
+    assert_eq!(edited.shown().await["label"], "Release 7", "{said}");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Feeds over server-sent events.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use callboard_domain::account::{KeyPermission, Role};
 use callboard_store::Backend;
@@ -217,7 +218,9 @@ async fn a_stream_that_has_nothing_to_tell_shows_that_it_is_there() {
         assert_eq!(lines[0], "retry: 2000");
     };
     let run = format!("/api/test-runs/{}/stream?catchUp=none", feeder.run);
-    tokio::join!(quiet(&run), quiet("/api/stream"));
+    // Clients and proxies take a stream for dead that is silent for longer.
+    let both = async { tokio::join!(quiet(&run), quiet("/api/stream")) };
+    tokio::time::timeout(Duration::from_secs(30), both).await.expect("a sign of life");
 }
 
 #[tokio::test]

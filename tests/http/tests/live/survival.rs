@@ -2,13 +2,16 @@
 //! stop or are killed, disks that are full. What was acknowledged is there, and
 //! once.
 
+use std::io::Error;
+
 use callboard_query::ingest::{Checked, check_run};
 use callboard_store::{Backend, Db};
 use callboard_test_support::databases::for_each_backend;
 use callboard_test_support::{
     Answer, Client, Form, Runner, Service, Settings, TestDatabase, for_each_service,
 };
-use reqwest::Method;
+use futures::stream;
+use reqwest::{Body, Method};
 use serde_json::{Value, json};
 
 use super::{Feeder, complete, picked, run_events, start, sweep};
@@ -441,9 +444,16 @@ async fn each_body_is_bounded_where_it_is_configured() {
         let text = body.to_string();
         format!("{text}{}", " ".repeat(bytes - text.len()))
     };
-    let post = async |path: &str, body: String| {
+    let send = async |path: &str, body: Body| {
         let request = service.client().request(Method::POST, path).header("content-type", "application/json");
         code(&Answer::of(request.body(body)).await.expect("an answer"))
+    };
+    let post = async |path: &str, body: String| send(path, body.into()).await;
+    // Its length is told by nothing but its end.
+    let post_in_pieces = async |path: &str, body: String| {
+        let pieces: Vec<_> =
+            body.into_bytes().chunks(64_000).map(|piece| Ok::<_, Error>(piece.to_vec())).collect();
+        send(path, Body::wrap_stream(stream::iter(pieces))).await
     };
     let events =
         json!({ "streamToken": feeder.token, "testCases": [complete(attempt("pays", "passed", 0))] });
@@ -455,7 +465,10 @@ async fn each_body_is_bounded_where_it_is_configured() {
         (format!("{path}/heartbeat"), &events, 16 * MIB),
     ] {
         assert_eq!(post(&path, sized(body, most)).await.0, 200, "{path}");
-        assert_eq!(post(&path, sized(body, most + 1)).await, (413, "body_too_large".to_owned()), "{path}");
+        let too_large = (413, "body_too_large".to_owned());
+        assert_eq!(post(&path, sized(body, most + 1)).await, too_large, "{path}");
+        assert_eq!(post_in_pieces(&path, sized(body, most)).await.0, 200, "{path}");
+        assert_eq!(post_in_pieces(&path, sized(body, most + 1)).await, too_large, "{path}");
     }
     let case = json!({ "title": "pays", "location": "tests/shop.spec.ts:7:5", "suitePath": ["Shop"] });
     let form = |bytes: usize| {
