@@ -29,7 +29,7 @@ const CANDIDATES: i64 = 400;
 /// The most recently active projects that are looked through one by one when a
 /// word is so common that the things of one project are all there is room for,
 /// and the rows looked at in each.
-const SPREAD_PROJECTS: i64 = 20;
+const SPREAD_PROJECTS: i64 = 10;
 const OF_EACH_PROJECT: i64 = 10;
 /// Fewest characters of a question.
 pub const LEAST_CHARS: usize = 2;

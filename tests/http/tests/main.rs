@@ -42,6 +42,7 @@ mod rows;
 mod search;
 mod secrets;
 mod security;
+mod statements;
 mod store;
 mod test_functions;
 mod traces;
