@@ -26,9 +26,9 @@ use crate::{Context, Result};
 /// Index rows looked at for each kind of thing: several pages of what anybody
 /// looks through.
 const CANDIDATES: i64 = 400;
-/// The most recently active projects that are looked through one by one when a
+/// The most recently active projects that are looked through as well when a
 /// word is so common that the things of one project are all there is room for,
-/// and the rows looked at in each.
+/// and the rows taken of each.
 const SPREAD_PROJECTS: i64 = 10;
 const OF_EACH_PROJECT: i64 = 10;
 /// Fewest characters of a question.
