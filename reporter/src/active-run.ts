@@ -8,7 +8,7 @@ import { attemptOf, attemptsOf, keyOf, type Attempt, type RunOutcome } from './a
 import { takeCaptures, type CaptureStore } from './captures';
 import { detectCi } from './ci';
 import { createClient, deadlineIn, deadlineWithin, isTransient, type Deadline } from './client';
-import { deliveredRun, deliverRun, type DeliveredRun, type OutgoingAttempt } from './delivery';
+import { deliveredRun, deliverRun, type DeliveredRun, type OutgoingAttempt, type OutgoingFile } from './delivery';
 import { advice } from './failure';
 import { filesOf } from './files';
 import { collectScm } from './git';
@@ -100,10 +100,13 @@ export function beginRun(parts: RunParts): ActiveRun {
   });
 
   let haveTestsBegun = false;
+  let changes = 0;
   let delivered: DeliveredRun | undefined;
   let awaitsReport = false;
   let spentMs = 0;
   const sentReports = new Set<string>();
+  /** Those the service failed on while it took the rest of the run. */
+  const resultsLeft = new Map<OutgoingAttempt['identity'], OutgoingAttempt['entry']>();
   const spool = createRunSpool({ settings, origin: parts.origin, projectName, client, log });
   const live = settings.streaming ? startLive({
     client, log,
@@ -119,10 +122,16 @@ export function beginRun(parts: RunParts): ActiveRun {
     onAccepted: (key) => void captures.delete(key as TestResult),
   }) : undefined;
   if (!live) spool.flush();
-  spool.watch(() => live?.isOffline ?? false, async () => {
-    const soFar = { ...run, result: { ...run.result, status: 'interrupted' as const, duration: Date.now() - startedAtMs } };
-    const begun = [...attemptsOf(soFar)].filter(({ result }) => result !== undefined);
-    return { run: runFields(fields, soFar, await metadata(true)), attempts: begun.map(outgoing) };
+  spool.watch({
+    isOffline: () => live?.isOffline ?? false,
+    changes: () => changes,
+    async snapshot() {
+      const soFar = { ...run, result: { ...run.result, status: 'interrupted' as const, duration: Date.now() - startedAtMs } };
+      function* begun(): Generator<OutgoingAttempt> {
+        for (const attempt of attemptsOf(soFar)) if (attempt.result) yield outgoing(attempt);
+      }
+      return { run: runFields(fields, soFar, await metadata(true)), attempts: begun() };
+    },
   });
 
   function outgoing(attempt: Attempt): OutgoingAttempt {
@@ -163,11 +172,16 @@ export function beginRun(parts: RunParts): ActiveRun {
         ...all, hasPendingUploads: awaitsReport, setupSteps: handover?.steps ?? [],
       }, deadline);
       if (!answer) return undefined;
-      const left = [...everything()].flatMap(({ identity, files }) => files.map((file) => ({ identity, file })));
+      const filesLeft: OutgoingFile[] = [];
+      for (const attempt of attemptsOf(run)) {
+        const { identity, entry, files } = outgoing(attempt);
+        if (live.isSetAside(keyOf(attempt))) resultsLeft.set(identity, entry);
+        filesLeft.push(...files.map((file) => ({ identity, file })));
+      }
       const { projectId, runUrl } = live.run!;
       return {
         ...deliveredRun({ projectId, runUrl, ...answer }),
-        filesSent: live.progress().filesSent, filesLost: live.filesLost, filesLeft: left,
+        filesSent: live.progress().filesSent, filesLost: live.filesLost, filesLeft,
       };
     } finally {
       stopProgress();
@@ -229,6 +243,7 @@ export function beginRun(parts: RunParts): ActiveRun {
   return {
     testBegan(test, result) {
       haveTestsBegun = true;
+      changes++;
       live?.animate(beginEvent(test, result, workingDirectory, config.shard?.current ?? null));
     },
     stepBegan(test, result, step) {
@@ -241,6 +256,7 @@ export function beginRun(parts: RunParts): ActiveRun {
     },
     testEnded(test, result) {
       run.ended.add(result);
+      changes++;
       const captured = takeCaptures(result);
       if (captured) captures.set(result, captured);
       queue(attemptOf(run, test, result));
@@ -256,7 +272,7 @@ export function beginRun(parts: RunParts): ActiveRun {
       delivered = await withinBudget((deadline) => deliver(all, deadline));
       if (!delivered) return;
       await spool.forget();
-      await keepFiles(all, delivered);
+      await keepLeft(all, delivered);
       log.info(`run: ${urlOf(delivered.runId, delivered.runUrl)}`);
       // Written again when the reports are there; at a terminal that may never be.
       writeOutput();
@@ -275,15 +291,26 @@ export function beginRun(parts: RunParts): ActiveRun {
     },
   };
 
-  async function keepFiles(all: RunFields, { filesLeft, filesLost, filesSent }: DeliveredRun): Promise<void> {
+  /** What did not arrive of a run that did. */
+  async function keepLeft(all: RunFields, { filesLeft, filesLost, filesSent }: DeliveredRun): Promise<void> {
     const refused = live?.resultsRefused ?? 0;
     if (refused > 0) log.warn(`${refused} results were not accepted by the service`);
     if (filesLost > 0) log.warn(`${filesLost} of ${filesSent + filesLost + filesLeft.length} files could not be sent`);
-    if (filesLeft.length === 0) return;
-    const attempts = new Map(filesLeft.map(({ identity }) => [identity, [] as OutgoingAttempt['files']]));
-    for (const { identity, file } of filesLeft) attempts.get(identity)!.push(file);
-    const left = [...attempts].map(([identity, files]) => ({ identity, entry: { type: 'complete' as const, ...identity }, files }));
-    log.warn(`${filesLeft.length} files are left, spooled to ${await spool.keep(all, left)}`);
+    const files = new Map([...resultsLeft.keys(), ...filesLeft.map(({ identity }) => identity)]
+      .map((identity) => [identity, [] as OutgoingAttempt['files']]));
+    if (files.size === 0) return;
+    for (const { identity, file } of filesLeft) files.get(identity)!.push(file);
+    const left = [...files].map(([identity, own]) =>
+      ({ identity, entry: resultsLeft.get(identity) ?? { type: 'complete' as const, ...identity }, files: own }));
+    const what = [
+      ...(resultsLeft.size > 0 ? [`${resultsLeft.size} results`] : []),
+      ...(filesLeft.length > 0 ? [`${filesLeft.length} files`] : []),
+    ].join(' and ');
+    try {
+      log.warn(`${what} are left, spooled to ${await spool.keep(all, left)}`);
+    } catch (error) {
+      log.warn(`${what} are left, and spooling them failed: ${advice(error)}`);
+    }
   }
 
   function writeOutput(): RunOutput | undefined {

@@ -45,9 +45,12 @@ export function filesOf(
   return files;
 }
 
-export async function sha256(content: Content): Promise<string> {
+export async function sha256(content: Content, signal?: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
-  for await (const chunk of read(content)) hash.update(chunk);
+  for await (const chunk of read(content)) {
+    signal?.throwIfAborted();
+    hash.update(chunk);
+  }
   return hash.digest('hex');
 }
 

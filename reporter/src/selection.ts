@@ -3,7 +3,10 @@
  * and the configuration. A run narrowed in any way is partial and must not be taken
  * for the state of the whole suite.
  */
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
 import type { FullConfig } from '@playwright/test/reporter';
+import type { Env } from './options';
 
 export interface FilterDetails {
   grep?: string;
@@ -33,14 +36,25 @@ const WITH_VALUE = new Set([
 const WITH_OPTIONAL_VALUE = new Set(['--debug', '--only-changed', '--shuffle', '-u', '--update-snapshots']);
 const WITH_VALUES = new Set(['--project']);
 
+/** Filters made by clicking are nowhere in the configuration, so such a run is never known to be whole. */
+const INTERACTIVE_OPTIONS = ['--ui', '--ui-host', '--ui-port'];
+const INTERACTIVE_COMMANDS = new Set(['test-server', 'run-test-mcp-server']);
+
 interface CommandLine {
-  files: string[];
+  /** `test`, or another command of Playwright. */
+  command: string | undefined;
+  /** Words that belong to no option: for `test` these are file filters. */
+  words: string[];
   /** Values by option; an option without value has an empty list. */
   options: Map<string, string[]>;
 }
 
-export function selectionOf(config: FullConfig, argv: readonly string[] = commandLineOf(config)): Selection {
-  const { files, options } = parseCommandLine(argv);
+export function selectionOf(
+  config: FullConfig, argv: readonly string[] = commandLineOf(config), env: Env = process.env,
+): Selection {
+  const commandLine = parseCommandLine(argv);
+  // What other commands are told selects nothing.
+  const { words: files, options } = commandLine.command === 'test' ? commandLine : NOTHING;
   const grep = options.get('--grep')?.[0] ?? options.get('-g')?.[0] ?? patternText(config.grep);
   const grepInvert = options.get('--grep-invert')?.[0] ?? options.get('-G')?.[0] ?? options.get('-gv')?.[0]
     ?? patternText(config.grepInvert);
@@ -54,7 +68,8 @@ export function selectionOf(config: FullConfig, argv: readonly string[] = comman
     ...(options.has('--last-failed') ? { lastFailed: true } : {}),
     ...(options.has('--only-changed') ? { onlyChanged: true } : {}),
   };
-  const narrowed = Object.keys(details).length > 0 || options.has('--test-list') || options.has('--test-list-invert');
+  const narrowed = Object.keys(details).length > 0 || options.has('--test-list') || options.has('--test-list-invert')
+    || isInteractive(commandLine, env) || mergesNarrowedRuns(config, commandLine);
   return {
     isFullRun: !narrowed,
     filterDetails: Object.keys(details).length > 0 ? details : null,
@@ -67,16 +82,38 @@ function commandLineOf(config: FullConfig): readonly string[] {
   return config.argv?.length ? config.argv : process.argv;
 }
 
+const NOTHING: CommandLine = { command: undefined, words: [], options: new Map() };
+
+/** UI mode, an editor and watch mode run whatever was picked there with the reporters of the configuration. */
+function isInteractive({ command, options }: CommandLine, env: Env): boolean {
+  if (command === 'test') return Boolean(env['PWTEST_WATCH']) || INTERACTIVE_OPTIONS.some((option) => options.has(option));
+  return command !== undefined && INTERACTIVE_COMMANDS.has(command);
+}
+
+/** The blob reporter calls its file `report-<hash>-<shard>.zip`; a run without filters gets no hash. */
+const NARROWED_BLOB = /^report-(?:.+-)?[0-9a-f]{7}(?:-\d+)?\.zip$/;
+
+/**
+ * A blob does not hold the command line of its run, but its name tells that there were filters.
+ * A name somebody chose tells nothing, and neither does the hash of a configuration with tags.
+ */
+function mergesNarrowedRuns({ tags }: FullConfig, { command, words }: CommandLine): boolean {
+  if (command !== 'merge-reports' || tags?.length) return false;
+  try {
+    return readdirSync(path.resolve(words[0] ?? '')).some((name) => NARROWED_BLOB.test(name));
+  } catch {
+    return false;
+  }
+}
+
 function parseCommandLine(argv: readonly string[]): CommandLine {
-  const files: string[] = [];
+  const words: string[] = [];
   const options = new Map<string, string[]>();
   const ownArguments = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
-  // node, program, `test`, arguments. Other commands (merge-reports, an editor's server) select nothing.
-  if (ownArguments[2] !== 'test') return { files, options };
-  const rest = ownArguments.slice(3);
+  const [, , command, ...rest] = ownArguments;
   for (let token = rest.shift(); token !== undefined; token = rest.shift()) {
     if (!token.startsWith('-')) {
-      files.push(token);
+      words.push(token);
       continue;
     }
     const [name, attached] = splitOption(token);
@@ -89,7 +126,7 @@ function parseCommandLine(argv: readonly string[]): CommandLine {
       values.push(rest.shift()!);
     }
   }
-  return { files, options };
+  return { command, words, options };
 }
 
 function splitOption(token: string): [string, string | undefined] {

@@ -80,9 +80,13 @@ function failingLine(test: TestCase, result: TestResult): number | undefined {
   return [...places, ...(stuck ? [stuck] : [])].find((place) => place.file === test.location.file)?.line;
 }
 
-function stackLocations(stack: string): Location[] {
-  return stripAnsi(stack).split('\n').flatMap((line) => {
-    const match = /^\s*at (?:.*\()?(.+?):(\d+):(\d+)\)?$/.exec(line);
+/** Only a frame that ends with a parenthesis has its place in parentheses; folders may have some in their names. */
+const NAMED_FRAME = /^\s*at .+? \((.+):(\d+):(\d+)\)$/;
+const BARE_FRAME = /^\s*at (?:async )?(.+):(\d+):(\d+)$/;
+
+export function stackLocations(stack: string): Location[] {
+  return stripAnsi(stack).split(/\r?\n/).flatMap((line) => {
+    const match = NAMED_FRAME.exec(line) ?? BARE_FRAME.exec(line);
     if (!match?.[1]) return [];
     const file = match[1].startsWith('file://') ? fileURLToPath(match[1]) : match[1];
     return [{ file, line: Number(match[2]), column: Number(match[3]) }];
@@ -110,7 +114,8 @@ function window(
 function readLines(file: string): readonly string[] | undefined {
   try {
     if (statSync(file).size > FILE_MAX_BYTES) return undefined;
-    return readFileSync(file, 'utf8').split(/\r?\n/);
+    // A carriage return stays with its line: an edit of the file has to know of it.
+    return readFileSync(file, 'utf8').split('\n');
   } catch {
     return undefined;
   }

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { test } from 'node:test';
 import type { FullConfig } from '@playwright/test/reporter';
 import { instanceId } from '../src/identity';
@@ -39,6 +42,30 @@ test('every way of narrowing the suite makes a partial run', () => {
   assert.deepEqual(select('--last-failed').filterDetails, { lastFailed: true });
   assert.deepEqual(select('--only-changed', 'main').filterDetails, { onlyChanged: true });
   assert.equal(select('--test-list', 'tests.txt').isFullRun, false);
+});
+
+test('what is picked in UI mode, in an editor or in watch mode is a partial run', () => {
+  for (const args of [['--ui'], ['--ui-port', '0'], ['--ui-host=0.0.0.0'], ['-c', 'e2e.config.ts', '--ui']]) {
+    const { isFullRun, filterDetails } = select(...args);
+    assert.deepEqual({ isFullRun, filterDetails }, { isFullRun: false, filterDetails: null }, args.join(' '));
+  }
+  const isFull = (command: string, env = {}): boolean => selectionOf(config(), ['node', 'playwright', command], env).isFullRun;
+  assert.equal(isFull('test'), true);
+  assert.equal(isFull('test-server'), false);
+  assert.equal(isFull('test', { PWTEST_WATCH: '1' }), false);
+});
+
+test('a merge is as full as the names of its blobs tell', () => {
+  const merged = (names: string[], tags: string[] = []): boolean => {
+    const dir = mkdtempSync(path.join(tmpdir(), 'callboard-blobs-'));
+    for (const name of names) writeFileSync(path.join(dir, name), '');
+    return selectionOf({ ...config(), tags }, ['node', 'playwright', 'merge-reports', '-c', 'merge.config.ts', dir], {}).isFullRun;
+  };
+  assert.equal(merged(['report-1.zip', 'report-2.zip']), true);
+  assert.equal(merged(['report-chromium-1.zip', 'mine.zip']), true);
+  assert.equal(merged(['report-3f2a91c-1.zip', 'report-3f2a91c-2.zip']), false);
+  assert.equal(merged(['report.zip', 'report-chromium-3f2a91c.zip']), false);
+  assert.equal(merged(['report-3f2a91c-1.zip'], ['@nightly']), true, 'the hash may be that of the tags');
 });
 
 test('naming every project is still a full run', () => {

@@ -1,6 +1,7 @@
 /** The streamed run against a service of the test: what is sent again, cut, split or given up. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createClient, deadlineIn } from '../src/client';
 import type { AttachmentFile } from '../src/files';
 import { createEventQueue } from '../src/live/event-queue';
@@ -123,6 +124,103 @@ test('a file that is gone is lost alone and holds nothing back', () => withLive(
   assert.deepEqual(keys.slice(0, 2).map((key) => live.areFilesDone(key)), [true, true]);
   assert.equal(service.paths().filter((each) => each.endsWith('case-files')).length, 2);
 }));
+
+const isFiles = ({ path }: Received): boolean => path.endsWith('/case-files');
+const fileNames = ({ form }: Received): string[] => field<{ name: string }[]>(form, 'attach_meta').map(({ name }) => name);
+
+test('a result is done with its files when the last of a divided request is', () => withLive(
+  (request) => {
+    if (!isFiles(request)) return undefined;
+    if (fileNames(request).length > 1) return { status: 413, body: {} };
+    return fileNames(request)[0] === 'three' ? { hangs: true } : undefined;
+  },
+  async (live) => {
+    const key = complete(live, 'a', {}, ['one', 'two', 'three'].map(file));
+    await live.settle(deadlineIn(500));
+    assert.deepEqual(
+      { done: live.areFilesDone(key), sent: live.progress().filesSent, bytesLeft: live.progress().bytesLeft, lost: live.filesLost },
+      { done: false, sent: 2, bytesLeft: 'three'.length, lost: 0 });
+  }));
+
+test('a run ends as ever when there is no time for its files', () => withLive(
+  (request) => (isFiles(request) ? { hangs: true } : undefined),
+  async (live, service) => {
+    const keys = ['a', 'b', 'c'].map((title) => complete(live, title, {}, [file('one')]));
+    assert.equal(await live.settle(deadlineIn(300)), true);
+    assert.equal((await live.finish({ setupSteps: [] }, deadlineIn(5_000)))?.['runId'], 7);
+    assert.deepEqual(keys.map((key) => live.areFilesDone(key)), [false, false, false]);
+    assert.equal(service.paths().at(-1), 'test-runs/7/finish');
+  }));
+
+const FAILS: Reply = { status: 500, headers: AT_ONCE, body: {} };
+const failsOnBad = (request: Received): Reply | undefined => (isEvents(request) && titles(request).includes('bad') ? FAILS : undefined);
+const accepted = (live: Live, keys: object[]): boolean[] => keys.map((key) => live.isAccepted(key));
+
+async function until(isTrue: () => boolean): Promise<void> {
+  for (let waited = 0; !isTrue(); waited += 5) {
+    assert.ok(waited < 5_000, 'it never came true');
+    await delay(5);
+  }
+}
+
+test('an event the service fails on is set aside while the run goes on, and tried once more at its end', () => {
+  let isRepaired = false;
+  return withLive((request) => (isRepaired ? undefined : failsOnBad(request)), async (live, service) => {
+    const keys = ['a', 'bad', 'c', 'd', 'e', 'f'].map((title) => complete(live, title));
+    await until(() => live.isSetAside(keys[1]!));
+    await until(() => accepted(live, keys).filter(Boolean).length === 5);
+    isRepaired = true;
+    assert.equal(await live.settle(deadlineIn(5_000)), true);
+    assert.ok(live.isAccepted(keys[1]!) && !live.isSetAside(keys[1]!));
+    assert.deepEqual(eventRequests(service).at(-1)!.json['testCases'], [{ type: 'complete', title: 'bad' }]);
+  });
+});
+
+test('an event that came alone is found out by those behind it', () => withLive(failsOnBad, async (live) => {
+  const bad = complete(live, 'bad', { testSource: 'x'.repeat(1.1 * 2 ** 20) });
+  const behind = ['a', 'b', 'c'].map((title) => complete(live, title));
+  await until(() => live.isSetAside(bad) && accepted(live, behind).every(Boolean));
+}));
+
+test('the last event of a run is set aside too, and the run that ends tells whether it was at fault', () => withLive(failsOnBad, async (live) => {
+  const first = complete(live, 'a');
+  assert.equal(await live.settle(deadlineIn(5_000)), true);
+  const bad = complete(live, 'bad');
+  assert.equal(await live.settle(deadlineIn(5_000)), true);
+  assert.deepEqual([live.isAccepted(first), live.isSetAside(bad)], [true, true]);
+  assert.equal((await live.finish({}, deadlineIn(1_000)))?.['runId'], 7);
+}));
+
+test('all attempts of a test at fault are found in one batch', () => withLive(failsOnBad, async (live, service) => {
+  const keys = ['bad', 'bad', 'bad', 'a', 'b', 'bad', 'c', 'd'].map((title) => complete(live, title));
+  assert.equal(await live.settle(deadlineIn(5_000)), true);
+  assert.deepEqual(accepted(live, keys), [false, false, false, true, true, false, true, true]);
+  assert.equal(keys.filter((key) => live.isSetAside(key)).length, 4);
+  assert.ok(eventRequests(service).length < 30);
+}));
+
+test('a service that fails on everything is waited for, and nothing is set aside', () => {
+  let failures = 0;
+  return withLive((request) => (isEvents(request) && failures++ < 20 ? FAILS : undefined), async (live, service) => {
+    const keys = ['a', 'b', 'c', 'd', 'e', 'f'].map((title) => complete(live, title));
+    await until(() => accepted(live, keys).every(Boolean));
+    assert.ok(!keys.some((key) => live.isSetAside(key)));
+    assert.ok(eventRequests(service).length < 30, 'with no more requests than without');
+  });
+});
+
+test('a file the service fails on holds up no other, and is left to later', () => withLive(
+  (request) => (isFiles(request) && fileNames(request).includes('bad') ? FAILS : undefined),
+  async (live, service) => {
+    const keys = [['bad', 'one'], ['bad'], ['two'], ['three'], ['four']].map((names, index) => complete(live, `${index}`, {}, names.map(file)));
+    complete(live, 'last');
+    await until(() => live.progress().filesSent === 4);
+    assert.equal(await live.settle(deadlineIn(5_000)), true);
+    assert.deepEqual(keys.map((key) => live.areFilesDone(key)), [false, false, true, true, true]);
+    assert.deepEqual({ lost: live.filesLost, bytesLeft: live.progress().bytesLeft }, { lost: 0, bytesLeft: 6 });
+    assert.equal((await live.finish({}, deadlineIn(1_000)))?.['runId'], 7);
+    assert.ok(service.received.filter(isFiles).length < 25);
+  }));
 
 test('when the run is gone nothing more is sent to it', () => withLive(
   (request) => (isEvents(request) ? { status: 404, body: { code: 'run_not_found' } } : undefined),

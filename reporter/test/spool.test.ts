@@ -1,20 +1,32 @@
 /** Runs kept on disk: when they are sent, when they stay, and whose they are. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { utimes } from 'node:fs/promises';
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { rename, utimes } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createClient, deadlineIn } from '../src/client';
+import { flushCommand } from '../src/commands/flush';
 import type { OutgoingAttempt } from '../src/delivery';
 import { createLog } from '../src/log';
 import type { RunFields } from '../src/run';
+import { chooseSpoolFolder, replaceFile } from '../src/spool/disk';
 import { releaseEntry, writeEntry, type SpoolNote } from '../src/spool/entry';
-import { entriesIn, flushSpool } from '../src/spool/spool';
+import { createHashes } from '../src/spool/hashes';
+import { createRunSpool, type RunSpool } from '../src/spool/run-spool';
+import { entriesIn, flushSpool, prune, runsFolder } from '../src/spool/spool';
 import { field, startService, type Received, type Reply, type Service } from './service';
 
 const silent = createLog(false, () => process.stdout);
 const RUN = { projectName: 'shop', status: 'passed', clientRunId: 'run-0001', startTime: '2026-01-05T10:00:00.000Z' } as unknown as RunFields;
+
+const folder = (): string => mkdtempSync(path.join(os.tmpdir(), 'callboard-spool-'));
+const keep = (dir: string, origin: string, attempts = results()): Promise<string> =>
+  writeEntry({ dir, origin, filesMaxBytes: 2 ** 30 }, RUN, attempts, { isFinal: true, hashes: createHashes() });
+const noteOf = (entry: string): string => entry.replace(/\.json\.gz$/, '.files.json');
+const onPosix = { skip: process.geteuid === undefined };
+const asRoot = { skip: process.geteuid?.() !== 0 };
 
 /** One result with two files that do not fit one request. */
 function results(): OutgoingAttempt[] {
@@ -32,8 +44,8 @@ async function withSpool(
   check: (spool: { service: Service; entry: string; flush(): Promise<string[]> }) => Promise<void>,
 ): Promise<void> {
   const service = await startService(reply);
-  const dir = mkdtempSync(path.join(os.tmpdir(), 'callboard-spool-'));
-  const entry = await writeEntry({ dir, origin: service.url, filesMaxBytes: 2 ** 30 }, RUN, results(), true);
+  const dir = folder();
+  const entry = await keep(dir, service.url);
   const flush = async (): Promise<string[]> => {
     const sent: string[] = [];
     await flushSpool({
@@ -73,7 +85,7 @@ test('a run stays in the spool until its last file has arrived', () => {
 
 test('what a process is still at work on is left to it, on whatever host it is', () => withSpool(() => ({}), async ({ service, entry, flush }) => {
   assert.deepEqual(await flush(), [], 'this process wrote it');
-  const noteFile = entry.replace(/\.json\.gz$/, '.files.json');
+  const noteFile = noteOf(entry);
   const note = JSON.parse(readFileSync(noteFile, 'utf8')) as SpoolNote;
   writeFileSync(noteFile, JSON.stringify({ ...note, owner: { pid: 1, hostname: 'another' } } satisfies SpoolNote));
   assert.deepEqual(await flush(), [], 'it was written a moment ago');
@@ -81,4 +93,176 @@ test('what a process is still at work on is left to it, on whatever host it is',
   await utimes(entry, longAgo, longAgo);
   assert.deepEqual(await flush(), ['sent']);
   assert.equal(service.paths()[0], 'test-runs/submit');
+}));
+
+test('a folder others may write to is neither sent from nor written to', onPosix, () => withSpool(() => ({}), async ({ service, entry, flush }) => {
+  await releaseEntry(entry, [], 2 ** 30);
+  const dir = path.dirname(entry);
+  chmodSync(dir, 0o777);
+  assert.deepEqual(await flush(), []);
+  await assert.rejects(keep(dir, service.url), /can be changed by others: set spoolDir/);
+  chmodSync(dir, 0o700);
+  assert.deepEqual(await flush(), ['sent']);
+}));
+
+test('a note or a run that another user wrote is left alone', asRoot, () => withSpool(() => ({}), async ({ service, entry, flush }) => {
+  await releaseEntry(entry, [], 2 ** 30);
+  for (const file of [entry, noteOf(entry)]) {
+    chownSync(file, 4_321, 4_321);
+    assert.deepEqual(await flush(), [], file);
+    chownSync(file, 0, 0);
+  }
+  assert.deepEqual(service.paths(), []);
+  assert.deepEqual(await flush(), ['sent']);
+}));
+
+test('a report is sent from beside its run and from nowhere else, whatever the note says', () => withSpool(() => ({}), async ({ service, entry, flush }) => {
+  await releaseEntry(entry, [], 2 ** 30);
+  const secret = path.join(folder(), 'secret');
+  writeFileSync(secret, 'secret');
+  const beside = path.join(entry.replace(/\.json\.gz$/, '.files'), 'link.gz');
+  symlinkSync(secret, beside);
+  const note = JSON.parse(readFileSync(noteOf(entry), 'utf8')) as SpoolNote;
+  const reports = [secret, path.join(path.dirname(beside), '../..', path.relative(path.resolve(beside, '../../..'), secret)), beside]
+    .map((place) => ({ type: 'html', path: place, size: 6 }));
+  writeFileSync(noteOf(entry), JSON.stringify({ ...note, reports }));
+  assert.deepEqual(await flush(), ['sent']);
+  assert.ok(!service.received.some(({ form }) => form.has('report_html')));
+}));
+
+test('where the folder cannot be trusted, one of this user is taken', onPosix, async () => {
+  const wished = path.join(folder(), 'spool');
+  assert.equal(await chooseSpoolFolder(wished), wished);
+  chmodSync(wished, 0o777);
+  assert.equal(await chooseSpoolFolder(wished), `${wished}-${process.geteuid!()}`);
+  const laid = path.join(folder(), 'spool');
+  symlinkSync(wished, laid);
+  assert.equal(await chooseSpoolFolder(laid), `${laid}-${process.geteuid!()}`);
+});
+
+test('flush gives credentials only to the service it was told', async () => {
+  const service = await startService(({ headers }) => (headers.authorization ? {} : { status: 401, body: { message: 'Who are you?' } }));
+  try {
+    const spoolDir = folder();
+    const entry = await keep(path.join(spoolDir, runsFolder('shop', service.url)), service.url, []);
+    await releaseEntry(entry, [], 2 ** 30);
+    const lines: string[] = [];
+    const env = { SERVICE_SPOOL_DIR: spoolDir, SERVICE_API_KEY: 'pd_1' };
+    const flush = (url?: string): Promise<number> => flushCommand({ env, url, print: (line) => void lines.push(line) });
+    assert.equal(await flush(), 1);
+    assert.match(lines.at(-1)!, new RegExp(`named, with --url ${service.url}`));
+    assert.equal(await flush('http://127.0.0.1:9'), 0);
+    assert.ok(service.received.every(({ headers }) => headers.authorization === undefined));
+    assert.equal(await flush(service.url), 0);
+    assert.equal(service.received.at(-1)!.headers.authorization, 'Bearer pd_1');
+  } finally {
+    await service.close();
+  }
+});
+
+test('what killed processes left is removed after a day, and counts until then', async () => {
+  const spoolDir = folder();
+  const dir = path.join(spoolDir, runsFolder('shop', 'http://a.example'));
+  const entry = await keep(dir, 'http://a.example', []);
+  const name = path.basename(entry, '.json.gz');
+  const files = path.join(dir, 'gone-0.files');
+  mkdirSync(files);
+  const leftovers = [`${name}.5e0b1f6e-draft`, `${name}.files.json.5e0b1f6e-draft`, 'gone-0.files.json'].map((each) => path.join(dir, each));
+  for (const file of [...leftovers, path.join(files, '0')]) writeFileSync(file, 'x');
+  writeFileSync(path.join(spoolDir, 'not-of-the-spool'), 'x');
+  await prune(spoolDir, 2 ** 30);
+  assert.equal(readdirSync(dir).length, 6, 'somebody may be writing them');
+  const longAgo = new Date(Date.now() - 25 * 60 * 60_000);
+  for (const file of [...leftovers, files, entry, noteOf(entry), path.join(spoolDir, 'not-of-the-spool')]) utimesSync(file, longAgo, longAgo);
+  await prune(spoolDir, 2 ** 30);
+  assert.deepEqual(readdirSync(dir).sort(), [path.basename(noteOf(entry)), path.basename(entry)].sort());
+  assert.ok(existsSync(path.join(spoolDir, 'not-of-the-spool')));
+});
+
+test('a file that somebody has open is replaced a little later, or written where it lies', async () => {
+  const dir = folder();
+  const [draft, file] = [path.join(dir, 'draft'), path.join(dir, 'file')];
+  const busy = (times: number): typeof rename => async (from, to) => {
+    if (times-- > 0) throw Object.assign(new Error('EPERM: operation not permitted'), { code: 'EPERM' });
+    await rename(from, to);
+  };
+  for (const [text, times] of [['soon', 2], ['never', Infinity]] as const) {
+    writeFileSync(draft, text);
+    await replaceFile(draft, file, busy(times));
+    assert.equal(readFileSync(file, 'utf8'), text);
+    assert.deepEqual(readdirSync(dir), ['file']);
+  }
+});
+
+test('a file is read for its hash only when it is another than before', async () => {
+  const place = path.join(folder(), 'video');
+  const hashes = createHashes();
+  const write = (text: string, at: number): Promise<string> => {
+    writeFileSync(place, text);
+    utimesSync(place, at, at);
+    return hashes({ kind: 'file', path: place, size: text.length });
+  };
+  const first = await write('one', 1_000);
+  assert.equal(await write('two', 1_000), first, 'neither time nor size says that it is another');
+  assert.notEqual(await write('two', 2_000), first);
+});
+
+/** A run that is never done with a snapshot, or done with it at once. */
+async function watched(check: (parts: {
+  spool: RunSpool; spoolDir: string; run: { changes: number; isOffline: boolean; snapshots: number; attempts(): Iterable<OutgoingAttempt> };
+}) => Promise<void>): Promise<void> {
+  const spoolDir = folder();
+  const spool = createRunSpool({
+    settings: { spoolDir, spoolMaxBytes: 2 ** 30 }, origin: 'http://a.example', projectName: 'shop',
+    client: createClient('http://a.example', { kind: 'none' }, silent), log: silent, snapshotIntervalMs: 5,
+  });
+  const run = { changes: 0, isOffline: true, snapshots: 0, attempts: (): Iterable<OutgoingAttempt> => [] };
+  spool.watch({
+    isOffline: () => run.isOffline,
+    changes: () => run.changes,
+    async snapshot() {
+      run.snapshots++;
+      return { run: RUN, attempts: run.attempts() };
+    },
+  });
+  const alive = setInterval(() => undefined, 1_000);
+  try {
+    await check({ spool, spoolDir, run });
+  } finally {
+    await spool.forget();
+    clearInterval(alive);
+  }
+}
+
+const kept = (spoolDir: string): string[] => readdirSync(spoolDir, { recursive: true }).map(String).filter((name) => name.includes('run-0001'));
+
+async function until(isTrue: () => boolean): Promise<void> {
+  for (let waited = 0; !isTrue(); waited += 5) {
+    assert.ok(waited < 5_000, 'it never came true');
+    await delay(5);
+  }
+}
+
+test('a run out of reach is written again only when there is something new, and goes when the service is back', () => watched(
+  async ({ spoolDir, run }) => {
+    await until(() => kept(spoolDir).some((name) => name.endsWith('.json.gz')));
+    await delay(100);
+    assert.equal(run.snapshots, 1);
+    run.changes++;
+    await until(() => run.snapshots === 2);
+    run.isOffline = false;
+    await until(() => kept(spoolDir).length === 0);
+  }));
+
+test('a snapshot that takes long is neither joined by another nor waited for at the end', { timeout: 20_000 }, () => watched(async ({ spool, spoolDir, run }) => {
+  run.attempts = function* () {
+    for (;;) yield results()[0]!;
+  };
+  await until(() => run.snapshots === 1);
+  run.changes++;
+  await delay(100);
+  assert.equal(run.snapshots, 1);
+  run.attempts = () => [];
+  const entry = await spool.keep(RUN, []);
+  assert.deepEqual(kept(spoolDir).map((name) => path.basename(name)).sort(), [path.basename(noteOf(entry)), path.basename(entry)].sort());
 }));

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { gunzipSync } from 'node:zlib';
 import type { RunFields } from '../src/run';
 import type { TestCaseEntry } from '../src/test-case';
 import { callboard, installedSuite, playwright, type Finished } from './playwright-run';
@@ -173,6 +174,22 @@ test('a run that cannot be finished is sent as a batch, without repeating what i
     assert.equal(files.length, 0);
   }));
 
+test('a result the service fails on waits alone, the run is finished', () => withService(
+  liveReplies(({ path: where, json }) => (where.endsWith('/events') && JSON.stringify(json['testCases']).includes('"title":"fails once, with files"')
+    ? { status: 500, headers: { 'retry-after': '0' }, body: {} } : undefined)),
+  async (service) => {
+    const dir = installedSuite('commonjs');
+    const { lines } = await playwright(dir, [...COMMONJS, '-g', 'prints and steps|fails once'], { SERVICE_URL: service.url, SERVICE_STREAMING_BATCH_SIZE: '50' });
+    assert.equal(service.paths().filter((each) => each.endsWith('/finish')).length, 1);
+    assert.ok(!service.paths().includes('test-runs/submit'));
+    assert.match(lines.join('\n'), /[12] results and \d files are left, spooled to/);
+    assert.match(lines.join('\n'), /run: http/);
+    const [entry] = readdirSync(path.join(dir, 'spool'), { recursive: true }).map(String).filter((name) => name.endsWith('.json.gz'));
+    const { testCases } = JSON.parse(gunzipSync(readFileSync(path.join(dir, 'spool', entry!))).toString('utf8')) as { testCases: TestCaseEntry[] };
+    assert.deepEqual([...new Set(testCases.map(({ title }) => title))], ['fails once, with files']);
+    assert.ok(testCases.every(({ steps }) => steps !== undefined), 'with all that is known');
+  }));
+
 test('a busy service is asked again and gets every event once', () => withService(
   liveReplies((_, count) => (count === 1 || count === 3 ? { status: 503, headers: { 'retry-after': '0' }, body: {} } : undefined)),
   async (service) => {
@@ -238,7 +255,7 @@ describe('a service that does not take the run', () => {
     const failed = await callboard(dir, ['flush']);
     assert.equal(failed.exitCode, 1);
     const service = await startService(liveReplies(), Number(port));
-    const flushed = await callboard(dir, ['flush'], { SERVICE_API_KEY: 'pd_2' });
+    const flushed = await callboard(dir, ['flush', '--url', gone.url], { SERVICE_API_KEY: 'pd_2' });
     const again = await callboard(dir, ['flush']);
     await service.close();
     assert.equal(flushed.exitCode, 0);

@@ -1,5 +1,5 @@
 /** `flush`: sends the runs that were kept on this machine, now. */
-import { createClient, deadlineIn } from '../client';
+import { createClient, deadlineIn, isForbidden } from '../client';
 import { advice } from '../failure';
 import { createLog } from '../log';
 import { resolveSettings, type Env } from '../options';
@@ -7,7 +7,7 @@ import { allEntries, flushSpool } from '../spool/spool';
 
 export interface FlushOptions {
   env: Env;
-  /** Only runs for this service; without it each run goes where it was meant to go. */
+  /** Only runs for this service; without an address each run goes where it was meant to go, but no credentials with it. */
   url: string | undefined;
   print(line: string): void;
 }
@@ -24,6 +24,9 @@ export async function flushCommand({ env, url, print }: FlushOptions): Promise<n
   }
   const log = createLog(settings.verbose, () => process.stderr);
   const entries = await allEntries(settings.spoolDir);
+  // A file names the address of a run; who gets a key is for whoever starts this command to say.
+  const withheld = settings.origin === undefined && settings.credentials.kind !== 'none';
+  const credentials = withheld ? { kind: 'none' as const } : settings.credentials;
   let sent = 0;
   let failed = 0;
   await flushSpool({
@@ -32,7 +35,7 @@ export async function flushCommand({ env, url, print }: FlushOptions): Promise<n
     tries: TRIES,
     clientFor: ({ origin }) => {
       const isMeant = settings.origin === undefined || settings.origin === origin;
-      return isMeant ? createClient(origin, settings.credentials, log) : undefined;
+      return isMeant ? createClient(origin, credentials, log) : undefined;
     },
     onSent({ runId, runUrl }, { projectName, origin }) {
       sent++;
@@ -40,9 +43,13 @@ export async function flushCommand({ env, url, print }: FlushOptions): Promise<n
     },
     onFailed(error, { projectName, origin }) {
       failed++;
-      print(`${projectName}: not sent to ${origin}: ${advice(error)}`);
+      print(`${projectName}: not sent to ${origin}: ${withheld && isForbidden(error) ? unnamed(origin) : advice(error)}`);
     },
   });
   if (sent + failed === 0) print(`nothing to send in ${settings.spoolDir}`);
   return failed > 0 ? 1 : 0;
+}
+
+function unnamed(origin: string): string {
+  return `credentials go only to the service that is named, with --url ${origin} or SERVICE_URL`;
 }

@@ -4,7 +4,7 @@
  */
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { RequestFailed, type Client } from '../client';
+import { pauseAfter, RequestFailed, type Client } from '../client';
 import { bytesBody, type RequestBody } from '../http';
 import type { Log } from '../log';
 import { slimmed } from '../slim';
@@ -32,6 +32,8 @@ export interface EventSender {
   drain(): Promise<void>;
   has(key: object): boolean;
   isAccepted(key: object): boolean;
+  /** Set aside because the service fails on it, while it takes others. */
+  isSetAside(key: object): boolean;
   progress(): { eventsSent: number; events: number };
   readonly isEmpty: boolean;
   readonly refused: number;
@@ -40,12 +42,17 @@ export interface EventSender {
 const BATCH_MAX_BYTES = 1024 * 1024;
 /** When many wait, fewer and larger requests are easier for the service. */
 const BATCH_MAX_EVENTS = 500;
+/** After so many answers 500 in a row it is asked whether one event is at fault. */
+const TRIES_ON_500 = 4;
+/** A test that is at fault is so in each of its attempts; more than these, and the service is broken. */
+const FAULTS_WITHOUT_PROOF = 6;
 const compress = promisify(gzip);
 
 export function createEventSender(parts: EventSenderParts): EventSender {
   const { queue, pace, log } = parts;
   const known = new WeakSet<object>();
   const accepted = new WeakSet<object>();
+  const aside: QueuedEvent[] = [];
   let refused = 0;
   let eventsSent = 0;
   let inFlight = 0;
@@ -53,21 +60,26 @@ export function createEventSender(parts: EventSenderParts): EventSender {
   let isOpen = false;
   let timer: NodeJS.Timeout | undefined;
 
-  const sendBatch = async (batch: readonly QueuedEvent[]): Promise<void> => {
+  /** Undefined once the batch is dealt with; the answer when the service fails on it. */
+  const tryBatch = async (batch: readonly QueuedEvent[], triesOn500: number): Promise<RequestFailed | undefined> => {
     const run = parts.run()!;
     try {
       const body = await eventsBody(run.streamToken, batch);
       await pace.persist(() => parts.client.send(
-        `/api/test-runs/${run.runId}/events`, body, pace.deadline(), { tries: 1, withToken: true }));
+        `/api/test-runs/${run.runId}/events`, body, pace.deadline(), { tries: 1, withToken: true }), { triesOn500 });
     } catch (error) {
-      const status = error instanceof RequestFailed ? error.status : undefined;
-      if (status === undefined || !REFUSED.has(status)) throw error;
-      const slim = status === 413 && batch.length === 1 ? slimmed(batch[0]!.json) : undefined;
-      if (slim !== undefined) return sendBatch([{ ...batch[0]!, json: slim }]);
-      if (batch.length > 1) return sendHalves(batch);
+      if (!(error instanceof RequestFailed) || error.status === undefined) throw error;
+      if (error.status === 500) return error;
+      if (!REFUSED.has(error.status)) throw error;
+      const slim = error.status === 413 && batch.length === 1 ? slimmed(batch[0]!.json) : undefined;
+      if (slim !== undefined) return tryBatch([{ ...batch[0]!, json: slim }], triesOn500);
+      if (batch.length > 1) {
+        for (const half of halvesOf(batch)) await sendBatch(half);
+        return undefined;
+      }
       if (batch[0]!.key) refused++;
-      log.detail(`the service refused an event: ${(error as Error).message}`);
-      return;
+      log.detail(`the service refused an event: ${error.message}`);
+      return undefined;
     }
     eventsSent += batch.length;
     for (const { key } of batch) {
@@ -76,12 +88,55 @@ export function createEventSender(parts: EventSenderParts): EventSender {
       parts.onAccepted(key);
     }
   };
-  const sendHalves = async (batch: readonly QueuedEvent[]): Promise<void> => {
-    const middle = Math.ceil(batch.length / 2);
-    await sendBatch(batch.slice(0, middle));
-    await sendBatch(batch.slice(middle));
+  const sendBatch = async (batch: readonly QueuedEvent[]): Promise<void> => {
+    let left = batch;
+    for (let tries = TRIES_ON_500; ; tries++) {
+      const failure = await tryBatch(left, tries === TRIES_ON_500 ? TRIES_ON_500 : 1);
+      if (!failure) return;
+      left = await withoutFaults(left);
+      if (left.length === 0) return;
+      if (pace.isHurried) throw failure;
+      await pace.pause(failure.pauseMs ?? pauseAfter(tries));
+    }
   };
-
+  /**
+   * What is to be tried again of a batch the service fails on. Events at fault fail alone while
+   * others are taken; a service that is broken takes none, and is waited for.
+   */
+  const withoutFaults = async (batch: readonly QueuedEvent[]): Promise<readonly QueuedEvent[]> => {
+    const next = batch.length > 1 ? [] : queue.take(parts.batchSize, BATCH_MAX_BYTES);
+    inFlight += next.length;
+    const suspects = [...batch, ...next];
+    // Of the very last event the end of the run will tell: that is refused as well by a broken service.
+    if (suspects.length === 1) return pace.isHurried && eventsSent > 0 ? setAside(suspects) : suspects;
+    const found = { faults: [], isAnyAccepted: false };
+    await findFaults(suspects, found);
+    if (!found.isAnyAccepted) return suspects;
+    // Some may have met a service that has recovered since.
+    for (const fault of found.faults) if (await tryBatch([fault], 1)) setAside([fault]);
+    return [];
+  };
+  const findFaults = async (failing: readonly QueuedEvent[], found: { faults: QueuedEvent[]; isAnyAccepted: boolean }): Promise<void> => {
+    for (const half of halvesOf(failing)) {
+      if (!found.isAnyAccepted && found.faults.length >= FAULTS_WITHOUT_PROOF) return;
+      if (await tryBatch(half, 1) === undefined) found.isAnyAccepted = true;
+      else if (half.length > 1) await findFaults(half, found);
+      else found.faults.push(half[0]!);
+    }
+  };
+  const setAside = (events: readonly QueuedEvent[]): QueuedEvent[] => {
+    log.detail(`the service fails on ${events.length} events, which are set aside`);
+    aside.push(...events.filter(({ key }) => key !== undefined));
+    return [];
+  };
+  const isStillAtFault = async (event: QueuedEvent): Promise<boolean> => {
+    try {
+      return pace.isOver || await tryBatch([event], 1) !== undefined;
+    } catch (error) {
+      if (!pace.isOver) parts.stop(error);
+      return true;
+    }
+  };
   const sendAll = async (): Promise<void> => {
     while (queue.length > 0 && !parts.isStopped()) {
       const behind = queue.length >= 2 * parts.batchSize || pace.isHurried;
@@ -124,10 +179,14 @@ export function createEventSender(parts: EventSenderParts): EventSender {
     async drain() {
       if (!isOpen) return;
       while (queue.length > 0 || sending) await flush();
+      for (const event of aside.splice(0)) {
+        if (parts.isStopped() || await isStillAtFault(event)) aside.push(event);
+      }
     },
     has: (key) => known.has(key),
     isAccepted: (key) => accepted.has(key),
-    progress: () => ({ eventsSent, events: eventsSent + inFlight + queue.length }),
+    isSetAside: (key) => aside.some((event) => event.key === key),
+    progress: () => ({ eventsSent, events: eventsSent + inFlight + queue.length + aside.length }),
     get isEmpty() {
       return queue.length === 0 && inFlight === 0;
     },
@@ -135,6 +194,11 @@ export function createEventSender(parts: EventSenderParts): EventSender {
       return refused;
     },
   };
+}
+
+function halvesOf<T>(all: readonly T[]): [T[], T[]] {
+  const middle = Math.ceil(all.length / 2);
+  return [all.slice(0, middle), all.slice(middle)];
 }
 
 /** A smaller batch may be accepted after these, down to the one event at fault. */

@@ -3,7 +3,7 @@
  * accepted its files wait, because the service would not know where they belong.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { isForbidden, RequestFailed, type Client } from '../client';
+import { isForbidden, isTransient, RequestFailed, type Client } from '../client';
 import { Unreadable, type AttachmentFile } from '../files';
 import type { Log } from '../log';
 import type { AttemptIdentity } from '../test-case';
@@ -26,10 +26,11 @@ export interface FileSender {
   hold(key: object, identity: AttemptIdentity, files: readonly AttachmentFile[]): void;
   release(key: object): void;
   start(): void;
+  /** Ends when nothing is left, or there is no time for more; what is left then is not done. */
   drain(): Promise<void>;
+  /** Every file was accepted, or will never be. */
   isDone(key: object): boolean;
   progress(): { filesSent: number; files: number; bytesLeft: number };
-  readonly isEmpty: boolean;
   readonly lost: number;
 }
 
@@ -37,21 +38,26 @@ interface Job {
   key: object;
   identity: AttemptIdentity;
   files: readonly AttachmentFile[];
+  triesOn500: number;
 }
 
 const PARALLEL = 2;
 const FILES_PER_REQUEST = 50;
 /** The result may be on its way through another process of the service. */
 const UNKNOWN_CASE_PAUSES_MS = [1_000, 3_000];
+/** A file that makes the service fail would otherwise keep others from being sent for as long as the run lasts. */
+const TRIES_ON_500 = 4;
 
 export function createFileSender(parts: FileSenderParts): FileSender {
   const { pace, log } = parts;
   const held = new Map<object, Job>();
   const jobs: Job[] = [];
   const running = new Set<Promise<void>>();
-  const left = new Map<object, number>();
+  const aside: Job[] = [];
+  const outstanding = new Map<object, number>();
   const done = new WeakSet<object>();
   let isOpen = false;
+  let isGivenUp = false;
   let lost = 0;
   let filesSent = 0;
   let files = 0;
@@ -63,7 +69,8 @@ export function createFileSender(parts: FileSenderParts): FileSender {
     for (let unknown = 0; ; unknown++) {
       try {
         await pace.persist(() => parts.client.send(
-          `/api/test-runs/${run.runId}/case-files`, body, pace.deadline(), { tries: 1, withToken: true }));
+          `/api/test-runs/${run.runId}/case-files`, body, pace.deadline(), { tries: 1, withToken: true }),
+        { triesOn500: job.triesOn500 });
         return;
       } catch (error) {
         const waitMs = UNKNOWN_CASE_PAUSES_MS[unknown];
@@ -77,30 +84,34 @@ export function createFileSender(parts: FileSenderParts): FileSender {
     try {
       await send(job);
       filesSent += job.files.length;
+      settle(job);
     } catch (error) {
-      if (endsStreaming(error)) {
-        parts.stop(error);
-        return;
+      if (pace.isOver) jobs.unshift(job);
+      else if (endsStreaming(error)) parts.stop(error);
+      else if (mayBeDivided(error) && job.files.length > 1) jobs.unshift(...job.files.map((file) => ({ ...job, files: [file] })));
+      else if (isBroken(error)) aside.push(job);
+      else if (isTransient(error)) {
+        // Patience has ended with the run: what one file met, the next one would wait for as well.
+        isGivenUp = true;
+        jobs.unshift(job);
+      } else {
+        lost += job.files.length;
+        settle(job);
+        log.detail(`${job.files.map(({ name }) => name).join(', ')} of "${job.identity.title}" not accepted: ${(error as Error).message}`);
       }
-      if (mayBeDivided(error) && job.files.length > 1) {
-        left.set(job.key, left.get(job.key)! + job.files.length - 1);
-        jobs.unshift(...job.files.map((file) => ({ ...job, files: [file] })));
-        return;
-      }
-      lost += job.files.length;
-      log.detail(`${job.files.map(({ name }) => name).join(', ')} of "${job.identity.title}" not accepted: ${(error as Error).message}`);
-    } finally {
-      finish(job);
     }
   };
-  const finish = (job: Job): void => {
-    const remaining = left.get(job.key)! - 1;
-    left.set(job.key, remaining);
-    if (remaining === 0 && !parts.isStopped()) done.add(job.key);
-    bytesLeft -= sizeOf(job.files);
+  const settle = ({ key, files: own }: Job): void => {
+    const remaining = outstanding.get(key)! - own.length;
+    if (remaining > 0) outstanding.set(key, remaining);
+    else {
+      outstanding.delete(key);
+      done.add(key);
+    }
+    bytesLeft -= sizeOf(own);
   };
   const pump = (): void => {
-    while (isOpen && running.size < PARALLEL && jobs.length > 0 && !parts.isStopped()) {
+    while (isOpen && !isGivenUp && !pace.isOver && running.size < PARALLEL && jobs.length > 0 && !parts.isStopped()) {
       const job = jobs.shift()!;
       const one: Promise<void> = work(job).finally(() => {
         running.delete(one);
@@ -112,7 +123,8 @@ export function createFileSender(parts: FileSenderParts): FileSender {
 
   return {
     hold(key, identity, own) {
-      held.set(key, { key, identity, files: own });
+      held.set(key, { key, identity, files: own, triesOn500: TRIES_ON_500 });
+      outstanding.set(key, own.length);
       files += own.length;
       bytesLeft += sizeOf(own);
     },
@@ -121,7 +133,6 @@ export function createFileSender(parts: FileSenderParts): FileSender {
       if (!job) return;
       held.delete(key);
       const requests = split(job.files, parts.run()?.requestMaxBytes ?? Infinity);
-      left.set(key, requests.length);
       jobs.push(...requests.map((own) => ({ ...job, files: own })));
       if (parts.atOnce) pump();
     },
@@ -131,28 +142,34 @@ export function createFileSender(parts: FileSenderParts): FileSender {
     async drain() {
       pump();
       while (running.size > 0) await Promise.race(running);
+      // Nobody waits behind these any more.
+      jobs.push(...aside.splice(0).map((job) => ({ ...job, triesOn500: 1 })));
+      pump();
+      while (running.size > 0) await Promise.race(running);
     },
     isDone: (key) => done.has(key),
     progress: () => ({ filesSent, files, bytesLeft }),
-    get isEmpty() {
-      return jobs.length === 0 && held.size === 0;
-    },
     get lost() {
       return lost;
     },
   };
 }
 
-/** These answers are about the run or its token; every further request would meet them too. */
+/** These answers are about the run or its token, or there is none: every further request would meet the same. */
 function endsStreaming(error: unknown): boolean {
   if (!(error instanceof RequestFailed)) return false;
-  return isForbidden(error) || error.status === 409 || error.status === undefined || error.status >= 500
+  return isForbidden(error) || error.status === 409 || error.status === undefined
     || (error.status === 404 && error.code !== 'case_not_found');
 }
 
-/** Fewer files may be accepted, or all but the one that is gone. */
+/** Fewer files may be accepted, or all but the one that is gone or at fault. */
 function mayBeDivided(error: unknown): boolean {
-  return error instanceof Unreadable || error instanceof RequestFailed && (error.status === 413 || error.status === 400 || error.status === 422);
+  return error instanceof Unreadable || isBroken(error)
+    || error instanceof RequestFailed && (error.status === 413 || error.status === 400 || error.status === 422);
+}
+
+function isBroken(error: unknown): boolean {
+  return error instanceof RequestFailed && error.status === 500;
 }
 
 function split(files: readonly AttachmentFile[], bytesMax: number): AttachmentFile[][] {

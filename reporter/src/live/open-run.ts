@@ -48,7 +48,7 @@ export async function openRun(parts: OpenParts): Promise<OpenRun> {
       }
     }
     return opened(await send('start', fields, false));
-  }, (tries) => PAUSES_MS[Math.min(tries, PAUSES_MS.length) - 1]!);
+  }, { pauseMs: (tries) => PAUSES_MS[Math.min(tries, PAUSES_MS.length) - 1]! });
 }
 
 function opened(answer: JsonObject): OpenRun {

@@ -4,11 +4,17 @@
  */
 import { isTransient, pauseAfter, RequestFailed, type Deadline } from '../client';
 
+export interface Persistence {
+  pauseMs?(tries: number): number;
+  /** So many answers 500 are enough: what is sent may be at fault, and not the service. */
+  triesOn500?: number;
+}
+
 export interface Pace {
   /** For requests made now. */
   deadline(): Deadline;
   /** Repeats the work while it fails for a reason that may pass; other failures are thrown. */
-  persist<T>(work: () => Promise<T>, pauseMs?: (tries: number) => number): Promise<T>;
+  persist<T>(work: () => Promise<T>, persistence?: Persistence): Promise<T>;
   /** Waits, or returns early when the run ends. */
   pause(milliseconds: number): Promise<void>;
   /** The run is over: everything has to end by this time. */
@@ -16,6 +22,8 @@ export interface Pace {
   /** Ends every request and pause at once. */
   stop(): void;
   readonly isHurried: boolean;
+  /** There is no time left: requests fail without having been sent. */
+  readonly isOver: boolean;
   /** Time of the last answer; undefined before the first. */
   readonly lastAnswerAtMs: number | undefined;
   readonly isFailing: boolean;
@@ -46,8 +54,8 @@ export function createPace(): Pace {
   return {
     deadline: () => ({ signal: abort.signal, remainingMs }),
     pause: (milliseconds) => (abort.signal.aborted ? Promise.resolve() : pause(milliseconds)),
-    async persist(work, pauseMs = pauseAfter) {
-      for (let tries = 1, lastTries = 0; ; tries++) {
+    async persist(work, { pauseMs = pauseAfter, triesOn500 = Infinity } = {}) {
+      for (let tries = 1, lastTries = 0, broken = 0; ; tries++) {
         try {
           const done = await work();
           lastAnswerAtMs = Date.now();
@@ -57,6 +65,7 @@ export function createPace(): Pace {
           if (!(error instanceof RequestFailed)) throw error;
           if (error.status !== undefined) lastAnswerAtMs = Date.now();
           if (!isTransient(error)) throw error;
+          if (error.status === 500 && ++broken >= triesOn500) throw error;
           isFailing = true;
           if (end) lastTries++;
           const waitMs = error.pauseMs ?? pauseMs(tries);
@@ -86,6 +95,9 @@ export function createPace(): Pace {
     },
     get isHurried() {
       return end !== undefined;
+    },
+    get isOver() {
+      return abort.signal.aborted;
     },
     get lastAnswerAtMs() {
       return lastAnswerAtMs;

@@ -40,9 +40,11 @@ export interface Live {
   /** Whether the result waits to be sent or was sent. */
   has(key: object): boolean;
   isAccepted(key: object): boolean;
+  /** The service fails on this result while it takes others: it is worth another try some other day. */
+  isSetAside(key: object): boolean;
   /** Whether the files of this result need not be sent again. */
   areFilesDone(key: object): boolean;
-  /** Sends what is left. True when the service has every result, if not every file. */
+  /** Sends what is left. True when the service has every result it can take, if not every file. */
   settle(deadline: Deadline): Promise<boolean>;
   /** Ends the run with what is known about it; undefined when that is not possible. */
   finish(fields: Record<string, unknown>, deadline: Deadline): Promise<JsonObject | undefined>;
@@ -130,6 +132,7 @@ export function startLive(parts: LiveParts): Live {
     },
     has: (key) => events.has(key),
     isAccepted: (key) => events.isAccepted(key),
+    isSetAside: (key) => events.isSetAside(key),
     areFilesDone: (key) => files.isDone(key),
     async settle(deadline) {
       pace.hurry(pace.lastAnswerAtMs === undefined ? deadlineWithin(deadline, SILENT_SERVICE_MS) : deadline);

@@ -4,8 +4,8 @@
  * written, and only the user who ran the tests may read it.
  */
 import { randomUUID } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
-import { copyFile, link, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { constants, createWriteStream } from 'node:fs';
+import { copyFile, link, lstat, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -19,6 +19,8 @@ import type { Report } from '../reports';
 import type { RunFields } from '../run';
 import type { AttemptIdentity, TestCaseEntry } from '../test-case';
 import type { OutgoingReport } from '../upload';
+import { isOwn, isOwnFolder, makeOwnFolder, readOwn, replaceFile } from './disk';
+import type { Hashes } from './hashes';
 
 /** A file, and the result it belongs to by its position in the body. */
 interface SpooledFile extends Omit<AttachmentFile, 'content'> {
@@ -64,15 +66,23 @@ const SUFFIX = '.json.gz';
 const NOTE_SUFFIX = '.files.json';
 const FILES_SUFFIX = '.files';
 
-/**
- * `isFinal` says that this process will not send the run any more; only then files are kept.
- * The entry stays in use until it is released: reports of the run may still be written.
- */
+export interface EntryWriting {
+  /** This process will not send the run any more; only then files are kept beside the results. */
+  isFinal: boolean;
+  hashes: Hashes;
+  /** Gives up writing; an earlier version of the entry stays. */
+  signal?: AbortSignal;
+}
+
+/** Whoever ran the tests waits for this: files a slow disk did not take by then are not kept. */
+const KEEP_FILES_MS = 30_000;
+
+/** The entry stays in use until it is released: reports of the run may still be written. */
 export async function writeEntry(
-  target: SpoolTarget, run: RunFields, attempts: Iterable<OutgoingAttempt>, isFinal: boolean,
+  target: SpoolTarget, run: RunFields, attempts: Iterable<OutgoingAttempt>, { isFinal, hashes, signal }: EntryWriting,
 ): Promise<string> {
   const base = path.join(target.dir, `${run.clientRunId}-${run.shardIndex ?? 0}`);
-  await mkdir(target.dir, { recursive: true, mode: 0o700 });
+  await makeOwnFolder(target.dir);
   const files: { index: number; file: AttachmentFile }[] = [];
   function* pieces(): Generator<string> {
     yield `${JSON.stringify(run).slice(0, -1)},"testCases":[`;
@@ -85,20 +95,23 @@ export async function writeEntry(
     yield ']}';
   }
   const draft = `${base}.${randomUUID()}`;
-  await pipeline(Readable.from(pieces(), { objectMode: false }), createGzip(), createWriteStream(draft, { mode: 0o600 }));
-  const keeper = isFinal ? fileKeeper(`${base}${FILES_SUFFIX}`, target.filesMaxBytes) : undefined;
-  const note: SpoolNote = {
-    origin: target.origin,
-    projectName: run.projectName,
-    owner: { pid: process.pid, hostname: os.hostname() },
-    files: [],
-  };
-  for (const { index, file } of files) {
-    const kept = await spooledFile(index, file, keeper).catch(() => undefined);
-    if (kept) note.files.push(kept);
+  try {
+    await pipeline(
+      Readable.from(pieces(), { objectMode: false }), createGzip(), createWriteStream(draft, { mode: 0o600, flags: 'wx' }), { signal });
+    const keep = isFinal ? fileKeeper(`${base}${FILES_SUFFIX}`, target.filesMaxBytes) : undefined;
+    const note: SpoolNote = {
+      origin: target.origin,
+      projectName: run.projectName,
+      owner: { pid: process.pid, hostname: os.hostname() },
+      files: await spooledFiles(files, keep, hashes, isFinal ? AbortSignal.timeout(KEEP_FILES_MS) : signal),
+    };
+    signal?.throwIfAborted();
+    await writeNote(`${base}${SUFFIX}`, note);
+    await replaceFile(draft, `${base}${SUFFIX}`);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
   }
-  await writeNote(`${base}${SUFFIX}`, note);
-  await rename(draft, `${base}${SUFFIX}`);
   return `${base}${SUFFIX}`;
 }
 
@@ -126,8 +139,8 @@ export async function keepOnly(entry: string, note: SpoolNote, left: readonly Co
 
 async function writeNote(entry: string, note: SpoolNote): Promise<void> {
   const draft = `${beside(entry, NOTE_SUFFIX)}.${randomUUID()}`;
-  await writeFile(draft, JSON.stringify(note), { mode: 0o600 });
-  await rename(draft, beside(entry, NOTE_SUFFIX));
+  await writeFile(draft, JSON.stringify(note), { mode: 0o600, flag: 'wx' });
+  await replaceFile(draft, beside(entry, NOTE_SUFFIX));
 }
 
 /** The next run writes its report to the same directory, so it is packed now. */
@@ -135,7 +148,8 @@ async function spooledReport(entry: string, { type, label, dir }: Report, number
   const place = path.join(beside(entry, FILES_SUFFIX), `report-${number}.gz`);
   const entries = await sendableEntries(dir);
   await mkdir(path.dirname(place), { recursive: true, mode: 0o700 });
-  await pipeline(packReport(entries), createWriteStream(place, { mode: 0o600 }));
+  await rm(place, { force: true });
+  await pipeline(packReport(entries), createWriteStream(place, { mode: 0o600, flags: 'wx' }));
   return { type, ...(label === undefined ? {} : { label }), path: place, size: (await stat(place)).size };
 }
 
@@ -151,25 +165,43 @@ function fileKeeper(dir: string, bytesMax: number): Keeper {
     const place = path.join(dir, String(count++));
     bytes += content.size;
     await rm(place, { force: true });
-    if (content.kind === 'bytes') await writeFile(place, content.bytes, { mode: 0o600 });
-    else await link(content.path, place).catch(() => copyFile(content.path, place));
+    if (content.kind === 'bytes') await writeFile(place, content.bytes, { mode: 0o600, flag: 'wx' });
+    else await link(content.path, place).catch(() => copyFile(content.path, place, constants.COPYFILE_EXCL));
     return place;
   };
 }
 
-async function spooledFile(index: number, file: AttachmentFile, keep: Keeper | undefined): Promise<SpooledFile | undefined> {
-  const { content, ...described } = file;
-  const place = await keep?.(file) ?? (content.kind === 'file' ? content.path : undefined);
-  return place === undefined ? undefined : { ...described, index, path: place, size: content.size, sha256: await sha256(content) };
+async function spooledFiles(
+  files: readonly { index: number; file: AttachmentFile }[], keep: Keeper | undefined, hashes: Hashes, signal: AbortSignal | undefined,
+): Promise<SpooledFile[]> {
+  const spooled: SpooledFile[] = [];
+  for (const { index, file } of files) {
+    if (signal?.aborted) break;
+    const { content, ...described } = file;
+    try {
+      const place = await keep?.(file) ?? (content.kind === 'file' ? content.path : undefined);
+      if (place === undefined) continue;
+      spooled.push({ ...described, index, path: place, size: content.size, sha256: await hashes(content, signal) });
+    } catch {
+      // It is gone, or was not read in time: the others are worth keeping all the same.
+    }
+  }
+  return spooled;
 }
 
 export function isEntry(file: string): boolean {
   return file.endsWith(SUFFIX);
 }
 
+/** The entry that something lies beside; undefined for a draft. */
+export function entryBeside(file: string): string | undefined {
+  const suffix = [NOTE_SUFFIX, FILES_SUFFIX].find((each) => file.endsWith(each));
+  return suffix === undefined ? undefined : file.slice(0, -suffix.length) + SUFFIX;
+}
+
 export async function readNote(entry: string): Promise<SpoolNote | undefined> {
   try {
-    return JSON.parse(await readFile(beside(entry, NOTE_SUFFIX), 'utf8')) as SpoolNote;
+    return JSON.parse((await readOwn(beside(entry, NOTE_SUFFIX))).toString('utf8')) as SpoolNote;
   } catch {
     return undefined;
   }
@@ -177,7 +209,7 @@ export async function readNote(entry: string): Promise<SpoolNote | undefined> {
 
 /** The run with those of its files and reports that are still what they were. */
 export async function readEntry(entry: string, note: SpoolNote): Promise<SpooledRun> {
-  const body = await promisify(gunzip)(await readFile(entry));
+  const body = await promisify(gunzip)(await readOwn(entry));
   const { testCases, ...run } = JSON.parse(body.toString('utf8')) as RunFields & { testCases: Partial<TestCaseEntry>[] };
   const attempts: OutgoingAttempt[] = testCases.map((each) => ({ entry: each, identity: each as AttemptIdentity, files: [] }));
   for (const { index, path: place, size, sha256: hash, ...described } of note.files) {
@@ -187,10 +219,16 @@ export async function readEntry(entry: string, note: SpoolNote): Promise<Spooled
   }
   const reports: OutgoingReport[] = [];
   for (const { type, label, path: place, size } of note.reports ?? []) {
-    const isUnchanged = await stat(place).then((now) => now.size === size, () => false);
-    if (isUnchanged) reports.push({ type, label, size, open: () => read({ kind: 'file', path: place, size }) });
+    if (await isOwnReport(entry, place, size)) reports.push({ type, label, size, open: () => read({ kind: 'file', path: place, size }) });
   }
   return { run: run as RunFields, attempts, reports };
+}
+
+/** No hash says what a report was, so it has to be what lies beside the entry and nothing a path or a link leads to. */
+async function isOwnReport(entry: string, place: string, sizeBytes: number): Promise<boolean> {
+  const folder = beside(entry, FILES_SUFFIX);
+  if (path.resolve(place) !== path.join(path.resolve(folder), path.basename(place)) || !await isOwnFolder(folder)) return false;
+  return lstat(place).then((now) => now.isFile() && isOwn(now) && now.size === sizeBytes, () => false);
 }
 
 export async function removeEntry(entry: string): Promise<void> {
@@ -199,11 +237,13 @@ export async function removeEntry(entry: string): Promise<void> {
   }
 }
 
-/** Bytes of the entry together with the files kept for it. */
+/** Bytes of the entry together with whatever lies beside it, whether its note names it or not. */
 export async function sizeOfEntry(entry: string): Promise<number> {
-  const note = await readNote(entry);
-  const own = [...note?.files ?? [], ...note?.reports ?? []].filter((file) => file.path.startsWith(beside(entry, FILES_SUFFIX)));
-  return (await stat(entry)).size + own.reduce((total, { size }) => total + size, 0);
+  const folder = beside(entry, FILES_SUFFIX);
+  const names = await readdir(folder).catch(() => [] as string[]);
+  const sizes = await Promise.all([entry, beside(entry, NOTE_SUFFIX), ...names.map((name) => path.join(folder, name))]
+    .map((file) => lstat(file).then(({ size }) => size, () => 0)));
+  return sizes.reduce((total, size) => total + size, 0);
 }
 
 /** A process at work on its run refreshes the entry; without that the number may be another's by now. */

@@ -2,6 +2,8 @@
  * The spool as one run uses it: earlier runs are sent once the service answers, and this
  * one is kept when it cannot be sent, as far as it got also while it goes on.
  */
+import { utimes } from 'node:fs/promises';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, Deadline } from '../client';
 import type { OutgoingAttempt } from '../delivery';
@@ -10,8 +12,10 @@ import type { Log } from '../log';
 import type { Report } from '../reports';
 import type { Settings } from '../options';
 import type { RunFields } from '../run';
-import { releaseEntry, removeEntry, writeEntry } from './entry';
-import { entriesIn, flushSpool, prune, spoolFolder } from './spool';
+import { chooseSpoolFolder } from './disk';
+import { releaseEntry, removeEntry, writeEntry, type SpoolTarget } from './entry';
+import { createHashes } from './hashes';
+import { entriesOf, flushSpool, prune, runsFolder } from './spool';
 
 export interface RunSpoolParts {
   settings: Pick<Settings, 'spoolDir' | 'spoolMaxBytes'>;
@@ -19,13 +23,22 @@ export interface RunSpoolParts {
   projectName: string;
   client: Client;
   log: Log;
+  snapshotIntervalMs?: number;
+}
+
+/** The run while it goes on. */
+export interface Watched {
+  isOffline(): boolean;
+  /** Grows whenever a snapshot would hold something new. */
+  changes(): number;
+  snapshot(): Promise<{ run: RunFields; attempts: Iterable<OutgoingAttempt> }>;
 }
 
 export interface RunSpool {
   /** Sends earlier runs in the background. */
   flush(): void;
   /** Keeps the run as far as it got, every minute while the service is out of reach. */
-  watch(isOffline: () => boolean, snapshot: () => Promise<{ run: RunFields; attempts: Iterable<OutgoingAttempt> }>): void;
+  watch(run: Watched): void;
   /** Keeps the run for a later process; returns the file. */
   keep(run: RunFields, attempts: Iterable<OutgoingAttempt>): Promise<string>;
   /** This process is done: what it kept is left to later ones, with the reports of the run. */
@@ -39,45 +52,70 @@ export interface RunSpool {
 const SNAPSHOT_INTERVAL_MS = 60_000;
 const SETTLE_MS = 10_000;
 
-export function createRunSpool({ settings, origin, projectName, client, log }: RunSpoolParts): RunSpool {
-  const dir = spoolFolder(settings.spoolDir, projectName, origin);
-  const target = { dir, origin, filesMaxBytes: settings.spoolMaxBytes };
+export function createRunSpool(
+  { settings, origin, projectName, client, log, snapshotIntervalMs = SNAPSHOT_INTERVAL_MS }: RunSpoolParts,
+): RunSpool {
+  const target = async (): Promise<SpoolTarget> => ({
+    dir: path.join(await chooseSpoolFolder(settings.spoolDir), runsFolder(projectName, origin)),
+    origin,
+    filesMaxBytes: settings.spoolMaxBytes,
+  });
+  const hashes = createHashes();
   const abort = new AbortController();
   const deadline: Deadline = { signal: abort.signal, remainingMs: () => (abort.signal.aborted ? 0 : Infinity) };
   let flushing: Promise<void> = Promise.resolve();
-  let writing: Promise<string | undefined> = Promise.resolve(undefined);
+  const atWork = new AbortController();
+  let refreshing: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let snapshot: { entry: string; changes: number } | undefined;
   let kept: string | undefined;
+
+  const refresh = async (watched: Watched): Promise<void> => {
+    if (!watched.isOffline()) {
+      // The service is back; left to lie, what was kept would be taken for a run that nobody works on.
+      if (snapshot) await removeEntry(snapshot.entry);
+      snapshot = undefined;
+      return;
+    }
+    const changes = watched.changes();
+    // Only its time says that somebody is still at work on a run; another process may have removed it.
+    if (snapshot?.changes === changes && await touch(snapshot.entry)) return;
+    const { run, attempts } = await watched.snapshot();
+    const entry = await writeEntry(await target(), run, attempts, { isFinal: false, hashes, signal: atWork.signal });
+    snapshot = { entry, changes };
+  };
+  /** The run is over, and nobody waits for a snapshot of it any more. */
+  const endSnapshots = async (): Promise<void> => {
+    clearInterval(timer);
+    atWork.abort();
+    await refreshing;
+  };
 
   return {
     flush() {
-      flushing = entriesIn(dir).then((entries) => flushSpool({
+      flushing = entriesOf(settings.spoolDir, projectName, origin).then((entries) => flushSpool({
         entries, deadline, log,
         clientFor: () => client,
         tries: 1,
         onSent: (run) => log.info(`a run from the spool was sent: ${run.runUrl ?? `${origin}/test-runs/${run.runId}`}`),
         onFailed: () => undefined,
-      })).catch((error: unknown) => log.detail(`sending runs from the spool failed: ${reasonOf(error)}`));
+      })).then(() => prune(settings.spoolDir, settings.spoolMaxBytes))
+        .catch((error: unknown) => log.detail(`sending runs from the spool failed: ${reasonOf(error)}`));
     },
-    watch(isOffline, snapshot) {
-      const refresh = async (written: string | undefined): Promise<string | undefined> => {
-        if (isOffline()) {
-          const { run, attempts } = await snapshot();
-          return writeEntry(target, run, attempts, false);
-        }
-        // The service is back; left to lie, what was kept would be taken for a run that nobody works on.
-        if (written) await removeEntry(written);
-        return undefined;
-      };
+    watch(watched) {
       timer = setInterval(() => {
-        writing = writing.then((written) => refresh(written).catch(() => written));
-      }, SNAPSHOT_INTERVAL_MS);
+        // A run with many files may take longer than the interval.
+        refreshing ??= refresh(watched).catch((error: unknown) => {
+          if (!atWork.signal.aborted) log.detail(`keeping the run so far failed: ${reasonOf(error)}`);
+        }).finally(() => {
+          refreshing = undefined;
+        });
+      }, snapshotIntervalMs);
       timer.unref();
     },
     async keep(run, attempts) {
-      clearInterval(timer);
-      await writing;
-      kept = await writeEntry(target, run, attempts, true);
+      await endSnapshots();
+      kept = await writeEntry(await target(), run, attempts, { isFinal: true, hashes });
       await prune(settings.spoolDir, settings.spoolMaxBytes);
       return kept;
     },
@@ -91,9 +129,9 @@ export function createRunSpool({ settings, origin, projectName, client, log }: R
       }
     },
     async forget() {
-      clearInterval(timer);
-      const file = await writing;
-      if (file) await removeEntry(file);
+      await endSnapshots();
+      if (snapshot) await removeEntry(snapshot.entry);
+      snapshot = undefined;
     },
     async settle(limit) {
       await Promise.race([flushing, delay(Math.max(0, Math.min(SETTLE_MS, limit.remainingMs())), undefined, { ref: false })]);
@@ -101,4 +139,8 @@ export function createRunSpool({ settings, origin, projectName, client, log }: R
       await flushing;
     },
   };
+}
+
+function touch(file: string): Promise<boolean> {
+  return utimes(file, new Date(), new Date()).then(() => true, () => false);
 }

@@ -3,20 +3,26 @@
  * going first, and emptied by sending them as soon as their service answers.
  */
 import { createHash } from 'node:crypto';
-import { readdir, stat } from 'node:fs/promises';
+import { lstat, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Client, Deadline } from '../client';
 import { deliverRun, type DeliveredRun } from '../delivery';
 import { reasonOf } from '../failure';
 import type { Log } from '../log';
 import { deliverKeptReports } from '../report-delivery';
-import { isEntry, isInUse, keepOnly, readEntry, readNote, removeEntry, sizeOfEntry, type SpoolNote } from './entry';
+import { isOwn, isOwnFolder, ownSpoolFolders } from './disk';
+import { entryBeside, isEntry, isInUse, keepOnly, readEntry, readNote, removeEntry, sizeOfEntry, type SpoolNote } from './entry';
 
 const ENTRIES_MAX = 20;
 const AGE_MAX_MS = 14 * 24 * 60 * 60 * 1_000;
 
-export function spoolFolder(spoolDir: string, projectName: string, origin: string): string {
-  return path.join(spoolDir, createHash('sha256').update(`${projectName}|${origin}`).digest('hex').slice(0, 16));
+/** A writer renames its draft within moments; what is older was left by a process that was killed. */
+const LEFTOVER_AGE_MS = 24 * 60 * 60 * 1_000;
+const RUNS_FOLDER = /^[0-9a-f]{16}$/;
+
+/** Name of the folder for the runs of one project on one service. */
+export function runsFolder(projectName: string, origin: string): string {
+  return createHash('sha256').update(`${projectName}|${origin}`).digest('hex').slice(0, 16);
 }
 
 export interface StoredEntry {
@@ -24,33 +30,64 @@ export interface StoredEntry {
   modifiedAtMs: number;
 }
 
-/** Entries of one folder, the oldest first. Only our own: the folder may lie where everybody can write. */
-export async function entriesIn(dir: string): Promise<StoredEntry[]> {
-  const names = await readdir(dir).catch(() => [] as string[]);
-  const found = await Promise.all(names.filter(isEntry).map(async (name) => {
-    const file = path.join(dir, name);
-    const stats = await stat(file).catch(() => undefined);
-    const isOwn = stats !== undefined && (process.getuid === undefined || stats.uid === process.getuid());
-    return isOwn ? [{ file, modifiedAtMs: stats.mtimeMs }] : [];
-  }));
-  return found.flat().sort((one, other) => one.modifiedAtMs - other.modifiedAtMs);
+/** Entries of some folders, the oldest first. Only what this user wrote: a folder may lie where everybody can write. */
+export async function entriesIn(...dirs: readonly string[]): Promise<StoredEntry[]> {
+  const found: StoredEntry[] = [];
+  for (const dir of dirs) {
+    if (!await isOwnFolder(dir)) continue;
+    for (const name of (await namesIn(dir)).filter(isEntry)) {
+      const file = path.join(dir, name);
+      const stats = await lstat(file).catch(() => undefined);
+      if (stats?.isFile() && isOwn(stats)) found.push({ file, modifiedAtMs: stats.mtimeMs });
+    }
+  }
+  return found.sort((one, other) => one.modifiedAtMs - other.modifiedAtMs);
+}
+
+export async function entriesOf(spoolDir: string, projectName: string, origin: string): Promise<StoredEntry[]> {
+  const folders = await ownSpoolFolders(spoolDir);
+  return entriesIn(...folders.map((folder) => path.join(folder, runsFolder(projectName, origin))));
 }
 
 export async function allEntries(spoolDir: string): Promise<StoredEntry[]> {
-  const folders = await readdir(spoolDir).catch(() => [] as string[]);
-  const entries = await Promise.all(folders.map((folder) => entriesIn(path.join(spoolDir, folder))));
-  return entries.flat().sort((one, other) => one.modifiedAtMs - other.modifiedAtMs);
+  return entriesIn(...await runsFolders(spoolDir));
 }
 
 export async function prune(spoolDir: string, bytesMax: number): Promise<void> {
   let bytes = 0;
   const newestFirst = (await allEntries(spoolDir)).reverse();
   for (const [index, { file, modifiedAtMs }] of newestFirst.entries()) {
-    bytes += await sizeOfEntry(file).catch(() => 0);
+    bytes += await sizeOfEntry(file);
     const isKept = index < ENTRIES_MAX && bytes <= bytesMax && Date.now() - modifiedAtMs <= AGE_MAX_MS;
     // The newest stays whatever its size: losing it would make the spool pointless.
     if (!isKept && index > 0) await removeEntry(file);
   }
+  for (const dir of await runsFolders(spoolDir)) await removeLeftovers(dir);
+}
+
+/** Drafts, and notes and files of entries that are gone: no limit counts them. */
+async function removeLeftovers(dir: string): Promise<void> {
+  if (!await isOwnFolder(dir)) return;
+  const names = await namesIn(dir);
+  const entries = new Set(names.filter(isEntry));
+  for (const name of names) {
+    if (entries.has(name) || entries.has(entryBeside(name) ?? '')) continue;
+    const file = path.join(dir, name);
+    const stats = await lstat(file).catch(() => undefined);
+    if (stats && isOwn(stats) && Date.now() - stats.mtimeMs > LEFTOVER_AGE_MS) await rm(file, { force: true, recursive: true });
+  }
+}
+
+async function runsFolders(spoolDir: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const folder of await ownSpoolFolders(spoolDir)) {
+    found.push(...(await namesIn(folder)).filter((name) => RUNS_FOLDER.test(name)).map((name) => path.join(folder, name)));
+  }
+  return found;
+}
+
+function namesIn(dir: string): Promise<string[]> {
+  return readdir(dir).catch(() => []);
 }
 
 export interface FlushParts {
