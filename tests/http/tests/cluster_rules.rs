@@ -1,5 +1,6 @@
 //! Clusters when the rules that tell failures apart have changed: what people
-//! did with them stays, and what turns out to be one failure comes together.
+//! did with them stays, and what turns out to be one failure comes together
+//! unless somebody keeps it apart.
 
 use callboard_domain::time::Timestamp;
 use callboard_query::clusters::follow_rules;
@@ -272,6 +273,73 @@ async fn clusters_that_turn_out_to_be_one_come_together_unless_both_were_worked_
             .filter_map(|day| day["newClusters"].as_i64())
             .sum();
         assert_eq!(new, 2, "both were first seen in run {first}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn failures_whose_evidence_is_gone_do_not_hold_up_the_others() {
+    for_each_service(async |service| {
+        let client = service.client();
+        work(service).await;
+        let paid = submit(service, -300, vec![click("pays", "pay")]).await;
+        let counted = submit(service, -290, vec![expectation("counts")]).await;
+        submit(service, -280, vec![click("looks", "menu")]).await;
+        let before = clusters(client).await;
+        for cluster in &before {
+            as_older_rules(service, cluster).await;
+        }
+        // One pack has lost its row, the other its object.
+        execute(service, format!("DELETE FROM packs WHERE run_id = {paid}")).await;
+        execute(service, format!("UPDATE packs SET key = 'project-1/gone.zst' WHERE run_id = {counted}"))
+            .await;
+        let older = clusters(client).await;
+
+        let now = service.state().now();
+        while follow_rules(&context(service), now).await.expect("followed") {}
+        let after = clusters(client).await;
+        for text in ["testid=pay", "testid=menu"] {
+            assert_eq!(lasting(of(&after, text)), lasting(of(&before, text)), "its text tells it");
+        }
+        assert_eq!(
+            lasting(of(&after, "lines.length")),
+            lasting(of(&older, "lines.length")),
+            "without its source it reads like any other expectation"
+        );
+        submit(service, -200, vec![click("pays", "pay"), click("looks", "menu")]).await;
+        assert_eq!(clusters(client).await.len(), before.len());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn clusters_that_somebody_keeps_apart_do_not_come_together() {
+    for_each_service(async |service| {
+        let client = service.client();
+        work(service).await;
+        submit(service, -300, vec![click("pays", "pay")]).await;
+        let pay = of(&clusters(client).await, "testid=pay").clone();
+        as_older_rules(service, &pay).await;
+        submit(service, -200, vec![click("pays", "pay")]).await;
+        let both = clusters(client).await;
+        assert_eq!(both.len(), 2);
+        for one in &both {
+            let status = format!("/api/failure-clusters/{}/status", one["id"]);
+            edit(client, Method::PATCH, &status, json!({ "status": "open", "note": "ours" })).await;
+        }
+        let now = service.state().now();
+        while follow_rules(&context(service), now).await.expect("followed") {}
+        let pending = get(client, "/api/projects/1/cluster-merge-suggestions").await;
+        let reject = format!("/api/cluster-merge-suggestions/{}/reject", pending["items"][0]["id"]);
+        edit(client, Method::POST, &reject, json!({})).await;
+
+        // Whatever else people did with them, this was decided.
+        execute(service, "UPDATE failure_clusters SET is_touched = 0".to_owned()).await;
+        execute(service, "UPDATE cluster_routes SET fp_version = 0".to_owned()).await;
+        while follow_rules(&context(service), now).await.expect("followed") {}
+        let after = clusters(client).await;
+        let ids = |clusters: &[Value]| clusters.iter().map(|one| one["id"].clone()).collect::<Vec<_>>();
+        assert_eq!(ids(&after), ids(&both));
     })
     .await;
 }

@@ -49,6 +49,8 @@ static ERRNO: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static TIMEOUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\btimeout:? (?:of )?\d+\s?ms exceeded"));
+// What requests said before they said it like every other call.
+static REQUEST_TIMEOUT: LazyLock<Regex> = LazyLock::new(|| pattern(r": Request timed out after \d+\s?ms"));
 // What a person threw says first what was waited for, and stays free text.
 static BARE_TIMEOUT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^(?:(?:Timeout)?Error: )*Timeout:? (?:of )?\d+\s?ms exceeded"));
@@ -79,7 +81,8 @@ pub(super) fn read(part: &Segments<'_>, all: &[Segments<'_>], source: &[SourceTe
     let matcher = Matcher::of(&head, part);
     let action = ACTION.captures(first).map(|found| found[2].to_owned());
     let class = class(first);
-    let kind = kind(&head, first, &matcher, action.is_some(), &class);
+    let is_closed = is_closed(part, &head, matcher.as_ref(), action.is_some(), &class);
+    let kind = kind(&head, first, matcher.is_some(), action.is_some(), &class, is_closed);
     let timed_out_in_hook = ANY_TEST_TIMEOUT.is_match(&head) && all.iter().any(is_hook);
     let (api, negated) = match (&matcher, action) {
         (Some(matcher), _) if kind == Kind::Assert => (matcher.name.clone(), matcher.negated),
@@ -135,19 +138,18 @@ impl Matcher {
     }
 }
 
-fn kind(head: &str, first: &str, matcher: &Option<Matcher>, has_action: bool, class: &str) -> Kind {
+fn kind(head: &str, first: &str, has_matcher: bool, has_action: bool, class: &str, is_closed: bool) -> Kind {
     if head.contains("strict mode violation") {
         Kind::Strict
-    } else if CLOSED.is_match(head)
-        && (has_action || !SCRIPT.is_match(class))
-        && is_of_playwright(head, has_action)
-    {
+    } else if is_closed {
         Kind::Closed
-    } else if matcher.is_some() {
+    } else if has_matcher {
         Kind::Assert
     } else if NETWORK.is_match(head) {
         Kind::Navigation
-    } else if has_action && (TIMEOUT.is_match(head) || ANY_TEST_TIMEOUT.is_match(head)) {
+    } else if has_action
+        && [&TIMEOUT, &ANY_TEST_TIMEOUT, &REQUEST_TIMEOUT].iter().any(|timeout| timeout.is_match(head))
+    {
         Kind::Timeout
     } else if TEST_TIMEOUT.is_match(first) || HOOK.is_match(first) && head.contains("timeout") {
         Kind::TestTimeout
@@ -160,13 +162,47 @@ fn kind(head: &str, first: &str, matcher: &Option<Matcher>, has_action: bool, cl
     }
 }
 
+/// Whether Playwright says that a page or browser went away. A person's own
+/// words, and the values of an expectation, speak of that as well.
+fn is_closed(
+    part: &Segments<'_>,
+    head: &str,
+    matcher: Option<&Matcher>,
+    has_action: bool,
+    class: &str,
+) -> bool {
+    let said = match matcher {
+        Some(matcher) => without_values(part, matcher),
+        None => head.into(),
+    };
+    CLOSED.is_match(&said)
+        && (has_action || !SCRIPT.is_match(class))
+        && is_of_playwright(&said, has_action, matcher.is_some())
+}
+
+/// What an expectation says before it shows its locator and values.
+fn without_values(part: &Segments<'_>, matcher: &Matcher) -> String {
+    const LABELS: [&str; 5] = ["Locator:", "Expected", "Received", "Error name:", "Error message:"];
+    let shows = |line: &str| {
+        let line = line.trim_start_matches(['-', '+', ' ']);
+        LABELS.iter().any(|label| line.starts_with(label))
+    };
+    let lines = match matcher.line {
+        Some(_) => usize::MAX,
+        // Named by the first line: what follows it may be anything.
+        None => 1,
+    };
+    let said: Vec<&str> = part.said().take(lines).take_while(|line| !shows(line)).collect();
+    said.join("\n")
+}
+
 /// A person's own words may also say that something was closed; Playwright's
-/// name the call, or say nothing else.
-fn is_of_playwright(head: &str, has_action: bool) -> bool {
+/// name the call, or say nothing else. Above an expectation a person writes.
+fn is_of_playwright(said: &str, has_action: bool, has_matcher: bool) -> bool {
     has_action
-        || head.contains("Target ")
-        || head.contains("Page crashed")
-        || head.contains("has been closed")
+        || said.contains("Target ")
+        || said.contains("Page crashed")
+        || !has_matcher && said.contains("has been closed")
 }
 
 /// The class of the error: the innermost one that the first line names.
@@ -298,15 +334,31 @@ fn template(
             let expectation = if target.is_empty() { source.expectation() } else { None };
             (expectation.map(|code| format!("src:{code}")).unwrap_or_default(), false)
         }
-        Kind::Timeout if target.is_empty() => {
-            // Polling has no log and says it at once.
-            let lines = part.log.iter().copied().chain(part.said().next().filter(|_| part.log.is_empty()));
-            let awaited =
-                lines.filter_map(|line| line.split_once("waiting for ")).map(|(_, what)| what).next();
-            (awaited.map(|what| bounded(mask::text(cut_str(what, MAX_RAW_CHARS)))).unwrap_or_default(), false)
-        }
+        Kind::Timeout if target.is_empty() => (awaited(part).unwrap_or_default(), false),
         _ => (String::new(), false),
     }
+}
+
+/// What a call without an element took too long over, as its log says: an
+/// event, an address, a request. Polling has no log and says it at once.
+fn awaited(part: &Segments<'_>) -> Option<String> {
+    let waited_for = |line: &str| {
+        let (_, what) = line.split_once("waiting for ")?;
+        Some(mask::text(cut_str(what, MAX_RAW_CHARS)))
+    };
+    let logged = part.log.iter().find_map(|line| {
+        if let Some((_, navigation)) = line.split_once("navigating to \"") {
+            // Whether it waits for its load or for less, the address is the same.
+            let address = navigation.split('"').next().unwrap_or_default();
+            Some(mask::location(cut_str(address, MAX_RAW_CHARS)))
+        } else if let Some((_, request)) = line.split_once("→ ") {
+            let (verb, address) = request.split_once(' ')?;
+            Some(format!("{verb} {}", mask::location(cut_str(address, MAX_RAW_CHARS))))
+        } else {
+            waited_for(line)
+        }
+    });
+    logged.or_else(|| part.said().next().and_then(waited_for)).map(bounded)
 }
 
 /// What a person wrote before the expectation's own words.

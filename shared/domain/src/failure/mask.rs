@@ -25,8 +25,37 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| {
 });
 static ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\b(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?::\d{1,5})?\b"));
-static PATH: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r#"(^|[\s'"`(=:,\[])(?:[A-Za-z]:)?(?:[/\\][\w.@%+~-]+)+[/\\]([\w.@%+~-]+)"#));
+// A `file:` address, a drive, segments, and the last segment.
+static PATH: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r#"(^|[\s'"`(=:,\[])((?i:file:(?://[\w.-]*)?/?)?(?:[A-Za-z]:)?(?:(?:/|\\{1,2})[\w.@%+~-]+)+(?:/|\\{1,2})([\w.@%+~-]+))"#,
+    )
+});
+// Between quotes names of folders may hold blanks: those of users do.
+static QUOTED_PATH: LazyLock<Regex> = LazyLock::new(|| {
+    let within = |quote: char| {
+        let segment = format!(r"[^\s{quote}/\\:,;|?*][^{quote}/\\\n:,;|?*]*");
+        format!(
+            r"{quote}((?i:file:(?://[\w.-]*)?/?)?(?:[A-Za-z]:)?(?:(?:/|\\{{1,2}}){segment})+(?:/|\\{{1,2}})({segment})){quote}"
+        )
+    };
+    pattern(&QUOTES.map(within).join("|"))
+});
+static FILE_ROOT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?i:file:)|^[A-Za-z]:|\\|^/(?:Applications|Library|Users|Volumes|__w|bin|dev|etc|home|lib|mnt|opt|private|proc|root|srv|sys|tmp|usr|var|workspace)/",
+    )
+});
+static EXTENSION: LazyLock<Regex> = LazyLock::new(|| pattern(r"\.[A-Za-z]\w{0,7}$"));
+// The system names the path it was asked for: `open '/data/uploads/7'`.
+static FILE_ERROR: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\bE(?:ACCES|BUSY|EXIST|ISDIR|MFILE|NOENT|NOSPC|NOTDIR|NOTEMPTY|PERM|ROFS)\b"));
+const VERBS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+const QUOTES: [char; 3] = ['\'', '"', '`'];
+static REQUEST: LazyLock<Regex> = LazyLock::new(|| {
+    let verbs = VERBS.join("|");
+    pattern(&format!(r#"\b((?:{verbs})\s+["'`]?)(/[^\s"'`<>()\[\]{{}}]+)"#))
+});
 static HEX: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b(?:0x[0-9a-fA-F]+|[0-9a-fA-F]{6,})\b"));
 static AMOUNT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -50,6 +79,10 @@ pub(super) fn text(text: &str) -> String {
     });
     let text = JWT.replace_all(&text, "<JWT>");
     let text = URL.replace_all(&text, |found: &Captures<'_>| address(&found[0]));
+    let text = REQUEST.replace_all(&text, |found: &Captures<'_>| {
+        let (path, tail) = without_punctuation(&found[2]);
+        format!("{}{}{tail}", &found[1], segments(path))
+    });
     let text = EMAIL.replace_all(&text, "<EMAIL>");
     let text = UUID.replace_all(&text, "<UUID>");
     let text = TIME.replace_all(&text, "<TIME>");
@@ -57,9 +90,7 @@ pub(super) fn text(text: &str) -> String {
         let is_address = (1..=4).all(|octet| found[octet].parse::<u16>().is_ok_and(|octet| octet <= 255));
         if is_address { "<IP>".to_owned() } else { found[0].to_owned() }
     });
-    let text = PATH.replace_all(&text, |found: &Captures<'_>| {
-        format!("{}<PATH>/{}", &found[1], DIGITS.replace_all(&found[2], "<N>"))
-    });
+    let text = paths(&text);
     let text = hex(&text);
     let text = AMOUNT.replace_all(&text, "<NUM>");
     let text = numbers(&text);
@@ -114,19 +145,72 @@ fn numbers(text: &str) -> String {
     WORD_NUMBER.replace_all(&masked, "$1<NUM>").into_owned()
 }
 
+/// Files by their names alone. Paths of addresses keep their words: they say
+/// what was asked for.
+fn paths(text: &str) -> String {
+    let is_about_files = FILE_ERROR.is_match(text);
+    let file = |name: &str| format!("<PATH>/{}", DIGITS.replace_all(name, "<N>"));
+    let text = QUOTED_PATH.replace_all(text, |found: &Captures<'_>| {
+        let parts = (1..found.len()).step_by(2).find_map(|at| found.get(at).zip(found.get(at + 1)));
+        match parts {
+            Some((path, name)) if is_about_files || is_file(path.as_str()) => {
+                let quote = &found[0][..1];
+                format!("{quote}{}{quote}", file(name.as_str()))
+            }
+            _ => found[0].to_owned(),
+        }
+    });
+    let text = PATH.replace_all(&text, |found: &Captures<'_>| {
+        let (path, tail) = without_punctuation(&found[2]);
+        let before = found.get(2).map_or("", |path| &text[..path.start()]);
+        if !is_after_verb(before) && (is_about_files || is_file(path)) {
+            format!("{}{}", &found[1], file(&found[3]))
+        } else {
+            format!("{}{}{tail}", &found[1], segments(path))
+        }
+    });
+    text.into_owned()
+}
+
+fn is_after_verb(before: &str) -> bool {
+    let before = before.trim_end_matches(QUOTES).trim_end();
+    VERBS.iter().any(|verb| before.ends_with(verb))
+}
+
+/// Whether a path is one of the file system rather than of an address.
+fn is_file(path: &str) -> bool {
+    FILE_ROOT.is_match(path) || EXTENSION.is_match(path)
+}
+
+/// An address, masked, or whatever else a page was asked to go to.
+pub(super) fn location(text: &str) -> String {
+    if URL.find(text).is_some_and(|found| found.start() == 0) { address(text) } else { self::text(text) }
+}
+
 /// A URL without origin, query and fragment; parts that hold data are masked.
 fn address(url: &str) -> String {
-    let end = url.trim_end_matches(['.', ',', ';', ':', '!', '?']);
-    let tail = &url[end.len()..];
-    let rest = end.split_once("://").map_or("", |(_, rest)| rest);
-    let path = rest.split(['?', '#']).next().unwrap_or_default();
-    let mut masked = String::from("<URL>");
-    for part in path.split('/').skip(1).filter(|part| !part.is_empty()) {
+    let (url, tail) = without_punctuation(url);
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let path = rest.find(['/', '?', '#']).map_or("", |end| &rest[end..]);
+    format!("<URL>{}{tail}", segments(path))
+}
+
+/// The path of an address without query and fragment; segments that hold data
+/// are masked.
+fn segments(path: &str) -> String {
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let mut masked = String::with_capacity(path.len());
+    for part in path.split('/').filter(|part| !part.is_empty()) {
         let is_data = part.chars().count() > 24 || part.chars().any(|one| one.is_ascii_digit());
         masked.push('/');
         masked.push_str(if is_data { "<*>" } else { part });
     }
-    masked + tail
+    masked
+}
+
+/// What ends a sentence is no part of the address before it.
+fn without_punctuation(address: &str) -> (&str, &str) {
+    address.split_at(address.trim_end_matches(['.', ',', ';', ':', '!', '?']).len())
 }
 
 fn sheltered(digits: &str) -> String {
@@ -168,6 +252,53 @@ mod tests {
         ] {
             assert_eq!(super::text(given), expected);
         }
+    }
+
+    #[test]
+    fn paths_of_addresses_keep_their_words_and_files_only_their_names() {
+        for (given, expected) in [
+            ("GET /api/users/123 failed with 500", "GET /api/users/<*> failed with 500"),
+            ("GET /api/orders/77 failed with 500", "GET /api/orders/<*> failed with 500"),
+            (
+                "DELETE '/api/carts/f0feab6e-7399-49e3-a26d-ea9875a1c358/lines?force=1': 409",
+                "DELETE '/api/carts/<*>/lines': <NUM>",
+            ),
+            (
+                "PUT /home/settings/theme and GET /files/a1.json?v=2.",
+                "PUT /home/settings/theme and GET /files/<*>.",
+            ),
+            (
+                "expected /shop/orders/77/items, got /shop/cart.",
+                "expected /shop/orders/<*>/items, got /shop/cart.",
+            ),
+            ("cannot read /home/jane/x7/cache", "cannot read <PATH>/cache"),
+            ("wrote /reports/2024/summary7.json", "wrote <PATH>/summary<N>.json"),
+            (
+                "EACCES: permission denied, mkdir '/data/uploads/77'",
+                "EACCES: permission denied, mkdir '<PATH>/<N>'",
+            ),
+        ] {
+            assert_eq!(super::text(given), expected);
+        }
+    }
+
+    #[test]
+    fn folders_of_users_leave_no_name_behind() {
+        for (given, expected) in [
+            ("Cannot find module 'file:///home/runner/work/a/b.js'", "Cannot find module '<PATH>/b.js'"),
+            ("import file:///C:/Users/jane/shop/b7.mjs failed", "import <PATH>/b<N>.mjs failed"),
+            (r"cannot open 'C:\Users\John Doe\proj\x.json' now", "cannot open '<PATH>/x.json' now"),
+            (r#"{"path":"C:\\Users\\John Doe\\my proj\\x.json"}"#, r#"{"path":"<PATH>/x.json"}"#),
+            (r"at C:\\Users\\jane\\x.json", "at <PATH>/x.json"),
+            ("open `/Users/John Doe/file 3.txt`", "open `<PATH>/file <N>.txt`"),
+            ("'/shop/new order/confirm it'", "'/shop/new order/confirm it'"),
+        ] {
+            assert_eq!(super::text(given), expected);
+        }
+    }
+
+    #[test]
+    fn excerpts_and_identifiers_are_masked_in_ways_of_their_own() {
         assert_eq!(
             super::json_excerpt("Unexpected token '<', \"<!DOCTYPE \"... is not valid JSON"),
             "Unexpected token <STR> is not valid JSON"

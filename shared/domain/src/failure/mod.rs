@@ -32,7 +32,7 @@ use crate::text::cut_str;
 use segment::Segments;
 
 /// Number of the rules that made a fingerprint; it grows when they change.
-pub const VERSION: i64 = 1;
+pub const VERSION: i64 = 2;
 
 /// Characters of the line that names a cluster.
 const MAX_SUMMARY_CHARS: usize = 200;

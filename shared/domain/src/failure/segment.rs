@@ -40,8 +40,13 @@ pub(super) struct Segments<'a> {
     pub(super) frames: Vec<&'a str>,
 }
 
-static FRAME: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"^\s*(?:at\s.*(?::\d+:\d+\)?|\))|\S*@\S+:\d+:\d+)$"));
+// Sentences begin with "at" and end in a parenthesis or a time, too: what
+// makes a frame is that it names a place in code.
+static FRAME: LazyLock<Regex> = LazyLock::new(|| {
+    let within = r"\((?:.*:\d+:\d+|.*:0x[0-9a-f]+|\S+\.\w+:\d+|<anonymous>|native|index \d+)\)";
+    let bare = r"(?:async\s)?(?:\S*[/\\<].*|\S+\.[A-Za-z]\w*):\d+:\d+";
+    pattern(&format!(r"^\s*(?:at\s.*{within}|at\s{bare}|\S*@\S+:\d+:\d+)$"))
+});
 static CODE_FRAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?:>?\s*\d+\s*\||\|\s*\^+\s*$)"));
 static LOG_BANNER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^=+ logs =+$"));
 
@@ -87,7 +92,7 @@ impl<'a> Segments<'a> {
 /// A line at the margin that is none of a log's own.
 fn ends_log(line: &str) -> bool {
     let is_at_margin = line.starts_with(|first: char| !first.is_whitespace());
-    is_at_margin && !["-", "waiting", "navigat"].iter().any(|start| line.starts_with(start))
+    is_at_margin && !["-", "waiting", "navigat", "→", "←"].iter().any(|start| line.starts_with(start))
 }
 
 /// File and function of the first frame that is not of a library.
@@ -105,4 +110,38 @@ pub(super) fn site(parts: &Segments<'_>) -> Option<String> {
     let function = function.trim_start_matches("async ");
     let site = if function.is_empty() { file.to_owned() } else { format!("{file}#{function}") };
     Some(cut_str(&site, MAX_SITE_CHARS).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Segments;
+
+    #[test]
+    fn a_frame_names_a_place_in_code_and_a_sentence_does_not() {
+        for frame in [
+            "    at checkout (/home/ci/shop/tests/a.spec.ts:5:9)",
+            "    at /home/John Doe/shop/a.spec.ts:5:9",
+            "at async file:///home/ci/a.mjs:5:9",
+            "at C:\\shop\\a.spec.ts:5:9",
+            "at a.spec.ts:5:9",
+            "at eval (eval at evaluate (:234:30), <anonymous>:1:20)",
+            "at <anonymous>:1:20",
+            "at Array.map (<anonymous>)",
+            "at async Promise.all (index 0)",
+            "at Array.forEach (native)",
+            "at com.shop.Till.pay(Till.java:12)",
+            "pay@http://127.0.0.1/app.js:5:9",
+        ] {
+            assert_eq!(Segments::of(frame).frames, [frame.trim()], "{frame}");
+        }
+        for said in [
+            "at least 3 items expected (got 2)",
+            "at most one order (per customer)",
+            "at 2024-07-02T10:20:30",
+            "at noon, 12:30:00",
+        ] {
+            let parts = Segments::of(said);
+            assert_eq!((parts.head.as_slice(), parts.frames.len()), ([said].as_slice(), 0), "{said}");
+        }
+    }
 }

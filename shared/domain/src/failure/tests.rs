@@ -191,6 +191,78 @@ fn wordings_that_differ_in_a_few_words_share_a_template() {
     assert_eq!(far.find(std::slice::from_ref(&one.tokens)), None);
 }
 
+#[test]
+fn calls_without_an_element_are_known_by_the_address_that_took_too_long() {
+    let goto = |address: &str, until: &str| {
+        read(&[&format!(
+            "TimeoutError: page.goto: Timeout 30000ms exceeded.\nCall log:\n  - navigating to \"{address}\", waiting until \"{until}\"\n"
+        )])
+    };
+    let login = goto("https://app.example/login?next=/cart", "load");
+    assert_eq!(fields(&login), (Kind::Timeout, "goto", "", "", "TimeoutError"));
+    assert_eq!(login.summary(), "goto <URL>/login");
+    assert_ne!(login.fingerprint(), goto("https://app.example/admin/reports", "load").fingerprint());
+    let elsewhere = goto("http://127.0.0.1:4173/login", "networkidle");
+    assert_eq!(login.fingerprint(), elsewhere.fingerprint(), "the host is where it ran");
+    let order = |id: u32| goto(&format!("https://app.example/orders/{id}"), "load").fingerprint();
+    assert_eq!(order(17), order(4711));
+
+    let request = "Error: apiRequestContext.post: Timeout 500ms exceeded.";
+    let new = read(&[&format!(
+        "{request}\nCall log:\n  - → POST https://api.example/v1/orders/17?x=[1]\n    - user-agent: Playwright/1.51\n    - referer: https://app.example/cart"
+    )]);
+    let banner = "=".repeat(30);
+    let old = read(&[&format!(
+        "{request}\n=== logs ===\n→ POST https://api.example/v1/orders/99\n  accept: */*\n← 302 Found\n{banner}"
+    )]);
+    assert_eq!((new.api.as_str(), new.template.as_str()), ("post", "POST <URL>/<*>/orders/<*>"));
+    assert_eq!(new.fingerprint(), old.fingerprint());
+    let older = read(&[
+        "Error: apiRequestContext.post: Request timed out after 500ms\nCall log:\n  - → POST http://127.0.0.1/v1/orders/3",
+    ]);
+    assert_eq!(new.fingerprint(), older.fingerprint());
+
+    let bare =
+        |api: &str| read(&[&format!("TimeoutError: page.{api}: Timeout 500ms exceeded.")]).fingerprint();
+    assert_ne!(bare("waitForFunction"), bare("waitForURL"), "the call is all there is");
+    let event = |name: &str| {
+        read(&[&format!(
+            "TimeoutError: page.waitForEvent: Timeout 5000ms exceeded while waiting for event \"{name}\"\nCall log:\n  - listening"
+        )])
+        .template
+    };
+    assert_eq!(event("download"), "event \"download\"");
+}
+
+#[test]
+fn an_expectation_about_a_closed_page_is_no_crash() {
+    for error in [
+        "Error: expect(received).toContain(expected) // indexOf\n\nExpected substring: \"saved\"\nReceived string:    \"Target page, context or browser has been closed\"",
+        "Error: expect(locator).toHaveText(expected) failed\n\nLocator:  getByRole('alert')\nExpected: \"The Target page has been closed\"\nReceived: \"\"",
+        "Error: expect(received).toEqual(expected) // deep equality\n\n- Expected  - 1\n+ Received  + 1\n\n  Object {\n-   \"state\": \"open\",\n+   \"state\": \"Target page is closed\",",
+        "Error: the popup page has been closed\n\nexpect(received).toBe(expected) // Object.is equality\n\nExpected: true\nReceived: false",
+    ] {
+        assert_eq!(read(&[error]).error_type(), ErrorType::Assertion, "{error}");
+    }
+    for error in [
+        "Error: expect.toBeVisible: Target page, context or browser has been closed\nCall log:\n  - expect.toBeVisible with timeout 5000ms",
+        "Error: expect(locator).toBeVisible: Target closed\n\nLocator: getByText('x')",
+        "Error: Target page, context or browser has been closed",
+        "Error: page.click: Page closed",
+    ] {
+        assert_eq!(read(&[error]).error_type(), ErrorType::Crash, "{error}");
+    }
+}
+
+#[test]
+fn failures_of_different_endpoints_are_different_causes() {
+    let failed = |path: &str| read(&[&format!("Error: GET {path} failed with 500")]).fingerprint();
+    assert_ne!(failed("/api/users/123"), failed("/api/orders/77"));
+    assert_eq!(failed("/api/users/123"), failed("/api/users/9"));
+    let few = read(&["Error: the cart is short:\nat least 3 items expected (got 2)"]);
+    assert_eq!(few.template, "the cart is short: at least <NUM> items expected (got <NUM>)");
+}
+
 fn error_text() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "Error: ",
@@ -213,6 +285,11 @@ fn error_text() -> impl Strategy<Value = String> {
         "=",
         "====================",
         "Locator: ",
+        "→ GET ",
+        "navigating to \"",
+        "at least (",
+        "C:\\a b\\c",
+        "file:///x/",
         "Received: ",
         "12",
         "3.5 s",

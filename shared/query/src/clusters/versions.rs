@@ -4,19 +4,25 @@
 //! with it, and leads to the cluster it always led to: status, note, assignee,
 //! counts and what people joined or took apart stay. Where newer rules read
 //! the same failure in two clusters, the one that nobody touched becomes part
-//! of the other; two that people touched are only suggested to be one.
+//! of the other; two that people touched are only suggested to be one, and two
+//! that somebody keeps apart stay two.
+//!
+//! A fingerprint that no stored failure tells any more is left as it is: one
+//! that cannot be read again must not hold up those after it.
 
 use std::collections::BTreeSet;
 
-use callboard_domain::failure::{Fingerprint, Signature};
+use callboard_domain::attempts::EvidenceSlice;
+use callboard_domain::evidence::Evidence;
+use callboard_domain::failure::{Fingerprint, Kind, Signature};
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId};
 use callboard_domain::time::Timestamp;
 use callboard_store::clusters::routes::{self, Route};
-use callboard_store::clusters::suggestions::{self, SuggestionMethod};
+use callboard_store::clusters::suggestions::{self, SuggestionMethod, SuggestionStatus};
 use callboard_store::clusters::{self, ClusterStatus, versions};
 use callboard_store::db::Session;
 use callboard_store::search::{self, SearchKind};
-use callboard_store::{evidence, executions};
+use callboard_store::{StoreError, evidence, executions};
 
 use super::editing::{found_by, join};
 use crate::ingest::stored_attempts;
@@ -26,6 +32,8 @@ use crate::{Context, Result};
 const BATCH: i64 = 100;
 /// Failures that are looked at for one with evidence.
 const MOST_FAILURES: i64 = 10;
+/// Suggestions that are looked through at once.
+const SUGGESTIONS: i64 = 200;
 
 /// Tells some fingerprints of older rules anew. Answers whether there may be
 /// more of them.
@@ -62,11 +70,12 @@ async fn read_again(
     let places: Vec<i64> = places.into_iter().collect();
     for id in versions::failures(&mut session, project, places.clone(), old, MOST_FAILURES).await? {
         let Some(row) = executions::get(&mut session, project, id).await? else { continue };
-        let attempts = stored_attempts(&row)?;
+        // Damaged rows tell nothing either.
+        let Ok(attempts) = stored_attempts(&row) else { continue };
         let attempts = attempts.attempts();
         let failed = attempts.iter().filter(|attempt| attempt.facts.fingerprint == Some(old));
         for slice in failed.filter_map(|attempt| attempt.evidence) {
-            let evidence = evidence::read(&ctx.store, project, &slice).await?;
+            let Some(evidence) = left_of(ctx, project, &slice).await? else { continue };
             let signature = evidence.error.as_deref().and_then(|error| evidence.failure_of(error));
             if let Some(signature) = signature {
                 return Ok(Some((signature, Some(id))));
@@ -79,8 +88,31 @@ async fn read_again(
     {
         sample = Some(clusters::sample(&mut session, project, route.cluster).await?.0);
     }
-    let nothing = callboard_domain::evidence::Evidence::default();
-    Ok(sample.and_then(|error| nothing.failure_of(&error)).map(|signature| (signature, None)))
+    let signature = sample.and_then(|error| Evidence::default().failure_of(&error));
+    Ok(signature.filter(|signature| !needs_source(signature)).map(|signature| (signature, None)))
+}
+
+/// The evidence of a failure, as far as its pack is still there.
+async fn left_of(ctx: &Context, project: ProjectId, slice: &EvidenceSlice) -> Result<Option<Evidence>> {
+    match evidence::read(&ctx.store, project, slice).await {
+        Ok(evidence) => Ok(Some(evidence)),
+        Err(error @ (StoreError::Damaged(_) | StoreError::Storage(_))) => {
+            // While the object store is away nothing is known to be gone, and
+            // what is told without its evidence is not told again later.
+            if matches!(error, StoreError::Storage(_)) {
+                ctx.store.check_storage().await?;
+            }
+            tracing::warn!(%error, "a failure cannot be told anew from its evidence");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether only the source tells a failure from others of its matcher: without
+/// it they would all be led to one cluster.
+fn needs_source(signature: &Signature) -> bool {
+    signature.kind == Kind::Assert && signature.target.is_empty() && signature.template.is_empty()
 }
 
 /// Leads what newer rules read to where the old fingerprint leads.
@@ -125,6 +157,9 @@ async fn meet(
     now: Timestamp,
 ) -> Result<()> {
     let (older, newer) = (one.min(other), one.max(other));
+    if are_kept_apart(session, project, (older, newer)).await? {
+        return Ok(());
+    }
     let touched = versions::touched(session, project, vec![older.get(), newer.get()]).await?;
     let (kept, gone) = match (touched.contains(&older), touched.contains(&newer)) {
         (_, false) => (older, newer),
@@ -141,4 +176,23 @@ async fn meet(
     let gone = rows.remove(at);
     let Some(mut kept) = rows.pop().filter(|row| row.id == kept) else { return Ok(()) };
     join(session, &gone, &mut kept, now).await
+}
+
+/// Whether somebody has refused that two clusters are one. That outranks what
+/// any rules read of them.
+async fn are_kept_apart(
+    session: &mut Session,
+    project: ProjectId,
+    pair: (ClusterId, ClusterId),
+) -> Result<bool> {
+    let mut before = None;
+    loop {
+        let refused =
+            suggestions::list(session, project, SuggestionStatus::Rejected, before, SUGGESTIONS).await?;
+        if refused.iter().any(|row| (row.a, row.b) == pair) {
+            return Ok(true);
+        }
+        let Some(last) = refused.last() else { return Ok(false) };
+        before = Some(last.id.get());
+    }
 }
