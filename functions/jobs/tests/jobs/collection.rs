@@ -8,9 +8,11 @@ use bytes::Bytes;
 use callboard_domain::ids::{BlobId, PackId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_fn_jobs::{Budget, run_due};
-use callboard_store::blobs::{self, BlobRow, IN_MEMORY_BYTES, collect};
+use callboard_query::deletions::DeleteTarget;
+use callboard_store::blobs::{self, BlobRow, IN_MEMORY_BYTES, collect, freeing};
+use callboard_store::deletions::{self, DeletionState, NewReceipt, ObjectCount};
 use callboard_store::evidence::{self, PackWriter};
-use callboard_store::{Store, StoreError, reports};
+use callboard_store::{Store, StoreError, jobs, reports};
 use callboard_test_support::for_each_database;
 use futures::stream;
 use proptest::prelude::{Just, Strategy, prop_oneof};
@@ -228,10 +230,10 @@ async fn what_a_crash_left_is_swept_a_day_later() {
         let [left, kept] = <[_; 2]>::try_from(packs).unwrap();
         let mut session = store.db().begin().await.unwrap();
         evidence::record(&mut session, project, run, &kept, time.now()).await.unwrap();
-        let (_, prefix) =
-            reports::begin(&mut session, project, run, "html", "Report", &[1; 32], time.now()).await.unwrap();
+        let begun = reports::begin(&mut session, project, run, "html", "Report", &[1; 32], time.now());
+        let begun = begun.await.unwrap().expect("nobody else is at it");
         session.commit().await.unwrap();
-        let page = format!("{prefix}/data/a#1.html");
+        let page = format!("{}/data/a#1.html", begun.prefix);
         store.objects().put(&page, Bytes::from_static(b"page")).await.unwrap();
         drop(staged);
 
@@ -256,6 +258,64 @@ async fn what_a_crash_left_is_swept_a_day_later() {
         let mut session = store.db().begin().await.unwrap();
         let late = evidence::record(&mut session, project, run, &left, time.now()).await;
         assert!(matches!(late, Err(StoreError::ContentGone)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deletion_leaves_what_an_upload_brought_again() {
+    for_each_database(async |database| {
+        let time = Time::new();
+        let state = state(database, &time, &[]).await;
+        let (store, project, now) = (state.store(), ProjectId(1), time.now());
+        let mut condemned = Vec::new();
+        for content in ["goes", "comes and is left", "comes and stays"] {
+            let blob = publish(store, project, content, now).await;
+            link(store, project, blob.id).await.unwrap();
+            condemned.push(blob);
+        }
+        let mut session = store.db().begin().await.unwrap();
+        let new = NewReceipt {
+            project: Some(project),
+            target_kind: "run",
+            target_id: 1,
+            label: "#1",
+            reason: "user",
+            requested_by: None,
+            runs: 0,
+        };
+        let id = deletions::create(&mut session, &new, now).await.unwrap();
+        let mut receipt = deletions::get(&mut session, id).await.unwrap().unwrap();
+        for blob in &condemned {
+            let released = freeing::release_for(&mut session, project, blob.id, 1, id, now).await.unwrap();
+            receipt.objects.add(1, released.bytes);
+        }
+        deletions::save(&mut session, &receipt).await.unwrap();
+        let job = DeleteTarget { receipt: id.get(), further: None };
+        jobs::enqueue(&mut session, "deletion:1", Some(project), &job, now).await.unwrap();
+        session.commit().await.unwrap();
+
+        // One upload breaks off before its row; one comes to its end.
+        publish(store, project, "comes and is left", now).await;
+        let kept = publish(store, project, "comes and stays", now).await;
+        link(store, project, kept.id).await.unwrap();
+        run_due(&state, Budget::of(Duration::from_secs(20))).await.unwrap();
+
+        let receipt = deletions::get(&mut store.db().read().await.unwrap(), id).await.unwrap().unwrap();
+        assert_eq!(receipt.state, DeletionState::Complete, "{receipt:?}");
+        let bytes = |blobs: &[BlobRow]| blobs.iter().map(|blob| i64::try_from(blob.size).unwrap()).sum();
+        assert_eq!(receipt.freed, ObjectCount { count: 1, bytes: bytes(&condemned[..1]) });
+        assert_eq!(receipt.objects, receipt.freed);
+        assert_eq!(receipt.kept_shared, ObjectCount { count: 2, bytes: bytes(&condemned[1..]) });
+        assert!(!is_there(store, &condemned[0].key).await);
+        assert!(is_there(store, &kept.key).await);
+
+        // What nobody refers to in the end is collected as if there had been no deletion.
+        let later = Timestamp(now.millis() + DAY_MS);
+        collect::condemn_pending(store, later, 10).await.unwrap();
+        collect::collect(store, GRACE_MS, Timestamp(later.millis() + GRACE_MS), 10).await.unwrap();
+        assert!(!is_there(store, &condemned[1].key).await);
+        assert!(is_there(store, &kept.key).await);
     })
     .await;
 }

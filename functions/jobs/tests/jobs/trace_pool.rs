@@ -215,6 +215,37 @@ async fn what_traces_have_in_common_is_stored_once_and_goes_with_the_last_of_the
 }
 
 #[tokio::test]
+async fn traces_whose_bytes_are_missing_or_damaged_do_not_keep_the_others_waiting() {
+    for_each_database(async |database| {
+        let time = Time::new();
+        let state = state(database, &time, &[]).await;
+        let (store, ctx, now) = (state.store(), state.background(), time.now());
+        let trace =
+            |seed| zip(&[("test.trace", &noise(seed, 500)), ("resources/app.js", &noise(40, 150_000))]);
+        let mut blobs = Vec::new();
+        for seed in 30..34 {
+            blobs.push(upload(store, RUN, seed as i64, &trace(seed), now).await);
+        }
+        let mut keys = Vec::new();
+        for blob in &blobs[..3] {
+            keys.push(content(store, *blob).await.object().expect("one object").to_owned());
+        }
+        store.objects().delete(&keys[0]).await.expect("deleted");
+        let put = async |key: &str, bytes| store.objects().put(key, Bytes::from(bytes)).await.expect("put");
+        put(&keys[1], trace(31)[..9_000].to_vec()).await;
+        let mut altered = trace(32);
+        altered[75_000] ^= 1;
+        put(&keys[2], altered).await;
+
+        let job = PoolTraces { project: PROJECT, run: RUN, after: BlobId(0) };
+        assert!(pool_traces(&ctx, job, now).await.expect("done").is_none());
+        assert_eq!(number(store, "SELECT COUNT(*) FROM blobs WHERE own_size IS NOT NULL").await, 1);
+        reads_as(store, blobs[3], &trace(33)).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn traces_of_every_version_stay_what_they_are() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/traces");
     let mut traces = Vec::new();

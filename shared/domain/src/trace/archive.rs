@@ -81,13 +81,11 @@ impl Archive {
         if count > limits.entries as u64 || length > MAX_DIRECTORY_BYTES {
             return Err(TraceError::TooLarge("too many entries"));
         }
-        let directory = match at.checked_sub(tail_at) {
-            Some(offset) if offset + length <= tail.len() as u64 => {
-                let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-                let length = usize::try_from(length).unwrap_or(usize::MAX);
-                tail[offset..offset + length].to_vec()
-            }
-            _ => fetch(file, at, length).await?,
+        let from = at.checked_sub(tail_at).and_then(|from| usize::try_from(from).ok());
+        let to = from.zip(usize::try_from(length).ok()).and_then(|(from, length)| from.checked_add(length));
+        let directory = match from.zip(to).and_then(|(from, to)| tail.get(from..to)) {
+            Some(directory) => directory.to_vec(),
+            None => fetch(file, at, length).await?,
         };
         let entries = read_directory(&directory, limits).map_err(ParseError::widen)?;
         Ok(Self { entries, limits })

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::events;
 use super::mask::{MASK, masked};
 use super::{Action, ParseError, Trace, TraceError};
 use crate::text::cut;
@@ -25,6 +26,9 @@ const MAX_UNPACKED_NODES: usize = 1_000_000;
 const MAX_DEPTH: usize = 120;
 /// Characters of HTML.
 const MAX_HTML_CHARS: usize = 1_500_000;
+/// Bytes of texts and attributes of one document: more than is ever written of
+/// it. What is referred to again takes its bytes again.
+const MAX_CONTENT_BYTES: usize = 16 * MAX_HTML_CHARS;
 const MAX_TEXT_CHARS: usize = 20_000;
 const MAX_ATTRIBUTES: usize = 60;
 const VALUE_ATTRIBUTE: &str = "__playwright_value_";
@@ -78,18 +82,18 @@ struct Snapshot {
     frame: String,
     url: String,
     is_main: bool,
-    html: String,
+    /// `None` of a snapshot that is too large: those after it count it too.
+    html: Option<Box<str>>,
 }
 
 #[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(borrow)]
-    snapshot: Fields<'a>,
+struct Line {
+    snapshot: Fields,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Fields<'a> {
+struct Fields {
     #[serde(default)]
     call_id: String,
     #[serde(default)]
@@ -102,27 +106,50 @@ struct Fields<'a> {
     frame_url: String,
     #[serde(default)]
     is_main_frame: bool,
-    #[serde(borrow)]
-    html: &'a RawValue,
+    html: Box<RawValue>,
 }
 
 impl Snapshots {
     pub(super) fn add(&mut self, line: &str) -> Result<(), ParseError> {
-        let Ok(line) = serde_json::from_str::<Line<'_>>(line) else { return Ok(()) };
+        let Some(line) = events::read::<Line>(line) else { return Ok(()) };
         let fields = line.snapshot;
-        let html = fields.html.get();
-        self.bytes = self.bytes.saturating_add(html.len());
-        if self.all.len() >= MAX_SNAPSHOTS || self.bytes > MAX_SNAPSHOT_BYTES {
-            return Err(TraceError::TooLarge("its pages are too large"));
-        }
-        self.all.push(Snapshot {
+        self.push(Snapshot {
             call: fields.call_id,
             name: fields.snapshot_name.or(fields.phase).unwrap_or_default(),
             frame: fields.frame_id,
             url: fields.frame_url,
             is_main: fields.is_main_frame,
-            html: html.to_owned(),
-        });
+            html: Some(fields.html.into()),
+        })
+    }
+
+    /// Keeps the place of a snapshot of which only the beginning was read.
+    pub(super) fn add_too_large(&mut self, beginning: &str) -> Result<(), ParseError> {
+        let field = |name: &str| {
+            let (_, value) = beginning.split_once(&format!("\"{name}\":\""))?;
+            Some(value.split_once('"')?.0.to_owned())
+        };
+        if field("type").is_none_or(|kind| kind != "frame-snapshot") {
+            return Ok(());
+        }
+        self.push(Snapshot {
+            call: field("callId").unwrap_or_default(),
+            name: field("snapshotName").or_else(|| field("phase")).unwrap_or_default(),
+            frame: field("frameId").unwrap_or_default(),
+            url: field("frameUrl").unwrap_or_default(),
+            // Whether it shows the main frame stands behind its content. If it might be the page that
+            // is asked for, that page is too large: another one would mislead.
+            is_main: true,
+            html: None,
+        })
+    }
+
+    fn push(&mut self, snapshot: Snapshot) -> Result<(), ParseError> {
+        self.bytes = self.bytes.saturating_add(snapshot.html.as_ref().map_or(0, |html| html.len()));
+        if self.all.len() >= MAX_SNAPSHOTS || self.bytes > MAX_SNAPSHOT_BYTES {
+            return Err(TraceError::TooLarge("its pages are too large"));
+        }
+        self.all.push(snapshot);
         Ok(())
     }
 
@@ -174,6 +201,7 @@ impl Trace {
             snapshots: of_frame,
             unpacked: HashMap::new(),
             nodes_left: MAX_NODES,
+            bytes_left: MAX_CONTENT_BYTES,
             unpacked_left: MAX_UNPACKED_NODES,
         };
         let root = joining.whole(joining.snapshots.len() - 1)?;
@@ -186,6 +214,21 @@ impl Trace {
 enum Packed {
     Text(String),
     Element { tag: String, attributes: Vec<(String, String)>, children: Vec<Child> },
+}
+
+impl Packed {
+    /// Bytes that a copy of it takes, without what lies inside.
+    fn content_bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Element { tag, attributes, .. } => {
+                let attribute = |(name, value): &(String, String)| {
+                    size_of::<(String, String)>() + name.len() + value.len()
+                };
+                tag.len() + attributes.iter().map(attribute).sum::<usize>()
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -206,6 +249,7 @@ struct Joining<'a> {
     snapshots: Vec<&'a Snapshot>,
     unpacked: HashMap<usize, std::rc::Rc<Unpacked>>,
     nodes_left: usize,
+    bytes_left: usize,
     unpacked_left: usize,
 }
 
@@ -220,8 +264,9 @@ impl Joining<'_> {
             return Ok(Some(known.clone()));
         }
         let Some(source) = self.snapshots.get(snapshot) else { return Ok(None) };
+        let html = source.html.as_ref().ok_or(TraceError::TooLarge("a page is too large"))?;
         // Nested deeper than the parser goes: nothing a browser shows is.
-        let Ok(html) = serde_json::from_str::<Value>(&source.html) else { return Ok(None) };
+        let Some(html) = events::read::<Value>(html) else { return Ok(None) };
         let mut nodes = Vec::new();
         let Some(root) = unpack(&html, &mut nodes, &mut self.unpacked_left)? else { return Ok(None) };
         let unpacked = std::rc::Rc::new(Unpacked { nodes, root });
@@ -244,7 +289,12 @@ impl Joining<'_> {
             },
         };
         let Some(unpacked) = self.unpack(snapshot)? else { return Ok(None) };
-        match unpacked.nodes.get(place) {
+        let node = unpacked.nodes.get(place);
+        self.bytes_left = self
+            .bytes_left
+            .checked_sub(node.map_or(0, Packed::content_bytes))
+            .ok_or(TraceError::TooLarge("a page is too large"))?;
+        match node {
             None => Ok(None),
             Some(Packed::Text(text)) => Ok(Some(Node::Text(text.clone()))),
             Some(Packed::Element { tag, attributes, children }) => {

@@ -4,11 +4,16 @@
 use std::io::{BufRead, BufReader, Read};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::archive::read_error;
 use super::{Limits, ParseError, TraceError};
-use crate::text::is_nested_deeper;
+use crate::text::read_repaired;
+
+/// Bytes that are kept of a line that is too long: enough for what stands in
+/// front of the content of a page.
+const BEGINNING_BYTES: usize = 2_000;
 
 /// A place in the sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -192,41 +197,54 @@ pub(super) struct Stacks {
 /// A frame: place of its file in the list, line, column and function.
 pub(super) type PackedFrame = (usize, u32, u32, String);
 
-/// Calls `take` with each line. Bytes that are no text, lines that are no
-/// JSON and JSON that is nested too deep are judged by `take`, not here.
+/// A line of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    /// As it is written.
+    Whole(&'a str),
+    /// How a line begins that is longer than any that is read.
+    Beginning(&'a str),
+}
+
+/// Calls `take` with each line. Bytes that are no text are left out; lines
+/// that are no JSON, or only a beginning, are judged by `take`: one of them
+/// says nothing about the others.
 pub(super) fn for_each_line(
     content: impl Read,
     limits: Limits,
     budget: &mut u64,
-    mut take: impl FnMut(&str) -> Result<(), ParseError>,
+    mut take: impl FnMut(Line<'_>) -> Result<(), ParseError>,
 ) -> Result<(), ParseError> {
     let mut lines = BufReader::new(content);
     let mut line = Vec::new();
     loop {
         line.clear();
-        let read = (&mut lines)
+        let mut read = (&mut lines)
             .take(limits.line_bytes as u64 + 1)
             .read_until(b'\n', &mut line)
             .map_err(|error| read_error(&error))?;
         if read == 0 {
             return Ok(());
         }
-        if read > limits.line_bytes {
-            return Err(TraceError::TooLarge("a line is too long"));
+        let is_whole = read <= limits.line_bytes || line.ends_with(b"\n");
+        if !is_whole {
+            read += lines.skip_until(b'\n').map_err(|error| read_error(&error))?;
         }
         *budget = budget.checked_sub(read as u64).ok_or(TraceError::TooLarge("it inflates to too much"))?;
-        if let Ok(text) = std::str::from_utf8(line.trim_ascii())
+        if !is_whole {
+            let beginning = line[..line.len().min(BEGINNING_BYTES)].utf8_chunks().next();
+            take(Line::Beginning(beginning.map_or("", |text| text.valid())))?;
+        } else if let Ok(text) = std::str::from_utf8(line.trim_ascii())
             && !text.is_empty()
         {
-            take(text)?;
+            take(Line::Whole(text))?;
         }
     }
 }
 
-/// A line as its type; `None` when it is something else.
-pub(super) fn read<'a, T: Deserialize<'a>>(line: &'a str, max_depth: usize) -> Result<Option<T>, ParseError> {
-    if is_nested_deeper(line, max_depth) {
-        return Err(TraceError::TooLarge("a line is nested too deep"));
-    }
-    Ok(serde_json::from_str(line).ok())
+/// A line as its type; `None` when it is something else, or nested deeper than
+/// the parser goes. Programs cut texts inside of a character: half of one is
+/// no reason to lose the line.
+pub(super) fn read<T: DeserializeOwned>(line: &str) -> Option<T> {
+    serde_json::from_str(line).ok().or_else(|| read_repaired(line))
 }

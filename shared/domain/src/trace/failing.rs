@@ -1,8 +1,14 @@
 //! Which action failed, and with what words.
 
+use std::collections::HashSet;
+
 use super::events::Frame;
 use super::{Action, Trace};
 use crate::healing::chain_in_error;
+
+/// Different errors that are compared with the reported ones: those of a test
+/// that fails for a reason are few, and comparing is costly.
+const MAX_COMPARED: usize = 200;
 
 /// The action that made the test fail.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,27 +27,22 @@ impl Trace {
     /// never ended. Of an action inside of another only the inner one counts.
     #[must_use]
     pub fn failing_action(&self, is_reported: impl Fn(&str) -> bool) -> Option<FailingAction<'_>> {
-        let failed: Vec<&Action> = self
-            .actions
-            .iter()
-            .filter(|action| action.error.is_some() && !self.has_failing_child(action))
+        let with_error = || self.actions.iter().filter_map(|action| Some((action, action.error.as_ref()?)));
+        let outer: HashSet<&str> = with_error().filter_map(|(action, _)| action.parent.as_deref()).collect();
+        let failed: Vec<(&Action, &str)> = with_error()
+            .filter(|(action, _)| !outer.contains(action.id.as_str()))
+            .map(|(action, error)| (action, error.message.as_str()))
             .collect();
-        let reported = failed
-            .iter()
-            .rev()
-            .find(|action| action.error.as_ref().is_some_and(|error| is_reported(&error.message)));
+        let reported = last_reported(&failed, is_reported);
+        let failed = failed.iter().map(|(action, _)| *action);
         // A step knows the call log; the call behind it, when it stands alone, does not.
-        let first = failed.iter().find(|action| action.is_step).or_else(|| failed.first());
-        let action = reported.or(first).copied().or_else(|| self.unfinished())?;
+        let first = || failed.clone().find(|action| action.is_step).or_else(|| failed.clone().next());
+        let action = reported.or_else(first).or_else(|| self.unfinished())?;
         Some(FailingAction {
             action,
             message: action.error.as_ref().map_or("", |error| &error.message),
             steps: self.steps_around(action),
         })
-    }
-
-    fn has_failing_child(&self, parent: &Action) -> bool {
-        self.actions.iter().any(|action| action.error.is_some() && action.parent.as_ref() == Some(&parent.id))
     }
 
     /// The innermost call that never ended: the last one that began. Hooks
@@ -72,6 +73,25 @@ impl Trace {
     pub fn named_steps(&self) -> impl Iterator<Item = &Action> {
         self.actions.iter().filter(|action| action.is_named_step)
     }
+}
+
+/// The last of these actions whose error is a reported one, as far as errors
+/// are compared.
+fn last_reported<'a>(
+    failed: &[(&'a Action, &'a str)],
+    is_reported: impl Fn(&str) -> bool,
+) -> Option<&'a Action> {
+    let mut refuted = HashSet::new();
+    failed.iter().rev().find_map(|(action, message)| {
+        if refuted.len() == MAX_COMPARED || refuted.contains(message) {
+            return None;
+        }
+        if is_reported(message) {
+            return Some(*action);
+        }
+        refuted.insert(*message);
+        None
+    })
 }
 
 impl FailingAction<'_> {

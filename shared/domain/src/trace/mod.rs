@@ -19,6 +19,7 @@ mod network;
 mod parse;
 pub mod pool;
 mod resources;
+mod stacks;
 
 #[cfg(test)]
 mod tests;
@@ -61,10 +62,8 @@ pub struct Limits {
     pub ratio: u64,
     /// Most events.
     pub events: usize,
-    /// Longest line in bytes.
+    /// Longest line in bytes; longer ones are left out.
     pub line_bytes: usize,
-    /// How deep JSON may be nested; documents may be nested twice as deep.
-    pub json_depth: usize,
 }
 
 impl Limits {
@@ -77,7 +76,6 @@ impl Limits {
         ratio: 200,
         events: 100_000,
         line_bytes: 4 << 20,
-        json_depth: 64,
     };
 }
 

@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::Trace;
 use super::events::{self, Console, Event};
 use super::mask::{MASK, is_secret_name, masked, masked_url};
-use super::{ParseError, Trace};
 use crate::text::{cut, strip_ansi};
 use crate::time::Timestamp;
 
@@ -157,17 +157,16 @@ fn headers(fields: Vec<HeaderFields>) -> Vec<Header> {
 
 impl Exchange {
     /// A line of a file of requests; `None` for other lines.
-    pub(super) fn read(line: &str, max_depth: usize) -> Result<Option<Self>, ParseError> {
+    pub(super) fn read(line: &str) -> Option<Self> {
         if !line.contains("\"resource-snapshot\"") {
-            return Ok(None);
+            return None;
         }
-        let Some(line) = events::read::<Line>(line, max_depth)? else { return Ok(None) };
-        let entry = line.snapshot;
+        let entry = events::read::<Line>(line)?.snapshot;
         if entry.request.url.is_empty() {
-            return Ok(None);
+            return None;
         }
         let at = Timestamp::parse_iso(&entry.started_date_time).map_or(0.0, |time| as_f64(time.millis()));
-        Ok(Some(Self {
+        Some(Self {
             method: cut(entry.request.method, 20),
             url: cut(masked_url(&entry.request.url), MAX_URL_CHARS),
             status: entry.response.status.max(0),
@@ -180,7 +179,7 @@ impl Exchange {
             response_headers: headers(entry.response.headers),
             request_body: entry.request.post_data.map(Content::body),
             response_body: entry.response.content.map(Content::body),
-        }))
+        })
     }
 
     /// Whether there was no answer, or one that says that it failed.

@@ -9,10 +9,11 @@ use serde_json::Value;
 use super::archive::{Archive, Packed};
 use super::dom::Snapshots;
 use super::events::{
-    self, After, AriaSnapshot, Before, Console, ContextOptions, ErrorLine, Event, Frame, Kind, Log,
-    Screencast, Stacks, WholeAction, for_each_line,
+    self, After, AriaSnapshot, Before, Console, ContextOptions, ErrorLine, Event, Frame, Kind, Line, Log,
+    Screencast, WholeAction, for_each_line,
 };
 use super::network::{ConsoleLine, Exchange};
+use super::stacks::{self, Stacks};
 use super::{ByteRanges, Limits, ParseError, TraceError};
 use crate::text::cut;
 
@@ -20,7 +21,8 @@ use crate::text::cut;
 const NEWEST_KNOWN: u32 = 10;
 const MAX_LOG_LINES: usize = 200;
 const MAX_TEXT_CHARS: usize = 20_000;
-const MAX_FRAMES: usize = 50;
+/// Errors of the test: each is compared with those of all its actions.
+const MAX_ERRORS: usize = 200;
 /// Most actions, requests and console lines kept.
 const MAX_KEPT: usize = 20_000;
 
@@ -179,6 +181,7 @@ impl Trace {
             with_snapshots,
             events_left: limits.events,
             budget: limits.total_bytes,
+            room_for_stacks: stacks::Room::of_trace(),
             trace: Self { test_id_attribute: "data-testid".to_owned(), ..Self::default() },
         };
         if files.traces.is_empty() {
@@ -270,6 +273,7 @@ struct Reading {
     with_snapshots: bool,
     events_left: usize,
     budget: u64,
+    room_for_stacks: stacks::Room,
     trace: Trace,
 }
 
@@ -289,51 +293,49 @@ impl Reading {
         Ok(())
     }
 
-    fn file(&mut self, packed: &Packed, stacks: &HashMap<String, Vec<Frame>>) -> Result<(), ParseError> {
+    fn file(&mut self, packed: &Packed, stacks: &Stacks) -> Result<(), ParseError> {
         let mut context = Context::default();
         let limits = self.limits;
         let mut budget = self.budget;
         for_each_line(packed.reader(), limits, &mut budget, |line| {
             self.count()?;
-            self.line(line, &mut context, stacks)
+            match line {
+                Line::Whole(text) => self.line(text, &mut context, stacks)?,
+                Line::Beginning(text) if self.with_snapshots => self.trace.snapshots.add_too_large(text)?,
+                Line::Beginning(_) => {}
+            }
+            Ok(())
         })?;
         self.budget = budget;
         Ok(())
     }
 
-    fn line(
-        &mut self,
-        line: &str,
-        context: &mut Context,
-        stacks: &HashMap<String, Vec<Frame>>,
-    ) -> Result<(), ParseError> {
+    fn line(&mut self, line: &str, context: &mut Context, stacks: &Stacks) -> Result<(), ParseError> {
         // A cut trace ends in half a line.
         let Ok(kind) = serde_json::from_str::<Kind<'_>>(line) else { return Ok(()) };
-        let depth = self.limits.json_depth;
         match &*kind.kind {
             "context-options" => {
-                if let Some(options) = events::read::<ContextOptions>(line, depth)? {
+                if let Some(options) = events::read::<ContextOptions>(line) {
                     self.options(options, context);
                 }
             }
             "before" => {
-                if let Some(before) = events::read::<Before>(line, depth)? {
-                    self.before(before, context, stacks);
+                if let Some(before) = events::read::<Before>(line) {
+                    self.before(before, context, stacks)?;
                 }
             }
             "after" => {
-                if let Some(after) = events::read::<After>(line, depth)? {
+                if let Some(after) = events::read::<After>(line) {
                     self.after(after, context);
                 }
             }
             "action" => {
-                if let Some(old) = events::read::<WholeAction>(line, depth)?.and_then(|whole| whole.metadata)
-                {
+                if let Some(old) = events::read::<WholeAction>(line).and_then(|whole| whole.metadata) {
                     self.old_action(old, context);
                 }
             }
             "log" => {
-                if let Some(log) = events::read::<Log>(line, depth)? {
+                if let Some(log) = events::read::<Log>(line) {
                     let action =
                         context.places.get(&log.call_id).and_then(|place| self.trace.actions.get_mut(*place));
                     if let Some(action) = action.filter(|action| action.log.len() < MAX_LOG_LINES) {
@@ -341,26 +343,26 @@ impl Reading {
                     }
                 }
             }
-            "error" => {
-                if let Some(error) = events::read::<ErrorLine>(line, depth)? {
+            "error" if self.trace.errors.len() < MAX_ERRORS => {
+                if let Some(error) = events::read::<ErrorLine>(line) {
                     let message = cut(plain(&error.message), MAX_TEXT_CHARS);
                     self.trace.errors.push(ActionError { name: String::new(), message, stack: None });
                 }
             }
             "console" => {
-                if let Some(console) = events::read::<Console>(line, depth)? {
+                if let Some(console) = events::read::<Console>(line) {
                     self.console(ConsoleLine::of(console, context.offset));
                 }
             }
             "event" if line.contains("\"pageError\"") => {
-                if let Some(event) = events::read::<Event>(line, depth)?
+                if let Some(event) = events::read::<Event>(line)
                     && let Some(line) = ConsoleLine::of_page_error(&event, context.offset)
                 {
                     self.console(line);
                 }
             }
             "screencast-frame" => {
-                if let Some(frame) = events::read::<Screencast>(line, depth)? {
+                if let Some(frame) = events::read::<Screencast>(line) {
                     let by_hash = frame.sha1.map(|sha1| format!("resources/{sha1}"));
                     if let Some(entry) = frame.file.or(by_hash) {
                         self.trace
@@ -370,7 +372,7 @@ impl Reading {
                 }
             }
             "aria-snapshot" => {
-                if let Some(aria) = events::read::<AriaSnapshot>(line, depth)? {
+                if let Some(aria) = events::read::<AriaSnapshot>(line) {
                     self.trace.aria = aria.snapshot.or(aria.text).map(|text| cut(text, 100_000));
                 }
             }
@@ -395,9 +397,9 @@ impl Reading {
         }
     }
 
-    fn before(&mut self, before: Before, context: &mut Context, stacks: &HashMap<String, Vec<Frame>>) {
+    fn before(&mut self, before: Before, context: &mut Context, stacks: &Stacks) -> Result<(), ParseError> {
         if before.call_id.is_empty() || self.trace.actions.len() >= MAX_KEPT {
-            return;
+            return Ok(());
         }
         // Older formats have both clocks on each action instead.
         if let (false, Some(wall)) = (context.is_known, before.wall_time) {
@@ -410,11 +412,10 @@ impl Reading {
         let title = before.api_name.clone().or(before.title).unwrap_or_else(|| format!("{class}.{method}"));
         let is_named_step = is_step && (method == "test.step" || before.call_id.starts_with("test.step@"));
         let api = api_of(before.api_name.as_deref(), &title, &before.call_id, &method);
-        let mut stack = before.stack;
-        if stack.is_empty() {
-            stack = stacks.get(&before.call_id).cloned().unwrap_or_default();
-        }
-        stack.truncate(MAX_FRAMES);
+        let stack = match before.stack {
+            none if none.is_empty() => stacks.of(&before.call_id, &mut self.room_for_stacks)?,
+            stack => stacks::kept(stack),
+        };
         let param = |name: &str| {
             before.params.get(name).and_then(Value::as_str).map(|text| cut(text.to_owned(), 2_000))
         };
@@ -437,6 +438,7 @@ impl Reading {
         };
         context.places.insert(before.call_id, self.trace.actions.len());
         self.trace.actions.push(action);
+        Ok(())
     }
 
     fn after(&mut self, after: After, context: &Context) {
@@ -467,8 +469,6 @@ impl Reading {
         }
         let method = old.method.unwrap_or_default();
         let title = old.api_name.unwrap_or_else(|| format!("{}.{method}", old.r#type.unwrap_or_default()));
-        let mut stack = old.stack;
-        stack.truncate(MAX_FRAMES);
         self.trace.actions.push(Action {
             api: title.rsplit('.').next().map(str::to_owned),
             title: cut(title, 500),
@@ -476,7 +476,7 @@ impl Reading {
             start: old.start_time + context.offset,
             end: (old.end_time > 0.0).then_some(old.end_time + context.offset),
             error: old.error.map(|error| error_of(error.error)),
-            stack,
+            stack: stacks::kept(old.stack),
             log: old
                 .log
                 .into_iter()
@@ -502,7 +502,8 @@ impl Reading {
         let mut budget = self.budget;
         for_each_line(packed.reader(), limits, &mut budget, |line| {
             self.count()?;
-            if let Some(exchange) = Exchange::read(line, limits.json_depth)?
+            if let Line::Whole(text) = line
+                && let Some(exchange) = Exchange::read(text)
                 && self.trace.exchanges.len() < MAX_KEPT
             {
                 self.trace.exchanges.push(exchange);
@@ -513,28 +514,10 @@ impl Reading {
         Ok(())
     }
 
-    fn stacks(&mut self, packed: &Packed) -> Result<HashMap<String, Vec<Frame>>, ParseError> {
-        let content = packed.inflate(self.limits.entry_bytes.min(self.budget))?;
+    fn stacks(&mut self, packed: &Packed) -> Result<Stacks, ParseError> {
+        let content = packed.inflate(stacks::MAX_FILE_BYTES.min(self.budget))?;
         self.budget = self.budget.saturating_sub(content.len() as u64);
-        let text = std::str::from_utf8(&content).unwrap_or_default();
-        let Some(stacks) = events::read::<Stacks>(text, self.limits.json_depth)? else {
-            return Ok(HashMap::new());
-        };
-        if stacks.stacks.len() > self.limits.events {
-            return Err(TraceError::TooLarge("too many stacks"));
-        }
-        let frames = |frames: Vec<events::PackedFrame>| -> Vec<Frame> {
-            let frame = |(file, line, column, function): events::PackedFrame| {
-                let file = stacks.files.get(file).cloned().unwrap_or_default();
-                Frame { file, line, column, function }
-            };
-            frames.into_iter().take(MAX_FRAMES).map(frame).collect()
-        };
-        let id = |id: Value| match id {
-            Value::String(id) => id,
-            id => format!("call@{id}"),
-        };
-        Ok(stacks.stacks.into_iter().map(|(call, stack)| (id(call), frames(stack))).collect())
+        Stacks::read(&content, self.limits.events)
     }
 }
 

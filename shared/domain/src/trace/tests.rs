@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use flate2::write::DeflateEncoder;
 use proptest::prelude::*;
 
+use super::dom::Node;
 use super::*;
 
 /// An archive in memory that counts what is read of it.
@@ -158,6 +159,109 @@ fn a_document_follows_its_references_and_can_do_nothing() {
 }
 
 #[test]
+fn a_call_with_arguments_nested_as_deep_as_programs_nest_them_is_read() {
+    // Three levels for each level of the argument.
+    let nested = |levels: usize| {
+        let argument = format!("{}1{}", r#"{"o":[{"v":"#.repeat(levels), "}]}".repeat(levels));
+        format!(
+            r#"{{"type":"before","callId":"call@{levels}","class":"Frame","method":"evaluate","params":{{"arg":{argument}}}}}"#
+        )
+    };
+    let (_, trace) = trace_of(&[BEGIN, &nested(21), &nested(1_000), &nested(1)]).unwrap();
+    let ids: Vec<&str> = trace.actions.iter().map(|action| action.id.as_str()).collect();
+    assert_eq!(ids, ["call@21", "call@1"]);
+}
+
+#[test]
+fn a_text_that_was_cut_inside_of_a_character_is_read() {
+    let (_, trace) = trace_of(&[
+        BEGIN,
+        r#"{"type":"before","callId":"call@1","startTime":1,"class":"Frame","method":"click"}"#,
+        r#"{"type":"after","callId":"call@1","endTime":5,"error":{"message":"no \ud83d"}}"#,
+        &page(r#"["P",{},"so \ud83d"]"#),
+    ])
+    .unwrap();
+    let failing = trace.failing_action(|_| false).unwrap();
+    assert_eq!((failing.message, failing.action.end), ("no \u{fffd}", Some(1005.0)));
+    let html = trace.document(None).unwrap().unwrap().html();
+    assert_eq!(html, "<!doctype html><p>so \u{fffd}</p>");
+}
+
+#[test]
+fn a_line_that_is_too_long_says_nothing_about_the_others() {
+    let limits = Limits { line_bytes: 600, ..Limits::DEFAULT };
+    let parse = |lines: &[&str]| {
+        let file = Bytes::new(zip(&[("test.trace", lines.join("\n").as_bytes())]));
+        let archive = now(Archive::open(&file, limits)).unwrap();
+        let files = now(TraceFiles::fetch(&archive, &file, true)).unwrap();
+        (Trace::parse(&files, false).unwrap(), Trace::parse(&files, true).unwrap())
+    };
+    let error = r#"{"type":"error","message":"told"}"#;
+    let as_long_as_allowed = format!("{error}{}", " ".repeat(600 - error.len()));
+    let large = page(&format!(r#"["P",{{}},"{}"]"#, "x".repeat(2_000)));
+    let small = page(r#"["P",{},"kept"]"#);
+    let over_it = page(r#"["DIV",{},[[2,0]]]"#);
+    let lines = [BEGIN, &small, &large, &as_long_as_allowed, error, &over_it, error];
+    let (without_pages, trace) = parse(&lines);
+    assert_eq!((without_pages.errors.len(), trace.errors.len()), (3, 3));
+    // Its place counts: what is meant lies two before.
+    assert_eq!(trace.document(None).unwrap().unwrap().html(), "<!doctype html><div>kept</div>");
+    for on_it in [&[BEGIN, &large, &page(r#"["DIV",{},[[1,0]]]"#)][..], &[BEGIN, &small, &large]] {
+        assert_eq!(parse(on_it).1.document(None), Err(TraceError::TooLarge("a page is too large")));
+    }
+}
+
+#[test]
+fn an_error_is_compared_once_and_a_flood_of_them_not_at_all() {
+    let mut lines = vec![BEGIN.to_owned()];
+    for id in 1..=2_000 {
+        // Each message twice, each in a call inside of a step that fails with it.
+        let error = format!(r#"{{"message":"no {}"}}"#, id / 2);
+        for (kind, parent) in [("step", "test"), ("call", "step")] {
+            lines.push(format!(
+                r#"{{"type":"before","callId":"{kind}{id}","parentId":"{parent}{id}","startTime":{id},"class":"Test","method":"step"}}"#
+            ));
+            lines.push(format!(r#"{{"type":"after","callId":"{kind}{id}","endTime":{id},"error":{error}}}"#));
+        }
+        lines.push(format!(r#"{{"type":"error","message":"told {id}"}}"#));
+    }
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let (_, trace) = trace_of(&lines).unwrap();
+    assert_eq!((trace.actions.len(), trace.errors.len()), (4_000, 200));
+    let compared = std::cell::RefCell::new(Vec::new());
+    let id_of = |reported: &str| {
+        compared.borrow_mut().clear();
+        let failing = trace.failing_action(|message| {
+            compared.borrow_mut().push(message.to_owned());
+            message == reported
+        });
+        failing.unwrap().action.id.clone()
+    };
+    assert_eq!(id_of("no 990"), "call1981");
+    assert_eq!(compared.borrow().len(), 11);
+    assert_eq!(id_of("nothing of it"), "call1");
+    assert_eq!(compared.borrow().len(), 200);
+}
+
+#[test]
+fn content_that_references_multiply_is_too_large() {
+    for content in [
+        format!(r#"["P",{{}},"{}"]"#, "x".repeat(20_000)),
+        format!(r#"["P",{{"title":"{}"}}]"#, "x".repeat(20_000)),
+        // Many small ones take more than their letters.
+        format!(r#"["P",{{{}}}]"#, (10..70).map(|n| format!(r#""{n}":"""#)).collect::<Vec<_>>().join(",")),
+    ] {
+        let of = |times: usize| {
+            let repeated = page(&format!(r#"["DIV",{{}}{}]"#, ",[[1,0]]".repeat(times)));
+            trace_of(&[BEGIN, &page(&content), &repeated]).unwrap().1.document(None)
+        };
+        let Node::Element { children, .. } = of(100).unwrap().unwrap().root else { panic!("no element") };
+        assert_eq!(children.len(), 100);
+        assert_eq!(of(50_000), Err(TraceError::TooLarge("a page is too large")));
+    }
+}
+
+#[test]
 fn references_that_multiply_a_document_are_too_large() {
     let mut lines = vec![BEGIN.to_owned(), page(r#"["P",{},"x"]"#)];
     // Each page holds the one before it ten times.
@@ -225,16 +329,15 @@ fn bombs_lies_and_floods_are_refused_within_the_limits() {
         refuse(zip(&[("a.trace", &blanks[..2 << 20]), ("b.trace", &blanks[..2 << 20])]), total),
         TraceError::TooLarge("it inflates to too much")
     );
-    let long = [b"{".as_slice(), &[b' '; 3_000]].concat();
-    assert_eq!(refuse(zip(&[("test.trace", &long)]), small), TraceError::TooLarge("a line is too long"));
+    // What is not kept of a line counts all the same.
+    let long = Limits { total_bytes: 9_000, ..small };
+    assert_eq!(
+        refuse(zip(&[("test.trace", &[b'{'; 10_000])]), long),
+        TraceError::TooLarge("it inflates to too much")
+    );
     assert_eq!(
         refuse(zip(&[("test.trace", "{}\n".repeat(6).as_bytes())]), small),
         TraceError::TooLarge("too many events")
-    );
-    let deep = format!(r#"{{"type":"before","callId":"c","params":{}{}}}"#, "[".repeat(90), "]".repeat(90));
-    assert_eq!(
-        refuse(zip(&[("test.trace", deep.as_bytes())]), small),
-        TraceError::TooLarge("a line is nested too deep")
     );
     let many: Vec<(&str, &[u8])> = vec![("a", b""), ("b", b""), ("c", b""), ("d", b"")];
     assert_eq!(refuse(zip(&many), small), TraceError::TooLarge("too many entries"));
@@ -260,6 +363,11 @@ fn damaged_archives_are_unreadable() {
     assert!(matches!(refuse(patched(directory + 8, &[1, 0])), TraceError::Unreadable(_)));
     assert!(matches!(refuse(patched(directory + 10, &[12, 0])), TraceError::Unreadable(_)));
     assert!(matches!(refuse(patched(40, &[0xff; 8])), TraceError::Unreadable(_)));
+    // A directory of one byte at the last place there is.
+    let wide_end = [&b"PK\x06\x06"[..], &[0; 36], &1_u64.to_le_bytes(), &u64::MAX.to_le_bytes()].concat();
+    let locator = [&b"PK\x06\x07\0\0\0\0"[..], &0_u64.to_le_bytes(), &[0; 4]].concat();
+    let wide = [&wide_end, &locator, &whole[end..]].concat();
+    assert_eq!(refuse(wide), TraceError::Unreadable("the archive points outside of itself"));
 }
 
 #[test]

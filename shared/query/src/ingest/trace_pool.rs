@@ -20,7 +20,7 @@ use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Context, Result};
+use crate::{Context, QueryError, Result};
 
 /// Traces that are compared at once.
 const BATCH: usize = 16;
@@ -68,36 +68,66 @@ pub async fn pool_traces(ctx: &Context, job: PoolTraces, now: Timestamp) -> Resu
     drop(session);
     let mut looked_into = Vec::with_capacity(traces.len());
     for trace in &traces {
-        looked_into.push(parts_of(ctx, project, trace).await?);
+        match parts_of(ctx, project, trace).await {
+            Ok((size, parts)) => looked_into.push(LookedInto { trace, size, parts }),
+            Err(error) => pass_over(ctx, run, trace, error).await?,
+        }
     }
     let met = met_elsewhere(ctx, project, &looked_into).await?;
-    for (trace, (size, parts)) in traces.iter().zip(looked_into) {
+    for LookedInto { trace, size, parts } in looked_into {
         let members: Vec<Member> = parts
             .into_iter()
             .filter(|(member, hash)| is_worth_it(member.length, met.contains(hash)))
             .map(|(member, _)| member)
             .collect();
-        if Layout::new(size, members.clone()).is_some_and(|layout| layout.pays())
-            && pool::take_apart(&ctx.store, project, trace, members, now).await?
-        {
-            tracing::debug!(%run, trace = trace.blob.get(), "a trace shares its parts from now on");
+        if !Layout::new(size, members.clone()).is_some_and(|layout| layout.pays()) {
+            continue;
+        }
+        match pool::take_apart(&ctx.store, project, trace, members, now).await {
+            Ok(true) => {
+                tracing::debug!(%run, trace = trace.blob.get(), "a trace shares its parts from now on");
+            }
+            Ok(false) => {}
+            Err(error) => pass_over(ctx, run, trace, error.into()).await?,
         }
     }
     let last = traces.last().filter(|_| traces.len() == BATCH);
     Ok(last.map(|trace| PoolTraces { after: trace.blob, ..job }))
 }
 
+/// Goes on without a trace whose bytes are missing or damaged: it would fail
+/// the same way each time, and keep the others waiting. While the store does
+/// not answer no trace is at fault, and the work is tried again.
+async fn pass_over(ctx: &Context, run: RunId, trace: &WholeTrace, error: QueryError) -> Result<()> {
+    let is_about_bytes = matches!(
+        error,
+        QueryError::Store(StoreError::Storage(_) | StoreError::Damaged(_) | StoreError::Upload(_))
+    );
+    if !is_about_bytes || ctx.store.objects().check().await.is_err() {
+        return Err(error);
+    }
+    tracing::warn!(%run, trace = trace.blob.get(), %error, "a trace cannot share its parts");
+    Ok(())
+}
+
 type Part = (Member, [u8; 32]);
+
+/// A trace with the parts that could be kept apart.
+struct LookedInto<'a> {
+    trace: &'a WholeTrace,
+    size: u64,
+    parts: Vec<Part>,
+}
 
 /// Hashes that occur in several of these traces, or in the pool.
 async fn met_elsewhere(
     ctx: &Context,
     project: ProjectId,
-    traces: &[(u64, Vec<Part>)],
+    traces: &[LookedInto<'_>],
 ) -> Result<HashSet<[u8; 32]>> {
     let mut times = HashMap::<[u8; 32], usize>::new();
-    for (_, parts) in traces {
-        for hash in parts.iter().map(|(_, hash)| *hash).collect::<HashSet<_>>() {
+    for trace in traces {
+        for hash in trace.parts.iter().map(|(_, hash)| *hash).collect::<HashSet<_>>() {
             *times.entry(hash).or_default() += 1;
         }
     }
