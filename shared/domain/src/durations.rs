@@ -198,7 +198,11 @@ pub fn timeout_opportunity(
     } else {
         return None;
     };
-    let less = timeout.map_or(0, |timeout| (timeout - recommended_ms).max(0));
+    let less = match timeout {
+        Some(timeout) if timeout <= recommended_ms => return None,
+        Some(timeout) => timeout - recommended_ms,
+        None => 0,
+    };
     let saving_ms = fails.saturating_mul(less);
     let impact = saving_ms.saturating_mul(fails + 1).saturating_add(less / 1000);
     Some(TimeoutOpportunity { kind, recommended_ms, saving_ms, impact })
@@ -250,6 +254,8 @@ mod tests {
             (TimeoutKind::StaleSlow, 18_000, 2_000)
         );
         assert_eq!(opportunity(&[10_000; 5], 20_000, 1, true), None);
+        assert_eq!(opportunity(&[9_000; 5], 15_000, 1, true), None, "it needs more than it has");
+        assert_eq!(opportunity(&[9_000; 5], 18_000, 1, true), None, "it has what it needs");
         assert_eq!(
             opportunity(&[100], 60_000, 0, true).map(|found| found.kind),
             Some(TimeoutKind::StaleSlow)

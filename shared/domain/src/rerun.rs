@@ -1,11 +1,14 @@
 //! The command that runs some tests again.
 //!
 //! Playwright takes what stands before `:line` as a regular expression over
-//! the path of the file, so signs of a path that mean something there are
-//! escaped; and a shell takes the line apart, so what it would change is
+//! the absolute path of the file, so signs of a path that mean something there
+//! are escaped; and a shell takes the line apart, so what it would change is
 //! quoted. Whoever sends results chooses these names: none of them may become
 //! an option of the runner, or a key that a terminal obeys when the line is
 //! pasted.
+//!
+//! Where the checkout lies is not known, so a path is found below any folder:
+//! beside `tests/a.spec.ts` a file `e2e/tests/a.spec.ts` is selected as well.
 
 use std::collections::BTreeSet;
 
@@ -60,21 +63,41 @@ pub fn command(targets: &[Target]) -> String {
     if targets.is_empty() { String::new() } else { format!("npx playwright test {}", arguments(targets)) }
 }
 
-/// What finds a file by its path. It begins with no dash and holds nothing that
-/// a terminal obeys: any sign stands for those. A dot finds itself among others,
-/// and paths without other signs stay readable.
+/// What finds a file by its path. It begins like a path, with any sign and a
+/// slash, so that `a.spec.ts` is not found in `extra.spec.ts` and no name is an
+/// option of the runner; on Windows the runner also looks at paths with
+/// slashes. Nothing in it is obeyed by a terminal: any sign stands for those. A
+/// dot finds itself among others, and paths without other signs stay readable.
 #[must_use]
 pub fn file_pattern(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len() + 8);
+    let path = match below(path) {
+        Some(below) => {
+            pattern.push_str("./");
+            below
+        }
+        None => path,
+    };
     for letter in path.chars() {
         match letter {
-            '-' if pattern.is_empty() => pattern.push_str("[-]"),
-            _ if letter.is_control() => pattern.push('.'),
             '.' => pattern.push('.'),
+            _ if letter.is_control() => pattern.push('.'),
             _ => push_escaped(&mut pattern, letter),
         }
     }
     pattern
+}
+
+/// What a relative path says of a place below some folder; `None` for one that
+/// begins at a root. How the folders above are called is not known.
+fn below(path: &str) -> Option<&str> {
+    let mut below = path;
+    while let Some(rest) = below.strip_prefix("../").or_else(|| below.strip_prefix("./")) {
+        below = rest;
+    }
+    let is_drive =
+        |path: &str| matches!(path.as_bytes(), [letter, b':', b'/', ..] if letter.is_ascii_alphabetic());
+    (!below.starts_with('/') && !is_drive(below)).then_some(below)
 }
 
 /// A text that stands for itself in a regular expression of JavaScript.
@@ -122,7 +145,7 @@ mod tests {
         ];
         assert_eq!(
             command(&targets),
-            r"npx playwright test 'tests/it'\''s.spec.ts' 'tests/pay \(new\)/\[id\]\+.spec.ts:7' tests/plain_spec:3"
+            r"npx playwright test './tests/it'\''s.spec.ts' './tests/pay \(new\)/\[id\]\+.spec.ts:7' ./tests/plain_spec:3"
         );
         assert_eq!(targets[0].shown(), "tests/pay (new)/[id]+.spec.ts:7");
     }
@@ -134,11 +157,21 @@ mod tests {
             target("-c", Some(3), ""),
             target("x\u{3}\u{1b}[201~\ntouch me\n#", None, ""),
         ];
-        assert_eq!(
-            command(&targets),
-            r"npx playwright test '[-]-output=src' '[-]c:3' 'x..\[201~.touch me.#'"
-        );
-        assert_eq!(arguments(&[target("a", None, "web\u{1b}[0m\n-x")]), "a '--project=web[0m-x'");
+        assert_eq!(command(&targets), r"npx playwright test ./--output=src ./-c:3 './x..\[201~.touch me.#'");
+        assert_eq!(arguments(&[target("a", None, "web\u{1b}[0m\n-x")]), "./a '--project=web[0m-x'");
+    }
+
+    #[test]
+    fn a_path_begins_at_a_folder_wherever_that_is() {
+        for (path, pattern) in [
+            ("pay.spec.ts", "./pay.spec.ts"),
+            ("./tests/pay.spec.ts", "./tests/pay.spec.ts"),
+            ("../../shared/pay.spec.ts", "./shared/pay.spec.ts"),
+            ("/srv/shop/pay.spec.ts", "/srv/shop/pay.spec.ts"),
+            ("C:/shop/pay.spec.ts", "C:/shop/pay.spec.ts"),
+        ] {
+            assert_eq!(file_pattern(path), pattern);
+        }
     }
 
     #[test]
@@ -147,9 +180,9 @@ mod tests {
         let two = target("a", Some(1), "chromium");
         assert_eq!(
             arguments(&[two.clone(), one.clone(), one]),
-            "a:1 '--project=Mobile Safari' --project=chromium"
+            "./a:1 '--project=Mobile Safari' --project=chromium"
         );
-        assert_eq!(arguments(&[two, target("b", None, "")]), "a:1 b");
+        assert_eq!(arguments(&[two, target("b", None, "")]), "./a:1 ./b");
         assert_eq!(command(&[]), "");
     }
 

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_auth::scope::{Authorized, Scope};
-use callboard_domain::endpoints::{Endpoint, Sample, Worst, keep_worst};
+use callboard_domain::endpoints::{Calls, Endpoint, Sample, Worst};
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::sketch::Sketch;
 use callboard_domain::time::Day;
@@ -25,7 +25,8 @@ use crate::projects::{self, ProjectFilters};
 use crate::runs::required_run;
 use crate::{Context, Result};
 
-/// Endpoints of a project that are looked at: those with the longest means.
+/// Endpoints that are looked at: those with the longest means, of each project
+/// and then of all.
 const CANDIDATES: usize = 200;
 /// Projects that are looked at, the most recently active ones.
 const MOST_PROJECTS: usize = 100;
@@ -230,13 +231,8 @@ pub struct SlowRequest {
 /// What an endpoint adds up to across projects.
 #[derive(Debug, Default)]
 struct Together {
-    requests: i64,
-    errors: i64,
-    sum_ms: i64,
-    max_ms: i64,
     projects: Vec<ProjectId>,
-    sketch: Sketch,
-    samples: Vec<Sample>,
+    calls: Calls,
 }
 
 /// The slowest endpoints of some projects over some days, by the time nine in
@@ -253,82 +249,92 @@ pub async fn slow_endpoints(
 ) -> Result<Vec<SlowEndpoint>> {
     let (filters, scope) = (ProjectFilters::default(), query.scope(scope));
     let found = projects::list(ctx, &scope, &filters, projects::Sort::default(), None, MOST_PROJECTS).await?;
+    let projects: Vec<ProjectId> =
+        found.items.iter().map(|project| ProjectId(project.reference.id)).collect();
     let span = query.span(today);
     let days = (span.since, span.until);
     let mut session = ctx.store.db().read().await?;
-    let mut all: BTreeMap<Endpoint, Together> = BTreeMap::new();
-    let most = i64::try_from(CANDIDATES).unwrap_or(i64::MAX);
-    for project in &found.items {
-        let project = ProjectId(project.reference.id);
-        for sums in rollups::endpoint_sums(&mut session, project, days, most).await? {
-            let known = all.entry(sums.endpoint).or_default();
-            known.requests += sums.requests;
-            known.errors += sums.errors;
-            known.sum_ms = known.sum_ms.saturating_add(sums.sum_ms);
-            known.max_ms = known.max_ms.max(sums.max_ms);
-            known.projects.push(project);
-        }
+    let mut together = candidates(&mut session, &projects, days).await?;
+    for project in projects {
+        add_calls(&mut session, project, days, &mut together).await?;
     }
-    let mut candidates: Vec<(Endpoint, Together)> = all.into_iter().collect();
-    candidates.sort_by_key(|(_, sums)| Reverse(sums.sum_ms / sums.requests.max(1)));
-    candidates.truncate(CANDIDATES);
-    let mut candidates: BTreeMap<Endpoint, Together> = candidates.into_iter().collect();
-    for project in &found.items {
-        spread(&mut session, ProjectId(project.reference.id), days, &mut candidates).await?;
-    }
-    let mut rows: Vec<(i64, Endpoint, Together)> = candidates
+    let mut rows: Vec<(i64, Endpoint, Together)> = together
         .into_iter()
-        .map(|(endpoint, sums)| (quantile(&sums.sketch, 0.9, sums.max_ms), endpoint, sums))
+        .map(|(endpoint, all)| {
+            let traffic = &all.calls.traffic;
+            (quantile(&traffic.sketch, 0.9, traffic.max_ms), endpoint, all)
+        })
         .collect();
     rows.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
     rows.truncate(query.limit);
 
     let mut titles_of = BTreeMap::new();
-    let mut items = Vec::with_capacity(rows.len());
-    for (_, _, sums) in &mut rows {
-        keep_worst(&mut sums.samples, Worst::Slowest);
-    }
-    for project in rows.iter().flat_map(|(_, _, sums)| &sums.projects).collect::<BTreeSet<_>>() {
-        let samples = rows.iter().flat_map(|(_, _, sums)| &sums.samples);
+    for project in rows.iter().flat_map(|(_, _, all)| &all.projects).collect::<BTreeSet<_>>() {
+        let samples = rows.iter().flat_map(|(_, _, all)| &all.calls.samples);
         titles_of.insert(*project, titles(&mut session, *project, samples).await?);
     }
-    for (p90, endpoint, sums) in rows {
-        let slowest = sums.samples.iter().filter_map(|sample| {
+    let items = rows.into_iter().map(|(p90, endpoint, all)| {
+        let slowest = all.calls.samples.iter().filter_map(|sample| {
             let (project, titles) = titles_of.iter().find(|(_, of)| of.contains_key(&sample.test_case))?;
             Some(SlowRequest { project_id: project.get(), test: requesting(sample, titles)? })
         });
-        items.push(SlowEndpoint {
-            requests: sums.requests,
-            p50_duration: quantile(&sums.sketch, 0.5, sums.max_ms),
+        let traffic = &all.calls.traffic;
+        SlowEndpoint {
+            requests: traffic.requests,
+            p50_duration: quantile(&traffic.sketch, 0.5, traffic.max_ms),
             p90_duration: p90,
-            max_duration: sums.max_ms,
-            error_rate: rate(sums.errors, sums.requests).unwrap_or_default(),
-            project_count: i64::try_from(sums.projects.len()).unwrap_or(i64::MAX),
+            max_duration: traffic.max_ms,
+            error_rate: rate(traffic.errors, traffic.requests).unwrap_or_default(),
+            project_count: i64::try_from(all.projects.len()).unwrap_or(i64::MAX),
             slowest: slowest.collect(),
             method: endpoint.method,
             route: endpoint.route,
-        });
-    }
-    Ok(items)
+        }
+    });
+    Ok(items.collect())
 }
 
-/// Adds how the durations of some endpoints spread in one project.
-async fn spread(
+/// The endpoints worth adding up: those with the longest means among the slowest
+/// of each project. What is slow in all of them together is at least as slow in
+/// one.
+async fn candidates(
+    session: &mut Session,
+    projects: &[ProjectId],
+    days: (Day, Day),
+) -> Result<BTreeMap<Endpoint, Together>> {
+    let most = i64::try_from(CANDIDATES).unwrap_or(i64::MAX);
+    // Requests and their time.
+    let mut slow: BTreeMap<Endpoint, (i64, i64)> = BTreeMap::new();
+    for project in projects {
+        for sums in rollups::endpoint_sums(session, *project, days, most).await? {
+            let (requests, sum_ms) = slow.entry(sums.endpoint).or_default();
+            *requests += sums.requests;
+            *sum_ms = sum_ms.saturating_add(sums.sum_ms);
+        }
+    }
+    let mut slow: Vec<(Endpoint, (i64, i64))> = slow.into_iter().collect();
+    slow.sort_by_key(|(_, (requests, sum_ms))| Reverse(sum_ms / (*requests).max(1)));
+    slow.truncate(CANDIDATES);
+    Ok(slow.into_iter().map(|(endpoint, _)| (endpoint, Together::default())).collect())
+}
+
+/// Adds what the tests of one project requested of some endpoints, however fast
+/// they are there.
+async fn add_calls(
     session: &mut Session,
     project: ProjectId,
     days: (Day, Day),
     endpoints: &mut BTreeMap<Endpoint, Together>,
 ) -> Result<()> {
-    let asked = endpoints.iter().filter(|(_, sums)| sums.projects.contains(&project));
-    let routes: BTreeSet<String> = asked.map(|(endpoint, _)| endpoint.route.clone()).collect();
+    let routes: BTreeSet<String> = endpoints.keys().map(|endpoint| endpoint.route.clone()).collect();
     if routes.is_empty() {
         return Ok(());
     }
-    let found = rollups::endpoint_spread(session, project, days, routes.into_iter().collect()).await?;
-    for (endpoint, (sketch, samples)) in found {
-        if let Some(sums) = endpoints.get_mut(&endpoint).filter(|sums| sums.projects.contains(&project)) {
-            sums.sketch.merge(&sketch);
-            sums.samples.extend(samples);
+    let found = rollups::endpoints_of_days(session, project, days, routes.into_iter().collect()).await?;
+    for (endpoint, calls) in found {
+        if let Some(all) = endpoints.get_mut(&endpoint) {
+            all.calls.merge(&calls, Worst::Slowest);
+            all.projects.push(project);
         }
     }
     Ok(())

@@ -152,8 +152,8 @@ fn healed(trace: &Trace, failing: &str) -> Option<String> {
     };
     let failing = trace.failing_action(|_| false)?;
     let document = trace.document(Some(failing.action)).ok()??;
-    let page = inventory::elements(&document.root, &trace.test_id_attribute);
-    let answer = heal(&target, &[], &page);
+    let page = inventory::page(&document.root, &trace.test_id_attribute);
+    let answer = heal(&target, &[], page.elements());
     let Verdict::Answer(best) = answer.verdict else { return None };
     Some(locators(&page, best.index).first()?.locator.written('\''))
 }

@@ -42,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(Some(document)) = document {
         let html = document.html();
         assert!(!html.contains("<script"));
-        let page = callboard_domain::healing::inventory::elements(&document.root, "data-testid");
+        let page = callboard_domain::healing::inventory::page(&document.root, "data-testid");
         let _ = callboard_domain::healing::locators(&page, 0);
     }
     let _ = failing.and_then(|failing| failing.locator());

@@ -449,7 +449,7 @@ async fn a_run_is_seen_by_file_and_time_and_runs_again() {
         let command = again["command"].as_str().expect("a command");
         assert!(
             command.starts_with(
-                r"npx playwright test 'tests/a \(new\).spec.ts:3' tests/b.spec.ts:5 tests/b.spec.ts:6"
+                r"npx playwright test './tests/a \(new\).spec.ts:3' ./tests/b.spec.ts:5 ./tests/b.spec.ts:6"
             ),
             "{command}"
         );

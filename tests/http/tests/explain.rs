@@ -244,7 +244,7 @@ async fn a_plan_names_the_edit_the_tests_and_a_command_that_runs_them() {
         let command = plan["verify"]["command"].as_str().expect("a command");
         assert!(
             command.starts_with(
-                "npx playwright test tests/login.spec.ts:23 --project='Mobile Safari' --repeat-each="
+                "npx playwright test ./tests/login.spec.ts:23 --project='Mobile Safari' --repeat-each="
             ),
             "{command}"
         );
@@ -257,6 +257,95 @@ async fn a_plan_names_the_edit_the_tests_and_a_command_that_runs_them() {
             (&json!(1), &json!(0), &json!([]))
         );
         assert_eq!(told["edits"][0]["target"], "tests/login.spec.ts:26");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_plan_names_tests_where_they_stand_now_and_run_where_they_fail() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        let placed = |case: Value, line: Option<u32>, browser: &str| {
+            let place = line.map_or_else(String::new, |line| format!(":{line}:3"));
+            with(
+                case,
+                json!({ "location": format!("tests/login.spec.ts{place}"), "browserProject": browser }),
+            )
+        };
+        let cases = vec![
+            placed(failed("logs in"), Some(10), "webkit"),
+            placed(failed("logs out"), Some(20), "chromium"),
+            placed(failed("pays"), Some(30), "chromium"),
+        ];
+        let (_, execution) = submit(client, 1, "failed", cases).await;
+        // Two lines were put in above; each row of a table has become a test, on one line; a client tells no line.
+        let now = vec![
+            placed(passed("logs in", json!([])), Some(12), "webkit"),
+            placed(passed("looks", json!([])), Some(10), "webkit"),
+            placed(passed("logs out", json!([])), Some(22), "chromium"),
+            placed(passed("logs out again", json!([])), Some(22), "chromium"),
+            placed(passed("pays", json!([])), None, "chromium"),
+        ];
+        submit(client, 2, "passed", now).await;
+        let shown = client.json(&format!("/api/test-run-cases/{execution}")).await.expect("an execution");
+        let plan = format!("/api/failure-clusters/{}/fix-plan", shown["clusterId"]);
+        let plan = client.json(&plan).await.expect("a plan");
+        let command = plan["verify"]["command"].as_str().expect("a command");
+        let parts: Vec<&str> =
+            command.split(" && ").map(|part| part.split(" --repeat").next().unwrap_or(part)).collect();
+        let mut lines: Vec<&Value> =
+            plan["failingTests"].as_array().expect("tests").iter().map(|test| &test["line"]).collect();
+        lines.sort_by_key(|line| line.as_i64());
+        assert_eq!(lines, [&Value::Null, &json!(12), &json!(22)], "{plan:#}");
+        assert_eq!(parts.len(), 2, "{command}");
+        assert!(
+            parts.contains(&"npx playwright test ./tests/login.spec.ts:12 --project=webkit"),
+            "{command}"
+        );
+        let titled = parts.iter().find(|part| part.contains("chromium")).expect("the others");
+        assert!(
+            titled.contains("./tests/login.spec.ts:22 ") && titled.contains("./tests/login.spec.ts "),
+            "{command}"
+        );
+        assert!(
+            titled.contains(r"\s+logs\s+out(\s+@\S+)*") && titled.contains(r"\s+pays(\s+@\S+)*"),
+            "{command}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_line_is_compared_with_the_source_of_its_own_file_from_when_the_test_passed() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        let source =
+            |line: &str| format!("    25 |   await page.goto('/login');\n>   26 |   {line}\n    27 | }});");
+        let old = source("await page.getByRole('button', { name: 'Enter' }).click();");
+        let flaked = with(failed("logs in"), json!({ "testSource": old }));
+        let then = with(passed("logs in", json!([])), json!({ "retries": 1 }));
+        submit(client, 1, "passed", vec![flaked, then]).await;
+        let new = source("await page.getByRole('button', { name: 'Log in' }).click();");
+        let changed = async |day: u8, case: Value| {
+            let (_, execution) = submit(client, day, "failed", vec![case]).await;
+            let found = client
+                .json(&format!("/api/test-run-cases/{execution}/explain?detail=full"))
+                .await
+                .expect("an answer");
+            let all = found["changed"].as_array().expect("a list").clone();
+            let line = all.into_iter().find(|change| change["kind"] == "source-line");
+            (line.map(|change| change["before"].clone()), found["sourceLine"]["filePath"].clone())
+        };
+        let (before, file) = changed(2, with(failed("logs in"), json!({ "testSource": new }))).await;
+        assert_eq!(before, Some(json!("await page.getByRole('button', { name: 'Enter' }).click();")));
+        assert_eq!(file, "tests/login.spec.ts");
+        // The same line of another file says nothing of it.
+        let mut helper = with(failed("logs in"), json!({ "testSource": new }));
+        let error = helper["error"].as_str().expect("an error").replace("login.spec.ts", "login-page.ts");
+        helper["error"] = json!(error);
+        helper["testSourceFrames"] = json!([{ "file": "tests/login-page.ts", "line": 26, "snippet": new }]);
+        let (before, file) = changed(3, helper).await;
+        assert_eq!((before, file), (None, json!("tests/login-page.ts")));
     })
     .await;
 }

@@ -140,12 +140,12 @@ async fn the_edit_applies_to_the_file_however_it_ends() {
         let above: String = (1..26).map(|line| format!("  // line {line}\n")).collect();
         let call = |locator: &str| format!("{above}  await page.{locator}.click();");
         // Broken off after the line, or below it; with a last line break; and far from the end.
-        for (day, (end, says_so)) in
-            [("", true), ("\n});", true), ("\n});\n", false), ("\n});\n\n// more\n// and more", false)]
-                .into_iter()
-                .enumerate()
-        {
-            let before = format!("{}{end}", call(LOST));
+        let ends =
+            [("", true), ("\n});", true), ("\n});\n", false), ("\n});\n\n// more\n// and more", false)];
+        let breaks = ["\n", "\r\n"].into_iter().flat_map(|line_break| ends.map(|end| (line_break, end)));
+        for (day, (line_break, (end, says_so))) in breaks.enumerate() {
+            let of_file = |text: String| text.replace('\n', line_break);
+            let before = of_file(format!("{}{end}", call(LOST)));
             let frame = json!({ "file": "tests/login.spec.ts", "line": 26, "snippet": piece_of(&before) });
             let broken = with(failed("logs in"), json!({ "testSourceFrames": [frame] }));
             let day = 2 + u8::try_from(day).expect("a day");
@@ -170,7 +170,8 @@ async fn the_edit_applies_to_the_file_however_it_ends() {
                 String::from_utf8_lossy(&applied.stderr)
             );
             let after = std::fs::read_to_string(&file).expect("read");
-            assert_eq!(after, format!("{}{end}", call(FOUND)));
+            assert_eq!(after, of_file(format!("{}{end}", call(FOUND))));
+            assert_eq!(found["edit"]["newLine"], format!("  await page.{FOUND}.click();"));
         }
     })
     .await;
@@ -267,6 +268,56 @@ async fn what_a_person_chose_comes_first() {
         if let Ok(log) = log {
             assert_eq!(log["items"].as_array().map(Vec::len), Some(2), "{log:#}");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_locator_in_a_frame_is_not_looked_for_on_the_page_around_it() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        submit(client, 1, "passed", vec![passed("logs in", json!([snapshot(LOCATION, "Log in")]))]).await;
+        let lost = format!("locator('#account').contentFrame().{LOST}");
+        let error = format!(
+            "TimeoutError: locator.click: Timeout 700ms exceeded.\nCall log:\n  - waiting for {lost}\n\n    at /home/ci/shop/tests/login.spec.ts:26:56"
+        );
+        let (_, execution) =
+            submit(client, 2, "failed", vec![with(failed("logs in"), json!({ "error": error }))]).await;
+        let found = healing(client, execution).await;
+        assert_eq!(
+            (&found["source"], &found["recommendation"], &found["edit"]),
+            (&json!("none"), &Value::Null, &Value::Null),
+            "{found:#}"
+        );
+        assert_eq!(found["failingLocator"]["args"][1]["name"], "Log in");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_line_inserted_above_does_not_turn_one_field_into_another() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        let field = |line: u8, name: &str| {
+            let raw = format!("getByRole('textbox', {{ name: '{name}' }})");
+            json!({
+                "location": format!("tests/login.spec.ts:{line}:56"), "alternatives": [],
+                "used": { "method": "getByRole", "args": ["textbox", { "name": name }], "raw": raw },
+                "element": { "tagName": "input", "attributes": {}, "accessibleName": name, "ancestors": [] },
+            })
+        };
+        submit(client, 1, "passed", vec![passed("logs in", json!([field(25, "First name"), field(26, "City")]))]).await;
+        let error = "TimeoutError: locator.fill: Timeout 700ms exceeded.\nCall log:\n  - waiting for getByRole('textbox', { name: 'First name' })\n\n    at /home/ci/shop/tests/login.spec.ts:26:56";
+        let page = "- textbox \"City\"\n- textbox \"Given name\"\n- button \"Send\"\n";
+        let moved = with(failed("logs in"), json!({ "error": error, "ariaSnapshot": page, "testSourceFrames": [] }));
+        let (_, execution) = submit(client, 2, "failed", vec![moved]).await;
+        let found = healing(client, execution).await;
+        assert_eq!(found["source"], "element-match", "{found:#}");
+        assert_eq!(
+            found["recommendation"]["recommended"]["locator"],
+            "getByRole('textbox', { name: 'Given name' })",
+            "{found:#}"
+        );
     })
     .await;
 }

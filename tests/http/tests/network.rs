@@ -127,21 +127,22 @@ async fn a_run_tells_what_its_tests_called() {
     .await;
 }
 
+/// Requests to endpoints of which no two are the same.
+fn different(numbers: std::ops::Range<usize>, duration: u32) -> Vec<Value> {
+    let requests = numbers.map(|n| {
+        let word: String = n.to_string().bytes().map(|digit| char::from(digit + b'a' - b'0')).collect();
+        request("GET", &format!("/api/{word}"), 500, duration)
+    });
+    requests.collect()
+}
+
 #[tokio::test]
 async fn too_many_endpoints_are_counted_together() {
     for_each_service(async |service| {
         let client = service.client();
-        let requests = |from: usize, to: usize| {
-            let requests = (from..to).map(|n| {
-                let word: String =
-                    n.to_string().bytes().map(|digit| char::from(digit + b'a' - b'0')).collect();
-                request("GET", &format!("/api/{word}"), 500, 10)
-            });
-            requests.collect::<Vec<_>>()
-        };
         let cases = vec![
-            calling("one", "passed", 0, requests(0, 300)),
-            calling("two", "passed", 0, requests(300, 510)),
+            calling("one", "passed", 0, different(0..300, 10)),
+            calling("two", "passed", 0, different(300..510, 10)),
         ];
         let id = submit(client, today(service, "many", cases)).await;
         let mut found = Vec::new();
@@ -246,6 +247,27 @@ async fn slow_endpoints_and_browsers_are_those_of_the_runs_that_are_left() {
         submit(client, with(today(service, "old", late), json!({ "startTime": old }))).await;
         assert_eq!(slow(client, "?project=1").await, before.0, "thirty days are shown");
         assert_eq!(slow(client, "?project=1&days=60").await.len(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_endpoint_counts_in_every_project_also_where_others_are_slower() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let slow_here = vec![calling("pays", "passed", 0, vec![request("GET", "/api/cart", 200, 9_000)])];
+        submit(client, today(service, "first", slow_here)).await;
+        let mut crowd = different(0..250, 5_000);
+        crowd.push(request("GET", "/api/cart", 500, 10));
+        let fast_there = vec![calling("pays", "passed", 0, crowd)];
+        let second = with(today(service, "second", fast_there), json!({ "projectName": "crowded" }));
+        submit(client, second).await;
+        let rows = get(client, "/api/analytics/slow-endpoints?limit=1").await;
+        let cart = &rows["items"][0];
+        assert_eq!((&cart["route"], &cart["maxDuration"]), (&json!("/api/cart"), &json!(9_000)), "{rows:#}");
+        assert_eq!((&cart["requests"], &cart["projectCount"]), (&json!(2), &json!(2)), "{rows:#}");
+        assert_eq!(cart["errorRate"], 0.5);
+        assert!(cart["p50Duration"].as_i64().is_some_and(|ms| ms <= 11), "{rows:#}");
     })
     .await;
 }

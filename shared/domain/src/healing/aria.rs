@@ -8,6 +8,7 @@
 //! ```
 
 use super::element::{Element, LANDMARKS, path_of};
+use super::page::{Builder, Page};
 use super::ratio::as_f64;
 use crate::text::{clean, cut_str};
 
@@ -19,56 +20,87 @@ const MAX_NAME_CHARS: usize = 200;
 const NEAR: usize = 4;
 /// Roles that say nothing about an element.
 const SILENT: [&str; 6] = ["text", "generic", "none", "presentation", "document", "iframe"];
+/// Roles of what a person fills in: neither what stands in it nor its name is
+/// a text of the page.
+const FIELDS: [&str; 8] =
+    ["textbox", "searchbox", "combobox", "checkbox", "radio", "switch", "spinbutton", "slider"];
 
-/// Elements in the order of the page.
+/// Reads a snapshot. Of an element it tells role and name for sure; whether
+/// the name is also its text or its label it does not tell.
 #[must_use]
-pub fn elements(snapshot: &str) -> Vec<Element> {
-    let mut open: Vec<(usize, String)> = Vec::new();
-    let mut found: Vec<Element> = Vec::new();
+pub fn page(snapshot: &str) -> Page {
+    let mut page = Builder::new(false);
+    let mut open: Vec<Open> = Vec::new();
+    // What lies in a frame is no element of this page.
+    let mut frame: Option<usize> = None;
     for line in snapshot.lines().take(MAX_LINES) {
         let depth = line.len() - line.trim_start_matches(' ').len();
         let Some(entry) = line.trim_start().strip_prefix("- ") else { continue };
-        while open.last().is_some_and(|(above, _)| *above >= depth) {
-            open.pop();
+        if frame.is_some_and(|frame| depth > frame) {
+            continue;
+        }
+        frame = None;
+        while let Some(done) = open.pop_if(|above| above.depth >= depth) {
+            done.close(&mut page);
         }
         if let Some(url) = entry.strip_prefix("/url:") {
-            if let Some(last) = found.last_mut() {
+            if let Some(last) = page.last_listed() {
                 last.href = path_of(url.trim().trim_matches('"'));
             }
             continue;
         }
         let Some((role, name, text)) = node(entry) else { continue };
-        if LANDMARKS.contains(&role.as_str()) {
-            let landmark = if name.is_empty() { role.clone() } else { format!("{role}:{name}") };
-            open.push((depth, landmark));
+        if role == "iframe" {
+            frame = Some(depth);
         }
-        if SILENT.contains(&role.as_str()) {
-            continue;
-        }
-        let landmarks: Vec<String> = open.iter().rev().map(|(_, landmark)| landmark.clone()).collect();
-        let is_field = matches!(
-            role.as_str(),
-            "textbox" | "searchbox" | "combobox" | "checkbox" | "radio" | "switch" | "spinbutton" | "slider"
-        );
-        // Of a field, the text is what somebody typed.
-        let text = if is_field {
-            String::new()
-        } else if text.is_empty() {
-            name.clone()
-        } else {
-            text
-        };
-        found.push(Element {
-            label: if is_field { name.clone() } else { String::new() },
-            role,
-            name,
-            text,
-            landmarks,
-            ..Element::default()
+        let text = if is_field(&role) { String::new() } else { text };
+        let landmarks = open.iter().rev().filter_map(|above| above.landmark.clone()).collect();
+        let landmark = LANDMARKS.contains(&role.as_str()).then(|| match name.as_str() {
+            "" => role.clone(),
+            name => format!("{role}:{name}"),
         });
+        let is_listed = !SILENT.contains(&role.as_str());
+        let may_say = if is_named_from_outside(&role) { String::new() } else { name.clone() };
+        let element = Element { role, name, text: text.clone(), landmarks, ..Element::default() };
+        // What is not listed has no role a locator could ask for.
+        let node = page.open(if is_listed { element } else { Element::default() }, is_listed);
+        page.write(&text);
+        page.write(" ");
+        open.push(Open { depth, node, landmark, may_say });
     }
-    place(&mut found);
-    found
+    while let Some(done) = open.pop() {
+        done.close(&mut page);
+    }
+    page.finish()
+}
+
+/// An entry whose children are being read.
+struct Open {
+    depth: usize,
+    node: usize,
+    landmark: Option<String>,
+    /// Its name, when that may be its text too: a text that equals the name is
+    /// left out of the snapshot.
+    may_say: String,
+}
+
+impl Open {
+    fn close(self, page: &mut Builder) {
+        if page.is_wordless(self.node) && !self.may_say.is_empty() {
+            page.write_perhaps(&self.may_say);
+            page.write(" ");
+        }
+        page.close(self.node);
+    }
+}
+
+pub(super) fn is_field(role: &str) -> bool {
+    FIELDS.contains(&role)
+}
+
+/// Whether an element of a role never has its name from what it says.
+fn is_named_from_outside(role: &str) -> bool {
+    is_field(role) || LANDMARKS.contains(&role) || matches!(role, "img" | "iframe" | "progressbar")
 }
 
 /// Fills in neighbours and order.

@@ -1,11 +1,13 @@
 //! Locators for an element, each with what it costs: the cheaper, the less a
 //! change of the page will break it. The order of kinds is that of
-//! Playwright's own generator. Only locators that find exactly one element of
-//! the page are kept.
+//! Playwright's own generator. Only locators that find this element and
+//! nothing else on the page are kept.
 
 use serde_json::{Map, Value, json};
 
 use super::element::Element;
+use super::page::Page;
+use super::resolve::found_by;
 
 /// Longest text that is put into a locator, in characters.
 const MAX_TEXT_CHARS: usize = 80;
@@ -132,23 +134,27 @@ pub fn quoted(text: &str, quote: char) -> String {
     out
 }
 
-/// Locators that find `page[index]` and nothing else, the cheapest first.
+/// Locators that find the element at `index` and nothing else, the cheapest
+/// first.
 #[must_use]
-pub fn locators(page: &[Element], index: usize) -> Vec<Priced> {
-    let Some(element) = page.get(index) else { return Vec::new() };
-    let mut found: Vec<Priced> = drafts(element)
-        .into_iter()
-        .filter_map(|draft| {
-            let call = draft.only_on(page)?;
-            Some(Priced { locator: Locator(vec![call]), cost: draft.cost })
-        })
-        .collect();
-    found.extend(anchored(page, element));
+pub fn locators(page: &Page, index: usize) -> Vec<Priced> {
+    let Some(element) = page.elements().get(index) else { return Vec::new() };
+    let drafts = drafts(element);
+    let mut found: Vec<Priced> = drafts.iter().filter_map(|draft| draft.alone(page, index, None)).collect();
+    if let Some(anchor) = anchor(page, element) {
+        let good = drafts.iter().filter(|draft| draft.cost < LAST_RESORT && draft.cost != COST_TEST_ID);
+        found.extend(good.filter_map(|draft| draft.alone(page, index, Some(&anchor))));
+    }
     found.extend(by_position(page, index));
     found.sort_by_key(|priced| priced.cost);
     found.dedup_by(|one, other| one.locator == other.locator);
     found.truncate(10);
     found
+}
+
+/// The element that a locator finds alone.
+fn only(locator: &Locator, page: &Page) -> Option<usize> {
+    found_by(&locator.written('\''), page)?.only()
 }
 
 /// What to use instead of a locator with the method `failing`.
@@ -166,159 +172,116 @@ pub fn recommend(priced: &[Priced], failing: &str) -> Option<Recommendation> {
     })
 }
 
-/// A call that may be written, and which property it compares.
+/// A call that may be written.
 struct Draft<'a> {
     cost: u64,
     method: &'static str,
-    /// Arguments before the compared text, such as the role.
-    role: Option<&'a str>,
+    /// What is looked for.
     text: &'a str,
-    read: fn(&Element) -> &str,
+    /// The name that goes with it.
+    name: Option<&'a str>,
     /// Whether Playwright looks for a part of the text unless told otherwise.
     is_loose: bool,
 }
 
 impl Draft<'_> {
-    fn matches(&self, element: &Element, exact: bool) -> bool {
-        let value = (self.read)(element);
-        self.role.is_none_or(|role| element.role == role)
-            && if self.is_loose && !exact {
-                value.to_lowercase().contains(&self.text.to_lowercase())
-            } else {
-                value == self.text
-            }
-    }
-
-    /// The call, when it finds one element; exact when it has to be.
-    fn only_on(&self, page: &[Element]) -> Option<Call> {
-        let count = |exact| page.iter().filter(|element| self.matches(element, exact)).take(2).count();
-        match (count(false), self.is_loose) {
-            (1, _) => Some(self.call(false)),
-            (2, true) if count(true) == 1 => Some(self.call(true)),
-            _ => None,
+    /// The call, after `anchor` if there is one, when it finds the element at
+    /// `index` alone; exact when it has to be.
+    fn alone(&self, page: &Page, index: usize, anchor: Option<&Call>) -> Option<Priced> {
+        let cost = self.cost + anchor.map_or(0, |_| 2 * COST_ROLE_NAME);
+        let after_anchor = |call: Call| Locator(anchor.cloned().into_iter().chain([call]).collect());
+        let loose = after_anchor(self.call(false));
+        if only(&loose, page) == Some(index) {
+            return Some(Priced { locator: loose, cost });
         }
+        let exact = self.is_loose.then(|| after_anchor(self.call(true)));
+        exact.filter(|exact| only(exact, page) == Some(index)).map(|locator| Priced { locator, cost })
     }
 
-    fn call(&self, exact: bool) -> Call {
+    fn call(&self, is_exact: bool) -> Call {
         let mut options = Map::new();
-        let mut args = Vec::new();
-        match self.role {
-            Some(role) => {
-                args.push(json!(role));
-                if !self.text.is_empty() {
-                    options.insert("name".to_owned(), json!(self.text));
-                }
-            }
-            None => args.push(json!(self.text)),
+        if let Some(name) = self.name {
+            options.insert("name".to_owned(), json!(name));
         }
-        if exact {
+        if is_exact {
             options.insert("exact".to_owned(), json!(true));
         }
-        if !options.is_empty() {
-            args.push(Value::Object(options));
-        }
-        Call { method: self.method, args }
+        let options = (!options.is_empty()).then_some(Value::Object(options));
+        Call { method: self.method, args: [json!(self.text)].into_iter().chain(options).collect() }
     }
 }
 
 fn drafts(element: &Element) -> Vec<Draft<'_>> {
     let usable = |text: &str| !text.is_empty() && text.chars().count() <= MAX_TEXT_CHARS;
     let mut found = Vec::new();
-    let mut add = |cost, method, text, read: fn(&Element) -> &str, is_loose| {
+    let mut add = |cost, method, text, is_loose| {
         if usable(text) {
-            found.push(Draft { cost, method, role: None, text, read, is_loose });
+            found.push(Draft { cost, method, text, name: None, is_loose });
         }
     };
-    add(COST_TEST_ID, "getByTestId", &element.test_id, |each| &each.test_id, false);
-    add(COST_PLACEHOLDER, "getByPlaceholder", &element.placeholder, |each| &each.placeholder, true);
-    add(COST_LABEL, "getByLabel", &element.label, |each| &each.label, true);
-    add(COST_ALT, "getByAltText", &element.alt, |each| &each.alt, true);
-    add(COST_TEXT, "getByText", &element.text, |each| &each.text, true);
-    add(COST_TITLE, "getByTitle", &element.title, |each| &each.title, true);
-    if !element.role.is_empty() && usable(&element.name) {
-        let text = &element.name;
-        let role = Some(element.role.as_str());
-        found.push(Draft {
-            cost: COST_ROLE_NAME,
-            method: "getByRole",
-            role,
-            text,
-            read: |each| &each.name,
-            is_loose: true,
-        });
-    }
-    if !element.role.is_empty() {
-        let role = Some(element.role.as_str());
-        found.push(Draft {
-            cost: COST_ROLE,
-            method: "getByRole",
-            role,
-            text: "",
-            read: |_| "",
-            is_loose: true,
-        });
+    add(COST_TEST_ID, "getByTestId", element.test_id.as_str(), false);
+    add(COST_PLACEHOLDER, "getByPlaceholder", &element.placeholder, true);
+    add(COST_LABEL, "getByLabel", &element.label, true);
+    add(COST_ALT, "getByAltText", &element.alt, true);
+    add(COST_TEXT, "getByText", &element.text, true);
+    add(COST_TITLE, "getByTitle", &element.title, true);
+    add(COST_ROLE, "getByRole", &element.role, false);
+    if usable(&element.role) && usable(&element.name) {
+        let (text, name) = (&element.role, Some(element.name.as_str()));
+        found.push(Draft { cost: COST_ROLE_NAME, method: "getByRole", text, name, is_loose: true });
     }
     found
 }
 
-/// From the nearest landmark with a name, for what is ambiguous in the page.
-fn anchored(page: &[Element], element: &Element) -> Vec<Priced> {
-    let Some((landmark, role, label)) = element.landmarks.iter().find_map(|landmark| {
-        let (role, label) = landmark.split_once(':')?;
-        (!label.is_empty() && label.chars().count() <= MAX_TEXT_CHARS).then_some((landmark, role, label))
-    }) else {
-        return Vec::new();
-    };
-    let inside: Vec<Element> =
-        page.iter().filter(|each| each.landmarks.contains(landmark)).cloned().collect();
-    let anchor = Call { method: "getByRole", args: vec![json!(role), json!({ "name": label })] };
-    drafts(element)
-        .into_iter()
-        .filter(|draft| draft.cost < LAST_RESORT && draft.cost != COST_TEST_ID)
-        .filter_map(|draft| {
-            let call = draft.only_on(&inside)?;
-            let chain = vec![anchor.clone(), call];
-            Some(Priced { locator: Locator(chain), cost: 2 * COST_ROLE_NAME + draft.cost })
-        })
-        .collect()
+/// The nearest landmark with a name, for what is ambiguous in the page; none
+/// when the landmark itself is.
+fn anchor(page: &Page, element: &Element) -> Option<Call> {
+    let (role, name) = element.landmarks.iter().find_map(|landmark| {
+        landmark
+            .split_once(':')
+            .filter(|(_, label)| !label.is_empty() && label.chars().count() <= MAX_TEXT_CHARS)
+    })?;
+    let draft =
+        Draft { cost: COST_ROLE_NAME, method: "getByRole", text: role, name: Some(name), is_loose: true };
+    let calls = [draft.call(false), draft.call(true)];
+    calls.into_iter().find(|call| only(&Locator(vec![call.clone()]), page).is_some())
 }
 
 /// By id, tag or place: what is left when nothing is said about the element.
-fn by_position(page: &[Element], index: usize) -> Vec<Priced> {
-    let element = &page[index];
-    let mut found = Vec::new();
-    let locate = |css: String| Call { method: "locator", args: vec![json!(css)] };
-    let single = |count: usize| count == 1;
+fn by_position(page: &Page, index: usize) -> Vec<Priced> {
+    let element = &page.elements()[index];
     let is_word = |text: &str| {
         !text.is_empty()
             && text.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_'))
             && !text.starts_with(|char: char| char.is_ascii_digit() || char == '-')
     };
-    if is_word(&element.id) && single(page.iter().filter(|each| each.id == element.id).count()) {
-        found.push(Priced { locator: Locator(vec![locate(format!("#{}", element.id))]), cost: COST_ID });
+    let mut drafts = Vec::new();
+    let mut locate = |css: String, cost| {
+        drafts.push(Priced {
+            locator: Locator(vec![Call { method: "locator", args: vec![json!(css)] }]),
+            cost,
+        });
+    };
+    if is_word(&element.id) {
+        locate(format!("#{}", element.id), COST_ID);
     }
-    if is_word(&element.tag) && single(page.iter().filter(|each| each.tag == element.tag).count()) {
-        found.push(Priced { locator: Locator(vec![locate(element.tag.clone())]), cost: COST_TAG });
+    if is_word(&element.tag) {
+        locate(element.tag.clone(), COST_TAG);
     }
     let classes: Vec<&String> = element.classes.iter().filter(|class| is_word(class)).take(3).collect();
     if is_word(&element.tag) && !classes.is_empty() {
-        let same = page.iter().filter(|each| {
-            each.tag == element.tag && classes.iter().all(|class| each.classes.contains(class))
-        });
-        if single(same.count()) {
-            let css = classes.iter().fold(element.tag.clone(), |css, class| format!("{css}.{class}"));
-            found.push(Priced { locator: Locator(vec![locate(css)]), cost: COST_CSS });
-        }
+        locate(classes.iter().fold(element.tag.clone(), |css, class| format!("{css}.{class}")), COST_CSS);
     }
-    if !element.role.is_empty() {
+    if !element.role.is_empty() && !element.name.is_empty() {
         let same = |each: &&Element| each.role == element.role && each.name == element.name;
-        let place = page[..index].iter().filter(same).count();
-        if page.iter().filter(same).count() > 1 && !element.name.is_empty() {
+        let place = page.elements()[..index].iter().filter(same).count();
+        if page.elements().iter().filter(same).count() > 1 {
             let options = json!({ "name": element.name, "exact": true });
             let call = Call { method: "getByRole", args: vec![json!(element.role), options] };
             let nth = Call { method: "nth", args: vec![json!(place)] };
-            found.push(Priced { locator: Locator(vec![call, nth]), cost: 2 * COST_ROLE_NAME + COST_NTH });
+            drafts.push(Priced { locator: Locator(vec![call, nth]), cost: 2 * COST_ROLE_NAME + COST_NTH });
         }
     }
-    found
+    drafts.retain(|draft| only(&draft.locator, page) == Some(index));
+    drafts
 }

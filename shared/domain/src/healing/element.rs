@@ -118,6 +118,11 @@ impl Element {
         let others = [&*self.role, &*self.href, &*self.id, &*self.test_id, &*self.name_attr, &*self.tag];
         (self.name.to_lowercase(), others)
     }
+
+    /// The same for pages that know role and name only.
+    pub(super) fn key_by_name(&self) -> Key<'_> {
+        (self.name.to_lowercase(), [&*self.role, "", "", "", "", ""])
+    }
 }
 
 fn text_of(value: Option<&Value>) -> String {

@@ -1,8 +1,10 @@
 //! The elements of a document, with the roles and names a browser would
 //! compute for the common cases: what a trace's snapshot of the page says.
 
-use super::aria::place;
+use std::collections::HashMap;
+
 use super::element::{Element, LANDMARKS, implied_role, path_of, words};
+use super::page::{Builder, Page};
 use crate::text::cut_str;
 use crate::trace::dom::Node;
 
@@ -27,20 +29,24 @@ const NAMED_BY_CONTENT: [&str; 13] = [
     "treeitem",
 ];
 
-/// Lists the elements of a document that a test may want to find.
+/// Marks the part of a trace's document that is a shadow tree, which locators
+/// look into.
+const SHADOW_ROOT: &str = "__playwright_shadow_root_";
+
+/// Reads a document: lists the elements that a test may want to find, and
+/// counts the others.
 #[must_use]
-pub fn elements(root: &Node, test_id_attribute: &str) -> Vec<Element> {
-    let mut listing = Listing { root, test_id_attribute, found: Vec::new() };
-    listing.visit(root, &mut Vec::new(), &mut Vec::new(), None);
-    let mut found = listing.found;
-    place(&mut found);
-    found
+pub fn page(root: &Node, test_id_attribute: &str) -> Page {
+    let mut listing =
+        Listing { named: Named::in_document(root), test_id_attribute, page: Builder::new(true) };
+    listing.visit(root, &mut Vec::new(), &mut Vec::new(), None, false);
+    listing.page.finish()
 }
 
 struct Listing<'a> {
-    root: &'a Node,
+    named: Named<'a>,
     test_id_attribute: &'a str,
-    found: Vec<Element>,
+    page: Builder,
 }
 
 impl<'a> Listing<'a> {
@@ -50,15 +56,25 @@ impl<'a> Listing<'a> {
         path: &mut Vec<String>,
         landmarks: &mut Vec<String>,
         label: Option<&'a Node>,
+        is_inside_hidden: bool,
     ) {
-        let Node::Element { tag, children, .. } = node else { return };
-        if self.found.len() >= MAX_ELEMENTS || is_hidden(node, tag) {
+        let (tag, children) = match node {
+            Node::Text(text) => return self.page.write(text),
+            Node::Element { tag, children, .. } => (tag, children),
+        };
+        if self.page.is_full() || is_no_content(node, tag) {
             return;
         }
+        if tag == "template" {
+            return children
+                .iter()
+                .for_each(|child| self.visit(child, path, landmarks, label, is_inside_hidden));
+        }
+        let is_hidden = is_inside_hidden || is_hidden(node, tag);
         let id = node.attribute("id").unwrap_or_default();
         path.push(if id.is_empty() { tag.clone() } else { format!("#{id}") });
         let described = self.describe(node, tag, path, landmarks, label);
-        let is_landmark = LANDMARKS.contains(&described.role.as_str());
+        let is_landmark = !is_hidden && LANDMARKS.contains(&described.role.as_str());
         if is_landmark {
             let name = &described.name;
             landmarks.push(if name.is_empty() {
@@ -67,13 +83,21 @@ impl<'a> Listing<'a> {
                 format!("{}:{name}", described.role)
             });
         }
-        if is_worth_listing(&described, children) {
-            self.found.push(described);
+        let is_listed =
+            !is_hidden && self.page.listed() < MAX_ELEMENTS && is_worth_listing(&described, children);
+        let described = if is_listed { described } else { counted(described, is_hidden) };
+        let opened = self.page.open(described, is_listed);
+        if is_button_input(node, tag) {
+            self.page.write(node.attribute("value").unwrap_or_default());
         }
         let label = if tag == "label" { Some(node) } else { label };
-        for child in children {
-            self.visit(child, path, landmarks, label);
+        // What lies in a frame is another document.
+        if !matches!(tag.as_str(), "iframe" | "frame") {
+            for child in children {
+                self.visit(child, path, landmarks, label, is_hidden);
+            }
         }
+        self.page.close(opened);
         if is_landmark {
             landmarks.pop();
         }
@@ -127,38 +151,74 @@ impl<'a> Listing<'a> {
             return label.to_owned();
         }
         if let Some(ids) = node.attribute("aria-labelledby") {
-            let texts: Vec<String> =
-                ids.split_whitespace().take(4).filter_map(|id| self.by_id(id)).map(text_of).collect();
+            let texts: Vec<String> = ids
+                .split_whitespace()
+                .take(4)
+                .filter_map(|id| self.named.ids.get(id))
+                .map(|node| text_of(node))
+                .collect();
             return texts.join(" ");
         }
         if let Some(label) = around {
             return text_of(label);
         }
         let id = node.attribute("id").unwrap_or_default();
-        if id.is_empty() { String::new() } else { self.label_for(id).map(text_of).unwrap_or_default() }
-    }
-
-    fn by_id(&self, id: &str) -> Option<&'a Node> {
-        find(self.root, &|node| node.attribute("id") == Some(id))
-    }
-
-    fn label_for(&self, id: &str) -> Option<&'a Node> {
-        find(self.root, &|node| node.tag() == Some("label") && node.attribute("for") == Some(id))
+        self.named.labels.get(id).map(|label| text_of(label)).unwrap_or_default()
     }
 }
 
-fn find<'a>(node: &'a Node, matches: &dyn Fn(&Node) -> bool) -> Option<&'a Node> {
-    if matches(node) {
-        return Some(node);
-    }
-    let Node::Element { children, .. } = node else { return None };
-    children.iter().find_map(|child| find(child, matches))
+/// The nodes that others refer to.
+#[derive(Default)]
+struct Named<'a> {
+    ids: HashMap<&'a str, &'a Node>,
+    /// Labels by the id of what they label.
+    labels: HashMap<&'a str, &'a Node>,
 }
 
-/// Scripts, and what says of itself that it is not shown.
+impl<'a> Named<'a> {
+    fn in_document(root: &'a Node) -> Self {
+        let mut named = Self::default();
+        let mut pending = vec![root];
+        while let Some(node) = pending.pop() {
+            let Node::Element { tag, children, .. } = node else { continue };
+            let of = |name: &str| node.attribute(name).filter(|value| !value.is_empty());
+            if let Some(id) = of("id") {
+                named.ids.entry(id).or_insert(node);
+            }
+            if let Some(id) = of("for").filter(|_| tag == "label") {
+                named.labels.entry(id).or_insert(node);
+            }
+            // The first one counts, so the next to be looked at is on top.
+            pending.extend(children.iter().rev());
+        }
+        named
+    }
+}
+
+/// What is told of an element that is only counted: what a locator compares,
+/// and no role when it is hidden, as locators by role do not see it.
+fn counted(described: Element, is_hidden: bool) -> Element {
+    let (role, name) = match is_hidden {
+        true => Default::default(),
+        false => (described.role, described.name),
+    };
+    Element { role, name, text: String::new(), landmarks: Vec::new(), path: String::new(), ..described }
+}
+
+/// What is neither shown nor found by what stands in it.
+fn is_no_content(node: &Node, tag: &str) -> bool {
+    matches!(tag, "script" | "style" | "head" | "noscript")
+        || (tag == "template" && node.attribute(SHADOW_ROOT).is_none())
+}
+
+fn is_button_input(node: &Node, tag: &str) -> bool {
+    tag == "input" && matches!(node.attribute("type"), Some("submit" | "button" | "reset"))
+}
+
+/// What says of itself that it is not shown.
 fn is_hidden(node: &Node, tag: &str) -> bool {
     let style = node.attribute("style").unwrap_or_default();
-    matches!(tag, "script" | "style" | "head" | "template" | "noscript")
+    is_no_content(node, tag)
         || node.attribute("hidden").is_some()
         || node.attribute("aria-hidden") == Some("true")
         || (tag == "input" && node.attribute("type") == Some("hidden"))
@@ -173,7 +233,7 @@ fn name_of(node: &Node, tag: &str, role: &str, label: &str, text: &str) -> Strin
     if !label.is_empty() {
         return label.to_owned();
     }
-    if tag == "input" && matches!(node.attribute("type"), Some("submit" | "button" | "reset")) {
+    if is_button_input(node, tag) {
         let value = attribute("value");
         return if value.is_empty() { attribute("type") } else { value };
     }

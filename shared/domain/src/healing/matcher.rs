@@ -17,6 +17,8 @@ const MIN_SCORE: f64 = 0.5;
 const MIN_MARGIN: f64 = 3.0;
 /// Margin from which candidates are shown.
 const MIN_OFFER_MARGIN: f64 = 0.6;
+/// From here on two names have something in common.
+const MIN_SIMILARITY: f64 = 0.5;
 /// Margin when there is nothing else.
 const MARGIN_ALONE: f64 = 9.0;
 /// Most candidates that are shown.
@@ -105,6 +107,7 @@ struct Facts<'a> {
     ids: HashMap<&'a str, usize>,
     keys_before: HashMap<Key<'a>, usize>,
     keys_now: HashMap<Key<'a>, usize>,
+    key: fn(&Element) -> Key<'_>,
     /// Whether places are known on both sides.
     has_order: bool,
     /// Whether paths are: an accessibility tree has none, which says nothing.
@@ -113,12 +116,16 @@ struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     fn of(target: &Element, before: &'a [Element], page: &'a [Element]) -> Self {
+        let has_tags = page.iter().any(|element| !element.tag.is_empty());
+        // A tree of roles and names would be unlike whatever was stored.
+        let key: fn(&Element) -> Key<'_> = if has_tags { Element::key } else { Element::key_by_name };
         Self {
             count: page.len(),
             names: counted(page.iter().map(|element| element.name.to_lowercase())),
             ids: counted(page.iter().map(|element| element.id.as_str())),
-            keys_before: counted(before.iter().map(Element::key)),
-            keys_now: counted(page.iter().map(Element::key)),
+            keys_before: counted(before.iter().map(key)),
+            keys_now: counted(page.iter().map(key)),
+            key,
             has_order: target.order.is_some(),
             has_paths: !target.path.is_empty() && page.iter().any(|element| !element.path.is_empty()),
         }
@@ -181,17 +188,39 @@ impl<'a> Facts<'a> {
         if old == new {
             return 0.6 + 0.9 * rarity;
         }
-        let is_known = !old.is_empty() && !new.is_empty();
-        let similarity = if is_known { text_ratio(old, new).max(word_dice(old, new)) } else { 0.0 };
-        if similarity >= 0.5 { 0.45 * rarity * similarity } else { -0.6 }
+        let similarity = similarity(old, new);
+        if similarity >= MIN_SIMILARITY { 0.45 * rarity * similarity } else { -0.6 }
     }
 
     /// Whether the candidate was there before, beside the target: as often as now.
     fn is_taken(&self, old: &Element, new: &Element) -> bool {
-        let key = new.key();
+        let key = (self.key)(new);
         let then = self.keys_before.get(&key).copied().unwrap_or(0);
-        key != old.key() && then >= self.keys_now.get(&key).copied().unwrap_or(0)
+        key != (self.key)(old) && then >= self.keys_now.get(&key).copied().unwrap_or(0)
     }
+}
+
+/// Whether an element may be what a locator looked for under another name:
+/// `target` is what the locator says of it.
+#[must_use]
+pub fn is_like(target: &Element, element: &Element) -> bool {
+    if role_weight(&target.role, &element.role) < 0.0 {
+        return false;
+    }
+    let is_similar =
+        |old: &str, new: &str| similarity(&old.to_lowercase(), &new.to_lowercase()) >= MIN_SIMILARITY;
+    if target.name.is_empty() {
+        return is_similar(&target.test_id, &element.test_id) || is_similar(&target.id, &element.id);
+    }
+    let named =
+        [&element.name, &element.text, &element.label, &element.placeholder, &element.alt, &element.title];
+    named.into_iter().any(|name| is_similar(&target.name, name))
+}
+
+/// How alike two names are, 0 to 1; nothing is like what is not known.
+fn similarity(old: &str, new: &str) -> f64 {
+    let is_known = !old.is_empty() && !new.is_empty();
+    if is_known { text_ratio(old, new).max(word_dice(old, new)) } else { 0.0 }
 }
 
 fn counted<T: Eq + std::hash::Hash>(items: impl Iterator<Item = T>) -> HashMap<T, usize> {

@@ -3,9 +3,9 @@
 //! [`heal`] compares what is known of the lost element with the elements of
 //! the failing page; [`locators`] writes calls that find one of them, with
 //! their costs; [`rewrite`] puts such a call into the source line. All of it
-//! is arithmetic on values: pages come in as [`Element`]s, read from what the
-//! reporter stored ([`element`]), an accessibility snapshot ([`aria`]) or the
-//! document of a trace ([`inventory`]).
+//! is arithmetic on values: elements come from what the reporter stored
+//! ([`element`]), the failing [`Page`] from an accessibility snapshot ([`aria`])
+//! or the document of a trace ([`inventory`]).
 
 pub mod aria;
 pub mod candidates;
@@ -13,6 +13,7 @@ pub mod element;
 pub mod inventory;
 mod matcher;
 mod other_page;
+mod page;
 pub mod ratio;
 mod resolve;
 pub mod rewrite;
@@ -24,7 +25,8 @@ mod tests;
 
 pub use candidates::{Call, Locator, Priced, Recommendation, locators, recommend};
 pub use element::Element;
-pub use matcher::{Answer, Ranked, Verdict, heal};
+pub use matcher::{Answer, Ranked, Verdict, heal, is_like};
 pub use other_page::{OtherPage, other_page};
-pub use resolve::found_by;
+pub use page::Page;
+pub use resolve::{Found, found_by};
 pub use used::{Finder, chain_in_error};

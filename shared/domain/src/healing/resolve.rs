@@ -1,14 +1,42 @@
-//! What a locator finds on a page, as far as an inventory of it can tell.
+//! What a locator finds on a page, as far as what is known of it can tell.
 
+use std::ops::Range;
+
+use super::aria::is_field;
 use super::element::Element;
-use crate::locator::{Call, Chain, Value};
+use super::page::Page;
+use crate::locator::{self, Call, Value};
 
-/// Places of the elements a locator finds. `None` when that cannot be told
-/// from the inventory: for styles, filters, patterns and frames.
+/// What a locator finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Places among the elements of the page, in its order; `None` for what is
+    /// not listed there.
+    pub places: Vec<Option<usize>>,
+    /// Whether it surely finds all of that: an accessibility tree often leaves
+    /// open whether a name is also a text or a label.
+    pub is_certain: bool,
+}
+
+impl Found {
+    /// The listed element that is surely found alone.
+    #[must_use]
+    pub fn only(&self) -> Option<usize> {
+        match self.places.as_slice() {
+            [only] if self.is_certain => *only,
+            _ => None,
+        }
+    }
+}
+
+/// What the locator a text begins with finds. `None` when that cannot be told:
+/// for most styles, filters, patterns and frames.
 #[must_use]
-pub fn found_by(chain: &Chain, page: &[Element]) -> Option<Vec<usize>> {
-    let mut found: Vec<usize> = (0..page.len()).collect();
-    let mut within: Option<String> = None;
+pub fn found_by(text: &str, page: &Page) -> Option<Found> {
+    let chain = locator::parse(text)?;
+    let mut within = page.all();
+    let mut found: Vec<usize> = within.clone().collect();
+    let mut is_certain = true;
     let calls = chain.locator_calls();
     for (index, call) in calls.iter().enumerate() {
         match call.name.as_str() {
@@ -26,67 +54,67 @@ pub fn found_by(chain: &Chain, page: &[Element]) -> Option<Vec<usize>> {
             }
             _ if !call.is_finder() => return None,
             _ => {
-                let in_landmark = |element: &Element| {
-                    within.as_ref().is_none_or(|within| element.landmarks.contains(within))
-                };
-                let mut kept = Vec::new();
-                for (place, element) in page.iter().enumerate() {
-                    if in_landmark(element) && matches(call, element)? {
-                        kept.push(place);
-                    }
-                }
-                found = kept;
+                let is_sure;
+                (found, is_sure) = found_within(text, call, page, within)?;
+                is_certain &= is_sure;
                 let is_last = calls[index + 1..].iter().all(|call| !call.is_finder());
-                if !is_last {
-                    // Inside of a landmark is the only inside that is known.
-                    let [only] = found.as_slice() else { return None };
-                    let element = &page[*only];
-                    if call.name != "getByRole" || !super::element::LANDMARKS.contains(&element.role.as_str())
-                    {
-                        return None;
-                    }
-                    within = Some(if element.name.is_empty() {
-                        element.role.clone()
-                    } else {
-                        format!("{}:{}", element.role, element.name)
-                    });
-                }
+                within = match found.as_slice() {
+                    _ if is_last => page.all(),
+                    [only] => page.inside(*only),
+                    _ => return None,
+                };
             }
         }
     }
-    Some(found)
+    Some(Found { places: found.into_iter().map(|node| page.place_of(node)).collect(), is_certain })
 }
 
-/// Whether one call finds an element; `None` when that cannot be told.
-fn matches(call: &Call, element: &Element) -> Option<bool> {
-    let wanted = call.text()?;
-    let is_exact = call.option("exact").is_some();
-    let is_part = |value: &str, wanted: &str| {
-        if is_exact { value == wanted } else { value.to_lowercase().contains(&wanted.to_lowercase()) }
+/// The nodes that one call finds, and whether it surely finds all of them.
+fn found_within(text: &str, call: &Call, page: &Page, within: Range<usize>) -> Option<(Vec<usize>, bool)> {
+    let wanted = call.text().filter(|wanted| !wanted.trim().is_empty())?;
+    let is_exact = match call.option("exact") {
+        Some(exact) => text.get(exact.range.clone())?.parse().ok()?,
+        None => false,
+    };
+    let lower = wanted.to_lowercase();
+    let says = |value: &str| if is_exact { value == wanted } else { value.to_lowercase().contains(&lower) };
+    let all = |matches: &dyn Fn(&Element) -> bool| -> Vec<usize> {
+        within.clone().filter(|&node| matches(page.node(node))).collect()
     };
     Some(match call.name.as_str() {
-        "getByRole" => {
-            let name = match call.option("name").map(|name| &name.value) {
-                None => None,
-                Some(Value::Text(name)) => Some(name.as_str()),
-                Some(_) => return None,
-            };
-            let is_known =
-                call.options().iter().all(|option| matches!(option.name.as_str(), "name" | "exact"));
-            if !is_known {
-                return None;
-            }
-            element.role == wanted && name.is_none_or(|name| is_part(&element.name, name))
+        "getByRole" => (by_role(call, wanted, is_exact, &all)?, true),
+        "getByText" => page.saying(wanted, is_exact, within.clone()),
+        // Its name is its label, unless it is a placeholder or a title.
+        "getByLabel" if !page.has_attributes() => {
+            (all(&|element| is_field(&element.role) && says(&element.name)), false)
         }
-        "getByTestId" => element.test_id == wanted,
-        "getByText" => !element.text.is_empty() && is_part(&element.text, wanted),
-        "getByLabel" => !element.label.is_empty() && is_part(&element.label, wanted),
-        "getByPlaceholder" => !element.placeholder.is_empty() && is_part(&element.placeholder, wanted),
-        "getByAltText" => !element.alt.is_empty() && is_part(&element.alt, wanted),
-        "getByTitle" => !element.title.is_empty() && is_part(&element.title, wanted),
-        "locator" => return styled(wanted, element),
+        _ if !page.has_attributes() => return None,
+        "getByTestId" => (all(&|element| element.test_id == wanted), true),
+        "getByLabel" => (all(&|element| says(&element.label)), true),
+        "getByPlaceholder" => (all(&|element| says(&element.placeholder)), true),
+        "getByAltText" => (all(&|element| says(&element.alt)), true),
+        "getByTitle" => (all(&|element| says(&element.title)), true),
+        "locator" => {
+            styled(wanted, &Element::default())?;
+            (all(&|element| styled(wanted, element) == Some(true)), true)
+        }
         _ => return None,
     })
+}
+
+type All<'a> = dyn Fn(&dyn Fn(&Element) -> bool) -> Vec<usize> + 'a;
+
+fn by_role(call: &Call, role: &str, is_exact: bool, all: &All<'_>) -> Option<Vec<usize>> {
+    let is_known = call.options().iter().all(|option| matches!(option.name.as_str(), "name" | "exact"));
+    let name = match call.option("name").map(|name| &name.value) {
+        _ if !is_known => return None,
+        None => return Some(all(&|element| element.role == role)),
+        Some(Value::Text(name)) => name,
+        Some(_) => return None,
+    };
+    let lower = name.to_lowercase();
+    let is_named = |own: &str| if is_exact { own == name } else { own.to_lowercase().contains(&lower) };
+    Some(all(&|element| element.role == role && is_named(&element.name)))
 }
 
 /// The few selectors that name one property: `#id`, `tag`, `.class`,
@@ -117,56 +145,72 @@ fn styled(selector: &str, element: &Element) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::healing::locators;
-    use crate::locator::parse;
+    use crate::healing::{aria, locators};
 
-    fn page() -> Vec<Element> {
-        let element = |role: &str, name: &str, landmarks: &[&str]| Element {
-            role: role.into(),
-            name: name.into(),
-            text: name.into(),
-            tag: "button".into(),
-            id: format!("id-{name}").replace(' ', "-"),
-            landmarks: landmarks.iter().map(|&landmark| landmark.to_owned()).collect(),
-            ..Element::default()
-        };
-        vec![
-            element("region", "Orders", &[]),
-            element("button", "Edit", &["region:Orders"]),
-            element("button", "Edit all", &["region:Orders"]),
-            element("region", "Teams", &[]),
-            element("button", "Edit", &["region:Teams"]),
-        ]
+    const PAGE: &str = r#"
+- region "Orders":
+  - heading "Orders"
+  - button "Edit"
+  - button "Edit all"
+  - text: Nothing to edit yet
+- region "Orders archive":
+  - button "Edit"
+- paragraph: Edit here
+- img "Logo"
+- textbox "Search"
+- iframe "Help":
+  - button "Ask"
+"#;
+
+    fn places(text: &str, page: &Page) -> Option<Vec<Option<usize>>> {
+        found_by(text, page).filter(|found| found.is_certain).map(|found| found.places)
     }
 
     #[test]
     fn every_locator_that_is_written_finds_its_element_only() {
-        let page = page();
-        for index in 0..page.len() {
+        let page = aria::page(PAGE);
+        for index in 0..page.elements().len() {
             for priced in locators(&page, index) {
                 let written = priced.locator.written('\'');
-                let found = found_by(&parse(&written).expect("is a chain"), &page);
-                assert_eq!(found, Some(vec![index]), "{written}");
+                let found = found_by(&written, &page).and_then(|found| found.only());
+                assert_eq!(found, Some(index), "{written}");
             }
         }
     }
 
     #[test]
-    fn what_an_inventory_cannot_tell_is_not_told() {
-        let page = page();
-        let found = |text: &str| found_by(&parse(text).expect("is a chain"), &page);
-        assert_eq!(found("getByRole('button', { name: 'edit' })"), Some(vec![1, 2, 4]));
-        assert_eq!(found("getByRole('button', { name: 'edit' }).nth(2)"), Some(vec![4]));
-        assert_eq!(found("getByText('gone')"), Some(vec![]));
+    fn what_a_page_cannot_tell_is_not_told() {
+        let page = aria::page(PAGE);
+        let found = |text: &str| places(text, &page);
+        let at = |places: &[usize]| Some(places.iter().copied().map(Some).collect::<Vec<_>>());
+        assert_eq!(found("getByRole('button', { name: 'edit' })"), at(&[2, 3, 5]));
+        assert_eq!(found("getByRole('button', { name: 'edit', exact: false }).nth(2)"), at(&[5]));
+        assert_eq!(found("getByRole('button', { name: 'Edit', exact: true }).last()"), at(&[5]));
+        assert_eq!(found("getByRole('region', { name: 'archive' }).getByRole('button')"), at(&[5]));
+        assert_eq!(found("getByRole('button', { name: 'Edit all' }).getByText('x')"), at(&[]));
+        assert_eq!(found("getByText('edit here')"), at(&[6]));
+        assert_eq!(found("getByText('Nothing to')"), Some(vec![None]), "it is there, and no element");
+        assert_eq!(found("getByText('gone')"), at(&[]));
+        assert_eq!(found("getByText('Logo')"), at(&[]), "an image says nothing");
+        assert_eq!(found("getByRole('button', { name: 'Ask' })"), at(&[]), "a frame is another page");
         for unknown in [
             "getByRole('button', { name: /edit/ })",
+            "getByRole('button', { name: 'Edit', exact: isExact })",
             "getByRole('button', { pressed: true })",
             "locator('div > button')",
+            "locator('button')",
+            "getByTestId('edit')",
+            "getByText('Edit all')",
+            "getByLabel('Search')",
             "getByRole('button').filter({ hasText: 'x' })",
-            "getByRole('button', { name: 'Edit all' }).getByText('x')",
+            "getByRole('region').getByText('x')",
             "frameLocator('#f').getByText('x')",
+            "locator('#f').contentFrame().getByText('x')",
         ] {
             assert_eq!(found(unknown), None, "{unknown}");
         }
+        let perhaps = found_by("getByLabel('Search')", &page).expect("may be there");
+        assert_eq!(perhaps, Found { places: vec![Some(8)], is_certain: false });
+        assert_eq!(perhaps.only(), None);
     }
 }

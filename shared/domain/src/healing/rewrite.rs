@@ -122,7 +122,8 @@ const NO_LINE_BREAK: &str = " No newline at end of file";
 #[must_use]
 pub fn unified_diff(place: Lines<'_>, old: &str, new: &str) -> Option<String> {
     let texts = place.before.iter().chain(place.after).copied().chain([old, new]);
-    let is_line = |text: &str| !text.contains(['\n', '\r']);
+    // A carriage return at the end belongs to the line break.
+    let is_line = |text: &str| !text.strip_suffix('\r').unwrap_or(text).contains(['\n', '\r']);
     if place.line == 0
         || place.path.is_empty()
         || place.path.contains(char::is_control)
@@ -161,12 +162,23 @@ pub fn unified_diff(place: Lines<'_>, old: &str, new: &str) -> Option<String> {
 /// characters, the number, ` | ` and the text. Other lines are left out.
 #[must_use]
 pub fn numbered_lines(source: &str) -> Vec<(u32, &str)> {
+    let lines = source_lines(source).into_iter();
+    lines.map(|(number, text)| (number, text.strip_suffix('\r').unwrap_or(text))).collect()
+}
+
+/// [`numbered_lines`] as they are stored: with the carriage return where the
+/// file has one before its line break.
+#[must_use]
+pub fn source_lines(source: &str) -> Vec<(u32, &str)> {
     let numbered = |line: &'_ str| -> Option<(u32, usize)> {
         let at = line.find(" | ").or_else(|| line.strip_suffix(" |").map(str::len))?;
         let number = line[..at].trim_start_matches(['>', '*', ' ']).trim();
         Some((number.parse().ok()?, (at + 3).min(line.len())))
     };
-    source.lines().filter_map(|line| numbered(line).map(|(number, text)| (number, &line[text..]))).collect()
+    source
+        .split('\n')
+        .filter_map(|line| numbered(line).map(|(number, text)| (number, &line[text..])))
+        .collect()
 }
 
 /// The last line of a file, when a stored piece of its source ends with it:

@@ -29,7 +29,8 @@ const ACCOUNT: &str = r#"- generic [ref=e1]:
 
 #[test]
 fn an_accessibility_snapshot_gives_its_elements_without_what_was_typed() {
-    let found = aria::elements(ACCOUNT);
+    let page = aria::page(ACCOUNT);
+    let found = page.elements();
     let listed: Vec<String> = found.iter().map(|each| format!("{} {}", each.role, each.name)).collect();
     assert_eq!(
         listed,
@@ -48,20 +49,31 @@ fn an_accessibility_snapshot_gives_its_elements_without_what_was_typed() {
     assert_eq!(found[3].href, "/");
     assert_eq!(found[7].text, "");
     assert_eq!(found[8].landmarks, ["form:Sign in", "main"]);
+    assert_eq!(found[6].landmarks, ["main"]);
     assert_eq!(found[3].landmarks, ["navigation:Main", "banner"]);
 }
 
 #[test]
 fn a_renamed_button_is_found_and_a_removed_one_is_not() {
-    let page = aria::elements(ACCOUNT);
-    let answer =
-        heal(&Element { role: "button".into(), name: "Log in".into(), ..Element::default() }, &[], &page);
+    let page = aria::page(ACCOUNT);
+    let target = Element { role: "button".into(), name: "Log in".into(), ..Element::default() };
+    let answer = heal(&target, &[], page.elements());
     let Verdict::Answer(best) = answer.verdict else { panic!("{answer:?}") };
-    assert_eq!(page[best.index].name, "Sign in");
-    let best = &locators(&page, best.index)[0];
-    assert_eq!(best.locator.written('\''), "getByRole('button', { name: 'Sign in' })");
+    assert_eq!(page.elements()[best.index].name, "Sign in");
+    let written: Vec<String> =
+        locators(&page, best.index).iter().map(|each| each.locator.written('\'')).collect();
+    assert_eq!(
+        written,
+        [
+            "getByRole('button', { name: 'Sign in' })",
+            "getByRole('form', { name: 'Sign in' }).getByRole('button', { name: 'Sign in' })",
+            "getByRole('button')"
+        ],
+        "that it says its name is not known"
+    );
 
-    let without: Vec<Element> = page.into_iter().filter(|each| each.role != "button").collect();
+    let without: Vec<Element> =
+        page.elements().iter().filter(|each| each.role != "button").cloned().collect();
     let target = Element { landmarks: vec!["main".into()], ..named("button", "Log in") };
     assert_eq!(heal(&target, &[], &without).verdict, Verdict::Abstain);
     assert_eq!(heal(&target, &[], &[]).confidence(), 25);
@@ -80,11 +92,11 @@ fn what_was_there_before_is_not_the_lost_element() {
 
 #[test]
 fn the_kind_of_locator_a_test_uses_is_kept_when_it_is_good_enough() {
-    let page = [
+    let page = Page::from(vec![
         Element { test_id: "pay".into(), ..named("button", "Pay") },
         named("button", "Pay later"),
         Element { id: "x".into(), tag: "div".into(), ..Element::default() },
-    ];
+    ]);
     let priced = locators(&page, 0);
     let written: Vec<String> = priced.iter().map(|each| each.locator.written('\'')).collect();
     assert_eq!(
@@ -106,14 +118,20 @@ fn the_kind_of_locator_a_test_uses_is_kept_when_it_is_good_enough() {
 
 #[test]
 fn equal_elements_are_told_apart_by_their_landmark_or_their_place() {
-    let inside = |landmark: &str| Element { landmarks: vec![landmark.into()], ..named("button", "Edit") };
-    let page = [inside("region:Orders"), inside("region:Teams")];
-    let first = &locators(&page, 1)[0].locator;
-    assert_eq!(
-        first.written('\''),
-        "getByRole('region', { name: 'Teams' }).getByRole('button', { name: 'Edit' })"
+    let page = aria::page(
+        "- region \"Orders\":\n  - button \"Edit\"\n- region \"Orders archive\":\n  - button \"Edit\"\n- form \"Team\":\n  - button \"Edit\"\n",
     );
-    let page = [named("button", "Edit"), named("button", "Edit")];
+    let cheapest = |index: usize| locators(&page, index)[0].locator.written('\'');
+    assert_eq!(cheapest(5), "getByRole('form', { name: 'Team' }).getByRole('button', { name: 'Edit' })");
+    // Its name is a part of another one's.
+    assert_eq!(
+        cheapest(1),
+        "getByRole('region', { name: 'Orders', exact: true }).getByRole('button', { name: 'Edit' })"
+    );
+    let same =
+        aria::page("- region \"Orders\":\n  - button \"Edit\"\n- region \"Orders\":\n  - button \"Edit\"\n");
+    assert!(locators(&same, 1).iter().all(|each| each.locator.0[0].args[0] != "region"));
+    let page = Page::from(vec![named("button", "Edit"), named("button", "Edit")]);
     let last = locators(&page, 1).pop().expect("has a place");
     assert_eq!(last.locator.written('\''), "getByRole('button', { name: 'Edit', exact: true }).nth(1)");
     assert!(recommend(&locators(&page, 1), "getByRole").is_some_and(|best| best.suggest_add_test_id));
@@ -192,17 +210,17 @@ fn stored_source_gives_its_lines_back() {
     assert_eq!(lines, [(23, "test('x', async () => {"), (26, "    a | b;"), (27, ""), (28, "")]);
 }
 
+fn element(tag: &str, attributes: &[(&str, &str)], children: Vec<Node>) -> Node {
+    let attributes = attributes.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Node::Element { tag: tag.into(), attributes: attributes.collect(), children }
+}
+
+fn text(text: &str) -> Node {
+    Node::Text(text.into())
+}
+
 #[test]
 fn a_document_gives_roles_names_labels_and_hides_what_is_hidden() {
-    let element = |tag: &str, attributes: &[(&str, &str)], children: Vec<Node>| Node::Element {
-        tag: tag.into(),
-        attributes: attributes
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect(),
-        children,
-    };
-    let text = |text: &str| Node::Text(text.into());
     let root = element(
         "html",
         &[],
@@ -233,7 +251,8 @@ fn a_document_gives_roles_names_labels_and_hides_what_is_hidden() {
             ),
         ],
     );
-    let found = inventory::elements(&root, "data-testid");
+    let page = inventory::page(&root, "data-testid");
+    let found = page.elements();
     let button = found.iter().find(|each| each.role == "button").expect("is listed");
     assert_eq!(
         (button.name.as_str(), button.test_id.as_str(), button.landmarks.as_slice()),
@@ -249,7 +268,138 @@ fn a_document_gives_roles_names_labels_and_hides_what_is_hidden() {
     assert_eq!(found.iter().filter(|each| each.role == "button").count(), 1);
 }
 
-fn element() -> impl Strategy<Value = Element> {
+/// The locators of the listed element with this name or text.
+fn locators_of(page: &Page, wanted: &str) -> Vec<String> {
+    let is_wanted = |each: &Element| each.name == wanted || each.text == wanted;
+    let index = page.elements().iter().position(is_wanted).expect("is listed");
+    locators(page, index).iter().map(|each| each.locator.written('\'')).collect()
+}
+
+#[test]
+fn what_an_accessibility_tree_does_not_prove_is_not_written() {
+    let page = aria::page(
+        "- button \"Close\": ×\n- textbox \"Search\"\n- button \"Pay now\"\n- text: Pay now or later\n- paragraph: Thank you\n- link \"Terms\":\n  - /url: /terms\n",
+    );
+    assert_eq!(locators_of(&page, "Close"), ["getByRole('button', { name: 'Close' })", "getByText('×')"]);
+    assert_eq!(
+        locators_of(&page, "Search"),
+        ["getByRole('textbox', { name: 'Search' })", "getByRole('textbox')"]
+    );
+    assert_eq!(locators_of(&page, "Pay now"), ["getByRole('button', { name: 'Pay now' })"]);
+    assert_eq!(locators_of(&page, "Thank you"), ["getByText('Thank you')", "getByRole('paragraph')"]);
+    assert_eq!(locators_of(&page, "Terms"), ["getByRole('link', { name: 'Terms' })", "getByRole('link')"]);
+}
+
+#[test]
+fn a_frame_is_no_part_of_the_page() {
+    let page =
+        aria::page("- button \"Pay\"\n- iframe \"Card\":\n  - textbox \"Number\"\n- button \"Back\"\n");
+    let names: Vec<&str> = page.elements().iter().map(|each| each.name.as_str()).collect();
+    assert_eq!(names, ["Pay", "Back"]);
+    let inside = element("button", &[], vec![text("Pay")]);
+    let root = element("body", &[], vec![element("iframe", &[], vec![inside])]);
+    assert!(inventory::page(&root, "data-testid").elements().is_empty());
+}
+
+#[test]
+fn what_is_not_listed_is_counted_all_the_same() {
+    let root = element(
+        "body",
+        &[],
+        vec![
+            element(
+                "div",
+                &[("class", "card")],
+                vec![text("Pay "), element("b", &[], vec![text("now")]), text(" or later")],
+            ),
+            element("span", &[], vec![element("button", &[("data-testid", "pay")], vec![text("Pay now")])]),
+            element("button", &[("data-testid", "pay"), ("hidden", "")], vec![text("Hidden")]),
+            element("div", &[("class", "card"), ("data-testid", "note")], vec![text("Paid")]),
+            element("span", &[("title", "Help")], vec![]),
+            element(
+                "template",
+                &[("__playwright_shadow_root_", "open")],
+                vec![element("h2", &[], vec![text("Bill")])],
+            ),
+        ],
+    );
+    let page = inventory::page(&root, "data-testid");
+    assert_eq!(
+        locators_of(&page, "Pay now"),
+        [
+            "getByRole('button', { name: 'Pay now' })",
+            "getByText('Pay now', { exact: true })",
+            "getByRole('button')"
+        ],
+        "its test id and its tag find the hidden one too"
+    );
+    assert_eq!(locators_of(&page, "Paid"), ["getByTestId('note')", "getByText('Paid')"]);
+    assert_eq!(
+        locators_of(&page, "Bill"),
+        [
+            "getByRole('heading', { name: 'Bill' })",
+            "getByText('Bill')",
+            "getByRole('heading')",
+            "locator('h2')"
+        ]
+    );
+    let found = |locator: &str| found_by(locator, &page).map(|found| found.places.len());
+    assert_eq!(
+        [
+            "locator('div')",
+            "locator('span')",
+            "locator('.card')",
+            "getByTestId('pay')",
+            "getByText('Pay now')"
+        ]
+        .map(found),
+        [Some(2), Some(2), Some(2), Some(2), Some(2)]
+    );
+    assert_eq!(found("getByText('or later')"), Some(1), "the innermost that says it");
+}
+
+#[test]
+fn what_was_there_before_is_known_in_an_accessibility_tree_too() {
+    let stored =
+        |name: &str, id: &str| Element { tag: "button".into(), id: id.into(), ..named("button", name) };
+    let before = [stored("Save", "save"), stored("Save draft", "draft")];
+    let page = aria::page("- heading \"Letter\"\n- button \"Save draft\"\n- link \"Home\"\n");
+    assert_eq!(heal(&before[0], &before, page.elements()).verdict, Verdict::Abstain);
+    assert!(matches!(heal(&before[0], &before[..1], page.elements()).verdict, Verdict::Answer(_)));
+}
+
+#[test]
+fn a_locator_is_like_an_element_that_was_renamed() {
+    let target = |locator: &str| Finder::of_text(locator).expect("is a locator").target();
+    let field = Element { label: "First name".into(), ..named("textbox", "First name") };
+    assert!(is_like(&target("getByLabel('Name')"), &field));
+    assert!(is_like(&target("getByRole('combobox', { name: 'Your name' })"), &field), "of the same family");
+    for other in [
+        "getByLabel('City')",
+        "getByRole('button', { name: 'First name' })",
+        "getByRole('textbox')",
+        "locator('.x')",
+    ] {
+        assert!(!is_like(&target(other), &field), "{other}");
+    }
+    let button = Element { test_id: "pay-button".into(), ..Element::default() };
+    assert!(is_like(&target("getByTestId('pay-now-button')"), &button));
+}
+
+#[test]
+fn a_diff_of_lines_with_carriage_returns_keeps_them() {
+    let source = ">    1 | old\r\n     2 | next\r";
+    assert_eq!(rewrite::numbered_lines(source), [(1, "old"), (2, "next")]);
+    assert_eq!(rewrite::source_lines(source), [(1, "old\r"), (2, "next\r")]);
+    let place = Lines { path: "a.ts", line: 1, before: &[], after: &["next\r"], is_end_open: false };
+    assert_eq!(
+        unified_diff(place, "old\r", "new\r").as_deref(),
+        Some("--- a/a.ts\n+++ b/a.ts\n@@ -1,2 +1,2 @@\n-old\r\n+new\r\n next\r\n")
+    );
+    assert_eq!(unified_diff(place, "o\rld", "new"), None);
+}
+
+fn any_element() -> impl Strategy<Value = Element> {
     let word = || prop::sample::select(vec!["", "Save", "Save all", "Log in", "a'b\"`${c}\\", "\u{2028}"]);
     (word(), word(), prop::sample::select(vec!["", "button", "link", "tab"]), word()).prop_map(
         |(name, test_id, role, id)| Element {
@@ -266,8 +416,9 @@ fn element() -> impl Strategy<Value = Element> {
 
 proptest! {
     #[test]
-    fn every_locator_reads_as_written_and_is_one_chain(page in prop::collection::vec(element(), 1..8), at in 0..8_usize, quote in prop::sample::select(vec!['\'', '"', '`'])) {
-        for priced in locators(&page, at % page.len()) {
+    fn every_locator_reads_as_written_and_is_one_chain(page in prop::collection::vec(any_element(), 1..8), at in 0..8_usize, quote in prop::sample::select(vec!['\'', '"', '`'])) {
+        let page = Page::from(page);
+        for priced in locators(&page, at % page.elements().len()) {
             let written = priced.locator.written(quote);
             let chain = crate::locator::parse(&written).expect("is a chain");
             prop_assert_eq!(chain.range, 0..written.len());
@@ -296,6 +447,8 @@ proptest! {
 
     #[test]
     fn any_text_is_read_as_a_snapshot_without_panic(text in "(\\PC|[-'\": \n])*") {
-        let _ = heal(&Element::default(), &[], &aria::elements(&text));
+        let page = aria::page(&text);
+        let _ = heal(&Element::default(), &[], page.elements());
+        let _ = locators(&page, 0);
     }
 }

@@ -17,6 +17,10 @@ pub struct Finder {
     pub method: String,
     /// Its arguments; patterns as `/source/flags`, other expressions as null.
     pub args: Vec<Value>,
+    /// The first argument, when it is a text.
+    text: Option<String>,
+    /// The option `name`, when it is a text.
+    name: Option<String>,
 }
 
 impl Finder {
@@ -26,16 +30,27 @@ impl Finder {
         let chain = locator::parse(text).or_else(|| locator::first_chain(text))?;
         let call = chain.locator_calls().iter().rev().find(|call| call.is_finder())?;
         let args = call.arguments.iter().take(MAX_ARGS).map(|argument| value_of(text, argument)).collect();
-        Some(Self { method: call.name.clone(), args })
+        let name = call.option("name").and_then(|name| name.value.as_text());
+        Some(Self {
+            method: call.name.clone(),
+            args,
+            text: call.text().map(str::to_owned),
+            name: name.map(str::to_owned),
+        })
     }
 
     /// The call a client says it used: from the text when it can be read, so
     /// that both sides are read by the same rules.
     #[must_use]
     pub fn of_capture(used: &UsedLocator) -> Self {
-        Self::of_text(&used.raw).unwrap_or_else(|| Self {
-            method: used.method.clone(),
-            args: used.args.as_array().cloned().unwrap_or_default(),
+        Self::of_text(&used.raw).unwrap_or_else(|| {
+            let args = used.args.as_array().cloned().unwrap_or_default();
+            let text = |value: Option<&Value>| {
+                let text = value.and_then(Value::as_str).filter(|text| !is_written_as_pattern(text));
+                text.map(str::to_owned)
+            };
+            let name = text(args.get(1).and_then(|options| options.get("name")));
+            Self { method: used.method.clone(), text: text(args.first()), name, args }
         })
     }
 
@@ -45,26 +60,15 @@ impl Finder {
         Sha256::digest(canonical(&json!([self.method, self.args]))).into()
     }
 
-    /// Text of the first argument.
-    #[must_use]
-    pub fn text(&self) -> Option<&str> {
-        self.args.first()?.as_str()
-    }
-
     /// What is known of the element from the locator alone.
     #[must_use]
     pub fn target(&self) -> super::Element {
         let mut target = super::Element::default();
-        let text = self.text().unwrap_or_default().to_owned();
+        let text = self.text.clone().unwrap_or_default();
         match self.method.as_str() {
             "getByRole" => {
                 target.role = text;
-                let name = self.args.get(1).and_then(|options| options.get("name"));
-                target.name = name
-                    .and_then(Value::as_str)
-                    .filter(|name| !name.starts_with('/'))
-                    .unwrap_or_default()
-                    .to_owned();
+                target.name = self.name.clone().unwrap_or_default();
             }
             "getByTestId" => target.test_id = text,
             "getByText" => {
@@ -132,6 +136,15 @@ fn value_of(text: &str, argument: &Argument) -> Value {
     }
 }
 
+/// Whether an argument that came as a value reads like a regular expression:
+/// an address such as `/home` does not.
+fn is_written_as_pattern(text: &str) -> bool {
+    let parts = text.strip_prefix('/').and_then(|rest| rest.rsplit_once('/'));
+    parts.is_some_and(|(source, flags)| {
+        !source.is_empty() && flags.chars().all(|flag| "dgimsuvy".contains(flag))
+    })
+}
+
 /// JSON with sorted keys, whatever order they came in.
 fn canonical(value: &Value) -> String {
     match value {
@@ -181,5 +194,23 @@ mod tests {
             Finder::of_text("page.getByTestId('pay').click()").expect("is read").target().test_id,
             "pay"
         );
+    }
+
+    #[test]
+    fn a_pattern_is_no_name_and_an_address_is() {
+        let target = |text: &str| Finder::of_text(text).expect("is read").target();
+        assert_eq!(target("getByRole('link', { name: '/home' })").name, "/home");
+        assert_eq!(target("getByText('/home/')").text, "/home/");
+        for pattern in
+            ["getByText(/order #\\d+/i)", "getByLabel(/name/)", "getByRole('link', { name: /home/ })"]
+        {
+            assert_eq!(target(pattern).name, "", "{pattern}");
+        }
+        // Where the text cannot be read, a value that looks like a pattern is taken for one.
+        let unread = |args: serde_json::Value| {
+            let used = UsedLocator { method: "getByText".into(), args, raw: "(".into() };
+            Finder::of_capture(&used).target().text
+        };
+        assert_eq!((unread(json!(["/order/i"])), unread(json!(["/home"]))), (String::new(), "/home".into()));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::ingest::{MAX_PATH_CHARS, MAX_SUITE_CHARS, MAX_SUITES, MAX_TITLE_CHARS, is_numbered};
 use crate::repair::{Series, passes_needed};
 use crate::rerun::{file_pattern, regex_escaped, shell_quoted};
 
@@ -10,24 +11,31 @@ use crate::rerun::{file_pattern, regex_escaped, shell_quoted};
 const MAX_REPEATS: usize = 20;
 /// Passes beyond which nobody is told a number.
 const MAX_COUNTED: usize = 500;
-/// Places of tests named in the commands.
+/// Places of tests named in the commands, as many as a plan lists: a failure
+/// counts as repaired once every test that failed for it passes, so what a
+/// command leaves out somebody has to run besides.
 pub const MAX_TARGETS: usize = 20;
-/// Characters of a title that are stored; of a longer one the end is unknown.
-const STORED_TITLE_CHARS: usize = 2_000;
 /// What the runner puts behind the title of a suite or test: its tags.
 const TAGS: &str = r"(\s+@\S+)*";
+/// What stands for a text that is not known, titles and blanks included.
+const ANYTHING: &str = r"[\s\S]*";
+/// What stands in front of the name of a file: a folder, or the browser project
+/// and a blank.
+const BEFORE_FILE: &str = r"[\s/\\]";
 
 /// A failing test in one browser project.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailingTest {
     /// File, from where the tests are started.
     pub file_path: String,
-    /// Line of its declaration.
+    /// Line of its declaration as it is now.
     pub line: Option<i64>,
     /// Whether tests that do not fail stand on that line too, as in a loop.
     pub is_line_shared: bool,
-    /// Its describe titles and its own.
-    pub titles: Vec<String>,
+    /// Describe titles, outermost first.
+    pub suite_path: Vec<String>,
+    /// Its own title.
+    pub title: String,
     /// Browser project; empty for the only one.
     pub project: String,
     /// How it did up to now.
@@ -58,45 +66,65 @@ struct Target {
     title: Option<String>,
 }
 
-/// The commands: one for places that hold nothing but failing tests, one for
-/// those that a title has to pick. `None` without tests. `proof` is what the
-/// passes have to add up to, see [`crate::repair`].
+/// A target with the browser projects in which its tests fail.
+struct Failing<'t> {
+    target: Target,
+    projects: BTreeSet<&'t str>,
+}
+
+impl<'t> Failing<'t> {
+    /// The projects to name. Without the name of one it may be any: none is.
+    fn named(&self) -> BTreeSet<&'t str> {
+        if self.projects.contains("") { BTreeSet::new() } else { self.projects.clone() }
+    }
+}
+
+/// The commands: one for each set of browser projects in which tests fail, the
+/// newest failures first; and of each, one for places that hold nothing but
+/// failing tests and one for those that a title has to pick. `None` without
+/// tests. `proof` is what the passes have to add up to, see [`crate::repair`].
 #[must_use]
 pub fn verification(all: &[FailingTest], proof: f64) -> Option<Verification> {
-    let mut targets: Vec<Target> = Vec::new();
+    let mut failing: Vec<Failing<'_>> = Vec::new();
     let mut series = Vec::new();
-    let mut projects: Vec<&str> = Vec::new();
     let (mut run, mut known) = (BTreeSet::new(), BTreeSet::new());
     for test in all {
-        let identity = (&test.file_path, &test.titles);
+        let identity = (&test.file_path, &test.suite_path, &test.title);
         known.insert(identity);
         let target = Target::of(test);
-        if !targets.contains(&target) {
-            if targets.len() == MAX_TARGETS {
-                continue;
+        let place = match failing.iter().position(|other| other.target == target) {
+            Some(place) => place,
+            None if failing.len() == MAX_TARGETS => continue,
+            None => {
+                failing.push(Failing { target, projects: BTreeSet::new() });
+                failing.len() - 1
             }
-            targets.push(target);
-        }
+        };
+        failing[place].projects.insert(test.project.as_str());
         run.insert(identity);
         series.push(test.series);
-        if !projects.contains(&test.project.as_str()) {
-            projects.push(&test.project);
-        }
     }
-    if targets.is_empty() {
+    if failing.is_empty() {
         return None;
-    }
-    // Without a name it may be any: all are run.
-    if projects.contains(&"") {
-        projects.clear();
     }
     let needed = passes_needed(&series, proof, MAX_COUNTED);
     // What has passed often enough already is run once more all the same.
     let repeats = needed.unwrap_or(MAX_REPEATS).clamp(1, MAX_REPEATS);
-    let (by_title, by_place): (Vec<Target>, Vec<Target>) =
-        targets.into_iter().partition(|target| target.title.is_some());
-    let parts = [by_place, by_title].into_iter().filter(|part| !part.is_empty());
-    let commands: Vec<String> = parts.map(|part| command(&part, &projects, repeats)).collect();
+    let mut groups: Vec<(BTreeSet<&str>, Vec<Target>)> = Vec::new();
+    for one in failing {
+        let projects = one.named();
+        match groups.iter_mut().find(|(others, _)| *others == projects) {
+            Some((_, targets)) => targets.push(one.target),
+            None => groups.push((projects, vec![one.target])),
+        }
+    }
+    let mut commands = Vec::new();
+    for (projects, targets) in groups {
+        let (by_title, by_place): (Vec<Target>, Vec<Target>) =
+            targets.into_iter().partition(|target| target.title.is_some());
+        let parts = [by_place, by_title].into_iter().filter(|part| !part.is_empty());
+        commands.extend(parts.map(|part| command(&part, &projects, repeats)));
+    }
     Some(Verification {
         command: commands.join(" && "),
         repeats,
@@ -118,7 +146,7 @@ impl Target {
     }
 }
 
-fn command(targets: &[Target], projects: &[&str], repeats: usize) -> String {
+fn command(targets: &[Target], projects: &BTreeSet<&str>, repeats: usize) -> String {
     let mut places: Vec<String> = Vec::new();
     for target in targets {
         let place = shell_quoted(&target.place);
@@ -147,19 +175,41 @@ fn command(targets: &[Target], projects: &[&str], repeats: usize) -> String {
 /// between. It begins with the name of the file, so that no longer title ends
 /// with it.
 fn title_pattern(test: &FailingTest) -> String {
-    let file = test.file_path.rsplit(['/', '\\']).next().unwrap_or_default();
-    let titles = test.titles.iter().map(String::as_str).filter(|title| !title.trim().is_empty());
-    let parts: Vec<String> = std::iter::once(file).chain(titles).map(words_pattern).collect();
-    parts.join(r"\s+")
+    let path = test.file_path.as_str();
+    let file = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    let mut pattern = format!("{BEFORE_FILE}{}", words_pattern(file, is_cut(path, MAX_PATH_CHARS)));
+    let suites: &[String] = if is_numbered(&test.suite_path) {
+        // Where such a test stands was not sent.
+        pattern.push_str(ANYTHING);
+        &[]
+    } else {
+        &test.suite_path
+    };
+    for suite in suites.iter().filter(|suite| !suite.trim().is_empty()) {
+        pattern.push_str(r"\s+");
+        pattern.push_str(&words_pattern(suite, is_cut(suite, MAX_SUITE_CHARS)));
+    }
+    if suites.len() >= MAX_SUITES {
+        pattern.push_str(ANYTHING);
+    }
+    if !test.title.trim().is_empty() {
+        pattern.push_str(r"\s+");
+        pattern.push_str(&words_pattern(&test.title, is_cut(&test.title, MAX_TITLE_CHARS)));
+    }
+    pattern
 }
 
-/// One title and the tags behind it. A blank may be any: a line break cannot
-/// stand in a command.
-fn words_pattern(title: &str) -> String {
+/// Whether a stored text may be the beginning of a longer one.
+fn is_cut(text: &str, most: usize) -> bool {
+    text.chars().count() >= most
+}
+
+/// One title and the tags behind it; of one that is cut, whatever follows. A
+/// blank may be any: a line break cannot stand in a command.
+fn words_pattern(title: &str, is_cut: bool) -> String {
     let words: Vec<String> = title.split_whitespace().map(regex_escaped).collect();
     let words = words.join(r"\s+").replace(char::is_control, ".");
-    let is_cut = title.chars().count() >= STORED_TITLE_CHARS;
-    format!("{words}{}", if is_cut { r"[\s\S]*" } else { TAGS })
+    format!("{words}{}", if is_cut { ANYTHING } else { TAGS })
 }
 
 #[cfg(test)]
@@ -169,10 +219,16 @@ mod tests {
     const PROOF: f64 = 3.0;
 
     fn test(file: &str, line: Option<i64>, project: &str, (failures, before): (usize, usize)) -> FailingTest {
-        let titles = vec!["Shop".to_owned(), "pays (fast)".to_owned()];
         let series = Series { browser_slot: 0, failures, before, clean: 0 };
-        let (file_path, project) = (file.into(), project.into());
-        FailingTest { file_path, line, is_line_shared: false, titles, project, series }
+        FailingTest {
+            file_path: file.to_owned(),
+            line,
+            is_line_shared: false,
+            suite_path: vec!["Shop".to_owned()],
+            title: "pays (fast)".to_owned(),
+            project: project.to_owned(),
+            series,
+        }
     }
 
     fn command_of(tests: &[FailingTest]) -> String {
@@ -184,53 +240,99 @@ mod tests {
         let tests = [
             test("tests/pay.spec.ts", Some(7), "chromium", (10, 10)),
             test("tests/pay.spec.ts", Some(7), "Mobile Safari", (10, 10)),
-            test("tests/o'ne [x].spec.ts", Some(3), "chromium", (10, 10)),
         ];
         let found = verification(&tests, PROOF).expect("there are tests");
         assert_eq!(
             found.command,
-            "npx playwright test tests/pay.spec.ts:7 'tests/o'\\''ne \\[x\\].spec.ts:3' --project=chromium \
-             --project='Mobile Safari' --repeat-each=1 --retries=0"
+            "npx playwright test ./tests/pay.spec.ts:7 --project='Mobile Safari' --project=chromium \
+             --repeat-each=1 --retries=0"
         );
-        assert_eq!((found.tests, found.left_out), (2, 0));
+        assert_eq!((found.tests, found.left_out), (1, 0));
         let unnamed = [tests[0].clone(), test("tests/pay.spec.ts", Some(7), "", (10, 10))];
         assert!(!command_of(&unnamed).contains("--project"));
         assert_eq!(verification(&[], PROOF), None);
     }
 
     #[test]
+    fn a_test_is_run_only_where_it_fails() {
+        let tests = [
+            test("a.spec.ts", Some(1), "webkit", (10, 10)),
+            test("b.spec.ts", Some(2), "chromium", (10, 10)),
+            test("c.spec.ts", Some(3), "webkit", (10, 10)),
+            test("d.spec.ts", Some(4), "webkit", (10, 10)),
+            test("d.spec.ts", Some(4), "chromium", (10, 10)),
+            test("o'ne [x].spec.ts", Some(5), "", (10, 10)),
+        ];
+        let ending = "--repeat-each=1 --retries=0";
+        assert_eq!(
+            command_of(&tests),
+            format!(
+                "npx playwright test ./a.spec.ts:1 ./c.spec.ts:3 --project=webkit {ending} && \
+                 npx playwright test ./b.spec.ts:2 --project=chromium {ending} && \
+                 npx playwright test ./d.spec.ts:4 --project=chromium --project=webkit {ending} && \
+                 npx playwright test './o'\\''ne \\[x\\].spec.ts:5' {ending}"
+            )
+        );
+    }
+
+    #[test]
     fn a_title_picks_where_a_line_does_not() {
         let without_line = test("tests/pay.spec.ts", None, "", (10, 10));
-        let pattern = r"pay\.spec\.ts(\s+@\S+)*\s+Shop(\s+@\S+)*\s+pays\s+\(fast\)(\s+@\S+)*";
+        let pattern = r"[\s/\\]pay\.spec\.ts(\s+@\S+)*\s+Shop(\s+@\S+)*\s+pays\s+\(fast\)(\s+@\S+)*";
         let ending = "--repeat-each=2 --retries=0";
         assert_eq!(
             command_of(std::slice::from_ref(&without_line)),
-            format!("npx playwright test tests/pay.spec.ts --grep='{pattern}$' {ending}")
+            format!("npx playwright test ./tests/pay.spec.ts --grep='{pattern}$' {ending}")
         );
-        let titles = vec!["adds 1.5\n\tand\u{7}2".to_owned()];
-        let shared =
-            FailingTest { line: Some(9), is_line_shared: true, titles, ..test("b.ts", None, "", (10, 10)) };
-        let other = r"b\.ts(\s+@\S+)*\s+adds\s+1\.5\s+and.2(\s+@\S+)*";
+        let shared = FailingTest {
+            is_line_shared: true,
+            suite_path: vec![],
+            title: "adds 1.5\n\tand\u{7}2".to_owned(),
+            ..test("b.ts", Some(9), "", (10, 10))
+        };
+        let other = r"[\s/\\]b\.ts(\s+@\S+)*\s+adds\s+1\.5\s+and.2(\s+@\S+)*";
         let alone = test("c.ts", Some(3), "", (10, 10));
         let ending = "--repeat-each=1 --retries=0";
         assert_eq!(
             command_of(&[without_line, shared, alone]),
             format!(
-                "npx playwright test c.ts:3 {ending} && \
-                 npx playwright test tests/pay.spec.ts b.ts:9 --grep='({pattern}|{other})$' {ending}"
+                "npx playwright test ./c.ts:3 {ending} && \
+                 npx playwright test ./tests/pay.spec.ts ./b.ts:9 --grep='({pattern}|{other})$' {ending}"
             )
+        );
+    }
+
+    #[test]
+    fn a_title_says_no_more_than_what_is_known_of_it() {
+        let pattern = |suite_path: Vec<String>, title: &str| {
+            title_pattern(&FailingTest {
+                suite_path,
+                title: title.to_owned(),
+                ..test("a.ts", None, "", (1, 1))
+            })
+        };
+        let file = r"[\s/\\]a\.ts(\s+@\S+)*";
+        let long = "x".repeat(MAX_SUITE_CHARS);
+        assert_eq!(pattern(vec![long.clone()], "pays"), format!(r"{file}\s+{long}[\s\S]*\s+pays(\s+@\S+)*"));
+        assert_eq!(pattern(vec!["S".to_owned()], &long), format!(r"{file}\s+S(\s+@\S+)*\s+{long}(\s+@\S+)*"));
+        let deep = vec!["S".to_owned(); MAX_SUITES];
+        assert!(pattern(deep, "pays").ends_with(r"\s+S(\s+@\S+)*[\s\S]*\s+pays(\s+@\S+)*"));
+        assert_eq!(pattern(vec!["#2".to_owned()], "pays"), format!(r"{file}[\s\S]*\s+pays(\s+@\S+)*"));
+        assert_eq!(
+            pattern(vec!["#two".to_owned()], "pays"),
+            format!(r"{file}\s+#two(\s+@\S+)*\s+pays(\s+@\S+)*")
         );
     }
 
     #[test]
     fn tests_on_one_line_are_one_target() {
         let of_loop = |number: i64| FailingTest {
-            titles: vec![format!("adds {number}")],
+            title: format!("adds {number}"),
             ..test("a.ts", Some(5), "", (10, 10))
         };
         let all: Vec<FailingTest> = (0..25).map(of_loop).collect();
         let found = verification(&all, PROOF).expect("there are tests");
-        assert!(found.command.starts_with("npx playwright test a.ts:5 --repeat-each"), "{}", found.command);
+        assert!(found.command.starts_with("npx playwright test ./a.ts:5 --repeat-each"), "{}", found.command);
         assert_eq!((found.tests, found.left_out), (25, 0));
         let some: Vec<FailingTest> =
             all.into_iter().map(|test| FailingTest { is_line_shared: true, ..test }).collect();
@@ -248,12 +350,10 @@ mod tests {
         assert_eq!(repeats((10, 10)), (2, Some(2)));
         assert_eq!(repeats((6, 30)), (20, Some(20)));
         assert_eq!(repeats((1, 30)), (20, Some(149)));
-        let titled = |line: i64| FailingTest {
-            titles: vec![format!("test {line}")],
-            ..test("a", Some(line), "", (10, 10))
-        };
+        let titled =
+            |line: i64| FailingTest { title: format!("test {line}"), ..test("a", Some(line), "", (10, 10)) };
         let found = verification(&(1..=22).map(titled).collect::<Vec<_>>(), PROOF).expect("tests");
         assert_eq!((found.repeats, found.tests, found.left_out), (1, 20, 2));
-        assert!(command_of(&[test("--x; rm", Some(1), "", (1, 1))]).contains("'[-]-x; rm:1'"));
+        assert!(command_of(&[test("--x; rm", Some(1), "", (1, 1))]).contains("'./--x; rm:1'"));
     }
 }

@@ -8,6 +8,7 @@ mod summaries;
 use reader::Reader;
 use serde::{Deserialize, Serialize};
 pub use summaries::{AttemptSummary, EvidenceCounts, VitalsSummary};
+pub(crate) use summaries::{MAX_SUITE_CHARS, MAX_SUITES};
 use summaries::{expects_failure, history, left_files, suites, turned_around};
 
 use super::caps::Caps;
@@ -24,8 +25,8 @@ use crate::status::TestStatus;
 use crate::text::{cut, cut_str, first_line_summary, truncate_error};
 use crate::time::{Timestamp, as_millis};
 
-const MAX_TITLE_CHARS: usize = 2_000;
-const MAX_PATH_CHARS: usize = 1_000;
+pub(crate) const MAX_TITLE_CHARS: usize = 2_000;
+pub(crate) const MAX_PATH_CHARS: usize = 1_000;
 const MAX_RETRY: i64 = 1_000;
 const MAX_REPETITION: i64 = 10_000;
 const MAX_BROWSER_CHARS: usize = 200;

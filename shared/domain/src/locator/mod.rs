@@ -87,6 +87,14 @@ impl Chain {
         &self.calls[..length]
     }
 
+    /// Whether the locator steps into a frame, or out of one: what it finds may
+    /// lie in another document than the page's.
+    #[must_use]
+    pub fn crosses_frames(&self) -> bool {
+        let crosses = |call: &Call| matches!(call.name.as_str(), "frameLocator" | "contentFrame" | "owner");
+        self.locator_calls().iter().any(crosses)
+    }
+
     /// The bytes of [`Self::locator_calls`]; `None` without any.
     #[must_use]
     pub fn locator_range(&self) -> Option<Range<usize>> {

@@ -70,6 +70,14 @@ fn what_does_not_end_is_no_chain() {
     assert_eq!(parse(&"a(".repeat(500)), None);
 }
 
+#[test]
+fn a_locator_that_steps_into_a_frame_says_so() {
+    let crosses = |text: &str| parse(text).expect("is a chain").crosses_frames();
+    assert!(crosses("page.frameLocator('#f').getByText('x').click()"));
+    assert!(crosses("locator('#f').contentFrame().getByRole('button')"));
+    assert!(!crosses("getByText('x').filter({ has: getByText('y') }).contentEditable()"));
+}
+
 fn chain_text() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "page.",

@@ -18,7 +18,7 @@ use callboard_store::{executions, rollups};
 use futures::try_join;
 
 use super::environment::{compare, label};
-use super::healing::{HealingSource, LocatorHealing, of_subject};
+use super::healing::{HealingSource, LocatorHealing, is_same_file, of_subject};
 use super::subject::{LastPass, Subject};
 use crate::flakiness::exact::Series;
 use crate::shapes::non_empty;
@@ -28,7 +28,9 @@ pub use answer::{
     ChangeKind, ChangeSince, Detail, ExplainedCluster, ExplainedHealing, ExplainedLine, ExplainedStep,
     Explanation, LastPassed,
 };
-use changes::{changes, has_failed, has_new_error, received_value, request_name, slower, source_changed};
+use changes::{
+    changes, has_new_error, received_value, request_name, slower, source_changed, telling_failure,
+};
 
 const MAX_VALUE_CHARS: usize = 400;
 
@@ -84,8 +86,10 @@ pub async fn explain(
     }));
     let environment_changes = changed.len() - before;
     let source_line = source_line(&healing);
-    let source_change =
-        source_line.as_ref().zip(passed).and_then(|(line, passed)| source_changed(line, passed));
+    let source_change = match (&source_line, last) {
+        (Some(line), Some(last)) => source_change(ctx, &subject, line, last).await?,
+        _ => None,
+    };
     let test_changed = source_change.is_some();
     changed.extend(source_change);
     changed.sort_by_key(|change| change.kind);
@@ -109,7 +113,7 @@ pub async fn explain(
     });
     changed.truncate(detail.changes());
     Ok(Explanation {
-        headline: line(&subject, &healing, last_passed.as_ref()),
+        headline: line(&subject, &healing, last_passed.as_ref(), passed),
         verdict: judgement.verdict.as_str(),
         confidence: (judgement.confidence * 10_000.0).round() / 10_000.0,
         also: judgement.second.map(Verdict::as_str),
@@ -134,11 +138,16 @@ pub async fn explain(
     })
 }
 
-fn line(subject: &Subject, healing: &LocatorHealing, last: Option<&LastPassed>) -> Option<String> {
+fn line(
+    subject: &Subject,
+    healing: &LocatorHealing,
+    last: Option<&LastPassed>,
+    passed: Option<&Evidence>,
+) -> Option<String> {
     let error = subject.error()?;
     let signature = subject.signature()?;
-    let broken = subject.evidence.network_requests.iter().find(|request| has_failed(request));
-    let named = broken.map(|request| (request_name(request), request.status));
+    let named =
+        telling_failure(&subject.evidence, passed).map(|request| (request_name(request), request.status));
     let was_recorded = !subject.evidence.network_requests.is_empty();
     Some(headline(&Headline {
         signature: &signature,
@@ -169,6 +178,22 @@ fn source_line(healing: &LocatorHealing) -> Option<ExplainedLine> {
     let location = healing.location.as_deref()?;
     let file_path = callboard_domain::ingest::Location::parse(location).path;
     Some(ExplainedLine { file_path, line: line.line, text: cut(line.text.clone(), MAX_VALUE_CHARS) })
+}
+
+/// What the failing line was when the test passed. Only the file of the test is
+/// known from then: the line may stand in another one, such as a page object.
+async fn source_change(
+    ctx: &Context,
+    subject: &Subject,
+    line: &ExplainedLine,
+    last: &LastPass,
+) -> Result<Option<ChangeSince>> {
+    let Some(now) = subject.evidence.test_source.as_deref() else { return Ok(None) };
+    if !is_same_file(&subject.case.file_path, &line.file_path) {
+        return Ok(None);
+    }
+    let then = last.test_source(ctx).await?;
+    Ok(then.and_then(|then| source_changed(line, now, &then)))
 }
 
 impl LastPassed {

@@ -2,26 +2,26 @@
 //! fail, who looks after them, and how to see that it is repaired.
 
 mod answer;
+mod diffs;
+mod places;
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::healing::verify::{FailingTest, MAX_TARGETS, Verification, verification};
-use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId, TestCaseId};
+use callboard_domain::healing::verify::{FailingTest, Verification, verification};
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::repair::{Series, proof_asked};
 use callboard_domain::test_state::{RecentOutcome, TestState};
 use callboard_domain::text::cut;
 use callboard_store::clusters::reads::{Sighting, sightings};
 use callboard_store::clusters::{self, ClusterRow};
-use callboard_store::executions::brief::{self, BriefRow};
 use callboard_store::executions::{self, ExecutionRow};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::test_cases::{self, TestCaseRow};
 use callboard_store::{lanes, rollups};
 use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 
-use super::healing::{HealingSource, LocatorHealing, RankedLocator, of_subject};
+use super::healing::{HealingEdit, HealingSource, LocatorHealing, RankedLocator, of_subject};
 use super::subject::Subject;
 use crate::clusters::series_since;
 use crate::ingest::counted;
@@ -29,6 +29,7 @@ use crate::{Context, Entity, QueryError, Result};
 
 pub use answer::{FixPlan, Offer, Ownership, Verify};
 use answer::{PlannedCluster, PlannedEdit, PlannedTest};
+use places::Places;
 
 /// Newest executions of a cluster that are looked at.
 const MAX_EXECUTIONS: i64 = 100;
@@ -40,8 +41,9 @@ const MAX_EDITS: usize = 5;
 const MAX_TESTS: usize = 20;
 /// Other locators that are told beside a change.
 const MAX_ALTERNATIVES: usize = 4;
-/// Tests of a file among which others on the same line are looked for.
-const MAX_OF_FILE: i64 = 1_000;
+
+/// What is counted of tests, by lane.
+type States = BTreeMap<i64, HashMap<TestCaseId, TestState>>;
 
 /// Plans the repair of a cluster from what is stored. What is not known is
 /// left out; it is never an error.
@@ -71,11 +73,12 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
         failing.into_iter().filter_map(|row| Some((row, cases.get(&row.test_case.get())?))).collect();
     // Nobody holds a connection while waiting for another one.
     drop(session);
-    let (states, shared, healed) = try_join!(
-        states_of(ctx, project_id, &failing),
-        shared_lines(ctx, project_id, &failing),
-        Healed::of(ctx, project, &failing),
-    )?;
+    let known = async {
+        let states = states_of(ctx, project_id, &failing).await?;
+        let places = Places::read(ctx, project_id, &failing, &states).await?;
+        Ok((states, places))
+    };
+    let ((states, places), healed) = try_join!(known, Healed::of(ctx, project, &failing))?;
     let browser_of = |row: &Sighting| {
         let browser = browsers.iter().find(|browser| browser.id == row.browser_id);
         browser.map(|browser| browser.name.clone()).filter(|name| !name.is_empty())
@@ -84,10 +87,10 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
         .iter()
         .map(|(row, case)| FailingTest {
             file_path: case.file_path.clone(),
-            line: line_of(row),
-            is_line_shared: line_of(row)
-                .is_some_and(|line| shared.contains(&(case.file_path.as_str(), line))),
-            titles: case.suite_path.iter().chain([&case.title]).cloned().collect(),
+            line: places.line(case),
+            is_line_shared: places.is_shared(case),
+            suite_path: case.suite_path.clone(),
+            title: case.title.clone(),
             project: browser_of(row).unwrap_or_default(),
             series: series(
                 states.get(&row.lane_id).and_then(|of_lane| of_lane.get(&case.id)),
@@ -104,7 +107,7 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
             test_case_id: case.id.get(),
             title: case.title.clone(),
             file_path: case.file_path.clone(),
-            line: line_of(row),
+            line: places.line(case),
             browser_project: browser_of(row),
             execution_id: row.execution.get(),
         })
@@ -142,16 +145,12 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
     })
 }
 
-fn line_of(row: &Sighting) -> Option<i64> {
-    row.line.filter(|line| *line > 0)
-}
-
 /// What is counted of the tests, by the lane they failed in.
 async fn states_of(
     ctx: &Context,
     project: ProjectId,
     failing: &[(&Sighting, &TestCaseRow)],
-) -> Result<BTreeMap<i64, HashMap<TestCaseId, TestState>>> {
+) -> Result<States> {
     let mut of_lanes: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
     for (row, case) in failing {
         of_lanes.entry(row.lane_id).or_default().insert(case.id.get());
@@ -163,48 +162,6 @@ async fn states_of(
         states.insert(lane, of_lane);
     }
     Ok(states)
-}
-
-/// Those of the lines a command could name on which tests stand that do not
-/// fail for the cluster, as in a loop.
-async fn shared_lines<'c>(
-    ctx: &Context,
-    project: ProjectId,
-    failing: &[(&Sighting, &'c TestCaseRow)],
-) -> Result<BTreeSet<(&'c str, i64)>> {
-    let failing_tests: BTreeSet<TestCaseId> = failing.iter().map(|(row, _)| row.test_case).collect();
-    let mut places: BTreeMap<(&str, i64), &Sighting> = BTreeMap::new();
-    for (row, case) in failing {
-        let Some(line) = line_of(row) else { continue };
-        if places.len() == MAX_TARGETS {
-            break;
-        }
-        places.entry((case.file_path.as_str(), line)).or_insert(row);
-    }
-    let mut session = ctx.store.db().read().await?;
-    let mut shared = BTreeSet::new();
-    // Tests of one file, and most that fail for one reason in one run, are asked for once.
-    let mut of_files: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
-    let mut of_runs: BTreeMap<(RunId, &str), Vec<BriefRow>> = BTreeMap::new();
-    for (place @ (file, line), row) in places {
-        let tests = match of_files.entry(file) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                new.insert(test_cases::of_file(&mut session, project, file, MAX_OF_FILE).await?)
-            }
-        };
-        let beside = match of_runs.entry((row.run, file)) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                let run = (row.run, row.day);
-                new.insert(brief::of_tests(&mut session, project, run, tests.clone()).await?)
-            }
-        };
-        if beside.iter().any(|other| other.line == Some(line) && !failing_tests.contains(&other.test_case)) {
-            shared.insert(place);
-        }
-    }
-    Ok(shared)
 }
 
 /// What healing says of the failing tests.
@@ -241,9 +198,15 @@ impl Healed {
             .collect();
         let found: Vec<(i64, LocatorHealing)> =
             stream::iter(healings).buffered(HEALED_TOGETHER).try_collect().await?;
+        let mut made: Vec<HealingEdit> = Vec::new();
         for (execution, healing) in found {
             match edit_of(&healing, execution) {
-                Some(edit) if places.insert((edit.file_path.clone(), edit.line)) => healed.edits.push(edit),
+                Some(mut edit) if places.insert((edit.file_path.clone(), edit.line)) => {
+                    edit.unified_diff =
+                        edit.unified_diff.map(|diff| diffs::after(&made, &edit.file_path, &diff));
+                    made.extend(healing.edit);
+                    healed.edits.push(edit);
+                }
                 None if healing.source != HealingSource::None => {
                     healed.offered = healed.offered.or(Some(execution));
                     healed.offer = healed.offer.or_else(|| offer_of(&healing, execution));

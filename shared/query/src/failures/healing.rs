@@ -12,11 +12,11 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::failure::Kind;
 use callboard_domain::healing::rewrite::{rewrite, rewrite_as_is};
 use callboard_domain::healing::{
-    Answer, Element, Finder, Locator, OtherPage, Ranked, Recommendation, Verdict, aria, chain_in_error,
-    found_by, heal, inventory, locators, other_page, recommend,
+    Answer, Element, Finder, OtherPage, Page, Ranked, Recommendation, Verdict, aria, chain_in_error,
+    found_by, heal, inventory, is_like, locators, other_page, recommend,
 };
-use callboard_domain::ids::{ExecutionId, ProjectId};
-use callboard_domain::ingest::{AlternativeLocator, Location};
+use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
+use callboard_domain::ingest::AlternativeLocator;
 use callboard_domain::locator;
 use callboard_store::locators::{self as stored, LocatorRow};
 use serde_json::Value;
@@ -28,8 +28,8 @@ use crate::{Context, Result};
 pub use answer::{
     HealedLine, HealingAdvice, HealingEdit, HealingSource, LocatorHealing, LostLocator, RankedLocator,
 };
-pub(super) use site::{Site, row_at};
-use site::{edit_of, is_same_file, source_around};
+pub(super) use site::{Site, is_same_file, row_at};
+use site::{edit_of, healed_in, source_around};
 
 /// Locators listed of each kind.
 const MAX_LISTED: usize = 10;
@@ -41,7 +41,7 @@ const PRIOR_SCORE: u8 = 95;
 /// Margin from which an element that is known by role and name only is more
 /// than an offer.
 const MIN_ARIA_MARGIN: f64 = 5.0;
-const DEFAULT_TEST_ID_ATTRIBUTE: &str = "data-testid";
+pub(super) const DEFAULT_TEST_ID_ATTRIBUTE: &str = "data-testid";
 
 /// The locator to use instead of the one that failed. Nothing known is
 /// `source: none`, not an error.
@@ -73,10 +73,9 @@ pub(super) async fn of_subject(
     let site = Site::of(subject);
     answer.location = site.as_ref().map(Site::written);
     let source = site.as_ref().map(|site| source_around(subject, site)).unwrap_or_default();
-    answer.source_line = site.as_ref().and_then(|site| {
-        let text = source.lines.iter().find(|(number, _)| *number == site.line)?.1.clone();
-        Some(HealedLine { line: site.line, text })
-    });
+    answer.source_line = site
+        .as_ref()
+        .and_then(|site| Some(HealedLine { line: site.line, text: source.line(site.line)?.to_owned() }));
     // An element that is there, and covered or disabled, is no matter of its locator.
     if signature.reason != "not-found" && signature.kind != Kind::Strict {
         return Ok(answer);
@@ -85,30 +84,41 @@ pub(super) async fn of_subject(
     if answer.other_page.is_some() {
         return Ok(answer);
     }
-    let Some(page) = Page::of(ctx, project, subject).await? else { return Ok(answer) };
-    if signature.kind != Kind::Strict && page.has(&failing_text) {
+    // What is known of the page is its own document: neither is the element
+    // there, nor would a locator of that document find anything in the frame.
+    if is_in_frame(&failing_text) {
+        return Ok(answer);
+    }
+    let Some((page, test_id_attribute)) = failing_page(ctx, project, subject).await? else {
+        return Ok(answer);
+    };
+    let is_there = found_by(&failing_text, &page).is_some_and(|found| !found.places.is_empty());
+    if signature.kind != Kind::Strict && is_there {
         return Ok(answer);
     }
 
     let mut session = ctx.store.db().read().await?;
-    let rows = stored::of_case(&mut session, project.get(), subject.case.id).await?;
+    let mut rows = stored::of_case(&mut session, project.get(), subject.case.id).await?;
+    rows.retain(|row| !is_in_frame(&row.raw));
     let fingerprint = failing.fingerprint();
-    let here = site.as_ref().and_then(|site| row_at(&rows, site, fingerprint, subject.run.id));
+    let here =
+        site.as_ref().and_then(|site| row_at(&rows, site, &failing, &test_id_attribute, subject.run.id));
     let same = rows.iter().find(|row| row.args_fp == fingerprint);
-    let elsewhere = match here.or(same) {
+    let mut elsewhere = match here.or(same) {
         None => stored::elsewhere(&mut session, project.get(), fingerprint, subject.case.id).await?,
         Some(_) => Vec::new(),
     };
+    elsewhere.retain(|row| !is_in_frame(&row.raw));
     drop(session);
     let known = here.or(same).or(elsewhere.first());
     answer.captured_at = known.map(|row| row.last_seen_at);
 
-    let before: Vec<Element> =
-        rows.iter().filter_map(|row| element_of(row, &page.test_id_attribute)).collect();
-    let element = known.and_then(|row| element_of(row, &page.test_id_attribute));
-    let matched = element.as_ref().map(|element| heal(element, &before, &page.elements));
+    let elements = page.elements();
+    let before: Vec<Element> = rows.iter().filter_map(|row| element_of(row, &test_id_attribute)).collect();
+    let element = known.and_then(|row| element_of(row, &test_id_attribute));
+    let matched = element.as_ref().map(|element| heal(element, &before, elements));
     // Without a stored element there is what the locator itself says.
-    let by_name = heal(&failing.target(), &before, &page.elements);
+    let by_name = heal(&failing.target(), &before, elements);
 
     let ladder = [
         (HealingSource::PriorRun, here),
@@ -129,21 +139,28 @@ pub(super) async fn of_subject(
     }
     let mut certain = chosen.is_some();
     if let Some(matched) = &matched {
-        answer.from_element_match = listed(matched, &page.elements);
+        answer.from_element_match = listed(matched, &page);
         if chosen.is_none() && !answer.from_element_match.is_empty() {
             answer.source = HealingSource::ElementMatch;
-            if let Verdict::Answer(best) = matched.verdict {
+            // Its role alone sets the only button of an accessibility tree far
+            // apart: there the name has to be like it too.
+            let is_enough = |best: &Ranked| {
+                page.has_attributes()
+                    || matched.margin >= MIN_ARIA_MARGIN
+                    || element.as_ref().is_some_and(|element| is_like(element, &elements[best.index]))
+            };
+            if let Some(best) = answered(matched).filter(is_enough) {
                 (chosen, certain) = (Some(best.index), true);
                 answer.margin = Some(matched.margin);
             }
         }
     }
     if !is_known_by_attribute_only(&failing) {
-        answer.from_aria_snapshot = listed(&by_name, &page.elements);
+        answer.from_aria_snapshot = listed(&by_name, &page);
     }
     if answer.source == HealingSource::None && !answer.from_aria_snapshot.is_empty() {
         answer.source = HealingSource::AriaSnapshot;
-        if let (Verdict::Answer(best), true) = (&by_name.verdict, by_name.margin >= MIN_ARIA_MARGIN) {
+        if let Some(best) = answered(&by_name).filter(|_| by_name.margin >= MIN_ARIA_MARGIN) {
             (chosen, certain) = (Some(best.index), true);
             answer.margin = Some(by_name.margin);
         }
@@ -155,15 +172,20 @@ pub(super) async fn of_subject(
         HealingSource::AriaSnapshot => by_name.confidence(),
         _ => PRIOR_SCORE,
     };
-    let Some(best) = recommend(&locators(&page.elements, index), &failing.method) else { return Ok(answer) };
+    let Some(best) = recommend(&locators(&page, index), &failing.method) else { return Ok(answer) };
     let recommended = best.recommended.locator.clone();
-    answer.prior_name_may_be_stale = names_differ(&failing, &page.elements[index]);
+    answer.prior_name_may_be_stale = names_differ(&failing, &elements[index]);
     let edited = |line: &str| match &picked {
         Some(picked) => rewrite_as_is(line, &failing_text, &picked.locator),
         None => rewrite(line, &failing_text, &recommended),
     };
     answer.edit = site.as_ref().and_then(|site| edit_of(site, &source, edited));
-    answer.healed_in_run_id = healed_in(&rows, subject, site.as_ref(), &recommended);
+    let wanted = Finder::of_text(&recommended.written('\'')).map(|finder| finder.fingerprint());
+    answer.healed_in_run_id = site
+        .as_ref()
+        .zip(wanted)
+        .and_then(|(site, wanted)| healed_in(&rows, site, subject.run.id, fingerprint, wanted))
+        .map(RunId::get);
     answer.recommendation = Some(advice(&best, score, picked));
     Ok(answer)
 }
@@ -180,46 +202,32 @@ async fn page_it_was_on(ctx: &Context, subject: &Subject) -> Result<Option<Other
     Ok(other_page(&subject.evidence, passed))
 }
 
-/// The elements of the failing page.
-struct Page {
-    elements: Vec<Element>,
-    test_id_attribute: String,
+/// The failing page and the attribute that holds its test ids: from the trace's
+/// document, else from the accessibility tree.
+async fn failing_page(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    subject: &Subject,
+) -> Result<Option<(Page, String)>> {
+    if subject.row.traces > 0
+        && let Some((document, test_id_attribute)) = failing_document(ctx, project, subject).await?
+    {
+        let page = inventory::page(&document.root, &test_id_attribute);
+        if !page.elements().is_empty() {
+            return Ok(Some((page, test_id_attribute)));
+        }
+    }
+    let snapshot = match &subject.evidence.aria_snapshot {
+        Some(snapshot) => Some(snapshot.clone()),
+        None if subject.row.traces > 0 => failing_aria(ctx, project, subject).await?,
+        None => None,
+    };
+    let page = snapshot.map(|snapshot| aria::page(&snapshot)).filter(|page| !page.elements().is_empty());
+    Ok(page.map(|page| (page, DEFAULT_TEST_ID_ATTRIBUTE.to_owned())))
 }
 
-impl Page {
-    /// From the trace's document, else from the accessibility tree.
-    async fn of(ctx: &Context, project: Authorized<ProjectId>, subject: &Subject) -> Result<Option<Self>> {
-        if subject.row.traces > 0
-            && let Some((document, test_id_attribute)) = failing_document(ctx, project, subject).await?
-        {
-            let elements = inventory::elements(&document.root, &test_id_attribute);
-            if !elements.is_empty() {
-                return Ok(Some(Self { elements, test_id_attribute }));
-            }
-        }
-        let snapshot = match &subject.evidence.aria_snapshot {
-            Some(snapshot) => Some(snapshot.clone()),
-            None if subject.row.traces > 0 => failing_aria(ctx, project, subject).await?,
-            None => None,
-        };
-        let elements = snapshot.map(|snapshot| aria::elements(&snapshot)).unwrap_or_default();
-        let test_id_attribute = DEFAULT_TEST_ID_ATTRIBUTE.to_owned();
-        Ok((!elements.is_empty()).then_some(Self { elements, test_id_attribute }))
-    }
-
-    /// The one element a locator finds here.
-    fn only(&self, text: &str) -> Option<usize> {
-        let chain = locator::parse(text)?;
-        match found_by(&chain, &self.elements)?.as_slice() {
-            [only] => Some(*only),
-            _ => None,
-        }
-    }
-
-    fn has(&self, text: &str) -> bool {
-        let found = locator::parse(text).and_then(|chain| found_by(&chain, &self.elements));
-        found.is_some_and(|found| !found.is_empty())
-    }
+fn is_in_frame(text: &str) -> bool {
+    locator::parse(text).is_some_and(|chain| chain.crosses_frames())
 }
 
 fn element_of(row: &LocatorRow, test_id_attribute: &str) -> Option<Element> {
@@ -237,16 +245,15 @@ fn prior_successes(
     matched: Option<&Answer>,
 ) -> Vec<(usize, RankedLocator)> {
     // Where the matcher is sure of another element, an old locator found a stranger.
-    let contradicts = |index: usize| {
-        matched.is_some_and(|matched| matches!(matched.verdict, Verdict::Answer(best) if best.index != index))
-    };
+    let contradicts = |index: usize| matched.and_then(answered).is_some_and(|best| best.index != index);
     let mut found: Vec<(usize, RankedLocator)> = Vec::new();
     let mut add = |written: &str, method: &str, args: &Value, picked: bool| {
         // Whoever sends results chose it, and it is proposed as code.
         if !locator::is_only_locator(written) {
             return;
         }
-        let Some(index) = page.only(written).filter(|index| picked || !contradicts(*index)) else { return };
+        let alone = found_by(written, page).and_then(|found| found.only());
+        let Some(index) = alone.filter(|index| picked || !contradicts(*index)) else { return };
         if written == failing || found.iter().any(|(_, known)| known.locator == written) {
             return;
         }
@@ -273,8 +280,15 @@ fn prior_successes(
     found
 }
 
+const fn answered(answer: &Answer) -> Option<Ranked> {
+    match answer.verdict {
+        Verdict::Answer(best) => Some(best),
+        Verdict::Offer(_) | Verdict::Abstain => None,
+    }
+}
+
 /// Locators of the element a matcher answers, or the first of each it offers.
-fn listed(answer: &Answer, page: &[Element]) -> Vec<RankedLocator> {
+fn listed(answer: &Answer, page: &Page) -> Vec<RankedLocator> {
     let score = answer.confidence();
     let of = |best: &Ranked, count: usize| -> Vec<RankedLocator> {
         locators(page, best.index)
@@ -310,22 +324,4 @@ fn advice(best: &Recommendation, score: u8, picked: Option<RankedLocator>) -> He
         has_durable_alternative: best.has_durable_alternative,
         suggest_add_test_id: best.suggest_add_test_id,
     }
-}
-
-/// The run after this one in which the recommended locator was first seen to
-/// work in the same file.
-fn healed_in(
-    rows: &[LocatorRow],
-    subject: &Subject,
-    site: Option<&Site>,
-    recommended: &Locator,
-) -> Option<i64> {
-    let site = site?;
-    let wanted = Finder::of_text(&recommended.written('\''))?.fingerprint();
-    let healed = rows.iter().filter(|row| {
-        row.args_fp == wanted
-            && row.since_run > subject.run.id
-            && is_same_file(&Location::parse(&row.location).path, &site.file)
-    });
-    healed.map(|row| row.since_run.get()).min()
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
-use super::healing::{Site, row_at};
+use super::healing::{DEFAULT_TEST_ID_ATTRIBUTE, Site, row_at};
 use super::subject::Subject;
 use crate::accounts::Acting;
 use crate::{Context, Result};
@@ -65,7 +65,9 @@ pub async fn locator_pick(
     let mut session = ctx.store.db().begin().await?;
     let rows = locators::of_case(&mut session, project_id, case).await?;
     let fingerprint = failing.fingerprint();
-    let here = site.as_ref().and_then(|site| row_at(&rows, site, fingerprint, subject.run.id));
+    let here = site
+        .as_ref()
+        .and_then(|site| row_at(&rows, site, &failing, DEFAULT_TEST_ID_ATTRIBUTE, subject.run.id));
     let same = || rows.iter().find(|row| row.args_fp == fingerprint);
     let (location, associated) = match (here, same(), site) {
         (Some(row), _, _) => (row.location.clone(), AssociatedBy::Location),

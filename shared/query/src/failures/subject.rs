@@ -57,6 +57,26 @@ impl LastPass {
             })
             .await
     }
+
+    /// Source of the test as it was then. Clients send it with attempts that
+    /// fail: of one that passed at once there is mostly none, but an attempt that
+    /// failed before it passed in the same run had the same source.
+    pub(super) async fn test_source(&self, ctx: &Context) -> Result<Option<String>> {
+        let own = self.evidence(ctx).await?.test_source.clone();
+        if own.is_some() || self.row.outcome != Outcome::Flaky {
+            return Ok(own);
+        }
+        let decision = stored_attempts(&self.row)?.decide();
+        let attempts = decision.iter().flat_map(|decision| decision.attempts.iter().rev());
+        let failed = attempts.filter(|view| has_failed(view)).find_map(|view| view.attempt.evidence.as_ref());
+        let Some(slice) = failed else { return Ok(None) };
+        Ok(evidence::read(&ctx.store, self.row.project, slice).await?.test_source)
+    }
+}
+
+/// Whether an attempt counts as failed.
+fn has_failed(view: &AttemptView) -> bool {
+    matches!(view.attempt.status, TestStatus::Failed | TestStatus::TimedOut) && !view.superseded
 }
 
 /// Whether an outcome is a pass.
@@ -81,10 +101,7 @@ impl Subject {
         let decision =
             stored_attempts(&row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
         // Of a flaky test, what failed is of interest, not what passed in the end.
-        let failed = |view: &&AttemptView| {
-            matches!(view.attempt.status, TestStatus::Failed | TestStatus::TimedOut) && !view.superseded
-        };
-        let told = decision.attempts.iter().rev().filter(failed);
+        let told = decision.attempts.iter().rev().filter(|view| has_failed(view));
         let spoken_of = told
             .clone()
             .find(|view| view.attempt.evidence.is_some())

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_domain::endpoints::{Calls, Endpoint, MAX_ENDPOINTS, Sample, Traffic, Worst};
+use callboard_domain::endpoints::{Calls, Endpoint, MAX_ENDPOINTS, Traffic, Worst};
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::sketch::{Sketch, bucket_of};
 use callboard_domain::time::Day;
@@ -48,11 +48,11 @@ statements! {
     /// Endpoints of a day that nothing counts for any more. PK
     DROP_EMPTY = "DELETE FROM endpoint_daily WHERE project_id = $1 AND day = $2 AND route in_texts($3) AND n <= 0";
     /// Endpoints over some days, those with the longest mean duration first. PK
-    SUMS = "SELECT method, route, CAST(SUM(n) AS BIGINT), CAST(SUM(errors) AS BIGINT), CAST(SUM(sum_ms) AS BIGINT), MAX(max_ms) \
+    SUMS = "SELECT method, route, CAST(SUM(n) AS BIGINT), CAST(SUM(sum_ms) AS BIGINT) \
         FROM endpoint_daily WHERE project_id = $1 AND day BETWEEN $2 AND $3 AND n > 0 GROUP BY method, route \
         ORDER BY CAST(SUM(sum_ms) AS BIGINT) / CAST(SUM(n) AS BIGINT) DESC, method, route LIMIT $4";
-    /// How the durations of some endpoints spread over some days. PK
-    SPREAD = "SELECT method, route, sketch, slowest FROM endpoint_daily \
+    /// Some endpoints on some days. PK
+    OF_DAYS = "SELECT method, route, n, errors, sum_ms, max_ms, sketch, slowest FROM endpoint_daily \
         WHERE project_id = $1 AND day BETWEEN $2 AND $3 AND route in_texts($4) AND n > 0";
 }
 
@@ -299,24 +299,25 @@ async fn lock_day(
     place: EndpointPlace,
     routes: Vec<String>,
 ) -> Result<BTreeMap<Endpoint, Calls>> {
-    let rows = session.all(&LOCK_DAY, args![place.project, place.day, routes]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut r = row.reader();
-            let endpoint = Endpoint { method: r.text()?, route: r.text()? };
-            let traffic = Traffic {
-                requests: r.int()?,
-                errors: r.int()?,
-                codes: BTreeMap::new(),
-                sum_ms: r.int()?,
-                min_ms: 0,
-                max_ms: r.int()?,
-                sketch: sketch(&r.bytes()?)?,
-            };
-            let samples = parsed(&r.text()?)?;
-            Ok((endpoint, Calls { traffic, samples, logs: Vec::new() }))
-        })
-        .collect()
+    session.all(&LOCK_DAY, args![place.project, place.day, routes]).await?.iter().map(read_day).collect()
+}
+
+/// What a day tells of an endpoint: it knows neither statuses nor what the
+/// backend logged.
+fn read_day(row: &Row) -> Result<(Endpoint, Calls)> {
+    let mut r = row.reader();
+    let endpoint = Endpoint { method: r.text()?, route: r.text()? };
+    let traffic = Traffic {
+        requests: r.int()?,
+        errors: r.int()?,
+        codes: BTreeMap::new(),
+        sum_ms: r.int()?,
+        min_ms: 0,
+        max_ms: r.int()?,
+        sketch: sketch(&r.bytes()?)?,
+    };
+    let samples = parsed(&r.text()?)?;
+    Ok((endpoint, Calls { traffic, samples, logs: Vec::new() }))
 }
 
 async fn write_day(
@@ -349,19 +350,15 @@ pub async fn of_run(session: &mut Session, project: ProjectId, run: RunId) -> Re
     session.all(&OF_RUN, args![project, run]).await?.iter().map(read_run).collect()
 }
 
-/// What an endpoint adds up to over some days.
+/// How long an endpoint took over some days.
 #[derive(Debug, Clone)]
 pub struct EndpointSums {
     /// The endpoint.
     pub endpoint: Endpoint,
     /// Requests.
     pub requests: i64,
-    /// Those answered with an error, or not at all.
-    pub errors: i64,
     /// Sum of durations, ms.
     pub sum_ms: i64,
-    /// Longest duration, ms.
-    pub max_ms: i64,
 }
 
 /// The endpoints of a project with the longest mean durations from one day to
@@ -379,38 +376,30 @@ pub async fn endpoint_sums(
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
-            Ok(EndpointSums {
-                endpoint: Endpoint { method: r.text()?, route: r.text()? },
-                requests: r.int()?,
-                errors: r.int()?,
-                sum_ms: r.int()?,
-                max_ms: r.int()?,
-            })
+            let endpoint = Endpoint { method: r.text()?, route: r.text()? };
+            Ok(EndpointSums { endpoint, requests: r.int()?, sum_ms: r.int()? })
         })
         .collect()
 }
 
-/// How long some endpoints of a project took from one day to another, with
-/// their slowest requests. Endpoints that share a route with one that is asked
-/// for may come along.
+/// What some endpoints of a project add up to from one day to another, with
+/// their slowest requests; statuses are not known. Endpoints that share a route
+/// with one that is asked for may come along.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn endpoint_spread(
+pub async fn endpoints_of_days(
     session: &mut Session,
     project: ProjectId,
     (since, until): (Day, Day),
     routes: Vec<String>,
-) -> Result<BTreeMap<Endpoint, (Sketch, Vec<Sample>)>> {
-    let mut spread: BTreeMap<Endpoint, (Sketch, Vec<Sample>)> = BTreeMap::new();
-    for row in session.all(&SPREAD, args![project, since, until, routes]).await? {
-        let mut r = row.reader();
-        let endpoint = Endpoint { method: r.text()?, route: r.text()? };
-        let (sums, samples) = spread.entry(endpoint).or_default();
-        sums.merge(&sketch(&r.bytes()?)?);
-        samples.extend(parsed::<Vec<Sample>>(&r.text()?)?);
+) -> Result<BTreeMap<Endpoint, Calls>> {
+    let mut all: BTreeMap<Endpoint, Calls> = BTreeMap::new();
+    for row in session.all(&OF_DAYS, args![project, since, until, routes]).await? {
+        let (endpoint, calls) = read_day(&row)?;
+        all.entry(endpoint).or_default().merge(&calls, Worst::Slowest);
     }
-    Ok(spread)
+    Ok(all)
 }
 
 fn read_run(row: &Row) -> Result<RunEndpoint> {

@@ -15,8 +15,10 @@ use crate::status::TestStatus;
 use crate::text::cut;
 use crate::time::Timestamp;
 
-const MAX_SUITES: usize = 20;
-const MAX_SUITE_CHARS: usize = 500;
+/// Levels of a describe path; deeper ones are left out.
+pub(crate) const MAX_SUITES: usize = 20;
+/// Characters of a describe title.
+pub(crate) const MAX_SUITE_CHARS: usize = 500;
 const MAX_HISTORY: usize = 100;
 
 /// An attempt of which only the outline is known.

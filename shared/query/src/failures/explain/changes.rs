@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_domain::evidence::{ConsoleEntry, Evidence, NetworkRequest, Step};
 use callboard_domain::explain::{first_divergence, received};
+use callboard_domain::healing::rewrite::numbered_lines;
 use callboard_domain::text::cut;
 use callboard_store::executions::ExecutionRow;
 
@@ -26,22 +27,17 @@ pub(super) fn changes(failing: &Evidence, passed: Option<&Evidence>) -> Vec<Chan
             evidence: "steps",
         });
     }
-    let before: BTreeMap<(&str, &str), i64> = passed
-        .network_requests
-        .iter()
-        .map(|request| ((request.method.as_str(), request.normalized_url.as_str()), request.status))
-        .collect();
+    let before: BTreeMap<(&str, &str), i64> =
+        passed.network_requests.iter().map(|request| (endpoint(request), request.status)).collect();
     let mut told = BTreeSet::new();
-    for request in failing.network_requests.iter().filter(|request| has_failed(request)) {
-        let key = (request.method.as_str(), request.normalized_url.as_str());
-        let then = before.get(&key).copied();
-        if then == Some(request.status) || !told.insert(key) {
+    for request in new_failures(failing, passed) {
+        if !told.insert(answered(request)) {
             continue;
         }
         found.push(ChangeSince {
             kind: ChangeKind::FailedRequest,
             label: request_name(request),
-            before: then.map(status_text),
+            before: before.get(&endpoint(request)).copied().map(status_text),
             after: Some(status_text(request.status)),
             evidence: "networkRequests",
         });
@@ -67,22 +63,49 @@ pub(super) fn changes(failing: &Evidence, passed: Option<&Evidence>) -> Vec<Chan
 /// Whether a server failed or the page threw as it did not when the test
 /// passed. What pages write to the console as errors is often none.
 pub(super) fn has_new_error(failing: &Evidence, passed: &Evidence) -> bool {
-    let failures = |evidence: &Evidence| -> BTreeSet<(String, String)> {
-        let failed = evidence.network_requests.iter().filter(|request| request.status >= 500);
-        failed.map(|request| (request.method.clone(), request.normalized_url.clone())).collect()
-    };
     let thrown = |evidence: &Evidence| -> BTreeSet<String> {
         let errors = evidence.console_logs.iter().filter(|entry| entry.is_page_error());
         errors.map(ConsoleEntry::without_numbers).collect()
     };
-    !failures(failing).is_subset(&failures(passed)) || !thrown(failing).is_subset(&thrown(passed))
+    new_failures(failing, passed).any(|request| request.status >= 500)
+        || !thrown(failing).is_subset(&thrown(passed))
+}
+
+/// The failing request to name: one that did not fail like that when the test
+/// passed, else the first.
+pub(super) fn telling_failure<'e>(
+    failing: &'e Evidence,
+    passed: Option<&Evidence>,
+) -> Option<&'e NetworkRequest> {
+    let new = passed.and_then(|passed| new_failures(failing, passed).next());
+    new.or_else(|| failing.network_requests.iter().find(|request| has_failed(request)))
+}
+
+/// Failing requests that were not answered like that when the test passed, at
+/// no time: a page may ask again what failed at first.
+fn new_failures<'e, 'p>(
+    failing: &'e Evidence,
+    passed: &'p Evidence,
+) -> impl Iterator<Item = &'e NetworkRequest> + use<'e, 'p> {
+    let known: BTreeSet<_> = passed.network_requests.iter().map(answered).collect();
+    let failed = failing.network_requests.iter().filter(|request| has_failed(request));
+    failed.filter(move |request| !known.contains(&answered(request)))
+}
+
+fn endpoint(request: &NetworkRequest) -> (&str, &str) {
+    (&request.method, &request.normalized_url)
+}
+
+/// A request with its answer.
+fn answered(request: &NetworkRequest) -> (&str, &str, i64) {
+    (&request.method, &request.normalized_url, request.status)
 }
 
 fn titles(steps: &[Step]) -> Vec<&str> {
     steps.iter().map(|step| step.title.as_str()).collect()
 }
 
-pub(super) fn has_failed(request: &NetworkRequest) -> bool {
+fn has_failed(request: &NetworkRequest) -> bool {
     request.status == 0 || request.status >= 400
 }
 
@@ -124,15 +147,19 @@ pub(super) fn slower(failing: &ExecutionRow, passed: &ExecutionRow) -> Option<Ch
     })
 }
 
-/// The same line as it was when the test passed, when it was another one.
-pub(super) fn source_changed(line: &ExplainedLine, passed: &Evidence) -> Option<ChangeSince> {
-    let source = passed.test_source.as_deref()?;
-    let lines = callboard_domain::healing::rewrite::numbered_lines(source);
+/// The failing line as it was when the test passed, when it was another one.
+/// `now` and `then` are pieces of the file it stands in.
+pub(super) fn source_changed(line: &ExplainedLine, now: &str, then: &str) -> Option<ChangeSince> {
+    let (now, then) = (numbered_lines(now), numbered_lines(then));
     // Moved lines are no change of the line.
-    if lines.is_empty() || lines.iter().any(|(_, text)| text.trim() == line.text.trim()) {
+    if then.iter().any(|(_, text)| text.trim() == line.text.trim()) {
         return None;
     }
-    let (_, before) = lines.iter().find(|(number, _)| *number == line.line)?;
+    // Where lines were put in or taken out above, another line has this number.
+    if above(&now, line.line) != above(&then, line.line) {
+        return None;
+    }
+    let (_, before) = then.iter().find(|(number, _)| *number == line.line)?;
     Some(ChangeSince {
         kind: ChangeKind::SourceLine,
         label: format!("{}:{}", line.file_path, line.line),
@@ -140,4 +167,65 @@ pub(super) fn source_changed(line: &ExplainedLine, passed: &Evidence) -> Option<
         after: Some(short(line.text.trim())),
         evidence: "testSource",
     })
+}
+
+/// The nearest line above that says something.
+fn above<'l>(lines: &[(u32, &'l str)], number: u32) -> Option<&'l str> {
+    let above = lines.iter().rev().filter(|(other, _)| *other < number);
+    above.map(|(_, text)| text.trim()).find(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(url: &str, status: i64) -> NetworkRequest {
+        let method = "GET".to_owned();
+        NetworkRequest { method, normalized_url: url.to_owned(), status, ..NetworkRequest::default() }
+    }
+
+    fn asking(requests: &[(&str, i64)]) -> Evidence {
+        let network_requests = requests.iter().map(|(url, status)| request(url, *status)).collect();
+        Evidence { network_requests, ..Evidence::default() }
+    }
+
+    fn told(failing: &Evidence, passed: &Evidence) -> Vec<(String, Option<String>, Option<String>)> {
+        let changes = changes(failing, Some(passed)).into_iter();
+        changes.map(|change| (change.label, change.before, change.after)).collect()
+    }
+
+    #[test]
+    fn what_a_pass_asked_again_until_it_worked_is_not_new() {
+        let passed = asking(&[("/cart", 500), ("/cart", 200), ("/pay", 200)]);
+        let failing = asking(&[("/cart", 500), ("/pay", 503), ("/pay", 503)]);
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(told(&failing, &passed), [("GET /pay".to_owned(), text("200"), text("503"))]);
+        assert!(has_new_error(&failing, &passed));
+        let named = |passed| telling_failure(&failing, passed).map(|request| request.normalized_url.as_str());
+        assert_eq!((named(Some(&passed)), named(None)), (Some("/pay"), Some("/cart")));
+
+        let again = asking(&[("/cart", 500)]);
+        assert_eq!(told(&again, &passed), []);
+        assert!(!has_new_error(&again, &passed));
+        let named = telling_failure(&again, Some(&passed)).map(|request| request.status);
+        assert_eq!(named, Some(500), "there is no other");
+        assert!(has_new_error(&asking(&[("/cart", 502)]), &passed), "another failure than before");
+    }
+
+    #[test]
+    fn a_line_is_changed_only_where_the_one_above_is_not() {
+        let line = |number: u32, text: &str| ExplainedLine {
+            file_path: "a.spec.ts".to_owned(),
+            line: number,
+            text: text.to_owned(),
+        };
+        let then = "    3 | await open();\n    4 | \n    5 | await pay();\n    6 | });";
+        let now = "    3 | await open();\n    4 | \n>   5 | await buy();\n    6 | });";
+        let change = source_changed(&line(5, "await buy();"), now, then).expect("a change");
+        assert_eq!(change.before.as_deref(), Some("await pay();"));
+        let moved = "    4 | await open();\n    5 | \n>   6 | await buy();\n    7 | });";
+        assert_eq!(source_changed(&line(6, "await buy();"), moved, then), None);
+        assert_eq!(source_changed(&line(5, "await pay();"), then, then), None);
+        assert_eq!(source_changed(&line(9, "await buy();"), "    9 | await buy();", then), None);
+    }
 }

@@ -42,7 +42,8 @@ pub struct PlannedEdit {
     pub suggested_locator: Option<String>,
     /// How likely it is right, 0 to 100.
     pub score: Option<u8>,
-    /// The change.
+    /// The change. Diffs apply in the order of the edits: lines around a change
+    /// are shown as the edits before it leave them.
     pub unified_diff: Option<String>,
     /// The execution it comes from.
     pub execution_id: i64,
@@ -72,7 +73,7 @@ pub struct PlannedTest {
     pub title: String,
     /// File.
     pub file_path: String,
-    /// Line of its declaration.
+    /// Line of its declaration, as its newest execution tells it.
     pub line: Option<i64>,
     /// Browser project.
     pub browser_project: Option<String>,
@@ -92,9 +93,10 @@ pub struct Ownership {
 /// How to see that a repair holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Verify {
-    /// Command for a shell; empty when no test is known.
+    /// Commands for a shell, one for the tests of each set of browser projects,
+    /// joined by `&&`; empty when no test is known.
     #[schema(
-        example = "npx playwright test tests/pay.spec.ts:7 --project=chromium --repeat-each=3 --retries=0"
+        example = "npx playwright test ./tests/pay.spec.ts:7 --project=chromium --repeat-each=3 --retries=0"
     )]
     pub command: String,
     /// What it has to show.

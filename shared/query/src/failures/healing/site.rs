@@ -1,11 +1,12 @@
 //! Where a failing call stands, and the lines of the test around it.
 
-use callboard_domain::healing::rewrite::{Lines, end_of_file, numbered_lines, unified_diff};
+use callboard_domain::healing::rewrite::{Lines, end_of_file, source_lines, unified_diff};
+use callboard_domain::healing::{Finder, is_like};
 use callboard_domain::ids::RunId;
 use callboard_domain::ingest::Location;
 use callboard_store::locators::LocatorRow;
 
-use super::HealingEdit;
+use super::{HealingEdit, element_of};
 use crate::failures::subject::Subject;
 
 /// Where the failing call stands.
@@ -26,8 +27,7 @@ impl Site {
         let step = subject.evidence.steps.iter().rev().find(|step| step.failed && step.location.is_some());
         let from_step = step.and_then(|step| step.location.clone());
         let from_stack = error.lines().find_map(|line| {
-            let place = line.trim().strip_prefix("at ")?;
-            let place = place.rsplit_once('(').map_or(place, |(_, place)| place).trim_end_matches(')');
+            let place = place_in_frame(line)?;
             (!place.contains("node_modules") && place.contains(':')).then(|| place.to_owned())
         });
         let parsed = from_stack.or(from_step).map(|place| Location::parse(&place));
@@ -64,32 +64,82 @@ impl Site {
 
 /// Whether one path names the same file as another that is relative to some
 /// folder of it.
-pub(super) fn is_same_file(one: &str, other: &str) -> bool {
+pub(in crate::failures) fn is_same_file(one: &str, other: &str) -> bool {
     let (long, short) = if one.len() >= other.len() { (one, other) } else { (other, one) };
     !short.is_empty() && (long == short || long.ends_with(&format!("/{short}")))
 }
 
-/// The call site at which the failing locator was stored before, or, when a
-/// later run used another one on that line, the locator that came after it.
+/// The place a line of a stack names. Folders may have parentheses in their
+/// names; only a line that ends with one has its place in parentheses.
+fn place_in_frame(line: &str) -> Option<&str> {
+    let frame = line.trim().strip_prefix("at ")?;
+    match frame.strip_suffix(')').and_then(|frame| frame.split_once(" (")) {
+        Some((_, place)) => Some(place),
+        None => Some(frame.strip_prefix("async ").unwrap_or(frame)),
+    }
+}
+
+/// The call site at which the failing locator was stored. Lines move, so what
+/// else stands there may be another call; only when the test has the failing
+/// locator nowhere any more, and a later run found something like it there, is
+/// that what came after it.
 pub(in crate::failures) fn row_at<'r>(
     rows: &'r [LocatorRow],
     site: &Site,
-    failing: [u8; 32],
+    failing: &Finder,
+    test_id_attribute: &str,
     failed_in: RunId,
 ) -> Option<&'r LocatorRow> {
+    let fingerprint = failing.fingerprint();
     let at = |exact: bool| rows.iter().filter(move |row| site.fits(&row.location) == Some(exact));
-    let is_known = |row: &&LocatorRow| row.args_fp == failing || row.since_run > failed_in;
-    at(true).next().or_else(|| at(false).find(is_known))
+    let here = || at(true).chain(at(false));
+    if rows.iter().any(|row| row.args_fp == fingerprint) {
+        return here().find(|row| row.args_fp == fingerprint);
+    }
+    let target = failing.target();
+    let came_after = |row: &&LocatorRow| {
+        let element = element_of(row, test_id_attribute);
+        row.since_run > failed_in && element.is_some_and(|element| is_like(&target, &element))
+    };
+    here().find(came_after)
+}
+
+/// The run after a failure in which the recommended locator was first seen to
+/// work in the same file. One that the test used before is seen anew whenever
+/// its line moves: it tells something only when the failing one is gone.
+pub(super) fn healed_in(
+    rows: &[LocatorRow],
+    site: &Site,
+    failed_in: RunId,
+    failing: [u8; 32],
+    recommended: [u8; 32],
+) -> Option<RunId> {
+    let of_recommended = || rows.iter().filter(|row| row.args_fp == recommended);
+    let was_used_before = of_recommended().any(|row| row.since_run <= failed_in);
+    if was_used_before && rows.iter().any(|row| row.args_fp == failing) {
+        return None;
+    }
+    let is_here = |row: &&LocatorRow| is_same_file(&Location::parse(&row.location).path, &site.file);
+    of_recommended().filter(is_here).map(|row| row.since_run).filter(|since| *since > failed_in).min()
 }
 
 /// What is known of the source around a place.
 #[derive(Debug, Default)]
 pub(super) struct KnownSource {
-    /// Lines with their numbers, in order.
-    pub(super) lines: Vec<(u32, String)>,
+    /// Lines with their numbers, in order; of a file whose lines end with a
+    /// carriage return too, that is part of them.
+    lines: Vec<(u32, String)>,
     /// Whether the file is known to end with the last of them, without a line
     /// break.
     is_end_open: bool,
+}
+
+impl KnownSource {
+    /// A line, when it is known.
+    pub(super) fn line(&self, number: u32) -> Option<&str> {
+        let (_, text) = self.lines.iter().find(|(known, _)| *known == number)?;
+        Some(text.trim_end_matches('\r'))
+    }
 }
 
 /// The longest stored piece of source that holds a place.
@@ -100,11 +150,10 @@ pub(super) fn source_around(subject: &Subject, site: &Site) -> KnownSource {
     if is_same_file(&subject.case.file_path, &site.file) {
         pieces.extend(subject.evidence.test_source.as_deref());
     }
-    let lines = pieces.into_iter().map(numbered_lines);
+    let lines = pieces.into_iter().map(source_lines);
     let around = lines.filter(|lines| lines.iter().any(|(number, _)| *number == site.line));
     let lines = around.max_by_key(Vec::len).unwrap_or_default().into_iter();
-    let mut lines: Vec<(u32, String)> =
-        lines.map(|(number, text)| (number, text.trim_end_matches('\r').to_owned())).collect();
+    let mut lines: Vec<(u32, String)> = lines.map(|(number, text)| (number, text.to_owned())).collect();
     let end = frames().find_map(|frame| end_of_file(&frame.snippet, u32::try_from(frame.line?).ok()?));
     let has_end = end.is_some() && lines.last().map(|(number, _)| *number) == end;
     let is_end_open = has_end && lines.last().is_some_and(|(_, text)| !text.is_empty());
@@ -122,8 +171,11 @@ pub(super) fn edit_of(
 ) -> Option<HealingEdit> {
     let KnownSource { lines, is_end_open } = source;
     let at = lines.iter().position(|(number, _)| *number == site.line)?;
-    let old = &lines[at].1;
+    let as_stored = lines[at].1.as_str();
+    let old = as_stored.trim_end_matches('\r');
     let new = edited(old)?;
+    // A patch only applies where it ends its lines as the file does.
+    let new_as_stored = format!("{new}{}", &as_stored[old.len()..]);
     let is_next = |(one, other): (&(u32, String), &(u32, String))| one.0 + 1 == other.0;
     // Only lines without a gap in between are context.
     let before = (0..at).rev().take_while(|&index| is_next((&lines[index], &lines[index + 1]))).count();
@@ -138,8 +190,102 @@ pub(super) fn edit_of(
     Some(HealingEdit {
         file_path: site.file.clone(),
         line: site.line,
-        old_line: old.clone(),
-        unified_diff: unified_diff(place, old, &new)?,
+        old_line: old.to_owned(),
+        unified_diff: unified_diff(place, as_stored, &new_as_stored)?,
         new_line: new,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_domain::ids::TestCaseId;
+    use callboard_domain::time::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    const FAILED_IN: RunId = RunId(5);
+
+    fn finder(raw: &str) -> Finder {
+        Finder::of_text(raw).expect("is a locator")
+    }
+
+    fn row(location: &str, raw: &str, since: i64) -> LocatorRow {
+        let name = finder(raw).target().name;
+        LocatorRow {
+            test_case: TestCaseId(1),
+            location: location.into(),
+            method: "getByLabel".into(),
+            raw: raw.into(),
+            args: "[]".into(),
+            args_fp: finder(raw).fingerprint(),
+            element: json!({ "tagName": "input", "accessibleName": name }).to_string(),
+            alternatives: "[]".into(),
+            picked: None,
+            since_run: RunId(since),
+            last_run: RunId(since),
+            last_seen_at: Timestamp(0),
+        }
+    }
+
+    fn site(line: u32, column: u32) -> Site {
+        Site { file: "e2e/form.spec.ts".into(), line, column: Some(column) }
+    }
+
+    fn location_of<'r>(rows: &'r [LocatorRow], site: &Site, failing: &str) -> Option<&'r str> {
+        let row = row_at(rows, site, &finder(failing), "data-testid", FAILED_IN)?;
+        Some(&row.location)
+    }
+
+    #[test]
+    fn another_locator_at_the_place_of_the_failing_one_is_not_its_call_site() {
+        let mut rows = vec![
+            row("e2e/form.spec.ts:10:30", "getByLabel('Name')", 1),
+            row("e2e/form.spec.ts:11:30", "getByLabel('City')", 1),
+        ];
+        // A line was inserted above both.
+        assert_eq!(location_of(&rows, &site(11, 30), "getByLabel('Name')"), None);
+        assert_eq!(location_of(&rows, &site(10, 12), "getByLabel('Name')"), Some("e2e/form.spec.ts:10:30"));
+        // The test has it nowhere any more: only something like it came after it.
+        rows.remove(0);
+        rows[0].since_run = RunId(6);
+        assert_eq!(location_of(&rows, &site(11, 30), "getByLabel('Name')"), None);
+        rows.push(row("e2e/form.spec.ts:11:42", "getByLabel('First name')", 6));
+        assert_eq!(location_of(&rows, &site(11, 30), "getByLabel('Name')"), Some("e2e/form.spec.ts:11:42"));
+        rows[1].since_run = RunId(5);
+        assert_eq!(location_of(&rows, &site(11, 30), "getByLabel('Name')"), None);
+    }
+
+    #[test]
+    fn a_moved_line_is_no_repair() {
+        let (lost, found) =
+            (finder("getByLabel('Name')").fingerprint(), finder("getByLabel('Nom')").fingerprint());
+        let healed = |rows: &[LocatorRow]| healed_in(rows, &site(10, 30), FAILED_IN, lost, found);
+        let mut rows = vec![
+            row("e2e/form.spec.ts:10:30", "getByLabel('Name')", 1),
+            row("e2e/form.spec.ts:20:30", "getByLabel('Nom')", 1),
+            row("e2e/form.spec.ts:21:30", "getByLabel('Nom')", 7),
+        ];
+        assert_eq!(healed(&rows), None);
+        let only_since = rows.split_off(1);
+        assert_eq!(healed(&only_since), Some(RunId(7)), "the lost one is gone");
+        rows.push(only_since[1].clone());
+        assert_eq!(healed(&rows), Some(RunId(7)), "the test did not use it before");
+        rows[1].location = "e2e/other.spec.ts:21:30".into();
+        assert_eq!(healed(&rows), None);
+    }
+
+    #[test]
+    fn parentheses_in_a_path_belong_to_it() {
+        let place = "/repo/e2e/(shop)/pay.spec.ts:10:5";
+        for frame in [
+            format!("    at {place}"),
+            format!("at async {place}"),
+            format!("at Pay.open ({place})"),
+            format!("at async Object.<anonymous> ({place})"),
+        ] {
+            assert_eq!(place_in_frame(&frame), Some(place), "{frame}");
+        }
+        assert_eq!(place_in_frame("waiting for getByText('x')"), None);
+    }
 }

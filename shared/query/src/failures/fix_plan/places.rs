@@ -1,0 +1,144 @@
+//! Where the failing tests of a cluster stand now, and which other tests stand
+//! there too.
+//!
+//! A failure of the cluster may be old, and lines may have been put in above
+//! its test since. The newest execution of a test tells where it stands,
+//! whatever came of it.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use callboard_domain::healing::verify::MAX_TARGETS;
+use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
+use callboard_domain::time::{Day, Timestamp};
+use callboard_store::clusters::reads::Sighting;
+use callboard_store::executions;
+use callboard_store::executions::brief::{self, BriefRow};
+use callboard_store::test_cases::{self, TestCaseRow};
+
+use super::States;
+use crate::{Context, Result};
+
+/// Tests of a file among which others on the same line are looked for.
+const MAX_OF_FILE: i64 = 1_000;
+
+/// Where tests stand.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    newest: BTreeMap<TestCaseId, Seen>,
+    /// Lines of files on which tests stand that do not fail for the cluster, as
+    /// in a loop.
+    shared: BTreeSet<(String, i64)>,
+}
+
+/// Where a test stood in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    run: RunId,
+    day: Day,
+    line: Option<i64>,
+}
+
+impl Seen {
+    fn of(row: &Sighting) -> Self {
+        Self { run: row.run, day: row.day, line: row.line.filter(|line| *line > 0) }
+    }
+}
+
+impl Places {
+    pub(super) async fn read(
+        ctx: &Context,
+        project: ProjectId,
+        failing: &[(&Sighting, &TestCaseRow)],
+        states: &States,
+    ) -> Result<Self> {
+        let newest = newest(ctx, project, failing, states).await?;
+        let shared = shared_lines(ctx, project, failing, &newest).await?;
+        Ok(Self { newest, shared })
+    }
+
+    /// The line on which a test begins, when its newest execution tells.
+    pub(super) fn line(&self, case: &TestCaseRow) -> Option<i64> {
+        self.newest.get(&case.id)?.line
+    }
+
+    /// Whether other tests stand on that line.
+    pub(super) fn is_shared(&self, case: &TestCaseRow) -> bool {
+        self.line(case).is_some_and(|line| self.shared.contains(&(case.file_path.clone(), line)))
+    }
+}
+
+/// Where each failing test stood when it last ran in a lane in which it failed;
+/// of a test of which nothing is counted, when it failed.
+async fn newest(
+    ctx: &Context,
+    project: ProjectId,
+    failing: &[(&Sighting, &TestCaseRow)],
+    states: &States,
+) -> Result<BTreeMap<TestCaseId, Seen>> {
+    let mut newest: BTreeMap<TestCaseId, Seen> = BTreeMap::new();
+    let mut last: BTreeMap<TestCaseId, (Timestamp, ExecutionId)> = BTreeMap::new();
+    for (row, case) in failing {
+        newest.entry(case.id).or_insert_with(|| Seen::of(row));
+        if let Some(state) = states.get(&row.lane_id).and_then(|of_lane| of_lane.get(&case.id)) {
+            let here = (state.last_order_at(), state.last_execution());
+            last.entry(case.id).and_modify(|known| *known = here.max(*known)).or_insert(here);
+        }
+    }
+    let ids: Vec<ExecutionId> = last.values().map(|(_, id)| *id).collect();
+    let mut session = ctx.store.db().read().await?;
+    for row in executions::get_many(&mut session, project, &ids).await? {
+        if let Some((order_at, _)) = last.get(&row.test_case) {
+            let line = row.facts.line.filter(|line| *line > 0);
+            newest.insert(row.test_case, Seen { run: row.run, day: order_at.day(), line });
+        }
+    }
+    Ok(newest)
+}
+
+/// Those of the lines a command could name on which tests stand that do not
+/// fail for the cluster: in the newest run, or when the test failed, since the
+/// newest run may have been one of a few tests.
+async fn shared_lines(
+    ctx: &Context,
+    project: ProjectId,
+    failing: &[(&Sighting, &TestCaseRow)],
+    newest: &BTreeMap<TestCaseId, Seen>,
+) -> Result<BTreeSet<(String, i64)>> {
+    let failing_tests: BTreeSet<TestCaseId> = failing.iter().map(|(row, _)| row.test_case).collect();
+    let mut places: BTreeMap<(&str, i64), [Seen; 2]> = BTreeMap::new();
+    for (row, case) in failing {
+        let Some(now) = newest.get(&case.id) else { continue };
+        let Some(line) = now.line else { continue };
+        if places.len() == MAX_TARGETS {
+            break;
+        }
+        places.entry((case.file_path.as_str(), line)).or_insert([*now, Seen::of(row)]);
+    }
+    let mut session = ctx.store.db().read().await?;
+    let mut shared = BTreeSet::new();
+    // Tests of one file, and most that fail for one reason in one run, are asked for once.
+    let mut of_files: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+    let mut of_runs: BTreeMap<(RunId, &str), Vec<BriefRow>> = BTreeMap::new();
+    for ((file, line), seen) in places {
+        let tests = match of_files.entry(file) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                new.insert(test_cases::of_file(&mut session, project, file, MAX_OF_FILE).await?)
+            }
+        };
+        for Seen { run, day, line: then } in seen {
+            let beside = match of_runs.entry((run, file)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    new.insert(brief::of_tests(&mut session, project, (run, day), tests.clone()).await?)
+                }
+            };
+            let is_there = |other: &BriefRow| then.is_some() && other.line == then;
+            if beside.iter().any(|other| is_there(other) && !failing_tests.contains(&other.test_case)) {
+                shared.insert((file.to_owned(), line));
+            }
+        }
+    }
+    Ok(shared)
+}
