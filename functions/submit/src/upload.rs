@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use axum::Json;
 use axum::extract::State;
-use callboard_auth::scope::Authorized;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
+use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::ingest::{
     AttachmentMeta, Caps, MAX_ATTACHMENTS, Need, RunFields, TestCaseEntry, Warnings, parse_object,
@@ -16,8 +18,11 @@ use callboard_domain::time::Timestamp;
 use callboard_http::extract::{Caller, Multipart, Visit};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::Context;
-use callboard_query::ingest::{self, FileKindHint, IncomingFile, NamedTrace, ReportOutcome, Submission};
+use callboard_query::ingest::{
+    self, FileKindHint, IncomingFile, IncomingReport, NamedTrace, ReportOutcome, Submission,
+};
 use serde_json::Value;
+use tokio::sync::SemaphorePermit;
 
 use crate::answer::{ReportView, UploadAnswer, warnings};
 use crate::form::{CaseFile, Form, Receiver};
@@ -63,7 +68,7 @@ pub(crate) async fn upload_run(
         now: state.now(),
     };
     let mut form = receiver.read(multipart).await?;
-    let _room = room_for(form.fields.get("testCases").map_or(0, Vec::len)).await;
+    let room = room_for(form.fields.get("testCases").map_or(0, Vec::len)).await;
     let upload = match judge(&receiver, &mut form, &state.config().caps).await {
         Ok(upload) => upload,
         Err(error) => {
@@ -71,60 +76,125 @@ pub(crate) async fn upload_run(
             return Err(error);
         }
     };
-    let Form { files, reports, fields: labels } = form;
-    let labels = Form { fields: labels, ..Form::default() };
-    let now = receiver.now;
-    let is_attached = matches!(upload, Upload::Attach { .. });
-    let (mut found, project, run, mut status) = match upload {
-        Upload::Attach { project, run, status } => {
-            // Files of test cases come with their run; here only reports count.
-            for file in files {
-                file.staged.discard(&ctx.store).await?;
+    let began = receiver.now;
+    let taking = Taking { state, ctx, scope: caller.scope().clone(), began };
+    // A client that hangs up sends the same again: it is to find it stored, or on its way.
+    let taken = tokio::spawn(async move { Box::pin(taking.take(upload, form, room)).await });
+    taken.await.map_err(ApiError::internal)?.map(Json)
+}
+
+/// What takes in a form that has been judged, whether its client stays or not.
+struct Taking {
+    state: AppState,
+    ctx: Context,
+    scope: Scope,
+    began: Timestamp,
+}
+
+impl Taking {
+    async fn take(
+        self,
+        upload: Upload,
+        form: Form,
+        room: Option<SemaphorePermit<'static>>,
+    ) -> Result<UploadAnswer, ApiError> {
+        let Form { files, reports, fields: labels } = form;
+        let labels = Form { fields: labels, ..Form::default() };
+        let (project, run, status, reports, found) = match upload {
+            Upload::Attach { project, run } => {
+                drop(room);
+                // Files of test cases come with their run; here only reports count.
+                for file in files {
+                    file.staged.discard(&self.ctx.store).await?;
+                }
+                let mut found = Warnings::default();
+                let is_alone = reports.is_empty();
+                let reports = self.attach(project, run, reports, &labels, true, &mut found).await?;
+                let status = if is_alone {
+                    ingest::files_have_come(&self.ctx, project, run, self.state.now()).await?
+                } else {
+                    ingest::run_to_attach_to(&self.ctx, &self.scope, run).await?.1
+                };
+                (project, run, status, reports, found)
             }
-            (Warnings::default(), project, run, status)
-        }
-        Upload::NewRun { project, fields, entries, named, mut found } => {
-            let whole = Whole { fields: *fields, entries, files, named };
-            let (run, status, more) = store(&ctx, project, whole, &labels, now).await?;
-            found.extend(more);
-            (found, project, run, status)
-        }
-    };
-    let mut stored = Vec::with_capacity(reports.len());
-    let mut is_repeated = !reports.is_empty();
-    for mut report in reports {
-        report.label =
-            labels.text(&format!("report_label_{}", report.kind)).map(|label| clean(label).into_owned());
-        let outcome = ingest::attach_report(&ctx, project, run, report, now).await?;
-        is_repeated &= matches!(outcome, ReportOutcome::Known(_));
-        match outcome {
-            ReportOutcome::Stored(report) | ReportOutcome::Known(report) => {
-                stored.push(ReportView::from(report))
+            Upload::NewRun { project, fields, entries, named, mut found } => {
+                let whole = Whole { fields: *fields, entries, files, named };
+                let (run, status, more) = store(&self.ctx, project, whole, &labels, self.began).await?;
+                found.extend(more);
+                // Test cases are done with; a report may take long.
+                drop(room);
+                let reports = self.attach(project, run, reports, &labels, false, &mut found).await?;
+                (project, run, status, reports, found)
             }
-            ReportOutcome::Refused(why) => found.add("unsafe_report", None, || why),
+        };
+        Ok(UploadAnswer {
+            success: true,
+            test_run_id: run.get(),
+            run_id: run.get(),
+            project_id: project.get().get(),
+            reports,
+            status,
+            run_url: self.ctx.links.run(run.get()),
+            warnings: warnings(&found),
+        })
+    }
+
+    /// Stores reports of a run. When the run `waits` for them, its wait ends
+    /// with the last one that it did not have: those it had are of an earlier
+    /// call, which ended its client's wait.
+    async fn attach(
+        &self,
+        project: Authorized<ProjectId>,
+        run: RunId,
+        reports: Vec<IncomingReport>,
+        labels: &Form,
+        waits: bool,
+        found: &mut Warnings,
+    ) -> Result<Vec<ReportView>, ApiError> {
+        let mut last_new = None;
+        for (position, report) in reports.iter().enumerate().filter(|_| waits) {
+            if !report.is_stored(&self.ctx, project, run).await? {
+                last_new = Some(position);
+            }
         }
+        let mut stored = Vec::with_capacity(reports.len());
+        let mut reports = reports.into_iter().enumerate();
+        while let Some((position, mut report)) = reports.next() {
+            report.label =
+                labels.text(&format!("report_label_{}", report.kind)).map(|label| clean(label).into_owned());
+            let (ends_wait, now) = (last_new == Some(position), self.state.now());
+            match ingest::attach_report(&self.ctx, project, run, report, ends_wait, now).await? {
+                ReportOutcome::Stored(report) | ReportOutcome::Known(report) => {
+                    stored.push(ReportView::from(report))
+                }
+                ReportOutcome::Refused(why) => found.add("unsafe_report", None, || why),
+                ReportOutcome::InProgress => {
+                    let rest =
+                        Form { reports: reports.map(|(_, report)| report).collect(), ..Form::default() };
+                    rest.discard(&self.ctx).await;
+                    return Err(report_in_progress());
+                }
+            }
+        }
+        Ok(stored)
     }
-    // Reports that were here already are those of another call, which ended its client's wait.
-    if is_attached && !is_repeated {
-        status = ingest::files_have_come(&ctx, project, run, now).await?;
-    }
-    Ok(Json(UploadAnswer {
-        success: true,
-        test_run_id: run.get(),
-        run_id: run.get(),
-        project_id: project.get().get(),
-        reports: stored,
-        status,
-        run_url: ctx.links.run(run.get()),
-        warnings: warnings(&found),
-    }))
+}
+
+/// 503 `report_in_progress`: the answer of a call that found another one at the
+/// same report, which took longer than clients wait.
+fn report_in_progress() -> ApiError {
+    ApiError::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "report_in_progress",
+        "This report is still being unpacked; send it again to learn what became of it.",
+    )
+    .with_header(RETRY_AFTER, HeaderValue::from_static("5"))
 }
 
 enum Upload {
     Attach {
         project: Authorized<ProjectId>,
         run: RunId,
-        status: RunStatus,
     },
     NewRun {
         project: Authorized<ProjectId>,
@@ -144,8 +214,8 @@ async fn judge(receiver: &Receiver<'_>, form: &mut Form, caps: &Caps) -> Result<
         return Err(ApiError::missing_fields(&missing));
     }
     if let Some(id) = form.attached_run() {
-        let (project, status) = ingest::run_to_attach_to(receiver.ctx, receiver.scope, id).await?;
-        return Ok(Upload::Attach { project, run: id, status });
+        let (project, _) = ingest::run_to_attach_to(receiver.ctx, receiver.scope, id).await?;
+        return Ok(Upload::Attach { project, run: id });
     }
     let name = form
         .text("projectName")

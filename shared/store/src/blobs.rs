@@ -35,15 +35,17 @@ statements! {
     /// Content that is about to be stored.
     INSERT_PENDING = "INSERT INTO blobs (id, project_id, sha256, size, key, content_type, state, refs, condemned_at, created_at, kind) \
         VALUES ($1, $2, $3, $4, $5, $6, 'pending', 0, $7, $8, $9) ON CONFLICT (project_id, kind, sha256) WHERE state <> 'deleting' DO NOTHING";
-    /// Content that is stored again before it was collected. ix: blobs_content
+    /// Content that is stored again before it was collected. A deletion that condemned it keeps its mark, by which it
+    /// learns that the content stays. ix: blobs_content
     PENDING_AGAIN = "UPDATE blobs SET state = 'pending', condemned_at = $3 \
         WHERE project_id = $1 AND kind = $4 AND sha256 = $2 AND state <> 'deleting' AND state IN ('pending', 'condemned')";
-    /// A row begins to refer to content.
-    REFER = "UPDATE blobs SET state = 'live', refs = refs + 1, condemned_at = NULL, receipt_id = NULL \
+    /// A row begins to refer to content, which keeps the mark of a deletion as before.
+    REFER = "UPDATE blobs SET state = 'live', refs = refs + 1, condemned_at = NULL \
         WHERE project_id = $1 AND id = $2 AND state <> 'deleting'";
     /// A row no longer refers to content; the last one condemns it.
     RELEASE = "UPDATE blobs SET refs = refs - 1, state = CASE WHEN refs = 1 THEN 'condemned' ELSE state END, \
-        condemned_at = CASE WHEN refs = 1 THEN $3 ELSE condemned_at END WHERE project_id = $1 AND id = $2 AND refs > 0";
+        condemned_at = CASE WHEN refs = 1 THEN $3 ELSE condemned_at END, receipt_id = CASE WHEN refs = 1 THEN NULL ELSE receipt_id END \
+        WHERE project_id = $1 AND id = $2 AND refs > 0";
     /// Where content lies.
     BY_ID = "SELECT id, key, size, own_size, state FROM blobs WHERE project_id = $1 AND id = $2";
 }

@@ -312,7 +312,9 @@ const PART_BYTES: usize = 5 * 1024 * 1024;
 
 /// An object being written. Small ones are put at once, large ones go in parts,
 /// so memory stays at two parts whatever the size. The object is visible only
-/// after [`ObjectWriter::finish`].
+/// after [`ObjectWriter::finish`]. Buckets keep, and charge for, the parts of an
+/// upload that nobody ends: one that is not finished is let go of, at the latest
+/// when its writer is dropped.
 #[derive(Debug)]
 pub struct ObjectWriter {
     store: Arc<dyn ObjectStore>,
@@ -344,18 +346,26 @@ impl ObjectWriter {
     /// Makes the object visible.
     ///
     /// # Errors
-    /// [`StoreError::Storage`] when the store refuses; nothing is visible then.
+    /// [`StoreError::Storage`] when the store refuses; nothing is visible and
+    /// nothing is kept then.
     pub async fn finish(&mut self) -> Result<()> {
         let rest = self.buffer.split().freeze();
-        match &mut self.upload {
-            None => {
-                self.store.put(&self.path, rest.into()).await?;
+        let Some(upload) = &mut self.upload else {
+            self.store.put(&self.path, rest.into()).await?;
+            return Ok(());
+        };
+        let finished = async {
+            if !rest.is_empty() {
+                upload.put_part(rest.into()).await?;
             }
-            Some(upload) => {
-                if !rest.is_empty() {
-                    upload.put_part(rest.into()).await?;
-                }
-                upload.complete().await?;
+            upload.complete().await
+        }
+        .await;
+        match finished {
+            Ok(_) => self.upload = None,
+            Err(error) => {
+                self.let_go().await;
+                return Err(error.into());
             }
         }
         Ok(())
@@ -363,11 +373,31 @@ impl ObjectWriter {
 
     /// Lets go of what was written so far.
     pub async fn abort(mut self) {
-        if let Some(upload) = &mut self.upload
-            && let Err(error) = upload.abort().await
-        {
-            tracing::warn!(%error, "an unfinished object could not be let go of");
+        self.let_go().await;
+    }
+
+    async fn let_go(&mut self) {
+        if let Some(upload) = &mut self.upload {
+            abort(&mut **upload).await;
         }
+        // Only now: whoever is cancelled before leaves it to the drop.
+        self.upload = None;
+    }
+}
+
+impl Drop for ObjectWriter {
+    /// Work may be cancelled between any two steps, as when its client hangs up.
+    fn drop(&mut self) {
+        let Some(mut upload) = self.upload.take() else { return };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { abort(&mut *upload).await });
+        }
+    }
+}
+
+async fn abort(upload: &mut dyn MultipartUpload) {
+    if let Err(error) = upload.abort().await {
+        tracing::warn!(%error, "an unfinished object could not be let go of");
     }
 }
 
@@ -413,4 +443,84 @@ fn unusable(url: &str) -> StoreError {
     StoreError::Configuration(format!(
         "SERVICE_STORAGE_URL must begin with file://, s3://, gs:// or az:// and name a folder or bucket, got \"{url}\""
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use futures::FutureExt as _;
+    use futures::future::BoxFuture;
+    use object_store::memory::InMemory;
+    use object_store::{PutPayload, PutResult, UploadPart};
+    use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+    use super::*;
+
+    /// An upload whose last step fails, or hangs; it tells when it is aborted.
+    #[derive(Debug)]
+    struct Unfinishable {
+        hangs: bool,
+        aborted: Mutex<UnboundedSender<()>>,
+    }
+
+    impl MultipartUpload for Unfinishable {
+        fn put_part(&mut self, _: PutPayload) -> UploadPart {
+            async { Ok(()) }.boxed()
+        }
+
+        fn complete<'s, 'f>(&'s mut self) -> BoxFuture<'f, object_store::Result<PutResult>>
+        where
+            's: 'f,
+            Self: 'f,
+        {
+            let hangs = self.hangs;
+            async move {
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                Err(object_store::Error::NotImplemented { operation: "it".into(), implementer: "it".into() })
+            }
+            .boxed()
+        }
+
+        fn abort<'s, 'f>(&'s mut self) -> BoxFuture<'f, object_store::Result<()>>
+        where
+            's: 'f,
+            Self: 'f,
+        {
+            self.aborted.lock().unwrap().send(()).unwrap();
+            async { Ok(()) }.boxed()
+        }
+    }
+
+    fn unfinishable(hangs: bool) -> (ObjectWriter, UnboundedReceiver<()>) {
+        let (aborted, told) = unbounded_channel();
+        let upload = Unfinishable { hangs, aborted: Mutex::new(aborted) };
+        let writer = ObjectWriter {
+            store: Arc::new(InMemory::new()),
+            path: Path::from("object"),
+            buffer: BytesMut::from(&b"rest"[..]),
+            upload: Some(Box::new(upload)),
+        };
+        (writer, told)
+    }
+
+    #[tokio::test]
+    async fn an_upload_that_is_not_finished_is_aborted_once_whatever_ends_it() {
+        let (writer, mut told) = unfinishable(false);
+        writer.abort().await;
+        assert_eq!((told.recv().await, told.recv().await), (Some(()), None), "given up");
+
+        let (mut writer, mut told) = unfinishable(false);
+        assert!(writer.finish().await.is_err());
+        drop(writer);
+        assert_eq!((told.recv().await, told.recv().await), (Some(()), None), "refused");
+
+        let (mut writer, mut told) = unfinishable(true);
+        let finishing = tokio::spawn(async move { writer.finish().await });
+        tokio::task::yield_now().await;
+        finishing.abort();
+        assert_eq!((told.recv().await, told.recv().await), (Some(()), None), "cancelled");
+    }
 }

@@ -1,5 +1,11 @@
 //! Reports of a run: each one directory of objects, visible only when it is
 //! complete.
+//!
+//! While an upload writes the objects of a report, its row is pending and the
+//! upload says again and again that it is still at it; the same archive that
+//! arrives meanwhile waits for it. An upload that fell silent is succeeded by a
+//! report with an id and a directory of its own, so that what the silent one
+//! still does reaches nothing that is visible.
 
 use callboard_domain::ids::{ProjectId, ReportId, RunId};
 use callboard_domain::time::Timestamp;
@@ -8,7 +14,10 @@ use crate::db::{Row, Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::{Result, StoreError, unclaimed};
 
-/// How long a report may take from its beginning to its completion.
+/// How long an upload that fell silent keeps others from storing its archive.
+const SILENCE_MS: i64 = 60 * 1000;
+/// How long the row of an upload that fell silent is kept when its archive does
+/// not come again.
 const PENDING_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A stored report.
@@ -60,13 +69,17 @@ statements! {
     /// A report whose objects are about to be written.
     INSERT = "INSERT INTO reports (id, project_id, run_id, type, label, prefix, entry, size, entries, archive_sha256, state, created_at) \
         VALUES ($1, $2, $3, $4, $5, $6, '', 0, 0, $7, 'pending', $8) \
-        ON CONFLICT (project_id, run_id, type, archive_sha256) DO UPDATE SET created_at = excluded.created_at WHERE reports.state = 'pending'";
-    /// A report that was begun and never completed takes up again.
-    PENDING = "SELECT id, prefix FROM reports WHERE project_id = $1 AND run_id = $2 AND type = $3 AND archive_sha256 = $4";
+        ON CONFLICT (project_id, run_id, type, archive_sha256) DO NOTHING";
+    /// The upload of a report is still at it.
+    HOLD = "UPDATE reports SET created_at = $3 WHERE project_id = $1 AND id = $2 AND state = 'pending'";
+    /// A report whose upload fell silent. ix: reports_content
+    DELETE_SILENT = "DELETE FROM reports WHERE project_id = $1 AND run_id = $2 AND type = $3 AND archive_sha256 = $4 \
+        AND state = 'pending' AND created_at <= $5 RETURNING prefix";
     /// A report whose objects are complete.
-    COMPLETE = "UPDATE reports SET entry = $3, size = $4, entries = $5, state = 'ready' WHERE project_id = $1 AND id = $2";
+    COMPLETE = "UPDATE reports SET entry = $3, size = $4, entries = $5, state = 'ready', created_at = $6 \
+        WHERE project_id = $1 AND id = $2 AND state = 'pending'";
     /// A report that turned out unusable.
-    DELETE = "DELETE FROM reports WHERE project_id = $1 AND id = $2 AND state = 'pending' RETURNING prefix";
+    DELETE = "DELETE FROM reports WHERE project_id = $1 AND id = $2 AND state = 'pending'";
     /// Reports that were begun and left. ix: reports_pending
     DELETE_LEFT = "DELETE FROM reports WHERE (project_id, id) IN (SELECT project_id, id FROM reports \
         WHERE state = 'pending' AND created_at <= $1 ORDER BY created_at LIMIT $2 skip_locked()) RETURNING project_id, prefix";
@@ -119,8 +132,25 @@ pub async fn by_archive(
     session.first(&BY_ARCHIVE, args![project, run, kind, *sha256]).await?.as_ref().map(read).transpose()
 }
 
-/// Begins a report and answers its id and key prefix. A second label of the
-/// same text gets a number.
+/// A report whose objects an upload is writing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BegunReport {
+    /// Id.
+    pub id: ReportId,
+    /// Key prefix of its objects, without a trailing slash; no other upload
+    /// writes below it.
+    pub prefix: String,
+}
+
+impl BegunReport {
+    /// Its directory among the objects that no row refers to.
+    fn directory(&self) -> String {
+        format!("{}/", self.prefix)
+    }
+}
+
+/// Begins a report; `None` when the archive is stored already, or another
+/// upload is at it. A second label of the same text gets a number.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -132,16 +162,31 @@ pub async fn begin(
     label: &str,
     sha256: &[u8; 32],
     now: Timestamp,
-) -> Result<(ReportId, String)> {
+) -> Result<Option<BegunReport>> {
+    let silent = args![project, run, kind, *sha256, now.millis() - SILENCE_MS];
+    for row in session.all(&DELETE_SILENT, silent).await? {
+        unclaimed::abandon(session, project, &format!("{}/", row.reader().text()?), now).await?;
+    }
     let id = ids::allocate_one(session, Kind::Report).await?;
     let rows = session.all(&LABELS, args![project, run]).await?;
     let taken = rows.iter().map(|row| row.reader().text()).collect::<Result<Vec<_>>>()?;
     let label = distinct_label(label, &taken);
-    let prefix = format!("project-{project}/reports/{run}/{id}");
-    session.execute(&INSERT, args![id, project, run, kind, label, prefix, *sha256, now]).await?;
-    let row = session.one(&PENDING, args![project, run, kind, *sha256]).await?;
-    let mut r = row.reader();
-    Ok((ReportId(r.int()?), r.text()?))
+    let begun = BegunReport { id: ReportId(id), prefix: format!("project-{project}/reports/{run}/{id}") };
+    let row = args![id, project, run, kind, label, &begun.prefix, *sha256, now];
+    if session.execute(&INSERT, row).await? == 0 {
+        return Ok(None);
+    }
+    unclaimed::announce(session, project, &begun.directory(), now).await?;
+    Ok(Some(begun))
+}
+
+/// Says that the upload of a report is still at it; `false` when the report is
+/// not its own any more, because the run went or another upload succeeded it.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn hold(session: &mut Session, project: ProjectId, id: ReportId, now: Timestamp) -> Result<bool> {
+    Ok(session.execute(&HOLD, args![project, id, now]).await? == 1)
 }
 
 fn distinct_label(label: &str, taken: &[String]) -> String {
@@ -157,30 +202,37 @@ fn distinct_label(label: &str, taken: &[String]) -> String {
 /// Makes a report visible.
 ///
 /// # Errors
-/// [`StoreError::Damaged`] when it is gone.
+/// [`StoreError::ContentGone`] when it is not its upload's own any more.
 pub async fn complete(
     session: &mut Session,
     project: ProjectId,
-    id: ReportId,
+    begun: &BegunReport,
     entry: &str,
     size: i64,
     entries: i64,
+    now: Timestamp,
 ) -> Result<ReportRow> {
-    session.execute(&COMPLETE, args![project, id, entry, size, entries]).await?;
-    get(session, project, id).await?.ok_or(StoreError::Damaged("a report vanished while it was stored"))
+    let contents = args![project, begun.id, entry, size, entries, now];
+    if session.execute(&COMPLETE, contents).await? == 0 {
+        return Err(StoreError::ContentGone);
+    }
+    unclaimed::claim(session, &begun.directory(), now).await?;
+    get(session, project, begun.id).await?.ok_or(StoreError::Damaged("a report vanished while it was stored"))
 }
 
-/// Forgets a report that was not completed; what it wrote is left to the
-/// sweep.
+/// Forgets a report that was not completed, if its row is still there; what it
+/// wrote is left to the sweep.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn discard(session: &mut Session, project: ProjectId, id: ReportId, now: Timestamp) -> Result<()> {
-    if let Some(row) = session.first(&DELETE, args![project, id]).await? {
-        let prefix = row.reader().text()?;
-        unclaimed::abandon(session, project, &format!("{prefix}/"), now).await?;
-    }
-    Ok(())
+pub async fn discard(
+    session: &mut Session,
+    project: ProjectId,
+    begun: &BegunReport,
+    now: Timestamp,
+) -> Result<()> {
+    session.execute(&DELETE, args![project, begun.id]).await?;
+    unclaimed::abandon(session, project, &begun.directory(), now).await
 }
 
 /// Forgets at most `limit` reports that were begun long ago and never

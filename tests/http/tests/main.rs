@@ -37,6 +37,7 @@ mod paging;
 mod performance;
 mod projects_admin;
 mod reading;
+mod report_uploads;
 mod retention;
 mod rows;
 mod search;

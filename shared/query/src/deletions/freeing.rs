@@ -92,10 +92,13 @@ pub async fn advance(store: &Store, job: &DeleteTarget, now: Timestamp) -> Resul
         return Ok(Advanced::Further);
     }
     let mut session = store.db().begin().await?;
-    if freeing::left_of(&mut session, id).await? > 0 {
+    let left = freeing::left_of(&mut session, id).await?;
+    if left.to_go > 0 {
         return Err(StoreError::Busy("objects that another process is deleting").into());
     }
     receipt.state = DeletionState::Complete;
+    receipt.objects.add(-left.kept.count, -left.kept.bytes);
+    receipt.kept_shared.add(left.kept.count, left.kept.bytes);
     // What the rows said and what the listings said is the same, unless a crash came between.
     receipt.objects.count = receipt.objects.count.max(receipt.freed.count);
     receipt.objects.bytes = receipt.objects.bytes.max(receipt.freed.bytes);

@@ -223,12 +223,26 @@ impl Plan {
         let announced = evidence::announce(&mut session, self.project, self.run, now).await?;
         session.commit().await?;
         let mut object = ctx.store.objects().writer(announced.key())?;
+        let written = self.write_members(ctx, members, announced.key(), &mut object).await;
+        if written.is_err() {
+            object.abort().await;
+        }
+        written
+    }
+
+    async fn write_members(
+        &mut self,
+        ctx: &Context,
+        members: &[usize],
+        key: &str,
+        object: &mut ObjectWriter,
+    ) -> Result<()> {
         let mut base = 0;
         for at in members {
             let (pack, fate) = &mut self.packs[*at];
             let Fate::Shrinks(rest) = fate else { continue };
-            let size = rest.copy(ctx, pack, &mut object).await?;
-            let place = PackPlace::Object { key: announced.key().to_owned(), base };
+            let size = rest.copy(ctx, pack, object).await?;
+            let place = PackPlace::Object { key: key.to_owned(), base };
             let by = PackRow { id: pack.id, place, size, slices: rest.slices };
             *fate = Fate::Shrunk { by, bytes: Vec::new() };
             base += size;

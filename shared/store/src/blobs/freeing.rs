@@ -1,6 +1,7 @@
 //! Content that goes with a deletion: it is not kept for a grace period, and
 //! what it frees is told to the deletion's receipt. Content that something
-//! else still refers to stays.
+//! else still refers to stays; so does what the deletion condemned and an
+//! upload brought again before it was gone.
 
 use callboard_domain::ids::{BlobId, DeletionId, ProjectId};
 use callboard_domain::time::Timestamp;
@@ -27,8 +28,11 @@ statements! {
         RETURNING id, key, project_id, COALESCE(own_size, size), own_size";
     /// Content of a deletion whose object is gone.
     DELETE_OF = "DELETE FROM blobs WHERE receipt_id = $1 AND receipt_id IS NOT NULL AND state = 'deleting' AND id in_ints($2)";
+    /// Content that a deletion condemned and that came again. ix: blobs_of_receipt
+    LEAVE = "UPDATE blobs SET receipt_id = NULL WHERE receipt_id = $1 AND receipt_id IS NOT NULL AND state IN ('pending', 'live') \
+        RETURNING COALESCE(own_size, size)";
     /// Content of a deletion that is left. ix: blobs_of_receipt
-    LEFT_OF = "SELECT COUNT(*) FROM blobs WHERE receipt_id = $1 AND receipt_id IS NOT NULL AND state <> 'live'";
+    LEFT_OF = "SELECT COUNT(*) FROM blobs WHERE receipt_id = $1 AND receipt_id IS NOT NULL";
     /// Parts of a trace. PK
     PARTS = "SELECT DISTINCT pool_blob_id FROM trace_members WHERE project_id = $1 AND trace_blob_id = $2";
     /// Parts that went with the last trace they were in.
@@ -135,10 +139,26 @@ async fn release_parts(
     Ok(())
 }
 
-/// How many objects of a deletion are left.
+/// What is left of the content of a deletion.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Objects that came again, and stay. They are not the deletion's any more.
+    pub kept: ObjectCount,
+    /// Objects that are still to go.
+    pub to_go: i64,
+}
+
+/// Leaves to others what came again of the content of a deletion, and answers
+/// what is left.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
-pub async fn left_of(session: &mut Session, receipt: DeletionId) -> Result<i64> {
-    session.one(&LEFT_OF, args![receipt]).await?.reader().int()
+pub async fn left_of(session: &mut Session, receipt: DeletionId) -> Result<Left> {
+    let mut left = Left::default();
+    // First: what is condemned anew meanwhile has to be among what is to go.
+    for row in session.all(&LEAVE, args![receipt]).await? {
+        left.kept.add(1, row.reader().int()?);
+    }
+    left.to_go = session.one(&LEFT_OF, args![receipt]).await?.reader().int()?;
+    Ok(left)
 }

@@ -34,7 +34,8 @@ statements! {
     HELD = "SELECT pool_blob_id, COUNT(*) FROM trace_members WHERE project_id = $1 AND trace_blob_id = $2 GROUP BY pool_blob_id ORDER BY pool_blob_id";
     /// References of a trace that goes; the last ones condemn the part.
     RELEASE_MANY = "UPDATE blobs SET refs = refs - $3, state = CASE WHEN refs = $3 THEN 'condemned' ELSE state END, \
-        condemned_at = CASE WHEN refs = $3 THEN $4 ELSE condemned_at END WHERE project_id = $1 AND id = $2 AND refs >= $3";
+        condemned_at = CASE WHEN refs = $3 THEN $4 ELSE condemned_at END, receipt_id = CASE WHEN refs = $3 THEN NULL ELSE receipt_id END \
+        WHERE project_id = $1 AND id = $2 AND refs >= $3";
     /// The parts of a trace that goes. PK
     FORGET_MEMBERS = "DELETE FROM trace_members WHERE project_id = $1 AND trace_blob_id = $2";
 }

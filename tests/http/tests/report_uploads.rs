@@ -1,0 +1,228 @@
+//! Uploads of reports that take long, meet each other, or end badly.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_fn_jobs::{Budget, run_due};
+use callboard_query::ingest::{self, IncomingReport, ReportOutcome};
+use callboard_store::blobs::{self, IN_MEMORY_BYTES};
+use callboard_store::reports::{self, BegunReport};
+use callboard_store::{StoreError, unclaimed};
+use callboard_test_support::form::report_archive;
+use callboard_test_support::{Answer, Client, Form, Service, for_each_service};
+use reqwest::Method;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::builders::{passing, run};
+use crate::live::{context, later, start};
+use crate::rows::texts;
+
+const STATES: &str = "SELECT state FROM reports";
+
+async fn attach(client: &Client, run: i64, archive: &[u8]) -> Answer {
+    let form = Form::new()
+        .field("testRunId", run.to_string())
+        .field("projectName", "shop")
+        .field("testRun", r#"{"status":"already-submitted"}"#)
+        .file("report_html", "html.gz", "application/gzip", archive);
+    let request = client.request(Method::POST, "/api/test-runs/upload");
+    let request = request.header("content-type", Form::content_type()).body(form.into_body());
+    Answer::of(request).await.expect("an answer")
+}
+
+/// A run that is over: its project and itself.
+async fn submitted(service: &Service) -> (ProjectId, RunId) {
+    let body = run("shop", "passed", passing(1));
+    let answer = service.client().post_json("/api/test-runs/submit", &body).await.expect("stored");
+    let id = |key: &str| answer[key].as_i64().expect("an id");
+    (ProjectId(id("projectId")), RunId(id("runId")))
+}
+
+fn small_archive() -> Vec<u8> {
+    report_archive(&[("index.html", b"<h1>Report</h1>"), ("data.txt", b"data")]).expect("an archive")
+}
+
+/// Begins a report as another process would that was sent the same archive.
+async fn begin_elsewhere(service: &Service, (project, run): (ProjectId, RunId)) -> Option<BegunReport> {
+    let sha256 = Sha256::digest(small_archive()).into();
+    let mut session = service.state().store().db().begin().await.expect("a transaction");
+    let now = service.state().now();
+    let begun = reports::begin(&mut session, project, run, "html", "HTML Report", &sha256, now).await;
+    session.commit().await.expect("committed");
+    begun.expect("asked")
+}
+
+async fn complete(service: &Service, project: ProjectId, begun: &BegunReport) -> Result<(), StoreError> {
+    let store = service.state().store();
+    let page = format!("{}/first.html", begun.prefix);
+    store.objects().put(&page, Bytes::from_static(b"of the first")).await.expect("written");
+    let mut session = store.db().begin().await.expect("a transaction");
+    let now = service.state().now();
+    reports::complete(&mut session, project, begun, "first.html", 12, 1, now).await?;
+    session.commit().await
+}
+
+async fn wait_until(is_so: impl AsyncFn() -> bool) {
+    let waiting = async {
+        while !is_so().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it came about");
+}
+
+#[tokio::test]
+async fn a_report_is_stored_though_its_client_hangs_up_and_sending_it_again_adds_nothing() {
+    for_each_service(async |service| {
+        let (project, run) = submitted(service).await;
+        let names: Vec<String> = (0..1_500).map(|number| format!("data/{number}.txt")).collect();
+        let entries: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"text"[..])).collect();
+        let archive = report_archive(&entries).expect("an archive");
+        let (client, sent) = (service.client().clone(), archive.clone());
+        let first = tokio::spawn(async move { attach(&client, run.get(), &sent).await });
+        wait_until(async || !texts(service, STATES).await.is_empty()).await;
+        first.abort();
+        wait_until(async || texts(service, STATES).await == ["ready"]).await;
+        let again = attach(service.client(), run.get(), &archive).await.success().expect("known");
+        assert_eq!(again["reports"].as_array().map(Vec::len), Some(1), "{again}");
+        let folder = format!("objects/project-{project}/reports/{run}");
+        let stored = std::fs::read_dir(service.database().folder().join(folder)).expect("the reports");
+        let stored: Vec<PathBuf> = stored.map(|entry| entry.expect("an entry").path()).collect();
+        assert_eq!(stored.len(), 1, "{stored:?}");
+        assert_eq!(std::fs::read_dir(stored[0].join("data")).expect("its files").count(), names.len());
+        assert_eq!(texts(service, "SELECT key FROM unclaimed_objects").await, Vec::<String>::new());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_upload_waits_for_another_one_of_the_same_archive() {
+    for_each_service(async |service| {
+        let (project, run) = submitted(service).await;
+        let begun = begin_elsewhere(service, (project, run)).await.expect("begun");
+        let client = service.client().clone();
+        let mut second = tokio::spawn(async move { attach(&client, run.get(), &small_archive()).await });
+        let early = tokio::time::timeout(Duration::from_millis(1_500), &mut second).await;
+        assert!(early.is_err(), "it began anew: {early:?}");
+        complete(service, project, &begun).await.expect("stored");
+        let answer = second.await.expect("ran").success().expect("known");
+        assert_eq!(answer["reports"][0]["path"], format!("{}/first.html", begun.prefix));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_upload_that_fell_silent_is_succeeded_and_does_no_harm_when_it_wakes() {
+    for_each_service(async |service| {
+        let (project, run) = submitted(service).await;
+        let silent = begin_elsewhere(service, (project, run)).await.expect("begun");
+        assert_eq!(begin_elsewhere(service, (project, run)).await, None, "one at a time");
+        crate::store::sql(service, "UPDATE reports SET created_at = created_at - 60001").await;
+        let answer = attach(service.client(), run.get(), &small_archive()).await.success().expect("stored");
+        let late = complete(service, project, &silent).await;
+        assert!(matches!(late, Err(StoreError::ContentGone)), "{late:?}");
+        let mut session = service.state().store().db().begin().await.expect("a transaction");
+        let now = service.state().now();
+        reports::discard(&mut session, project, &silent, now).await.expect("left to the sweep");
+        session.commit().await.expect("committed");
+        unclaimed::sweep(service.state().store(), later(service, 2 * 60 * 60 * 1000), 10)
+            .await
+            .expect("swept");
+        let page = answer["reports"][0]["path"].as_str().expect("a path");
+        let path = format!("/api/files/{}", page.replace("index.html", "data.txt"));
+        assert_eq!(service.client().get(&path).await.expect("an answer").text(), "data");
+        let objects = service.state().store().objects();
+        let is_swept = objects.is_empty_below(&format!("{}/", silent.prefix)).await.expect("asked");
+        assert!(is_swept, "what the silent one wrote was left");
+    })
+    .await;
+}
+
+async fn incoming(service: &Service) -> IncomingReport {
+    let body = futures::stream::iter([Ok(Bytes::from(small_archive()))]);
+    let (store, now) = (service.state().store(), service.state().now());
+    let staged = blobs::stage(store, 1, body, IN_MEMORY_BYTES, now).await.expect("staged");
+    IncomingReport { kind: "html".to_owned(), label: None, file_name: "html.gz".to_owned(), staged }
+}
+
+#[tokio::test]
+async fn objects_of_a_report_whose_run_was_deleted_meanwhile_are_swept() {
+    for_each_service(async |service| {
+        let (project, run) = submitted(service).await;
+        let request = service.client().request(Method::DELETE, &format!("/api/test-runs/{run}"));
+        let deleted = service.client().send(request).await.expect("an answer").success().expect("deleted");
+        let receipt = format!("/api/deletions/{}", deleted["receipt"]["id"]);
+        wait_until(async || {
+            run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+            service.client().json(&receipt).await.expect("a receipt")["state"] == "complete"
+        })
+        .await;
+        // Its form was read before the run went.
+        let (ctx, now) = (context(service), service.state().now());
+        let report = incoming(service).await;
+        let late = ingest::attach_report(&ctx, Authorized::of_job(project), run, report, true, now).await;
+        assert!(late.is_err(), "{late:?}");
+        let objects = service.state().store().objects();
+        let below = format!("project-{project}/reports/{run}/");
+        assert!(!objects.is_empty_below(&below).await.expect("asked"), "nothing was written too late");
+        assert_eq!(texts(service, STATES).await, Vec::<String>::new());
+        unclaimed::sweep(&ctx.store, later(service, 2 * 60 * 60 * 1000), 10).await.expect("swept");
+        assert!(objects.is_empty_below(&below).await.expect("asked"), "they were left");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_wait_for_a_report_ends_in_the_transaction_that_stores_it() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        assert_eq!(feeder.finish_with("passed", json!({ "hasPendingUploads": true })).await, "finalizing");
+        let run = feeder.shown().await;
+        let project = Authorized::of_job(ProjectId(run["project"]["id"].as_i64().expect("a project")));
+        let (ctx, now) = (context(service), service.state().now());
+        let (run, report) = (RunId(feeder.run), incoming(service).await);
+        let outcome = ingest::attach_report(&ctx, project, run, report, true, now).await.expect("stored");
+        assert!(matches!(outcome, ReportOutcome::Stored(_)), "{outcome:?}");
+        assert_eq!(feeder.shown().await["status"], "passed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn of_several_reports_the_last_new_one_ends_the_wait_of_one_shard() {
+    for_each_service(async |service| {
+        let shard = |index: i64| {
+            let more = json!({ "instanceId": "two-shards", "shardIndex": index, "shardTotal": 2 });
+            start(service.client(), more)
+        };
+        let (first, second) = (shard(1).await, shard(2).await);
+        for feeder in [&first, &second] {
+            feeder.finish_with("passed", json!({ "hasPendingUploads": true })).await;
+        }
+        let send = async |kinds: &[(&str, &[u8])]| -> Value {
+            let mut form = Form::new()
+                .field("testRunId", first.run.to_string())
+                .field("projectName", "shop")
+                .field("testRun", r#"{"status":"already-submitted"}"#);
+            for (kind, page) in kinds {
+                let archive = report_archive(&[("index.html", page)]).expect("an archive");
+                form = form.file(&format!("report_{kind}"), "report.gz", "application/gzip", &archive);
+            }
+            let request = service.client().request(Method::POST, "/api/test-runs/upload");
+            let request = request.header("content-type", Form::content_type()).body(form.into_body());
+            Answer::of(request).await.expect("an answer").success().expect("attached")
+        };
+        // Both have the same blob; the answer to the first call was lost, and it is sent again.
+        for _ in 0..2 {
+            let told = send(&[("blob", b"same"), ("html", b"of the first")]).await;
+            assert_eq!(told["status"], "finalizing", "the other shard is waited for");
+        }
+        let told = send(&[("html", b"of the second"), ("blob", b"same")]).await;
+        assert_eq!(told["status"], "passed", "{told}");
+    })
+    .await;
+}
