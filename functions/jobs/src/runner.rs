@@ -71,16 +71,23 @@ pub(crate) async fn run(state: &AppState, budget: Budget, which: Which) -> Resul
     let mut may_claim = true;
     let mut summary = Summary::default();
     let mut running = JoinSet::new();
+    // A queue that refuses more is no reason to break off what has begun.
+    let mut refused = None;
     loop {
-        if budget.is_left() && running.len() < AT_ONCE && may_claim {
+        let goes_on = budget.is_left() && refused.is_none();
+        if goes_on && running.len() < AT_ONCE && may_claim {
             let now = state.now();
             if which == Which::All || LOOK_AGAIN.as_millis() <= since(looked, now) {
                 looked = now;
             }
-            let claimed = lease::claim(store, KINDS.known(), AT_ONCE - running.len(), looked, now).await?;
-            summary.claimed += claimed.len() as u64;
-            for job in claimed {
-                running.spawn(run_one(state.clone(), job, budget.clone()));
+            match lease::claim(store, KINDS.known(), AT_ONCE - running.len(), looked, now).await {
+                Ok(claimed) => {
+                    summary.claimed += claimed.len() as u64;
+                    for job in claimed {
+                        running.spawn(run_one(state.clone(), job, budget.clone()));
+                    }
+                }
+                Err(error) => refused = Some(error),
             }
         }
         let wait = if may_claim { LOOK_AGAIN } else { SHORTLY };
@@ -96,8 +103,11 @@ pub(crate) async fn run(state: &AppState, budget: Budget, which: Which) -> Resul
                 may_claim = running.len() + TOGETHER <= AT_ONCE;
             }
             // What became due does not wait for a job that takes long.
-            () = tokio::time::sleep(wait), if running.len() < AT_ONCE && budget.is_left() => may_claim = true,
+            () = tokio::time::sleep(wait), if running.len() < AT_ONCE && goes_on => may_claim = true,
         }
+    }
+    if let Some(error) = refused {
+        return Err(error);
     }
     summary.next_due = jobs::next_due(&mut store.db().read().await?, &KINDS.known().names).await?;
     Ok(summary)
@@ -143,23 +153,29 @@ async fn work(state: &AppState, kind: &Kind, job: &ClaimedJob, budget: Budget) -
         budget,
     };
     let handler = AssertUnwindSafe(async { kind.start(context, &job.payload).await }).catch_unwind();
-    let mut handler = std::pin::pin!(tokio::time::timeout(LONGEST, handler));
+    tokio::select! {
+        ended = tokio::time::timeout(LONGEST, handler) => Some(match ended {
+            Ok(Ok(ended)) => ended,
+            Ok(Err(_)) => Err(JobError::passing("its handler panicked")),
+            Err(_) => Err(JobError::passing(format!("it was not done within {} s", LONGEST.as_secs()))),
+        }),
+        () = until_lost(state, job) => None,
+    }
+}
+
+/// Keeps the lease of a job until it is lost. The handler has to go on while a
+/// renewal waits: what it waits for may be a connection that the handler has.
+async fn until_lost(state: &AppState, job: &ClaimedJob) {
     let mut renewals = tokio::time::interval(RENEW_EVERY);
     renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first tick comes at once.
     renewals.tick().await;
     loop {
-        tokio::select! {
-            ended = &mut handler => return Some(match ended {
-                Ok(Ok(ended)) => ended,
-                Ok(Err(_)) => Err(JobError::passing("its handler panicked")),
-                Err(_) => Err(JobError::passing(format!("it was not done within {} s", LONGEST.as_secs()))),
-            }),
-            _ = renewals.tick() => match lease::renew(state.store(), &job.lease, state.now()).await {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(error) => tracing::warn!(job = job.key, %error, "a lease could not be renewed"),
-            },
+        renewals.tick().await;
+        match lease::renew(state.store(), &job.lease, state.now()).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => tracing::warn!(job = job.key, %error, "a lease could not be renewed"),
         }
     }
 }

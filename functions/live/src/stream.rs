@@ -258,10 +258,13 @@ fn written(messages: &[Message]) -> Bytes {
         if let Some(id) = message.id {
             text.push_str(&format!("id: {id}\n"));
         }
-        // The data is JSON on one line: its strings hold no raw line breaks.
-        text.push_str("data: ");
-        text.push_str(&message.data);
-        text.push_str("\n\n");
+        // The data is JSON on one line: its strings hold no raw line breaks. Readers keep a number that comes without any.
+        if !message.data.is_empty() {
+            text.push_str("data: ");
+            text.push_str(&message.data);
+            text.push('\n');
+        }
+        text.push('\n');
     }
     text.into()
 }

@@ -131,7 +131,16 @@ async fn work(state: AppState, mut claim: Claim, scope: Scope, request: Request,
             loop {
                 tokio::select! {
                     done = &mut answer => break done,
-                    () = sleep(RENEW_EVERY) => renew(&state, &mut claim).await,
+                    () = sleep(RENEW_EVERY) => {}
+                }
+                // The work goes on meanwhile: what the renewal waits for may be a connection that the work has.
+                let mut renewal = pin!(renew(&state, &mut claim));
+                tokio::select! {
+                    () = &mut renewal => {}
+                    done = &mut answer => {
+                        renewal.await;
+                        break done;
+                    }
                 }
             }
         };

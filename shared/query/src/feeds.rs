@@ -41,8 +41,15 @@ const PAGE_OF_RUN: i64 = 100;
 pub struct Message {
     /// The number to go on after; none for what is only told again.
     pub id: Option<i64>,
-    /// The message: a JSON object.
+    /// The message: a JSON object; empty where only the number is told.
     pub data: String,
+}
+
+impl Message {
+    /// A number to go on after, and nothing else.
+    const fn place(id: i64) -> Self {
+        Self { id: Some(id), data: String::new() }
+    }
 }
 
 /// Proof that the feed of a run may be read.
@@ -149,12 +156,14 @@ impl RunFeed {
         }
         let found = feed::of_run(&mut session, project, run, last, PAGE_OF_RUN).await?;
         self.last = Some(found.events.last().map_or(last, |event| event.seq));
+        // The row was read before the events: a run that goes on since is not over.
+        let may_go_on = found.events.iter().any(|event| event.kind == "run-status");
         for event in found.events {
             self.is_over = event.kind == "run-finished" || (self.is_over && event.kind != "run-status");
             let data = envelope(&event.kind, &event.data, Some(event.seq), event.at);
             messages.push(Message { id: Some(event.seq), data });
         }
-        let is_over = row.status.is_final() && !found.has_more;
+        let is_over = row.status.is_final() && !found.has_more && (self.is_over || !may_go_on);
         if is_over && !self.is_over {
             // The reader came after the end, or its event is not kept any more.
             if messages.is_empty() {
@@ -366,7 +375,8 @@ impl GlobalFeed {
         let head = feed::global_head(&mut session).await?;
         let Some(last) = self.last else {
             self.last = Some(head);
-            return Ok(Vec::new());
+            // Whoever is cut off before anything happens goes on from here.
+            return Ok(vec![Message::place(head)]);
         };
         if last == head {
             return Ok(Vec::new());

@@ -9,6 +9,7 @@ use callboard_domain::status::Outcome;
 use callboard_domain::test_state::{Predecessors, flags_for};
 use callboard_domain::totals::Totals;
 use callboard_store::db::Session;
+use callboard_store::executions::counting::{self, ToCount};
 use callboard_store::executions::{self, ExecutionRow};
 use callboard_store::rollups;
 use callboard_store::runs::RunRow;
@@ -67,15 +68,10 @@ async fn count_again(session: &mut Session, target: &mut Target<'_>, changes: &[
     let states = rollups::lock_states(session, run.project, target.lanes, &cases).await?;
     let mut tally = Tally::over(states);
     // The states know further back than what the rows were compared with.
-    let is_counted = |row: &ExecutionRow| row.id <= last_counted;
-    let counted = changes.iter().map(|change| &change.after).filter(|row| is_counted(row));
-    let anew = counted.filter_map(|row| {
-        let previous = tally.decided_before(run, row.test_case, row.browser_id)?;
-        let flags = row.flags.compared(flags_for(Some(previous), row.outcome));
-        (flags != row.flags).then_some((row.id, flags))
-    });
-    let anew: Vec<_> = anew.collect();
-    executions::counting::set_flags(session, run.project, run.id, &anew).await?;
+    let counted = changes.iter().map(|change| &change.after).filter(|row| row.id <= last_counted);
+    let counted: Vec<ToCount> = counted.map(ToCount::from).collect();
+    let anew = tally.compared_anew(run, &counted);
+    counting::set_flags(session, run.project, run.id, &anew).await?;
     tally.count(session, run, target.lanes, &again).await?;
     tally.write(session, run.project).await
 }

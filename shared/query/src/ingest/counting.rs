@@ -11,8 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
-use callboard_domain::test_state::{ExecutionFlags, flags_for};
+use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::counting::{self as executions, ToCount};
@@ -335,8 +334,7 @@ impl Batch {
                 run.uncounted_since = None;
             }
             runs::set_counted(session, &run).await?;
-            let compared_anew = compare(&tally, &run, &rows);
-            executions::set_flags(session, project, run.id, &compared_anew).await?;
+            executions::set_flags(session, project, run.id, &tally.compared_anew(&run, &rows)).await?;
             let rows = rows.iter().map(|row| {
                 let file_path = paths.get(&row.test_case).map_or("", String::as_str);
                 let after = seen(row, run.order_at, run.is_mass_failure);
@@ -349,15 +347,4 @@ impl Batch {
         tally.write(session, project).await?;
         Ok(counted)
     }
-}
-
-/// What is remarkable about some executions of a run now: runs before it may
-/// have been counted since they came.
-fn compare(tally: &Tally, run: &RunRow, rows: &[ToCount]) -> Vec<(ExecutionId, ExecutionFlags)> {
-    let compared = rows.iter().filter_map(|row| {
-        let previous = tally.decided_before(run, row.test_case, row.browser_id)?;
-        let flags = row.flags.compared(flags_for(Some(previous), row.outcome));
-        (flags != row.flags).then_some((row.id, flags))
-    });
-    compared.collect()
 }

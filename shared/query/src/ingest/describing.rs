@@ -4,15 +4,15 @@
 //! A run without shards believes its client's last word, a sharded one the
 //! first word of each of them, so that the order of shards does not show.
 
-use callboard_domain::ids::SlotId;
+use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::ingest::{RunFields, bounded_metadata};
 use callboard_store::db::Session;
 use callboard_store::runs::{self, RunDetails, RunRow};
 use serde_json::{Map, Value};
 
 use super::locked::LockedRun;
-use super::opening::{Lanes, json};
-use crate::Result;
+use super::opening::{Lanes, json, open_lanes};
+use crate::{Context, Result};
 
 /// Whether the number of planned tests is that of another client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +57,35 @@ pub(super) async fn describe(
 
 /// Whether the run may still move to the lanes of its branch: as long as
 /// nothing is counted in those it has.
-pub(super) fn can_move(run: &RunRow) -> bool {
-    !run.totals_from_rows && !run.status.is_final() && (run.branch.is_empty() || run.environment.is_empty())
+fn can_move(run: &RunRow) -> bool {
+    !run.status.is_final() && may_learn_its_place(run)
+}
+
+fn may_learn_its_place(run: &RunRow) -> bool {
+    !run.totals_from_rows && (run.branch.is_empty() || run.environment.is_empty())
+}
+
+/// The lanes of the branch that a call names, for a run that did not know its
+/// branch or environment before; also for one that is over, which the call may
+/// make go on.
+pub(super) async fn better_lanes(
+    ctx: &Context,
+    project: ProjectId,
+    run: RunId,
+    fields: &RunFields,
+) -> Result<Option<Lanes>> {
+    let row = runs::get(&mut ctx.store.db().read().await?, project, run).await?;
+    let Some(row) = row.filter(may_learn_its_place) else { return Ok(None) };
+    let told = |known: &String, told: &Option<String>| match told {
+        Some(told) if known.is_empty() => told.clone(),
+        _ => known.clone(),
+    };
+    let branch = told(&row.branch, &fields.origin.branch);
+    let environment = told(&row.environment, &fields.environment);
+    if (&branch, &environment) == (&row.branch, &row.environment) {
+        return Ok(None);
+    }
+    open_lanes(ctx, project, branch, environment, row.order_at).await.map(Some)
 }
 
 /// The columns that are written when one of them changed.
@@ -106,7 +133,7 @@ fn fill(run: &mut RunRow, fields: &RunFields, is_sharded: bool, plan: Plan) {
     if let (Some(planned), Plan::Another) = (fields.planned_tests, plan) {
         run.planned_tests = Some(run.planned_tests.filter(|_| is_sharded).unwrap_or(0) + planned);
     }
-    // A final run is counted among the full or the partial ones already.
+    // What is only told of a run that is over does not change how it counts.
     if !run.status.is_final() {
         run.is_full &= fields.is_full_run;
     }

@@ -47,6 +47,7 @@ pub(super) struct LockedRun {
     /// What the transaction adds to the project's counters.
     pub(super) growth: Growth,
     found: RunRow,
+    found_lanes: Vec<i64>,
     found_slots: Vec<SlotRow>,
     before: RunContribution,
     changed_slots: BTreeSet<SlotId>,
@@ -92,6 +93,7 @@ impl LockedRun {
             run,
             found_slots: slots.clone(),
             slots,
+            found_lanes: lanes.clone(),
             lanes,
             has_new_lanes: false,
             is_fresh,
@@ -175,6 +177,26 @@ impl LockedRun {
         row.slot.last_activity_at = row.slot.last_activity_at.max(now);
         self.run.last_activity_at = self.run.last_activity_at.max(now);
         Ok(())
+    }
+
+    /// Takes those slots for lost whose clients were silent for too long;
+    /// whether there are any.
+    pub(super) fn lose_silent(&mut self, now: Timestamp, patience: &Patience) -> bool {
+        let is_silent = |since: Timestamp, ms: i64| since.millis() <= now.millis() - ms;
+        let mut any = false;
+        for row in &mut self.slots {
+            let is_lost = match row.slot.state {
+                SlotState::Live => is_silent(row.slot.last_activity_at, patience.stale_ms),
+                SlotState::Setup => is_silent(row.slot.opened_at, patience.setup_ms),
+                SlotState::Finished | SlotState::Lost => false,
+            };
+            if is_lost {
+                row.slot.state = SlotState::Lost;
+                self.changed_slots.insert(row.id);
+                any = true;
+            }
+        }
+        any
     }
 
     /// Makes the run go on.
@@ -382,13 +404,22 @@ impl LockedRun {
         Ok(())
     }
 
-    /// Brings the counters of the project up to date.
+    /// Brings the counters of the project up to date. What the run counted
+    /// before is taken back where that was: in other lanes, or among the full
+    /// runs, when more is known of it now.
     async fn count(&self, session: &mut Session, after: &RunContribution) -> Result<()> {
         let (run, project) = (&self.run, self.run.project);
-        if self.before != *after {
-            let day = run.order_at.day();
-            rollups::add_project_day(session, project, &self.lanes, day, run.is_full, &self.before, after)
-                .await?;
+        let (day, before, nothing) = (run.order_at.day(), &self.before, RunContribution::default());
+        let (there, here) = ((&self.found_lanes, self.found.is_full), (&self.lanes, run.is_full));
+        let changes = if there == here {
+            vec![(here, before, after)]
+        } else {
+            vec![(there, before, &nothing), (here, &nothing, after)]
+        };
+        for ((lanes, is_full), before, after) in changes {
+            if before != after {
+                rollups::add_project_day(session, project, lanes, day, is_full, before, after).await?;
+            }
         }
         if self.growth != Growth::default() {
             projects::count(session, project, self.growth).await?;

@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::audit::AuditAction;
-use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
+use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::status::Outcome;
-use callboard_domain::test_state::{ExecutionFlags, TestState, flags_for};
+use callboard_domain::test_state::TestState;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::deletions::runs as doomed;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
 use callboard_store::jobs::{self, Payload};
-use callboard_store::rollups::{self, FolderDays, RunContribution, States, TestDays};
+use callboard_store::rollups::{self, FolderDays, States, TestDays};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::{StoreError, lanes, test_cases};
 use serde::{Deserialize, Serialize};
@@ -24,9 +24,9 @@ use serde_json::json;
 
 use super::changing::decided_elsewhere;
 use super::counting::{self, Pace};
-use super::locked::{LockedRun, contribution, lanes_of_run};
+use super::locked::{LockedRun, lanes_of_run};
 use super::opening::open_lanes;
-use super::rollup::{observed, rebuild_histories};
+use super::rollup::{compared_with, observed, rebuild_histories};
 use crate::accounts::Acting;
 use crate::runs::required_run;
 use crate::{Context, LifeRefusal, Result};
@@ -82,11 +82,6 @@ pub(crate) async fn move_run(
     counting::count_run(&mut session, &mut locked.run, &locked.lanes).await?;
     let from = std::mem::replace(&mut locked.run.environment, to.environment);
     locked.run.lane_id = to.own;
-    let (left, joined) = difference(&locked.lanes, &to.ids);
-    let (share, nothing) = (contribution(&locked.run), RunContribution::default());
-    let (day, is_full) = (locked.run.order_at.day(), locked.run.is_full);
-    rollups::add_project_day(&mut session, project, &left, day, is_full, &share, &nothing).await?;
-    rollups::add_project_day(&mut session, project, &joined, day, is_full, &nothing, &share).await?;
     locked.lanes = to.ids;
     locked.has_new_lanes = true;
     locked.describe(runs::details(&mut session, project, run).await?);
@@ -242,9 +237,8 @@ async fn compare(session: &mut Session, run: &RunRow, rows: &[ExecutionRow], sta
     let elsewhere = decided_elsewhere(session, run, unknown).await?;
     let changed = rows.iter().zip(previous).filter_map(|(row, previous)| {
         let previous = previous.or_else(|| elsewhere.get(&(row.test_case, row.browser_id)).copied());
-        let flags = row.flags.compared(flags_for(previous, row.outcome));
-        (flags != row.flags).then_some((row.id, flags))
+        compared_with(previous, &row.into())
     });
-    let changed: Vec<(ExecutionId, ExecutionFlags)> = changed.collect();
+    let changed: Vec<_> = changed.collect();
     Ok(executions::counting::set_flags(session, run.project, run.id, &changed).await?)
 }

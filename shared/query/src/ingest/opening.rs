@@ -317,6 +317,8 @@ impl Opening<'_> {
 
     async fn join(&self, session: &mut Session, run: RunId) -> Result<Option<Opened>> {
         let mut locked = LockedRun::lock(session, self.project, run).await?;
+        // What is tried again after a crash takes the place of the one that crashed, though other shards keep the run alive.
+        locked.lose_silent(self.now, self.patience());
         let index = self.shard_index().unwrap_or_else(|| locked.judge(|slots| slots.free_index()));
         let (generation, ordinal) =
             locked.judge(|slots| (slots.next_generation(index), slots.next_ordinal()));

@@ -9,9 +9,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_domain::ids::{ProjectId, TestCaseId};
+use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::status::Outcome;
-use callboard_domain::test_state::{Applied, Observation, TestState};
+use callboard_domain::test_state::{Applied, ExecutionFlags, Observation, TestState, flags_for};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::db::Session;
 use callboard_store::executions::counting::ToCount;
@@ -52,6 +52,16 @@ pub(super) fn seen(row: &ToCount, order_at: Timestamp, mass_failure: bool) -> Ob
     }
 }
 
+/// What is remarkable about an execution after that outcome of its test, where
+/// it is other than what was written of it.
+pub(super) fn compared_with(
+    previous: Option<Outcome>,
+    row: &ToCount,
+) -> Option<(ExecutionId, ExecutionFlags)> {
+    let flags = row.flags.compared(flags_for(previous, row.outcome));
+    (flags != row.flags).then_some((row.id, flags))
+}
+
 /// One execution to be counted.
 pub(super) struct Counted<'a> {
     pub(super) test_case: TestCaseId,
@@ -82,8 +92,23 @@ impl Tally {
     }
 
     /// How a test ended last before a run, in the run's own lane.
-    pub(super) fn decided_before(&self, run: &RunRow, case: TestCaseId, browser: i64) -> Option<Outcome> {
+    fn decided_before(&self, run: &RunRow, case: TestCaseId, browser: i64) -> Option<Outcome> {
         self.states.get(&(run.lane_id, case))?.decided_before(browser, run.order_at, run.id)
+    }
+
+    /// What is remarkable about those executions of a run that compare
+    /// otherwise with what came before them than they were written with: runs
+    /// before it may have been counted since they came.
+    pub(super) fn compared_anew<'a>(
+        &self,
+        run: &RunRow,
+        rows: impl IntoIterator<Item = &'a ToCount>,
+    ) -> Vec<(ExecutionId, ExecutionFlags)> {
+        let compared = rows.into_iter().filter_map(|row| {
+            let previous = self.decided_before(run, row.test_case, row.browser_id)?;
+            compared_with(Some(previous), row)
+        });
+        compared.collect()
     }
 
     /// Counts executions of a run in some lanes. Their rows must be written and

@@ -2,7 +2,7 @@
 //! began, shards that never came, files that never followed.
 
 use callboard_domain::ids::{ProjectId, RunId};
-use callboard_domain::run_life::{EndReason, SlotState};
+use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::{StoreError, runs};
@@ -40,14 +40,21 @@ pub async fn sweep_stale_runs(ctx: &Context, now: Timestamp) -> Result<Swept> {
     // Nobody else counts what clients left that give no sign of life.
     counting::count_since(ctx, Timestamp(now.millis() - COUNT_WITHIN_MS)).await?;
     let mut swept = Swept::default();
-    let mut after = None;
+    let (mut after, mut failed) = (None, Ok(()));
     loop {
         let page = runs::silent(&mut ctx.store.db().read().await?, since, after, PAGE).await?;
-        let Some((_, last)) = page.last() else { return Ok(swept) };
+        let Some((_, last)) = page.last() else { return failed.map(|()| swept) };
         after = Some(*last);
         for (project, run) in page {
             swept.looked_at += 1;
-            swept.ended += usize::from(judge(ctx, project, run, now).await?);
+            match judge(ctx, project, run, now).await {
+                Ok(has_ended) => swept.ended += usize::from(has_ended),
+                // One that cannot be judged does not keep the others from ending.
+                Err(error) => {
+                    tracing::warn!(run = run.get(), %error, "a silent run could not be judged");
+                    failed = Err(error);
+                }
+            }
         }
     }
 }
@@ -64,20 +71,8 @@ async fn judge(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) ->
     if locked.run.status.is_final() {
         return Ok(false);
     }
-    let lost: Vec<_> = locked
-        .slots
-        .iter()
-        .filter(|row| match row.slot.state {
-            SlotState::Live => is_silent(row.slot.last_activity_at, patience.stale_ms),
-            SlotState::Setup => is_silent(row.slot.opened_at, patience.setup_ms),
-            SlotState::Finished | SlotState::Lost => false,
-        })
-        .map(|row| row.id)
-        .collect();
-    let (has_lost, stood) = (!lost.is_empty(), locked.run.status);
-    for slot in lost {
-        locked.slot_mut(slot)?.slot.state = SlotState::Lost;
-    }
+    let stood = locked.run.status;
+    let has_lost = locked.lose_silent(now, &patience);
     locked.settle(now, None, &patience);
     let is_idle = !locked.judge(|slots| slots.any_live() || slots.any_setting_up(now, &patience));
     let last = locked.run.last_activity_at;

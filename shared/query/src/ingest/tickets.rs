@@ -11,15 +11,15 @@ use callboard_domain::time::Timestamp;
 use callboard_store::StoreError;
 use callboard_store::audit::{self, Actor, AuditEvent, Recorded, Target};
 use callboard_store::db::Session;
+use callboard_store::runs::slots;
 use callboard_store::runs::tokens::{self, Minter, TokenKind};
-use callboard_store::runs::{self, slots};
 
 use super::announce;
 use super::bearer::{self, Bearer};
 use super::describing::{self, Plan};
 use super::keys::{setup_keys, slot_keys};
 use super::locked::LockedRun;
-use super::opening::{Opened, Opening, Purpose, open_lanes};
+use super::opening::{Opened, Opening, Purpose};
 use crate::{Context, LifeRefusal, QueryError, Result};
 
 /// Times an opening is tried when another one was faster.
@@ -115,7 +115,7 @@ async fn try_open(opening: &Opening<'_>, actor: Actor) -> Result<Option<Ticket>>
     let place = opening.look(&mut ctx.store.db().read().await?).await?;
     let lanes = opening.lanes(place).await?;
     let better = match place.run() {
-        Some(run) => better_lanes(ctx, project, run, fields).await?,
+        Some(run) => describing::better_lanes(ctx, project, run, fields).await?,
         None => None,
     };
     let mut session = ctx.store.db().begin().await?;
@@ -136,28 +136,6 @@ async fn try_open(opening: &Opening<'_>, actor: Actor) -> Result<Option<Ticket>>
     Ok(Some(Ticket { run, project, token, url: ctx.links.run(run.get()) }))
 }
 
-/// The lanes of the branch that a call names, for a run that did not know its
-/// branch or environment before.
-async fn better_lanes(
-    ctx: &Context,
-    project: ProjectId,
-    run: RunId,
-    fields: &RunFields,
-) -> Result<Option<super::opening::Lanes>> {
-    let row = runs::get(&mut ctx.store.db().read().await?, project, run).await?;
-    let Some(row) = row.filter(describing::can_move) else { return Ok(None) };
-    let told = |known: &String, told: &Option<String>| match told {
-        Some(told) if known.is_empty() => told.clone(),
-        _ => known.clone(),
-    };
-    let branch = told(&row.branch, &fields.origin.branch);
-    let environment = told(&row.environment, &fields.environment);
-    if (&branch, &environment) == (&row.branch, &row.environment) {
-        return Ok(None);
-    }
-    open_lanes(ctx, project, branch, environment, row.order_at).await.map(Some)
-}
-
 /// The set-up is over: the run begins. The set-up token is used up.
 ///
 /// # Errors
@@ -172,7 +150,7 @@ pub async fn begin(
 ) -> Result<Ticket> {
     let bearer = bearer::recognise(ctx, run, token, TokenKind::Setup, now).await?;
     let Bearer { project, slot, .. } = bearer;
-    let lanes = better_lanes(ctx, project, run, fields).await?;
+    let lanes = describing::better_lanes(ctx, project, run, fields).await?;
     let mut session = ctx.store.db().begin().await?;
     let mut locked = LockedRun::lock(&mut session, project, run).await?;
     let minter = bearer.minter(&mut session).await?;

@@ -109,6 +109,10 @@ impl Writer<'_> {
             }
             None => {
                 let (place, lanes) = self.place().await?;
+                let better = match place.run() {
+                    Some(run) => describing::better_lanes(ctx, project, run, fields).await?,
+                    None => None,
+                };
                 session = ctx.store.db().begin().await?;
                 let reserved = self.packed.reserved;
                 let Some(mut opened) = self.opening.enter(&mut session, place, &lanes, reserved).await?
@@ -118,7 +122,7 @@ impl Writer<'_> {
                 if !opened.locked.is_fresh {
                     let plan = if opened.is_known { Plan::Told } else { Plan::Another };
                     let (locked, slot) = (&mut opened.locked, opened.slot);
-                    describing::describe(&mut session, locked, slot, fields, plan, None).await?;
+                    describing::describe(&mut session, locked, slot, fields, plan, better).await?;
                 }
                 opened
             }

@@ -226,10 +226,22 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Trims the evidence of one run.
+    /// Trims the evidence of one run. One whose evidence cannot be read is left
+    /// for another day, so that the others have their turn.
     async fn evidence(&self, swept: &mut Swept) -> Result<()> {
         let due = due::evidence(&mut self.ctx.store.db().read().await?, self.now).await?;
         let Some((project, run)) = due else { return Ok(()) };
+        if let Err(error) = self.trim(project, run, swept).await {
+            tracing::warn!(run = run.get(), %error, "the evidence of a run could not be trimmed");
+            let mut session = self.ctx.store.db().begin().await?;
+            due::move_evidence(&mut session, project, run, Some(later(self.now))).await?;
+            session.commit().await?;
+            swept.kept += 1;
+        }
+        Ok(())
+    }
+
+    async fn trim(&self, project: ProjectId, run: RunId, swept: &mut Swept) -> Result<()> {
         // What lies beside the rows is trimmed in memory; more than a little of it goes into an object first.
         while joining::join(&self.ctx.store, project, run, self.now).await? {}
         let Some(plan) = trimming::plan(self.ctx, project, run, self.now, later(self.now)).await? else {

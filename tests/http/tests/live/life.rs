@@ -99,8 +99,34 @@ async fn a_long_set_up_is_waited_for_and_an_endless_one_is_not() {
         sweep(service, 31 * 60 * 1000).await;
         let shown = service.client().json(&path).await.expect("the run");
         assert_eq!(picked(&shown, ["status", "endReason"]), [json!("interrupted"), json!("setup_timeout")]);
-        let feeder = begin(service, run, &token, json!({})).await.expect("an unused token opens it again");
-        assert_eq!(feeder.shown().await["status"], "running");
+        let told = json!({ "isFullRun": false, "metadata": { "scm": { "branch": "main" } } });
+        let feeder = begin(service, run, &token, told).await.expect("an unused token opens it again");
+        assert_eq!(picked(&feeder.shown().await, ["status", "branch"]), [json!("running"), json!("main")]);
+        feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        assert_eq!(feeder.finish("passed").await, "passed");
+        // It counts as what it turned out to be, and no longer as what it was taken for.
+        let overview = service.client().json("/api/projects/overview").await.expect("an overview");
+        assert_eq!(overview["items"][0]["totalFullRuns"], 0);
+        let tests = service.client().json("/api/projects/1/test-cases?branch=main").await.expect("tests");
+        assert_eq!(tests["total"], 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_run_that_was_set_up_and_comes_as_a_batch_is_of_its_branch() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let key = json!({ "clientRunId": "0123456789abcdef01" });
+        let (run, _) = set_up(service, key.clone()).await;
+        let batch = crate::builders::run("shop", "passed", vec![attempt("pays", "passed", 0)]);
+        let told = json!({ "metadata": { "scm": { "branch": "main" } } });
+        let answer = client.post_json("/api/test-runs/submit", &with(with(batch, key), told)).await;
+        assert_eq!(answer.expect("submitted")["testRunId"], run);
+        let shown = client.json(&format!("/api/test-runs/{run}")).await.expect("the run");
+        assert_eq!(picked(&shown, ["status", "branch"]), [json!("passed"), json!("main")]);
+        let tests = client.json("/api/projects/1/test-cases?branch=main").await.expect("tests");
+        assert_eq!(tests["total"], 1);
     })
     .await;
 }

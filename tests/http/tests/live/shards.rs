@@ -123,6 +123,53 @@ async fn a_retry_of_a_lost_shard_replaces_what_it_decided() {
 }
 
 #[tokio::test]
+async fn a_retry_takes_the_place_of_a_shard_that_crashed_beside_others() {
+    for_each_service(async |service| {
+        let crashed = start(service.client(), shard(1, 2)).await;
+        let other = start(service.client(), shard(2, 2)).await;
+        crashed.results(vec![attempt("pays", "failed", 0), attempt("looks", "passed", 0)]).await;
+        other.results(vec![attempt("signs in", "passed", 0)]).await;
+        // All of that is worked in long before anybody takes its client for lost.
+        other.shown().await;
+        let fell_silent =
+            "UPDATE run_slots SET last_activity_at = last_activity_at - 300000 WHERE shard_index = 1";
+        crate::store::sql(service, fell_silent).await;
+        let retry = start(service.client(), shard_again(1, 2)).await;
+        assert_eq!(retry.run, crashed.run);
+        retry.results(vec![attempt("pays", "passed", 0), attempt("looks", "passed", 0)]).await;
+        other.finish("passed").await;
+        assert_eq!(retry.finish("passed").await, "passed");
+        let shown = retry.shown().await;
+        assert_eq!(picked(&shown, ["totalTests", "failedTests", "flakyTests"]), [3, 0, 0].map(|n| json!(n)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_crashed_shard_is_missed_while_others_go_on() {
+    for_each_service(async |service| {
+        let crashed = start(service.client(), shard(1, 2)).await;
+        let other = start(service.client(), shard(2, 2)).await;
+        crate::store::sql(
+            service,
+            "UPDATE run_slots SET last_activity_at = last_activity_at - 300000 WHERE shard_index = 1",
+        )
+        .await;
+        sweep(service, 0).await;
+        let states = async || {
+            let shown = other.shown().await;
+            let shards = shown["shards"].as_array().expect("shards").iter();
+            (shown["status"].clone(), shards.map(|shard| shard["state"].clone()).collect::<Vec<_>>())
+        };
+        assert_eq!(states().await, (json!("running"), vec![json!("lost"), json!("live")]));
+        // It was slow, not gone.
+        crashed.results(vec![attempt("pays", "passed", 0)]).await;
+        assert_eq!(states().await.1, vec![json!("live"), json!("live")]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn repeating_a_shard_of_a_final_run_is_a_run_of_its_own() {
     for_each_service(async |service| {
         let mut original = 0;

@@ -234,6 +234,13 @@ async fn all_runs_are_watched_and_gone_on_with() {
         assert_eq!(kinds(&reader.until("run-finished").await), ["run-finished"]);
         let mut again = Reader::open(service.client(), &format!("/api/stream?lastEventId={}", 1), None).await;
         assert_eq!(kinds(&again.until("run-finished").await), ["run-finished"]);
+        // Who has heard of nothing yet knows where to go on as well.
+        let mut new = Reader::open(service.client(), "/api/stream", None).await;
+        while new.last.is_none() {
+            let line = new.line().await.expect("a number");
+            new.last = line.strip_prefix("id: ").map(|id| id.parse().expect("a number"));
+        }
+        assert_eq!(new.last, again.last);
         let mut lost = Reader::open(service.client(), "/api/stream", Some(77)).await;
         assert_eq!(kinds(&lost.until("reset").await), ["reset"]);
     })
