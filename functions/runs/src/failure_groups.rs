@@ -46,7 +46,7 @@ pub(crate) async fn of_run(
     let project = resolve::run(&ctx, caller.scope(), id).await?;
     let found = clusters::failure_groups(&ctx, project, id, after, page.rows()).await?;
     let mut groups = cursors.page(found.groups)?;
-    clusters::heal_groups(&ctx, project, &mut groups.items).await?;
+    clusters::heal_groups(&ctx, project, &mut groups.items).await;
     Ok(Json(GroupsAnswer {
         items: groups.items,
         next_cursor: groups.next_cursor,

@@ -358,6 +358,36 @@ async fn a_test_that_was_repeated_proves_as_much_as_it_passed() {
 }
 
 #[tokio::test]
+async fn a_repaired_cluster_that_takes_over_a_failing_one_fails() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let both = || vec![click("pays", "pay"), click("pays twice", "pay")];
+        let (project, _) = submit(client, &at(service, -60, both(), json!({}))).await;
+        let old = clusters(client, project).await[0]["id"].clone();
+        let path = format!("/api/failure-clusters/{old}");
+        let tests = get(client, &format!("{path}/test-cases?sort=title")).await;
+        let test = tests["items"][0]["testCaseId"].clone();
+        let title = tests["items"][0]["title"].as_str().expect("a title").to_owned();
+        let taken =
+            client.post_json(&format!("{path}/extract-cases"), &json!({ "testCaseIds": [test] })).await;
+        let new = taken.expect("taken out")["cluster"]["id"].clone();
+        let days = async || get(client, &path).await["trend"][0]["occurrences"].clone();
+        assert_eq!(days().await, 1, "what was taken out is not counted twice");
+        write(client, Method::PATCH, &format!("{path}/status"), json!({ "status": "resolved" })).await;
+        submit(client, &at(service, 5, vec![click(&title, "pay")], json!({}))).await;
+        assert_eq!(get(client, &path).await["status"], "resolved");
+        let merge = format!("/api/failure-clusters/{new}/merge");
+        let merged = client.post_json(&merge, &json!({ "intoId": old })).await.expect("merged");
+        assert_eq!(
+            picked(&merged["cluster"], ["status", "occurrences", "fixLandedAt"]),
+            [json!("open"), json!(3), Value::Null]
+        );
+        assert_eq!(get(client, &format!("/api/projects/{project}")).await["openClusters"], 1);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn tests_that_are_taken_out_stay_out() {
     for_each_service(async |service| {
         let client = service.client();

@@ -309,7 +309,7 @@ pub(super) async fn join(
     let project = kept.project;
     let was_open = is_open(gone) + is_open(kept);
     let first_shown_by = BTreeSet::from([gone.first_run, kept.first_run]);
-    reshape::merge(session, project, gone.id, kept, now).await?;
+    reshape::merge(session, project, gone, kept, now).await?;
     search::forget(session, project, SearchKind::Cluster, vec![gone.id.get()]).await?;
     store::count_open(session, project, is_open(kept) - was_open).await?;
     let change = format!("clusters:{}-{}", gone.id, kept.id);

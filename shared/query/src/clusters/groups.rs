@@ -246,15 +246,9 @@ fn group(
 }
 
 /// Adds what would work again to the first groups that lost an element. Each
-/// costs a look at the evidence and the trace of one failure.
-///
-/// # Errors
-/// [`QueryError::Store`].
-pub async fn heal_groups(
-    ctx: &Context,
-    project: Authorized<ProjectId>,
-    groups: &mut [FailureGroup],
-) -> Result<()> {
+/// costs a look at the evidence and the trace of one failure; where that cannot
+/// be read, its group is told without.
+pub async fn heal_groups(ctx: &Context, project: Authorized<ProjectId>, groups: &mut [FailureGroup]) {
     let lost = groups.iter_mut().filter(|group| group.names_element && !group.cases.is_empty());
     let lost: Vec<&mut FailureGroup> = lost.take(HEALED).collect();
     let healings: Vec<_> = lost
@@ -272,10 +266,12 @@ pub async fn heal_groups(
             }),
             // It went while this was read.
             Err(QueryError::NotFound { .. }) => None,
-            Err(error) => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "what would heal a locator could not be told");
+                None
+            }
         };
     }
-    Ok(())
 }
 
 async fn cases(

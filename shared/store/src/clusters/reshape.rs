@@ -6,7 +6,7 @@ use callboard_domain::failure::VERSION;
 use callboard_domain::ids::{ClusterId, ProjectId};
 use callboard_domain::time::Timestamp;
 
-use super::{ClusterRow, counts, get};
+use super::{ClusterRow, ClusterStatus, counts, get};
 use crate::db::{Session, args, statements};
 use crate::ids::{self, Kind, Listed};
 use crate::{Result, StoreError};
@@ -44,8 +44,19 @@ statements! {
     /// Days of a cluster, from its executions. ix: executions_cluster
     COUNT_DAYS = "INSERT INTO cluster_daily (project_id, cluster_id, day, n) SELECT project_id, cluster_id, day, COUNT(*) FROM executions \
         WHERE project_id = $1 AND cluster_id = $2 AND cluster_id IS NOT NULL GROUP BY project_id, cluster_id, day";
-    /// Sums of a cluster from its tests. PK
-    SUMS = "SELECT COUNT(*), CAST(COALESCE(SUM(n), 0) AS BIGINT) FROM cluster_tests WHERE project_id = $1 AND cluster_id = $2";
+    /// Takes what a cluster counts of runs from what another one does. ix: cluster_runs_of_cluster
+    TAKE_RUNS = "UPDATE cluster_runs AS k SET n = k.n - m.n, flaky_n = k.flaky_n - m.flaky_n FROM \
+        (SELECT run_id, n, flaky_n FROM cluster_runs WHERE project_id = $1 AND cluster_id = $3) m \
+        WHERE k.project_id = $1 AND k.cluster_id = $2 AND k.run_id = m.run_id";
+    DROP_EMPTY_RUNS = "DELETE FROM cluster_runs WHERE project_id = $1 AND cluster_id = $2 AND n <= 0";
+    /// Takes what a cluster counts of days from what another one does. PK
+    TAKE_DAYS = "UPDATE cluster_daily AS k SET n = k.n - m.n FROM \
+        (SELECT day, n FROM cluster_daily WHERE project_id = $1 AND cluster_id = $3) m \
+        WHERE k.project_id = $1 AND k.cluster_id = $2 AND k.day = m.day";
+    DROP_EMPTY_DAYS = "DELETE FROM cluster_daily WHERE project_id = $1 AND cluster_id = $2 AND n <= 0";
+    /// Sums of a cluster from its tests, and when the first and the last of them failed. PK
+    SUMS = "SELECT COUNT(*), CAST(COALESCE(SUM(n), 0) AS BIGINT), MIN(first_at), MAX(last_at) FROM cluster_tests \
+        WHERE project_id = $1 AND cluster_id = $2";
     /// Leads all routes of a cluster to another. ix: cluster_routes_to
     MOVE_ROUTES = "UPDATE cluster_routes SET cluster_id = $3 WHERE project_id = $1 AND cluster_id = $2";
     /// Leads all templates of a cluster to another. ix: fingerprint_templates_to
@@ -71,18 +82,19 @@ statements! {
 }
 
 /// Makes one cluster part of another one, which gets all its occurrences and
-/// routes.
+/// routes. What was said of the repair of that one, and does not hold for the
+/// occurrences it gets, is taken back.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn merge(
     session: &mut Session,
     project: ProjectId,
-    from: ClusterId,
+    gone: &ClusterRow,
     into: &mut ClusterRow,
     now: Timestamp,
 ) -> Result<()> {
-    let to = into.id;
+    let (from, to) = (gone.id, into.id);
     for statement in
         [&MOVE_EXECUTIONS, &ADD_TESTS, &ADD_RUNS, &ADD_DAYS, &MOVE_ROUTES, &MOVE_TEMPLATES, &FOLLOW]
     {
@@ -92,7 +104,11 @@ pub async fn merge(
         session.execute(statement, args![project, from]).await?;
     }
     session.execute(&END_CLUSTER, args![project, from, to, now]).await?;
-    settle(session, project, into, now).await
+    into.take_over(gone, now);
+    let sums = session.one(&SUMS, args![project, to]).await?;
+    let mut sums = sums.reader();
+    (into.affected_tests, into.occurrences) = (sums.int()?, sums.int()?);
+    counts::write(session, project, [&*into], now).await
 }
 
 /// Takes some tests out of a cluster, with all their occurrences, into a new
@@ -118,11 +134,15 @@ pub async fn extract(
     for statement in [&MOVE_EXECUTIONS_OF, &MOVE_TESTS] {
         session.execute(statement, args![project, from.id, id, tests.to_vec()]).await?;
     }
-    for statement in [&DROP_RUNS, &DROP_DAYS, &COUNT_RUNS, &COUNT_DAYS] {
-        session.execute(statement, args![project, from.id]).await?;
-    }
     for statement in [&COUNT_RUNS, &COUNT_DAYS] {
         session.execute(statement, args![project, id]).await?;
+    }
+    // What counts here may be of executions that retention took, so it is not counted anew.
+    for statement in [&TAKE_RUNS, &TAKE_DAYS] {
+        session.execute(statement, args![project, from.id, id]).await?;
+    }
+    for statement in [&DROP_EMPTY_RUNS, &DROP_EMPTY_DAYS] {
+        session.execute(statement, args![project, from.id]).await?;
     }
     settle(session, project, from, now).await?;
     let mut new = get(session, project, id)
@@ -132,7 +152,8 @@ pub async fn extract(
     Ok(new)
 }
 
-/// Brings the sums of a cluster in line with its rows.
+/// Brings the sums of a cluster in line with its rows after some of its tests
+/// were taken out.
 async fn settle(
     session: &mut Session,
     project: ProjectId,
@@ -142,6 +163,43 @@ async fn settle(
     let sums = session.one(&SUMS, args![project, row.id]).await?;
     let mut sums = sums.reader();
     (row.affected_tests, row.occurrences) = (sums.int()?, sums.int()?);
-    counts::refresh(session, project, row).await?;
+    let span = (sums.opt_time()?, sums.opt_time()?);
+    if span != (Some(row.first_seen_at), Some(row.last_seen_at)) {
+        counts::refresh(session, project, row).await?;
+        // Runs that retention took do not make it younger, nor its last failure older.
+        if let (Some(first), Some(last)) = span {
+            row.first_seen_at = row.first_seen_at.min(first);
+            row.last_seen_at = row.last_seen_at.max(last);
+        }
+    }
     counts::write(session, project, [&*row], now).await
+}
+
+impl ClusterRow {
+    /// Takes over when another cluster was seen first and last.
+    fn take_over(&mut self, gone: &Self, now: Timestamp) {
+        if gone.occurrences <= 0 {
+            return;
+        }
+        let is_only = self.occurrences <= 0;
+        if is_only || (gone.first_seen_at, gone.first_run) < (self.first_seen_at, self.first_run) {
+            (self.first_seen_at, self.first_run) = (gone.first_seen_at, gone.first_run);
+            self.first_execution = gone.first_execution;
+        }
+        if is_only || (gone.last_seen_at, gone.last_run) > (self.last_seen_at, self.last_run) {
+            (self.last_seen_at, self.last_run) = (gone.last_seen_at, gone.last_run);
+            self.last_status.clone_from(&gone.last_status);
+        }
+        // A repair after which there is a failure now was none.
+        if self.fix_at.is_some_and(|fixed| self.last_seen_at > fixed) {
+            (self.fix_run, self.fix_at, self.fix_commit, self.ttr_ms) = (None, None, None, None);
+            self.fix_verification = None;
+            self.is_quiet = false;
+        }
+        let fails_on = gone.status == ClusterStatus::Open && gone.last_seen_at > self.status_at;
+        if self.status == ClusterStatus::Resolved && fails_on {
+            self.status = ClusterStatus::Open;
+            self.status_at = now;
+        }
+    }
 }

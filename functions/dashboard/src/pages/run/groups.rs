@@ -61,7 +61,7 @@ pub(super) async fn tab(
     let found = clusters::failure_groups(&visit.ctx, project, run, after, limit).await?;
     let mut groups = cursors.page(found.groups)?;
     let sums = clusters::group_sums(&visit.ctx, project, run).await?;
-    clusters::heal_groups(&visit.ctx, project, &mut groups.items).await?;
+    clusters::heal_groups(&visit.ctx, project, &mut groups.items).await;
     answer(&GroupsTab {
         pager: Pager::new(&visit.address, groups.next_cursor.as_ref()),
         groups: groups.items,
