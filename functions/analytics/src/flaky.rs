@@ -67,7 +67,7 @@ impl FromQuery for FlakyFilters {
             runs: query.number("runs", 3..=200)?,
             days: query.number("days", 1..=366)?,
             min_score: query.number("minScore", 0..=100)?,
-            tags: query.list("tags"),
+            tags: query.list("tags")?,
             owner: query.exact("owner")?,
             priority: query.word("priority", &Priority::ALL.map(Priority::as_str), Priority::parse)?,
             root_cause: query.word("rootCause", &RootCause::ALL.map(RootCause::as_str), RootCause::parse)?,

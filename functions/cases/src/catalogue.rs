@@ -11,10 +11,10 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{CountedPage, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
+use callboard_query::resolve;
 use callboard_query::shapes::TestCaseItem;
 use callboard_query::shapes::words::{PriorityWord, TestCategoryWord};
 use callboard_query::test_cases::{self, CatalogueKey, CatalogueQuery, LaneQuery, Sort};
-use callboard_query::{projects, resolve};
 use serde::Serialize;
 use utoipa::IntoParams;
 
@@ -69,7 +69,8 @@ impl Direction {
 pub(crate) struct CatalogueFilters {
     /// Only tests whose title, describe titles or file contain this, in upper or lower case.
     q: Option<String>,
-    /// Comma list or repeated: failed (with timed out), flaky, interrupted, didnotrun, skipped, passed, never-run.
+    /// Comma list or repeated: failed (with timed out), flaky, interrupted, didnotrun, skipped, passed; or never-run
+    /// alone: the tests that never ran on the branch and in the environment, newest first.
     /// `status` is another name of this parameter.
     #[param(required = false, value_type = Vec<TestCategoryWord>, example = json!(["failed", "flaky"]), inline)]
     category: Vec<TestCategory>,
@@ -107,12 +108,16 @@ impl FromQuery for CatalogueFilters {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let mut category = categories(query, "category")?;
         category.extend(categories(query, "status")?);
+        if category.len() > 1 && category.contains(&TestCategory::NeverRun) {
+            let message = "never-run goes alone: these tests are another list than those that ran.";
+            return Err(ApiError::invalid_query("category", message));
+        }
         let (sort, is_reversed) = sort(query)?;
         let offset = query.number("offset", 0..=MAX_OFFSET)?.unwrap_or(0);
         Ok(Self {
             q: query.text("q")?,
             category,
-            tags: query.list("tags"),
+            tags: query.list("tags")?,
             owner: query.exact("owner")?,
             priority: query.word("priority", &Priority::ALL.map(Priority::as_str), Priority::parse)?,
             feature: query.exact("feature")?,
@@ -166,7 +171,8 @@ impl CatalogueFilters {
 }
 
 /// The tests of a project with their numbers on a branch and in an
-/// environment, or in all; tests that never ran there are left out.
+/// environment, or in all; tests that never ran there are left out, unless
+/// they are asked for.
 ///
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied`.
@@ -187,11 +193,8 @@ pub(crate) async fn test_cases(
     let query = filters.query(lane.query(), after, state.now());
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
-    let total = if filters.is_everything() && lane == Lane::default() {
-        Some(projects::test_case_count(&ctx, project).await?)
-    } else {
-        None
-    };
+    let total =
+        if filters.is_everything() { Some(test_cases::count(&ctx, project, &query).await?) } else { None };
     // A cursor stands behind what the first page skipped.
     let offset = if page.cursor.is_none() { filters.offset } else { 0 };
     let found = test_cases::list_from(&ctx, project, query, offset, page.rows()).await?;

@@ -26,7 +26,7 @@ const DEFAULT_DAYS: i64 = 30;
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Split {
-    /// Most parts the newest 200 executions are split into, 5 to 50; 20 by default.
+    /// Most parts the newest 200 executions are split into, 5 to 50; 20 by default. Not with `by`.
     #[param(minimum = 5, maximum = 50)]
     buckets: Option<usize>,
     /// `day`: one part for every UTC day with executions, instead of parts of equal size.
@@ -43,11 +43,15 @@ struct ByDay;
 impl FromQuery for Split {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let buckets = query.number("buckets", 5..=50)?;
-        Ok(Self {
-            buckets: buckets.and_then(|buckets| usize::try_from(buckets).ok()),
-            by: query.word("by", &BY, |word| (word == "day").then_some(ByDay))?,
-            days: query.number("days", 1..=366)?,
-        })
+        let by = query.word("by", &BY, |word| (word == "day").then_some(ByDay))?;
+        let days = query.number("days", 1..=366)?;
+        if by.is_none() && days.is_some() {
+            return Err(ApiError::invalid_query("days", "days goes with by=day."));
+        }
+        if by.is_some() && buckets.is_some() {
+            return Err(ApiError::invalid_query("buckets", "buckets does not go with by=day."));
+        }
+        Ok(Self { buckets: buckets.and_then(|buckets| usize::try_from(buckets).ok()), by, days })
     }
 }
 

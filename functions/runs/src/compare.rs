@@ -65,8 +65,8 @@ pub(crate) struct Comparison {
 /// changes are asked for, a page may be short while there is a next one.
 ///
 /// # Errors
-/// 404 `run_not_found`, with `data.reason` `no_baseline` or `no_previous` when
-/// there is nothing to compare with; 403 `project_access_denied`; 400
+/// 404 `run_not_found`, with `data.reason` `no_baseline` when there is nothing
+/// to compare with; 403 `project_access_denied`; 400
 /// `invalid_query` for runs of two projects.
 #[utoipa::path(get, path = "/api/test-runs/{id}/compare", tag = "runs",
     params(("id" = i64, Path, description = "Run"), Asked, PageRequest),
@@ -101,12 +101,10 @@ pub(crate) async fn compare(
 }
 
 fn nothing_to_compare(with: Against) -> ApiError {
-    let (reason, message) = match with {
-        Against::Previous => {
-            ("no_previous", "There is no earlier run on this branch and in this environment.")
-        }
-        _ => ("no_baseline", "There is no green run before this one to compare it with."),
+    let message = match with {
+        Against::Previous => "There is no earlier run on this branch and in this environment.",
+        _ => "There is no green run before this one to compare it with.",
     };
     ApiError::new(http::StatusCode::NOT_FOUND, "run_not_found", message)
-        .with_data(json!({ "reason": reason }))
+        .with_data(json!({ "reason": "no_baseline" }))
 }

@@ -264,8 +264,9 @@ pub fn gate(policy: &Policy, facts: &Facts) -> Vec<Violation> {
         violations.push(over(rule, message, actual, limit));
     }
     if let Some(least) = policy.min_pass_rate {
-        let rate = pass_rate(facts);
+        let rate = exact_rate(facts);
         if rate.is_none_or(|rate| rate < least) {
+            let rate = rate.map(|rate| shown_below(rate, least));
             let message = rate.map_or_else(
                 || "No test of the run passed or failed.".to_owned(),
                 |rate| {
@@ -288,13 +289,19 @@ pub fn gate(policy: &Policy, facts: &Facts) -> Vec<Violation> {
     violations
 }
 
-/// Passed of those that passed or failed, four decimals; without those in
-/// quarantine that failed.
-#[must_use]
+/// Passed of those that passed or failed, without those in quarantine that
+/// failed.
 #[expect(clippy::cast_precision_loss, reason = "a run has far fewer tests than 2^52")]
-pub fn pass_rate(facts: &Facts) -> Option<f64> {
+fn exact_rate(facts: &Facts) -> Option<f64> {
     let decided = facts.passed + facts.failed;
-    (decided > 0).then(|| (facts.passed as f64 / decided as f64 * 10_000.0).round() / 10_000.0)
+    (decided > 0).then(|| facts.passed as f64 / decided as f64)
+}
+
+/// Four decimals of a rate, which do not read as if it reached the limit that
+/// it is below.
+fn shown_below(rate: f64, limit: f64) -> f64 {
+    let rounded = (rate * 10_000.0).round() / 10_000.0;
+    if rounded < limit { rounded } else { (rate * 10_000.0).floor() / 10_000.0 }
 }
 
 fn tests(count: i64) -> String {
@@ -369,6 +376,9 @@ mod tests {
         let violation = &gate(&policy(json!({"minPassRate": 0.91})).unwrap(), &facts)[0];
         assert_eq!((violation.actual, violation.limit), (Some(0.9), Some(0.91)));
         assert_eq!(rules(json!({"minPassRate": 0}), &Facts::default()), [Rule::MinPassRate]);
+        let nearly = Facts { passed: 29_999, failed: 1, ..Facts::default() };
+        let violation = &gate(&policy(json!({"minPassRate": 1})).unwrap(), &nearly)[0];
+        assert_eq!((violation.actual, violation.limit), (Some(0.9999), Some(1.0)));
     }
 
     #[test]

@@ -331,7 +331,8 @@ pub struct DeletedRuns {
     pub receipt: Option<Receipt>,
     /// Runs that go, or would go.
     pub matched: i64,
-    /// Runs that were named and stay because they are pinned.
+    /// Runs that were named, or match, and stay because they are pinned; of
+    /// those that match at most [`HIDDEN_AT_ONCE`].
     pub skipped: Vec<i64>,
 }
 
@@ -383,7 +384,9 @@ pub async fn delete_runs(
             let mut found = doomed::matching(&mut session, &wanted, COUNTED).await?;
             let matched = i64::try_from(found.len()).unwrap_or(i64::MAX);
             found.truncate(HIDDEN_AT_ONCE);
-            (found, matched, Vec::new(), Some(wanted))
+            let most = i64::try_from(HIDDEN_AT_ONCE).unwrap_or(i64::MAX);
+            let pinned = doomed::pinned(&mut session, &wanted, most).await?;
+            (found, matched, pinned.into_iter().map(|(_, run)| run.get()).collect(), Some(wanted))
         }
     };
     drop(session);

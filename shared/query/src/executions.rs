@@ -436,7 +436,13 @@ pub async fn detail(
     let case = case.ok_or(StoreError::Damaged("an execution without a test case"))?;
     let browser = browsers.iter().find(|browser| browser.id == row.browser_id);
     let mut item = ExecutionItem::of(&row, &case, browser);
-    let files = files::of_execution(&mut session, project, id, None, None, FILES_SHOWN).await?;
+    let mut files = files::of_execution(&mut session, project, id, None, None, FILES_SHOWN).await?;
+    if i64::try_from(files.len()).is_ok_and(|shown| shown == FILES_SHOWN) {
+        // Traces are shown beside other files, and not left out for them.
+        files.retain(|file| file.kind != FileKind::Trace);
+        let traces = Some(&[FileKind::Trace][..]);
+        files.extend(files::of_execution(&mut session, project, id, traces, None, FILES_SHOWN).await?);
+    }
     let cluster = clusters::of_execution(&mut session, project, id, row.cluster).await?;
     let blocked_by_execution = blocking::blocker(&mut session, &row, &item, &browsers).await?;
     let blocks = blocking::blocked(&mut session, &row, &item, &browsers).await?;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::{ProjectId, TagId};
+use callboard_domain::lane::LaneKind;
 use callboard_domain::retention::is_tracked;
 use callboard_domain::status::RunStatus;
 use callboard_store::db::Session;
@@ -242,14 +243,6 @@ pub async fn get(ctx: &Context, project: Authorized<ProjectId>) -> Result<Projec
     Ok(Project::of(&row, tags, aside, latest.first().map(RunBrief::from), told, &ctx.links))
 }
 
-/// How many tests a project has, from its stored counter.
-///
-/// # Errors
-/// [`QueryError::NotFound`], [`QueryError::Store`].
-pub async fn test_case_count(ctx: &Context, project: Authorized<ProjectId>) -> Result<i64> {
-    Ok(required(&mut ctx.store.db().read().await?, project.get()).await?.test_cases)
-}
-
 pub(crate) async fn required(session: &mut Session, id: ProjectId) -> Result<ProjectRow> {
     let row = projects::get(session, id).await?;
     row.ok_or_else(|| QueryError::not_found(Entity::Project, id))
@@ -323,7 +316,7 @@ pub async fn overview(
     let mut session = ctx.store.db().read().await?;
     let rows = page(&mut session, scope, None, Sort::Updated, after, limit).await?;
     let mut tags = tags::of_projects(&mut session, ids(&rows.items)).await?;
-    let full_runs = projects::full_runs(&mut session, ids(&rows.items)).await?;
+    let full_runs = projects::full_runs(&mut session, ids(&rows.items), environment).await?;
     // One more than is shown tells whether there are older ones.
     let mut newest =
         runs::newest_of(&mut session, ids(&rows.items), Newest::All, environment, RECENT_RUNS + 1).await?;
@@ -446,12 +439,13 @@ pub async fn places(
     let mut session = ctx.store.db().read().await?;
     let ProjectRow { default_branch, tracked_branches, .. } = required(&mut session, project).await?;
     let wanted = branch_contains.unwrap_or_default().to_lowercase();
-    let looked_at = if wanted.is_empty() { FACET_LIMIT * 2 } else { SEARCHED_LANES };
-    let recent = lanes::recent(&mut session, project, looked_at).await?;
+    let looked_at = if wanted.is_empty() { FACET_LIMIT + 1 } else { SEARCHED_LANES };
+    let branches = lanes::recent(&mut session, project, LaneKind::Branch, looked_at).await?;
+    let environments = lanes::recent(&mut session, project, LaneKind::Environment, FACET_LIMIT + 1).await?;
     let take = usize::try_from(limit).unwrap_or(usize::MAX);
-    let branches = recent
+    let branches = branches
         .iter()
-        .filter(|lane| lane.is_branch && !lane.name.is_empty() && lane.name.to_lowercase().contains(&wanted))
+        .filter(|lane| !lane.name.is_empty() && lane.name.to_lowercase().contains(&wanted))
         .take(take)
         .map(|lane| BranchFacet {
             name: lane.name.clone(),
@@ -460,7 +454,7 @@ pub async fn places(
             is_tracked: is_tracked(&lane.name, default_branch.as_deref(), &tracked_branches),
         })
         .collect();
-    let environments = recent.iter().filter(|lane| !lane.is_branch).filter_map(|lane| non_empty(&lane.name));
+    let environments = environments.iter().filter_map(|lane| non_empty(&lane.name));
     let browsers = lanes::browsers(&mut session, project).await?;
     Ok(Facets {
         branches,

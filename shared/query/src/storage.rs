@@ -289,13 +289,16 @@ pub async fn instance_storage(ctx: &Context, now: Timestamp) -> Result<InstanceS
     let condemned = storage::condemned(&mut session).await?;
     let days = storage::days(&mut session, None, first_day(now, GROWTH_DAYS)).await?;
     let grown: i64 = days.iter().map(|day| day.added - day.freed).sum();
-    let bytes_per_day = grown as f64 / GROWTH_DAYS as f64;
+    // An installation that is younger grew in fewer days.
+    let first = storage::first_day(&mut session).await?.unwrap_or(now.day());
+    let grew_in = (now.day().0 - first.0 + 1).clamp(1, GROWTH_DAYS);
+    let bytes_per_day = grown as f64 / grew_in as f64;
     let after_days = |days: f64| (totals.bytes as f64 + bytes_per_day * days).max(0.0) as i64;
     Ok(InstanceStorage {
         totals,
         by_kind: by_kind(&kept),
         pending: PendingAmount { condemned: condemned.objects, bytes: condemned.bytes },
-        growth: Growth { bytes_per_day: (bytes_per_day * 10.0).round() / 10.0, days: GROWTH_DAYS },
+        growth: Growth { bytes_per_day: (bytes_per_day * 10.0).round() / 10.0, days: grew_in },
         forecast: Forecast { days30: after_days(30.0), days90: after_days(90.0) },
         last_sweep: last_sweep(ctx).await?,
     })

@@ -125,7 +125,24 @@ pub(crate) fn bare_tag(tag: &str) -> String {
     tag.strip_prefix('@').unwrap_or(tag).to_owned()
 }
 
-/// A page of the tests of a project that ran in the asked lane.
+impl CatalogueQuery {
+    /// Whether tests are asked for that never ran in the lane.
+    fn is_of_others(&self) -> bool {
+        self.categories == [TestCategory::NeverRun]
+    }
+
+    /// The conditions a test can fulfil that never ran: it has no category and
+    /// no last day.
+    fn filter_of_others(&self) -> CatalogueFilter {
+        CatalogueFilter { categories: None, since: None, ..self.filter() }
+    }
+}
+
+/// Stands for a lane in which nothing ever ran.
+const NO_LANE: i64 = -1;
+
+/// A page of the tests of a project that ran in the asked lane; or, by id, of
+/// those that never did, where the category asked for is that one alone.
 ///
 /// # Errors
 /// [`QueryError::Store`].
@@ -137,7 +154,15 @@ pub async fn list(
 ) -> Result<Slice<TestCaseItem, CatalogueKey>> {
     let project = project.get();
     let mut session = counted(ctx, project).await?;
-    let Some(lane) = query.lane.find(&mut session, project).await? else {
+    let found = query.lane.find(&mut session, project).await?;
+    if query.is_of_others() {
+        let lanes = lanes_of(&mut session, project, &query.lane, found.unwrap_or(NO_LANE)).await?;
+        let page = (query.after.map(|(_, id)| id), query.is_reversed);
+        let wanted = query.filter_of_others();
+        let rows = rollups::never_ran(&mut session, project, lanes, &wanted, page, fetch(limit)).await?;
+        return Ok(Slice::cut(rows, limit, |row| (0, row.case.id.get())).map(|row| TestCaseItem::of(&row)));
+    }
+    let Some(lane) = found else {
         return Ok(Slice { items: Vec::new(), next: None });
     };
     let filter = query.filter();
@@ -165,7 +190,12 @@ pub async fn list(
 pub async fn count(ctx: &Context, project: Authorized<ProjectId>, query: &CatalogueQuery) -> Result<i64> {
     let project = project.get();
     let mut session = counted(ctx, project).await?;
-    let Some(lane) = query.lane.find(&mut session, project).await? else { return Ok(0) };
+    let found = query.lane.find(&mut session, project).await?;
+    if query.is_of_others() {
+        let wanted = query.filter_of_others();
+        return Ok(rollups::count_never_ran(&mut session, project, found.unwrap_or(NO_LANE), &wanted).await?);
+    }
+    let Some(lane) = found else { return Ok(0) };
     Ok(rollups::count_in_catalogue(&mut session, project, lane, &query.filter()).await?)
 }
 

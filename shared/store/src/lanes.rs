@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use callboard_domain::ids::{ProjectId, TestCaseId};
-use callboard_domain::lane::LaneKey;
+use callboard_domain::lane::{LaneKey, LaneKind};
 use callboard_domain::time::Timestamp;
 
 use crate::db::{Backend, Filter, Row, Session, args, statements};
@@ -36,6 +36,8 @@ statements! {
         (VALUES (0, '', ''), (1, $2, ''), (2, '', $3), (3, $2, $3)) ORDER BY id";
     /// The branch and the environment of a lane.
     PLACE_OF = "SELECT branch, environment FROM lanes WHERE project_id = $1 AND id = $2";
+    /// When a lane that let go of its numbers ran last. PK
+    LAST_RUN_OF_CLEARED = "SELECT last_run_at FROM lanes WHERE project_id = $1 AND id = $2 AND cleared_before IS NOT NULL";
     /// The lanes of a run. ix: lanes_key
     OF_RUN = "SELECT l.id, l.kind, l.cleared_before FROM test_runs r JOIN lanes l ON l.project_id = r.project_id \
         AND ((l.kind = 0 AND l.branch = '' AND l.environment = '') OR (l.kind = 1 AND l.branch = r.branch AND l.environment = '') \
@@ -62,9 +64,9 @@ statements! {
     /// Moves a lane's last run forward.
     TOUCH_LANE = "UPDATE lanes SET last_run_at = CASE WHEN last_run_at < $3 THEN $3 ELSE last_run_at END, has_numbers = 1 \
         WHERE project_id = $1 AND id = $2 AND (last_run_at < $3 OR has_numbers = 0)";
-    /// Branches or environments by last run, newest first. ix: lanes_by_last_run
-    RECENT_LANES = "SELECT kind, branch, environment, last_run_at FROM lanes \
-        WHERE project_id = $1 AND kind IN (1, 2) ORDER BY last_run_at DESC, id DESC LIMIT $2";
+    /// Branches or environments by last run, newest first; a lane of one kind has one of both names. ix: lanes_by_last_run
+    RECENT_LANES = "SELECT branch || environment, last_run_at FROM lanes \
+        WHERE project_id = $1 AND kind = $2 ORDER BY last_run_at DESC, id DESC LIMIT $3";
     /// The browser project of a name. ix: browser_projects_name
     BROWSER = "SELECT id FROM browser_projects WHERE project_id = $1 AND name = $2";
     /// Makes a browser project; a concurrent maker may have been first.
@@ -193,6 +195,20 @@ pub async fn find_counting(
     row.as_ref().map(counting).transpose()
 }
 
+/// When a lane ran last that let go of what it counted before; `None` for the
+/// others.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn last_run_of_cleared(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+) -> Result<Option<Timestamp>> {
+    let row = session.first(&LAST_RUN_OF_CLEARED, args![project, lane]).await?;
+    row.map(|row| row.reader().time()).transpose()
+}
+
 /// Those of some lanes that are restricted to one branch.
 ///
 /// # Errors
@@ -302,30 +318,28 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
 /// A branch or environment in which runs happened.
 #[derive(Debug, Clone)]
 pub struct RecentLane {
-    /// True for a branch, false for an environment.
-    pub is_branch: bool,
     /// Its name; empty when none was recorded.
     pub name: String,
     /// Start of its newest run.
     pub last_run_at: Timestamp,
 }
 
-/// Branches and environments by their newest run.
+/// Branches or environments, after the kind of their lanes, by their newest
+/// run.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn recent(session: &mut Session, project: ProjectId, limit: i64) -> Result<Vec<RecentLane>> {
-    let rows = session.all(&RECENT_LANES, args![project, limit]).await?;
+pub async fn recent(
+    session: &mut Session,
+    project: ProjectId,
+    kind: LaneKind,
+    limit: i64,
+) -> Result<Vec<RecentLane>> {
+    let rows = session.all(&RECENT_LANES, args![project, kind.code(), limit]).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
-            let is_branch = r.int()? == 1;
-            let (branch, environment) = (r.text()?, r.text()?);
-            Ok(RecentLane {
-                is_branch,
-                name: if is_branch { branch } else { environment },
-                last_run_at: r.time()?,
-            })
+            Ok(RecentLane { name: r.text()?, last_run_at: r.time()? })
         })
         .collect()
 }

@@ -119,6 +119,10 @@ statements! {
     /// Full runs of some projects. Lane 0 holds all runs of a project.
     FULL_RUNS = "SELECT project_id, CAST(SUM(runs) AS BIGINT) FROM project_daily \
                  WHERE project_id in_ints($1) AND lane_id = 0 AND is_full = 1 GROUP BY project_id";
+    /// The same in an environment. ix: lanes_key
+    FULL_RUNS_IN = "SELECT d.project_id, CAST(SUM(d.runs) AS BIGINT) FROM lanes l \
+                 JOIN project_daily d ON d.project_id = l.project_id AND d.lane_id = l.id AND d.is_full = 1 \
+                 WHERE l.project_id in_ints($1) AND l.kind = 2 AND l.branch = '' AND l.environment = $2 GROUP BY d.project_id";
     /// Sums over all projects.
     TOTALS = "SELECT COUNT(*), CAST(COALESCE(SUM(runs), 0) AS BIGINT), CAST(COALESCE(SUM(test_cases), 0) AS BIGINT), \
               CAST(COALESCE(SUM(executions), 0) AS BIGINT) FROM project_stats";
@@ -313,13 +317,20 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     visible.iter().flat_map(|visible| orders.iter().flat_map(move |order| shape(visible, order))).collect()
 }
 
-/// The number of full runs of some projects; projects without one are left
-/// out.
+/// The number of full runs of some projects, of all or in an environment;
+/// projects without one are left out.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn full_runs(session: &mut Session, projects: Vec<i64>) -> Result<HashMap<ProjectId, i64>> {
-    let rows = session.all(&FULL_RUNS, args![projects]).await?;
+pub async fn full_runs(
+    session: &mut Session,
+    projects: Vec<i64>,
+    environment: Option<&str>,
+) -> Result<HashMap<ProjectId, i64>> {
+    let rows = match environment {
+        Some(environment) => session.all(&FULL_RUNS_IN, args![projects, environment]).await?,
+        None => session.all(&FULL_RUNS, args![projects]).await?,
+    };
     rows.iter()
         .map(|row| {
             let mut r = row.reader();

@@ -63,6 +63,8 @@ statements! {
     DAYS_OF_PROJECT = "SELECT day, added, freed FROM storage_daily WHERE project_id = $1 AND day >= $2 ORDER BY day";
     /// Days of all projects.
     DAYS = "SELECT day, CAST(SUM(added) AS BIGINT), CAST(SUM(freed) AS BIGINT) FROM storage_daily WHERE day >= $1 GROUP BY day ORDER BY day";
+    /// The first day on which anything was kept.
+    FIRST_DAY = "SELECT MIN(day) FROM storage_daily";
     /// Content that waits to be deleted. ix: blobs_collection
     CONDEMNED = "SELECT COUNT(*), CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM blobs WHERE state IN ('condemned', 'deleting') AND state <> 'live'";
 }
@@ -266,6 +268,14 @@ pub async fn days(session: &mut Session, project: Option<ProjectId>, since: Day)
             Ok(StorageDay { day: Day(r.int()?), added: r.int()?, freed: r.int()? })
         })
         .collect()
+}
+
+/// The first day on which anything was kept.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn first_day(session: &mut Session) -> Result<Option<Day>> {
+    Ok(session.one(&FIRST_DAY, args![]).await?.reader().opt_int()?.map(Day))
 }
 
 /// Content that waits to be deleted.

@@ -295,6 +295,7 @@ async fn a_pinned_run_goes_by_force_only() {
         let filter = json!({ "project": 1, "before": "2027-01-01", "status": "failed" });
         let dry = bulk(json!({ "filter": filter, "dryRun": true })).await.success().expect("counted");
         assert_eq!((&dry["matched"], &dry["receipt"]), (&json!(1), &Value::Null));
+        assert_eq!(dry["data"]["skipped"], json!([id]), "a pinned run that matches is named as well");
         assert_eq!(
             client.json("/api/test-runs").await.expect("runs")["items"].as_array().map(Vec::len),
             Some(2)

@@ -434,12 +434,19 @@ async fn branches_nobody_runs_are_forgotten_and_all_runs_together_count_as_befor
         assert_eq!((tests("").await, tests("?branch=feature").await), (4, 1));
         forget().await;
         assert_eq!((tests("").await, tests("?branch=feature").await), (4, 0));
+        // Its executions stay, and so does the way to them.
+        let history = async |branch: &str| {
+            let path = format!("/api/test-cases/1/history?branch={branch}");
+            client.json(&path).await.expect("a history")["items"].as_array().map(Vec::len)
+        };
+        assert_eq!((history("feature").await, history("main").await), (Some(1), Some(1)));
         assert_eq!((tests("?branch=main").await, tests("?branch=release/1").await), (1, 1));
         assert_eq!(tests("?branch=fix").await, 1, "its last run is not long ago");
 
         // A run that no longer counts there is not taken back from it, and a new one counts again.
         submitted(&service, &days_ago(&service, 1), "passed", case(), on("feature")).await;
         assert_eq!((tests("").await, tests("?branch=feature").await), (5, 1));
+        assert_eq!(history("feature").await, Some(2));
         let gone = client.send(client.request(Method::DELETE, &format!("/api/test-runs/{old}"))).await;
         gone.and_then(|answer| answer.success()).expect("deleted");
         settled(&service).await;

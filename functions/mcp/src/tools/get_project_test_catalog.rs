@@ -4,7 +4,6 @@ use callboard_auth::routes::Roles;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::TestStatus;
 use callboard_domain::time::Timestamp;
-use callboard_query::projects;
 use callboard_query::shapes::TestCaseItem;
 use callboard_query::test_cases::{self, CatalogueQuery};
 use serde::{Deserialize, Serialize};
@@ -86,8 +85,6 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let after = asked.after()?;
     let context = asked.context;
     let project = context.project(input.project_id).await?;
-    let is_whole =
-        input.query.is_none() && input.tags.is_empty() && input.owner.is_none() && input.priority.is_none();
     let query = CatalogueQuery {
         text: input.query,
         tags: input.tags.iter().map(|tag| tag.trim_start_matches('@').to_owned()).collect(),
@@ -96,12 +93,7 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
         after,
         ..CatalogueQuery::default()
     };
-    // The counter knows all tests; others are counted among the tests of the project.
-    let total = if is_whole {
-        projects::get(&context.query, project).await?.total_test_cases
-    } else {
-        test_cases::count(&context.query, project, &query).await?
-    };
+    let total = test_cases::count(&context.query, project, &query).await?;
     let offset = input.offset.unwrap_or(0);
     let found = test_cases::list_from(&context.query, project, query, offset, asked.page_size()).await?;
     let next_offset = input.offset.and(found.next.as_ref()).map(|_| offset + found.items.len());

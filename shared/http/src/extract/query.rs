@@ -2,6 +2,7 @@
 //! knows the rules of the contract: every value it cannot use is 400
 //! `invalid_query` naming the parameter, and nothing is dropped silently.
 
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use axum::extract::FromRequestParts;
@@ -17,6 +18,8 @@ use crate::page::{PageRequest, PageSize};
 const MAX_TEXT_CHARS: usize = 200;
 /// Longest value that is compared with stored ones, characters.
 const MAX_EXACT_CHARS: usize = 1_000;
+/// Most different values of a parameter that lists several.
+const MAX_LISTED: usize = 100;
 const MS_PER_DAY: i64 = 86_400_000;
 
 /// A type that reads itself out of a query string.
@@ -70,10 +73,21 @@ impl QueryReader {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The values of a comma list that may also be repeated.
-    fn listed<'q, 'n>(&'q self, name: &'n str) -> impl Iterator<Item = &'q str> + use<'q, 'n> {
-        let values = self.values(name).flat_map(|values| values.split(','));
-        values.map(str::trim).filter(|value| !value.is_empty())
+    /// The different values of a comma list that may also be repeated, in their
+    /// order. What answers them may do so one by one, hence the limit.
+    ///
+    /// # Errors
+    /// 400 for more than [`MAX_LISTED`].
+    fn listed(&self, name: &str) -> Result<Vec<&str>, ApiError> {
+        let mut seen = HashSet::new();
+        let values = self.values(name).flat_map(|values| values.split(',')).map(str::trim);
+        let different: Vec<&str> =
+            values.filter(|value| !value.is_empty() && seen.insert(*value)).take(MAX_LISTED + 1).collect();
+        if different.len() > MAX_LISTED {
+            let message = format!("{name} may name at most {MAX_LISTED} different values.");
+            return Err(ApiError::invalid_query(name, message));
+        }
+        Ok(different)
     }
 
     /// The one value of a parameter, as it came, also an empty one.
@@ -159,10 +173,12 @@ impl QueryReader {
         self.values(name).map(str::to_owned).collect()
     }
 
-    /// What the words of a comma list that may also be repeated are.
-    #[must_use]
-    pub fn list(&self, name: &str) -> Vec<String> {
-        self.listed(name).map(str::to_owned).collect()
+    /// What the different words of a comma list that may also be repeated are.
+    ///
+    /// # Errors
+    /// 400 for more than [`MAX_LISTED`].
+    pub fn list(&self, name: &str) -> Result<Vec<String>, ApiError> {
+        Ok(self.listed(name)?.into_iter().map(str::to_owned).collect())
     }
 
     /// What a word out of a closed list stands for; the error names the words.
@@ -177,7 +193,7 @@ impl QueryReader {
     /// the error names the words.
     ///
     /// # Errors
-    /// 400 for an unknown one.
+    /// 400 for an unknown one, or too many.
     pub fn any_of<T: Copy>(&self, name: &str, meanings: &[(&str, T)]) -> Result<Vec<T>, ApiError> {
         self.words(name, &spelt(meanings), |word| meaning(meanings, word))
     }
@@ -199,14 +215,14 @@ impl QueryReader {
     /// Words out of a closed list, as a comma list or repeated.
     ///
     /// # Errors
-    /// 400 for an unknown one.
+    /// 400 for an unknown one, or too many.
     pub fn words<T>(
         &self,
         name: &str,
         words: &[&str],
         parse: impl Fn(&str) -> Option<T>,
     ) -> Result<Vec<T>, ApiError> {
-        self.listed(name).map(|value| known_word(name, value, words, &parse)).collect()
+        self.listed(name)?.into_iter().map(|value| known_word(name, value, words, &parse)).collect()
     }
 
     /// One id.
@@ -217,12 +233,12 @@ impl QueryReader {
         self.given(name)?.map(|value| known_id(name, value)).transpose()
     }
 
-    /// Ids, as a comma list or repeated.
+    /// Different ids, as a comma list or repeated.
     ///
     /// # Errors
-    /// 400 for what is not an id.
+    /// 400 for what is not an id, or too many.
     pub fn ids<T: EntityId>(&self, name: &str) -> Result<Vec<T>, ApiError> {
-        self.listed(name).map(|value| known_id(name, value)).collect()
+        self.listed(name)?.into_iter().map(|value| known_id(name, value)).collect()
     }
 
     /// `true` or `false`.
@@ -362,7 +378,7 @@ mod tests {
         assert_eq!(statuses("status="), vec![]);
         let meanings = [("once", 1), ("twice", 2)];
         assert_eq!(query("tried=twice,once").any_of("tried", &meanings).unwrap(), [2, 1]);
-        assert_eq!(query("tag=a,b&tag=c").list("tag"), ["a", "b", "c"]);
+        assert_eq!(query("tag=a,b&tag=c,a").list("tag").unwrap(), ["a", "b", "c"]);
         assert_eq!(
             query("project=3&project=4").ids::<ProjectId>("project").unwrap(),
             [ProjectId(3), ProjectId(4)]
@@ -373,6 +389,8 @@ mod tests {
     fn every_unusable_value_names_its_parameter() {
         assert_eq!(param(query("tried=once,never").any_of("tried", &[("once", ())])), "tried");
         assert_eq!(param(query("project=03").ids::<ProjectId>("project")), "project");
+        let many: Vec<String> = (0..=MAX_LISTED).map(|number| format!("tag={number},0")).collect();
+        assert_eq!(param(query(&many.join("&")).list("tag")), "tag");
         assert_eq!(param(query("pinned=yes").flag("pinned")), "pinned");
         assert_eq!(param(query("q=a&q=b").text("q")), "q");
         assert_eq!(param(query(&format!("q={}", "x".repeat(201))).text("q")), "q");

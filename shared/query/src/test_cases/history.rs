@@ -159,7 +159,7 @@ async fn history_rows(
     limit: usize,
 ) -> Result<History> {
     let Some(lane) = query.lane().find(session, project).await? else { return Ok(History::default()) };
-    let Some(state) = rollups::state(session, project, lane, id).await? else {
+    let Some((first_seen, newest)) = days_of(session, project, lane, id).await? else {
         return Ok(History::default());
     };
     let is_whole = query.branches.is_empty() && query.environments.is_empty();
@@ -186,16 +186,26 @@ async fn history_rows(
         after: query.after,
         ..HistoryFilter::default()
     };
-    let first_seen = state.first_seen_at().day();
-    let walk = Walk {
-        project,
-        test_case: id,
-        wanted: &filter,
-        newest: state.last_day(),
-        first_seen,
-        limit: fetch(limit),
-    };
+    let walk = Walk { project, test_case: id, wanted: &filter, newest, first_seen, limit: fetch(limit) };
     Ok(walk.executions(session).await?)
+}
+
+/// The first and the last day on which a test may have run in a lane. What a
+/// lane counted is forgotten when its branch was silent for long, while its
+/// executions stay; the test is then as old as it is anywhere.
+async fn days_of(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    id: TestCaseId,
+) -> Result<Option<(Day, Day)>> {
+    let state = rollups::state(session, project, lane, id).await?;
+    let own = state.map(|state| (state.first_seen_at().day(), state.last_day()));
+    let Some(last_run) = lanes::last_run_of_cleared(session, project, lane).await? else { return Ok(own) };
+    let all = LaneQuery::default().find(session, project).await?;
+    let Some(all) = all else { return Ok(own) };
+    let anywhere = rollups::state(session, project, all, id).await?;
+    Ok(anywhere.map(|state| (state.first_seen_at().day(), own.map_or(last_run.day(), |(_, newest)| newest))))
 }
 
 /// Stability over the newest executions, split by count into at most

@@ -346,6 +346,7 @@ pub struct RunsToDelete {
 }
 
 const MATCHING: &str = "SELECT r.project_id, r.id FROM test_runs r WHERE r.pinned_at IS NULL";
+const PINNED: &str = "SELECT r.project_id, r.id FROM test_runs r WHERE r.pinned_at IS NOT NULL";
 
 /// At most `limit` unpinned runs that match, oldest first.
 ///
@@ -356,7 +357,23 @@ pub async fn matching(
     wanted: &RunsToDelete,
     limit: i64,
 ) -> Result<Vec<(ProjectId, RunId)>> {
-    let rows: Vec<Row> = session.list(page(session.backend(), wanted, limit)).await?;
+    listed(session, page(session.backend(), MATCHING, wanted, limit)).await
+}
+
+/// The same of pinned runs, which stay.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn pinned(
+    session: &mut Session,
+    wanted: &RunsToDelete,
+    limit: i64,
+) -> Result<Vec<(ProjectId, RunId)>> {
+    listed(session, page(session.backend(), PINNED, wanted, limit)).await
+}
+
+async fn listed(session: &mut Session, runs: Filter) -> Result<Vec<(ProjectId, RunId)>> {
+    let rows: Vec<Row> = session.list(runs).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
@@ -365,9 +382,9 @@ pub async fn matching(
         .collect()
 }
 
-fn page(backend: Backend, wanted: &RunsToDelete, limit: i64) -> Filter {
+fn page(backend: Backend, base: &'static str, wanted: &RunsToDelete, limit: i64) -> Filter {
     // ix: test_runs_all_by_time, test_runs_by_time, test_runs_by_branch, test_runs_by_environment
-    Filter::new(backend, MATCHING, args![])
+    Filter::new(backend, base, args![])
         .and_if("r.project_id = ?", wanted.project.map(ProjectId::get))
         .and("r.order_at < ?", args![wanted.before])
         .and_if("r.branch = ?", wanted.branch.clone())
@@ -386,5 +403,8 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         before: Timestamp(0),
     };
     let none = RunsToDelete { project: None, branch: None, environment: None, statuses: None, ..all.clone() };
-    vec![page(backend, &none, 1), page(backend, &all, 1)]
+    [MATCHING, PINNED]
+        .into_iter()
+        .flat_map(|base| [page(backend, base, &none, 1), page(backend, base, &all, 1)])
+        .collect()
 }

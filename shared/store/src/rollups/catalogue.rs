@@ -215,6 +215,63 @@ fn counting(backend: Backend, project: ProjectId, lane: i64, wanted: &CatalogueF
     conditions(Filter::new(backend, base, args![project, lane]), wanted)
 }
 
+const NEVER_RAN: &str = "NOT EXISTS (SELECT 1 FROM test_state s WHERE s.project_id = c.project_id AND s.lane_id = ? \
+    AND s.test_case_id = c.id AND s.total > 0)";
+
+/// A page of the tests of a project that never ran in a lane: the newest, or
+/// the oldest first, behind one of them.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn never_ran(
+    session: &mut Session,
+    project: ProjectId,
+    lanes: CatalogueLanes,
+    wanted: &CatalogueFilter,
+    (after, is_reversed): (Option<i64>, bool),
+    limit: i64,
+) -> Result<Vec<CatalogueRow>> {
+    let filter = not_in_lane(session.backend(), project, lanes.shown, wanted, (after, is_reversed), limit);
+    let ids: Result<Vec<i64>> = session.list(filter).await?.iter().map(|row| row.reader().int()).collect();
+    with_states(session, project, lanes, ids?).await
+}
+
+/// How many these are.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn count_never_ran(
+    session: &mut Session,
+    project: ProjectId,
+    lane: i64,
+    wanted: &CatalogueFilter,
+) -> Result<i64> {
+    let filter = counting_others(session.backend(), project, lane, wanted);
+    session.count(filter).await
+}
+
+fn not_in_lane(
+    backend: Backend,
+    project: ProjectId,
+    lane: i64,
+    wanted: &CatalogueFilter,
+    (after, is_reversed): (Option<i64>, bool),
+    limit: i64,
+) -> Filter {
+    let base = "SELECT c.id FROM test_cases c WHERE c.project_id = $1";
+    let filter = conditions(Filter::new(backend, base, args![project]).and(NEVER_RAN, args![lane]), wanted);
+    if is_reversed {
+        filter.and_if("c.id > ?", after).end("ORDER BY c.id LIMIT ?", args![limit])
+    } else {
+        filter.and_if("c.id < ?", after).end("ORDER BY c.id DESC LIMIT ?", args![limit])
+    }
+}
+
+fn counting_others(backend: Backend, project: ProjectId, lane: i64, wanted: &CatalogueFilter) -> Filter {
+    let base = "SELECT COUNT(*) FROM test_cases c WHERE c.project_id = $1";
+    conditions(Filter::new(backend, base, args![project]).and(NEVER_RAN, args![lane]), wanted)
+}
+
 fn conditions(filter: Filter, wanted: &CatalogueFilter) -> Filter {
     let mut filter = filter
         .and_each(HAS_TEXT, asked_texts(wanted.text.as_deref()))
@@ -274,6 +331,14 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         ]
     };
     let mut shapes = Vec::new();
+    // Tests that never ran have no category and no last day.
+    let unseen = CatalogueFilter { categories: None, since: None, ..all.clone() };
+    for wanted in [CatalogueFilter::default(), unseen] {
+        shapes.push(counting_others(backend, ProjectId(1), 0, &wanted));
+        for page in [(None, false), (Some(1), false), (None, true), (Some(1), true)] {
+            shapes.push(not_in_lane(backend, ProjectId(1), 0, &wanted, page, 1));
+        }
+    }
     for wanted in [CatalogueFilter::default(), all, outside] {
         shapes.push(counting(backend, ProjectId(1), 0, &wanted));
         for order in orders(None).into_iter().chain(orders(Some(1))) {

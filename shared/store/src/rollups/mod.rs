@@ -14,14 +14,14 @@ pub(crate) mod states;
 pub use browsers::{BrowserDays, BrowserSums, add_browser_days, browser_days};
 pub use catalogue::{
     CatalogueFilter, CatalogueLanes, CatalogueOrder, CatalogueRow, CatalogueSort, catalogue,
-    count_in_catalogue, mean_key, pass_rate_key, with_states,
+    count_in_catalogue, count_never_ran, mean_key, never_ran, pass_rate_key, with_states,
 };
 pub use days::{
     DayDelta, DaySpan, ProjectDay, RunContribution, TestDays, add_project_day, add_test_days, project_days,
     test_days,
 };
 pub use endpoints::{
-    EndpointPlace, EndpointSums, RunEndpoint, add_endpoints, endpoint_spread, endpoint_sums,
+    EndpointPlace, EndpointSums, RunEndpoint, add_endpoints, endpoint_sums, endpoints_of_days,
     of_run as endpoints_of_run, take_back_endpoints,
 };
 pub use specs::{Folder, FolderDays, add_folder_days, files, folder_of, folders};
