@@ -39,6 +39,10 @@ const MAX_NAME_CHARS: usize = 500;
 /// report archive with an unsafe path is refused with a warning; the run is
 /// stored all the same. So it is without a trace that `trace_hashes` only
 /// names, when it is not stored.
+///
+/// # Errors
+/// 503 `report_in_progress` with `Retry-After` where another call is still
+/// unpacking the same report: sent again, it is known.
 #[utoipa::path(
     post,
     path = "/api/test-runs/upload",

@@ -199,6 +199,18 @@ impl LockedRun {
         any
     }
 
+    /// The oldest slot that waits for files stops waiting, and a run that only
+    /// waited for them is over; whether there was one.
+    pub(super) fn end_wait(&mut self, now: Timestamp, patience: &Patience) -> Result<bool> {
+        let Some(oldest) = self.slots.iter().find(|row| row.slot.waiting).map(|row| row.id) else {
+            return Ok(false);
+        };
+        self.slot_mut(oldest)?.slot.waiting = false;
+        self.breathe(oldest, now)?;
+        self.settle(now, None, patience);
+        Ok(true)
+    }
+
     /// Makes the run go on.
     pub(super) fn reopen(&mut self, reason: &'static str) {
         self.run.status = RunStatus::Running;

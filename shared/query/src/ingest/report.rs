@@ -200,15 +200,10 @@ impl Upload<'_> {
                 Err(why)
             }
         };
-        let waiting = locked.slots.iter().find(|row| row.slot.waiting).map(|row| row.id);
-        match waiting.filter(|_| ends_wait) {
-            None => session.commit().await?,
-            Some(oldest) => {
-                locked.slot_mut(oldest)?.slot.waiting = false;
-                locked.breathe(oldest, now)?;
-                locked.settle(now, None, &ctx.patience);
-                locked.close(session, now).await?;
-            }
+        if ends_wait && locked.end_wait(now, &ctx.patience)? {
+            locked.close(session, now).await?;
+        } else {
+            session.commit().await?;
         }
         Ok(ended)
     }

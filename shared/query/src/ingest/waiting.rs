@@ -44,10 +44,8 @@ pub async fn files_have_come(
 ) -> Result<RunStatus> {
     let mut session = ctx.store.db().begin().await?;
     let mut locked = LockedRun::lock(&mut session, project.get(), run).await?;
-    let oldest = locked.slots.iter().find(|row| row.slot.waiting).map(|row| row.id);
-    let Some(oldest) = oldest else { return Ok(locked.run.status) };
-    locked.slot_mut(oldest)?.slot.waiting = false;
-    locked.breathe(oldest, now)?;
-    locked.settle(now, None, &ctx.patience);
+    if !locked.end_wait(now, &ctx.patience)? {
+        return Ok(locked.run.status);
+    }
     Ok(locked.close(session, now).await?.status)
 }
