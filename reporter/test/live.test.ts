@@ -182,12 +182,19 @@ test('an event that came alone is found out by those behind it', () => withLive(
   await until(() => live.isSetAside(bad) && accepted(live, behind).every(Boolean));
 }));
 
-test('the last event of a run is set aside too, and the run that ends tells whether it was at fault', () => withLive(failsOnBad, async (live) => {
+test('events at fault that came together are found out by those behind them', () => withLive(failsOnBad, async (live, service) => {
+  const bad = ['bad', 'bad', 'bad'].map((title) => complete(live, title));
+  await until(() => eventRequests(service).length > 4);
+  const behind = ['a', 'b', 'c'].map((title) => complete(live, title));
+  await until(() => bad.every((key) => live.isSetAside(key)) && accepted(live, behind).every(Boolean));
+}));
+
+test('the last events of a run are set aside too, and the run that ends tells whether they were at fault', () => withLive(failsOnBad, async (live) => {
   const first = complete(live, 'a');
   assert.equal(await live.settle(deadlineIn(5_000)), true);
-  const bad = complete(live, 'bad');
+  const bad = ['bad', 'bad', 'bad'].map((title) => complete(live, title));
   assert.equal(await live.settle(deadlineIn(5_000)), true);
-  assert.deepEqual([live.isAccepted(first), live.isSetAside(bad)], [true, true]);
+  assert.deepEqual([live.isAccepted(first), ...bad.map((key) => live.isSetAside(key))], [true, true, true, true]);
   assert.equal((await live.finish({}, deadlineIn(1_000)))?.['runId'], 7);
 }));
 

@@ -48,6 +48,11 @@ const TRIES_ON_500 = 4;
 const FAULTS_WITHOUT_PROOF = 6;
 const compress = promisify(gzip);
 
+interface Faults {
+  faults: QueuedEvent[];
+  isAnyAccepted: boolean;
+}
+
 export function createEventSender(parts: EventSenderParts): EventSender {
   const { queue, pace, log } = parts;
   const known = new WeakSet<object>();
@@ -104,20 +109,29 @@ export function createEventSender(parts: EventSenderParts): EventSender {
    * others are taken; a service that is broken takes none, and is waited for.
    */
   const withoutFaults = async (batch: readonly QueuedEvent[]): Promise<readonly QueuedEvent[]> => {
-    const next = batch.length > 1 ? [] : queue.take(parts.batchSize, BATCH_MAX_BYTES);
-    inFlight += next.length;
-    const suspects = [...batch, ...next];
-    // Of the very last event the end of the run will tell: that is refused as well by a broken service.
-    if (suspects.length === 1) return pace.isHurried && eventsSent > 0 ? setAside(suspects) : suspects;
-    const found = { faults: [], isAnyAccepted: false };
-    await findFaults(suspects, found);
-    if (!found.isAnyAccepted) return suspects;
+    // At the end of the run nobody watches it any more.
+    const suspects = pace.isHurried ? batch.filter(({ key }) => key !== undefined) : [...batch];
+    const found: Faults = { faults: [], isAnyAccepted: false };
+    if (suspects.length > 1) await findFaults(suspects, found);
+    else found.faults.push(...suspects);
+    if (!found.isAnyAccepted && found.faults.length === suspects.length) {
+      // All of them may be at fault: those behind them tell.
+      const next = queue.take(parts.batchSize, BATCH_MAX_BYTES);
+      inFlight += next.length;
+      suspects.push(...next);
+      await findFaults(next, found);
+    }
+    if (!found.isAnyAccepted) {
+      // Of the last few events the end of the run will tell: that is refused as well by a broken service.
+      const areLast = pace.isHurried && eventsSent > 0 && found.faults.length === suspects.length;
+      return areLast ? setAside(suspects) : suspects;
+    }
     // Some may have met a service that has recovered since.
     for (const fault of found.faults) if (await tryBatch([fault], 1)) setAside([fault]);
     return [];
   };
-  const findFaults = async (failing: readonly QueuedEvent[], found: { faults: QueuedEvent[]; isAnyAccepted: boolean }): Promise<void> => {
-    for (const half of halvesOf(failing)) {
+  const findFaults = async (failing: readonly QueuedEvent[], found: Faults): Promise<void> => {
+    for (const half of halvesOf(failing).filter(({ length }) => length > 0)) {
       if (!found.isAnyAccepted && found.faults.length >= FAULTS_WITHOUT_PROOF) return;
       if (await tryBatch(half, 1) === undefined) found.isAnyAccepted = true;
       else if (half.length > 1) await findFaults(half, found);
