@@ -254,7 +254,7 @@ test('a run out of reach is written again only when there is something new, and 
     await until(() => kept(spoolDir).length === 0);
   }));
 
-test('a snapshot that takes long is neither joined by another nor waited for at the end', { timeout: 20_000 }, () => watched(async ({ spool, spoolDir, run }) => {
+test('a snapshot that takes long is neither joined by another nor waited for at the end', { timeout: 120_000 }, () => watched(async ({ spool, spoolDir, run }) => {
   run.attempts = function* () {
     for (;;) yield results()[0]!;
   };
