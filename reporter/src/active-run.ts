@@ -8,14 +8,14 @@ import { attemptOf, attemptsOf, keyOf, type Attempt, type RunOutcome } from './a
 import { takeCaptures, type CaptureStore } from './captures';
 import { detectCi } from './ci';
 import { createClient, deadlineIn, deadlineWithin, isTransient, type Deadline } from './client';
-import { deliveredRun, deliverRun, type DeliveredRun, type OutgoingAttempt, type OutgoingFile } from './delivery';
+import { deliveredRun, deliverRun, type DeliveredRun, type OutgoingAttempt, type OutgoingFile, type OutgoingResult } from './delivery';
 import { advice } from './failure';
 import { filesOf } from './files';
 import { collectScm } from './git';
 import { instanceId, newClientRunId } from './identity';
 import { beginEvent, stepEvent } from './live/events';
 import { startLive } from './live/session';
-import { mayPrintNow, type Log } from './log';
+import { mayBeHeldOpen, mayPrintNow, type Log } from './log';
 import { metadataOf } from './metadata';
 import { projectNameFor, type Settings } from './options';
 import { writeCiOutputs, writeOutputFile, type RunOutput } from './output';
@@ -105,8 +105,7 @@ export function beginRun(parts: RunParts): ActiveRun {
   let awaitsReport = false;
   let spentMs = 0;
   const sentReports = new Set<string>();
-  /** Those the service failed on while it took the rest of the run. */
-  const resultsLeft = new Map<OutgoingAttempt['identity'], OutgoingAttempt['entry']>();
+  const notWritten = new Set<string>();
   const spool = createRunSpool({ settings, origin: parts.origin, projectName, client, log });
   const live = settings.streaming ? startLive({
     client, log,
@@ -173,15 +172,16 @@ export function beginRun(parts: RunParts): ActiveRun {
       }, deadline);
       if (!answer) return undefined;
       const filesLeft: OutgoingFile[] = [];
+      const resultsLeft: OutgoingResult[] = [];
       for (const attempt of attemptsOf(run)) {
         const { identity, entry, files } = outgoing(attempt);
-        if (live.isSetAside(keyOf(attempt))) resultsLeft.set(identity, entry);
+        if (live.isSetAside(keyOf(attempt))) resultsLeft.push({ identity, entry });
         filesLeft.push(...files.map((file) => ({ identity, file })));
       }
       const { projectId, runUrl } = live.run!;
       return {
         ...deliveredRun({ projectId, runUrl, ...answer }),
-        filesSent: live.progress().filesSent, filesLost: live.filesLost, filesLeft,
+        filesSent: live.progress().filesSent, filesLost: live.filesLost, filesLeft, resultsLeft,
       };
     } finally {
       stopProgress();
@@ -228,8 +228,11 @@ export function beginRun(parts: RunParts): ActiveRun {
     const known = delivered;
     if (!known || !settings.uploadReport) return;
     const run = { runId: known.runId, projectName, startedAtMs };
+    // An html report gets its page last; any other may look complete while its reporter is still at work.
+    const areWritten = isLast || mayBeHeldOpen(config, process.env);
+    const ready = reports().filter(({ type }) => areWritten || type === 'html');
     await withinBudget(async (deadline) => {
-      let status = await deliverReports({ client, deadline, log, run, reports: reports(), done: sentReports });
+      let status = await deliverReports({ client, deadline, log, run, reports: ready, done: sentReports });
       if (status !== undefined) awaitsReport = false;
       if (awaitsReport && isLast) status = await deliverNoReport({ client, deadline, log, run });
       known.status = status ?? known.status;
@@ -286,24 +289,27 @@ export function beginRun(parts: RunParts): ActiveRun {
       live?.stop();
       const output = writeOutput();
       if (!output) return;
-      const command = writeCiOutputs(process.env, workingDirectory, output, runFields(fields, run, {}));
-      if (command) parts.printCommand(command);
+      written('what the CI system reads', () => {
+        const command = writeCiOutputs(process.env, workingDirectory, output, runFields(fields, run, {}));
+        if (command) parts.printCommand(command);
+      });
     },
   };
 
   /** What did not arrive of a run that did. */
-  async function keepLeft(all: RunFields, { filesLeft, filesLost, filesSent }: DeliveredRun): Promise<void> {
+  async function keepLeft(all: RunFields, { filesLeft, filesLost, filesSent, resultsLeft }: DeliveredRun): Promise<void> {
     const refused = live?.resultsRefused ?? 0;
     if (refused > 0) log.warn(`${refused} results were not accepted by the service`);
     if (filesLost > 0) log.warn(`${filesLost} of ${filesSent + filesLost + filesLeft.length} files could not be sent`);
-    const files = new Map([...resultsLeft.keys(), ...filesLeft.map(({ identity }) => identity)]
+    const entries = new Map(resultsLeft.map(({ identity, entry }) => [identity, entry]));
+    const files = new Map([...entries.keys(), ...filesLeft.map(({ identity }) => identity)]
       .map((identity) => [identity, [] as OutgoingAttempt['files']]));
     if (files.size === 0) return;
     for (const { identity, file } of filesLeft) files.get(identity)!.push(file);
     const left = [...files].map(([identity, own]) =>
-      ({ identity, entry: resultsLeft.get(identity) ?? { type: 'complete' as const, ...identity }, files: own }));
+      ({ identity, entry: entries.get(identity) ?? { type: 'complete' as const, ...identity }, files: own }));
     const what = [
-      ...(resultsLeft.size > 0 ? [`${resultsLeft.size} results`] : []),
+      ...(resultsLeft.length > 0 ? [`${resultsLeft.length} results`] : []),
       ...(filesLeft.length > 0 ? [`${filesLeft.length} files`] : []),
     ].join(' and ');
     try {
@@ -323,7 +329,18 @@ export function beginRun(parts: RunParts): ActiveRun {
       status: delivered.status ?? run.result.status,
       ciBuildUrl: ci?.buildUrl ?? null,
     };
-    if (settings.outputFile) writeOutputFile(settings.outputFile, workingDirectory, output);
+    const { outputFile } = settings;
+    if (outputFile) written('the file of the option outputFile', () => writeOutputFile(outputFile, workingDirectory, output));
     return output;
+  }
+
+  /** The run has arrived, whether or not this can be written beside it. */
+  function written(what: string, write: () => void): void {
+    try {
+      write();
+    } catch (error) {
+      if (!notWritten.has(what)) log.warn(`${what} could not be written: ${advice(error)}`);
+      notWritten.add(what);
+    }
   }
 }

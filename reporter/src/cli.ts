@@ -11,8 +11,22 @@ const USAGE = `callboard-reporter <command>
                             SERVICE_API_KEY, or SERVICE_USERNAME and SERVICE_PASSWORD
 `;
 
+const OPTIONS: Readonly<Record<string, readonly string[]>> = {
+  init: ['--url', '--server-url', '--project'],
+  flush: ['--url', '--server-url'],
+};
+
 async function main([command, ...rest]: readonly string[]): Promise<number> {
   const print = (line: string): void => void process.stdout.write(`${line}\n`);
+  if (rest.includes('--help')) {
+    print(USAGE);
+    return 0;
+  }
+  const unknown = rest.find((each) => each.startsWith('-') && !OPTIONS[command ?? '']?.includes(each.split('=', 1)[0]!));
+  if (command !== undefined && command in OPTIONS && unknown !== undefined) {
+    print(`${command} has no option "${unknown}"\n\n${USAGE}`);
+    return 2;
+  }
   const url = optionOf(rest, '--url') ?? optionOf(rest, '--server-url');
   switch (command) {
     case 'flush':

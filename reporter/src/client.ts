@@ -77,10 +77,10 @@ export function deadlineWithin(deadline: Deadline, milliseconds: number): Deadli
 export function createClient(origin: string, credentials: Credentials, log: Log): Client {
   let cookie: string | undefined;
 
-  const logIn = async (deadline: Deadline): Promise<void> => {
+  const logIn = async (deadline: Deadline, tries: number): Promise<void> => {
     if (credentials.kind !== 'password') return;
     const { username, password } = credentials;
-    const answer = await withRetries('/api/auth/login', TRIES, deadline, log, () =>
+    const answer = await withRetries('/api/auth/login', tries, deadline, log, () =>
       post(new URL('/api/auth/login', origin), {}, jsonBody({ username, password }), deadline.signal));
     cookie = cookiesOf(answer);
     if (cookie === undefined) throw new RequestFailed('the login set no session cookie', answer.status);
@@ -96,13 +96,13 @@ export function createClient(origin: string, credentials: Credentials, log: Log)
       const exchange = async (headers: () => Record<string, string>): Promise<JsonObject> => objectOf(
         await withRetries(path, tries, deadline, log, () => post(new URL(path, origin), headers(), body, deadline.signal)));
       if (withToken) return exchange(() => ({}));
-      if (cookie === undefined) await logIn(deadline);
+      if (cookie === undefined) await logIn(deadline, tries);
       try {
         return await exchange(authorization);
       } catch (error) {
         const sessionEnded = credentials.kind === 'password' && error instanceof RequestFailed && error.status === 401;
         if (!sessionEnded) throw error;
-        await logIn(deadline);
+        await logIn(deadline, tries);
         return exchange(authorization);
       }
     },
@@ -135,8 +135,11 @@ function jitter(): number {
 }
 
 function retryAfterMs(answer: Answer): number | undefined {
-  const seconds = Number(answer.headers['retry-after'] ?? NaN);
-  return Number.isFinite(seconds) && seconds >= 0 ? Math.min(seconds * 1_000, PAUSE_MAX_MS) : undefined;
+  const value = answer.headers['retry-after'];
+  if (value === undefined) return undefined;
+  // Seconds, or the time itself.
+  const pauseMs = /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - Date.now();
+  return Number.isFinite(pauseMs) ? Math.min(Math.max(0, pauseMs), PAUSE_MAX_MS) : undefined;
 }
 
 function objectOf(answer: Answer): JsonObject {

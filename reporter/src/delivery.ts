@@ -32,7 +32,11 @@ export interface DeliveredRun {
   filesLost: number;
   /** Not reached in the time there was: worth another try. */
   filesLeft: OutgoingFile[];
+  /** Those the service fails on while it takes others: worth a try some other day. */
+  resultsLeft: OutgoingResult[];
 }
+
+export type OutgoingResult = Pick<OutgoingAttempt, 'entry' | 'identity'>;
 
 export interface Delivery {
   client: Client;
@@ -56,19 +60,37 @@ const CASES_MAX_COUNT = 20_000;
 const SINGLE_UPLOAD_MAX_BYTES = 16 * 1024 * 1024;
 const UPLOAD_MAX_BYTES = 32 * 1024 * 1024;
 const UPLOAD_MAX_FILES = 200;
+/** Enough to find the one result or file the service fails on; after more it is the service that is broken. */
+const FAILURES_IN_A_ROW = 16;
 /** A smaller batch may be accepted after these answers. */
 const DIVISIBLE = new Set([400, 413, 422]);
 
+interface OutgoingCase {
+  json: string;
+  identity: AttemptIdentity;
+}
+
+/** What is known about results the service may be failing on. */
+interface Faults {
+  left: OutgoingCase[];
+  /** Since a request was accepted. */
+  failures: number;
+  last: RequestFailed | undefined;
+}
+
 export async function deliverRun(delivery: Delivery): Promise<DeliveredRun> {
+  const faults: Faults = { left: [], failures: 0, last: undefined };
   let run: DeliveredRun | undefined;
-  let cases: string[] = [];
+  let isOneRequest = true;
+  let cases: OutgoingCase[] = [];
   let size = 0;
   const indexed: IndexedFile[] = [];
   const files: OutgoingFile[] = [];
   for (const { entry, identity, files: own } of delivery.attempts) {
     const json = JSON.stringify(entry);
     if (cases.length >= CASES_MAX_COUNT || (cases.length > 0 && size + json.length > CASES_MAX_BYTES)) {
-      run = await submit(delivery, cases);
+      run = await submit(delivery, cases, faults) ?? run;
+      isOneRequest = false;
       cases = [];
       size = 0;
     }
@@ -76,15 +98,22 @@ export async function deliverRun(delivery: Delivery): Promise<DeliveredRun> {
       indexed.push({ index: cases.length, file });
       files.push({ identity, file });
     }
-    cases.push(json);
+    cases.push({ json, identity });
     size += json.length;
   }
-  if (!run && files.length > 0 && fitsOneUpload(indexed)) {
-    const single = await tryUpload(delivery, cases, indexed);
+  if (isOneRequest && files.length > 0 && fitsOneUpload(indexed)) {
+    const single = await tryUpload(delivery, cases.map(({ json }) => json), indexed);
     if (single) return { ...single, filesSent: files.length };
   }
-  if (!run || cases.length > 0) run = await submit(delivery, cases);
-  return { ...run, ...await sendFiles(delivery, files) };
+  if (isOneRequest || cases.length > 0) run = await submit(delivery, cases, faults) ?? run;
+  if (!run) throw faults.last!;
+  const left = new Set(faults.left.map(({ identity }) => identity));
+  const sent = await sendFiles(delivery, files.filter(({ identity }) => !left.has(identity)));
+  return {
+    ...run, ...sent,
+    filesLeft: [...sent.filesLeft, ...files.filter(({ identity }) => left.has(identity))],
+    resultsLeft: faults.left.map(({ json, identity }) => ({ entry: JSON.parse(json) as OutgoingAttempt['entry'], identity })),
+  };
 }
 
 function fitsOneUpload(files: readonly IndexedFile[]): boolean {
@@ -106,33 +135,48 @@ async function tryUpload(
   }
 }
 
-async function submit(delivery: Delivery, cases: readonly string[]): Promise<DeliveredRun> {
+/** Undefined when the service fails on each of these: others may tell whether they are at fault. */
+async function submit(
+  delivery: Delivery, cases: readonly OutgoingCase[], faults: Faults,
+): Promise<DeliveredRun | undefined> {
   const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
   try {
     const body = bytesBody(await compressed(delivery.run, cases), headers);
-    return deliveredRun(await delivery.client.send('/api/test-runs/submit', body, delivery.deadline, sendOptions(delivery)));
+    const options = faults.failures > 0 ? { tries: 1 } : sendOptions(delivery);
+    const run = deliveredRun(await delivery.client.send('/api/test-runs/submit', body, delivery.deadline, options));
+    faults.failures = 0;
+    return run;
   } catch (error) {
-    if (!(error instanceof RequestFailed) || error.status !== 413 || cases.length === 0) throw error;
-    if (cases.length === 1) {
-      const slim = slimmed(cases[0]!);
-      if (slim === undefined) throw error;
-      return submit(delivery, [slim]);
+    if (!(error instanceof RequestFailed)) throw error;
+    const [only] = cases;
+    const slim = error.status === 413 && only && cases.length === 1 ? slimmed(only.json) : undefined;
+    if (only && slim !== undefined) return submit(delivery, [{ ...only, json: slim }], faults);
+    const mayBeAtFault = isBroken(error) && ++faults.failures < FAILURES_IN_A_ROW;
+    if (mayBeAtFault && only && cases.length === 1) {
+      faults.left.push(only);
+      faults.last = error;
+      return undefined;
     }
+    if (cases.length < 2 || !(error.status === 413 || mayBeAtFault)) throw error;
     const middle = Math.ceil(cases.length / 2);
-    await submit(delivery, cases.slice(0, middle));
-    return submit(delivery, cases.slice(middle));
+    const first = await submit(delivery, cases.slice(0, middle), faults);
+    return await submit(delivery, cases.slice(middle), faults) ?? first;
   }
 }
 
 /** Case by case, so that only the compressed body exists as a whole. */
-async function compressed(run: RunFields, cases: readonly string[]): Promise<Buffer> {
+async function compressed(run: RunFields, cases: readonly OutgoingCase[]): Promise<Buffer> {
   function* pieces(): Generator<string> {
     yield `${JSON.stringify(run).slice(0, -1)},"testCases":[`;
-    for (const [index, entry] of cases.entries()) yield index === 0 ? entry : `,${entry}`;
+    for (const [index, { json }] of cases.entries()) yield index === 0 ? json : `,${json}`;
     yield ']}';
   }
   const chunks: Buffer[] = [];
-  for await (const chunk of Readable.from(pieces(), { objectMode: false }).pipe(createGzip())) chunks.push(chunk as Buffer);
+  const gzip = createGzip();
+  const source = Readable.from(pieces(), { objectMode: false });
+  // Without this, something that has no form in JSON would be an error nobody listens to, and end the process.
+  source.once('error', (error) => gzip.destroy(error));
+  for await (const chunk of source.pipe(gzip)) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
 }
 
@@ -140,30 +184,42 @@ async function sendFiles(
   delivery: Delivery, files: readonly OutgoingFile[],
 ): Promise<Pick<DeliveredRun, 'filesSent' | 'filesLost' | 'filesLeft'>> {
   let filesSent = 0;
-  let filesLeft: OutgoingFile[] = [];
+  let failures = 0;
+  const filesLeft: OutgoingFile[] = [];
   const queue = batchesOf(files);
   for (let batch = queue.shift(); batch; batch = queue.shift()) {
     try {
-      await uploadFiles(delivery, batch);
+      await uploadFiles(failures > 0 ? { ...delivery, tries: 1 } : delivery, batch);
       filesSent += batch.length;
+      failures = 0;
     } catch (error) {
       delivery.log.detail(`${batch.length} file(s) were not accepted: ${reasonOf(error)}`);
-      if (isTransient(error) || isForbidden(error)) {
-        filesLeft = [...batch, ...queue.flat()];
+      const mayBeAtFault = isBroken(error) && ++failures < FAILURES_IN_A_ROW;
+      if ((isTransient(error) && !mayBeAtFault) || isForbidden(error)) {
+        filesLeft.push(...batch, ...queue.flat());
         break;
       }
       if (batch.length > 1 && mayBeDivided(error)) {
         const middle = Math.ceil(batch.length / 2);
         queue.unshift(batch.slice(0, middle), batch.slice(middle));
-      }
+      } else if (mayBeAtFault || mayBeRead(error)) filesLeft.push(...batch);
     }
   }
   return { filesSent, filesLost: files.length - filesSent - filesLeft.length, filesLeft };
 }
 
-/** Fewer files may be accepted, or all but the one that is gone. */
+/** Fewer files may be accepted, or all but the one that is gone or at fault. */
 function mayBeDivided(error: unknown): boolean {
-  return error instanceof Unreadable || (error instanceof RequestFailed && DIVISIBLE.has(error.status ?? 0));
+  return error instanceof Unreadable || isBroken(error) || (error instanceof RequestFailed && DIVISIBLE.has(error.status ?? 0));
+}
+
+/** Of the file system, which may answer later, for instance when fewer files are open. */
+function mayBeRead(error: unknown): boolean {
+  return !(error instanceof RequestFailed || error instanceof Unreadable);
+}
+
+function isBroken(error: unknown): boolean {
+  return error instanceof RequestFailed && error.status === 500;
 }
 
 /** Later uploads name the attempts only as far as needed to find them again. */
@@ -216,5 +272,6 @@ export function deliveredRun(answer: JsonObject): DeliveredRun {
     filesSent: 0,
     filesLost: 0,
     filesLeft: [],
+    resultsLeft: [],
   };
 }

@@ -22,7 +22,11 @@ function listen(library: object): void {
     onContextCreated: (context) => current?.watch(context),
     onContextClosing: async (context) => current?.read(context).catch(() => undefined),
   });
-  listenToCalls(library, { onCall: (call) => current?.onCall(call) });
+  listenToCalls(library, {
+    // A page that was there before the test, as one that tests share.
+    onUse: (context) => current?.watch(context),
+    onCall: (call) => current?.onCall(call),
+  });
 }
 
 export function extendCallboard<TestArgs extends object, WorkerArgs extends object>(
@@ -32,23 +36,24 @@ export function extendCallboard<TestArgs extends object, WorkerArgs extends obje
     callboardCapture: [async ({ playwright }, use, testInfo) => {
       const settings = announcedCapture(process.env);
       if (!settings) return use();
-      const recorder = startRecorder(testInfo, settings);
       try {
+        const recorder = startRecorder(testInfo, settings);
         listen(playwright);
         current = recorder;
       } catch {
         // Capturing is off in this worker.
       }
       await use();
+      const recorder = current;
       current = undefined;
-      await recorder.finish().catch(() => undefined);
+      await recorder?.finish().catch(() => undefined);
     }, { auto: true, box: true }],
     // Whatever else this Playwright tells, the context of the test itself is always seen.
-    context: async ({ context, callboardCapture: _first }, use) => {
+    context: [async ({ context, callboardCapture: _first }, use) => {
       current?.watch(context);
       await use(context);
       await current?.read(context).catch(() => undefined);
-    },
+    }, { scope: 'test', box: true }],
   });
   return extended as unknown as TestType<TestArgs, WorkerArgs>;
 }

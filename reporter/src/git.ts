@@ -52,7 +52,7 @@ function git(dir: string, ...args: string[]): Promise<string | undefined> {
 }
 
 function withoutUserInfo(remote: string): string {
-  return remote.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/@]*@/i, '$1');
+  return remote.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/]*@/i, '$1');
 }
 
 function present<Key extends keyof ScmInfo>(key: Key, value: string | undefined): { [K in Key]?: string } {

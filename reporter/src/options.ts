@@ -63,6 +63,8 @@ export type Credentials =
 
 /** Options after the environment and the defaults were applied. */
 export interface Settings {
+  /** False when the reporter was switched off; without an address it is off all the same. */
+  isWanted: boolean;
   /** Origin of the server; undefined means the reporter stays off. */
   origin: string | undefined;
   /** Why the reporter is off although an address was given. */
@@ -111,19 +113,20 @@ const DEFAULT_PROJECT_NAME = 'default-project';
 
 export function resolveSettings(options: CallboardReporterOptions, env: Env): Settings {
   const address = text(options.serverUrl, env['SERVICE_URL']);
-  const wanted = flag(options.enabled, env['SERVICE_REPORTER_ENABLED'], true);
-  const origin = wanted && address !== undefined ? originOf(address) : undefined;
+  const isWanted = flag(options.enabled, env['SERVICE_REPORTER_ENABLED'], true);
+  const origin = isWanted && address !== undefined ? originOf(address) : undefined;
   return {
+    isWanted,
     origin,
-    problem: wanted && address !== undefined && origin === undefined
-      ? `serverUrl must be an http or https address, got "${withoutUserInfo(address)}"`
+    problem: isWanted && address !== undefined && origin === undefined
+      ? `${text(options.serverUrl) === undefined ? 'SERVICE_URL' : 'serverUrl'} must be an http or https address, got "${withoutUserInfo(address)}"`
       : undefined,
     credentials: credentials(options, env),
     projectName: text(options.projectName, env['SERVICE_PROJECT_NAME']),
     projectDescription: text(options.projectDescription),
     relatedIssue: text(options.relatedIssue),
     tags: Array.isArray(options.tags) ? options.tags.filter((tag) => typeof tag === 'string') : [],
-    customData: isRecord(options.customData) ? options.customData : undefined,
+    customData: isJsonObject(options.customData) ? options.customData : undefined,
     environment: text(options.environment, env['SERVICE_ENVIRONMENT']),
     label: text(options.label, env['SERVICE_LABEL']),
     runLabel: text(options.runLabel, env['SERVICE_RUN_LABEL']),
@@ -134,7 +137,7 @@ export function resolveSettings(options: CallboardReporterOptions, env: Env): Se
     uploadAttachments: flag(options.uploadAttachments, env['SERVICE_UPLOAD_ATTACHMENTS'], true),
     uploadReport: flag(options.uploadReport, env['SERVICE_UPLOAD_REPORT'], true),
     liveFileUploads: flag(options.liveFileUploads, env['SERVICE_LIVE_FILE_UPLOADS'], true),
-    reports: Array.isArray(options.reports) ? options.reports : undefined,
+    reports: Array.isArray(options.reports) ? options.reports.filter(isReportOption) : undefined,
     capture: captureSettings(options, env),
     collectScmInfo: flag(options.collectScmInfo, undefined, true),
     collectCiInfo: flag(options.collectCiInfo, undefined, true),
@@ -217,7 +220,7 @@ function originOf(address: string): string | undefined {
 }
 
 function withoutUserInfo(address: string): string {
-  return address.replace(/[^/@\s]*@/, '');
+  return address.replace(/[^/\s]*@/, '');
 }
 
 function text(...candidates: unknown[]): string | undefined {
@@ -236,10 +239,31 @@ function flag(option: unknown, variable: string | undefined, fallback: boolean):
 
 function amount(option: unknown, variable: string | undefined, fallback: number): number {
   for (const candidate of [option, variable === '' ? undefined : variable]) {
-    const value = candidate === undefined ? NaN : Number(candidate);
-    if (Number.isFinite(value) && value >= 0) return value;
+    if (isAmount(candidate)) return Number(candidate);
   }
   return fallback;
+}
+
+/** A number, also one written as a text. */
+export function isAmount(value: unknown): value is number | string {
+  const isWritten = typeof value === 'string' && value.trim() !== '';
+  return (isWritten || typeof value === 'number') && Number.isFinite(Number(value)) && Number(value) >= 0;
+}
+
+const REPORT_TYPE = /^[A-Za-z0-9_-]{1,40}$/;
+
+export function isReportOption(value: unknown): value is ReportOption {
+  return isRecord(value) && typeof value['type'] === 'string' && REPORT_TYPE.test(value['type'])
+    && [value['dir'], value['label']].every((each) => each === undefined || typeof each === 'string');
+}
+
+/** What JSON has no form for, such as an object that holds itself, can be neither sent nor kept. */
+export function isJsonObject(value: unknown): value is Record<string, unknown> {
+  try {
+    return isRecord(value) && isRecord(JSON.parse(JSON.stringify(value)));
+  } catch {
+    return false;
+  }
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {

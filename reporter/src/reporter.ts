@@ -8,7 +8,8 @@ import { beginRun, type ActiveRun } from './active-run';
 import { messageOf, stripAnsi } from './errors';
 import { advice } from './failure';
 import { createLog, mayBeHeldOpen, stdoutIsDocument, type Log } from './log';
-import { announceCapture, resolveSettings, type CallboardReporterOptions, type Settings } from './options';
+import { optionProblems } from './option-problems';
+import { announceCapture, isRecord, resolveSettings, type CallboardReporterOptions, type Settings } from './options';
 import { selectionOf } from './selection';
 import { readSuiteModes, type PlannedRun, type SuiteModes } from './suites';
 
@@ -17,6 +18,7 @@ const GLOBAL_ERROR_MAX_CHARS = 2_000;
 
 export class CallboardReporter implements Reporter {
   private readonly settings: Settings;
+  private readonly options: CallboardReporterOptions;
   private readonly log: Log;
   private output: NodeJS.WritableStream = process.stdout;
   private run: ActiveRun | undefined;
@@ -26,7 +28,8 @@ export class CallboardReporter implements Reporter {
   private readonly said = new Set<string>();
 
   constructor(options: CallboardReporterOptions = {}) {
-    this.settings = resolveSettings(options ?? {}, process.env);
+    this.options = options ?? {};
+    this.settings = resolveSettings(this.options, process.env);
     this.log = createLog(this.settings.verbose, () => this.output);
     announceCapture(this.settings.origin === undefined ? undefined : this.settings.capture, process.env);
   }
@@ -82,6 +85,7 @@ export class CallboardReporter implements Reporter {
   private begin(config: FullConfig, suite: Suite): void {
     const { settings, log } = this;
     if (stdoutIsDocument(config, process.env)) this.output = process.stderr;
+    if (settings.isWanted) optionProblems(this.options, writtenOptions(config), process.env).forEach(log.warn);
     if (settings.problem) log.warn(settings.problem);
     if (settings.origin === undefined) return;
     const selection = selectionOf(config);
@@ -115,4 +119,9 @@ export class CallboardReporter implements Reporter {
       this.log.warn(`${what} failed: ${advice(error)}`);
     }
   }
+}
+
+/** Names of the options of all reporters, as they stand in the configuration. */
+function writtenOptions({ reporter }: FullConfig): Set<string> {
+  return new Set(reporter.flatMap(([, options]: readonly [string, unknown?]) => (isRecord(options) ? Object.keys(options) : [])));
 }

@@ -13,21 +13,17 @@ export interface Report {
   label: string | undefined;
 }
 
-const TYPE = /^[A-Za-z0-9_-]{1,40}$/;
-
 export function expectedReports(
   config: FullConfig, configured: readonly ReportOption[] | undefined, env: Env, workingDirectory: string,
 ): Report[] {
   const html = htmlReportDirs(config, env, workingDirectory);
   if (!configured) return html.map((dir) => ({ type: 'html', dir, label: undefined }));
   const base = configDir(config, workingDirectory);
-  return configured
-    .filter(({ type }) => typeof type === 'string' && TYPE.test(type))
-    .map(({ type, dir, label }) => ({
-      type,
-      dir: dir === undefined ? (type === 'html' ? html[0]! : path.resolve(base, `${type}-report`)) : path.resolve(base, dir),
-      label: typeof label === 'string' ? label : undefined,
-    }));
+  return configured.map(({ type, dir, label }) => ({
+    type,
+    dir: dir === undefined ? (type === 'html' ? html[0]! : path.resolve(base, `${type}-report`)) : path.resolve(base, dir),
+    label,
+  }));
 }
 
 /** Whether this run is likely to write a report; only then is it worth telling the service to wait. */

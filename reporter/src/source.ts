@@ -88,9 +88,18 @@ export function stackLocations(stack: string): Location[] {
   return stripAnsi(stack).split(/\r?\n/).flatMap((line) => {
     const match = NAMED_FRAME.exec(line) ?? BARE_FRAME.exec(line);
     if (!match?.[1]) return [];
-    const file = match[1].startsWith('file://') ? fileURLToPath(match[1]) : match[1];
-    return [{ file, line: Number(match[2]), column: Number(match[3]) }];
+    return [{ file: pathOf(match[1]), line: Number(match[2]), column: Number(match[3]) }];
   });
+}
+
+/** A stack may come from a page, and its addresses from another kind of system: those stay as they are. */
+function pathOf(place: string): string {
+  if (!place.startsWith('file://')) return place;
+  try {
+    return fileURLToPath(place);
+  } catch {
+    return place;
+  }
 }
 
 function isInProject(file: string, workingDirectory: string): boolean {

@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
 import { describe, test } from 'node:test';
+import vm from 'node:vm';
 import { gzipSync } from 'node:zlib';
-import type { Frame } from '@playwright/test';
+import type { BrowserContext, Frame, Page, TestInfo } from '@playwright/test';
 import type { TestResult } from '@playwright/test/reporter';
+import { placeOfError, watchConsole, type ConsoleEntry } from '../src/capture/console';
 import { createLocatorRecorder, type KnownElements } from '../src/capture/locators';
-import type { FrameCall } from '../src/capture/playwright-internals';
+import { watchNetwork, type NetworkEntry } from '../src/capture/network';
+import { readPage } from '../src/capture/page-reading';
+import { listenToCalls, type FrameCall } from '../src/capture/playwright-internals';
+import { startRecorder } from '../src/capture/recorder';
 import { serverSideOf } from '../src/capture/server-headers';
 import { parseLocator } from '../src/capture/written-locator';
 import { takeCaptures } from '../src/captures';
@@ -90,5 +96,122 @@ describe('what a line found', () => {
     const third = pageAt('https://shop.example/basket');
     await clicked(known, third.frame);
     assert.equal(third.asked(), 1);
+  });
+});
+
+test('whatever a test does with a page tells of its context, what is asked besides does not', async () => {
+  const context = {};
+  const page = { _type: 'Page', context: () => context };
+  const frame = { _type: 'Frame', page: () => page };
+  const connection = { sendMessageToServer: async (..._: unknown[]): Promise<unknown> => ({}) };
+  const used: unknown[] = [];
+  assert.ok(listenToCalls({ _connection: connection }, { onUse: (each) => void used.push(each), onCall: () => undefined }));
+  for (const object of [frame, page, { _type: 'Worker' }, null]) await connection.sendMessageToServer(object, 'goto', {}, {});
+  assert.deepEqual(used, [context, context]);
+  await connection.sendMessageToServer(frame, 'evaluateExpression', {}, { internal: true });
+  assert.equal(used.length, 2);
+});
+
+describe('an uncaught exception was thrown', () => {
+  for (const [where, stack, place] of [
+    ['in a folder with parentheses', 'Error: x\n    at foo (http://h/app/(shop)/page.js:1:2)', 'http://h/app/(shop)/page.js:1:2'],
+    ['in code without a name there', 'Error: x\n    at async http://h/app/(shop)/page.js:1:2', 'http://h/app/(shop)/page.js:1:2'],
+    ['in a frame and not in the message', 'Error: Cannot look at http://api:3000:1 now\n    at foo (http://h/a.js:1:2)', 'http://h/a.js:1:2'],
+    ['in evaluated code', 'Error: x\n    at eval (eval at foo (http://h/a.js:1:2), <anonymous>:3:4)', 'http://h/a.js:1:2'],
+    ['in Firefox', 'foo@http://h/@fs/a.js:1:2\n@http://h/b.js:3:4', 'http://h/@fs/a.js:1:2'],
+    ['in WebKit', 'global code@http://h/a.js:1:2', 'http://h/a.js:1:2'],
+    ['on a page whose address holds a secret', 'Error: x\n    at http://h/cb?code=s3cret&state=1:5:6', 'http://h/cb:5:6'],
+    ['nowhere', 'Error: x\n    at <anonymous>', null],
+  ] as const) {
+    test(where, () => assert.equal(placeOfError(stack), place));
+  }
+});
+
+test('of a page that says too much the first words and the newest are kept, without what its addresses hold', () => {
+  const context = new EventEmitter();
+  const entries: ConsoleEntry[] = [];
+  watchConsole(context as unknown as BrowserContext, entries);
+  const say = (text: string): boolean => context.emit('console', {
+    type: () => 'warning', text: () => text, location: () => ({ url: 'http://h/cb?code=s3cret#s3cret', lineNumber: 4, columnNumber: 5 }),
+  });
+  for (let index = 0; index < 600; index++) say(`${index}`);
+  const error = { stack: 'Error: lost\n    at open (http://h/cb?code=s3cret:5:6)\n    at http://h/cb#s3cret:7:8', message: 'lost' };
+  context.emit('weberror', { error: () => error });
+  assert.equal(entries.length, 500);
+  assert.deepEqual(entries.slice(18, 22).map(({ text }) => text), ['18', '19', '121', '122']);
+  assert.equal(entries[0]!.location, 'http://h/cb:5:6');
+  assert.equal(entries.at(-1)!.text, 'Error: lost\n    at open (http://h/cb:5:6)\n    at http://h/cb:7:8');
+  const unreadable = { name: 'SyntaxError', message: "Unexpected token '<'", stack: '' };
+  context.emit('weberror', { error: () => unreadable, location: () => ({ url: 'http://h/a.js?s3cret', line: 0, column: 0 }) });
+  context.emit('weberror', { error: () => ({ name: '', message: 'a text', stack: '' }) });
+  assert.deepEqual(entries.slice(-2).map(({ text, location }) => [text, location]), [
+    ["SyntaxError: Unexpected token '<'", 'http://h/a.js:1:1'], ['a text', null]]);
+});
+
+test('of too many requests those that failed are kept', () => {
+  const context = new EventEmitter();
+  const entries: NetworkEntry[] = [];
+  watchNetwork(context as unknown as BrowserContext, entries, false);
+  const request = (url: string, status: number): void => {
+    const own = { resourceType: () => 'fetch', url: () => url, method: () => 'GET', timing: () => ({ startTime: 1, responseEnd: 2 }) };
+    context.emit('response', { request: () => own, status: () => status, headers: () => ({}) });
+    context.emit('requestfinished', own);
+  };
+  for (let index = 0; index < 1_000; index++) request(`http://h/${index}`, 200);
+  request('http://h/late', 200);
+  request('http://h/broken', 500);
+  assert.equal(entries.length, 1_000);
+  assert.deepEqual([entries[0]!.url, entries.at(-1)!.url, entries.at(-1)!.status], ['http://h/1', 'http://h/broken', 500]);
+});
+
+test('an answer that was not read to its end by the end of the test is known', () => {
+  const context = new EventEmitter();
+  const entries: NetworkEntry[] = [];
+  const stop = watchNetwork(context as unknown as BrowserContext, entries, false);
+  const own = { resourceType: () => 'fetch', url: () => 'http://h/orders', method: () => 'POST', timing: () => ({ startTime: Date.now(), responseEnd: -1 }) };
+  context.emit('response', { request: () => own, status: () => 500, headers: () => ({}) });
+  context.emit('requestfinished', { ...own, url: () => 'http://h/of-an-earlier-test' });
+  assert.deepEqual(entries, []);
+  stop();
+  assert.deepEqual(entries.map(({ url, status }) => [url, status]), [['http://h/orders', 500]]);
+});
+
+test('a page tells where it is without the tokens it was handed', async () => {
+  const location = { origin: 'http://h', pathname: '/cb', href: 'http://h/cb#', hash: '#access_token=s3cret&expires_in=3600' };
+  const inPage = (work: () => unknown): Promise<unknown> => Promise.resolve(vm.runInNewContext(`(${work.toString()})()`, {
+    location, performance: { getEntriesByType: () => [], getEntriesByName: () => [] },
+    history: { state: { as: '/reset?token=s3cret&step=2', key: 's3cret', page: 2, title: 'Reset' } },
+  }));
+  const page = { evaluate: inPage, url: () => location.href, context: () => ({ cookies: async () => [] }) };
+  const { pageState } = await readPage(page as unknown as Page);
+  assert.equal(pageState['hash'], '#access_token=<masked>&expires_in=<masked>');
+  assert.equal(pageState['historyState'], '{"as":"/reset?token=<masked>&step=<masked>","key":"<masked>","page":2,"title":"Reset"}');
+});
+
+describe('a page that does not answer', () => {
+  /** How long reading it takes a test with this timeout. */
+  async function heldUpMs(timeout: number, more: Partial<TestInfo>): Promise<number> {
+    const page = { isClosed: () => false, url: () => 'http://h/', evaluate: () => new Promise(() => undefined) };
+    const context = Object.assign(new EventEmitter(), { pages: () => [{ ...page, context: () => context }], cookies: async () => [] });
+    const info = { timeout, status: 'passed', expectedStatus: 'passed', project: { use: {}, timeout }, attachments: [], ...more };
+    const settings = { locators: true, pageState: true, network: true, console: true, serverTraces: true };
+    const recorder = startRecorder(info as unknown as TestInfo, settings);
+    recorder.watch(context as unknown as BrowserContext);
+    const from = Date.now();
+    await recorder.read(context as unknown as BrowserContext);
+    await recorder.finish();
+    return Date.now() - from;
+  }
+
+  test('leaves a test with little time some of it', async () => {
+    const passed = await heldUpMs(400, {});
+    assert.ok(passed < 350, `${passed} ms`);
+    const failed = await heldUpMs(400, { status: 'failed' });
+    assert.ok(failed < 350, `${failed} ms`);
+  });
+
+  test('takes a test with time enough a second', async () => {
+    const passed = await heldUpMs(30_000, {});
+    assert.ok(passed > 900 && passed < 2_000, `${passed} ms`);
   });
 });

@@ -21,6 +21,9 @@ const EDITED: [string, string, string][] = [
     "export default defineConfig({\n  // reporter: 'dot',\n  reporter: [\n    ['html'], // for people\n    ['json', { outputFile: 'a],b.json' }],\n  ],\n});\n",
     "export default defineConfig({\n  // reporter: 'dot',\n  reporter: [\n    ['html'], // for people\n    ['json', { outputFile: 'a],b.json' }],\n    ['callboard-reporter'],\n  ],\n});\n"],
   ['an empty list is filled', 'const config: PlaywrightTestConfig = { reporter: [] };', "const config: PlaywrightTestConfig = { reporter: [['callboard-reporter']] };"],
+  ['a reporter in a comment is not there',
+    "export default { /* ['callboard-reporter'], */ reporter: 'dot' }; // 'callboard-reporter'",
+    "export default { /* ['callboard-reporter'], */ reporter: [['dot'], ['callboard-reporter']] }; // 'callboard-reporter'"],
   ['patterns and templates are not taken for code',
     "export default defineConfig({ grep: /[{'\"]/, name: `a ${x} {`, reporter: 'dot' });",
     "export default defineConfig({ grep: /[{'\"]/, name: `a ${x} {`, reporter: [['dot'], ['callboard-reporter']] });"],
@@ -80,4 +83,10 @@ test('an unknown command is refused with a list of those there are', async () =>
   const { exitCode, stdout } = await callboard(installedSuite('module'), ['flash']);
   assert.equal(exitCode, 2);
   assert.match(stdout, /init \[--url <address>\]/);
+});
+
+test('an option a command does not have is refused by its name', async () => {
+  const { exitCode, stdout } = await callboard(installedSuite('module'), ['flush', '--uri', 'http://a.example']);
+  assert.equal(exitCode, 2);
+  assert.match(stdout, /flush has no option "--uri"/);
 });

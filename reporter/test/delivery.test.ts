@@ -11,7 +11,7 @@ import { jsonBody } from '../src/http';
 import { createLog } from '../src/log';
 import type { RunFields } from '../src/run';
 import type { AttemptIdentity, TestCaseEntry } from '../src/test-case';
-import { ACCEPTED, AT_ONCE, field, fileBytes, goneFile, startService, type Received, type Reply, type Service } from './service';
+import { ACCEPTED, AT_ONCE, busyTrace, field, fileBytes, goneFile, startService, type Received, type Reply, type Service } from './service';
 
 const silent = createLog(false, () => process.stdout);
 const RUN = { projectName: 'shop', status: 'failed', clientRunId: 'run-0001', metadata: { a: 1 } } as unknown as RunFields;
@@ -165,4 +165,72 @@ test('an answer that is not from the service is a failure, not a run', () => wit
   () => ({ body: 'a login page' }),
   async (service) => {
     await assert.rejects(deliver(service, [attempt('one')]), /is this the address of the service/);
+  }));
+
+test('a run that has no form in JSON is refused, and ends no process', () => withService(() => ({}), async (service) => {
+  const metadata: Record<string, unknown> = {};
+  metadata['self'] = metadata;
+  const client = createClient(service.url, { kind: 'none' }, silent);
+  const run = { ...RUN, metadata } as unknown as RunFields;
+  await assert.rejects(deliverRun({ client, deadline: deadlineIn(5_000), log: silent, run, attempts: [attempt('one')] }), /circular/);
+  assert.deepEqual(service.paths(), []);
+}));
+
+test('a file the service fails on is left alone, the others arrive', () => withService(
+  ({ path: where, form }) => (where.endsWith('upload') && form.getAll('attach_file_0').some((file) => (file as File).name === 'bad.txt')
+    ? { status: 500, headers: AT_ONCE, body: {} } : {}),
+  async (service) => {
+    const names = ['a', 'b', 'bad', 'c', 'd'];
+    const { filesSent, filesLost, filesLeft } = await deliver(service, [attempt('one', names.map((name) => attachment(name, Buffer.from(name))))]);
+    assert.deepEqual([filesSent, filesLost, filesLeft.map(({ file }) => file.name)], [4, 0, ['bad']]);
+  }));
+
+test('a service that fails on all files is not asked for each of them', () => withService(
+  ({ path: where }) => (where.endsWith('upload') ? { status: 500, headers: AT_ONCE, body: {} } : {}),
+  async (service) => {
+    const many = Array.from({ length: 40 }, (_, index) => attachment(`${index}`, Buffer.from('x')));
+    const { filesLost, filesLeft } = await deliver(service, [attempt('one', many)]);
+    assert.deepEqual([filesLost, filesLeft.length], [0, 40]);
+    assert.ok(service.received.length < 30, `${service.received.length} requests`);
+  }));
+
+test('a service that is busy names the time or the seconds until it is not', async () => {
+  const waited: number[] = [];
+  for (const pause of [() => '1', () => new Date(Date.now() + 3_000).toUTCString()]) {
+    await withService((_, count) => (count === 1 ? { status: 429, headers: { 'retry-after': pause() }, body: {} } : {}), async (service) => {
+      const from = Date.now();
+      await deliver(service, [attempt('one')]);
+      waited.push(Date.now() - from);
+    });
+  }
+  assert.ok(waited[0]! >= 950 && waited[0]! < 3_000, String(waited));
+  assert.ok(waited[1]! >= 1_900 && waited[1]! < 4_000, String(waited));
+});
+
+test('a file that cannot be read for the moment is left, and not lost', () => withService(() => ({}), async (service) => {
+  const big = attachment('big', Buffer.alloc(17 * 1024 * 1024, 1));
+  const { filesSent, filesLost, filesLeft } = await deliver(service, [attempt('one', [big]), attempt('two', [busyTrace(9)])]);
+  assert.deepEqual([filesLost, filesSent + filesLeft.length, filesLeft.some(({ file }) => file.kind === 'trace')], [0, 2, true]);
+}));
+
+test('a result the service fails on is left with its files, the others arrive with theirs', () => withService(
+  ({ json, form }) => (JSON.stringify(json['testCases'] ?? []).includes('bad') || String(form.get('testCases')).includes('bad')
+    ? { status: 500, headers: AT_ONCE, body: {} } : {}),
+  async (service) => {
+    const names = ['a', 'b', 'bad', 'c', 'd'];
+    const { runId, filesSent, filesLost, filesLeft, resultsLeft } = await deliver(
+      service, names.map((name) => attempt(name, [attachment(name, Buffer.from(name))], `source of ${name}`)));
+    assert.deepEqual([runId, filesSent, filesLost, filesLeft.map(({ file }) => file.name)], [7, 4, 0, ['bad']]);
+    assert.deepEqual(resultsLeft.map(({ entry, identity }) => [entry.testSource, identity.title]), [['source of bad', 'bad']]);
+    const accepted = service.received.filter(({ path: where, json }) => where.endsWith('submit') && !JSON.stringify(json).includes('bad'));
+    assert.deepEqual(accepted.flatMap(({ json }) => titles(json['testCases'])), ['a', 'b', 'c', 'd']);
+  }));
+
+test('a service that fails on every result took none', () => withService(
+  () => ({ status: 500, headers: AT_ONCE, body: {} }),
+  async (service) => {
+    const many = Array.from({ length: 200 }, (_, index) => attempt(`${index}`));
+    await assert.rejects(deliver(service, many), (error) => error instanceof RequestFailed && error.status === 500);
+    assert.ok(service.received.length < 30, `${service.received.length} requests`);
+    await assert.rejects(deliver(service, [attempt('only')]), /HTTP 500/);
   }));

@@ -31,6 +31,12 @@ test('commit, branch, author and remote come from git, without credentials', asy
   });
 });
 
+test('a password with any characters is cut from the remote', async () => {
+  const { dir, git } = repository();
+  git('remote', 'set-url', 'origin', 'https://user:to@k:en@git.example/o/r.git');
+  assert.equal((await collectScm(dir, undefined))?.remoteUrl, 'https://git.example/o/r.git');
+});
+
 test('a changed file makes the working copy dirty, an untracked one does not', async () => {
   const { dir } = repository();
   writeFileSync(path.join(dir, 'untracked'), '');

@@ -6,7 +6,8 @@ import path from 'node:path';
 import { test } from 'node:test';
 import type { FullConfig } from '@playwright/test/reporter';
 import { instanceId } from '../src/identity';
-import { resolveSettings } from '../src/options';
+import { optionProblems } from '../src/option-problems';
+import { resolveSettings, type CallboardReporterOptions } from '../src/options';
 import { selectionOf } from '../src/selection';
 
 const PARTS = {
@@ -88,10 +89,44 @@ test('the reporter is off without an address, when disabled, and with an address
   assert.equal(resolveSettings({}, { SERVICE_URL: 'http://a.example', SERVICE_REPORTER_ENABLED: 'false' }).origin, undefined);
   const wrong = resolveSettings({ serverUrl: 'user:secret@host' }, {});
   assert.equal(wrong.origin, undefined);
-  assert.ok(wrong.problem && !wrong.problem.includes('secret'));
+  assert.match(wrong.problem ?? '', /^serverUrl must be .*, got "host"$/);
+  assert.equal(resolveSettings({}, { SERVICE_URL: 'user:se@cr@et@host' }).problem, 'SERVICE_URL must be an http or https address, got "host"');
 });
 
 test('an API key is preferred to a password', () => {
   assert.deepEqual(
     resolveSettings({ username: 'u', password: 'p' }, { SERVICE_API_KEY: 'pd_1' }).credentials, { kind: 'key', apiKey: 'pd_1' });
+});
+
+test('what is wrong with an option is said by its name, and never with a secret', () => {
+  const circular: Record<string, unknown> = {};
+  circular['self'] = circular;
+  const options = {
+    serverURL: 'http://a.example', streamng: true, colour: 'red', streaming: 'no', finalizeTimeout: -1, apiKey: 12_345, tags: 'fast',
+    customData: circular, reports: [{ type: 'html' }, { type: 'a b' }], spoolMaxBytes: '1000', label: undefined,
+    configDir: '/w', _mode: 'test',
+  } as unknown as CallboardReporterOptions;
+  const ofPlaywright = new Set(['configDir', '_mode']);
+  assert.deepEqual(optionProblems(options, new Set(Object.keys(options).filter((name) => !ofPlaywright.has(name))), { SERVICE_FINALIZE_TIMEOUT: '2m', SERVICE_SPOOL_MAX_BYTES: '5' }), [
+    'there is no option "serverURL", did you mean "serverUrl"?',
+    'there is no option "streamng", did you mean "streaming"?',
+    'there is no option "colour"',
+    'the option "streaming" must be true or false, got a string',
+    'the option "finalizeTimeout" must be a number that is not negative, got -1',
+    'the option "apiKey" must be a text, got a number',
+    'the option "tags" must be a list of texts, got a string',
+    'the option "customData" must be an object that can be written as JSON, got an object',
+    'the option "reports" must be a list of { type, dir?, label? }, with types of letters, digits, _ and -, got a list',
+    'SERVICE_FINALIZE_TIMEOUT must be a number that is not negative, got "2m"',
+  ]);
+  const fine = { serverUrl: 'http://a.example', reports: [], customData: {}, tags: [] };
+  assert.deepEqual(optionProblems(fine, new Set(Object.keys(fine)), {}), []);
+});
+
+test('an option that cannot be used is left out, the others count', () => {
+  const circular: Record<string, unknown> = {};
+  circular['self'] = circular;
+  const reports = [null, 'html', { type: 'json', dir: 5 }, { type: 'blob', dir: 'blobs' }];
+  const settings = resolveSettings({ customData: circular, reports, finalizeTimeout: [] } as unknown as CallboardReporterOptions, {});
+  assert.deepEqual([settings.customData, settings.reports, settings.finalizeTimeoutMs], [undefined, [{ type: 'blob', dir: 'blobs' }], 120_000]);
 });

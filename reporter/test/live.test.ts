@@ -2,14 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createClient, deadlineIn } from '../src/client';
+import { createClient, deadlineIn, RequestFailed, type Deadline } from '../src/client';
 import type { AttachmentFile } from '../src/files';
+import { jsonBody } from '../src/http';
 import { createEventQueue } from '../src/live/event-queue';
+import { createPace } from '../src/live/pace';
 import { startLive, type Live } from '../src/live/session';
 import { createLog } from '../src/log';
 import type { StartFields } from '../src/run';
 import type { AttemptIdentity } from '../src/test-case';
-import { AT_ONCE, eventsOf, field, goneFile, liveReplies, startService, type Received, type Reply, type Service } from './service';
+import { AT_ONCE, busyTrace, eventsOf, field, goneFile, liveReplies, startService, type Received, type Reply, type Service } from './service';
 
 const silent = createLog(false, () => process.stdout);
 
@@ -79,6 +81,18 @@ test('one event the service refuses is found and dropped, the others arrive', ()
     assert.equal(live.resultsRefused, 1);
   }));
 
+for (const count of [2, 9]) {
+  test(`a service that refuses all of ${count} results drops none: they are left to the batch`, () => withLive(
+    (request) => (isEvents(request) ? { status: 415, body: { code: 'unsupported_media_type' } } : undefined),
+    async (live, service) => {
+      const keys = Array.from({ length: count }, (_, index) => complete(live, `${index}`));
+      assert.equal(await live.settle(deadlineIn(5_000)), false);
+      assert.deepEqual([live.stoppedBy?.status, live.resultsRefused, accepted(live, keys).some(Boolean)], [415, 0, false]);
+      assert.equal(await live.finish({}, deadlineIn(1_000)), undefined);
+      assert.ok(eventRequests(service).length < 14);
+    }));
+}
+
 test('a request that failed is repeated as it was, and later events wait for it', () => withLive(
   (_, count) => (count === 2 || count === 3 ? { status: count === 2 ? 429 : 502, headers: AT_ONCE, body: {} } : undefined),
   async (live, service) => {
@@ -123,6 +137,12 @@ test('a file that is gone is lost alone and holds nothing back', () => withLive(
   assert.deepEqual({ lost: live.filesLost, sent: live.progress().filesSent, stoppedBy: live.stoppedBy }, { lost: 1, sent: 2, stoppedBy: undefined });
   assert.deepEqual(keys.slice(0, 2).map((key) => live.areFilesDone(key)), [true, true]);
   assert.equal(service.paths().filter((each) => each.endsWith('case-files')).length, 2);
+}));
+
+test('a file that cannot be read for the moment is tried again at the end of the run, and is not lost', () => withLive(() => undefined, async (live) => {
+  const keys = [1, 9].map((times) => complete(live, `${times}`, {}, [busyTrace(times)]));
+  assert.equal(await live.settle(deadlineIn(5_000)), true);
+  assert.deepEqual([live.filesLost, live.progress().filesSent, ...keys.map((key) => live.areFilesDone(key))], [0, 1, true, false]);
 }));
 
 const isFiles = ({ path }: Received): boolean => path.endsWith('/case-files');
@@ -250,4 +270,29 @@ test('a queue at its bound lets go of what only animates, then leaves results to
   assert.equal(queue.length, 1);
   assert.deepEqual(queue.take(10, 1_000).map(({ json }) => json[0]), ['a']);
   assert.equal(queue.bytes, 0);
+});
+
+test('at the end of a run a pause is as long as the service asks, and no longer than there is time', async () => {
+  const pace = createPace();
+  pace.hurry(deadlineIn(8_000));
+  const triedAfterMs = async (failure: RequestFailed): Promise<number> => {
+    const from = Date.now();
+    let tries = 0;
+    await pace.persist(async () => {
+      if (tries++ === 0) throw failure;
+    }, { pauseMs: () => 30_000 });
+    return Date.now() - from;
+  };
+  assert.ok(await triedAfterMs(new RequestFailed('busy', 429, undefined, 2_000)) >= 1_950);
+  const own = await triedAfterMs(new RequestFailed('broken', 503));
+  assert.ok(own >= 750 && own < 2_000, String(own));
+  await assert.rejects(triedAfterMs(new RequestFailed('busy', 429, undefined, 20_000)), /busy/);
+});
+
+test('signing in is tried no more often than the request it is for', async () => {
+  const client = createClient('http://127.0.0.1:9', { kind: 'password', username: 'ada', password: 'secret' }, silent);
+  const from = Date.now();
+  const unlimited: Deadline = { signal: new AbortController().signal, remainingMs: () => Infinity };
+  await assert.rejects(client.send('/api/test-runs/start', jsonBody({}), unlimited, { tries: 1 }));
+  assert.ok(Date.now() - from < 700);
 });

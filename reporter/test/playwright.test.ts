@@ -3,13 +3,13 @@
  * folder that has the package installed the way a user has it.
  */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { RunFields } from '../src/run';
 import type { TestCaseEntry } from '../src/test-case';
 import { installedSuite, playwright } from './playwright-run';
-import { field, fileBytes, startService, unpack, type Service } from './service';
+import { field, fileBytes, liveReplies, startService, unpack, type Service } from './service';
 
 describe('a run sent as a batch, under a CommonJS configuration', () => {
   let service: Service;
@@ -174,5 +174,50 @@ describe('a run under an ES module configuration', () => {
     await service.close();
     assert.deepEqual([...listed.lines, ...off.lines], []);
     assert.deepEqual(service.received, []);
+  });
+
+  test('a misspelt address is told from none', async () => {
+    const dir = installedSuite('module');
+    writeFileSync(path.join(dir, 'misspelt.config.mjs'), "export default { reporter: [['dot'], ['callboard-reporter', { serverURL: 'http://a.example' }]] };");
+    const { exitCode, lines } = await playwright(dir, ['-c', 'misspelt.config.mjs', '-g', 'prints and steps']);
+    assert.equal(exitCode, 0);
+    assert.deepEqual(lines, ['[callboard] there is no option "serverURL", did you mean "serverUrl"?']);
+  });
+});
+
+describe('a run with options that cannot be used, and a report by a reporter listed after this one', () => {
+  let service: Service;
+  let finished: Awaited<ReturnType<typeof playwright>>;
+  let summary: string;
+
+  before(async () => {
+    service = await startService(liveReplies());
+    const dir = installedSuite('commonjs');
+    writeFileSync(path.join(dir, 'occupied'), '');
+    finished = await playwright(dir, ['-c', 'late.config.cjs', '-g', 'prints and steps'], {
+      SERVICE_URL: service.url, SERVICE_OUTPUT_FILE: 'occupied/run.json', GITHUB_STEP_SUMMARY: path.join(dir, 'summary.md'), CI: '1',
+    });
+    summary = readFileSync(path.join(dir, 'summary.md'), 'utf8');
+  });
+
+  after(() => service.close());
+
+  test('arrives, and says once what could not be done', () => {
+    assert.equal(finished.exitCode, 0);
+    assert.deepEqual(finished.lines.map((line) => line.replace(/: ENOTDIR.*|: EEXIST.*/, '')), [
+      `[callboard] live: ${service.url}/test-runs/7`,
+      '[callboard] the option "customData" must be an object that can be written as JSON, got an object',
+      '[callboard] there is no option "colour"',
+      `[callboard] run: ${service.url}/test-runs/7`,
+      '[callboard] the file of the option outputFile could not be written',
+    ]);
+    assert.match(summary, /run 7/);
+  });
+
+  test('the report is sent when it is complete, and once', async () => {
+    const reports = service.received.filter(({ form }) => form.has('report_late'));
+    assert.equal(reports.length, 1);
+    const archive = unpack(await fileBytes(reports[0]!.form.get('report_late')));
+    assert.deepEqual([...archive.keys()].sort(), ['results.txt', 'summary.txt']);
   });
 });

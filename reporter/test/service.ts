@@ -39,6 +39,19 @@ export function goneFile(name: string, size = 4): AttachmentFile {
   return { kind: 'attachment', name, contentType: 'text/plain', originalName: name, content };
 }
 
+/** A trace that cannot be read so many times, as when too many files are open. */
+export function busyTrace(times: number): AttachmentFile {
+  const bytes = Buffer.from('trace');
+  const content = {
+    kind: 'bytes' as const, size: bytes.length,
+    get bytes() {
+      if (times-- > 0) throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' });
+      return bytes;
+    },
+  };
+  return { kind: 'trace', name: 'trace', contentType: 'application/zip', originalName: 'trace.zip', content };
+}
+
 export const STREAM_TOKEN = 'f'.repeat(64);
 
 /** What a service answers that takes runs live; `special` may answer instead. */

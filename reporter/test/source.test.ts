@@ -20,6 +20,11 @@ test('parentheses in the path of a frame belong to it', () => {
     [10, 11, 12, 13].map((line) => [place, line, 5]));
 });
 
+test('an address of another system is taken as it is written', () => {
+  const places = ['file://server/share/app.js', 'file:///a%2Fb.js'];
+  assert.deepEqual(stackLocations(places.map((place) => `    at open (${place}:1:2)`).join('\n')).map(({ file }) => file), places);
+});
+
 test('lines keep the carriage returns of their file', (t) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'callboard-source-'));
   t.after(() => { rmSync(folder, { recursive: true }); });

@@ -42,10 +42,11 @@ function results(): OutgoingAttempt[] {
 async function withSpool(
   reply: (request: Received, count: number) => Reply,
   check: (spool: { service: Service; entry: string; flush(): Promise<string[]> }) => Promise<void>,
+  attempts = results(),
 ): Promise<void> {
   const service = await startService(reply);
   const dir = folder();
-  const entry = await keep(dir, service.url);
+  const entry = await keep(dir, service.url, attempts);
   const flush = async (): Promise<string[]> => {
     const sent: string[] = [];
     await flushSpool({
@@ -81,6 +82,22 @@ test('a run stays in the spool until its last file has arrived', () => {
       assert.deepEqual(await flush(), [], 'it is gone');
       assert.deepEqual(attached(service), ['a', 'b', 'b'], 'what has arrived is not sent again');
     });
+});
+
+test('a run stays in the spool for the one result the service fails on, and goes when that has arrived', () => {
+  let isBroken = true;
+  return withSpool(
+    ({ json, form }) => (isBroken && `${JSON.stringify(json)}${String(form.get('testCases'))}`.includes('"one"') ? { status: 500, body: {} } : {}),
+    async ({ service, entry, flush }) => {
+      await releaseEntry(entry, [], 2 ** 30);
+      assert.deepEqual(await flush(), ['stays']);
+      const submitted = service.received.flatMap(({ json }) => [json['testCases'] as { title: string }[] | undefined ?? []].flat());
+      assert.ok(submitted.some(({ title }) => title === 'two'));
+      isBroken = false;
+      assert.deepEqual(await flush(), ['sent']);
+      assert.deepEqual(await flush(), [], 'it is gone');
+    },
+    [...results(), { identity: { title: 'two' } as OutgoingAttempt['identity'], entry: { title: 'two' }, files: [] }]);
 });
 
 test('what a process is still at work on is left to it, on whatever host it is', () => withSpool(() => ({}), async ({ service, entry, flush }) => {

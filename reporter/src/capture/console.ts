@@ -5,28 +5,33 @@ export interface ConsoleEntry {
   type: 'warning' | 'error' | 'assert' | 'pageerror';
   text: string;
   timestamp: number;
+  /** Values of the query are left out: they may be secrets. */
   location: string | null;
 }
 
 const KEPT_TYPES: ReadonlySet<string> = new Set(['warning', 'error', 'assert']);
 const ENTRIES_MAX = 500;
+/** Of a page that says too much these and the newest are kept: how it began, and what came before the failure. */
+const FIRST_ENTRIES = 20;
 const TEXT_MAX_CHARS = 4_000;
 
 /** Returns how to stop. */
 export function watchConsole(context: BrowserContext, entries: ConsoleEntry[]): () => void {
   const add = (type: ConsoleEntry['type'], text: string, location: string | null): void => {
-    if (entries.length < ENTRIES_MAX) entries.push({ type, text: text.slice(0, TEXT_MAX_CHARS), timestamp: Date.now(), location });
+    if (entries.length >= ENTRIES_MAX) entries.splice(FIRST_ENTRIES, 1);
+    entries.push({ type, text: text.slice(0, TEXT_MAX_CHARS), timestamp: Date.now(), location });
   };
   const onConsole = (message: ConsoleMessage): void => {
     const type = message.type();
     if (!KEPT_TYPES.has(type)) return;
     const { url, lineNumber, columnNumber } = message.location();
-    add(type as ConsoleEntry['type'], message.text(), url ? `${url}:${lineNumber + 1}:${columnNumber + 1}` : null);
+    add(type as ConsoleEntry['type'], message.text(), url ? `${withoutQuery(url)}:${lineNumber + 1}:${columnNumber + 1}` : null);
   };
   const onError = (webError: WebError): void => {
-    const error = webError.error();
-    const frame = /at (?:.*\()?(\S+:\d+:\d+)\)?/.exec(error.stack ?? '')?.[1] ?? null;
-    add('pageerror', error.stack ?? error.message, frame);
+    const { name, message, stack } = webError.error();
+    // Scripts that cannot be read, and what is thrown without being an error, have no stack.
+    const text = stack || (name ? `${name}: ${message}` : message);
+    add('pageerror', withoutQueries(text.slice(0, TEXT_MAX_CHARS)), placeOfError(stack ?? '') ?? placeOf(webError));
   };
   context.on('console', onConsole);
   context.on('weberror', onError);
@@ -34,4 +39,42 @@ export function watchConsole(context: BrowserContext, entries: ConsoleEntry[]): 
     context.off('console', onConsole);
     context.off('weberror', onError);
   };
+}
+
+/**
+ * Frames of Chromium (of evaluated code, with a name, without one), then those of Firefox and
+ * WebKit. Addresses may hold parentheses.
+ */
+const FRAMES = [
+  /^\s*at .* \(([a-z][\w+.-]*:\S+?:\d+:\d+)\), <anonymous>:\d+:\d+\)$/,
+  /^\s*at .+? \(([a-z][\w+.-]*:.+:\d+:\d+)\)$/,
+  /^\s*at (?:async )?([a-z][\w+.-]*:\S+:\d+:\d+)$/,
+  /^(?:[^@]*@)?([a-z][\w+.-]*:\S+:\d+:\d+)$/,
+];
+
+/** Where an uncaught exception was thrown: the first frame of its stack that names a place. */
+export function placeOfError(stack: string): string | null {
+  for (const line of stack.split('\n')) {
+    for (const frame of FRAMES) {
+      const place = frame.exec(line.trimEnd())?.[1];
+      if (place !== undefined) return withoutQueries(place);
+    }
+  }
+  return null;
+}
+
+/** Only newer Playwright knows. */
+function placeOf(webError: WebError): string | null {
+  const { location } = webError as { location?(): { url?: string; line?: number; column?: number } };
+  const { url, line = 0, column = 0 } = location?.call(webError) ?? {};
+  return url ? `${withoutQuery(url)}:${line + 1}:${column + 1}` : null;
+}
+
+function withoutQuery(address: string): string {
+  return address.split(/[?#]/, 1)[0]!;
+}
+
+/** Of every address in the text; the place behind it stays. */
+function withoutQueries(text: string): string {
+  return text.replace(/(\bhttps?:\/\/[^\s?#]+)[?#]\S*?(?=(?::\d+:\d+)?[),]*(?:\s|$))/g, '$1');
 }

@@ -23,33 +23,60 @@ const URL_MAX_CHARS = 2_000;
 
 /** Returns how to stop. */
 export function watchNetwork(context: BrowserContext, entries: NetworkEntry[], withServerSide: boolean): () => void {
-  const responses = new WeakMap<Request, Response>();
+  const responses = new Map<Request, Response>();
   const onResponse = (response: Response): void => void responses.set(response.request(), response);
   const onEnd = (request: Request): void => {
-    const resourceType = request.resourceType();
-    if (entries.length >= ENTRIES_MAX || !KEPT_TYPES.has(resourceType) || !/^(https?|wss?):/.test(request.url())) return;
     const response = responses.get(request);
+    responses.delete(request);
+    add(request, response, Math.max(0, Math.round(request.timing().responseEnd)));
+  };
+  // What was answered before belongs to an earlier test of the page.
+  const onFinished = (request: Request): void => {
+    if (responses.has(request)) onEnd(request);
+  };
+  const add = (request: Request, response: Response | undefined, duration: number): void => {
+    const resourceType = request.resourceType();
+    if (!KEPT_TYPES.has(resourceType) || !/^(https?|wss?):/.test(request.url())) return;
+    if (entries.length >= ENTRIES_MAX && !makeRoom(entries, response?.status() ?? 0)) return;
     const headers = response?.headers() ?? {};
-    const { startTime, responseEnd } = request.timing();
     entries.push({
       method: request.method(),
       url: withoutQueryValues(request.url()),
       status: response?.status() ?? 0,
-      duration: Math.max(0, Math.round(responseEnd)),
-      startTime: Math.round(startTime),
+      duration,
+      startTime: Math.round(request.timing().startTime),
       resourceType,
       ...(headers['content-type'] ? { contentType: headers['content-type'].slice(0, 200) } : {}),
       ...(withServerSide ? serverSideOf(headers) : {}),
     });
   };
   context.on('response', onResponse);
-  context.on('requestfinished', onEnd);
+  context.on('requestfinished', onFinished);
   context.on('requestfailed', onEnd);
   return () => {
     context.off('response', onResponse);
-    context.off('requestfinished', onEnd);
+    context.off('requestfinished', onFinished);
     context.off('requestfailed', onEnd);
+    // Answered, but nobody has read it to its end: what an error says is often left unread.
+    for (const [request, response] of responses) add(request, response, elapsedMs(request));
   };
+}
+
+function elapsedMs(request: Request): number {
+  const { startTime } = request.timing();
+  return startTime > 0 ? Math.max(0, Math.round(Date.now() - startTime)) : 0;
+}
+
+/** What failed is worth more than what did not. */
+function makeRoom(entries: NetworkEntry[], status: number): boolean {
+  const expendable = hasFailed(status) ? entries.findIndex((entry) => !hasFailed(entry.status)) : -1;
+  if (expendable < 0) return false;
+  entries.splice(expendable, 1);
+  return true;
+}
+
+function hasFailed(status: number): boolean {
+  return status === 0 || status >= 400;
 }
 
 function withoutQueryValues(address: string): string {

@@ -61,11 +61,15 @@ function readInPage(): PageReading {
       return [];
     }
   };
+  const address = location.origin === 'null' ? location.href.split(/[?#]/, 1)[0]!.slice(0, 2_000) : location.origin + location.pathname;
   const secret = /pass|secret|token|auth|key|session|credential|cookie|jwt/i;
+  // Addresses are kept in states, and logins hand tokens over in fragments.
+  const withoutValues = (text: string): string => text.replace(/([?&#][^=&?#\s]*=)[^&#\s]+/g, '$1<masked>');
   const historyState = (): string | null => {
     try {
       const masked = JSON.stringify(history.state, (key, value: unknown) => (
-        secret.test(key) || (typeof value === 'string' && value.length > 100) ? '<masked>' : value));
+        secret.test(key) || (typeof value === 'string' && value.length > 100) ? '<masked>'
+          : typeof value === 'string' ? withoutValues(value) : value));
       return masked && masked !== 'null' ? masked.slice(0, 2_000) : null;
     } catch {
       return null;
@@ -75,7 +79,7 @@ function readInPage(): PageReading {
   return {
     webVitals: {
       navigation: navigation ? {
-        url: location.origin + location.pathname,
+        url: address,
         ttfb: rounded(navigation.responseStart),
         domInteractive: rounded(navigation.domInteractive),
         domContentLoaded: rounded(navigation.domContentLoadedEventEnd),
@@ -88,8 +92,8 @@ function readInPage(): PageReading {
       vitals: hasVitals ? vitals : null,
     },
     pageState: {
-      url: location.origin === 'null' ? location.href.split(/[?#]/, 1)[0] : location.origin + location.pathname,
-      hash: location.hash ? location.hash.split('?', 1)[0]!.slice(0, 500) : null,
+      url: address,
+      hash: location.hash ? withoutValues(location.hash.split('?', 1)[0]!).slice(0, 500) : null,
       historyState: historyState(),
       localStorage: stored(() => localStorage),
       sessionStorage: stored(() => sessionStorage),

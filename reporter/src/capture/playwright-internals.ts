@@ -4,7 +4,7 @@
  * without leaving steps in the user's report and trace. Each is looked for at run time;
  * where it is missing, that part of the capture is silently off.
  */
-import type { BrowserContext, Frame } from '@playwright/test';
+import type { BrowserContext, Frame, Page } from '@playwright/test';
 
 type Send = (object: unknown, method: string, params: unknown, options: unknown) => Promise<unknown>;
 
@@ -24,6 +24,8 @@ export interface FrameCall {
 }
 
 export interface CallListener {
+  /** Called before whatever a test does with a page. */
+  onUse(context: BrowserContext): void;
   /** Called just before the call is sent; what it returns is called with the outcome. */
   onCall(call: FrameCall): ((succeeded: boolean) => void) | undefined;
 }
@@ -52,6 +54,8 @@ export function listenToCalls(library: PlaywrightLibrary, listener: CallListener
   connection['sendMessageToServer'] = function sendAndTell(object: unknown, method: string, params: unknown, options: unknown) {
     let tell: ((succeeded: boolean) => void) | undefined;
     try {
+      const context = usedContext(object, options);
+      if (context) listener.onUse(context);
       const call = frameCallOf(object, method, params, options);
       tell = call && listener.onCall(call);
     } catch {
@@ -79,6 +83,12 @@ export async function evaluateOnAll(frame: Frame, selector: string, expression: 
 export function quietly<T>(owner: object, work: () => Promise<T>): Promise<T> {
   const wrap: unknown = Reflect.get(owner, '_wrapApiCall');
   return typeof wrap === 'function' ? wrap.call(owner, work, { internal: true }) as Promise<T> : work();
+}
+
+function usedContext(object: unknown, options: unknown): BrowserContext | undefined {
+  if (!isObject(object) || !isObject(options) || options['internal']) return undefined;
+  if (object['_type'] === 'Frame') return (object as unknown as Frame).page().context();
+  return object['_type'] === 'Page' ? (object as unknown as Page).context() : undefined;
 }
 
 function frameCallOf(object: unknown, method: string, params: unknown, options: unknown): FrameCall | undefined {

@@ -23,6 +23,8 @@ export interface Recorder {
 const PASSED_PROBE_MS = 500;
 /** The same of a failed test: it is what all of this is for, and fails most where the machine is busy. */
 const FAILED_PROBE_MS = 2_500;
+/** Of the time there is after a test: what a context and then all of them may take leaves some to the test itself. */
+const SHARE_OF_TIME = 1 / 8;
 
 export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Recorder {
   const network: NetworkEntry[] = [];
@@ -35,10 +37,10 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
   let suggestion: string | undefined;
 
   const probeMs = (): number => {
-    if (!hasFailed(testInfo)) return PASSED_PROBE_MS;
-    // What is done after a test has the test's timeout, too; a context may take half of that.
-    const share = testInfo.timeout > 0 ? testInfo.timeout / 4 : FAILED_PROBE_MS;
-    return Math.max(PASSED_PROBE_MS, Math.min(FAILED_PROBE_MS, share));
+    const wishedMs = hasFailed(testInfo) ? FAILED_PROBE_MS : PASSED_PROBE_MS;
+    // What is done after a test has a timeout of its own, the longer of these; running out of it would fail the test.
+    const timeouts = [testInfo.timeout, testInfo.project.timeout];
+    return timeouts.includes(0) ? wishedMs : Math.min(wishedMs, Math.max(...timeouts) * SHARE_OF_TIME);
   };
   const watch = (context: BrowserContext): void => {
     if (watched.has(context)) return;
@@ -65,10 +67,7 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
   return {
     watch,
     read,
-    onCall(call) {
-      watch(call.frame.page().context());
-      return locators?.onCall(call);
-    },
+    onCall: (call) => locators?.onCall(call),
     async finish() {
       await within(4 * probeMs(), Promise.all([...watched.keys()].map((context) => read(context).catch(() => undefined))));
       for (const stop of watched.values()) stop();

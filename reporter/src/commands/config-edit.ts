@@ -12,7 +12,7 @@ export const REPORTER_NAME = 'callboard-reporter';
 
 export function addReporter(text: string, entry: string): ConfigEdit {
   const code = masked(text);
-  if (text.includes(`'${REPORTER_NAME}'`) || text.includes(`"${REPORTER_NAME}"`)) return { kind: 'present' };
+  if (new RegExp(`(['"])${REPORTER_NAME}\\1`).test(withoutComments(text))) return { kind: 'present' };
   const open = configurationStart(code);
   const close = open === undefined ? undefined : matching(code, open);
   if (open === undefined || close === undefined) return { kind: 'unclear', reason: 'no configuration object was found' };
@@ -37,8 +37,17 @@ export function addReporter(text: string, entry: string): ConfigEdit {
 
 /** Comments, texts and regular expressions blanked out, so that only code is looked at. Same length. */
 function masked(text: string): string {
-  const literal = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|(?<=[(,=:[!&|?{};]\s*)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g;
-  return text.replace(literal, (found) => found.replace(/[^\n]/g, ' '));
+  return text.replace(LITERAL, blank);
+}
+
+function withoutComments(text: string): string {
+  return text.replace(LITERAL, (found) => (/^\/[/*]/.test(found) ? blank(found) : found));
+}
+
+const LITERAL = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|(?<=[(,=:[!&|?{};]\s*)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g;
+
+function blank(found: string): string {
+  return found.replace(/[^\n]/g, ' ');
 }
 
 function configurationStart(code: string): number | undefined {

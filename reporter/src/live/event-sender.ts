@@ -44,7 +44,7 @@ const BATCH_MAX_BYTES = 1024 * 1024;
 const BATCH_MAX_EVENTS = 500;
 /** After so many answers 500 in a row it is asked whether one event is at fault. */
 const TRIES_ON_500 = 4;
-/** A test that is at fault is so in each of its attempts; more than these, and the service is broken. */
+/** A test that is at fault is so in each of its attempts; more than these, and it is the service, or the way to it. */
 const FAULTS_WITHOUT_PROOF = 6;
 const compress = promisify(gzip);
 
@@ -59,6 +59,9 @@ export function createEventSender(parts: EventSenderParts): EventSender {
   const accepted = new WeakSet<object>();
   const aside: QueuedEvent[] = [];
   let refused = 0;
+  /** Set while every event so far was refused. */
+  let refusal: RequestFailed | undefined;
+  let refusals = 0;
   let eventsSent = 0;
   let inFlight = 0;
   let sending: Promise<void> | undefined;
@@ -84,9 +87,13 @@ export function createEventSender(parts: EventSenderParts): EventSender {
       }
       if (batch[0]!.key) refused++;
       log.detail(`the service refused an event: ${error.message}`);
+      if (eventsSent > 0) return undefined;
+      refusal = error;
+      if (++refusals >= FAULTS_WITHOUT_PROOF) throw error;
       return undefined;
     }
     eventsSent += batch.length;
+    refusal = undefined;
     for (const { key } of batch) {
       if (!key) continue;
       accepted.add(key);
@@ -196,6 +203,8 @@ export function createEventSender(parts: EventSenderParts): EventSender {
       for (const event of aside.splice(0)) {
         if (parts.isStopped() || await isStillAtFault(event)) aside.push(event);
       }
+      // A batch may be accepted, and one that is refused as well is kept.
+      if (refusal) parts.stop(refusal);
     },
     has: (key) => known.has(key),
     isAccepted: (key) => accepted.has(key),
@@ -205,7 +214,8 @@ export function createEventSender(parts: EventSenderParts): EventSender {
       return queue.length === 0 && inFlight === 0;
     },
     get refused() {
-      return refused;
+      // Then nothing was dropped: all of it is left to the batch.
+      return refusal ? 0 : refused;
     },
   };
 }

@@ -89,7 +89,7 @@ export function createFileSender(parts: FileSenderParts): FileSender {
       if (pace.isOver) jobs.unshift(job);
       else if (endsStreaming(error)) parts.stop(error);
       else if (mayBeDivided(error) && job.files.length > 1) jobs.unshift(...job.files.map((file) => ({ ...job, files: [file] })));
-      else if (isBroken(error)) aside.push(job);
+      else if (isBroken(error) || mayBeRead(error)) aside.push(job);
       else if (isTransient(error)) {
         // Patience has ended with the run: what one file met, the next one would wait for as well.
         isGivenUp = true;
@@ -166,6 +166,11 @@ function endsStreaming(error: unknown): boolean {
 function mayBeDivided(error: unknown): boolean {
   return error instanceof Unreadable || isBroken(error)
     || error instanceof RequestFailed && (error.status === 413 || error.status === 400 || error.status === 422);
+}
+
+/** Of the file system, which may answer later, for instance when fewer files are open. */
+function mayBeRead(error: unknown): boolean {
+  return !(error instanceof RequestFailed || error instanceof Unreadable);
 }
 
 function isBroken(error: unknown): boolean {

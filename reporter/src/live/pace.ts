@@ -68,10 +68,11 @@ export function createPace(): Pace {
           if (error.status === 500 && ++broken >= triesOn500) throw error;
           isFailing = true;
           if (end) lastTries++;
-          const waitMs = error.pauseMs ?? pauseMs(tries);
+          // Somebody waits at the end: pauses begin anew, except for one the service asks for.
+          const waitMs = error.pauseMs ?? (end ? Math.min(pauseMs(tries), pauseAfter(lastTries)) : pauseMs(tries));
           const tried = lastTries >= (lastAnswerAtMs === undefined ? 1 : LAST_TRIES);
           if (abort.signal.aborted || (end && (tried || end.remainingMs() <= waitMs))) throw error;
-          await pause(end ? Math.min(waitMs, pauseAfter(lastTries)) : waitMs);
+          await pause(waitMs);
         }
       }
     },

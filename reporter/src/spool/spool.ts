@@ -111,9 +111,9 @@ export async function flushSpool(parts: FlushParts): Promise<void> {
       const { deadline, log, tries } = parts;
       const { run, attempts, reports } = await readEntry(file, note);
       const sent = await deliverRun({ client, deadline, log, run, attempts, tries });
-      if (sent.filesLeft.length > 0) {
+      if (sent.filesLeft.length + sent.resultsLeft.length > 0) {
         await keepOnly(file, note, sent.filesLeft.map((left) => left.file.content));
-        throw new Error(`${sent.filesLeft.length} of its files did not arrive yet`);
+        throw new Error(`${sent.resultsLeft.length} of its results and ${sent.filesLeft.length} of its files did not arrive yet`);
       }
       const attached = { runId: sent.runId, projectName: run.projectName, startedAtMs: Date.parse(run.startTime) };
       await deliverKeptReports({ client, deadline, log, run: attached, reports, tries });
