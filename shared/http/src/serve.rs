@@ -15,10 +15,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
+use tokio_io_timeout::TimeoutWriter;
 use tower::ServiceExt;
 
 /// How long a client may take to send its headers.
 const HEADER_TIME: Duration = Duration::from_secs(30);
+/// How long a client may take none of an answer that waits for it. A download
+/// that a person pauses is gone on with by a range afterwards.
+const STALL_TIME: Duration = Duration::from_secs(120);
 /// How long open requests may take after a stop was asked for.
 const STOP_TIME: Duration = Duration::from_secs(20);
 
@@ -62,6 +66,10 @@ pub async fn listen(host: &str, port: u16) -> Result<TcpListener, ListenError> {
 /// Serves routers on their listeners until `stop` completes, then lets open
 /// requests finish.
 pub async fn serve(doors: Vec<(TcpListener, Router)>, stop: impl Future<Output = ()>) {
+    serve_within(doors, stop, STALL_TIME).await;
+}
+
+async fn serve_within(doors: Vec<(TcpListener, Router)>, stop: impl Future<Output = ()>, stall: Duration) {
     let graceful = GracefulShutdown::new();
     let (doors, routers): (Vec<_>, Vec<_>) = doors.into_iter().unzip();
     let mut stop = std::pin::pin!(stop);
@@ -69,7 +77,9 @@ pub async fn serve(doors: Vec<(TcpListener, Router)>, stop: impl Future<Output =
         tokio::select! {
             () = &mut stop => break,
             (index, accepted) = accept_any(&doors) => match accepted {
-                Ok((stream, address)) => connect(stream, Peer(address.ip()), routers[index].clone(), &graceful),
+                Ok((stream, address)) => {
+                    connect(stream, Peer(address.ip()), routers[index].clone(), &graceful, stall);
+                }
                 Err(error) => pause_after(&error).await,
             },
         }
@@ -98,9 +108,19 @@ async fn pause_after(error: &std::io::Error) {
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
-fn connect(stream: TcpStream, peer: Peer, router: Router, graceful: &GracefulShutdown) {
+fn connect(
+    stream: TcpStream,
+    peer: Peer,
+    router: Router,
+    graceful: &GracefulShutdown,
+    stall: Duration,
+) {
     // Answers are small and complete; waiting to fill packets only delays them.
     let _ = stream.set_nodelay(true);
+    // Or a reader that went to sleep would keep its stream, and what that holds,
+    // for as long as its system answers: a body nobody asks for cannot end itself.
+    let mut stream = TimeoutWriter::new(stream);
+    stream.set_timeout(Some(stall));
     let service = service_fn(move |mut request: Request<Incoming>| {
         let router = router.clone();
         request.extensions_mut().insert(peer);
@@ -115,7 +135,7 @@ fn connect(stream: TcpStream, peer: Peer, router: Router, graceful: &GracefulShu
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
         if let Err(error) = connection.await {
@@ -158,5 +178,47 @@ pub async fn stop_requested() {
     tokio::select! {
         () = interrupt => {}
         () = terminate => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::response::Response;
+    use axum::routing::get;
+    use bytes::Bytes;
+    use futures::stream;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_whose_reader_takes_nothing_is_let_go_of() {
+        struct Told(Option<oneshot::Sender<()>>);
+        impl Drop for Told {
+            fn drop(&mut self) {
+                let _ = self.0.take().map(|sender| sender.send(()));
+            }
+        }
+        let (sender, let_go) = oneshot::channel();
+        let body = Arc::new(std::sync::Mutex::new(Some(Told(Some(sender)))));
+        let endless = move || {
+            let told = body.lock().unwrap().take();
+            let chunks = stream::repeat_with(move || {
+                let _held = &told;
+                Ok::<_, Infallible>(Bytes::from_static(&[0; 1 << 16]))
+            });
+            async move { Response::new(Body::from_stream(chunks)) }
+        };
+        let door = listen("127.0.0.1", 0).await.unwrap();
+        let address = door.local_addr().unwrap();
+        let doors = vec![(door, Router::new().route("/", get(endless)))];
+        let served = tokio::spawn(serve_within(doors, std::future::pending(), Duration::from_millis(20)));
+        let mut reader = TcpStream::connect(address).await.unwrap();
+        reader.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        let_go.await.unwrap();
+        served.abort();
     }
 }
