@@ -97,8 +97,10 @@ statements! {
         postgres "SELECT c.id, c.file_path FROM unnest($2::bigint[]) AS asked(id) CROSS JOIN LATERAL \
         (SELECT id, file_path FROM test_cases WHERE project_id = $1 AND id BETWEEN asked.id AND asked.id \
         AND octet_length(title) >= 0 ORDER BY id LIMIT 1) AS c";
-    /// Tests of a file, the newest first. ix: test_cases_by_file
-    OF_FILE = "SELECT id FROM test_cases WHERE project_id = $1 AND file_path = $2 ORDER BY id DESC LIMIT $3";
+    /// Tests of some files. ix: test_cases_by_file
+    OF_FILES = "SELECT file_path, id FROM test_cases WHERE project_id = $1 AND file_path in_texts($2) LIMIT $3",
+        postgres "SELECT asked.path, c.id FROM unnest($2::text[]) AS asked(path) CROSS JOIN LATERAL \
+        (SELECT id FROM test_cases WHERE project_id = $1 AND file_path = asked.path OFFSET 0) AS c LIMIT $3";
     /// What is stored of some identities. ix: test_cases_identity
     BY_HASHES = "SELECT id, identity_hash, tags, owner, priority, feature, link, meta_at FROM test_cases \
         WHERE project_id = $1 AND identity_hash in_bytes($2)",
@@ -438,18 +440,22 @@ pub async fn file_paths(
         .collect()
 }
 
-/// The tests of a file, the newest first, at most `limit`.
+/// The tests of some files, at most `limit` in all.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn of_file(
+pub async fn of_files(
     session: &mut Session,
     project: ProjectId,
-    file_path: &str,
+    files: Vec<String>,
     limit: i64,
-) -> Result<Vec<i64>> {
-    let rows = session.all(&OF_FILE, args![project, file_path, limit]).await?;
-    rows.iter().map(|row| row.reader().int()).collect()
+) -> Result<HashMap<String, Vec<i64>>> {
+    let mut tests: HashMap<String, Vec<i64>> = HashMap::with_capacity(files.len());
+    for row in session.all(&OF_FILES, args![project, files, limit]).await? {
+        let mut r = row.reader();
+        tests.entry(r.text()?).or_default().push(r.int()?);
+    }
+    Ok(tests)
 }
 
 /// The words by which the tests of a project can be filtered.

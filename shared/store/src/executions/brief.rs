@@ -70,9 +70,10 @@ macro_rules! select_brief {
 statements! {
     /// A part of a run's executions by id.
     OF_RUN = select_brief!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 ORDER BY e.id LIMIT $5");
-    /// Executions of some tests in one run. ix: executions_history
-    OF_TESTS = select_brief!("WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)"),
-        postgres concat!("SELECT ", brief_columns!(), each_test_of_run!());
+    /// Lines on which some tests stood in one run. ix: executions_history
+    LINES_OF_TESTS = "SELECT e.test_case_id, e.line FROM executions e \
+        WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)",
+        postgres concat!("SELECT e.test_case_id, e.line", each_test_of_run!());
     /// Durations of the newest passes of some tests on some days before a run in its lane, at most so many of each in a
     /// browser project, newest first. ix: executions_history
     PASSES_BEFORE = "SELECT o.test_case_id, o.browser_id, o.duration FROM (SELECT e.test_case_id, e.browser_id, e.duration, \
@@ -162,18 +163,24 @@ pub async fn passes_before(
     Ok(found)
 }
 
-/// Executions of some tests in one run, which started on `day`.
+/// Where some tests stood in a run of a day: the line of each execution, if it
+/// has one.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn of_tests(
+pub async fn lines_of_tests(
     session: &mut Session,
     project: ProjectId,
     run: (RunId, Day),
     tests: Vec<i64>,
-) -> Result<Vec<BriefRow>> {
-    let rows = session.all(&OF_TESTS, args![project, run.1, run.0, tests]).await?;
-    rows.iter().map(read).collect()
+) -> Result<Vec<(TestCaseId, Option<i64>)>> {
+    let rows = session.all(&LINES_OF_TESTS, args![project, run.1, run.0, tests]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((TestCaseId(r.int()?), r.opt_int()?))
+        })
+        .collect()
 }
 
 /// Executions of a run that share outcome and flags.

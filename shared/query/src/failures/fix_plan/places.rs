@@ -5,22 +5,21 @@
 //! its test since. The newest execution of a test tells where it stands,
 //! whatever came of it.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_domain::healing::verify::MAX_TARGETS;
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::clusters::reads::Sighting;
 use callboard_store::executions;
-use callboard_store::executions::brief::{self, BriefRow};
+use callboard_store::executions::brief;
 use callboard_store::test_cases::{self, TestCaseRow};
 
 use super::States;
 use crate::{Context, Result};
 
-/// Tests of a file among which others on the same line are looked for.
-const MAX_OF_FILE: i64 = 1_000;
+/// Tests of all files among which others on the same lines are looked for.
+const MAX_OF_FILES: i64 = 20_000;
 
 /// Where tests stand.
 #[derive(Debug, Default)]
@@ -115,35 +114,40 @@ async fn shared_lines(
         }
         places.entry((case.file_path.as_str(), line)).or_insert([*now, Seen::of(row)]);
     }
+    let files: BTreeSet<&str> = places.keys().map(|(file, _)| *file).collect();
+    let files: Vec<String> = files.into_iter().map(str::to_owned).collect();
     let mut session = ctx.store.db().read().await?;
+    let tests_of = test_cases::of_files(&mut session, project, files, MAX_OF_FILES).await?;
     let mut shared = BTreeSet::new();
-    // Tests of one file, and most that fail for one reason in one run, are asked for once.
-    let mut of_files: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
-    let mut of_runs: BTreeMap<(RunId, &str), Vec<BriefRow>> = BTreeMap::new();
-    for ((file, line), seen) in places {
-        let tests = match of_files.entry(file) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                new.insert(test_cases::of_file(&mut session, project, file, MAX_OF_FILE).await?)
-            }
-        };
-        for Seen { run, day, line: then } in seen {
-            let beside = match of_runs.entry((run, file)) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => {
-                    new.insert(brief::of_tests(&mut session, project, (run, day), tests.clone()).await?)
-                }
-            };
-            let is_there = |other: &BriefRow| then.is_some() && other.line == then;
-            if beside.iter().any(|other| is_there(other) && !failing_tests.contains(&other.test_case)) {
-                shared.insert((file.to_owned(), line));
-            }
-            // Where every test of the file ran, nothing else stands on the line any more.
-            let told: BTreeSet<i64> = beside.iter().map(|other| other.test_case.get()).collect();
-            if tests.iter().all(|test| told.contains(test)) {
-                break;
+    for then in [0, 1] {
+        // Of most tests that fail for one reason the newest run is the same.
+        let mut runs: BTreeMap<(RunId, Day), BTreeSet<i64>> = BTreeMap::new();
+        for ((file, _), seen) in &places {
+            let tests = tests_of.get(*file).into_iter().flatten();
+            runs.entry((seen[then].run, seen[then].day)).or_default().extend(tests);
+        }
+        let mut lines: BTreeMap<RunId, HashMap<i64, Vec<Option<i64>>>> = BTreeMap::new();
+        for (run, tests) in runs {
+            let of_run = lines.entry(run.0).or_default();
+            let tests = tests.into_iter().collect();
+            for (test, line) in brief::lines_of_tests(&mut session, project, run, tests).await? {
+                of_run.entry(test.get()).or_default().push(line);
             }
         }
+        places.retain(|(file, line), seen| {
+            let (Some(tests), Some(of_run)) = (tests_of.get(*file), lines.get(&seen[then].run)) else {
+                return false;
+            };
+            let place = seen[then].line;
+            let others = tests.iter().filter(|test| !failing_tests.contains(&TestCaseId(**test)));
+            let mut beside = others.filter_map(|test| of_run.get(test)).flatten();
+            if place.is_some() && beside.any(|other| *other == place) {
+                shared.insert(((*file).to_owned(), *line));
+                return false;
+            }
+            // Where every test of the file ran, nothing else stands on the line any more.
+            !tests.iter().all(|test| of_run.contains_key(test))
+        });
     }
     Ok(shared)
 }
