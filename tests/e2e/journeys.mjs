@@ -328,6 +328,13 @@ describe('somebody', () => {
         await page.goBack();
         await page.waitForURL((url) => !url.searchParams.has('result'));
         assert.equal(await result.inputValue(), '');
+        // Several values of a filter stay when another one is chosen.
+        const several = new URL(page.url());
+        for (const tag of ['cart', 'smoke']) several.searchParams.append('tag', tag);
+        await page.goto(several.href);
+        await page.getByRole('combobox', { name: 'Result' }).selectOption('passed');
+        await page.waitForURL('**result=passed**');
+        assert.deepEqual(new URL(page.url()).searchParams.getAll('tag').sort(), ['cart', 'smoke']);
       });
     });
 

@@ -67,9 +67,23 @@ impl Address {
         self.keeping(|key, _| key != name)
     }
 
-    /// This address without one of the values of a parameter.
+    /// This address without one of the values of a parameter, which may stand in
+    /// a comma list.
     pub(crate) fn without_value(&self, name: &str, unwanted: &str) -> String {
-        self.keeping(|key, value| key != name || value != unwanted)
+        let is_it = |(key, value): &(String, String)| key == name && value == unwanted;
+        if self.pairs.iter().any(is_it) {
+            return self.keeping(|key, value| key != name || value != unwanted);
+        }
+        let others = |list: &str| {
+            let others = list.split(',').filter(|value| value.trim() != unwanted);
+            others.collect::<Vec<_>>().join(",")
+        };
+        let pairs = self.pairs.iter().filter(|(key, _)| key != CURSOR).map(|(key, value)| {
+            let value = if key == name { others(value) } else { value.clone() };
+            (key.as_str(), value)
+        });
+        let pairs: Vec<(&str, String)> = pairs.filter(|(_, value)| !value.is_empty()).collect();
+        self.write(pairs.iter().map(|(key, value)| (*key, value.as_str())))
     }
 
     /// This address with nothing but the named parameters.
@@ -126,5 +140,8 @@ mod tests {
         let list = address("/projects/3?branch=main&branch=a%26b%3Dc");
         assert_eq!(list.without_value("branch", "main"), "/projects/3?branch=a%26b%3Dc");
         assert_eq!(address("/projects/3?branch=main").without_value("branch", "main"), "/projects/3");
+        let listed = address("/projects/3?status=failed,passed&branch=a&cursor=b");
+        assert_eq!(listed.without_value("status", "failed"), "/projects/3?status=passed&branch=a");
+        assert_eq!(address("/projects/3?status=failed,").without_value("status", "failed"), "/projects/3");
     }
 }

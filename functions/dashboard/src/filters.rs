@@ -63,6 +63,19 @@ pub(crate) fn ago(at: &Timestamp, _: &dyn Values, now: &Timestamp) -> Result<Htm
     Ok(HtmlSafeOutput(format!("<time datetime=\"{iso}\" title=\"{exact}\">{relative}</time>")))
 }
 
+/// A moment, relative, with the exact one on hover; the start of a day stands
+/// for the day, of which no more is known.
+#[askama::filter_fn]
+pub(crate) fn ago_or_day(at: &Timestamp, _: &dyn Values, now: &Timestamp) -> Result<HtmlSafeOutput<String>> {
+    let day = at.day();
+    let (datetime, exact, relative) = if *at == day.start() {
+        (day.to_iso(), text::date_of(*at), text::days_ago(day, now.day()))
+    } else {
+        (at.to_iso(), text::date_and_time(*at), text::relative(*at, *now))
+    };
+    Ok(HtmlSafeOutput(format!("<time datetime=\"{datetime}\" title=\"{exact}\">{relative}</time>")))
+}
+
 /// How long until a moment: `in 12 d`.
 #[askama::filter_fn]
 pub(crate) fn ahead(at: &Timestamp, _: &dyn Values, now: &Timestamp) -> Result<String> {
@@ -173,4 +186,32 @@ pub(crate) fn short_commit(commit: &str, _: &dyn Values) -> Result<String> {
 #[askama::filter_fn]
 pub(crate) fn parameter(value: &str, _: &dyn Values) -> Result<String> {
     Ok(crate::address::encoded(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use askama::Template;
+
+    use super::*;
+    use crate::filters;
+
+    #[derive(Template)]
+    #[template(ext = "html", source = "{{ at|ago_or_day(now) }}")]
+    struct When {
+        at: Timestamp,
+        now: Timestamp,
+    }
+
+    #[test]
+    fn of_the_start_of_a_day_no_hour_is_told() {
+        let at = |text: &str| Timestamp::parse_iso(text).unwrap();
+        let when = |text: &str| {
+            let when = When { at: at(text), now: at("2026-11-20T12:00:00Z") };
+            when.to_string().replace('\u{a0}', " ")
+        };
+        let day = "<time datetime=\"2026-11-18\" title=\"18 Nov 2026\">2 d ago</time>";
+        assert_eq!(when("2026-11-18T00:00:00Z"), day);
+        assert!(when("2026-11-18T00:00:01Z").contains("title=\"18 Nov 2026, 00:00:01 UTC\""));
+        assert!(when("2026-11-20T00:00:00Z").contains(">today<"));
+    }
 }

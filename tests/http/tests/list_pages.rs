@@ -266,3 +266,124 @@ async fn projects_are_listed_by_how_they_stand_page_after_page() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn filters_of_several_values_stay_until_they_are_taken_back() {
+    for_each_service(async |service| {
+        let client = service.client();
+        submit(service, 1, "failed", vec![fails("pays", "no card"), attempt("ships", "passed", 0)]).await;
+        let both = page(client, "/test-runs/1?outcome=failing&outcome=passed").await;
+        for outcome in ["failing", "passed"] {
+            let carried = format!("<input type=\"hidden\" name=\"outcome\" value=\"{outcome}\">");
+            assert_eq!(both.matches(&carried).count(), 1, "the form goes on with {outcome}: {both}");
+        }
+        let listed = page(client, "/test-runs/1?outcome=failing,passed").await;
+        for other in ["failing", "passed"] {
+            let link = format!("<a class=\"chip\" href=\"/test-runs/1?outcome={other}\"");
+            assert_eq!(listed.matches(&link).count(), 1, "one of a comma list is taken back: {listed}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_sent_after_newer_ones_is_compared_as_the_older_one() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let newer = submit(service, 1, "passed", vec![attempt("pays", "passed", 0)]).await;
+        let older = submit(service, 90, "failed", vec![fails("pays", "no card")]).await;
+        let person = client.with_header("accept", "text/html").expect("a header");
+        let chosen = person.get(&format!("/projects/1?tab=compare&run={older}&run={newer}")).await;
+        let chosen = chosen.expect("an answer");
+        assert_eq!(chosen.header("location"), format!("/test-runs/{newer}?tab=compare&with={older}"));
+        let ticked = page(client, &format!("/test-runs/{newer}?tab=compare&with={older}")).await;
+        assert!(words_after(&ticked, "versus-side").contains(&format!("Before Run {older} ")), "{ticked}");
+        let alone = page(client, &format!("/test-runs/{older}?tab=compare")).await;
+        assert!(alone.contains("No run of its project that is over came before it."), "{alone}");
+        assert!(!alone.contains("<option"), "what came later is no measure of it: {alone}");
+        let turned = page(client, &format!("/test-runs/{older}?tab=compare&with={newer}")).await;
+        let sides = words_after(&turned, "versus-side");
+        assert!(sides.contains(&format!("A later run Run {newer} ")), "{sides}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pages_of_what_is_alone_or_empty_say_so() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let empty = json!({ "projectName": "shop", "status": "passed", "branch": "main", "testCases": [] });
+        let start = json!({ "startTime": service.state().now().to_iso(), "duration": 5_000 });
+        client.post_json("/api/test-runs/submit", &with(empty, start)).await.expect("stored");
+        // Its clock runs ahead of ours.
+        submit(service, -48, "passed", vec![attempt("pays", "passed", 0)]).await;
+        let trend = words_after(&page(client, "/projects/1").await, "Last 30 days").replace('\u{a0}', " ");
+        assert!(trend.starts_with("Last 30 days 1 run "), "{trend}");
+        assert!(trend.contains(": 1 run, no tests "), "{trend}");
+        let chart = words_after(&page(client, "/test-cases/1").await, "<h2>Stability");
+        assert!(chart.starts_with("Stability 1 execution; the height"), "{chart}");
+
+        let started = client.post_json("/api/test-runs/start", &json!({ "projectName": "new" })).await;
+        let started = started.expect("started");
+        let (run, token) = (&started["runId"], &started["streamToken"]);
+        let timeline = format!("/test-runs/{run}?tab=timeline");
+        assert!(page(client, &timeline).await.contains("No results yet"));
+        let ended = with(attempt("pays", "passed", 0), json!({ "type": "complete" }));
+        let events = json!({ "streamToken": token, "testCases": [ended] });
+        client.post_json(&format!("/api/test-runs/{run}/events"), &events).await.expect("taken");
+        let timed = page(client, &timeline).await;
+        assert!(!timed.contains("No results yet") && timed.contains("No times"), "{timed}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_catalogue_shows_the_scores_it_is_ordered_by() {
+    for_each_service(async |service| {
+        let client = service.client();
+        for hour in 0..6 {
+            let wobbles = |title: &str, wobbles: bool| {
+                let first = attempt(title, if wobbles { "failed" } else { "passed" }, 0);
+                std::iter::once(first).chain(wobbles.then(|| attempt(title, "passed", 1)))
+            };
+            let cases =
+                wobbles("often", true).chain(wobbles("once", hour == 3)).chain(wobbles("never", false));
+            submit(service, 12 - hour, "passed", cases.collect()).await;
+        }
+        work(service).await;
+        let found = client.json("/api/projects/1/test-cases?sort=flakyScore&dir=desc").await.expect("tests");
+        let found = found["items"].as_array().expect("tests");
+        let scores: Vec<&Value> = found.iter().map(|case| &case["flakyScore"]).collect();
+        assert!(scores[0].as_i64() > scores[1].as_i64(), "{scores:?}");
+        let html = page(client, "/projects/1?tab=cases&sort=flaky").await;
+        let shown: Vec<Value> = html
+            .split("<span>score ")
+            .skip(1)
+            .map(|rest| json!(rest.split('<').next().and_then(|score| score.parse::<i64>().ok())))
+            .collect();
+        let wobbled = found.iter().filter(|case| case["flaky"] != json!(0));
+        let some: Vec<Value> = wobbled.map(|case| case["flakyScore"].clone()).collect();
+        assert_eq!(shown, some, "{html}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_start_page_says_which_projects_its_flaky_tests_are_of() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let wobbles = || vec![attempt("wobbles", "failed", 0), attempt("wobbles", "passed", 1)];
+        for number in 0..12 {
+            let name = json!({ "name": format!("older {number}") });
+            client.post_json("/api/projects", &name).await.expect("made");
+        }
+        for hour in 0..6 {
+            submit(service, 12 - hour, "passed", wobbles()).await;
+        }
+        work(service).await;
+        let home = words_after(&page(client, "/").await, "Flaky tests that cost most");
+        let told = home.split("Recent runs").next().expect("a panel");
+        assert!(told.contains("wobbles") && told.contains("Of the projects above."), "{told}");
+    })
+    .await;
+}

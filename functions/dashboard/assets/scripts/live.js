@@ -229,6 +229,8 @@ function followRun() {
   const part = (name) => panel.querySelector(`[data-live-${name}]`);
   const workers = workerList(part('workers'));
   const number = new Intl.NumberFormat('en');
+  // As the page groups them.
+  const grouped = (count) => number.format(count).replaceAll(',', '\u202f');
   let isOver = false;
   let standing = STANDINGS.running;
   const refresh = refresher(REFRESH_MS, () => {
@@ -237,9 +239,9 @@ function followRun() {
   const progress = ({ totalTests, plannedTests, shardsFinished }) => {
     if (!Number.isInteger(totalTests)) return;
     const planned = Math.max(plannedTests ?? 0, totalTests);
-    setText(part('done'), number.format(totalTests));
+    setText(part('done'), grouped(totalTests));
     if (plannedTests) {
-      setText(part('planned'), number.format(planned));
+      setText(part('planned'), grouped(planned));
       Object.assign(part('bar'), { max: planned, value: totalTests });
     }
     setText(part('shards'), String(shardsFinished));

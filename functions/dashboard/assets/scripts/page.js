@@ -85,8 +85,13 @@ async function copy(button) {
 }
 
 // A field that is not used says nothing in the address.
-function dropEmptyFields(event) {
-  for (const [name, value] of [...event.formData]) if (value === '') event.formData.delete(name);
+function dropEmptyFields({ formData }) {
+  for (const name of new Set(formData.keys())) {
+    // Several values of a filter stand beside its field.
+    const values = formData.getAll(name).filter((value) => value !== '');
+    formData.delete(name);
+    for (const value of values) formData.append(name, value);
+  }
 }
 
 const FOCUS = 'callboard-focus';

@@ -13,7 +13,7 @@ use crate::components::marker_list::spoken as spoken_marker;
 use crate::components::outcome_bar::counts;
 use crate::filters;
 use crate::outcome::{Tone, Toned};
-use crate::text::{day_of, duration, relative};
+use crate::text::{day_of, duration, grouped, relative};
 
 /// Days a trend shows.
 pub(crate) const TREND_DAYS: i64 = 30;
@@ -96,11 +96,13 @@ impl HtmlSafe for Trend {}
 impl Trend {
     /// The trend up to `today`. `runs_of` gives the address of a day's runs,
     /// where there is one.
-    pub(crate) fn new(days: Vec<DayCounts>, today: Day, runs_of: impl Fn(Day) -> Option<String>) -> Self {
+    pub(crate) fn new(mut days: Vec<DayCounts>, today: Day, runs_of: impl Fn(Day) -> Option<String>) -> Self {
         let first = Day(today.0 - TREND_DAYS + 1);
+        // A client whose clock runs ahead has begun on a day that the chart does not have yet.
+        days.retain(|day| (first..=today).contains(&day.date));
         let most = days.iter().map(|day| day.totals.total_tests).max().unwrap_or(0);
         let slots = usize::try_from(TREND_DAYS).unwrap_or(1);
-        let columns = days.iter().filter(|day| (first..=today).contains(&day.date)).map(|day| {
+        let columns = days.iter().map(|day| {
             let index = usize::try_from(day.date.0 - first.0).unwrap_or(0);
             Column {
                 x: place(index, slots),
@@ -156,10 +158,11 @@ impl Trend {
 fn spoken(day: &DayCounts) -> String {
     let outcomes: Vec<String> = counts(&day.totals)
         .iter()
-        .map(|(tone, count)| format!("{count} {}", tone.word().to_lowercase()))
+        .map(|(tone, count)| format!("{} {}", grouped(*count), tone.word().to_lowercase()))
         .collect();
-    let runs = if day.runs == 1 { "1 run".to_owned() } else { format!("{} runs", day.runs) };
-    format!("{}: {runs}, {}", day_of(day.date), outcomes.join(", "))
+    let runs = if day.runs == 1 { "1 run".to_owned() } else { format!("{} runs", grouped(day.runs)) };
+    let tests = if outcomes.is_empty() { "no tests".to_owned() } else { outcomes.join(", ") };
+    format!("{}: {runs}, {tests}", day_of(day.date))
 }
 
 /// Stacks counts from the foot up; nothing that occurred is invisible.

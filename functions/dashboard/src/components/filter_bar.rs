@@ -125,13 +125,23 @@ impl FilterBar {
         choices: impl IntoIterator<Item = Choice>,
         chosen: &[String],
     ) -> Self {
-        let choices: Vec<Choice> = choices.into_iter().collect();
+        let mut choices: Vec<Choice> = choices.into_iter().collect();
+        // Of many only the newest are offered; another one is not lost when the form is sent.
+        if let [one] = chosen
+            && choices.iter().all(|choice| choice.value != *one)
+        {
+            choices.push(Choice::from(one.clone()));
+        }
         for value in chosen {
             let reads =
                 choices.iter().find(|choice| choice.value == *value).map_or(value, |choice| &choice.label);
             self.chip(name, label, value, &reads.clone());
         }
         let only = if let [one] = chosen { Some(one.clone()) } else { None };
+        // The field shows one value; several go on beside it, until their chips take them back.
+        if only.is_none() {
+            self.carried.extend(chosen.iter().map(|value| (name.to_owned(), value.clone())));
+        }
         if choices.len() > 1 || only.is_some() {
             self.fields.push(Field::Select { name, label, any, choices, chosen: only });
         }
@@ -279,7 +289,29 @@ fn in_words(noun: &str, shown: usize, is_part: bool, total: Option<Total>) -> St
 
 #[cfg(test)]
 mod tests {
-    use super::{Total, in_words};
+    use super::{Address, Choice, FilterBar, Total, in_words};
+
+    #[test]
+    fn several_values_of_a_filter_go_on_when_another_one_is_added() {
+        let address = Address::of(&"/projects/3?branch=a&branch=b%26c".parse().unwrap());
+        let choices = ["a", "b&c", "d"].map(|name| Choice::new(name, name));
+        let chosen = ["a", "b&c"].map(str::to_owned);
+        let bar =
+            FilterBar::new(&address, &[]).select("branch", "Branch", "All", choices, &chosen).to_string();
+        let carried = bar.matches("<input type=\"hidden\" name=\"branch\"").count();
+        assert!(carried == 2 && bar.contains("value=\"b&#38;c\">"), "{bar}");
+        assert!(!bar.contains("selected"), "{bar}");
+    }
+
+    #[test]
+    fn a_value_that_is_not_offered_stays_chosen() {
+        let address = Address::of(&"/projects/3?branch=old".parse().unwrap());
+        let choices = ["a", "b"].map(|name| Choice::new(name, name));
+        let bar =
+            FilterBar::new(&address, &[]).select("branch", "Branch", "All", choices, &["old".to_owned()]);
+        let bar = bar.to_string();
+        assert!(bar.contains("<option value=\"old\" selected>old</option>"), "{bar}");
+    }
 
     #[test]
     fn a_part_of_a_list_says_that_it_is_one() {

@@ -5,7 +5,9 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use callboard_query::shapes::Totals;
 
+use crate::filters;
 use crate::outcome::Tone;
+use crate::text::grouped;
 
 /// Width of the whole bar in the units of the drawing.
 const WIDTH: i64 = 1_000;
@@ -45,8 +47,10 @@ impl OutcomeBar {
     /// result stays empty.
     pub(crate) fn of_planned(totals: &Totals, planned: i64) -> Self {
         let counts = counts(totals);
-        let spoken: Vec<String> =
-            counts.iter().map(|(tone, count)| format!("{count} {}", tone.word().to_lowercase())).collect();
+        let spoken: Vec<String> = counts
+            .iter()
+            .map(|(tone, count)| format!("{} {}", grouped(*count), tone.word().to_lowercase()))
+            .collect();
         Self { pieces: pieces(&counts, planned), spoken: spoken.join(", ") }
     }
 }

@@ -12,7 +12,7 @@ use callboard_query::shapes::{ExecutionWithRun, RunBrief};
 
 use crate::components::charts::{Hundredths, place};
 use crate::outcome::{Tone, Toned};
-use crate::text::relative;
+use crate::text::{grouped, relative};
 
 /// Height of the tallest bar, pixels.
 const HEIGHT: i64 = 24;
@@ -97,8 +97,8 @@ impl Strip {
                 tone => tone,
             };
             let what = match tone {
-                Tone::Failed => format!("{} failed", run.totals.failed_tests),
-                Tone::Flaky => format!("{} flaky", run.totals.flaky_tests),
+                Tone::Failed => format!("{} failed", grouped(run.totals.failed_tests)),
+                Tone::Flaky => format!("{} flaky", grouped(run.totals.flaky_tests)),
                 other => other.word().to_lowercase(),
             };
             let branch = run.branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();

@@ -313,7 +313,7 @@ fn placed(found: Vec<InsightItem>, portfolio: &[PortfolioItem]) -> Vec<(InsightI
 fn cell(project: &str, place: &str, rate: Option<f64>) -> HeatCell {
     let (band, text) = match rate {
         None => ("heat-none", String::new()),
-        // Whole percents; only everything is a hundred.
+        // Whole percents; only everything is a hundred, and only nothing is none.
         Some(rate) if rate >= 1.0 => ("heat-best", "100".to_owned()),
         Some(rate) => (
             if rate >= 0.97 {
@@ -323,7 +323,7 @@ fn cell(project: &str, place: &str, rate: Option<f64>) -> HeatCell {
             } else {
                 "heat-poor"
             },
-            format!("{:.0}", (rate * 100.0).round().min(99.0)),
+            format!("{:.0}", (rate * 100.0).round().clamp(if rate > 0.0 { 1.0 } else { 0.0 }, 99.0)),
         ),
     };
     let rate = rate.map_or_else(|| "nothing ran".to_owned(), |rate| format!("{} passed", percent(rate)));
@@ -457,4 +457,16 @@ fn shares(wasted: &WastedTime) -> Vec<Share> {
     let share =
         |waste: &WasteOfProject| Share { width: (total(waste) * 1_000 / most).max(4), waste: waste.clone() };
     wasted.by_project.iter().map(share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cell;
+
+    #[test]
+    fn only_everything_is_a_hundred_on_a_map_and_only_nothing_is_none() {
+        for (rate, text) in [(1.0, "100"), (0.9996, "99"), (0.625, "63"), (0.0004, "1"), (0.0, "0")] {
+            assert_eq!(cell("shop", "today", Some(rate)).text, text, "{rate}");
+        }
+    }
 }

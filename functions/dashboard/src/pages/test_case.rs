@@ -253,7 +253,22 @@ fn trends(
     )
 }
 
+/// Only everything is a thousand, and only nothing is none.
 #[expect(clippy::cast_possible_truncation, reason = "a share of a thousand")]
 fn permille(rate: f64) -> i64 {
-    (rate.clamp(0.0, 1.0) * 1_000.0).round() as i64
+    let least = if rate > 0.0 { 1 } else { 0 };
+    let most = if rate < 1.0 { 999 } else { 1_000 };
+    ((rate * 1_000.0).round() as i64).clamp(least, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::permille;
+
+    #[test]
+    fn only_everything_is_a_thousand_and_only_nothing_is_none() {
+        for (rate, share) in [(1.0, 1_000), (0.9999, 999), (0.5, 500), (0.0001, 1), (0.0, 0)] {
+            assert_eq!(permille(rate), share, "{rate}");
+        }
+    }
 }

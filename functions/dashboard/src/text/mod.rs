@@ -14,7 +14,9 @@ pub(crate) use ansi::AnsiHtml;
 pub(crate) use commits::short_commit;
 pub(crate) use devices::device;
 pub(crate) use inline_code::InlineCode;
-pub(crate) use moments::{ahead, date_and_time, date_of, day_of, day_of_month, months_of, relative};
+pub(crate) use moments::{
+    ahead, date_and_time, date_of, day_of, day_of_month, days_ago, months_of, relative,
+};
 pub(crate) use numbers::{column_percent, duration, grouped, long_duration, percent, points, size};
 pub(crate) use paths::split_for_truncation;
 pub(crate) use roles::{permission, role, role_means};

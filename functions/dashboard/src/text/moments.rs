@@ -28,6 +28,11 @@ pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// How many days ago a day was: `today`, `2 d ago`, then the date.
+pub(crate) fn days_ago(day: Day, today: Day) -> String {
+    if day >= today { "today".to_owned() } else { relative(day.start(), today.start()) }
+}
+
 /// How long until then, in the coarsest unit that says it: `in 5 h`, `in 12 d`;
 /// from two months on in months. What is over comes any moment.
 pub(crate) fn ahead(at: Timestamp, now: Timestamp) -> String {
@@ -98,6 +103,8 @@ mod tests {
         assert_eq!(ago(20 * DAY_MS), "31 Oct");
         assert_eq!(ago(400 * DAY_MS), "16 Oct 2025");
         assert_eq!(date_and_time(now), "20 Nov 2026, 12:00:00 UTC");
+        let days = |days: i64| days_ago(Day(now.day().0 - days), now.day()).replace('\u{a0}', " ");
+        assert_eq!((days(0), days(1), days(20)), ("today".into(), "1 d ago".into(), "31 Oct".into()));
     }
 
     #[test]

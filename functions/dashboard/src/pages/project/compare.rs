@@ -63,8 +63,13 @@ pub(super) async fn tab(
     shell: Shell,
     asked: Asked,
 ) -> Result<Response, ApiError> {
-    if let [older, newer] = asked.runs.as_slice() {
-        let address = format!("/test-runs/{}?tab=compare&with={}", newer.get(), older.get());
+    if let [first, second] = asked.runs.as_slice() {
+        // Runs arrive in any order, as an import of a history does: the newer one began later.
+        let mut both =
+            [runs::get(&visit.ctx, project, *first).await?, runs::get(&visit.ctx, project, *second).await?];
+        both.sort_by_key(|run| (run.brief.start_time, run.brief.id));
+        let [older, newer] = both.map(|run| run.brief.id);
+        let address = format!("/test-runs/{newer}?tab=compare&with={older}");
         return Ok(Redirect::to(&address).into_response());
     }
     let query = RunQuery { projects: vec![project.get()], finished: true, ..RunQuery::default() };

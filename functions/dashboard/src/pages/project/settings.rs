@@ -45,7 +45,11 @@ pub(super) async fn tab(
         return Err(Denied::InsufficientRole.into());
     }
     let carried = |id: i64| head.project.tags.iter().any(|tag| tag.id == id);
-    let known = tags::list(&visit.ctx, None, None, TAGS).await?.items;
+    let mut known = tags::list(&visit.ctx, None, None, TAGS).await?.items;
+    // What the form does not hold would be taken from the project when it is saved.
+    let are_beyond = head.project.tags.iter().filter(|tag| known.iter().all(|each| each.id != tag.id));
+    let beyond: Vec<_> = are_beyond.cloned().collect();
+    known.extend(beyond);
     let known = known.into_iter().map(|tag| ChoiceRow {
         is_chosen: carried(tag.id),
         id: tag.id,

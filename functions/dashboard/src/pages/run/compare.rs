@@ -102,7 +102,7 @@ struct CompareTab {
     rows: Vec<Row>,
     pager: Pager,
     is_filtered: bool,
-    /// Whether the project has other runs that are over.
+    /// Whether the project has runs before this one that are over.
     has_others: bool,
 }
 
@@ -128,7 +128,13 @@ pub(super) async fn tab(
     let limit = asked.page.limit as usize;
     let compared =
         comparison::compare(&visit.ctx, project, run, asked.against, &wanted, after, limit).await?;
-    let others = RunQuery { projects: vec![project.get()], finished: true, ..RunQuery::default() };
+    // What a run is measured against came before it.
+    let others = RunQuery {
+        projects: vec![project.get()],
+        finished: true,
+        before: Some(head.run.item.brief.start_time),
+        ..RunQuery::default()
+    };
     let others = runs::list(&visit.ctx, visit.scope(), &others, OFFERED).await?.items;
     let filters = asked.bar(&visit, run, &others);
     let is_filtered = asked.change.is_some();

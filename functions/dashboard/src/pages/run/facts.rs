@@ -2,6 +2,7 @@
 //! Clients send what they like, so depth and number of rows are bounded; the
 //! whole of it is on the page as well.
 
+use callboard_domain::evidence::url_text::is_web_url;
 use serde_json::Value;
 
 use crate::text::duration;
@@ -12,6 +13,8 @@ const MAX_ROWS: usize = 60;
 const MAX_DEPTH: usize = 4;
 /// Values of an item that are read on one line.
 const MAX_ON_ONE_LINE: usize = 12;
+/// Longest address that becomes a link.
+const MAX_LINK_CHARS: usize = 2_048;
 /// The least a timeout in milliseconds has.
 const SHORTEST_TIMEOUT_MS: i64 = 1_000;
 /// Shown elsewhere on the page.
@@ -33,7 +36,8 @@ pub(crate) struct Fact {
     pub name: String,
     /// Its value.
     pub value: String,
-    /// Whether the value is an absolute http address.
+    /// Whether the value is an address of the web that names nobody: what stands
+    /// before an `@` is easily taken for the host.
     pub is_link: bool,
 }
 
@@ -97,7 +101,7 @@ fn flatten(value: &Value, name: String, depth: usize, rows: &mut Vec<Fact>) {
         other => plain(&name, other),
     };
     let name = label(&name, value);
-    let is_link = text.starts_with("https://") || text.starts_with("http://");
+    let is_link = is_web_url(&text, MAX_LINK_CHARS);
     rows.push(Fact { name, value: text, is_link });
 }
 
@@ -226,6 +230,18 @@ mod tests {
         assert_eq!(words("projects.1.testDir"), "Projects › 1 › test dir");
         assert_eq!(words("buildURL"), "Build URL");
         assert_eq!(words("p50TestDuration"), "P50 test duration");
+    }
+
+    #[test]
+    fn an_address_is_a_link_unless_it_hides_where_it_leads() {
+        let is_link = |address: &str| groups(&json!({ "build": address }))[0].rows[0].is_link;
+        assert!(is_link("https://ci.test/builds/7?attempt=2"));
+        let long = format!("https://ci.test/{}", "x".repeat(MAX_LINK_CHARS));
+        for address in
+            ["https://ci.test@evil.test/7", "http://u:p@ci.test/7", "https://", "javascript:x()", &long]
+        {
+            assert!(!is_link(address), "{address}");
+        }
     }
 
     #[test]

@@ -75,6 +75,7 @@ const fn done(action: AuditAction) -> (&'static str, &'static str) {
         AuditAction::PasswordReset => ("Set a password with a mailed link", "for"),
         AuditAction::PasswordResetRequested => ("Asked for a link to set a password", "for"),
         AuditAction::EmailChanged => ("Changed the e-mail address", "of"),
+        AuditAction::EmailVerificationRequested => ("Asked for a link to confirm the e-mail address", "of"),
         AuditAction::EmailVerified => ("Confirmed the e-mail address", "of"),
         AuditAction::UserDisabled => ("Disabled", ""),
         AuditAction::UserEnabled => ("Enabled", ""),
@@ -93,6 +94,8 @@ const fn done(action: AuditAction) -> (&'static str, &'static str) {
         AuditAction::LinkDeleted => ("Removed a link", "from"),
         AuditAction::ExportCreated => ("Asked for an export", "of"),
         AuditAction::LocatorPicked => ("Chose another locator", "for"),
+        AuditAction::GateJudged => ("Had a gate judge", ""),
+        AuditAction::TestClassified => ("Looked for the cause of flakiness", "of"),
         AuditAction::QuarantineEntered => ("Put into quarantine", ""),
         AuditAction::QuarantineLeft => ("Released from quarantine", ""),
         AuditAction::SettingsChanged => ("Changed settings", "of"),
@@ -387,6 +390,14 @@ mod tests {
             (entry("key.created", ("api_key", 7, None), key(4)), "Created [of account 4] / API key cb_12"),
             (entry("password.changed", ("user", 1, Some("ada")), json!({})), "Changed the password"),
             (entry("run.changed", ("run", 5, None), json!({ "pinned": true })), "Decided to keep / run 5"),
+            (
+                entry("gate.judged", ("run", 5, None), json!({ "policy": null, "passed": false })),
+                "Had a gate judge [passed no] / run 5",
+            ),
+            (
+                entry("test.classified", ("test_case", 6, None), json!({ "rootCause": "timing" })),
+                "Looked for the cause of flakiness of [root cause timing] / test 6",
+            ),
             (
                 entry("secret.set", ("project", 3, Some("shop")), json!({ "secret": "badgeToken" })),
                 "Set the badge token of / project shop",
