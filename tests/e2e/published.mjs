@@ -11,10 +11,13 @@ import { readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { cuttableLine } from './support/cuttable-line.mjs';
+import { faultyLine } from './support/faulty-line.mjs';
 import { firstAdministrator } from './support/first-administrator.mjs';
 import { readGroundTruth } from './support/ground-truth.mjs';
-import { countingDir, runCommand, runPlaywright } from './support/playwright-run.mjs';
+import { countingDir, runCommand, runPlaywright, startPlaywright } from './support/playwright-run.mjs';
 import { getAll, getBytes, getJson, serviceUrl, sha256 } from './support/service.mjs';
 import { actionsInViewer } from './support/trace-viewer.mjs';
 
@@ -68,6 +71,88 @@ describe('a run without a browser', () => {
     }
     assert.notEqual(runs[0], runs[1]);
     assert.deepEqual(await executionsOf(runs[0]), await executionsOf(runs[1]));
+  });
+});
+
+describe('a run whose client or line breaks', () => {
+  const FILES = ['--project=one', 'files'];
+  const TOTALS = { totalTests: 5, passedTests: 3, failedTests: 1, timedOutTests: 0, flakyTests: 1, skippedTests: 1, didNotRunTests: 0 };
+
+  /** The runs of a project, oldest first. */
+  async function runsOf(projectName) {
+    const { id } = (await getAll('/api/projects')).find(({ name }) => name === projectName);
+    const runs = await getAll(`/api/projects/${id}/test-runs`);
+    return await Promise.all(runs.map(({ id: run }) => run).sort((a, b) => a - b).map((run) => getJson(`/api/test-runs/${run}`)));
+  }
+
+  /** What is stored of the tests of a run, with the bytes of their files. */
+  async function storedOf(run) {
+    const executions = await getAll(`/api/test-runs/${run}/executions`);
+    const stored = await Promise.all(executions.map(async ({ id, title, status, flaky, attemptCount }) => {
+      const files = await getAll(`/api/test-run-cases/${id}/files`);
+      const hashes = await Promise.all(files.map(async (file) =>
+        `${file.attempt?.retry} ${file.name} ${sha256(await getBytes(`/api/files/${file.id}?download=1`))}`));
+      return { title, status, flaky, attemptCount, files: hashes.sort() };
+    }));
+    return stored.sort((a, b) => (a.title < b.title ? -1 : 1));
+  }
+
+  let whole;
+  before(async () => {
+    whole = await storedOf(runOf(await count(settings(serviceUrl, named('published')), FILES)));
+    const traces = ['trace of attempt 0', 'trace of attempt 1'].map((bytes, retry) => `${retry} trace ${sha256(Buffer.from(bytes))}`);
+    const { files } = whole.find(({ title }) => title === 'leaves files and recovers');
+    // Beside the account that Playwright writes of what went wrong.
+    assert.deepEqual(files.filter((file) => file.includes(' trace ')), traces);
+  });
+
+  test('has its files, byte for byte, as a batch too', async () => {
+    const finished = await count(settings(serviceUrl, named('published'), { PIWI_STREAMING: 'false' }), FILES);
+    assert.deepEqual(await storedOf(runOf(finished)), whole);
+  });
+
+  test('is one run when nobody learns that it was over', async (context) => {
+    const line = await faultyLine(serviceUrl);
+    context.after(() => line.close());
+    line.with((call) => (call === 'finish' ? 'done and answered 502' : undefined));
+    const project = named('published');
+    const { output } = await count(settings(line.url, project), FILES);
+    assert.ok(line.calls.includes('finish'), line.calls.join());
+    const runs = await runsOf(project);
+    assert.deepEqual(runs.map((run) => [run.status, totalsOf(run)]), [['failed', TOTALS]], output);
+    assert.deepEqual(await storedOf(runs[0].id), whole);
+  });
+
+  test('comes with the next one, once, when nobody was there', async (context) => {
+    const line = await cuttableLine(serviceUrl);
+    context.after(() => line.close());
+    const project = named('published');
+    line.cut();
+    const away = await count(settings(line.url, project, { PIWI_STREAMING: 'false' }), FILES);
+    assert.equal(away.exitCode, 1, 'as without a reporter');
+    line.mend();
+    const next = [await count(settings(line.url, project), FILES), await count(settings(line.url, project), FILES)];
+    const runs = await runsOf(project);
+    assert.deepEqual(runs.map((run) => [run.status, totalsOf(run)]), Array(3).fill(['failed', TOTALS]), next[0].output);
+    const withoutFiles = (tests) => tests.map(({ files: _files, ...told }) => told);
+    assert.deepEqual(withoutFiles(await storedOf(runs[0].id)), withoutFiles(whole));
+  });
+
+  test('keeps what it had when it is killed, and leaves the one alone that is started after it', async () => {
+    const project = named('published');
+    const results = () => `--output=${path.join(scratch, randomUUID())}`;
+    const killed = startPlaywright(['--retries=1', '--workers=1', ...FILES, results()], settings(serviceUrl, project, { COUNTING_PAUSE_MS: '60000' }), countingDir);
+    const run = /\/test-runs\/(\d+)/.exec(await killed.line(/Watch live: /))[1];
+    while ((await getJson(`/api/test-runs/${run}`)).totalTests < 4) await delay(100);
+    killed.signal('SIGKILL');
+    await killed.finished;
+    const again = runOf(await count(settings(serviceUrl, project), FILES));
+    assert.notEqual(again, run);
+    assert.deepEqual(await storedOf(again), whole);
+    const kept = (await storedOf(run)).map(({ title, status }) => [title, status]);
+    const had = whole.filter(({ title }) => title !== 'takes its time').map(({ title, status }) => [title, status]);
+    assert.deepEqual(kept, had);
+    assert.equal((await getJson(`/api/test-runs/${run}`)).status, 'running', 'it may come back for two minutes');
   });
 });
 

@@ -233,6 +233,18 @@ pub fn cut_str(text: &str, max_chars: usize) -> &str {
     cut_position(text, max_chars).map_or(text, |position| &text[..position])
 }
 
+/// [`cut_str`] for texts that an index has to hold, whose keys are bounded in
+/// bytes.
+#[must_use]
+pub fn cut_key(text: &str, max_chars: usize, max_bytes: usize) -> &str {
+    let text = cut_str(text, max_chars);
+    let mut end = text.len().min(max_bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// The first `max_chars` characters; when that is not all, a last line
 /// `[truncated N chars]` says how many are missing.
 #[must_use]
@@ -411,6 +423,15 @@ mod tests {
         fn stripping_leaves_no_escape(text in "[\u{1b}\u{9b}\\[\\]0-9;mA\n\u{7}]{0,40}") {
             let plain = strip_ansi(&text);
             prop_assert_eq!(plain.find(['\u{1b}', '\u{9b}']), None);
+        }
+    }
+
+    #[test]
+    fn a_key_is_cut_between_characters_within_both_bounds() {
+        assert_eq!(cut_key("abc", 3, 3), "abc");
+        assert_eq!(cut_key("abcd", 3, 9), "abc");
+        for (bytes, expected) in [(3, ""), (4, "\u{1f600}"), (5, "\u{1f600}"), (9, "\u{1f600}\u{e9}")] {
+            assert_eq!(cut_key("\u{1f600}\u{e9}\u{1f600}", 9, bytes), expected, "{bytes}");
         }
     }
 }

@@ -62,6 +62,13 @@ pub fn rate(part: i64, whole: i64) -> Option<f64> {
     (whole != 0).then(|| (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0)
 }
 
+/// The mean of `count` whole numbers that add up to `sum`, rounded half up;
+/// `None` of none.
+#[must_use]
+pub const fn mean(sum: i64, count: i64) -> Option<i64> {
+    if count > 0 { Some(sum.saturating_mul(2).saturating_add(count).div_euclid(2 * count)) } else { None }
+}
+
 /// The interval in which a share lies with 95 % confidence after `part` of
 /// `whole` (Wilson, 1927); `None` when the whole is empty.
 #[must_use]
@@ -80,6 +87,11 @@ pub fn wilson(part: i64, whole: i64) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mean_is_rounded_half_up() {
+        assert_eq!([mean(0, 0), mean(5, 2), mean(4, 3), mean(5, 3)], [None, Some(3), Some(1), Some(2)]);
+    }
 
     #[test]
     fn three_of_three_are_less_convincing_than_thirty_of_thirty() {

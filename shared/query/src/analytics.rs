@@ -12,7 +12,7 @@ use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Day;
-use callboard_domain::totals::rate;
+use callboard_domain::totals::{mean, rate};
 use callboard_store::db::Session;
 use callboard_store::rollups::{DaySpan, RunContribution};
 use serde::Serialize;
@@ -159,7 +159,7 @@ pub async fn portfolio(
             pass_rate,
             pass_rate_delta: delta.map(|delta| delta.round() / 10_000.0),
             flaky_tests: flaky.get(&project).copied().unwrap_or(0),
-            avg_run_duration: (now.runs > 0).then(|| now.run_ms / now.runs),
+            avg_run_duration: mean(now.run_ms, now.runs),
             open_clusters: overview.open_clusters,
             failing_streak: told.streak.runs,
             latest_run: recent_runs.last().cloned(),

@@ -12,7 +12,7 @@ use callboard_domain::flakiness::DEFAULT_WINDOW;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::{Day, Timestamp};
-use callboard_domain::totals::rate;
+use callboard_domain::totals::{mean, rate};
 use callboard_store::db::Session;
 use callboard_store::rollups::scores::{self, Durations};
 use callboard_store::rollups::{self, Folder};
@@ -238,8 +238,7 @@ impl SpecHealth {
             failure_count: counts.failed,
             test_count: tests,
             execution_count: counts.runs,
-            avg_duration: (counts.dur_n > 0)
-                .then(|| (2 * counts.dur_sum + counts.dur_n) / (2 * counts.dur_n)),
+            avg_duration: mean(counts.dur_sum, counts.dur_n),
         }
     }
 }

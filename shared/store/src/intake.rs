@@ -18,6 +18,8 @@ use crate::{Result, StoreError, compression};
 statements! {
     /// Calls of a run in the order in which they came. ix: run_intake_of_run
     OF_RUN = "SELECT id, slot_id, at, pack_id, body FROM run_intake WHERE project_id = $1 AND run_id = $2 AND refusals < $4 ORDER BY id LIMIT $3";
+    /// The first and the last call of a run that wait. ix: run_intake_of_run
+    SPAN = "SELECT MIN(id), MAX(id) FROM run_intake WHERE project_id = $1 AND run_id = $2 AND refusals < $3";
     /// Runs of which calls wait. ix: run_intake_of_run
     WAITING = "SELECT DISTINCT project_id, run_id FROM run_intake WHERE refusals < $2 ORDER BY project_id, run_id LIMIT $1";
     /// Calls of a run that are worked in: SQLite gives ids that are free again to calls of others. PK
@@ -268,6 +270,16 @@ pub async fn of_run(
             Ok(WaitingCall { id, slot, at, pack: r.opt_int()?.map(PackId), body: r.bytes()? })
         })
         .collect()
+}
+
+/// The places of the first and the last call of a run that wait.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn span(session: &mut Session, project: ProjectId, run: RunId) -> Result<Option<(i64, i64)>> {
+    let row = session.one(&SPAN, args![project, run, MOST_REFUSALS]).await?;
+    let mut r = row.reader();
+    Ok(r.opt_int()?.zip(r.opt_int()?))
 }
 
 /// At most `limit` runs of which calls wait.

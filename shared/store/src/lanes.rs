@@ -11,19 +11,6 @@ use callboard_domain::time::Timestamp;
 use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::{Result, StoreError, quarantine};
 
-macro_rules! speaking {
-    ($runs:literal) => {
-        concat!(
-            "SELECT p.id, p.default_branch, \
-             (SELECT CASE WHEN COUNT(*) = 1 THEN MAX(two.branch) END FROM (SELECT l.branch FROM lanes l WHERE l.project_id = p.id AND l.kind = 1 \
-             AND EXISTS (SELECT 1 FROM test_runs r WHERE r.project_id = l.project_id AND r.branch = l.branch) ORDER BY l.branch LIMIT 2) two), \
-             (SELECT CAST(COALESCE(SUM(runs), 0) AS BIGINT) FROM (",
-            $runs,
-            ") newest) FROM projects p WHERE p.id in_ints($1)"
-        )
-    };
-}
-
 statements! {
     /// The lane of a key. ix: lanes_key
     LANE = "SELECT id, kind, cleared_before FROM lanes WHERE project_id = $1 AND kind = $2 AND branch = $3 AND environment = $4";
@@ -48,19 +35,17 @@ statements! {
     OF_ONE_BRANCH = "SELECT id FROM lanes WHERE project_id = $1 AND id in_ints($2) AND kind IN (1, 3)";
     /// The environments of some lanes.
     ENVIRONMENTS_OF = "SELECT id, environment FROM lanes WHERE project_id = $1 AND id in_ints($2)";
-    /// Of each of some projects its default branch, the only branch that has runs, and the decided runs of the default one,
-    /// up to a number. ix: lanes_key, test_runs_by_branch
-    SPEAKING = speaking!(
-        "SELECT 1 AS runs FROM test_runs r WHERE r.project_id = p.id AND r.branch = p.default_branch \
-         AND r.status IN ('passed', 'failed', 'timedout') ORDER BY r.order_at DESC, r.id DESC LIMIT $2"
-    );
-    /// The same with the runs of the default one in an environment that ended on days on which anything was decided, as
-    /// many days as runs. ix: lanes_key
-    SPEAKING_IN = speaking!(
-        "SELECT CASE WHEN d.passed + d.failed > 0 THEN d.runs ELSE 0 END AS runs FROM lanes l JOIN project_daily d ON d.project_id = l.project_id AND d.lane_id = l.id \
-         WHERE l.project_id = p.id AND l.kind = 3 AND l.branch = p.default_branch AND l.environment = $3 \
-         ORDER BY d.day DESC LIMIT $2"
-    );
+    /// Of each of some projects its default branch, the only branch that has runs, and the runs of the default one, in an
+    /// environment or in all, that ended on days on which anything was decided: of as many of its days as runs are asked for.
+    /// Days outlive the runs they count. ix: lanes_key, PK
+    SPEAKING = "SELECT p.id, p.default_branch, \
+        (SELECT CASE WHEN COUNT(*) = 1 THEN MAX(two.branch) END FROM (SELECT l.branch FROM lanes l WHERE l.project_id = p.id AND l.kind = 1 \
+        AND EXISTS (SELECT 1 FROM test_runs r WHERE r.project_id = l.project_id AND r.branch = l.branch) ORDER BY l.branch LIMIT 2) two), \
+        (SELECT CAST(COALESCE(SUM(newest.runs), 0) AS BIGINT) FROM (\
+        SELECT CASE WHEN d.passed + d.failed > 0 THEN d.runs ELSE 0 END AS runs FROM lanes l \
+        JOIN project_daily d ON d.project_id = l.project_id AND d.lane_id = l.id \
+        WHERE l.project_id = p.id AND l.kind = $3 AND l.branch = p.default_branch AND l.environment = $4 \
+        ORDER BY d.day DESC LIMIT $2) newest) FROM projects p WHERE p.id in_ints($1)";
     /// Moves a lane's last run forward.
     TOUCH_LANE = "UPDATE lanes SET last_run_at = CASE WHEN last_run_at < $3 THEN $3 ELSE last_run_at END, has_numbers = 1 \
         WHERE project_id = $1 AND id = $2 AND (last_run_at < $3 OR has_numbers = 0)";
@@ -243,8 +228,8 @@ pub struct Speaking {
     pub default_branch: Option<String>,
     /// The branch of all its runs, when that is one; empty when none was told.
     pub only_branch: Option<String>,
-    /// Runs of the default branch that came to an end, in the environment that was asked for; as many as were asked for
-    /// stand for more.
+    /// Runs of the default branch that came to an end, in the environment that was asked for, be they deleted by retention
+    /// since; as many as were asked for stand for more.
     pub decided_runs: i64,
 }
 
@@ -260,10 +245,9 @@ pub async fn speaking(
     environment: Option<&str>,
     most_decided: i64,
 ) -> Result<HashMap<ProjectId, Speaking>> {
-    let rows = match environment.filter(|name| !name.is_empty()) {
-        Some(name) => session.all(&SPEAKING_IN, args![projects, most_decided, name]).await?,
-        None => session.all(&SPEAKING, args![projects, most_decided]).await?,
-    };
+    let environment = environment.unwrap_or_default();
+    let kind = if environment.is_empty() { LaneKind::Branch } else { LaneKind::BranchAndEnvironment };
+    let rows = session.all(&SPEAKING, args![projects, most_decided, kind.code(), environment]).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::builders::{attempt, run, with};
 use crate::comparison::{submit, work};
 use crate::detail_pages::{page, words_after};
+use crate::rows::settled;
 
 /// The run of a day of January, of `shop` on `main`.
 fn day(number: usize, cases: Vec<Value>) -> Value {
@@ -214,6 +215,36 @@ async fn a_failing_feature_branch_makes_no_test_flaky() {
         let found = flaky(client, "").await;
         assert_eq!(titles(&found), ["pays"], "a retry tells on any branch");
         assert_eq!(json!([found[0]["failCount"], found[0]["retryPassCount"]]), json!([5, 2]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_default_branch_speaks_for_its_project_when_retention_deleted_its_runs() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let scm = json!({ "metadata": { "scm": { "defaultBranch": "main" } } });
+        // Without retries only a branch whose failures are believed tells chance.
+        for (at, letter) in "PFPPFPFPPFPPFPPFPPFPPF".chars().enumerate() {
+            let steady = ["a", "b", "c", "d"].map(|title| attempt(title, "passed", 0)).to_vec();
+            submit(client, with(day(at + 1, [outcome("wobbles", letter), steady].concat()), scm.clone()))
+                .await;
+        }
+        let young = json!({
+            "branch": "feature", "startTime": service.state().now().to_iso(), "clientRunId": "young",
+        });
+        submit(client, with(with(day(1, outcome("wobbles", 'P')), scm), young)).await;
+        work(service).await;
+        let before = flaky(client, "").await;
+        assert_eq!(titles(&before), ["wobbles"]);
+        let cleaned = client.post_json("/api/admin/cleanup", &json!({ "olderThanDays": 1 })).await;
+        assert_eq!(cleaned.expect("cleaned up")["matched"], 22);
+        settled(service).await;
+        let runs = get(client, "/api/test-runs").await;
+        assert_eq!(runs["items"].as_array().map(Vec::len), Some(1));
+        let after = flaky(client, "").await;
+        assert_eq!(titles(&after), ["wobbles"]);
+        assert_eq!(after[0]["flakyScore"], before[0]["flakyScore"]);
     })
     .await;
 }

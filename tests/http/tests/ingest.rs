@@ -1,10 +1,11 @@
 //! Submissions that are well formed: what is stored, and what is answered.
 
-use callboard_test_support::for_each_service;
+use callboard_test_support::{Answer, Form, for_each_service};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::builders::{attempt, passing, run, with};
+use crate::live::start;
 
 async fn executions(client: &callboard_test_support::Client, run: &Value) -> Vec<Value> {
     let path = format!("/api/test-runs/{run}/executions?limit=200&sort=id");
@@ -327,6 +328,56 @@ async fn branch_and_commit_are_found_where_clients_put_them() {
         assert!(!found.to_string().contains("hunter2"));
         let project = service.client().json(&format!("/api/projects/{}", answer["projectId"])).await.expect("the project");
         assert_eq!(project["defaultBranch"], "trunk");
+    })
+    .await;
+}
+
+/// A path of so many characters of four bytes each, which no compression makes
+/// shorter, with a folder that ends shortly before it is cut.
+fn far_away(seed: u32, characters: u32) -> String {
+    let mut state = seed;
+    let character = |place: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let ideograph = char::from_u32(0x20000 + (state >> 8) % 42_000).expect("an ideograph");
+        if place == 590 { '/' } else { ideograph }
+    };
+    (0..characters).map(character).collect()
+}
+
+#[tokio::test]
+async fn paths_that_are_longer_than_an_index_takes_are_stored() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let case = |title: &str, path: &str| {
+            let used = json!({ "method": "getByRole", "args": ["button"], "raw": "getByRole('button')" });
+            with(
+                attempt(title, "passed", 0),
+                json!({
+                    "location": format!("{path}.spec.ts:7:5"),
+                    "locatorSnapshots": [
+                        { "location": format!("{path}.page.ts:3:1"), "used": used, "element": { "tagName": "button" } },
+                    ],
+                }),
+            )
+        };
+        let cases = vec![case("pays", &far_away(1, 980)), case("pays", &far_away(1, 960))];
+        let stored = client.post_json("/api/test-runs/submit", &run("shop", "passed", cases)).await;
+        let stored = stored.expect("stored");
+        assert_eq!(stored["totalTests"], 2, "what is cut off tells tests apart");
+        let feeder = start(client, json!({})).await;
+        feeder.results(vec![case("pays", &far_away(1, 980)), case("pays", &far_away(2, 980))]).await;
+        let path = format!("/api/test-runs/{}/case-files", feeder.run);
+        let form = Form::new()
+            .field("streamToken", &feeder.token)
+            .field("testCase", case("pays", &far_away(2, 980)).to_string())
+            .file("attach_file", "note.txt", "text/plain", b"a note");
+        let request = client.request(reqwest::Method::POST, &path);
+        let request = request.header("content-type", Form::content_type()).body(form.into_body());
+        assert_eq!(Answer::of(request).await.expect("an answer").success().expect("linked")["attachments"], 1);
+        assert_eq!(feeder.finish("passed").await, "passed");
+        assert_eq!(feeder.shown().await["totalTests"], 2);
+        let tests = client.json(&format!("/api/projects/{}/test-cases", stored["projectId"])).await;
+        assert_eq!(tests.expect("tests")["items"].as_array().map(Vec::len), Some(3));
     })
     .await;
 }

@@ -192,6 +192,30 @@ async fn a_run_is_compared_with_what_was_where_it_is() {
 }
 
 #[tokio::test]
+async fn what_ran_after_a_run_that_moves_is_compared_without_it() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let green = json!({ "status": "passed", "testCases": [attempt("pays", "passed", 0)] });
+        submit(client, with(failing("ci", 8), green)).await;
+        let moves = submit(client, failing("ci", 9)).await;
+        let stays = submit(client, failing("ci", 10)).await;
+        let told = async || {
+            settled(service).await;
+            let shown = client.json(&format!("/api/test-runs/{stays}")).await.expect("a run");
+            shown["newRegressions"].clone()
+        };
+        assert_eq!(told().await, 0, "it failed before");
+        for (environment, new) in [("staging", 1), ("ci", 0)] {
+            let path = format!("/api/test-runs/{moves}");
+            let moved = send(client, Method::PATCH, &path, json!({ "environment": environment })).await;
+            assert_eq!(moved.status.as_u16(), 200, "{}", moved.text());
+            assert_eq!(told().await, new, "{environment}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_change_bound_to_a_state_is_refused_when_that_is_past() {
     for_each_service(async |service| {
         let client = service.client();

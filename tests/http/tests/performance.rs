@@ -249,6 +249,33 @@ async fn folders_and_days_add_up() {
 }
 
 #[tokio::test]
+async fn a_mean_is_the_same_wherever_it_is_told() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let run = |client_run: &str, duration: i64| {
+            let id = json!({ "clientRunId": client_run, "duration": 60_000 + duration });
+            with(days_ago(service, 0, vec![took("tests/shop/a.spec.ts", "adds", duration)]), id)
+        };
+        submit(client, run("one", 100)).await;
+        submit(client, run("another", 101)).await;
+        work(service).await;
+        let test = get(client, "/api/projects/1/test-cases").await["items"][0].clone();
+        let trend = format!("/api/test-cases/{}/stability-trend?by=day&days=1", test["id"]);
+        for (path, key) in [
+            ("/api/projects/1/test-cases", "avgDuration"),
+            ("/api/projects/1/slow-tests", "avgDuration"),
+            ("/api/projects/1/spec-health", "avgDuration"),
+            (&trend, "avgDuration"),
+        ] {
+            assert_eq!(get(client, path).await["items"][0][key], 101, "{path}");
+        }
+        let portfolio = get(client, "/api/analytics/portfolio").await;
+        assert_eq!(portfolio["items"][0]["avgRunDuration"], 60_101);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn generous_timeouts_are_told() {
     for_each_service(async |service| {
         let client = service.client();

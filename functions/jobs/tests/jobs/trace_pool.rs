@@ -1,13 +1,16 @@
 //! Traces share what they have in common, and are read as they were sent.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
 use callboard_domain::ids::{BlobId, ExecutionId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_query::ingest::{PoolTraces, pool_traces};
 use callboard_store::blobs::content::Content;
-use callboard_store::blobs::{self, BlobRow, IN_MEMORY_BYTES, collect};
+use callboard_store::blobs::{self, BlobRow, IN_MEMORY_BYTES, collect, freeing};
+use callboard_store::deletions::{self, NewReceipt};
 use callboard_store::files::{self, FileKind, NewFile};
 use callboard_store::{Backend, Db, Store, unclaimed};
 use callboard_test_support::{TestDatabase, for_each_database};
@@ -15,7 +18,7 @@ use futures::stream;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::support::{START, Time, state};
+use crate::support::{START, Time, state, store};
 
 const PROJECT: ProjectId = ProjectId(3);
 const RUN: RunId = RunId(7);
@@ -210,6 +213,116 @@ async fn what_traces_have_in_common_is_stored_once_and_goes_with_the_last_of_the
         collect::collect(store, GRACE_MS, now, 100).await.expect("collected");
         assert_eq!(number(store, "SELECT COUNT(*) FROM blobs").await, 0);
         assert_eq!(number(store, "SELECT COUNT(*) FROM trace_members").await, 0);
+    })
+    .await;
+}
+
+/// Parts that say that another number of places refers to them than do.
+const MISCOUNTED: &str = "SELECT COUNT(*) FROM blobs b WHERE b.kind = 'pool' AND b.refs <> \
+    (SELECT COUNT(*) FROM trace_members m WHERE m.project_id = b.project_id AND m.pool_blob_id = b.id)";
+
+/// Does something in four places at once, each time hours after all the others:
+/// whatever one of them has begun, the next one takes over at once.
+async fn at_once<F: Future<Output = i64> + Send + 'static>(
+    stores: &[Arc<Store>; 2],
+    clock: &Arc<AtomicI64>,
+    work: impl Fn(Arc<Store>, Timestamp) -> F + Clone + Send + 'static,
+) -> i64 {
+    let workers: Vec<_> = (0..4)
+        .map(|worker| {
+            let (store, clock, work) = (Arc::clone(&stores[worker % 2]), Arc::clone(clock), work.clone());
+            tokio::spawn(async move {
+                let mut done = 0;
+                for _ in 0..4 {
+                    let now = Timestamp(clock.fetch_add(60 * 60 * 1000, Ordering::SeqCst));
+                    done += work(Arc::clone(&store), now).await;
+                }
+                done
+            })
+        })
+        .collect();
+    let mut done = 0;
+    for worker in workers {
+        done += worker.await.expect("work");
+    }
+    done
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_a_slow_batch_over_lets_go_of_its_parts_no_second_time() {
+    const GOING: i64 = 6;
+    for_each_database(async |database| {
+        let time = Time::new();
+        let state = state(database, &time, &[]).await;
+        let ctx = state.background();
+        let stores = [Arc::new(store(database).await), Arc::new(store(database).await)];
+        let store = &stores[0];
+        let [app, vendor, font] = [50, 51, 52].map(|seed| noise(seed, 66_000));
+        let trace = |seed| {
+            zip(&[
+                ("test.trace", &noise(seed, 2_000)),
+                ("resources/app.js", &app),
+                ("resources/vendor.js", &vendor),
+                ("resources/font.ttf", &font),
+            ])
+        };
+        let stays = trace(53);
+        let stays_as = upload(store, RUN, 1, &stays, time.now()).await;
+        let clock = Arc::new(AtomicI64::new(START + DAY_MS));
+        for round in 0..8 {
+            let run = RunId(100 + round);
+            let mut going = Vec::new();
+            for number in 0..GOING {
+                let execution = 100 + round * GOING + number;
+                going.push(upload(store, run, execution, &trace(execution as u64), time.now()).await);
+            }
+            for run in [RUN, run] {
+                let mut job = Some(PoolTraces { project: PROJECT, run, after: BlobId(0) });
+                while let Some(rest) = job {
+                    job = pool_traces(&ctx, rest, time.now()).await.expect("done");
+                }
+            }
+            assert_eq!(
+                number(store, "SELECT COUNT(*) FROM blobs WHERE own_size IS NOT NULL").await,
+                GOING + 1
+            );
+            let gone = if round % 2 == 0 {
+                for blob in going {
+                    release(store, blob, time.now()).await;
+                }
+                at_once(&stores, &clock, |store, now| async move {
+                    let swept = collect::collect(&store, 0, now, 100).await.expect("collected");
+                    swept.deleted as i64
+                })
+                .await
+            } else {
+                let mut session = store.db().begin().await.expect("a transaction");
+                let new = NewReceipt {
+                    project: Some(PROJECT),
+                    target_kind: "run",
+                    target_id: run.get(),
+                    label: "#1",
+                    reason: "user",
+                    requested_by: None,
+                    runs: 0,
+                };
+                let receipt = deletions::create(&mut session, &new, time.now()).await.expect("a receipt");
+                for blob in going {
+                    freeing::release_for(&mut session, PROJECT, blob, 1, receipt, time.now())
+                        .await
+                        .expect("released");
+                }
+                session.commit().await.expect("committed");
+                at_once(&stores, &clock, move |store, now| async move {
+                    let freed = freeing::free(&store, receipt, now, 100).await.expect("freed");
+                    freed.map_or(0, |freed| freed.objects)
+                })
+                .await
+            };
+            assert_eq!(gone, GOING, "each is counted by who deleted it, in round {round}");
+            assert_eq!(number(store, MISCOUNTED).await, 0, "round {round}");
+            reads_as(store, stays_as, &stays).await;
+        }
     })
     .await;
 }

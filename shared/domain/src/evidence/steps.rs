@@ -37,6 +37,22 @@ pub struct Step {
     pub start_time: Option<i64>,
 }
 
+impl Step {
+    /// Whether it waited for a fixed time, whatever the page did: that is how the
+    /// call is titled by older and by newer runners.
+    fn is_fixed_wait(&self) -> bool {
+        let title = self.title.to_ascii_lowercase();
+        let is_titled_so = title.starts_with("wait for timeout") || title.contains("waitfortimeout");
+        is_titled_so && !matches!(self.category, StepCategory::Hook | StepCategory::Fixture)
+    }
+}
+
+/// Time that steps waited for a fixed time, ms; `None` when none of them did.
+pub(crate) fn fixed_waits_ms(steps: &[Step]) -> Option<i64> {
+    let waits = steps.iter().filter(|step| step.is_fixed_wait());
+    waits.map(|step| step.duration).reduce(i64::saturating_add)
+}
+
 /// Why a step failed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::ingest::{MAX_PATH_CHARS, MAX_SUITE_CHARS, MAX_SUITES, MAX_TITLE_CHARS, is_numbered};
+use crate::ingest::{
+    MAX_PATH_BYTES, MAX_PATH_CHARS, MAX_SUITE_CHARS, MAX_SUITES, MAX_TITLE_CHARS, is_numbered,
+};
 use crate::repair::{Series, passes_needed};
 use crate::rerun::{file_pattern, regex_escaped, shell_quoted};
 
@@ -177,7 +179,7 @@ fn command(targets: &[Target], projects: &BTreeSet<&str>, repeats: usize) -> Str
 fn title_pattern(test: &FailingTest) -> String {
     let path = test.file_path.as_str();
     let file = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    let mut pattern = format!("{BEFORE_FILE}{}", words_pattern(file, is_cut(path, MAX_PATH_CHARS)));
+    let mut pattern = format!("{BEFORE_FILE}{}", words_pattern(file, is_path_cut(path)));
     let suites: &[String] = if is_numbered(&test.suite_path) {
         // Where such a test stands was not sent.
         pattern.push_str(ANYTHING);
@@ -202,6 +204,11 @@ fn title_pattern(test: &FailingTest) -> String {
 /// Whether a stored text may be the beginning of a longer one.
 fn is_cut(text: &str, most: usize) -> bool {
     text.chars().count() >= most
+}
+
+/// [`is_cut`] for a path: it is cut between characters, of four bytes at most.
+fn is_path_cut(path: &str) -> bool {
+    is_cut(path, MAX_PATH_CHARS) || path.len() > MAX_PATH_BYTES - 4
 }
 
 /// One title and the tags behind it; of one that is cut, whatever follows. A

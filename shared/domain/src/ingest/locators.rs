@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 
 use super::lenient::{self, element_is_object};
 use super::location::Location;
+use super::test_case::{MAX_PATH_BYTES, MAX_PATH_CHARS};
 use crate::evidence::url_text::strip_url;
-use crate::text::{cut, cut_str};
+use crate::text::{cut, cut_key, cut_str};
 
 const MAX_SNAPSHOTS: usize = 500;
 const MAX_ALTERNATIVES: usize = 10;
@@ -15,7 +16,6 @@ const MAX_LOCATOR_CHARS: usize = 1_000;
 const MAX_WORD_CHARS: usize = 100;
 const MAX_TEXT_CHARS: usize = 200;
 const MAX_CONTENT_CHARS: usize = 80;
-const MAX_LOCATION_CHARS: usize = 1_000;
 const MAX_ITEMS: usize = 50;
 const MAX_DEPTH: usize = 6;
 const KEPT_ATTRIBUTES: [&str; 10] =
@@ -105,7 +105,8 @@ impl LocatorSnapshot {
     /// The snapshot within bounds and without the values of form fields.
     #[must_use]
     pub fn bounded(mut self) -> Self {
-        self.location = cut(Location::parse(&self.location).to_string(), MAX_LOCATION_CHARS);
+        let location = Location::parse(&self.location).to_string();
+        self.location = cut_key(&location, MAX_PATH_CHARS, MAX_PATH_BYTES).to_owned();
         self.used.method = cut(self.used.method, MAX_WORD_CHARS);
         self.used.raw = cut(self.used.raw, MAX_LOCATOR_CHARS);
         self.used.args = bounded_json(self.used.args, "", MAX_DEPTH);

@@ -43,6 +43,6 @@ pub use run_fields::{Need, RunFields, project_name};
 pub use run_parts::{ClaimedTotals, FilterDetails, Shard};
 pub use status_words::{ClaimedResult, run_result, test_result};
 pub use test_case::{AttemptSummary, EvidenceCounts, TestCaseEntry, VitalsSummary};
-pub(crate) use test_case::{MAX_PATH_CHARS, MAX_SUITE_CHARS, MAX_SUITES, MAX_TITLE_CHARS};
+pub(crate) use test_case::{MAX_PATH_BYTES, MAX_PATH_CHARS, MAX_SUITE_CHARS, MAX_SUITES, MAX_TITLE_CHARS};
 pub use test_case_input::TestCaseInput;
 pub use warnings::{MAX_WARNINGS, Warning, Warnings};

@@ -19,14 +19,16 @@ use super::locators::{LocatorSnapshot, bounded_snapshots};
 use super::meta::{SuiteConfig, TestMeta, tidy, tidy_tags};
 use super::test_case_input::TestCaseInput;
 use super::warnings::{Warning, Warnings};
-use crate::evidence::{Annotation, Browser, Evidence};
+use crate::evidence::{Annotation, Browser, Evidence, fixed_waits_ms};
 use crate::failure::Signature;
 use crate::status::TestStatus;
-use crate::text::{cut, cut_str, first_line_summary, truncate_error};
+use crate::text::{cut, cut_key, cut_str, first_line_summary, truncate_error};
 use crate::time::{Timestamp, as_millis};
 
 pub(crate) const MAX_TITLE_CHARS: usize = 2_000;
 pub(crate) const MAX_PATH_CHARS: usize = 1_000;
+/// PostgreSQL has no index for texts that are much longer.
+pub(crate) const MAX_PATH_BYTES: usize = 2_400;
 const MAX_RETRY: i64 = 1_000;
 const MAX_REPETITION: i64 = 10_000;
 const MAX_BROWSER_CHARS: usize = 200;
@@ -49,7 +51,8 @@ pub struct TestCaseEntry {
     pub identity: IdentityHash,
     /// Own title, ≤ 2,000 characters.
     pub title: String,
-    /// Normalised path, ≤ 1,000 characters, `unknown` without a location.
+    /// Normalised path, ≤ 1,000 characters and 2,400 bytes, `unknown` without
+    /// a location.
     pub file_path: String,
     /// Titles of the enclosing suites, outermost first; `None` when the client
     /// does not know about suites.
@@ -293,7 +296,11 @@ impl TestCaseEntry {
             slowest_step_ms: read
                 .number("slowestStepDuration", &input.slowest_step_duration)
                 .map(as_duration),
-            wasted_ms: read.number("wastedTimeMs", &input.wasted_time_ms).map(as_duration),
+            // Not every client adds its waits up.
+            wasted_ms: read
+                .number("wastedTimeMs", &input.wasted_time_ms)
+                .map(as_duration)
+                .or_else(|| fixed_waits_ms(&evidence.steps)),
             vitals,
             counts: EvidenceCounts::of(&evidence, caps),
             locator_snapshots: read.value("locatorSnapshots", input.locator_snapshots).map(bounded_snapshots),
@@ -333,7 +340,7 @@ impl TestCaseEntry {
     }
 
     fn bound_names(&mut self) {
-        let path = cut_str(&self.file_path, MAX_PATH_CHARS);
+        let path = cut_key(&self.file_path, MAX_PATH_CHARS, MAX_PATH_BYTES);
         let title = cut_str(&self.title, MAX_TITLE_CHARS);
         if path.len() < self.file_path.len() || title.len() < self.title.len() {
             let (path, title) = (path.to_owned(), title.to_owned());

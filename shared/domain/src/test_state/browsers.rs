@@ -89,6 +89,13 @@ impl Browsers {
         });
     }
 
+    /// The newest outcome of a kind that is remembered.
+    pub(super) fn newest(&self, is_wanted: impl Fn(Outcome) -> bool) -> Option<Key> {
+        let seen =
+            self.series.values().flat_map(|series| std::iter::once(&series.last).chain(&series.decided));
+        seen.filter(|seen| is_wanted(seen.outcome)).map(|seen| seen.key).max()
+    }
+
     /// The last outcomes that belong to a run.
     pub(super) fn outcomes_in(&self, run: RunId) -> impl Iterator<Item = Outcome> + '_ {
         let last = self.series.values().map(|series| series.last);

@@ -209,6 +209,7 @@ impl TestState {
         let (Some(oldest), Some(last)) = (newest.first(), newest.last()) else {
             if retracted > 0 {
                 self.recent.rebuild(Vec::new(), 0, retracted);
+                self.fall_back();
             }
             return;
         };
@@ -232,6 +233,15 @@ impl TestState {
         let rows = newest.iter().map(|observation| (observation.key(), observation.recent())).collect();
         self.recent.rebuild(rows, self.unplaced, retracted);
         self.unplaced = 0;
+    }
+
+    /// Falls back to what browser projects said last where no execution is left
+    /// that says when the test ran: retention deletes them and keeps the rest.
+    fn fall_back(&mut self) {
+        self.last = self.browsers.newest(|_| true).unwrap_or(self.last);
+        self.last_passed = self.last_passed.or_else(|| self.browsers.newest(is_passed));
+        let failed_at = || self.browsers.newest(is_failing).map(|key| key.0);
+        self.last_failed_at = self.last_failed_at.or_else(failed_at);
     }
 
     /// Start of the last run in which the test appeared.

@@ -172,6 +172,21 @@ fn history_outlives_executions_that_retention_deleted() {
 }
 
 #[test]
+fn what_is_left_of_deleted_executions_is_as_old_as_the_last_that_was_not_taken_back() {
+    let runs = [seen(1, 1, Outcome::Passed), seen(1, 2, Outcome::Failed), seen(2, 1, Outcome::Passed)];
+    let mut state = TestState::from_columns(&state_of(&runs).to_columns()).unwrap();
+    // Retention deleted the first run, a person the second.
+    state.retract(&runs[2]);
+    state.rebuild_recent(Vec::new());
+    assert_eq!((state.last_order_at(), state.last_execution()), runs[1].key());
+    assert_eq!(state.last_passed(), Some(runs[0].key()));
+    assert_eq!(state.last_failed_at(), Some(runs[1].order_at));
+    assert_eq!((state.category(), state.counts().total_tests), (TestCategory::Failed, 2));
+    let columns = state.to_columns();
+    assert_eq!(TestState::from_columns(&columns).unwrap(), state);
+}
+
+#[test]
 fn a_predecessor_is_found_in_an_earlier_run_of_the_same_browser() {
     let state = state_of(&[
         seen(1, 1, Outcome::Passed),

@@ -21,7 +21,7 @@ use callboard_store::{Store, StoreError, jobs, storage, unclaimed};
 
 use super::DeleteTarget;
 use crate::Result;
-use crate::ingest::{hide_runs, uncount};
+use crate::ingest::{follow_gone, hide_runs, uncount};
 
 /// Rows of one step.
 const BATCH: i64 = 500;
@@ -207,18 +207,23 @@ impl Work<'_> {
             self.save(&mut session, receipt).await?;
             return Ok(session.commit().await?);
         }
-        let rows = doomed::executions(&mut session, run, BATCH).await?;
+        let mut rows = doomed::executions(&mut session, run, BATCH).await?;
         if !rows.is_empty() {
-            let ids = rows.iter().map(|row| row.id.get()).collect();
-            receipt.rows.executions += doomed::delete_executions(&mut session, run, ids).await?;
+            doomed::delete_executions(&mut session, run, &mut rows).await?;
+            let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+            receipt.rows.executions += count;
             if self.takes_back {
                 uncount(&mut session, run, &rows, self.now).await?;
             } else {
-                let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
                 doomed::uncount_executions(&mut session, run.project, count).await?;
             }
             self.save(&mut session, receipt).await?;
-            return Ok(session.commit().await?);
+            session.commit().await?;
+            if self.takes_back && run.lanes.contains(&run.lane_id) {
+                let at = (run.order_at, run.run);
+                follow_gone(self.store, run.project, run.lane_id, at, &rows).await?;
+            }
+            return Ok(());
         }
         receipt.rows.other += doomed::delete_rest(&mut session, run, receipt.id, self.now).await?;
         storage::forget_run(&mut session, run.project, run.run, self.now).await?;

@@ -18,6 +18,7 @@ use super::choosing::{Chosen, Sent, choose};
 use super::files::{IncomingFile, PublishedFile, link_all, publish};
 use super::intake;
 use super::locked::LockedRun;
+use super::writer::CONFLICT_ATTEMPTS;
 use crate::{Context, Entity, QueryError, Result};
 
 /// What a client sends about one attempt of a test.
@@ -116,15 +117,14 @@ pub async fn case_files(
     files: CaseFiles,
     now: Timestamp,
 ) -> Result<CaseFilesTaken> {
-    let found = match find(ctx, run, token, &files, now).await {
+    let mut found = match find(ctx, run, token, &files, now).await {
         Ok(found) => found,
         Err(error) => {
             files.discard(ctx).await;
             return Err(error);
         }
     };
-    let Found { bearer, place, mut chosen, mut sent, trace: stored_trace } = found;
-    let project = bearer.project;
+    let project = found.bearer.project;
     let CaseFiles { trace, mut attachments, .. } = files;
     let rest = attachments.split_off(MAX_ATTACHMENTS.min(attachments.len()));
     let surplus = rest.len();
@@ -132,12 +132,34 @@ pub async fn case_files(
         discard(ctx, file.staged).await;
     }
     let mut published = Vec::with_capacity(attachments.len() + 1);
-    if let Some(stored) = stored_trace {
-        published.push(PublishedFile::stored_trace(0, &sent.case.title, stored));
+    if let Some(stored) = found.trace.take() {
+        published.push(PublishedFile::stored_trace(0, &found.sent.case.title, stored));
     }
     for file in trace.into_iter().chain(attachments) {
         published.push(publish(ctx, project, file, now).await?);
     }
+    let mut attempt = 1;
+    loop {
+        match link(ctx, &mut found, published.clone(), surplus, now).await {
+            // Runs that hold the same bytes meet at their rows, each in the order of its own files.
+            Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
+                tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
+                attempt += 1;
+            }
+            linked => return linked,
+        }
+    }
+}
+
+/// Links files that are published, in one transaction.
+async fn link(
+    ctx: &Context,
+    Found { bearer, place, chosen, sent, .. }: &mut Found,
+    published: Vec<PublishedFile>,
+    surplus: usize,
+    now: Timestamp,
+) -> Result<CaseFilesTaken> {
+    let RunPlace { project, run, .. } = *place;
     let mut choices = 1;
     let (mut session, mut locked) = loop {
         let mut session = ctx.store.db().begin().await?;
@@ -147,22 +169,21 @@ pub async fn case_files(
         }
         // What is asked next may be asked of objects; the run does not stay locked meanwhile.
         drop(session);
-        chosen = chosen_of(ctx, place, &mut sent, None).await?;
+        *chosen = chosen_of(ctx, *place, sent, None).await?;
         choices += 1;
     };
     locked.admit(bearer.slot, now)?;
-    let Chosen { row, repetition, .. } = chosen;
-    let case = sent.case;
-    let attempt = (repetition, i64::from(case.retry));
+    let (row, case) = (&chosen.row, &sent.case);
+    let attempt = (chosen.repetition, i64::from(case.retry));
     // Under the lock, so that calls at the same time do not both take the last places.
     let held = files::of_attempt(&mut session, project, row.id, attempt).await?;
     let sent_files = published.len();
     let published = with_room(published, &held);
     let surplus = surplus + sent_files - published.len();
-    let linked = link_all(&mut session, place, row.id, attempt, &published, now).await?;
+    let linked = link_all(&mut session, *place, row.id, attempt, &published, now).await?;
     if linked.traces + linked.others > 0 {
         let (title, location) = (&case.title, &case.location);
-        locked.note(announce::case_files(&row, title, location, linked.traces, linked.others));
+        locked.note(announce::case_files(row, title, location, linked.traces, linked.others));
     }
     locked.settle(now, None, &ctx.patience);
     locked.close(session, now).await?;

@@ -11,7 +11,7 @@ use callboard_domain::totals::Totals;
 use callboard_store::db::Session;
 use callboard_store::executions::counting::{self, ToCount};
 use callboard_store::executions::{self, ExecutionRow};
-use callboard_store::rollups;
+use callboard_store::rollups::{self, States};
 use callboard_store::runs::RunRow;
 
 use super::chunk::{Target, place_of};
@@ -94,7 +94,7 @@ async fn compare(
             unknown.insert((after.test_case, after.browser_id));
         }
     }
-    let elsewhere = decided_elsewhere(session, run, unknown).await?;
+    let elsewhere = decided_elsewhere(session, run, unknown, &States::default()).await?;
     for change in changes.iter_mut() {
         let after = &mut change.after;
         if let Some(previous) = elsewhere.get(&(after.test_case, after.browser_id)) {
@@ -125,21 +125,27 @@ fn add_to_totals(run: &mut RunRow, changes: &[Change]) {
 
 /// The last decided outcomes before a run of tests that never ended on its
 /// branch and in its environment, by test and browser project: those of the
-/// default branch.
+/// default branch. States that the transaction holds are taken as it has them.
 pub(super) async fn decided_elsewhere(
     session: &mut Session,
     run: &RunRow,
     mut unknown: BTreeSet<(TestCaseId, i64)>,
+    held: &States,
 ) -> Result<HashMap<(TestCaseId, i64), Outcome>> {
     let mut found = HashMap::new();
     if unknown.is_empty() {
         return Ok(found);
     }
     for lane in baseline::other_lanes(session, run).await? {
-        let cases: BTreeSet<i64> = unknown.iter().map(|(case, _)| case.get()).collect();
+        let is_stored = |case: &TestCaseId| held.get(&(lane, *case)).is_none();
+        let cases = unknown.iter().map(|(case, _)| case).filter(|case| is_stored(case));
+        let cases: BTreeSet<i64> = cases.map(|case| case.get()).collect();
         let known = rollups::predecessors(session, run.project, lane, cases.into_iter().collect()).await?;
         unknown.retain(|&(case, browser)| {
-            let previous = known.get(&case).and_then(|of| of.decided_before(browser, run.order_at, run.id));
+            let previous = match held.get(&(lane, case)) {
+                Some(state) => state.decided_before(browser, run.order_at, run.id),
+                None => known.get(&case).and_then(|of| of.decided_before(browser, run.order_at, run.id)),
+            };
             found.extend(previous.map(|outcome| ((case, browser), outcome)));
             previous.is_none()
         });

@@ -38,7 +38,7 @@ pub enum FileKindHint {
 }
 
 /// A file whose bytes are in the object store.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct PublishedFile {
     pub(super) entry: usize,
     pub(super) kind: FileKind,

@@ -39,8 +39,8 @@ pub(super) const MOST_ROWS: i64 = 128;
 /// How often somebody who wants to go on with a run tries: each time, one call at
 /// most comes nearer to being set aside.
 const MOST_ATTEMPTS: u32 = 1_000;
-/// Transactions that one look at a run takes at most.
-const MOST_BATCHES: usize = 64;
+/// Transactions after which one look at a run asks what of it is left.
+const BATCHES: usize = 64;
 /// Runs that are folded by one look at what waits.
 const MOST_RUNS: i64 = 200;
 
@@ -302,8 +302,8 @@ pub(super) async fn fold_once(ctx: &Context, project: ProjectId, run: RunId) -> 
     // Who waited here for the turn finds nothing left, mostly.
     let _turn = ctx.turns.to_fold(run).await;
     let (mut attempt, mut most, mut is_due) = (1, MOST_ROWS, false);
-    // What comes meanwhile is for whoever brings it.
-    for _ in 0..MOST_BATCHES {
+    let (mut batches, mut left) = (0, None);
+    loop {
         match fold_some(ctx, project, run, most).await {
             Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
                 tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
@@ -318,13 +318,36 @@ pub(super) async fn fold_once(ctx: &Context, project: ProjectId, run: RunId) -> 
             Err(error) => return Err(error),
             Ok(folded) => {
                 is_due |= folded.is_due;
-                if !folded.is_more {
+                batches += 1;
+                if !folded.is_more || batches % BATCHES == 0 && !is_left(ctx, project, run, &mut left).await?
+                {
                     break;
                 }
             }
         }
     }
     Ok(is_due)
+}
+
+/// Whether some of what waits of a run waited already when this was asked first:
+/// what came since is for whoever brought it. `left` is between which places that
+/// is.
+async fn is_left(
+    ctx: &Context,
+    project: ProjectId,
+    run: RunId,
+    left: &mut Option<(i64, i64)>,
+) -> Result<bool> {
+    let Some((first, last)) = rows::span(&mut ctx.store.db().read().await?, project, run).await? else {
+        return Ok(false);
+    };
+    let is_left = match *left {
+        None => true,
+        // Where nothing got on, somebody else is at it.
+        Some((before, newest)) => first <= newest && first != before,
+    };
+    *left = Some((first, left.map_or(last, |(_, newest)| newest)));
+    Ok(is_left)
 }
 
 /// What one transaction did.

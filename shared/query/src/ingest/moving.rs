@@ -24,6 +24,7 @@ use serde_json::json;
 
 use super::changing::decided_elsewhere;
 use super::counting::{self, Pace};
+use super::following::follow_gone;
 use super::locked::{LockedRun, lanes_of_run};
 use super::opening::open_lanes;
 use super::rollup::{compared_with, observed, rebuild_histories};
@@ -120,6 +121,15 @@ pub async fn move_executions(ctx: &Context, job: MoveExecutions) -> Result<Optio
     let to = lanes_of_run(&mut session, &row).await?;
     bring_along(&mut session, &row, &to, &rows).await?;
     session.commit().await?;
+    // What ran after it where it was is compared with what came before it there.
+    for (lane, gone) in by_lane(&rows) {
+        let mut session = ctx.store.db().read().await?;
+        let counting = lanes_of_lane(&mut session, project, lane, row.order_at).await?;
+        drop(session);
+        if lane != row.lane_id && counting.contains(&lane) {
+            follow_gone(&ctx.store, project, lane, (row.order_at, run), &gone).await?;
+        }
+    }
     Ok(Some(MoveExecutions { after: last, ..job }))
 }
 
@@ -234,7 +244,7 @@ async fn compare(session: &mut Session, run: &RunRow, rows: &[ExecutionRow], sta
     let unknown =
         rows.iter().zip(&previous).filter(|(row, previous)| previous.is_none() && row.outcome.is_decided());
     let unknown = unknown.map(|(row, _)| (row.test_case, row.browser_id)).collect();
-    let elsewhere = decided_elsewhere(session, run, unknown).await?;
+    let elsewhere = decided_elsewhere(session, run, unknown, states).await?;
     let changed = rows.iter().zip(previous).filter_map(|(row, previous)| {
         let previous = previous.or_else(|| elsewhere.get(&(row.test_case, row.browser_id)).copied());
         compared_with(previous, &row.into())

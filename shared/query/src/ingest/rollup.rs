@@ -19,6 +19,7 @@ use callboard_store::executions::{ExecutionRow, RunPlace};
 use callboard_store::rollups::{self, BrowserDays, FolderDays, States, TestDays};
 use callboard_store::runs::RunRow;
 
+use super::changing::decided_elsewhere;
 use super::chunk::place_of;
 use crate::Result;
 
@@ -109,6 +110,24 @@ impl Tally {
             compared_with(Some(previous), row)
         });
         compared.collect()
+    }
+
+    /// The same of tests that never ended in the run's own lane before it: they
+    /// are compared with what the default branch says, which may have been
+    /// counted since they came, or is counted together with them.
+    pub(super) async fn compared_elsewhere(
+        &self,
+        session: &mut Session,
+        run: &RunRow,
+        rows: &[ToCount],
+    ) -> Result<Vec<(ExecutionId, ExecutionFlags)>> {
+        let is_unknown = |row: &&ToCount| {
+            row.outcome.is_decided() && self.decided_before(run, row.test_case, row.browser_id).is_none()
+        };
+        let unknown = rows.iter().filter(is_unknown).map(ToCount::series).collect();
+        let found = decided_elsewhere(session, run, unknown, &self.states).await?;
+        let compared = rows.iter().filter_map(|row| compared_with(Some(*found.get(&row.series())?), row));
+        Ok(compared.collect())
     }
 
     /// Counts executions of a run in some lanes. Their rows must be written and

@@ -183,6 +183,8 @@ impl RunItem {
     /// Shows a stored run of a project.
     #[must_use]
     pub fn of(row: &RunRow, project: &ProjectRow, links: &Links) -> Self {
+        // A run that goes on again keeps on its row what was said at its end.
+        let compared = row.compared.filter(|_| row.status.is_final());
         Self {
             brief: RunBrief::of(row),
             project_id: row.project.get(),
@@ -201,10 +203,10 @@ impl RunItem {
             shard_total: row.shard_total,
             shards_finished: row.shards_finished,
             rerun_of: row.rerun_of.map(RunId::get),
-            new_regressions: row.compared.map(|compared| compared.new_regressions),
-            new_flaky: row.compared.map(|compared| compared.new_flaky),
-            fixed_tests: row.compared.map(|compared| compared.fixed),
-            new_clusters: row.compared.and(row.new_clusters),
+            new_regressions: compared.map(|compared| compared.new_regressions),
+            new_flaky: compared.map(|compared| compared.new_flaky),
+            fixed_tests: compared.map(|compared| compared.fixed),
+            new_clusters: compared.and(row.new_clusters),
             quarantined_failures: row.quarantined_failed,
             is_pinned: row.pin.is_some(),
             wasted_time_ms: row.wasted_ms,

@@ -6,7 +6,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, TestCaseId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::time::{Day, Timestamp};
-use callboard_domain::totals::rate;
+use callboard_domain::totals::{mean, rate};
 use callboard_store::db::Session;
 use callboard_store::executions::{ExecutionRow, History, HistoryFilter, Walk};
 use callboard_store::{lanes, rollups};
@@ -249,14 +249,13 @@ fn bucket_of(rows: &[(Timestamp, ExecutionRow)]) -> Option<StabilityBucket> {
         .filter(|(_, row)| row.outcome.status() == TestStatus::Passed)
         .map(|(_, row)| row.duration_ms)
         .collect();
-    let mean = (!ran.is_empty()).then(|| ran.iter().sum::<i64>() / i64::try_from(ran.len()).unwrap_or(1));
     Some(StabilityBucket {
         date: to.day(),
         from,
         to,
         pass_rate: rate(passed, decided),
         flaky_rate: rate(flaky, decided),
-        avg_duration: mean,
+        avg_duration: mean(ran.iter().sum(), i64::try_from(ran.len()).unwrap_or(i64::MAX)),
         total_runs: i64::try_from(rows.len()).unwrap_or(i64::MAX),
     })
 }
@@ -287,7 +286,7 @@ pub async fn stability_by_day(
             to: Timestamp(Day(date.0 + 1).start().millis() - 1),
             pass_rate: rate(counts.passed, counts.passed + counts.failed),
             flaky_rate: rate(counts.flaky, counts.passed + counts.failed),
-            avg_duration: (counts.dur_n > 0).then(|| counts.dur_sum / counts.dur_n),
+            avg_duration: mean(counts.dur_sum, counts.dur_n),
             total_runs: counts.runs,
         });
     Ok(shown.collect())

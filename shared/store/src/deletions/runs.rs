@@ -3,6 +3,8 @@
 //! and a row here keeps what the later steps need. Each step deletes a bounded
 //! number of rows; done twice it does nothing more.
 
+use std::collections::HashSet;
+
 use callboard_domain::ids::{BlobId, DeletionId, ExecutionId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 
@@ -41,9 +43,9 @@ statements! {
             AND r.status NOT IN ('initializing', 'running', 'finalizing') ORDER BY r.order_at DESC, r.id DESC LIMIT 1) \
         WHERE project_id = $1";
     /// Files of a run, a batch. ix: files_of_run
-    FILES = "SELECT id, blob_id FROM files WHERE project_id = $1 AND run_id = $2 ORDER BY id LIMIT $3";
+    FILES = "SELECT id FROM files WHERE project_id = $1 AND run_id = $2 ORDER BY id LIMIT $3";
     /// Removes files.
-    DELETE_FILES = "DELETE FROM files WHERE project_id = $1 AND id in_ints($2)";
+    DELETE_FILES = "DELETE FROM files WHERE project_id = $1 AND id in_ints($2) RETURNING id, blob_id";
     /// Their places in the directory.
     UNLIST_FILES = "DELETE FROM id_directory WHERE kind = 3 AND id in_ints($1)";
     /// What the objects of a run's reports and evidence come to. ix: reports_of_run, packs_of_run
@@ -61,7 +63,7 @@ statements! {
     /// The evidence packs of a run. ix: packs_of_run
     DELETE_PACKS = "DELETE FROM packs WHERE project_id = $1 AND run_id = $2";
     /// Removes executions. PK
-    DELETE_EXECUTIONS = "DELETE FROM executions WHERE project_id = $1 AND run_id = $2 AND id in_ints($3)";
+    DELETE_EXECUTIONS = "DELETE FROM executions WHERE project_id = $1 AND run_id = $2 AND id in_ints($3) RETURNING id";
     /// Takes executions out of a project's counters.
     UNCOUNT_EXECUTIONS = "UPDATE project_stats SET executions = executions - $2 WHERE project_id = $1";
     /// States of tests that nothing counts for any more. PK
@@ -198,19 +200,26 @@ pub async fn forget(session: &mut Session, run: &DoomedRun) -> Result<()> {
 /// referred to, one entry for each.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`] when the database refuses,
+/// [`StoreError::Busy`] when somebody else deleted them meanwhile.
 pub async fn delete_files(session: &mut Session, run: &DoomedRun, limit: i64) -> Result<Vec<BlobId>> {
-    let rows = session.all(&FILES, args![run.project, run.run, limit]).await?;
+    let first = session.all(&FILES, args![run.project, run.run, limit]).await?;
+    let first = first.iter().map(|row| row.reader().int()).collect::<Result<Vec<_>>>()?;
+    if first.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Who took over from a worker that stood still has seen the same files; each is let go of by who deletes it.
+    let rows = session.all(&DELETE_FILES, args![run.project, first]).await?;
+    if rows.is_empty() {
+        return Err(StoreError::Busy("files that another process is deleting"));
+    }
     let (mut files, mut blobs) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
     for row in &rows {
         let mut r = row.reader();
         files.push(r.int()?);
         blobs.push(BlobId(r.int()?));
     }
-    if !files.is_empty() {
-        session.execute(&DELETE_FILES, args![run.project, files.clone()]).await?;
-        session.execute(&UNLIST_FILES, args![files]).await?;
-    }
+    session.execute(&UNLIST_FILES, args![files]).await?;
     Ok(blobs)
 }
 
@@ -259,13 +268,21 @@ pub async fn executions(session: &mut Session, run: &DoomedRun, limit: i64) -> R
     executions::first_of_run(session, run.project, run.run, limit).await
 }
 
-/// Deletes executions of a run.
+/// Deletes executions of a run; leaves those in the list that were still there,
+/// which are for the caller to take back.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn delete_executions(session: &mut Session, run: &DoomedRun, ids: Vec<i64>) -> Result<i64> {
-    let deleted = session.execute(&DELETE_EXECUTIONS, args![run.project, run.run, ids]).await?;
-    Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
+pub async fn delete_executions(
+    session: &mut Session,
+    run: &DoomedRun,
+    rows: &mut Vec<ExecutionRow>,
+) -> Result<()> {
+    let ids: Vec<i64> = rows.iter().map(|row| row.id.get()).collect();
+    let deleted = session.all(&DELETE_EXECUTIONS, args![run.project, run.run, ids]).await?;
+    let deleted = deleted.iter().map(|row| row.reader().int()).collect::<Result<HashSet<_>>>()?;
+    rows.retain(|row| deleted.contains(&row.id.get()));
+    Ok(())
 }
 
 /// Takes executions out of a project's counters.

@@ -48,6 +48,14 @@ pub struct ToCount {
     pub lost_ms: i64,
 }
 
+impl ToCount {
+    /// What tells it from the others of its run.
+    #[must_use]
+    pub const fn series(&self) -> (TestCaseId, i64) {
+        (self.test_case, self.browser_id)
+    }
+}
+
 impl From<&ExecutionRow> for ToCount {
     fn from(row: &ExecutionRow) -> Self {
         Self {

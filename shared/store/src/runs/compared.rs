@@ -53,6 +53,9 @@ statements! {
     FINAL_BEFORE = select_run!("WHERE project_id = $1 AND branch = $2 AND environment = $3 \
         AND status NOT IN ('initializing', 'running', 'finalizing') AND (order_at, id) < ($4, $5) \
         ORDER BY order_at DESC, id DESC LIMIT 1");
+    /// Runs on a branch in an environment behind a place. ix: test_runs_by_branch
+    BEHIND = select_run!("WHERE project_id = $1 AND branch = $2 AND environment = $3 AND (order_at, id) > ($4, $5) \
+        ORDER BY order_at, id LIMIT $6");
     /// Writes how a run compares, and how many clusters it was the first to show.
     NOTE = "UPDATE test_runs SET new_regressions = $3, new_flaky = $4, fixed = $5, quarantined_failed = $6, new_clusters = $7 \
         WHERE project_id = $1 AND id = $2";
@@ -80,6 +83,22 @@ pub async fn green_before(session: &mut Session, run: &RunRow, lane: i64) -> Res
 pub async fn previous(session: &mut Session, run: &RunRow) -> Result<Option<RunRow>> {
     let args = args![run.project, &run.branch, &run.environment, run.order_at, run.id];
     session.first(&FINAL_BEFORE, args).await?.as_ref().map(read).transpose()
+}
+
+/// The runs on a branch and in an environment that come after a run there, the
+/// next first, at most `limit`.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn behind(
+    session: &mut Session,
+    project: ProjectId,
+    (branch, environment): (&str, &str),
+    (order_at, run): (Timestamp, RunId),
+    limit: i64,
+) -> Result<Vec<RunRow>> {
+    let args = args![project, branch, environment, order_at, run, limit];
+    session.all(&BEHIND, args).await?.iter().map(read).collect()
 }
 
 /// Writes how a locked run compares, and how many clusters it was the first to

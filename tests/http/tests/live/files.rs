@@ -519,3 +519,41 @@ async fn every_shard_sends_files_with_its_own_token() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn runs_that_send_the_same_files_in_another_order_are_both_served() {
+    const ROUNDS: usize = 6;
+    const FILES: usize = 12;
+    for_each_service(async |service| {
+        let client = service.client();
+        let feeders = [
+            start(client, json!({ "clientRunId": "one" })).await,
+            start(client, json!({ "clientRunId": "other" })).await,
+        ];
+        for round in 0..ROUNDS {
+            let title = format!("test {round}");
+            let form = |feeder: &Feeder, is_turned: bool| {
+                let mut form =
+                    Form::new().field("streamToken", &feeder.token).field("testCase", case(&title, 0));
+                for number in 0..FILES {
+                    let number = if is_turned { FILES - 1 - number } else { number };
+                    let bytes = format!("file {number} of round {round}");
+                    form = form.file("attach_file", &format!("{number}.txt"), "text/plain", bytes.as_bytes());
+                }
+                form
+            };
+            for feeder in &feeders {
+                feeder.results(vec![attempt(&title, "passed", 0)]).await;
+            }
+            let [one, other] = &feeders;
+            let answers = tokio::join!(send(one, form(one, false)), send(other, form(other, true)));
+            for answer in [answers.0, answers.1] {
+                let linked = answer.success().expect("linked");
+                assert_eq!(linked["attachments"], json!(FILES), "round {round}");
+            }
+        }
+        let shared = "SELECT DISTINCT CAST(refs AS TEXT) FROM blobs";
+        assert_eq!(texts(service, shared).await, ["2"]);
+    })
+    .await;
+}

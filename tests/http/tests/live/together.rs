@@ -7,7 +7,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::{Feeder, complete, run_events, start};
-use crate::builders::attempt;
+use crate::builders::{attempt, with};
 use crate::rows::texts;
 
 const RUNS: usize = 8;
@@ -98,6 +98,30 @@ async fn clients_that_send_at_once_are_each_answered_for_their_own() {
         assert_eq!(texts(service, &shared).await, [format!("{RUNS} {}", RUNS / 2)], "in every lane");
         let own = format!("{counts} AND c.title >= 'test {ROUNDS}'");
         assert_eq!(texts(service, &own).await, ["1 0"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_run_ends_after_all_that_was_acknowledged_however_much_it_is() {
+    const REPETITIONS: usize = 400;
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({ "branch": "main" })).await;
+        // Results of one test are told one after the other, so no two of them are written together.
+        let sent = (0..REPETITIONS).map(|number| {
+            let repetition = json!({ "repeatEachIndex": number });
+            let result = complete(with(attempt("pays", "passed", 0), repetition));
+            feeder.call("events", json!({ "testCases": [result] }))
+        });
+        for answer in join_all(sent).await {
+            assert_eq!(answer.success().expect("taken")["inserted"], json!(1));
+        }
+        assert_eq!(feeder.finish("passed").await, "passed");
+        let waiting = "SELECT CAST(COUNT(*) AS TEXT) FROM run_intake";
+        assert_eq!(texts(service, waiting).await, ["0"], "nothing waits of a run that is over");
+        let told = run_events(service, feeder.run).await;
+        assert_eq!(told.iter().filter(|kind| *kind == "test-completed").count(), REPETITIONS);
+        assert_eq!(told.last().map(String::as_str), Some("run-finished"));
     })
     .await;
 }

@@ -161,6 +161,19 @@ fn numbers_are_clamped_and_nonsense_is_nothing() {
 }
 
 #[test]
+fn fixed_waits_are_added_up_for_clients_that_do_not() {
+    let steps = json!([
+        {"title": "Before Hooks", "duration": 9_000, "category": "hook"},
+        {"title": "page.waitForTimeout(500)", "duration": 501, "category": "wait"},
+        {"title": "Wait for timeout", "duration": 250},
+        {"title": "page.waitForSelector('#pay')", "duration": 70, "category": "wait"},
+    ]);
+    assert_eq!(with(json!({"steps": steps, "wastedTimeMs": null})).wasted_ms, Some(751));
+    assert_eq!(with(json!({"steps": steps, "wastedTimeMs": 3})).wasted_ms, Some(3), "the client knows best");
+    assert_eq!(with(json!({"steps": [{"title": "click", "duration": 5}]})).wasted_ms, None);
+}
+
+#[test]
 fn fields_of_a_wrong_type_are_left_out_and_noted() {
     let (parsed, warnings) = parse(merged(json!({
         "duration": "infinity", "steps": "none", "tags": {}, "webVitals": [], "stdout": 7, "suitePath": "x", "anything": [],
@@ -178,6 +191,10 @@ fn identity_is_on_full_names_and_storage_on_short_ones() {
     let long = with(json!({"title": title, "location": path, "suitePath": ["a", " ", 7, "b"],
         "suiteConfig": [{"mode": "serial"}, {"mode": "parallel"}, {}, {"mode": "parallel", "annotations": [{"type": "slow"}]}]}));
     assert_eq!((long.title.len(), long.file_path.len()), (2_000, 1_000));
+    let wide = format!("{}.ts", "\u{1f600}".repeat(700));
+    let of_wide = with(json!({"title": title, "location": wide}));
+    assert_eq!(of_wide.file_path, "\u{1f600}".repeat(600));
+    assert_eq!(of_wide.identity, identity_hash(&wide, &[], &title));
     let suites = ["a".to_owned(), "b".to_owned()];
     assert_eq!(long.suite_path.as_deref(), Some(&suites[..]));
     assert_eq!(
