@@ -7,7 +7,7 @@ use callboard_domain::flakiness::RootCause;
 use callboard_domain::ids::{ProjectId, TestCaseId};
 use callboard_domain::ingest::Priority;
 use callboard_http::cursor::CursorScope;
-use callboard_http::extract::{Caller, Fields, FromQuery, Path, Query, QueryReader};
+use callboard_http::extract::{Caller, Fields, FromQuery, Path, Query, QueryReader, Visit};
 use callboard_http::lane::Lane;
 use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
@@ -159,6 +159,7 @@ pub(crate) async fn classify(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
+    visit: Visit,
     Path(id): Path<ProjectId>,
     fields: Fields,
 ) -> Result<Json<Classified>, ApiError> {
@@ -168,6 +169,7 @@ pub(crate) async fn classify(
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
     resolve::test_case(&ctx, caller.scope(), test_case_id).await?;
-    let root_cause = ingest::classify(&ctx, project, test_case_id).await?;
+    let acting = visit.acting(&caller, state.now());
+    let root_cause = ingest::classify(&ctx, acting, project, test_case_id).await?;
     Ok(Json(Classified { test_case_id, root_cause }))
 }

@@ -41,6 +41,7 @@ pub(crate) async fn send(
     State(state): State<AppState>,
     _: SignInExists,
     caller: Caller,
+    visit: Visit,
 ) -> Result<Json<VerifyMailAnswer>, ApiError> {
     let user = caller.user_id().ok_or(Denied::SessionRequired)?;
     let Some(unproven) = Unproven::of(state.store(), user).await? else {
@@ -50,7 +51,7 @@ pub(crate) async fn send(
         return Err(AccountRefusal::SmtpNotConfigured.into());
     }
     state.limits().await?.check(VERIFY_MAIL, &user.get().to_be_bytes(), state.now()).await?;
-    unproven.ask_for_mail(state.store(), state.now()).await?;
+    unproven.ask_for_mail(state.store(), &visit, state.now()).await?;
     Ok(Json(VerifyMailAnswer { success: true, already_verified: false }))
 }
 

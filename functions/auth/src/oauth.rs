@@ -157,7 +157,7 @@ pub(crate) async fn end(
     Path(provider): Path<String>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> Response {
     let form = state.cookie_form(&headers);
     let opened = state.cookies().open::<OauthTransaction>(&headers, form, state.now());
     let begun = opened.map(|opened| opened.value);
@@ -169,16 +169,17 @@ pub(crate) async fn end(
     let mut response = match ended {
         Ok((address, session)) => cookie::with_cookies(to(address), [session]),
         Err(Ended::Refused(refusal)) => {
-            if let Some(provider) = Provider::parse(&provider).filter(|_| state.auth_enabled()) {
-                note_refusal(&state, provider, refusal, &visit).await?;
-            }
-            to(&explained(is_link, refusal))
+            let noted = match Provider::parse(&provider).filter(|_| state.auth_enabled()) {
+                Some(provider) => note_refusal(&state, provider, refusal, &visit).await,
+                None => Ok(()),
+            };
+            noted.map_or_else(IntoResponse::into_response, |()| to(&explained(is_link, refusal)))
         }
-        Err(Ended::Failed(error)) => return Err(error),
+        Err(Ended::Failed(error)) => error.into_response(),
     };
     // Whatever came of it, it is over.
     response.headers_mut().append(SET_COOKIE, CookieKind::OAuth.clear(form));
-    Ok(response)
+    response
 }
 
 /// Leaves a refusal in the audit log, unless this address has left enough.

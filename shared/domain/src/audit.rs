@@ -47,6 +47,8 @@ actions! {
     PasswordResetRequested = "password.reset_requested",
     /// An e-mail address was changed.
     EmailChanged = "email.changed",
+    /// A link to prove an e-mail address was asked for.
+    EmailVerificationRequested = "email.verification_requested",
     /// An e-mail address was proven.
     EmailVerified = "email.verified",
     /// An account was made.
@@ -125,6 +127,10 @@ actions! {
     PolicyChanged = "policy.changed",
     /// A policy of gates was deleted.
     PolicyDeleted = "policy.deleted",
+    /// What a gate said about a run was kept.
+    GateJudged = "gate.judged",
+    /// Why a test is flaky was found out.
+    TestClassified = "test.classified",
     /// A test was put into quarantine.
     QuarantineEntered = "quarantine.entered",
     /// A test was released from quarantine.

@@ -302,7 +302,12 @@ async fn keep(ctx: &Context, acting: Acting<'_>, run: &RunRow, result: &GateResu
     let body = serde_json::to_string(result).map_err(|_| StoreError::Damaged("the result of a gate"))?;
     let mut session = ctx.store.db().begin().await?;
     let id = gates::insert_result(&mut session, run.project, run.id, &row, &body).await?;
+    let detail = json!({ "policy": row.policy_name, "passed": row.passed });
+    let target = ("run", run.id.get());
+    let judged = AuditAction::GateJudged;
+    let recorded = acting.record(&mut session, judged, target, Some(run.project), detail).await?;
     session.commit().await?;
+    recorded.committed();
     Ok(id)
 }
 

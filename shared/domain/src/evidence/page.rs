@@ -158,6 +158,15 @@ fn expiry<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<i6
     Ok(scalar.number().map(|number| rounded(number, -1.0, 1e15)))
 }
 
+/// A fragment without the values it names: logins hand tokens over in them.
+fn without_values(fragment: &str) -> String {
+    let pairs = fragment.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, value)) if !value.is_empty() => format!("{name}=<masked>"),
+        _ => pair.to_owned(),
+    });
+    pairs.collect::<Vec<_>>().join("&")
+}
+
 impl PageState {
     /// Within bounds and without secrets; nothing without an address.
     pub(super) fn bounded(mut self) -> Option<Self> {
@@ -168,6 +177,7 @@ impl PageState {
         if let Some(hash) = &mut self.hash {
             // Routers that live in the fragment have queries of their own.
             hash.truncate(hash.find('?').unwrap_or(hash.len()));
+            *hash = without_values(hash);
             cut_in_place(hash, MAX_HASH_CHARS);
         }
         if let Some(state) = &mut self.history_state {
@@ -324,6 +334,13 @@ mod tests {
                 "cookies": [{"name": "sid", "domain": "a.test", "path": "/", "httpOnly": true, "secure": false, "expires": -1}],
             })
         );
+        let implicit = PageState {
+            url: "https://a.test/".into(),
+            hash: Some("#access_token=s3cret&scope=&done".into()),
+            ..PageState::default()
+        };
+        let hash = implicit.bounded().expect("is accepted").hash;
+        assert_eq!(hash.as_deref(), Some("#access_token=<masked>&scope=&done"));
         assert_eq!(PageState::default().bounded(), None);
     }
 }

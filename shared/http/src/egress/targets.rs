@@ -103,15 +103,14 @@ fn is_open_v4(ip: Ipv4Addr) -> bool {
 }
 
 /// The IPv4 address that an IPv6 one leads to: mapped (`::ffff:0:0/96`),
-/// compatible (`::/96`), 6to4 (`2002::/16`), NAT64 (`64:ff9b::/96` and
-/// `64:ff9b:1::/48`).
+/// compatible (`::/96`), 6to4 (`2002::/16`), NAT64 (`64:ff9b::/96`). Where it
+/// stands in an address of `64:ff9b:1::/48` is up to each network (RFC 8215,
+/// RFC 6052 §2.2), so none is taken out of those: they are closed.
 fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     let o = ip.octets();
     let last = Ipv4Addr::new(o[12], o[13], o[14], o[15]);
     match ip.segments() {
-        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 1, ..] => {
-            Some(last)
-        }
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(last),
         [0x2002, ..] => Some(Ipv4Addr::new(o[2], o[3], o[4], o[5])),
         _ => None,
     }
@@ -159,6 +158,8 @@ mod tests {
             "2002:a00:1::1",
             "64:ff9b::7f00:1",
             "64:ff9b:1::a00:1",
+            "64:ff9b:1::808:808",
+            "64:ff9b:1:a00:0:100:808:808",
             "fe80::1",
             "fc00::1",
             "fd12::1",

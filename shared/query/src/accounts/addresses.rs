@@ -40,12 +40,17 @@ impl Unproven {
     ///
     /// # Errors
     /// [`crate::QueryError::Store`] when the database refuses.
-    pub async fn ask_for_mail(self, store: &Store, now: Timestamp) -> Result<()> {
+    pub async fn ask_for_mail(self, store: &Store, visitor: &Visitor, now: Timestamp) -> Result<()> {
         let key = format!("user:{}:verify:{}", self.user, now.millis());
         let payload = VerifyMail { user: self.user.get(), address: self.address };
         let mut session = store.db().begin().await?;
         jobs::enqueue(&mut session, &key, None, &payload, now).await?;
-        Ok(session.commit().await?)
+        let noted = visitor
+            .note(&mut session, AuditAction::EmailVerificationRequested, Some(self.user), Map::new(), now)
+            .await?;
+        session.commit().await?;
+        noted.committed();
+        Ok(())
     }
 }
 

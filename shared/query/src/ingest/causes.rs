@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::attempts::{Attempt, EvidenceSlice};
+use callboard_domain::audit::AuditAction;
 use callboard_domain::evidence::Evidence;
 use callboard_domain::explain::received;
 use callboard_domain::failure::{ErrorText, Fingerprint, Signature, signature};
@@ -24,10 +25,11 @@ use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, Executi
 use callboard_store::runs::{self, RunRow};
 use callboard_store::{lanes, rollups, test_cases};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::chunk::stored_attempts;
 use super::counting::counted;
+use crate::accounts::Acting;
 use crate::flakiness::exact::Series;
 use crate::flakiness::{JudgedLane, judged_lane};
 use crate::test_cases::LaneQuery;
@@ -194,7 +196,12 @@ async fn is_flaky_without_retries(
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
-pub async fn classify(ctx: &Context, project: Authorized<ProjectId>, case: TestCaseId) -> Result<RootCause> {
+pub async fn classify(
+    ctx: &Context,
+    acting: Acting<'_>,
+    project: Authorized<ProjectId>,
+    case: TestCaseId,
+) -> Result<RootCause> {
     let project = project.get();
     let mut session = counted(ctx, project).await?;
     let lane = lanes::find_lane(&mut session, project, &LaneQuery::default().key()).await?;
@@ -207,7 +214,12 @@ pub async fn classify(ctx: &Context, project: Authorized<ProjectId>, case: TestC
     let cause = cause_of(ctx, project, case, &state, &mut Learned::default()).await?;
     let mut session = ctx.store.db().begin().await?;
     test_cases::set_root_cause(&mut session, project, case, cause.as_str()).await?;
+    let detail = json!({ "rootCause": cause.as_str() });
+    let target = ("test_case", case.get());
+    let classified = AuditAction::TestClassified;
+    let recorded = acting.record(&mut session, classified, target, Some(project), detail).await?;
     session.commit().await?;
+    recorded.committed();
     Ok(cause)
 }
 

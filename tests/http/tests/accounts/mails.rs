@@ -9,6 +9,7 @@ use callboard_query::accounts::mails;
 use callboard_store::Backend;
 use callboard_store::accounts::tokens::TokenPurpose;
 use callboard_store::accounts::users::{self, Email, EmailSource, OauthLink, UserRow};
+use callboard_store::audit::{self, AuditFilter};
 use callboard_store::jobs;
 use callboard_test_support::accounts::{PASSWORD, trusted};
 use callboard_test_support::{MailServer, ReceivedMail, Service, TestDatabase, for_each_secured_service};
@@ -254,6 +255,12 @@ async fn a_link_proves_the_address_it_was_sent_to() {
         assert_eq!(me(&browser).await["user"]["emailVerified"], true);
         assert_eq!(refusal(&prove(&second).await), refused(400, "invalid_or_expired_token"));
         assert_eq!(send().await.success().expect("nothing to do")["alreadyVerified"], true);
+
+        let mut session = service.state().store().db().read().await.expect("a session");
+        let noted = audit::list(&mut session, &AuditFilter::default(), 50).await.expect("entries");
+        let asked = noted.iter().filter(|entry| entry.action == "email.verification_requested");
+        let asked: Vec<_> = asked.map(|entry| (entry.user, entry.target_id)).collect();
+        assert_eq!(asked, [(Some(ada), Some(ada.get())); 2], "each mail that was asked for, and no other");
     }
 }
 

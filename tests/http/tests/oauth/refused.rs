@@ -92,6 +92,23 @@ async fn linking_takes_a_recent_sign_in_our_own_page_and_one_session_all_the_way
 }
 
 #[tokio::test]
+async fn what_a_failure_ends_is_not_begun_any_more() {
+    on_both(&[], async |world| {
+        world.account("root", None).await;
+        let mut browser = Browser::default();
+        let authorize = world.begin(&mut browser, "idp", "").await;
+        let back = world.provider.agree(&authorize).expect("agreed");
+        world.service.state().store().db().close().await;
+        let path = format!("{}?{}", back.path(), back.query().expect("a query"));
+        let answer = world.get(&mut browser, &path).await;
+        assert_eq!(answer.status, 503, "{}", answer.text());
+        assert!(browser.0.is_empty(), "{:?}", browser.0);
+        assert_eq!(world.provider.token_requests(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn where_nobody_signs_in_there_is_no_provider_either() {
     on_both(&[("SERVICE_AUTH_ENABLED", "false")], async |world| {
         for step in ["login", "login?link=1", "callback?code=x&state=y"] {

@@ -77,6 +77,8 @@ async fn every_change_leaves_its_entry_and_one_that_is_refused_leaves_none() {
             (patch.clone(), "/api/settings/flakiness".into(), json!({ "minRuns": 31 }), &["settings.changed"]),
             (post.clone(), quarantine.clone(), json!({ "testCaseId": held.test_case }), &["quarantine.entered"]),
             (delete.clone(), format!("{quarantine}/{}", held.test_case), json!({}), &["quarantine.left"]),
+            (post.clone(), format!("{project}/flaky-classify"), json!({ "testCaseId": held.test_case }), &["test.classified"]),
+            (post.clone(), format!("{run_path}/gate"), json!({ "maxFailed": 9 }), &["gate.judged"]),
             (post.clone(), format!("{project}/markers"), marker, &["marker.created"]),
             (patch.clone(), format!("/api/markers/{}", held.marker), json!({ "label": "Later" }), &["marker.changed"]),
             (delete.clone(), format!("/api/markers/{}", held.marker), json!({}), &["marker.deleted"]),
