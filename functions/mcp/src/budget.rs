@@ -112,13 +112,33 @@ pub(crate) fn mark(mut answer: Value, limit: usize, omitted: &[String], hint: &s
 /// So many elements of a list: the first, or of what is in the order of time
 /// the last ones, and what failed before others.
 fn part(list: &[Value], count: usize, is_chronological: bool) -> Vec<Value> {
-    if !is_chronological {
-        return list.iter().take(count).cloned().collect();
-    }
-    let has_failed = |index: &usize| list[*index].get("error").is_some_and(|error| !error.is_null());
-    let (failed, others): (Vec<usize>, Vec<usize>) = (0..list.len()).rev().partition(has_failed);
-    let kept: BTreeSet<usize> = failed.into_iter().chain(others).take(count).collect();
-    kept.into_iter().map(|index| list[index].clone()).collect()
+    if is_chronological { last(list, count) } else { list.iter().take(count).cloned().collect() }
+}
+
+/// So many elements of a list in the order of time: the last ones, and what
+/// failed before others.
+pub(crate) fn last(list: &[Value], count: usize) -> Vec<Value> {
+    let kept = last_telling(list.len(), count, |at| has_failed(&list[at]));
+    kept.into_iter().map(|at| list[at].clone()).collect()
+}
+
+/// Places of the last `most` of `count` entries in the order of time, in which
+/// those that failed stay before others.
+pub(crate) fn last_telling(count: usize, most: usize, has_failed: impl Fn(usize) -> bool) -> Vec<usize> {
+    let (failed, others): (Vec<usize>, Vec<usize>) = (0..count).rev().partition(|at| has_failed(*at));
+    let mut kept: Vec<usize> = failed.into_iter().chain(others).take(most).collect();
+    kept.sort_unstable();
+    kept
+}
+
+/// Whether an element of captured evidence tells of a failure: a step, a request
+/// or an entry of the console.
+fn has_failed(element: &Value) -> bool {
+    let is_told = element.get("error").is_some_and(|error| !error.is_null()) || element["failed"] == true;
+    let status = element["status"].as_i64();
+    is_told
+        || status.is_some_and(|status| status == 0 || status >= 400)
+        || matches!(element["type"].as_str(), Some("error" | "pageerror"))
 }
 
 fn note(omitted: &mut Vec<String>, what: String) {
@@ -227,6 +247,15 @@ mod tests {
             (&json!("step 7"), &json!("step 299"))
         );
         assert!(kept.len() > 20, "{} steps", kept.len());
+        for failed in [
+            json!({"title": "step", "failed": true}),
+            json!({"url": "/pay", "status": 503}),
+            json!({"url": "/pay", "status": 0}),
+            json!({"type": "pageerror", "text": "boom"}),
+        ] {
+            let fine = json!({"type": "log", "status": 200});
+            assert_eq!(last(&[failed.clone(), fine.clone(), fine.clone()], 2), [failed, fine]);
+        }
     }
 
     fn tree() -> impl Strategy<Value = Value> {

@@ -16,6 +16,15 @@ const QUOTED_CHARS: usize = 80;
 /// Longest scheme of an address and longest head of a key, bytes: every word is
 /// looked at, so none of them may be read to the end of the text.
 const MAX_NAME: usize = 64;
+/// Longest first part of a web token, bytes; for the same reason.
+const MAX_TOKEN_HEAD: usize = 1_024;
+/// Fields that hold code of the suite, made to be changed or replaced. What is a
+/// secret by its name alone stays in it: whoever has the code has that too, and
+/// with `***` the change could not be made.
+const CODE: [&str; 6] =
+    ["currentLine", "oldLine", "newLine", "sourceLine", "failingLocator", "suggestedLocator"];
+/// The field that holds a patch of such code.
+const PATCH: &str = "unifiedDiff";
 /// Lists that are shown even when they are empty.
 const KEPT_LISTS: [&str; 4] = ["items", "runs", "cases", "projects"];
 /// Flags that are shown even when they are false.
@@ -27,11 +36,30 @@ pub(crate) fn tidy(value: Value) -> Value {
         Value::String(text) => Value::String(plain(&text).into_owned()),
         Value::Array(list) => Value::Array(list.into_iter().map(tidy).collect()),
         Value::Object(fields) => {
-            let fields = fields.into_iter().map(|(key, value)| (key, tidy(value)));
+            let fields = fields.into_iter().map(|(key, value)| {
+                let value = match value {
+                    Value::String(text) if key == PATCH => patch(&text).map_or(Value::Null, Value::String),
+                    Value::String(text) if CODE.contains(&&*key) => cleaned(&text, Secrets::ByForm).into(),
+                    value => tidy(value),
+                };
+                (key, value)
+            });
             Value::Object(fields.filter(|(key, value)| says_something(key, value)).collect())
         }
         other => other,
     }
+}
+
+/// A patch without what does not belong into text. The carriage returns at the
+/// ends of its lines are part of them, and with a masked credential it would not
+/// apply any more: then there is none.
+fn patch(text: &str) -> Option<String> {
+    let lines = text.split('\n').map(|line| {
+        let (line, end) = line.strip_suffix('\r').map_or((line, ""), |line| (line, "\r"));
+        format!("{}{end}", printable(line))
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    masked(&text, Secrets::ByForm).is_none().then_some(text)
 }
 
 fn says_something(key: &str, value: &Value) -> bool {
@@ -47,15 +75,34 @@ fn says_something(key: &str, value: &Value) -> bool {
 /// Text without terminal sequences, control characters and credentials; line
 /// breaks and tabs stay.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    let mut text = strip_ansi(text);
-    let is_unwanted = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
-    if text.contains(is_unwanted) {
-        text = Cow::Owned(text.chars().filter(|character| !is_unwanted(*character)).collect());
-    }
-    match masked(&text) {
+    cleaned(text, Secrets::All)
+}
+
+fn cleaned(text: &str, secrets: Secrets) -> Cow<'_, str> {
+    let text = printable(text);
+    match masked(&text, secrets) {
         Some(masked) => Cow::Owned(masked),
         None => text,
     }
+}
+
+/// The text without terminal sequences and control characters.
+fn printable(text: &str) -> Cow<'_, str> {
+    let text = strip_ansi(text);
+    let is_unwanted = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    if text.contains(is_unwanted) {
+        return Cow::Owned(text.chars().filter(|character| !is_unwanted(*character)).collect());
+    }
+    text
+}
+
+/// Which secrets are masked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Secrets {
+    /// Whatever seems to be one.
+    All,
+    /// Those known by their form, and headers that hold one.
+    ByForm,
 }
 
 /// The first `max_chars` characters, cut between graphemes and marked.
@@ -81,13 +128,13 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// The text with credentials masked; `None` when there are none.
-fn masked(text: &str) -> Option<String> {
+fn masked(text: &str, secrets: Secrets) -> Option<String> {
     let bytes = text.as_bytes();
     let mut masked = String::new();
     let (mut copied, mut at) = (0, 0);
     while at < bytes.len() {
         let begins_word = at == copied || !is_word(bytes[at - 1]);
-        match begins_word.then(|| secret_at(bytes, at)).flatten() {
+        match begins_word.then(|| secret_at(bytes, at, secrets)).flatten() {
             Some((start, end)) => {
                 masked.push_str(&text[copied..start]);
                 masked.push_str(MASK);
@@ -109,17 +156,20 @@ const fn is_token(byte: u8) -> bool {
 
 /// The credential that begins with the word at `at`, or in the value that this
 /// word names. Both ends lie beside ASCII characters.
-fn secret_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+fn secret_at(bytes: &[u8], at: usize, secrets: Secrets) -> Option<(usize, usize)> {
     let rest = &bytes[at..];
     if let Some((start, end)) = known_token(rest) {
         return Some((at + start, at + end));
     }
-    let named = match rest[0].to_ascii_lowercase() {
+    let in_header = match rest[0].to_ascii_lowercase() {
         b'a' => after_word(rest, b"authorization").and_then(|end| authorization(bytes, at + end)),
         b'c' => after_word(rest, b"cookie").and_then(|end| cookies(bytes, at + end)),
         _ => None,
     };
-    named.or_else(|| named_secret(bytes, at)).or_else(|| password_of_address(bytes, at))
+    if in_header.is_some() || secrets == Secrets::ByForm {
+        return in_header;
+    }
+    named_secret(bytes, at).or_else(|| password_of_address(bytes, at))
 }
 
 /// What is a credential by its form alone: our own keys, web tokens, and those
@@ -247,10 +297,13 @@ fn api_key(bytes: &[u8]) -> Option<usize> {
 
 /// Three base64url parts, the first a JSON object: a JWT.
 fn web_token(bytes: &[u8]) -> Option<usize> {
-    let part =
-        |from: usize| run(&bytes[from..], |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    let header = part(0);
-    if !bytes.starts_with(b"eyJ") || header < 10 || bytes.get(header) != Some(&b'.') {
+    if !bytes.starts_with(b"eyJ") {
+        return None;
+    }
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let part = |from: usize| run(&bytes[from..], is_part);
+    let header = run(&bytes[..bytes.len().min(MAX_TOKEN_HEAD)], is_part);
+    if header < 10 || bytes.get(header) != Some(&b'.') {
         return None;
     }
     let payload = part(header + 1);
@@ -390,6 +443,34 @@ mod tests {
     fn text_loses_colours_and_control_characters_and_keeps_its_lines() {
         assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\r\n\tnext\u{0}\u{7}"), "red\n\tnext");
         assert_eq!(quoted("a\nb\u{1b}"), "a b ");
+    }
+
+    #[test]
+    fn a_patch_stays_one_and_code_keeps_what_is_secret_by_its_name_alone() {
+        let diff =
+            "@@ -1,2 +1,2 @@\n const password = 'hunter2';\r\n-await \u{1b}[1mold();\r\n+await new();\r\n";
+        let told = |diff: &str| {
+            let line = "fill({ password: 'hunter2' })";
+            tidy(json!({"unifiedDiff": diff, "newLine": line, "text": line}))
+        };
+        assert_eq!(
+            told(diff),
+            json!({
+                "unifiedDiff": "@@ -1,2 +1,2 @@\n const password = 'hunter2';\r\n-await old();\r\n+await new();\r\n",
+                "newLine": "fill({ password: 'hunter2' })", "text": "fill({ password: '***' })",
+            })
+        );
+        let with_key = told(&format!("{diff} const key = 'pd_{}';\n", "0a".repeat(32)));
+        assert!(with_key.get("unifiedDiff").is_none(), "it would not apply: {with_key}");
+        let line = tidy(json!({"newLine": "set('Authorization', 'Bearer 0123456789abcdef')"}));
+        assert_eq!(line["newLine"], "set('Authorization', 'Bearer ***')");
+    }
+
+    #[test]
+    fn text_that_might_hold_a_token_at_every_word_is_read_once() {
+        // Read to its end at every word, this would not come to an end.
+        let hostile = "eyJ-".repeat(100_000);
+        assert_eq!(plain(&hostile), hostile);
     }
 
     #[test]

@@ -2,9 +2,13 @@
 //! their weight, each inside a fence that nothing in it can close. What does
 //! not fit is cut from the end, and every cut is named.
 
+use std::borrow::Cow;
+
+use callboard_domain::evidence::Evidence;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::budget::last_telling;
 use crate::clean::{plain, shortened};
 
 /// Stands above everything that comes from the code under test.
@@ -18,6 +22,18 @@ const CHARS_PER_TOKEN: usize = 4;
 const ENTRIES: usize = 40;
 /// Characters of one entry.
 const ENTRY_CHARS: usize = 300;
+/// Characters of the title of a step, so that it leaves room for how the step
+/// ended.
+const STEP_TITLE_CHARS: usize = 160;
+
+/// An entry of a list.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    /// What is written of it.
+    pub text: String,
+    /// Whether it tells of a failure.
+    pub has_failed: bool,
+}
 
 /// A part of the text.
 #[derive(Debug, Clone)]
@@ -32,6 +48,8 @@ pub(crate) struct Section {
     items: Option<usize>,
     /// Whether entries are missing before anything is written.
     is_cut: bool,
+    /// Of a list whose end says most, which of its lines tell of a failure.
+    failed_lines: Option<Vec<bool>>,
     /// Characters it may have at most, so that it leaves room for others.
     most: usize,
 }
@@ -39,7 +57,7 @@ pub(crate) struct Section {
 impl Section {
     /// A text.
     pub(crate) const fn text(id: &'static str, title: &'static str, body: String) -> Self {
-        Self { id, title, body, items: None, is_cut: false, most: usize::MAX }
+        Self { id, title, body, items: None, is_cut: false, failed_lines: None, most: usize::MAX }
     }
 
     /// A list, one entry per line.
@@ -48,14 +66,18 @@ impl Section {
         Self { items, ..Self::text(id, title, lines.join("\n")) }
     }
 
-    /// The last entries of a list, each on one line.
-    pub(crate) fn last_of(id: &'static str, title: &'static str, lines: Vec<String>) -> Self {
-        let items = lines.len();
-        let shown = lines[items.saturating_sub(ENTRIES)..]
-            .iter()
-            .map(|line| shortened(&line.replace('\n', " "), ENTRY_CHARS).into_owned());
-        let list = Self::list(id, title, shown.collect());
-        Self { items: Some(items), is_cut: items > ENTRIES, ..list }
+    /// The last entries of a list, each on one line. Those that failed stay
+    /// before others: hooks that tidy up are no reason to lose one.
+    pub(crate) fn last_of(id: &'static str, title: &'static str, entries: Vec<Entry>) -> Self {
+        let items = entries.len();
+        let kept = last_telling(items, ENTRIES, |at| entries[at].has_failed);
+        let shown = kept.into_iter().map(|at| {
+            let line = plain(&entries[at].text).replace('\n', " ");
+            (shortened(line.trim(), ENTRY_CHARS).into_owned(), entries[at].has_failed)
+        });
+        let (lines, failed) = shown.filter(|(line, _)| !line.is_empty()).unzip();
+        let list = Self::list(id, title, lines);
+        Self { items: Some(items), is_cut: items > ENTRIES, failed_lines: Some(failed), ..list }
     }
 
     /// The same, with at most so many characters.
@@ -90,13 +112,34 @@ pub(crate) struct Composed {
     pub token_estimate: usize,
 }
 
+/// The steps of an attempt, with how those that failed ended.
+pub(crate) fn steps(evidence: &Evidence) -> Vec<Entry> {
+    let steps = evidence.steps.iter().map(|step| {
+        let has_failed = step.failed || step.error.is_some();
+        let failed = if has_failed { " FAILED" } else { "" };
+        let location = step.location.as_deref().map(|place| format!(" at {place}")).unwrap_or_default();
+        let error = step.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
+        let title = shortened(&step.title, STEP_TITLE_CHARS);
+        Entry { text: format!("{title} ({} ms){failed}{location}{error}", step.duration), has_failed }
+    });
+    steps.collect()
+}
+
+/// What the page of an attempt wrote to its console.
+pub(crate) fn console(evidence: &Evidence) -> Vec<Entry> {
+    let entries = evidence.console_logs.iter();
+    entries
+        .map(|entry| Entry { text: format!("{}: {}", entry.kind, entry.text), has_failed: entry.is_error() })
+        .collect()
+}
+
 /// Writes sections, the weightiest first, into at most `max_chars` characters.
 /// Sections without a body are left out.
 pub(crate) fn compose(sections: Vec<Section>, max_chars: usize) -> Composed {
     let mut text = WARNING.to_owned();
     let mut used = text.chars().count();
     let mut outlines = Vec::new();
-    for Section { id, title, body, items, is_cut, most } in sections {
+    for Section { id, title, body, items, is_cut, failed_lines, most } in sections {
         let body = plain(&body).trim().to_owned();
         if body.is_empty() {
             continue;
@@ -109,7 +152,11 @@ pub(crate) fn compose(sections: Vec<Section>, max_chars: usize) -> Composed {
             outlines.push(Outline { id, title, chars: 0, truncated: true, items });
             continue;
         }
-        let shown = shortened(&body, room.min(most));
+        let most = room.min(most);
+        let shown = match failed_lines {
+            Some(failed) if whole > most => Cow::Owned(end_of(&body, &failed, most)),
+            _ => shortened(&body, most),
+        };
         let chars = shown.chars().count();
         text.push_str(&format!("\n\n## {title}\n{fence}\n{shown}\n{fence}"));
         used += around + chars;
@@ -117,6 +164,28 @@ pub(crate) fn compose(sections: Vec<Section>, max_chars: usize) -> Composed {
     }
     let token_estimate = used.div_ceil(CHARS_PER_TOKEN);
     Composed { text, sections: outlines, token_estimate }
+}
+
+/// The last lines of a list that fit, and those that failed before others.
+fn end_of(body: &str, failed: &[bool], max_chars: usize) -> String {
+    let lines: Vec<&str> = body.lines().collect();
+    let mut left = max_chars.saturating_sub("…".chars().count());
+    let has_failed = |at: &usize| failed.get(*at).is_some_and(|failed| *failed);
+    let (mut order, others): (Vec<usize>, Vec<usize>) = (0..lines.len()).rev().partition(has_failed);
+    order.extend(others);
+    let fits = |at: &&usize| {
+        let rest = left.checked_sub(lines[**at].chars().count() + 1);
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    let mut kept: Vec<usize> = order.iter().take_while(fits).copied().collect();
+    if kept.is_empty() {
+        let first = order.first().map_or(body, |at| lines[*at]);
+        return shortened(first, max_chars).into_owned();
+    }
+    kept.sort_unstable();
+    let kept: Vec<&str> = kept.into_iter().map(|at| lines[at]).collect();
+    format!("…\n{}", kept.join("\n"))
 }
 
 /// A fence longer than every run of backticks in the text.
@@ -165,20 +234,45 @@ mod tests {
 
     #[test]
     fn long_lists_keep_their_end_and_say_that_they_are_cut() {
-        let lines = (0..50).map(|line| format!("line {line}")).collect();
-        let composed = compose(vec![Section::last_of("steps", "Steps", lines).at_most(100)], 9_000);
+        let line = |line: usize| Entry { text: format!("line {line}"), has_failed: line == 3 };
+        let lines = || (0..50).map(line).collect();
+        let composed = compose(vec![Section::last_of("steps", "Steps", lines()).at_most(100)], 9_000);
         let outline = &composed.sections[0];
-        assert_eq!((outline.items, outline.truncated, outline.chars), (Some(50), true, 100));
-        assert!(composed.text.contains("line 10\nline 11") && !composed.text.contains("line 9\n"));
+        assert_eq!((outline.items, outline.truncated), (Some(50), true));
+        assert!(outline.chars <= 100, "{}", outline.chars);
+        let text = &composed.text;
+        assert!(text.contains("\n…\nline 3\nline 39\n") && text.ends_with("\nline 49\n```"), "{text}");
+        let whole = compose(vec![Section::last_of("steps", "Steps", lines())], 9_000).text;
+        assert!(whole.contains("\nline 3\nline 11\nline 12\n"), "what failed stays: {whole}");
+        assert!(whole.ends_with("line 49\n```") && !whole.contains("line 10"));
+    }
+
+    #[test]
+    fn how_a_step_ended_is_told_however_long_its_title() {
+        let told = serde_json::json!({"steps": [
+            {"title": "t".repeat(500), "duration": 7, "location": "a.spec.ts:3:1", "error": {"message": "gone"}},
+            {"title": "fill", "duration": 1, "failed": true},
+            {"title": "wait", "duration": 2},
+        ]});
+        let steps = steps(&serde_json::from_value(told).unwrap());
+        let texts: Vec<&str> = steps.iter().map(|step| step.text.as_str()).collect();
+        assert!(texts[0].ends_with("t… (7 ms) FAILED at a.spec.ts:3:1: gone"), "{}", texts[0]);
+        assert_eq!(texts[1..], ["fill (1 ms) FAILED", "wait (2 ms)"]);
+        assert_eq!(steps.iter().map(|step| step.has_failed).collect::<Vec<_>>(), [true, true, false]);
     }
 
     proptest! {
         #[test]
         fn the_text_never_exceeds_its_bound(
             bodies in prop::collection::vec("(?s)(`{1,9}|\\PC|\n){0,300}", 0..6), max in 200_usize..3_000,
+            is_list in any::<bool>(),
         ) {
-            let sections = bodies.iter().map(|body| section("x", body)).collect();
-            let composed = compose(sections, max);
+            let entry = |line: &str| Entry { text: line.to_owned(), has_failed: line.len().is_multiple_of(5) };
+            let sections = bodies.iter().map(|body| match is_list {
+                true => Section::last_of("x", "Sample error", body.lines().map(entry).collect()),
+                false => section("x", body),
+            });
+            let composed = compose(sections.collect(), max);
             prop_assert!(composed.text.chars().count() <= max);
             prop_assert_eq!(composed.token_estimate, composed.text.chars().count().div_ceil(4));
         }

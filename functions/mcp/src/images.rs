@@ -28,9 +28,11 @@ const MAX_EDGE: u32 = 1568;
 const MAX_BYTES: usize = 1_000_000;
 /// Most pixels that are decoded.
 const MAX_PIXELS: u64 = 50_000_000;
-/// Memory that decoding may take: the pixels with four channels, and as much
-/// again for what decoders keep beside them.
-const MAX_DECODING_BYTES: u64 = 2 * 4 * MAX_PIXELS;
+/// Longest edge of an image that is decoded: scaling a long one takes several
+/// times the memory of its pixels.
+const MAX_SIDE: u32 = 16_384;
+/// Memory that decoding may take.
+const MAX_DECODING_BYTES: u64 = 256 << 20;
 /// Qualities tried one after the other.
 const QUALITIES: [u8; 3] = [85, 70, 50];
 /// Decoding takes memory by the hundred megabytes: one at a time.
@@ -50,7 +52,7 @@ pub(crate) enum ImageError {
     #[error("it cannot be read as PNG, JPEG or WebP")]
     Unreadable,
     /// Too many pixels or bytes to decode.
-    #[error("it is larger than 50 megapixels or 32 MiB")]
+    #[error("it is larger than 50 megapixels, 16384 pixels on a side or 32 MiB, or takes too much memory")]
     TooLarge,
 }
 
@@ -82,7 +84,8 @@ fn fit(bytes: &[u8]) -> Result<Image, ImageError> {
     let format = image::guess_format(bytes).map_err(|_| ImageError::Unreadable)?;
     let reader = || ImageReader::with_format(Cursor::new(bytes), format);
     let (width, height) = reader().into_dimensions().map_err(|_| ImageError::Unreadable)?;
-    if u64::from(width) * u64::from(height) > MAX_PIXELS {
+    let pixels = u64::from(width) * u64::from(height);
+    if pixels > MAX_PIXELS || width.max(height) > MAX_SIDE || pixels * taken_by(format) > MAX_DECODING_BYTES {
         return Err(ImageError::TooLarge);
     }
     let mut limits = Limits::default();
@@ -110,6 +113,18 @@ fn fit(bytes: &[u8]) -> Result<Image, ImageError> {
             return Err(ImageError::Unreadable);
         }
         picture = picture.resize(edge, edge, FilterType::Triangle);
+    }
+}
+
+/// Bytes that decoding takes for each pixel, where the decoder's own limit
+/// leaves out what it keeps beside the picture.
+const fn taken_by(format: ImageFormat) -> u64 {
+    match format {
+        // The picture, and of a progressive one the coefficients of all scans.
+        ImageFormat::Jpeg => 3 + 3 * 2,
+        // The picture, and the planes it is put together from.
+        ImageFormat::WebP => 4 + 4,
+        _ => 0,
     }
 }
 

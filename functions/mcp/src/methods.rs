@@ -4,6 +4,7 @@
 //! is no call of a tool at all. `initialize` is not required before anything.
 
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use callboard_http::request_id;
 use futures::StreamExt;
@@ -23,6 +24,9 @@ use crate::{completion, era, prompt, refused, version};
 
 /// Messages of a batch that are worked on at a time.
 const PARALLEL: usize = 4;
+/// Answers of a batch, bytes, from which on no further message is worked on:
+/// fifty times three images would be held in memory at once.
+const MAX_BATCH_BYTES: usize = 16 << 20;
 /// Names an unknown tool is compared with.
 const SUGGESTIONS: usize = 3;
 /// How alike a name must be to be suggested, 0 to 1.
@@ -69,18 +73,37 @@ pub(crate) async fn answer(context: &Context, body: Body<'_>, headers: &HeaderMa
             Some(reply) => single(&reply),
         },
         Body::Batch(messages) => {
-            let mut work = Vec::with_capacity(messages.len());
-            for message in messages {
-                work.push(reply(context, message, headers));
-            }
-            let replies: Vec<_> = futures::stream::iter(work).buffered(PARALLEL).collect().await;
-            let replies: Vec<Reply<'_>> = replies.into_iter().flatten().collect();
+            let replies =
+                in_order(messages, MAX_BATCH_BYTES, |message| reply(context, message, headers)).await;
             if replies.is_empty() {
                 return Answer { status: StatusCode::ACCEPTED, body: None };
             }
             Answer { status: StatusCode::OK, body: written(&replies) }
         }
     }
+}
+
+/// Works on messages, some at a time, and answers them in their order. Once the
+/// answers have so many bytes together, what is left is refused.
+async fn in_order<'a, Work: Future<Output = Option<Reply<'a>>>>(
+    messages: Vec<Message<'a>>,
+    most_bytes: usize,
+    work: impl Fn(Message<'a>) -> Work,
+) -> Vec<Reply<'a>> {
+    let (work, written) = (&work, &AtomicUsize::new(0));
+    let mut all = Vec::with_capacity(messages.len());
+    for message in messages {
+        all.push(async move {
+            if written.load(Ordering::Relaxed) >= most_bytes {
+                return message.left_out();
+            }
+            let reply = work(message).await;
+            written.fetch_add(reply.as_ref().map_or(0, Reply::bytes), Ordering::Relaxed);
+            reply
+        });
+    }
+    let replies: Vec<_> = futures::stream::iter(all).buffered(PARALLEL).collect().await;
+    replies.into_iter().flatten().collect()
 }
 
 /// What is answered to a body that holds no message.
@@ -269,4 +292,30 @@ fn suggestions(name: &str) -> Vec<&'static str> {
         TOOLS.iter().map(|tool| (alike(tool.name), tool.name)).filter(|(alike, _)| *alike >= ALIKE).collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     near.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc;
+
+    #[tokio::test]
+    async fn a_batch_with_long_answers_is_not_worked_on_to_its_end() {
+        let mut batch: Vec<Value> =
+            (0..12).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"})).collect();
+        batch.push(json!({"jsonrpc": "2.0", "method": "notifications/x"}));
+        let text = json!(batch).to_string();
+        let Ok(Body::Batch(messages)) = rpc::read(&text) else { panic!("no batch") };
+        let worked_on = &AtomicUsize::new(0);
+        let replies = in_order(messages, 500, |message| async move {
+            let Message::Request(Request { id, .. }) = message else { return None };
+            worked_on.fetch_add(1, Ordering::Relaxed);
+            Some(Reply { id: Some(id), outcome: raw(&"x".repeat(98)) })
+        })
+        .await;
+        assert_eq!(replies.len(), 12);
+        assert_eq!(worked_on.load(Ordering::Relaxed), 5);
+        let refused = serde_json::to_value(&replies[11]).unwrap();
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(11), &json!(-32600)));
+    }
 }

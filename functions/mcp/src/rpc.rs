@@ -148,6 +148,22 @@ pub(crate) struct Request<'a> {
     pub params: Map<String, Value>,
 }
 
+impl<'a> Message<'a> {
+    /// What is answered when it is not worked on, as the answers before it are
+    /// too long already.
+    pub(crate) fn left_out(self) -> Option<Reply<'a>> {
+        match self {
+            Self::Silent => None,
+            Self::Refused { id, error } => Some(Reply { id, outcome: Err(error) }),
+            Self::Request(Request { id, .. }) => {
+                let error =
+                    "The answers to this batch are too long together; send this message in another one.";
+                Some(Reply { id: Some(id), outcome: Err(RpcError::invalid_with_id(error)) })
+            }
+        }
+    }
+}
+
 impl Body<'_> {
     /// The messages.
     pub(crate) fn messages(&self) -> &[Message<'_>] {
@@ -262,6 +278,11 @@ impl<'a> Reply<'a> {
     /// An error that answers no message in particular.
     pub(crate) const fn refusal(error: RpcError) -> Self {
         Self { id: None, outcome: Err(error) }
+    }
+
+    /// Length of the result; errors are short.
+    pub(crate) fn bytes(&self) -> usize {
+        self.outcome.as_ref().map_or(0, |result| result.get().len())
     }
 
     /// The HTTP status when this is the only answer.

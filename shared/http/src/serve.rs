@@ -108,13 +108,7 @@ async fn pause_after(error: &std::io::Error) {
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
-fn connect(
-    stream: TcpStream,
-    peer: Peer,
-    router: Router,
-    graceful: &GracefulShutdown,
-    stall: Duration,
-) {
+fn connect(stream: TcpStream, peer: Peer, router: Router, graceful: &GracefulShutdown, stall: Duration) {
     // Answers are small and complete; waiting to fill packets only delays them.
     let _ = stream.set_nodelay(true);
     // Or a reader that went to sleep would keep its stream, and what that holds,

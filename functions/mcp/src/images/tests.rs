@@ -63,6 +63,28 @@ fn a_header_that_promises_too_much_is_refused_before_anything_is_decoded() {
     assert_eq!(fit(&bytes), Err(ImageError::TooLarge));
 }
 
+#[test]
+fn what_takes_too_much_memory_is_refused() {
+    let long = |width| encoded(&RgbImage::new(width, 1).into(), ImageFormat::Png);
+    assert!(fit(&long(MAX_SIDE)).is_ok());
+    assert_eq!(fit(&long(MAX_SIDE + 1)), Err(ImageError::TooLarge));
+
+    let mut deep = encoded(&noise(8, 8), ImageFormat::Png);
+    deep[16..20].copy_from_slice(&7_000_u32.to_be_bytes());
+    deep[20..24].copy_from_slice(&5_000_u32.to_be_bytes());
+    // Four channels of 16 bits.
+    deep[24..26].copy_from_slice(&[16, 6]);
+    let crc = crc32fast::hash(&deep[12..29]);
+    deep[29..33].copy_from_slice(&crc.to_be_bytes());
+    assert_eq!(fit(&deep), Err(ImageError::TooLarge));
+
+    let mut wide = encoded(&noise(8, 8), ImageFormat::Jpeg);
+    let frame = wide.windows(2).position(|window| window == [0xff, 0xc0]).unwrap();
+    wide[frame + 5..frame + 7].copy_from_slice(&6_000_u16.to_be_bytes());
+    wide[frame + 7..frame + 9].copy_from_slice(&6_000_u16.to_be_bytes());
+    assert_eq!(fit(&wide), Err(ImageError::TooLarge));
+}
+
 #[tokio::test]
 async fn a_block_is_base64_of_the_whole_image() {
     let image = fitted(Bytes::from(encoded(&noise(4, 4), ImageFormat::Png))).await.unwrap();

@@ -1,16 +1,17 @@
 //! `explain_failure`: why an execution failed, from what is stored.
 
 use callboard_auth::routes::Roles;
+use callboard_domain::evidence::NetworkRequest;
 use callboard_domain::ids::ExecutionId;
 use callboard_domain::status::TestStatus;
-use callboard_query::executions::{self, Part, Parts, WantedAttempt};
+use callboard_query::executions::{self, Parts, WantedAttempt};
 use callboard_query::failures::{self, ChangeSince, Detail, ExplainedStep};
 use futures::try_join;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::budget::Sections;
+use crate::budget::{self, Sections};
 use crate::clean::shortened;
 use crate::error::ToolError;
 use crate::outputs;
@@ -20,7 +21,7 @@ use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 const ERROR_CHARS: usize = 1_500;
 const ARIA_CHARS: usize = 3_000;
-/// Console entries and requests shown, the last of each.
+/// Console entries and requests shown: the last of each, what failed before others.
 const ENTRIES: usize = 10;
 
 pub(super) static TOOL: Tool = Tool {
@@ -96,6 +97,7 @@ struct LocatorFix {
 #[serde(rename_all = "camelCase")]
 struct LastPassed {
     run_id: i64,
+    execution_id: i64,
     commit: Option<String>,
 }
 
@@ -113,20 +115,22 @@ async fn explain(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let detail = Detail::parse(&input.detail).unwrap_or_default();
     let context = asked.context;
     let project = context.execution(input.execution_id).await?;
-    let parts = match detail {
-        Detail::Summary => Parts::Only(Vec::new()),
-        Detail::Default | Detail::Full => Parts::Only(vec![Part::Console, Part::Network, Part::Aria]),
-    };
     let id = input.execution_id;
-    let (shown, found) = try_join!(
-        Box::pin(executions::detail(&context.query, project, id, &parts, WantedAttempt::default())),
+    // All that is told is of one attempt: of a flaky test, the one that failed.
+    let (shown, record, found) = try_join!(
+        Box::pin(executions::detail(&context.query, project, id, &Parts::None, WantedAttempt::default())),
+        Box::pin(failures::failure_record(&context.query, project, id)),
         Box::pin(failures::explain(&context.query, project, id, detail)),
     )?;
     let item = shown.item;
-    let evidence = shown.evidence.unwrap_or_default();
-    let text = |key: &str| evidence.get(key).and_then(Value::as_str);
-    let error = shown.error_plain.as_deref().or(item.error.as_deref());
-    let is_failure = matches!(item.status, TestStatus::Failed | TestStatus::TimedOut) || item.flaky;
+    let has_evidence = detail != Detail::Summary;
+    let is_told = has_evidence && (item.status.is_failing() || item.flaky);
+    let evidence = record.evidence;
+    let requests = evidence.network_requests.into_iter().filter(NetworkRequest::is_failing);
+    let is_screenshot = |kind: &str| kind == executions::FileKind::Screenshot.as_str();
+    let screenshot_count = shown.attachments.iter().filter(|file| is_screenshot(file.kind)).count();
+    // Other files than pictures are no reason to look at any.
+    let is_of_use = |step: &String| screenshot_count > 0 || !step.starts_with("get_case_screenshots");
     let output = Output {
         execution_id: item.id,
         test_case_id: item.test_case_id,
@@ -137,7 +141,7 @@ async fn explain(asked: Asked<'_>) -> Result<Answer, ToolError> {
         headline: found.headline,
         verdict: found.verdict,
         confidence: found.confidence,
-        error: error.map(|error| shortened(error, ERROR_CHARS).into_owned()),
+        error: record.error.map(|error| shortened(&error, ERROR_CHARS).into_owned()),
         failing_step: found.failing_step,
         source_line: found
             .source_line
@@ -152,6 +156,7 @@ async fn explain(asked: Asked<'_>) -> Result<Answer, ToolError> {
         is_new_flaky: item.is_new_flaky,
         last_passed: found.last_passed.map(|last| LastPassed {
             run_id: last.run_id,
+            execution_id: last.execution_id,
             commit: last.commit.map(|commit| commit.chars().take(8).collect()),
         }),
         cluster: found.cluster.map(|cluster| Cluster {
@@ -160,17 +165,16 @@ async fn explain(asked: Asked<'_>) -> Result<Answer, ToolError> {
             status: cluster.status,
             occurrences: cluster.occurrences,
         }),
-        next: found.next,
-        screenshot_count: shown
-            .attachments
-            .iter()
-            .filter(|file| file.kind == executions::FileKind::Screenshot.as_str())
-            .count(),
+        next: found.next.into_iter().filter(is_of_use).collect(),
+        screenshot_count,
         trace_count: shown.traces.len(),
         url: shown.url,
-        console: if is_failure { last_entries(&evidence, "consoleLogs", |_| true) } else { Vec::new() },
-        network: if is_failure { last_entries(&evidence, "networkRequests", has_failed) } else { Vec::new() },
-        aria_excerpt: text("ariaSnapshot").map(|aria| shortened(aria, ARIA_CHARS).into_owned()),
+        console: if is_told { last_entries(evidence.console_logs.into_iter()) } else { Vec::new() },
+        network: if is_told { last_entries(requests) } else { Vec::new() },
+        aria_excerpt: evidence
+            .aria_snapshot
+            .filter(|_| has_evidence)
+            .map(|aria| shortened(&aria, ARIA_CHARS).into_owned()),
         title: item.title,
     };
     let limit = match detail {
@@ -181,15 +185,10 @@ async fn explain(asked: Asked<'_>) -> Result<Answer, ToolError> {
     Ok(answer(&output)?.within(limit))
 }
 
-/// The last entries of a part that matter.
-fn last_entries(evidence: &Value, key: &str, matters: impl Fn(&Value) -> bool) -> Vec<Value> {
-    let entries = evidence.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let kept: Vec<Value> = entries.iter().filter(|entry| matters(entry)).cloned().collect();
-    let mut last = kept[kept.len().saturating_sub(ENTRIES)..].to_vec();
+/// The last entries of a part, as they are captured.
+fn last_entries(entries: impl Iterator<Item = impl Serialize>) -> Vec<Value> {
+    let entries: Vec<Value> = entries.map(|entry| json!(entry)).collect();
+    let mut last = budget::last(&entries, ENTRIES);
     last.iter_mut().for_each(readable_times);
     last
-}
-
-fn has_failed(request: &Value) -> bool {
-    request.get("status").and_then(Value::as_i64).is_none_or(|status| status == 0 || status >= 400)
 }

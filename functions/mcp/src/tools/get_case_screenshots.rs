@@ -64,12 +64,17 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     for file in files {
         let mut omitted = None;
         if content == Some(true) {
-            match failures::screenshot_bytes(&context.query, project, file.id, MAX_SOURCE_BYTES).await? {
-                None => omitted = Some(images::ImageError::TooLarge.to_string()),
-                Some(bytes) => match images::fitted(bytes).await {
+            match failures::screenshot_bytes(&context.query, project, file.id, MAX_SOURCE_BYTES).await {
+                Ok(None) => omitted = Some(images::ImageError::TooLarge.to_string()),
+                Ok(Some(bytes)) => match images::fitted(bytes).await {
                     Ok(image) => shown.push(image),
                     Err(error) => omitted = Some(error.to_string()),
                 },
+                // One that is lost takes no other with it.
+                Err(error) => {
+                    tracing::warn!(%error, file = file.id, "a screenshot could not be read");
+                    omitted = Some("its file cannot be read".to_owned());
+                }
             }
         }
         items.push(Row {

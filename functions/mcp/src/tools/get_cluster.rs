@@ -79,7 +79,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     // Only a failure that names an element can have lost it.
     let tests: &[AffectedTestCase] =
         if found.item.selector.is_some() { &found.affected_test_cases } else { &[] };
-    let locator_healing = heal(context, access, tests).await?;
+    let locator_healing = heal(context, access, tests).await;
     answer(&Output {
         note: found.item.brief.note.clone(),
         cluster: found.item.into(),
@@ -92,11 +92,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
 }
 
 /// What is known to work in the newest failures of the most affected tests.
-async fn heal(
-    context: &Context,
-    project: Authorized<ProjectId>,
-    tests: &[AffectedTestCase],
-) -> Result<Vec<Healing>, ToolError> {
+async fn heal(context: &Context, project: Authorized<ProjectId>, tests: &[AffectedTestCase]) -> Vec<Healing> {
     let mut healed = Vec::new();
     for test in tests.iter().take(HEALED) {
         let id = ExecutionId(test.execution_id);
@@ -104,7 +100,11 @@ async fn heal(
             Ok(found) if found.source != HealingSource::None => found,
             // Old executions are cleaned up; their clusters stay.
             Ok(_) | Err(QueryError::NotFound { .. }) => continue,
-            Err(error) => return Err(error.into()),
+            // The cluster is told without it.
+            Err(error) => {
+                tracing::warn!(%error, "what would heal a locator could not be told");
+                continue;
+            }
         };
         let others = [&found.from_prior_success, &found.from_element_match, &found.from_aria_snapshot];
         let alternatives_count = others.iter().map(|locators| locators.len()).sum();
@@ -124,5 +124,5 @@ async fn heal(
             healed_in_run_id: found.healed_in_run_id,
         });
     }
-    Ok(healed)
+    healed
 }

@@ -5,18 +5,16 @@ use callboard_auth::routes::Roles;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId};
 use callboard_query::baseline::Baseline;
-use callboard_query::executions::{self, Part, Parts, WantedAttempt};
 use callboard_query::runs::{self, RunQuery};
-use callboard_query::shapes::ClusterDetail;
-use callboard_query::{QueryError, clusters};
+use callboard_query::shapes::{AffectedTestCase, ClusterDetail};
+use callboard_query::{QueryError, clusters, failures};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::budget::{RESULT_CHARS, Sections};
 use crate::clean::quoted;
 use crate::error::ToolError;
-use crate::evidence_text::{Outline, Section, compose};
+use crate::evidence_text::{Outline, Section, compose, console, steps};
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
@@ -88,11 +86,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         Err(QueryError::NotFound { .. }) => None,
         Err(error) => return Err(error.into()),
     };
-    let newest = cluster.affected_test_cases.iter().map(|test| test.execution_id).max();
-    let evidence = match newest {
-        Some(execution) => newest_failure(&asked, project, ExecutionId(execution)).await?,
-        None => Vec::new(),
-    };
+    let evidence = newest_failure(&asked, project, &cluster.affected_test_cases).await?;
     let baseline = first_run.as_ref().and_then(|run| run.baseline.as_ref());
     let first_commit = first_run.as_ref().and_then(|run| run.item.brief.commit.as_deref());
     let selected = selected_commits(&asked, project, &shas).await?;
@@ -222,32 +216,28 @@ fn sections(
     sections
 }
 
-/// Steps and console of one failure: the end says most.
+/// Steps and console of the newest failure that is stored; of a flaky one, those
+/// of the attempt that failed.
 async fn newest_failure(
     asked: &Asked<'_>,
     project: Authorized<ProjectId>,
-    execution: ExecutionId,
+    tests: &[AffectedTestCase],
 ) -> Result<Vec<Section>, ToolError> {
-    let parts = Parts::Only([Part::Steps, Part::Console].into_iter().collect());
-    let deciding = WantedAttempt::default();
-    let detail = executions::detail(&asked.context.query, project, execution, &parts, deciding).await?;
-    let Some(evidence) = detail.evidence else { return Ok(Vec::new()) };
-    let steps = entries(&evidence["steps"], |step| {
-        let title = step["title"].as_str()?;
-        let error = step["error"].as_str().map(|error| format!(" FAILED: {error}")).unwrap_or_default();
-        let duration = step["duration"].as_i64().unwrap_or_default();
-        Some(format!("{title} ({duration} ms){error}"))
-    });
-    let console = entries(&evidence["consoleLogs"], |line| {
-        let kind = line["type"].as_str().unwrap_or("log");
-        Some(format!("{kind}: {}", line["text"].as_str()?))
-    });
-    Ok(vec![
-        Section::last_of("steps", "Steps of the newest failure", steps),
-        Section::last_of("console", "Console of the newest failure", console),
-    ])
-}
-
-fn entries(list: &Value, line: impl Fn(&Value) -> Option<String>) -> Vec<String> {
-    list.as_array().into_iter().flatten().filter_map(line).collect()
+    let mut newest: Vec<i64> = tests.iter().map(|test| test.execution_id).collect();
+    newest.sort_unstable_by(|one, other| other.cmp(one));
+    for execution in newest {
+        let id = ExecutionId(execution);
+        match failures::failure_record(&asked.context.query, project, id).await {
+            Ok(record) => {
+                return Ok(vec![
+                    Section::last_of("steps", "Steps of the newest failure", steps(&record.evidence)),
+                    Section::last_of("console", "Console of the newest failure", console(&record.evidence)),
+                ]);
+            }
+            // Old executions are cleaned up; their clusters stay.
+            Err(QueryError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Vec::new())
 }

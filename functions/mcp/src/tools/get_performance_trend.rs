@@ -16,6 +16,9 @@ use crate::parameter::Parameter;
 use crate::shapes::Page;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
+/// Questions until it is said that there are no more full runs.
+const QUESTIONS: usize = 4;
+
 pub(super) static TOOL: Tool = Tool {
     name: "get_performance_trend",
     title: "Performance trend",
@@ -29,7 +32,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::count("limit", 1, 100, 30),
         Parameter::branch(),
     ],
-    sections: Sections::NONE,
+    sections: Sections { optional: &[], chronological: &["items"] },
     result: outputs::page_of::<Row>,
     call: |asked| Box::pin(trend(asked)),
 };
@@ -84,12 +87,22 @@ async fn trend(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let context = asked.context;
     let project = context.project(input.project_id).await?;
-    let query = DurationsQuery {
+    let mut query = DurationsQuery {
         lane: LaneQuery { branch: input.branch, environment: None },
         full_runs: Some(true),
         ..DurationsQuery::default()
     };
-    let found = performance::of_runs(&context.query, context.scope(), project, &query, input.limit).await?;
-    let items: Vec<Row> = found.items.into_iter().map(Row::from).collect();
+    let mut items: Vec<Row> = Vec::new();
+    // One question looks at so many runs at most: among many partial ones there may be none that is full.
+    for _ in 0..QUESTIONS {
+        let most = input.limit - items.len();
+        let found = performance::of_runs(&context.query, context.scope(), project, &query, most).await?;
+        let older = found.items.into_iter().map(Row::from);
+        items = older.chain(items).collect();
+        match found.next {
+            Some(next) if items.len() < input.limit => query.after = Some(next),
+            _ => break,
+        }
+    }
     answer(&Page { items, next_cursor: None })
 }

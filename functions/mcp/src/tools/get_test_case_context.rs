@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::budget::{RESULT_CHARS, Sections};
 use crate::clean::shortened;
 use crate::error::ToolError;
-use crate::evidence_text::{Outline, Section, compose};
+use crate::evidence_text::{Entry, Outline, Section, compose, console, steps};
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
@@ -122,7 +122,13 @@ fn sections(record: &FailureRecord) -> Vec<Section> {
     // One attempt that passed says nothing the status does not.
     let has_history = record.attempts.len() > 1 || record.error.is_some();
     let attempts = record.attempts.iter().filter(|_| has_history).map(|attempt| {
-        format!("retry {}: {}, {} ms", attempt.retry, attempt.status.as_str(), attempt.duration)
+        let repetition = match attempt.repetition {
+            0 => String::new(),
+            further => format!(" of repetition {further}"),
+        };
+        let counts = if attempt.superseded { ", replaced: it does not count" } else { "" };
+        let (retry, status) = (attempt.retry, attempt.status.as_str());
+        format!("retry {retry}{repetition}: {status}, {} ms{counts}", attempt.duration)
     });
     vec![
         text("error", "Error", record.error.as_ref()).at_most(ERROR_CHARS),
@@ -139,19 +145,6 @@ fn sections(record: &FailureRecord) -> Vec<Section> {
     ]
 }
 
-fn steps(evidence: &Evidence) -> Vec<String> {
-    let steps = evidence.steps.iter().map(|step| {
-        let failed = match &step.error {
-            Some(error) => format!(" FAILED: {}", error.message),
-            None if step.failed => " FAILED".to_owned(),
-            None => String::new(),
-        };
-        let location = step.location.as_deref().map(|place| format!(" at {place}")).unwrap_or_default();
-        format!("{} ({} ms){location}{failed}", step.title, step.duration)
-    });
-    steps.collect()
-}
-
 /// The frames of the stack, else what stands around the failing line.
 fn source(evidence: &Evidence) -> String {
     let frames = evidence.test_source_frames.iter().map(|frame| {
@@ -162,24 +155,22 @@ fn source(evidence: &Evidence) -> String {
     if frames.is_empty() { evidence.test_source.clone().unwrap_or_default() } else { frames.join("\n\n") }
 }
 
-fn requests(evidence: &Evidence) -> Vec<String> {
+fn requests(evidence: &Evidence) -> Vec<Entry> {
     let mut requests: Vec<&NetworkRequest> = evidence.network_requests.iter().collect();
-    requests.sort_by_key(|request| has_failed(request));
+    requests.sort_by_key(|request| request.is_failing());
     let lines = requests.into_iter().map(|request| {
         let status = if request.status == 0 { "no answer".to_owned() } else { request.status.to_string() };
         let logs = request.server_logs.iter().map(|log| format!(" [{}: {}]", log.level, log.message));
         let logs: String = logs.collect();
-        format!("{} {} {status}, {} ms{logs}", request.method, request.normalized_url, request.duration)
+        Entry {
+            text: format!(
+                "{} {} {status}, {} ms{logs}",
+                request.method, request.normalized_url, request.duration
+            ),
+            has_failed: request.is_failing(),
+        }
     });
     lines.collect()
-}
-
-const fn has_failed(request: &NetworkRequest) -> bool {
-    request.status == 0 || request.status >= 400
-}
-
-fn console(evidence: &Evidence) -> Vec<String> {
-    evidence.console_logs.iter().map(|entry| format!("{}: {}", entry.kind, entry.text)).collect()
 }
 
 /// Where the page was and what was measured of it.

@@ -30,7 +30,8 @@ pub(super) static TOOL: Tool = Tool {
     name: "get_test_run_case",
     title: "Get execution",
     description: "One execution: complete error, attempts, location. include adds steps, console, network, webVitals, \
-                  aria, source; available says how many characters each has.",
+                  aria, source; available says how many characters each has. Of a flaky one, of the attempt that \
+                  failed: evidenceRetry.",
     group: Group::Runs,
     roles: Roles::ALL,
     hints: Hints::READ,
@@ -80,6 +81,8 @@ struct Output {
     duration: i64,
     retries: i64,
     attempts: Vec<Attempt>,
+    /// The attempt that error and parts are of, where there are several.
+    evidence_retry: Option<u64>,
     error: Option<String>,
     cluster_id: Option<i64>,
     worker_index: Option<i64>,
@@ -115,6 +118,10 @@ struct Output {
 #[serde(rename_all = "camelCase")]
 struct Attempt {
     retry: u32,
+    /// Repetition (`--repeat-each`), beyond the first.
+    repetition: Option<u32>,
+    /// Replaced, as by a re-run of its shard: it does not count.
+    superseded: bool,
     #[schema(value_type = String)]
     status: TestStatus,
     duration: i64,
@@ -129,9 +136,21 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     // The complete error and the annotations lie with the evidence, so one
     // range is read whatever was asked for.
     let parts = Parts::Only(input.include.iter().filter_map(|part| EvidencePart::parse(part)).collect());
-    let deciding = WantedAttempt::default();
-    let detail = executions::detail(&context.query, project, input.execution_id, &parts, deciding).await?;
+    let read = |attempt| executions::detail(&context.query, project, input.execution_id, &parts, attempt);
+    let mut detail = read(WantedAttempt::default()).await?;
+    if let Some(failed) = failed_attempt(&detail) {
+        detail = read(failed).await?;
+    }
     answer(&Output::of(detail))
+}
+
+/// Of a flaky execution, the attempt whose failure there is something of: how it
+/// passed in the end explains nothing.
+fn failed_attempt(detail: &ExecutionDetail) -> Option<WantedAttempt> {
+    let told =
+        |attempt: &&AttemptView| attempt.status.is_failing() && !attempt.superseded && attempt.has_evidence;
+    let failed = detail.attempts.iter().rev().find(told).filter(|_| detail.item.flaky)?;
+    Some(WantedAttempt { retry: Some(failed.retry), repetition: Some(failed.repetition) })
 }
 
 impl Output {
@@ -143,6 +162,7 @@ impl Output {
             _ => Map::new(),
         };
         let mut part = |key: &str| evidence.remove(key);
+        let attempt = part("attempt").filter(|_| detail.attempts.len() > 1);
         let (stdout, stderr) = (part("stdout").and_then(text), part("stderr").and_then(text));
         let aria = part("ariaSnapshot").and_then(text);
         Self {
@@ -160,6 +180,7 @@ impl Output {
             duration: item.duration,
             retries: item.retries,
             attempts: detail.attempts.into_iter().map(Attempt::from).collect(),
+            evidence_retry: attempt.and_then(|attempt| attempt["retry"].as_u64()),
             error: error.map(|error| shortened(&error, ERROR_CHARS).into_owned()),
             cluster_id: item.cluster_id,
             worker_index: item.worker_index,
@@ -186,7 +207,14 @@ impl Output {
 
 impl From<AttemptView> for Attempt {
     fn from(view: AttemptView) -> Self {
-        Self { retry: view.retry, status: view.status, duration: view.duration, started_at: view.started_at }
+        Self {
+            retry: view.retry,
+            repetition: Some(view.repetition).filter(|repetition| *repetition > 0),
+            superseded: view.superseded,
+            status: view.status,
+            duration: view.duration,
+            started_at: view.started_at,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The endpoint for agents, as one who has to present a key meets it.
 
 mod agent;
+mod answers;
 mod authentication;
 mod matrix;
 mod reading;
