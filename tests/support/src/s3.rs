@@ -2,7 +2,13 @@
 //! verifies signatures, so a request with wrong credentials fails here as it
 //! would at a provider.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use anyhow::Result;
+use http::header::RANGE;
+use http::{Method, Request};
+use hyper::body::Incoming;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use s3s::auth::SimpleAuth;
@@ -17,11 +23,21 @@ const BUCKET: &str = "callboard";
 const ACCESS_KEY: &str = "test-access-key";
 const SECRET_KEY: &str = "test-secret-key";
 
+/// An object, or a part of it, that somebody asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectRead {
+    /// Path of the request.
+    pub path: String,
+    /// Which bytes of it; all when it says nothing.
+    pub range: Option<String>,
+}
+
 /// A running S3 server with one bucket. Dropping it ends it.
 #[derive(Debug)]
 pub struct S3Server {
     endpoint: String,
     folder: TempDir,
+    reads: Arc<Mutex<Vec<ObjectRead>>>,
     accepting: JoinHandle<()>,
 }
 
@@ -39,8 +55,9 @@ impl S3Server {
         service.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let endpoint = format!("http://{}", listener.local_addr()?);
-        let accepting = tokio::spawn(accept(listener, service.build()));
-        Ok(Self { endpoint, folder, accepting })
+        let reads = Arc::default();
+        let accepting = tokio::spawn(accept(listener, service.build(), Arc::clone(&reads)));
+        Ok(Self { endpoint, folder, reads, accepting })
     }
 
     /// Its address.
@@ -61,6 +78,12 @@ impl S3Server {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into()
+    }
+
+    /// What was read since this was asked before.
+    #[must_use]
+    pub fn reads(&self) -> Vec<ObjectRead> {
+        std::mem::take(&mut locked(&self.reads))
     }
 
     /// Keys of the bucket, sorted.
@@ -92,14 +115,30 @@ impl Drop for S3Server {
     }
 }
 
-async fn accept(listener: TcpListener, service: S3Service) {
+fn locked(reads: &Mutex<Vec<ObjectRead>>) -> MutexGuard<'_, Vec<ObjectRead>> {
+    reads.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn note(reads: &Mutex<Vec<ObjectRead>>, request: &Request<Incoming>) {
+    if request.method() != Method::GET {
+        return;
+    }
+    let range =
+        request.headers().get(RANGE).map(|range| String::from_utf8_lossy(range.as_bytes()).into_owned());
+    locked(reads).push(ObjectRead { path: request.uri().path().to_owned(), range });
+}
+
+async fn accept(listener: TcpListener, service: S3Service, reads: Arc<Mutex<Vec<ObjectRead>>>) {
     while let Ok((stream, _)) = listener.accept().await {
-        let service = service.clone();
+        let (service, reads) = (service.clone(), Arc::clone(&reads));
+        let noting = service_fn(move |request| {
+            note(&reads, &request);
+            Service::call(&service, request)
+        });
         tokio::spawn(async move {
             // A connection that breaks is the client's to notice.
-            let _ = auto::Builder::new(TokioExecutor::new())
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
+            let _ =
+                auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), noting).await;
         });
     }
 }

@@ -8,7 +8,7 @@ use callboard_query::ingest::{Checked, check_run};
 use callboard_store::{Backend, Db};
 use callboard_test_support::databases::for_each_backend;
 use callboard_test_support::{
-    Answer, Client, Form, Runner, Service, Settings, TestDatabase, for_each_service,
+    Answer, Client, Form, Runner, S3Server, Service, Settings, TestDatabase, for_each_service,
 };
 use futures::stream;
 use reqwest::{Body, Method};
@@ -114,6 +114,33 @@ async fn one_request_writes_one_pack_however_much_evidence_it_brings() {
         assert_eq!(packs().await, "3");
     })
     .await;
+}
+
+#[tokio::test]
+async fn evidence_of_an_execution_is_one_ranged_read() {
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        let bucket = S3Server::start().await.expect("a bucket");
+        let database = TestDatabase::fresh(backend).await.expect("a database");
+        let service = Service::over(database, &bucket.settings()).await.expect("a service");
+        // Together too much to be kept beside its row.
+        let tests = (0..40).map(|n| telling(n, 20)).collect();
+        let stored = service.client().post_json("/api/test-runs/submit", &run("shop", "passed", tests)).await;
+        let run = stored.expect("stored")["runId"].clone();
+        let page = service.client().json(&format!("/api/test-runs/{run}/executions")).await.expect("a page");
+        let packs = || {
+            let reads = bucket.reads().into_iter().filter(|read| read.path.contains("/packs/"));
+            reads.map(|read| read.range.is_some()).collect::<Vec<_>>()
+        };
+        let _before = packs();
+        for item in page["items"].as_array().expect("executions").iter().take(3) {
+            let path = format!("/api/test-run-cases/{}", item["id"]);
+            let told = service.client().json(&path).await.expect("an execution");
+            assert_eq!(told["evidence"]["consoleLogs"].as_array().map(Vec::len), Some(20));
+            assert_eq!(packs(), [true], "one part of one object");
+            service.client().json(&format!("{path}?include=none")).await.expect("an execution");
+            assert_eq!(packs(), [false; 0], "nothing is read for what is not told");
+        }
+    }
 }
 
 /// The orders in which some things can come.
