@@ -121,7 +121,11 @@ async fn evidence_of_an_execution_is_one_ranged_read() {
     for backend in [Backend::Sqlite, Backend::Postgres] {
         let bucket = S3Server::start().await.expect("a bucket");
         let database = TestDatabase::fresh(backend).await.expect("a database");
-        let service = Service::over(database, &bucket.settings()).await.expect("a service");
+        let mut settings = bucket.settings();
+        settings.push(("SERVICE_DATABASE_URL".to_owned(), database.url().to_owned()));
+        settings.push(("SERVICE_DATA_DIR".to_owned(), database.folder().display().to_string()));
+        // What is asked of a provider stands in the environment of a process.
+        let service = Runner::start(&settings).await.expect("a service");
         // Together too much to be kept beside its row.
         let tests = (0..40).map(|n| telling(n, 20)).collect();
         let stored = service.client().post_json("/api/test-runs/submit", &run("shop", "passed", tests)).await;
