@@ -438,10 +438,10 @@ describe('the pages of a run', () => {
     const file = await arrives;
     assert.match(file.suggestedFilename(), /\.csv$/);
     const lines = readFileSync(await file.path(), 'utf8').trimEnd().split('\r\n');
-    assert.equal(lines[0], '\ufeffLast result,Test,Test (more),Pass rate,Executions,Failed,Flaky,Mean,Latest run');
+    assert.equal(lines[0], '\ufeffLast result,Test,Test (more),Pass rate,Executions,Failed,Flaky,Flaky (more),Mean,Latest run');
     assert.equal(lines.length, 1 + 64);
     const found = lines.find((line) => line.includes('applies a coupon'));
-    assert.match(found, /^Flaky,Cart › .* › applies a coupon,tests\/cart\.spec\.ts.*,100\.0 %,1,0,1,\S+ \S+,\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    assert.match(found, /^Flaky,Cart › .* › applies a coupon,tests\/cart\.spec\.ts.*,100\.0 %,1,0,1,score \d+,\S+ \S+,\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     await page.getByText('64 rows are saved.').waitFor();
     await context.close();
   });
