@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::builders::{attempt, passing, run, with};
 use crate::detail_pages::{page, words_after};
-use crate::rows::settled;
 
 /// Waits until everything that was enqueued is done, by whomever.
 pub(crate) async fn work(service: &Service) {
@@ -42,11 +41,11 @@ pub(crate) async fn submit(client: &Client, submission: Value) -> i64 {
     stored["runId"].as_i64().expect("a run")
 }
 
-async fn get(client: &Client, path: &str) -> Value {
+pub(crate) async fn get(client: &Client, path: &str) -> Value {
     client.json(path).await.expect("an answer")
 }
 
-fn titles(list: &Value) -> Vec<&str> {
+pub(crate) fn titles(list: &Value) -> Vec<&str> {
     list.as_array().expect("a list").iter().map(|test| test["title"].as_str().expect("a title")).collect()
 }
 
@@ -148,72 +147,6 @@ async fn a_test_that_is_always_red_hides_no_regression() {
         let insights = get(client, &format!("/api/test-runs/{topic}/insights")).await;
         assert_eq!(titles(&insights["newRegressions"]), ["ships"]);
         assert_eq!(titles(&insights["recovered"]), ["pays"]);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_new_branch_is_compared_with_a_default_branch_that_was_not_counted_when_it_came() {
-    for_each_service(async |service| {
-        let client = service.client();
-        let cases = |ships: &str| vec![attempt("pays", "passed", 0), attempt("ships", ships, 0)];
-        submit(client, at(1, "main", "passed", cases("passed"))).await;
-        let topic = submit(client, at(2, "topic", "failed", cases("failed"))).await;
-        let insights = get(client, &format!("/api/test-runs/{topic}/insights")).await;
-        assert_eq!(titles(&insights["newRegressions"]), ["ships"]);
-        work(service).await;
-        assert_eq!(get(client, &format!("/api/test-runs/{topic}")).await["newRegressions"], 1);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn runs_compare_alike_in_whatever_order_they_come_and_after_one_is_deleted() {
-    for_each_service(async |service| {
-        let client = service.client();
-        // Of the second test only some runs know.
-        let runs = [
-            (1, vec![attempt("pays", "passed", 0), attempt("ships", "passed", 0)]),
-            (2, vec![attempt("pays", "failed", 0)]),
-            (3, vec![attempt("pays", "failed", 0)]),
-            (4, vec![attempt("pays", "passed", 0), attempt("ships", "failed", 0)]),
-        ];
-        let told = async |ids: &[i64]| {
-            let mut told = Vec::new();
-            for id in ids {
-                let run = get(client, &format!("/api/test-runs/{id}")).await;
-                told.push(json!([run["newRegressions"], run["fixedTests"]]));
-            }
-            json!(told)
-        };
-        for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1], [3, 0, 1, 2], [1, 3, 0, 2]] {
-            let project = format!("in the order {order:?}");
-            let mut ids = [0; 4];
-            for place in order {
-                let (hour, cases) = &runs[place];
-                let is_red = cases.iter().any(|case| case["status"] == "failed");
-                let body = at(*hour, "main", if is_red { "failed" } else { "passed" }, cases.clone());
-                ids[place] = submit(client, with(body, json!({ "projectName": project }))).await;
-                work(service).await;
-            }
-            assert_eq!(told(&ids).await, json!([[null, null], [1, 0], [0, 0], [1, 1]]), "{project}");
-            let id = get(client, &format!("/api/test-runs/{}", ids[0])).await["projectId"].clone();
-            let days = get(client, &format!("/api/projects/{id}/daily?from=2026-01-01&to=2026-01-01")).await;
-            assert_eq!(days["items"][0]["newRegressions"], 2, "{project}");
-
-            // Without the second run its tests broke in the third, and without the first nothing is known before that.
-            for (gone, expected) in
-                [(1, json!([[null, null], [1, 0], [1, 1]])), (0, json!([[null, null], [0, 1]]))]
-            {
-                let path = format!("/api/test-runs/{}", ids[gone]);
-                let deleted = client.send_json(Method::DELETE, &path, &json!({})).await.expect("an answer");
-                deleted.success().expect("deleted");
-                settled(service).await;
-                ids[gone] = 0;
-                let left: Vec<i64> = ids.iter().copied().filter(|id| *id > 0).collect();
-                assert_eq!(told(&left).await, expected, "{project} without {gone}");
-            }
-        }
     })
     .await;
 }

@@ -4,6 +4,7 @@
 mod access;
 mod accounts;
 mod annotations;
+mod arrival;
 mod boundary;
 mod broken;
 mod builders;

@@ -1,6 +1,7 @@
 //! Runs that are fed while they go on.
 
 mod counting;
+mod ends;
 mod files;
 mod life;
 mod published;
