@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
-import { describe, test } from 'node:test';
+import { describe, test, type TestContext } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import vm from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import type { BrowserContext, Frame, Page, TestInfo } from '@playwright/test';
@@ -189,29 +190,38 @@ test('a page tells where it is without the tokens it was handed', async () => {
 });
 
 describe('a page that does not answer', () => {
-  /** How long reading it takes a test with this timeout. */
-  async function heldUpMs(timeout: number, more: Partial<TestInfo>): Promise<number> {
+  /** How long reading it takes a test with this timeout, on a clock of its own. */
+  async function heldUpMs({ mock }: TestContext, timeout: number, more: Partial<TestInfo>): Promise<number> {
     const page = { isClosed: () => false, url: () => 'http://h/', evaluate: () => new Promise(() => undefined) };
     const context = Object.assign(new EventEmitter(), { pages: () => [{ ...page, context: () => context }], cookies: async () => [] });
     const info = { timeout, status: 'passed', expectedStatus: 'passed', project: { use: {}, timeout }, attachments: [], ...more };
     const settings = { locators: true, pageState: true, network: true, console: true, serverTraces: true };
+    mock.timers.enable({ apis: ['setTimeout'] });
     const recorder = startRecorder(info as unknown as TestInfo, settings);
     recorder.watch(context as unknown as BrowserContext);
-    const from = Date.now();
-    await recorder.read(context as unknown as BrowserContext);
-    await recorder.finish();
-    return Date.now() - from;
+    let isRead = false;
+    const reading = recorder.read(context as unknown as BrowserContext).then(() => recorder.finish()).then(() => {
+      isRead = true;
+    });
+    let passedMs = 0;
+    for (; !isRead; passedMs += 10) {
+      mock.timers.tick(10);
+      await setImmediate();
+    }
+    await reading;
+    mock.timers.reset();
+    return passedMs;
   }
 
-  test('leaves a test with little time some of it', async () => {
-    const passed = await heldUpMs(400, {});
-    assert.ok(passed < 350, `${passed} ms`);
-    const failed = await heldUpMs(400, { status: 'failed' });
-    assert.ok(failed < 350, `${failed} ms`);
-  });
+  for (const status of ['passed', 'failed'] as const) {
+    test(`leaves a test that ${status} with little time some of it`, async (context) => {
+      const heldUp = await heldUpMs(context, 400, { status });
+      assert.ok(heldUp < 350, `${heldUp} ms`);
+    });
+  }
 
-  test('takes a test with time enough a second', async () => {
-    const passed = await heldUpMs(30_000, {});
-    assert.ok(passed > 900 && passed < 2_000, `${passed} ms`);
+  test('takes a test with time enough a second', async (context) => {
+    const heldUp = await heldUpMs(context, 30_000, {});
+    assert.ok(heldUp > 900 && heldUp < 1_200, `${heldUp} ms`);
   });
 });

