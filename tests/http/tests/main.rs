@@ -47,6 +47,7 @@ mod security;
 mod statements;
 mod store;
 mod test_functions;
+mod text_order;
 mod traces;
 mod uploads;
 mod users;

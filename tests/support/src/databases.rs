@@ -105,7 +105,7 @@ impl TestDatabase {
 
     async fn create(server: &Server) -> Result<Self> {
         let name = unique_name()?;
-        server.run(&format!("CREATE DATABASE {name}")).await?;
+        server.create(&name).await?;
         Ok(Self {
             backend: Backend::Postgres,
             url: server.url_of(&name)?,
@@ -299,6 +299,23 @@ impl Server {
 
     async fn connect(&self) -> Result<PgConnection> {
         Ok(PgConnection::connect_with(&self.options).await?)
+    }
+
+    /// Makes an empty database that orders texts as people do, where the server
+    /// can: installations may have such a one, and no answer may differ there.
+    async fn create(&self, name: &str) -> Result<()> {
+        let mut connection = self.connect().await?;
+        let has_languages: bool = sqlx::query_scalar(
+            "SELECT current_setting('server_version_num')::int >= 150000 \
+             AND EXISTS (SELECT 1 FROM pg_collation WHERE collname = 'en-US-x-icu')",
+        )
+        .fetch_one(&mut connection)
+        .await?;
+        let language =
+            if has_languages { " TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'" } else { "" };
+        connection.execute(AssertSqlSafe(format!("CREATE DATABASE {name}{language}"))).await?;
+        connection.close().await?;
+        Ok(())
     }
 
     async fn run(&self, statement: &str) -> Result<()> {
