@@ -30,6 +30,14 @@ struct Row {
 struct RowError {
     message: Option<String>,
     stack: Option<String>,
+    /// What was thrown when it was no error.
+    value: Option<String>,
+}
+
+impl RowError {
+    fn text(&self) -> &str {
+        self.message.as_deref().or(self.value.as_deref()).unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -97,10 +105,7 @@ fn read(row: &Row) -> Option<Signature> {
     let errors: Vec<ErrorText<'_>> = row
         .errors
         .iter()
-        .map(|error| ErrorText {
-            message: error.message.as_deref().unwrap_or_default(),
-            stack: error.stack.as_deref(),
-        })
+        .map(|error| ErrorText { message: error.text(), stack: error.stack.as_deref() })
         .collect();
     let source: Vec<SourceText<'_>> = row
         .source
@@ -150,10 +155,7 @@ fn masked_digits(row: &Row) -> String {
     let text: Vec<String> = row
         .errors
         .iter()
-        .map(|error| {
-            strip_ansi(error.message.as_deref().unwrap_or_default())
-                .replace(|one: char| one.is_ascii_digit(), "0")
-        })
+        .map(|error| strip_ansi(error.text()).replace(|one: char| one.is_ascii_digit(), "0"))
         .collect();
     text.join("\n")
 }

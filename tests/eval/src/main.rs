@@ -29,6 +29,10 @@ struct Arguments {
     /// Lists what was judged wrongly, too.
     #[arg(long)]
     details: bool,
+    /// Folder with data of the same kinds instead of the labelled ones that
+    /// come along: others that were generated, or held back.
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
 }
 
 /// What can be measured. A new method adds its name here and a line in `measure`.
@@ -57,8 +61,10 @@ impl Method {
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
-    let data =
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, |tests| tests.join("data"));
+    let own = || {
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, |tests| tests.join("data"))
+    };
+    let data = arguments.data.unwrap_or_else(own);
     let methods =
         if arguments.methods.is_empty() { Method::value_variants().to_vec() } else { arguments.methods };
     let mut is_good = true;

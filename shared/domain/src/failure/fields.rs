@@ -11,6 +11,8 @@ use super::{Kind, Signature, mask, target};
 use crate::locator;
 use crate::text::cut_str;
 
+/// The expectation about an answer of a server; it shows the request as a log.
+const IS_OK: &str = "toBeOK";
 /// Lines and characters of free text that count.
 const TEMPLATE_LINES: usize = 3;
 const MAX_RAW_CHARS: usize = 4_000;
@@ -55,6 +57,7 @@ static REQUEST_TIMEOUT: LazyLock<Regex> = LazyLock::new(|| pattern(r": Request t
 static BARE_TIMEOUT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^(?:(?:Timeout)?Error: )*Timeout:? (?:of )?\d+\s?ms exceeded"));
 static SCRIPT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:Type|Reference|Range|Syntax)Error$"));
+static PART: LazyLock<Regex> = LazyLock::new(|| pattern(r#""[\w$]+""#));
 static SELECTOR: LazyLock<Regex> = LazyLock::new(|| pattern(r#"selector "([^"\n]+)""#));
 
 /// Which of the errors says most about the cause. A test timeout says
@@ -91,15 +94,17 @@ pub(super) fn read(part: &Segments<'_>, all: &[Segments<'_>], source: &[SourceTe
         _ => (String::new(), false),
     };
     let target = match kind {
+        // What an action says of an element in its own words: its log names the element.
+        Kind::App if !api.is_empty() => awaited_target(part, &source).unwrap_or_default(),
         Kind::Script | Kind::App | Kind::TestTimeout | Kind::Navigation => String::new(),
         _ => target(&head, part, &api, &source),
     };
-    let (template, is_free_text) = template(kind, part, &target, matcher.as_ref(), &source);
+    let (template, is_free_text) = template(kind, part, &target, &api, matcher.as_ref(), &source);
     Signature {
         kind,
         in_hook: is_hook(part) || timed_out_in_hook,
         reason: if target.is_empty() { "" } else { reason(kind, &head, part) }.into(),
-        codes: codes(kind, &head, part, &target),
+        codes: codes(kind, &head, part, &target, &api),
         site: site(part),
         api,
         negated,
@@ -226,13 +231,20 @@ fn class(first: &str) -> String {
     if class == "Error" { String::new() } else { class.to_owned() }
 }
 
+fn chain_in(text: &str, source: &Source<'_>) -> Option<String> {
+    let chain = locator::first_chain(text)?;
+    Some(target::canonical(&chain, source)).filter(|target| !target.is_empty())
+}
+
+/// The element that the log of a call waited for.
+fn awaited_target(part: &Segments<'_>, source: &Source<'_>) -> Option<String> {
+    part.log.iter().find_map(|line| chain_in(line.split_once("waiting for ")?.1, source))
+}
+
 fn target(head: &str, part: &Segments<'_>, api: &str, source: &Source<'_>) -> String {
-    let chain_in = |text: &str| {
-        let chain = locator::first_chain(text)?;
-        Some(target::canonical(&chain, source)).filter(|target| !target.is_empty())
-    };
+    let chain_in = |text: &str| chain_in(text, source);
     let named = part.said().find_map(|line| chain_in(line.strip_prefix("Locator:")?));
-    let awaited = || part.log.iter().find_map(|line| chain_in(line.split_once("waiting for ")?.1));
+    let awaited = || awaited_target(part, source);
     let selected = || {
         let text = part.log.iter().copied().chain([head]).find_map(|text| SELECTOR.captures(text))?;
         Some(target::selector(&text[1]))
@@ -282,12 +294,21 @@ fn value<'a>(part: &Segments<'a>, word: &str) -> Option<&'a str> {
     })
 }
 
-fn codes(kind: Kind, head: &str, part: &Segments<'_>, target: &str) -> Vec<String> {
+/// The status in a line of a log such as `← 503 Service Unavailable`.
+fn answered(line: &str) -> Option<u16> {
+    line.trim_start_matches("- ").strip_prefix("← ")?.split(' ').next().and_then(http_status)
+}
+
+fn codes(kind: Kind, head: &str, part: &Segments<'_>, target: &str, api: &str) -> Vec<String> {
     let mut codes = BTreeSet::new();
     codes.extend(NETWORK.find_iter(head).map(|code| code.as_str().to_owned()));
     codes.extend(ERRNO.find_iter(head).map(|code| code.as_str().to_owned()));
     if matches!(kind, Kind::App | Kind::Script | Kind::Assert) {
         codes.extend(mask::statuses(head).map(|status| format!("http{status}")));
+    }
+    if api == IS_OK {
+        // Of several answers the last one: the others led to it.
+        codes.extend(part.log.iter().rev().find_map(|line| answered(line)).map(|got| format!("http{got}")));
     }
     if kind == Kind::Assert && target.is_empty() {
         let (expected, received) = (value(part, "Expected"), value(part, "Received"));
@@ -320,6 +341,7 @@ fn template(
     kind: Kind,
     part: &Segments<'_>,
     target: &str,
+    api: &str,
     matcher: Option<&Matcher>,
     source: &Source<'_>,
 ) -> (String, bool) {
@@ -331,12 +353,32 @@ fn template(
             if !own.is_empty() {
                 return (own, true);
             }
-            let expectation = if target.is_empty() { source.expectation() } else { None };
-            (expectation.map(|code| format!("src:{code}")).unwrap_or_default(), false)
+            if !target.is_empty() {
+                return (String::new(), false);
+            }
+            let request = if api == IS_OK { awaited(part) } else { None };
+            let expectation = || source.expectation().map(|code| format!("src:{code}"));
+            (request.or_else(expectation).unwrap_or_default(), false)
         }
+        Kind::TestTimeout => (awaited_part(part).unwrap_or_default(), false),
         Kind::Timeout if target.is_empty() => (awaited(part).unwrap_or_default(), false),
         _ => (String::new(), false),
     }
+}
+
+/// The hook or fixture that used up the time of a test, as Playwright names
+/// it: `"beforeEach" hook`, `"account" teardown`.
+fn awaited_part(part: &Segments<'_>) -> Option<String> {
+    let said = part.said().next()?.to_lowercase();
+    let name = PART.captures(part.said().next()?)?.get(0)?.as_str();
+    let phase = if said.contains("hook") {
+        "hook"
+    } else if said.contains("tearing down") || said.contains("teardown") {
+        "teardown"
+    } else {
+        "setup"
+    };
+    Some(format!("{name} {phase}"))
 }
 
 /// What a call without an element took too long over, as its log says: an

@@ -13,6 +13,12 @@ static STATUS: LazyLock<Regex> = LazyLock::new(|| {
         r"(?i)\b(?:status|http(?:/\d(?:\.\d)?)?|failed with|responded with|returned)(?:\s+(?:code|status|was|of))*\s*[:=]?\s*(\d{3})\b",
     )
 });
+// Servers' own words behind a number say that it is a status.
+static REASON: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b([45]\d\d)\s+(?:bad request|unauthori[sz]ed|payment required|forbidden|not found|method not allowed|not acceptable|request timeout|conflict|gone|precondition failed|(?:payload|content) too large|unsupported media type|unprocessable (?:entity|content)|locked|too early|too many requests|internal server error|not implemented|bad gateway|service unavailable|gateway time-?out)\b",
+    )
+});
 static JWT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\beyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]*"));
 static URL: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?i)\b(?:https?|wss?|ftp)://[^\s"'`<>()\[\]{}]+"#));
 static EMAIL: LazyLock<Regex> = LazyLock::new(|| pattern(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"));
@@ -77,6 +83,9 @@ pub(super) fn text(text: &str) -> String {
         let (all, status) = (&found[0], &found[1]);
         format!("{}{}", &all[..all.len() - status.len()], sheltered(status))
     });
+    let text = REASON.replace_all(&text, |found: &Captures<'_>| {
+        format!("{}{}", sheltered(&found[1]), &found[0][found[1].len()..])
+    });
     let text = JWT.replace_all(&text, "<JWT>");
     let text = URL.replace_all(&text, |found: &Captures<'_>| address(&found[0]));
     let text = REQUEST.replace_all(&text, |found: &Captures<'_>| {
@@ -115,6 +124,7 @@ pub(super) fn json_excerpt(text: &str) -> Cow<'_, str> {
 pub(super) fn statuses(text: &str) -> impl Iterator<Item = u16> {
     STATUS
         .captures_iter(text)
+        .chain(REASON.captures_iter(text))
         .filter_map(|found| found[1].parse().ok())
         .filter(|status| (100..600).contains(status))
 }
@@ -248,6 +258,7 @@ mod tests {
             ),
             ("token eyJhbGciOi.eyJzdWIiOi.abc at 12:30:01", "token <JWT> at <TIME>"),
             ("status: 404 of 404", "status: 404 of <NUM>"),
+            ("GET /a -> 403 Forbidden of 500 rows", "GET /a -> 403 Forbidden of <NUM> rows"),
             ("a/b and /x are no paths", "a/b and /x are no paths"),
         ] {
             assert_eq!(super::text(given), expected);

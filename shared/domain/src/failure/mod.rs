@@ -32,7 +32,7 @@ use crate::text::cut_str;
 use segment::Segments;
 
 /// Number of the rules that made a fingerprint; it grows when they change.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
 
 /// Characters of the line that names a cluster.
 const MAX_SUMMARY_CHARS: usize = 200;
@@ -267,6 +267,9 @@ impl Signature {
         }
         let mut because = vec![reason_in_words(&self.reason).to_owned()];
         because.extend(self.codes.iter().map(|code| code_in_words(code)));
+        if self.kind == Kind::App && !self.target.is_empty() {
+            because.push(cut_str(&self.template, MAX_SUMMARY_CHARS / 2).to_owned());
+        }
         if self.kind == Kind::Strict {
             because.push("several elements".to_owned());
         }

@@ -26,7 +26,9 @@ pub(super) fn clean(text: &str) -> String {
     } else {
         text
     };
-    strip_ansi(text).replace("\r\n", "\n").nfc().collect()
+    // Playwright draws a frame around what it asks people to do.
+    let drawn = '\u{2500}'..='\u{257f}';
+    strip_ansi(text).replace("\r\n", "\n").nfc().filter(|char| !drawn.contains(char)).collect()
 }
 
 /// The parts of one error; lines are in their order.

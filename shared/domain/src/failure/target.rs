@@ -40,15 +40,21 @@ fn part(call: &Call, source: &Source<'_>) -> Option<String> {
         "getByTitle" => text("title"),
         "locator" => Some(
             match call.text() {
-                Some(given) if !source.is_data("locator", None, given) => by_selector(given),
-                _ => format!("css={ANY}"),
+                Some(given) => match source.without_data("locator", None, given) {
+                    None => by_selector(given),
+                    Some(shape) if shape == ANY => format!("css={ANY}"),
+                    Some(shape) => by_selector(&shape),
+                },
+                None => format!("css={ANY}"),
             } + &filters(call),
         ),
         "frameLocator" => Some(match call.text() {
-            Some(given) if !source.is_data("frameLocator", None, given) => {
-                format!("frame={}", mask::identifier(cut_str(given, MAX_TEXT_CHARS)))
+            Some(given) => {
+                let said = source.without_data("frameLocator", None, given);
+                let said = said.as_deref().unwrap_or(given);
+                format!("frame={}", mask::identifier(cut_str(said, MAX_TEXT_CHARS)))
             }
-            _ => format!("frame={ANY}"),
+            None => format!("frame={ANY}"),
         }),
         "contentFrame" => Some("frame".to_owned()),
         "filter" => Some(format!("filter{}", filters(call))),
@@ -75,11 +81,11 @@ fn role(call: &Call, source: &Source<'_>) -> String {
 
 fn argument(call: &Call, option: Option<&str>, given: Option<&Argument>, source: &Source<'_>) -> String {
     match given.map(|argument| &argument.value) {
-        Some(Value::Text(text)) if source.is_data(&call.name, option, text) => ANY.to_owned(),
-        Some(Value::Text(text)) if call.name == "getByTestId" => {
-            mask::identifier(cut_str(text, MAX_TEXT_CHARS))
+        Some(Value::Text(text)) => {
+            let said = source.without_data(&call.name, option, text);
+            let said = cut_str(said.as_deref().unwrap_or(text).trim(), MAX_TEXT_CHARS);
+            if call.name == "getByTestId" { mask::identifier(said) } else { mask::text(said) }
         }
-        Some(Value::Text(text)) => mask::text(cut_str(text.trim(), MAX_TEXT_CHARS)),
         Some(Value::Pattern { source, .. }) => {
             format!("/{}/", mask::identifier(cut_str(source, MAX_TEXT_CHARS)))
         }

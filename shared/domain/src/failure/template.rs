@@ -13,8 +13,81 @@ use super::{Kind, Signature};
 const SIMILARITY: f64 = 0.6;
 /// Templates of one bucket that are compared.
 pub const MAX_COMPARED: usize = 100;
+/// Characters between quotes that are taken for one word.
+const MAX_QUOTED_CHARS: usize = 60;
+/// Capital letters from which on a word is a constant; codes of countries and
+/// currencies have fewer.
+const MIN_CONSTANT_CHARS: usize = 4;
 /// A word that may be anything.
 const ANY: &str = "<*>";
+
+/// The words of a text. What stands between quotes is one word, however many
+/// words it has: names and titles do.
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(one) = rest.chars().next() {
+        let inner = quoted(rest).filter(|_| opens_in_prose(text, rest));
+        let length = if let Some(inner) = inner {
+            words.push(inner.to_owned());
+            inner.len() + one.len_utf8() + closing(one).map_or(0, char::len_utf8)
+        } else if is_separator(one) {
+            one.len_utf8()
+        } else {
+            let end = rest.find(is_separator).unwrap_or(rest.len());
+            words.push(rest[..end].to_owned());
+            end
+        };
+        rest = &rest[length..];
+    }
+    words
+}
+
+fn is_separator(one: char) -> bool {
+    one.is_whitespace() || "=:,;()[]\"'“”„«»、。：（）「」".contains(one)
+}
+
+const fn closing(opening: char) -> Option<char> {
+    match opening {
+        '"' | '\'' => Some(opening),
+        '“' => Some('”'),
+        '„' => Some('“'),
+        '«' => Some('»'),
+        '「' => Some('」'),
+        _ => None,
+    }
+}
+
+/// What stands between the quotes a text begins with; a quote behind which a
+/// word goes on is an apostrophe.
+fn quoted(text: &str) -> Option<&str> {
+    let opening = text.chars().next()?;
+    let closing = closing(opening)?;
+    let inner = &text[opening.len_utf8()..];
+    let inner = &inner[..inner.char_indices().take(MAX_QUOTED_CHARS).find(|(_, one)| *one == closing)?.0];
+    let behind = text[opening.len_utf8() + inner.len() + closing.len_utf8()..].chars().next();
+    let is_whole = !inner.trim().is_empty() && !behind.is_some_and(char::is_alphanumeric);
+    is_whole.then_some(inner)
+}
+
+/// Whether what stands right before the rest of a text lets a quote open in
+/// it: an apostrophe stands behind a letter, and what JSON quotes are messages
+/// as well as data.
+fn opens_in_prose(text: &str, rest: &str) -> bool {
+    let before = text[..text.len() - rest.len()].chars().next_back();
+    before.is_none_or(|before| before.is_whitespace() || before == '(')
+}
+
+/// Whether a word is a name that code gives: `users_email_key`, `FORBIDDEN`,
+/// `users.json`. People and random data are not called so.
+fn is_name(word: &str) -> bool {
+    if let Some(path) = word.strip_prefix("<PATH>/") {
+        return path.contains('.') && !path.contains('<');
+    }
+    let is_constant = word.len() >= MIN_CONSTANT_CHARS && word.bytes().all(|one| one.is_ascii_uppercase());
+    let is_part = |part: &str| part.len() > 1 && part.bytes().all(|one| one.is_ascii_alphabetic());
+    is_constant || word.contains('_') && word.split('_').all(is_part)
+}
 
 /// What a failure looks for among the templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,12 +114,7 @@ impl Wording {
         if !signature.is_free_text || signature.template.is_empty() {
             return None;
         }
-        let tokens: Vec<String> = signature
-            .template
-            .split(|one: char| one.is_whitespace() || "=:,;()[]\"'".contains(one))
-            .filter(|token| !token.is_empty())
-            .map(str::to_owned)
-            .collect();
+        let tokens = words(&signature.template);
         let start: Vec<&str> = tokens
             .iter()
             .take(2)
@@ -61,8 +129,9 @@ impl Wording {
         } else {
             Vec::new()
         };
+        let names: Vec<&str> = tokens.iter().map(String::as_str).filter(|token| is_name(token)).collect();
         let rest = Signature { template: String::new(), ..signature.clone() };
-        let key = serde_json::json!([rest.fingerprint().to_hex(), tokens.len(), start, quoted]);
+        let key = serde_json::json!([rest.fingerprint().to_hex(), tokens.len(), start, quoted, names]);
         Some(Self { bucket: Sha256::digest(key.to_string().as_bytes()).into(), tokens })
     }
 

@@ -168,7 +168,8 @@ fn texts_of_a_locator_are_data_only_where_the_source_computes_them() {
     let target = |text: &'static str| {
         read_with(&[&error], &[SourceText { text, first_line: 1, line: Some(1) }]).target
     };
-    assert_eq!(target("await page.getByText(`Invoice for ${name}`).click();"), "text=<*>");
+    assert_eq!(target("await page.getByText(`Invoice for ${name}`).click();"), "text=Invoice for <*>");
+    assert_eq!(target("await page.getByText(invoiceOf(name)).click();"), "text=<*>");
     assert_eq!(target("await page.getByText('Invoice for Globex').click();"), "text=Invoice for Globex");
     assert_eq!(target("await this.invoice.click(); page.getByRole(role)"), "text=Invoice for Globex");
 }
@@ -263,6 +264,102 @@ fn failures_of_different_endpoints_are_different_causes() {
     assert_eq!(few.template, "the cart is short: at least <NUM> items expected (got <NUM>)");
 }
 
+#[test]
+fn an_action_that_an_element_cannot_take_is_known_by_the_element() {
+    let check = |label: &str| {
+        read(&[&format!(
+            "Error: locator.check: Clicking the checkbox did not change its state\nCall log:\n  - waiting for getByLabel('{label}')\n    - locator resolved to <input/>"
+        )])
+    };
+    assert_eq!((check("Express").kind, check("Express").target.as_str()), (Kind::App, "label=Express"));
+    assert_eq!(
+        check("Express").summary(),
+        "check label=Express — Clicking the checkbox did not change its state"
+    );
+    assert_ne!(check("Express").fingerprint(), check("Gift").fingerprint());
+    assert_eq!(read(&["Error: page.evaluate: no stock"]).target, "");
+}
+
+#[test]
+fn a_frame_that_is_drawn_around_a_text_is_no_part_of_it() {
+    let text = "Error: browserContext.newPage: Executable doesn't exist at /ms/ffmpeg-1011/ffmpeg-linux";
+    let framed = format!("{text}\n╔══════════╗\n║ Run this ║\n╚══════════╝");
+    let plain = format!("{text}\n\n Run this \n");
+    assert_eq!(read(&[&framed]).fingerprint(), read(&[&plain]).fingerprint());
+    assert!(!read(&[&framed]).summary().contains('═'));
+}
+
+#[test]
+fn an_answer_that_is_not_ok_is_known_by_its_request_and_status() {
+    let answer = |path: &str, status: &str| {
+        let error = format!(
+            "Error: expect(response).toBeOK() failed\n\nCall log:\n→ GET http://127.0.0.1:4871{path}?x=31\n  accept: */*\n← {status}\n  content-length: 40\n\nResponse text:\n{{\"trace\":0.607}}"
+        );
+        read_with(
+            &[&error],
+            &[SourceText { text: "await expect(res).toBeOK();", first_line: 1, line: Some(1) }],
+        )
+    };
+    let forbidden = answer("/api/carts/7", "403 Forbidden");
+    assert_eq!(
+        (forbidden.template.as_str(), forbidden.codes.clone()),
+        ("GET <URL>/api/carts/<*>", vec!["http403".to_owned()])
+    );
+    assert_eq!(forbidden.fingerprint(), answer("/api/carts/12", "403 Forbidden").fingerprint());
+    assert_ne!(forbidden.fingerprint(), answer("/api/carts/7", "500 Internal Server Error").fingerprint());
+    assert_ne!(forbidden.fingerprint(), answer("/api/users/7", "403 Forbidden").fingerprint());
+}
+
+#[test]
+fn a_test_timeout_names_the_hook_or_fixture_that_used_it_up() {
+    let read = |message: &str| read(&[message]).template;
+    assert_eq!(
+        read("Test timeout of 30000ms exceeded while running \"beforeEach\" hook."),
+        "\"beforeEach\" hook"
+    );
+    assert_eq!(read("\"beforeAll\" hook timeout of 5000ms exceeded."), "\"beforeAll\" hook");
+    assert_eq!(read("Fixture \"account\" timeout of 361ms exceeded during setup."), "\"account\" setup");
+    assert_eq!(read("Test timeout of 5ms exceeded while setting up \"account\"."), "\"account\" setup");
+    assert_eq!(read("Test timeout of 5ms exceeded while tearing down \"page\"."), "\"page\" teardown");
+    assert_eq!(read("Tearing down \"page\" exceeded the test timeout of 5ms."), "\"page\" teardown");
+    assert_eq!(read("Test timeout of 30000ms exceeded."), "");
+}
+
+#[test]
+fn pages_and_pictures_are_told_apart_by_what_is_expected_of_them() {
+    let error = |matcher: &str| format!("Error: expect(page).{matcher}(expected) failed\n\nTimeout: 250ms");
+    let read = |matcher: &str, code: &str| {
+        read_with(&[&error(matcher)], &[SourceText { text: code, first_line: 1, line: Some(1) }])
+            .fingerprint()
+    };
+    let url = |code: &str| read("toHaveURL", code);
+    assert_ne!(url("await expect(page).toHaveURL(/cart/);"), url("await expect(page).toHaveURL(/login/);"));
+    assert_eq!(url("expect(page).toHaveURL('/orders/17');"), url("expect(page).toHaveURL('/orders/4711');"));
+    let picture =
+        |name: &str| read("toHaveScreenshot", &format!("await expect(page).toHaveScreenshot('{name}');"));
+    assert_ne!(picture("cart.png"), picture("login.png"));
+}
+
+#[test]
+fn names_that_code_gives_and_texts_in_quotes_keep_their_place_among_the_words() {
+    let words = |text: &str| Wording::of(&read(&[text])).expect("has words");
+    let declined =
+        |code: &str| words(&format!("Error: Payment of €5.10 for order #77 was declined (code: {code})"));
+    assert_ne!(declined("do_not_honor").bucket, declined("expired_card").bucket);
+    assert_ne!(declined("EXPIRED").bucket, declined("FRAUD").bucket);
+    assert_eq!(declined("ann").bucket, declined("user_17").bucket, "data is no name");
+    let file = |name: &str| words(&format!("Error: ENOENT: no such file or directory, open '/tmp/a/{name}'"));
+    assert_ne!(file("users.json").bucket, file("orders.json").bucket);
+    assert_eq!(file("1.json").bucket, file("2x.json").bucket);
+    let product = |name: &str| words(&format!("Error: Could not put \"{name}\" into the customer's cart"));
+    assert_eq!(product("Green tea 250").bucket, product("Lamp").bucket);
+    assert!(product("Green tea").find(&[product("Lamp").tokens]).is_some());
+    assert_eq!(
+        product("Lamp").tokens,
+        ["Could", "not", "put", "Lamp", "into", "the", "customer", "s", "cart"]
+    );
+}
+
 fn error_text() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "Error: ",
@@ -288,6 +385,10 @@ fn error_text() -> impl Strategy<Value = String> {
         "→ GET ",
         "navigating to \"",
         "at least (",
+        "„a b“ ",
+        "it's ",
+        "← 503 Service Unavailable",
+        "expect(response).toBeOK",
         "C:\\a b\\c",
         "file:///x/",
         "Received: ",
