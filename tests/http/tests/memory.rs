@@ -18,6 +18,10 @@ const TRACE_BYTES: u64 = 450 * MIB;
 const BOUNDARY: &str = "boundary-of-a-large-form";
 /// What a file that passes through may take: one held in memory breaks it several times over.
 const EXTRA_BYTES: u64 = 64 * MIB;
+/// A body of very many small values, below the limit of every call.
+const WIDE_BYTES: u64 = 14 * MIB;
+/// What such a body may take: its bytes, its text and what is kept of it; each of its values takes sixteen times its text.
+const WIDE_ROOM_BYTES: u64 = 96 * MIB;
 
 /// The trace piece by piece; no two pieces are alike.
 fn pieces() -> impl Iterator<Item = Bytes> {
@@ -55,15 +59,21 @@ fn form() -> Body {
     Body::wrap_stream(stream::iter(parts.map(Ok::<Bytes, std::io::Error>)))
 }
 
-#[tokio::test]
-async fn a_file_that_passes_through_takes_no_more_memory_than_a_small_one() {
+/// A service as a process of its own, on a database that lives as long.
+async fn service() -> (TestDatabase, Runner) {
     let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
     let settings = vec![
         ("SERVICE_DATABASE_URL".to_owned(), database.url().to_owned()),
         ("SERVICE_STORAGE_URL".to_owned(), database.storage_url()),
         ("SERVICE_DATA_DIR".to_owned(), database.folder().display().to_string()),
     ];
-    let mut runner = Runner::start(&settings).await.expect("a service");
+    let runner = Runner::start(&settings).await.expect("a service");
+    (database, runner)
+}
+
+#[tokio::test]
+async fn a_file_that_passes_through_takes_no_more_memory_than_a_small_one() {
+    let (_database, mut runner) = service().await;
     let client = runner.client().clone();
     let small = run("large", "passed", vec![attempt("adds", "passed", 0)]);
     client.post_json("/api/test-runs/submit", &small).await.expect("a small run");
@@ -90,4 +100,34 @@ async fn a_file_that_passes_through_takes_no_more_memory_than_a_small_one() {
     assert_eq!(hasher.finalize(), sent);
     let downloaded = runner.process().peak_bytes().expect("memory");
     assert!(downloaded - before < EXTRA_BYTES, "the download took {} MiB", (downloaded - before) / MIB);
+}
+
+#[tokio::test]
+async fn a_body_takes_memory_by_its_length_and_not_by_how_many_values_are_in_it() {
+    let (_database, mut runner) = service().await;
+    let client = runner.client().clone();
+    let small = run("wide", "passed", vec![attempt("adds", "passed", 0)]).to_string();
+    let send = async |path: &str, body: String| {
+        let request = client.request(Method::POST, path).header("content-type", "application/json");
+        Answer::of(request.body(body)).await.expect("an answer").status.as_u16()
+    };
+    assert_eq!(send("/api/test-runs/submit", small.clone()).await, 200);
+    let before = runner.process().peak_bytes().expect("memory");
+
+    let ones = format!("[{}1]", "1,".repeat(usize::try_from(WIDE_BYTES / 2).expect("a length")));
+    let ignored = small.replacen('{', &format!("{{\"ignored\":{ones},"), 1);
+    let repeated = format!(r#"{{"testCases":[{{"type":"complete","title":"a","title":"b","x":{ones}}}]}}"#);
+    // Nobody has said yet who they are when these are read.
+    let list = format!(r#"{{"testCases":{ones}}}"#);
+    let beat = format!(r#"{{"ignored":{ones}}}"#);
+    for (path, body, status) in [
+        ("/api/test-runs/submit", ignored, 200),
+        ("/api/test-runs/1/events", list, 413),
+        ("/api/test-runs/1/events", repeated, 401),
+        ("/api/test-runs/1/heartbeat", beat, 401),
+    ] {
+        assert_eq!(send(path, body).await, status, "{path}");
+        let took = runner.process().peak_bytes().expect("memory") - before;
+        assert!(took < WIDE_ROOM_BYTES, "{path} took {} MiB", took / MIB);
+    }
 }

@@ -2,13 +2,12 @@
 //! normalised as soon as it is read, so that a large body never exists as a
 //! tree; everything beside the list stays a JSON object for the run's fields.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::bounded::{Bounded, RawFields, RawList, Room, bounded_value, check, read_fields};
 use super::caps::Caps;
 use super::identity::tell_apart_by_line;
 use super::lenient::Maybe;
@@ -122,10 +121,13 @@ impl SubmitBody {
     /// list or too long.
     pub fn parse(bytes: Vec<u8>, caps: &Caps) -> Result<Self, BodyError> {
         let read = |text: &str| match deep_fields(text)? {
-            Some(fields) => read_fields(fields, caps).map(Some),
-            None => read(text, BodySeed { caps }, Value::is_object),
+            Some(fields) => fields_and_list(fields, caps),
+            None => match straight(text, BodySeed { caps })? {
+                Some(read) => Ok(read),
+                None => fields_and_list(object_fields(text)?, caps),
+            },
         };
-        let (fields, list) = read_leniently(bytes, read)?.ok_or(BodyError::NotAnObject)?;
+        let (fields, list) = read_leniently(bytes, read)?;
         Ok(Self { fields, test_cases: list.into_cases()? })
     }
 }
@@ -135,8 +137,7 @@ impl SubmitBody {
 /// # Errors
 /// [`BodyError`] when it is not a JSON list, or too long.
 pub fn parse_test_cases(bytes: Vec<u8>, caps: &Caps) -> Result<TestCases, BodyError> {
-    let read = |text: &str| read(text, ListSeed { caps }, |_| true);
-    let list = read_leniently(bytes, read)?.ok_or(BodyError::NotAList)?;
+    let list = read_leniently(bytes, |text| read_list(text, caps))?;
     list.into_cases().map(Option::unwrap_or_default)
 }
 
@@ -146,41 +147,68 @@ pub fn parse_test_cases(bytes: Vec<u8>, caps: &Caps) -> Result<TestCases, BodyEr
 /// [`BodyError`] when it is not.
 pub fn parse_object(bytes: Vec<u8>) -> Result<Map<String, Value>, BodyError> {
     let read = |text: &str| match deep_fields(text)? {
-        Some(fields) => read_values(fields).map(Value::Object),
-        None => value(text),
+        Some(fields) => read_values(fields),
+        None => match straight(text, FieldsSeed)? {
+            Some(fields) => Ok(fields),
+            None => read_values(object_fields(text)?),
+        },
     };
-    match read_leniently(bytes, read)? {
-        Value::Object(fields) => Ok(fields),
-        _ => Err(BodyError::NotAnObject),
-    }
-}
-
-fn value(text: &str) -> Result<Value, BodyError> {
-    serde_json::from_str(text).map_err(|error| invalid(&error))
+    read_leniently(bytes, read)
 }
 
 /// The fields of an object that is deeper than the parser goes; `None` for
 /// everything else.
-fn deep_fields(text: &str) -> Result<Option<HashMap<String, &RawValue>>, BodyError> {
+fn deep_fields(text: &str) -> Result<Option<RawFields<'_>>, BodyError> {
     if !text.trim_start().starts_with('{') || !is_nested_deeper(text, PARSER_DEPTH) {
         return Ok(None);
     }
-    serde_json::from_str(text).map(Some).map_err(|error| invalid(&error))
+    object_fields(text).map(Some)
 }
 
-fn read_values(raw: HashMap<String, &RawValue>) -> Result<Map<String, Value>, BodyError> {
-    raw.into_iter().map(|(name, raw)| Ok((name, value(raw.get())?))).collect()
+fn object_fields(text: &str) -> Result<RawFields<'_>, BodyError> {
+    if !text.trim_start().starts_with('{') {
+        check(text).map_err(|error| invalid(&error))?;
+        return Err(BodyError::NotAnObject);
+    }
+    serde_json::from_str(text).map_err(|error| invalid(&error))
 }
 
-fn read_fields(
-    mut raw: HashMap<String, &RawValue>,
+fn read_values(RawFields(raw): RawFields<'_>) -> Result<Map<String, Value>, BodyError> {
+    let room = Room::new();
+    let read = |text: &str| {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        Bounded { room: &room }.deserialize(&mut deserializer)
+    };
+    raw.into_iter().map(|(name, raw)| Ok((name, read(raw.get()).map_err(|error| invalid(&error))?))).collect()
+}
+
+fn fields_and_list(
+    RawFields(mut raw): RawFields<'_>,
     caps: &Caps,
 ) -> Result<(Map<String, Value>, ListRead), BodyError> {
     let list = match raw.remove(LIST) {
-        Some(list) => read(list.get(), ListSeed { caps }, |_| true)?.unwrap_or(ListRead::NotAList),
+        Some(list) => read_list(list.get(), caps)?,
         None => ListRead::Absent,
     };
-    Ok((read_values(raw)?, list))
+    Ok((read_values(RawFields(raw))?, list))
+}
+
+fn read_list(text: &str, caps: &Caps) -> Result<ListRead, BodyError> {
+    if let Some(list) = straight(text, ListSeed { caps })? {
+        return Ok(list);
+    }
+    // Some entry repeats a key; each of those is settled by a tree of its own.
+    let RawList(entries) = serde_json::from_str(text).map_err(|error| invalid(&error))?;
+    let Some(entries) = entries else { return Ok(ListRead::TooMany) };
+    let mut cases = TestCases::default();
+    for (index, entry) in entries.into_iter().enumerate() {
+        let input = match serde_json::from_str::<Maybe<TestCaseInput<'_>>>(entry.get()) {
+            Ok(input) => input.0,
+            Err(_) => TestCaseInput::from_value(bounded_value(entry.get()).map_err(|error| invalid(&error))?),
+        };
+        cases.add(input, index, caps);
+    }
+    Ok(ListRead::Cases(cases))
 }
 
 /// Reads a text; once more when what made it unreadable is a number out of
@@ -213,30 +241,15 @@ pub(super) fn invalid(error: &serde_json::Error) -> BodyError {
 }
 
 /// Reads straight from the text. A text that is JSON and still unreadable
-/// either has another type than expected (`None`) or repeats a key in one
-/// object; then the last one counts, which a tree settles.
-fn read<'de, S>(
-    text: &'de str,
-    seed: S,
-    is_expected: fn(&Value) -> bool,
-) -> Result<Option<S::Value>, BodyError>
-where
-    S: DeserializeSeed<'de> + Copy,
-{
+/// either has another type than expected or repeats a key in one object: `None`,
+/// for whoever reads it piece by piece.
+fn straight<'de, S: DeserializeSeed<'de>>(text: &'de str, seed: S) -> Result<Option<S::Value>, BodyError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let straight = seed.deserialize(&mut deserializer).and_then(|read| deserializer.end().map(|()| read));
-    let error = match straight {
-        Ok(read) => return Ok(Some(read)),
-        Err(error) => error,
-    };
-    if !error.is_data() {
-        return Err(invalid(&error));
+    match seed.deserialize(&mut deserializer).and_then(|read| deserializer.end().map(|()| read)) {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if error.is_data() => Ok(None),
+        Err(error) => Err(invalid(&error)),
     }
-    let tree: Value = serde_json::from_str(text).map_err(|error| invalid(&error))?;
-    if !is_expected(&tree) {
-        return Ok(None);
-    }
-    seed.deserialize(tree).map(Some).map_err(|error| invalid(&error))
 }
 
 /// What stood under `testCases`.
@@ -333,16 +346,38 @@ impl<'de> Visitor<'de> for BodySeed<'_> {
         formatter.write_str("an object")
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Map::new();
         let mut list = ListRead::Absent;
-        while let Some(key) = map.next_key::<String>()? {
+        let room = Room::new();
+        let fields = read_fields(&mut map, |map, key| {
             if key == LIST {
                 list = map.next_value_seed(ListSeed { caps: self.caps })?;
-            } else {
-                fields.insert(key, map.next_value()?);
+                return Ok(None);
             }
-        }
+            map.next_value_seed(Bounded { room: &room }).map(Some)
+        })?;
         Ok((fields, list))
+    }
+}
+
+/// An object without such a list.
+struct FieldsSeed;
+
+impl<'de> DeserializeSeed<'de> for FieldsSeed {
+    type Value = Map<String, Value>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for FieldsSeed {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let room = Room::new();
+        read_fields(&mut map, |map, _| map.next_value_seed(Bounded { room: &room }).map(Some))
     }
 }
 

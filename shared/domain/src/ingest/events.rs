@@ -1,13 +1,12 @@
 //! The body of an events call: what a running client tells about its tests,
 //! each event by itself, so that a broken one costs nothing but itself.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, from_str};
 
 use super::body::{BodyError, MAX_TEST_CASES, TestCases, invalid, read_leniently};
+use super::bounded::{RawFields, RawList, bounded_value, check};
 use super::caps::Caps;
 use super::lenient::{self, Given, Maybe, Scalar, as_duration, rounded};
 use super::location::Location;
@@ -134,21 +133,19 @@ impl EventsBody {
 
     fn read(text: &str, caps: &Caps) -> Result<Self, BodyError> {
         if !text.trim_start().starts_with('{') {
-            let _: Value = from_str(text).map_err(|error| invalid(&error))?;
+            check(text).map_err(|error| invalid(&error))?;
             return Err(BodyError::NotAnObject);
         }
-        let fields: HashMap<String, &RawValue> = from_str(text).map_err(|error| invalid(&error))?;
+        let RawFields(fields) = from_str(text).map_err(|error| invalid(&error))?;
         let given = |name| fields.get(name).map(|raw| raw.get()).filter(|raw| *raw != "null");
         let mut body =
             Self { stream_token: given("streamToken").and_then(|raw| from_str(raw).ok()), ..Self::default() };
-        let list: Vec<&RawValue> = match given("testCases") {
+        let RawList(list) = match given("testCases") {
             Some(raw) if raw.starts_with('[') => from_str(raw).map_err(|error| invalid(&error))?,
             Some(_) => return Err(BodyError::NotAList),
-            None => Vec::new(),
+            None => RawList(Some(Vec::new())),
         };
-        if list.len() > MAX_TEST_CASES {
-            return Err(BodyError::TooMany { limit: MAX_TEST_CASES });
-        }
+        let list = list.ok_or(BodyError::TooMany { limit: MAX_TEST_CASES })?;
         let events = list.into_iter().map(RawValue::get).chain(given("testCase"));
         for (index, event) in events.enumerate() {
             body.add(event, index, caps)?;
@@ -164,7 +161,7 @@ impl EventsBody {
         let head = match from_str::<Maybe<EventInput<'_>>>(text) {
             Ok(head) => head.0,
             Err(error) if error.is_data() => {
-                tree = from_str(text).map_err(|error| invalid(&error))?;
+                tree = bounded_value(text).map_err(|error| invalid(&error))?;
                 Maybe::<EventInput<'_>>::deserialize(tree).ok().and_then(|head| head.0)
             }
             Err(error) => return Err(invalid(&error)),
@@ -177,7 +174,9 @@ impl EventsBody {
             Some("complete") => {
                 let input = match from_str::<Maybe<TestCaseInput<'_>>>(text) {
                     Ok(input) => input.0,
-                    Err(_) => TestCaseInput::from_value(from_str(text).map_err(|error| invalid(&error))?),
+                    Err(_) => {
+                        TestCaseInput::from_value(bounded_value(text).map_err(|error| invalid(&error))?)
+                    }
                 };
                 let before = self.completes.entries.len();
                 self.completes.add(input, index, caps);

@@ -8,6 +8,7 @@
 
 mod attachment_meta;
 mod body;
+mod bounded;
 mod caps;
 mod case_ref;
 mod events;

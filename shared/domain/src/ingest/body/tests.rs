@@ -114,6 +114,39 @@ fn a_repeated_key_fails_nothing_and_the_last_one_counts() {
 }
 
 #[test]
+fn of_what_is_wide_only_so_much_is_kept() {
+    let ones = format!("[{}1]", "1,".repeat(1_000_000));
+    let keys: Vec<String> = (0..20_000).map(|n| format!(r#""k{n}":0"#)).collect();
+    let kept = |fields: &Map<String, Value>| fields["x"].as_array().map(Vec::len);
+    let text = format!(
+        r#"{{"x":{ones},"metadata":{{"y":{ones}}},"z":7,"testCases":[{{"title":"a","title":"b","status":"passed","x":{ones}}}]}}"#
+    );
+    let read = body(&text).expect("is accepted");
+    assert!(kept(&read.fields).is_some_and(|count| count < 500_000));
+    assert_eq!(read.fields["z"], 7, "what stands behind it is kept");
+    assert_eq!(read.test_cases.expect("is accepted").entries[0].title, "b");
+    let fields = parse_object(text.into_bytes()).expect("is accepted");
+    assert!(kept(&fields).is_some_and(|count| count < 500_000));
+    assert_eq!(fields["z"], 7);
+    let fields = parse_object(format!("{{{}}}", keys.join(",")).into_bytes()).expect("is accepted");
+    assert!(fields.len() < 15_000, "{}", fields.len());
+}
+
+#[test]
+fn an_entry_that_repeats_a_key_leaves_the_others_and_the_fields_alone() {
+    let read = body(
+        r#"{"z":1,"testCases":[{"title":"a","status":"passed"},7,{"title":"b","title":"c","status":"passed"},
+            {"title":"d","status":"failed"}],"z":2}"#,
+    )
+    .expect("is accepted");
+    assert_eq!(read.fields["z"], 2);
+    let cases = read.test_cases.expect("is accepted");
+    let told: Vec<_> = cases.entries.iter().map(|entry| (entry.index, entry.title.as_str())).collect();
+    assert_eq!(told, [(0, "a"), (2, "c"), (3, "d")]);
+    assert_eq!(cases.warnings.as_slice().len(), 1);
+}
+
+#[test]
 fn direct_submissions_tell_tests_apart_by_line() {
     let read = cases(&json!([
         case("x", "a.ts:30:1"), case("x", "a.ts:10:1"), case("x", "a.ts:20:1"), case("x", "a.ts:10:1"), case("x", "a.ts"),
