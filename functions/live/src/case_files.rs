@@ -13,7 +13,7 @@ use callboard_http::{ApiError, AppState, Site};
 use callboard_query::Context;
 use callboard_query::ingest::{self, CaseFiles, FileKindHint, IncomingFile};
 use callboard_store::StoreError;
-use callboard_store::blobs::{self, IN_MEMORY_BYTES, StagedBlob};
+use callboard_store::blobs::{self, Room, StagedBlob};
 use futures::StreamExt as _;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -183,8 +183,8 @@ impl Receiver<'_> {
                 Err(std::io::Error::other("the form broke off"))
             }
         });
-        let allowed = IN_MEMORY_BYTES.min(*memory);
-        let staged = blobs::stage(&self.ctx.store, 0, Box::pin(chunks), allowed, now).await;
+        let room = Room::take(*memory);
+        let staged = blobs::stage(&self.ctx.store, 0, Box::pin(chunks), room, now).await;
         let broken = broken.into_inner().ok().flatten();
         match (staged, broken) {
             (Ok(staged), _) => {

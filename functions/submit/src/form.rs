@@ -15,7 +15,7 @@ use callboard_query::ingest::{self, IncomingReport};
 use callboard_query::{Context, QueryError};
 use callboard_store::StoreError;
 use callboard_store::audit::Actor;
-use callboard_store::blobs::{self, IN_MEMORY_BYTES, StagedBlob};
+use callboard_store::blobs::{self, Room, StagedBlob};
 use futures::StreamExt as _;
 
 /// Most bytes of all text fields together, the list of test cases aside.
@@ -179,7 +179,8 @@ impl Receiver<'_> {
         memory: &mut usize,
     ) -> Result<StagedBlob, ApiError> {
         let place = self.place(form).await?;
-        let allowed = IN_MEMORY_BYTES.min(*memory);
+        let room = Room::take(*memory);
+        let allowed = room.bytes();
         // The store sees a broken stream; what broke it is kept for the answer.
         let broken = std::sync::Mutex::new(None);
         let break_off = |error: ApiError| {
@@ -208,8 +209,7 @@ impl Receiver<'_> {
             }
             Ok(chunk)
         });
-        let staged =
-            blobs::stage(&self.ctx.store, place.project(), Box::pin(chunks), allowed, self.now).await;
+        let staged = blobs::stage(&self.ctx.store, place.project(), Box::pin(chunks), room, self.now).await;
         let broken = broken.into_inner().ok().flatten();
         match (staged, broken) {
             (Ok(staged), _) => {

@@ -12,6 +12,7 @@ pub mod collect;
 pub mod content;
 pub mod freeing;
 pub mod pool;
+mod room;
 
 use bytes::{Bytes, BytesMut};
 use callboard_domain::ids::{BlobId, ProjectId};
@@ -22,6 +23,8 @@ use sha2::{Digest as _, Sha256};
 use crate::db::{Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::{Result, Store, StoreError};
+
+pub use room::{IN_MEMORY_BYTES, Room};
 
 statements! {
     /// Staged bytes are about to arrive.
@@ -50,8 +53,6 @@ statements! {
     BY_ID = "SELECT id, key, size, own_size, state FROM blobs WHERE project_id = $1 AND id = $2";
 }
 
-/// Most bytes of one file that are worth keeping in memory.
-pub const IN_MEMORY_BYTES: usize = 1024 * 1024;
 /// How long staged bytes may lie before they count as left behind.
 const STAGING_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 /// How long stored bytes may wait for the row that refers to them.
@@ -75,13 +76,20 @@ pub struct StagedBlob {
 
 #[derive(Debug)]
 enum Body {
-    Memory(Bytes),
-    Staged { ticket: [u8; 32], key: String },
+    /// With the room the bytes take.
+    Memory {
+        bytes: Bytes,
+        _room: Room,
+    },
+    Staged {
+        ticket: [u8; 32],
+        key: String,
+    },
 }
 
 /// Receives a file. `project` scopes the staging key; it may be zero as long
-/// as the project is not known. A file of at most `in_memory` bytes never
-/// touches staging; a request with many files gives the later ones less.
+/// as the project is not known. A file that fits into `room` never touches
+/// staging.
 ///
 /// # Errors
 /// [`StoreError::Upload`] when the stream breaks off: nothing is left then;
@@ -90,7 +98,7 @@ pub async fn stage<S>(
     store: &Store,
     project: i64,
     mut body: S,
-    in_memory: usize,
+    mut room: Room,
     now: Timestamp,
 ) -> Result<StagedBlob>
 where
@@ -104,13 +112,14 @@ where
         hasher.update(&chunk);
         size += chunk.len() as u64;
         buffer.extend_from_slice(&chunk);
-        if buffer.len() > in_memory {
-            return stage_large(store, project, body, now, hasher, size, buffer).await;
+        if buffer.len() > room.bytes() {
+            return stage_large(store, project, body, now, hasher, size, (buffer, room)).await;
         }
     }
+    room.shrink(buffer.len());
     let bytes = buffer.freeze();
     let head = bytes.slice(..bytes.len().min(HEAD_BYTES));
-    Ok(StagedBlob { sha256: hasher.finalize().into(), size, head, body: Body::Memory(bytes) })
+    Ok(StagedBlob { sha256: hasher.finalize().into(), size, head, body: Body::Memory { bytes, _room: room } })
 }
 
 async fn stage_large<S>(
@@ -120,7 +129,7 @@ async fn stage_large<S>(
     now: Timestamp,
     mut hasher: Sha256,
     mut size: u64,
-    buffer: BytesMut,
+    (buffer, room): (BytesMut, Room),
 ) -> Result<StagedBlob>
 where
     S: Stream<Item = std::io::Result<Bytes>> + Unpin + Send,
@@ -138,6 +147,8 @@ where
     let mut object = store.objects().writer(&key)?;
     let received = async {
         object.write(&buffer).await?;
+        // An upload can take long.
+        drop((buffer, room));
         while let Some(chunk) = body.next().await {
             let chunk = chunk?;
             hasher.update(&chunk);
@@ -197,7 +208,7 @@ impl StagedBlob {
     #[must_use]
     pub fn in_memory(&self) -> usize {
         match &self.body {
-            Body::Memory(bytes) => bytes.len(),
+            Body::Memory { bytes, .. } => bytes.len(),
             Body::Staged { .. } => 0,
         }
     }
@@ -221,7 +232,7 @@ impl StagedBlob {
     /// [`StoreError::Storage`] when the object store refuses.
     pub async fn open(&self, store: &Store) -> Result<futures::stream::BoxStream<'static, Result<Bytes>>> {
         match &self.body {
-            Body::Memory(bytes) => {
+            Body::Memory { bytes, .. } => {
                 let bytes = bytes.clone();
                 Ok(futures::stream::once(async move { Ok(bytes) }).boxed())
             }
@@ -264,7 +275,7 @@ impl StagedBlob {
             return Ok(blob);
         }
         match self.body {
-            Body::Memory(bytes) => store.objects().put(&blob.key, bytes).await?,
+            Body::Memory { bytes, .. } => store.objects().put(&blob.key, bytes).await?,
             Body::Staged { ticket, key } => {
                 store.objects().rename(&key, &blob.key).await?;
                 forget_ticket(store, &ticket).await?;
