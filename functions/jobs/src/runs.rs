@@ -4,7 +4,7 @@ use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_query::clusters;
 use callboard_query::ingest::{
-    self, Checked, Completion, JoinEvidence, MoveExecutions, PoolTraces, Recompute,
+    self, Checked, CompareBehind, Completion, JoinEvidence, MoveExecutions, PoolTraces, Recompute,
 };
 use callboard_store::jobs::{self, Payload};
 use callboard_store::runs::tokens;
@@ -48,7 +48,7 @@ pub(crate) async fn move_executions(
     mut job: MoveExecutions,
 ) -> Result<Outcome<MoveExecutions>, JobError> {
     while ctx.has_time() {
-        match ingest::move_executions(&ctx.state().background(), job).await? {
+        match ingest::move_executions(&ctx.state().background(), job, ctx.now()).await? {
             Some(rest) => job = rest,
             None => {
                 check(&ctx, job.project, job.run).await?;
@@ -57,6 +57,15 @@ pub(crate) async fn move_executions(
         }
     }
     Ok(Outcome::GoOn(job))
+}
+
+/// What tests decided has changed: the runs behind are compared again.
+pub(crate) async fn compare_behind(
+    ctx: JobContext,
+    job: CompareBehind,
+) -> Result<Outcome<CompareBehind>, JobError> {
+    ingest::compare_behind(&ctx.state().background(), job).await?;
+    Ok(Outcome::Done)
 }
 
 /// The traces of a run share their common parts.

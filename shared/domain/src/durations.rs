@@ -7,6 +7,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::sketch::nearest_rank;
+use crate::totals::mean;
 
 /// Fewest samples of a trend.
 const TREND_SAMPLES: usize = 4;
@@ -85,20 +86,13 @@ impl Spread {
         let mut sorted = durations.to_vec();
         sorted.sort_unstable();
         let (&min, &max) = (sorted.first()?, sorted.last()?);
-        let n = i128::try_from(sorted.len()).ok()?;
+        let count = i64::try_from(sorted.len()).ok()?;
         let sum: i128 = sorted.iter().copied().map(i128::from).sum();
         let at = |q| {
             let rank = nearest_rank(sorted.len() as u64, q)?;
             sorted.get(usize::try_from(rank).ok()? - 1).copied()
         };
-        Some(Self {
-            count: i64::try_from(sorted.len()).ok()?,
-            mean: i64::try_from((2 * sum + n).div_euclid(2 * n)).ok()?,
-            min,
-            max,
-            p50: at(0.5)?,
-            p95: at(0.95)?,
-        })
+        Some(Self { count, mean: mean(sum, count)?, min, max, p50: at(0.5)?, p95: at(0.95)? })
     }
 }
 

@@ -65,8 +65,9 @@ pub fn rate(part: i64, whole: i64) -> Option<f64> {
 /// The mean of `count` whole numbers that add up to `sum`, rounded half up;
 /// `None` of none.
 #[must_use]
-pub const fn mean(sum: i64, count: i64) -> Option<i64> {
-    if count > 0 { Some(sum.saturating_mul(2).saturating_add(count).div_euclid(2 * count)) } else { None }
+pub fn mean(sum: impl Into<i128>, count: i64) -> Option<i64> {
+    let count = i128::from(count);
+    if count > 0 { i64::try_from((2 * sum.into() + count).div_euclid(2 * count)).ok() } else { None }
 }
 
 /// The interval in which a share lies with 95 % confidence after `part` of

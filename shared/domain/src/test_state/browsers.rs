@@ -1,7 +1,7 @@
 //! What each browser project said last about a test: the base of regression,
 //! flaky and fixed flags.
 //!
-//! Invariant: of each of the sixteen browser projects with the lowest ids, the
+//! Invariant: of each of the sixty-four browser projects with the lowest ids, the
 //! newest outcome and the two newest decided ones, by order of observation and
 //! never by arrival.
 
@@ -13,7 +13,7 @@ use crate::status::Outcome;
 use crate::time::Timestamp;
 
 /// Browser projects remembered.
-pub(super) const MAX_BROWSERS: usize = 16;
+pub(super) const MAX_BROWSERS: usize = 64;
 
 /// Decided outcomes remembered of each: the last and the one before it.
 pub(super) const MAX_DECIDED: usize = 2;
@@ -72,21 +72,6 @@ impl Browsers {
                 }
             }
         }
-    }
-
-    /// Forgets everything from that observation on.
-    pub(super) fn forget_from(&mut self, key: Key) {
-        self.series.retain(|_, series| {
-            series.decided.retain(|seen| seen.key < key);
-            if series.last.key >= key {
-                // What came between is either unknown or noted again.
-                let Some(&newest) = series.decided.first() else {
-                    return false;
-                };
-                series.last = newest;
-            }
-            true
-        });
     }
 
     /// The newest outcome of a kind that is remembered.

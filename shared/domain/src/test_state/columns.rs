@@ -3,7 +3,7 @@
 //! Invariant: equal states give equal columns, and reading them back gives the
 //! equal state; packed columns that were not written here are refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
@@ -139,8 +139,8 @@ impl TestState {
             wasted_ms: columns.wasted_ms,
             browsers,
             recent: Recent::from_parts(outcomes, keys).ok_or(UnreadableState("recent"))?,
-            unplaced: 0,
-            retracted: 0,
+            unplaced: BTreeSet::new(),
+            stale: BTreeMap::new(),
         })
     }
 }

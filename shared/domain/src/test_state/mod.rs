@@ -20,6 +20,8 @@ pub use columns::{NewestDurations, Predecessors, StateColumns, UnreadableState, 
 pub use flags::{ExecutionFlags, flags_for};
 pub use recent::{MAX_RECENT, MAX_RECENT_MS, RecentOutcome};
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use browsers::Browsers;
 use recent::{Placed, Recent};
 
@@ -27,7 +29,7 @@ use crate::ids::{ExecutionId, RunId};
 use crate::sketch::{bucket_of, nearest_rank};
 use crate::status::Outcome;
 use crate::time::{Day, Timestamp};
-use crate::totals::Totals;
+use crate::totals::{Totals, mean};
 
 /// How many of the newest executions "recently flaky" looks at.
 const RECENTLY: usize = 30;
@@ -99,12 +101,12 @@ pub struct TestState {
     wasted_ms: i64,
     browsers: Browsers,
     recent: Recent,
-    /// New observations that are counted but missing in `recent` until it is
+    /// Observations that are counted but missing in `recent` until it is
     /// rebuilt; not stored, because a rebuild follows in the same transaction.
-    unplaced: usize,
-    /// Observations that are taken back but stand in `recent` until it is
-    /// rebuilt; not stored, likewise.
-    retracted: usize,
+    unplaced: BTreeSet<Key>,
+    /// What is no more, taken back or replaced, but stands in `recent` until it
+    /// is rebuilt; not stored, likewise.
+    stale: BTreeMap<Key, RecentOutcome>,
 }
 
 impl TestState {
@@ -120,8 +122,8 @@ impl TestState {
             wasted_ms: 0,
             browsers: Browsers::default(),
             recent: Recent::default(),
-            unplaced: 0,
-            retracted: 0,
+            unplaced: BTreeSet::new(),
+            stale: BTreeMap::new(),
         };
         // An empty history takes anything.
         let _done = state.apply(None, observation);
@@ -141,8 +143,9 @@ impl TestState {
         self.first_seen_at = self.first_seen_at.min(now.order_at);
 
         let placed = self.recent.place(now.key(), now.recent(), previous.is_none());
-        if placed == Placed::Unknown && previous.is_none() {
-            self.unplaced += 1;
+        if placed == Placed::Unknown {
+            self.mark_stale(previous);
+            self.unplaced.insert(now.key());
         }
         if let Some(newest) = self.recent.newest(|_| true) {
             self.last = self.last.max(newest);
@@ -169,7 +172,18 @@ impl TestState {
             self.last_failed_at = None;
         }
         self.browsers.forget(gone.browser, gone.key());
-        self.retracted += 1;
+        self.mark_stale(Some(gone));
+        self.unplaced.remove(&gone.key());
+    }
+
+    /// Notes that an observation stands in the history in a form it no longer
+    /// has, unless it does not stand there yet.
+    fn mark_stale(&mut self, former: Option<&Observation>) {
+        if let Some(former) = former
+            && !self.unplaced.contains(&former.key())
+        {
+            self.stale.entry(former.key()).or_insert_with(|| former.recent());
+        }
     }
 
     /// Keeps the newest pass; `false` when it was taken back and the one before
@@ -198,50 +212,37 @@ impl TestState {
 
     /// Rebuilds everything that depends on order from the lane's newest
     /// observations of this test (up to [`MAX_RECENT`], in any order, every
-    /// applied one included). Lifetime counts stay. What is known from before
-    /// the oldest of them is kept, so history outlives executions that
-    /// retention has deleted.
+    /// applied one included). Lifetime counts stay, and so does what is known of
+    /// others: history outlives executions that retention has deleted, wherever
+    /// they stood among those that are left.
     pub fn rebuild_recent(&mut self, mut newest: Vec<Observation>) {
         newest.sort_unstable_by_key(Observation::key);
         newest.dedup_by_key(|observation| observation.key());
         newest.drain(..newest.len().saturating_sub(MAX_RECENT));
-        let retracted = std::mem::take(&mut self.retracted);
-        let (Some(oldest), Some(last)) = (newest.first(), newest.last()) else {
-            if retracted > 0 {
-                self.recent.rebuild(Vec::new(), 0, retracted);
-                self.fall_back();
-            }
+        let unplaced = std::mem::take(&mut self.unplaced).len();
+        let stale = std::mem::take(&mut self.stale);
+        if newest.is_empty() && stale.is_empty() {
             return;
-        };
-
-        self.last = last.key();
-        self.first_seen_at = self.first_seen_at.min(oldest.order_at);
-        self.last_passed = self.last_passed.filter(|&key| key < oldest.key());
-        self.last_failed_at = self.last_failed_at.filter(|&at| at < oldest.order_at);
-        self.browsers.forget_from(oldest.key());
-        for observation in &newest {
-            let (key, outcome) = (observation.key(), observation.outcome);
-            // Nothing can get lost: all keys are new to it.
-            let _known = self.browsers.note(observation.browser, key, outcome);
-            if is_passed(outcome) {
-                self.last_passed = Some(key);
-            }
-            if is_failing(outcome) {
-                self.last_failed_at = Some(key.0);
-            }
         }
-        let rows = newest.iter().map(|observation| (observation.key(), observation.recent())).collect();
-        self.recent.rebuild(rows, self.unplaced, retracted);
-        self.unplaced = 0;
-    }
 
-    /// Falls back to what browser projects said last where no execution is left
-    /// that says when the test ran: retention deletes them and keeps the rest.
-    fn fall_back(&mut self) {
-        self.last = self.browsers.newest(|_| true).unwrap_or(self.last);
-        self.last_passed = self.last_passed.or_else(|| self.browsers.newest(is_passed));
-        let failed_at = || self.browsers.newest(is_failing).map(|key| key.0);
-        self.last_failed_at = self.last_failed_at.or_else(failed_at);
+        for observation in &newest {
+            let key = observation.key();
+            // Nothing can get lost: what comes after it is noted as well.
+            let _known = self.browsers.note(observation.browser, key, observation.outcome);
+            self.first_seen_at = self.first_seen_at.min(observation.order_at);
+            self.last_passed = self.last_passed.filter(|&last| last != key);
+            self.last_failed_at = self.last_failed_at.filter(|&last| last != observation.order_at);
+        }
+        let newest_of = |is_wanted: fn(Outcome) -> bool| {
+            let row = newest.iter().rev().find(|observation| is_wanted(observation.outcome));
+            row.map(Observation::key).max(self.browsers.newest(is_wanted))
+        };
+        self.last_passed = self.last_passed.max(newest_of(is_passed));
+        self.last_failed_at = self.last_failed_at.max(newest_of(is_failing).map(|key| key.0));
+        let last = newest_of(|_| true);
+        let rows = newest.iter().map(|observation| (observation.key(), observation.recent())).collect();
+        self.recent.rebuild(rows, unplaced, &stale);
+        self.last = self.recent.newest(|_| true).max(last).unwrap_or(self.last);
     }
 
     /// Start of the last run in which the test appeared.
@@ -254,6 +255,12 @@ impl TestState {
     #[must_use]
     pub const fn last_execution(&self) -> ExecutionId {
         self.last.1
+    }
+
+    /// Whether the test appeared in a run behind a place.
+    #[must_use]
+    pub fn ran_after(&self, order_at: Timestamp, run: RunId) -> bool {
+        (self.last.0, self.last.1.run()) > (order_at, run)
     }
 
     /// Outcome of the newest execution.
@@ -405,9 +412,8 @@ impl TestState {
     #[must_use]
     pub fn avg_duration_ms(&self) -> Option<i64> {
         let durations = self.passed_durations();
-        let count = i128::try_from(durations.len()).ok().filter(|&count| count > 0)?;
-        let sum: i128 = durations.into_iter().map(i128::from).sum();
-        i64::try_from((2 * sum + count) / (2 * count)).ok()
+        let count = i64::try_from(durations.len()).ok()?;
+        mean(durations.into_iter().map(i128::from).sum::<i128>(), count)
     }
 
     /// A quantile (0..=1) of [`Self::passed_durations`] by nearest rank.

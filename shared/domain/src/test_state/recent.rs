@@ -5,7 +5,8 @@
 //! the newest few let a result that arrives late, or changes, find its place
 //! without reading executions: runs overlap all the time.
 
-use std::collections::VecDeque;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::Key;
 use crate::ids::RunId;
@@ -50,6 +51,13 @@ impl RecentOutcome {
     /// Whether an outcome costs time on attempts that did not decide.
     pub(super) const fn is_costly(outcome: Outcome) -> bool {
         matches!(outcome, Outcome::Flaky | Outcome::Failed | Outcome::TimedOut)
+    }
+
+    /// Whether both can tell of one execution, as far as both know.
+    fn may_be(self, other: Self) -> bool {
+        let is_known_to_differ =
+            self.duration_ms.zip(other.duration_ms).is_some_and(|(own, other)| own != other);
+        self.to_byte() == other.to_byte() && !is_known_to_differ
     }
 
     /// Outcome in three bits, mass failure in one, slot in four.
@@ -143,19 +151,109 @@ impl Recent {
     }
 
     /// Starts over from the newest executions there are, sorted. `unplaced` of
-    /// them were not in the history. When there are fewer than the history
-    /// holds, the rest is older and its executions are gone: it stays in front.
-    /// So do as many fewer as were `retracted`.
-    pub(super) fn rebuild(&mut self, rows: Vec<(Key, RecentOutcome)>, unplaced: usize, retracted: usize) {
-        let known = rows.len().saturating_sub(unplaced) + retracted;
-        let older = self.outcomes.len().saturating_sub(known);
-        self.outcomes.truncate(older);
-        self.keys.clear();
-        for (key, outcome) in rows {
-            self.outcomes.push_back(outcome);
-            self.keys.push_back(key);
+    /// them are not in the history in the form they have now; `stale` is what
+    /// stands in it and is no more, or has another form. When there are fewer
+    /// than the history holds, the executions of the others are gone: those keep
+    /// their places, between the rows as well, since retention keeps some runs
+    /// longer than others.
+    pub(super) fn rebuild(
+        &mut self,
+        rows: Vec<(Key, RecentOutcome)>,
+        unplaced: usize,
+        stale: &BTreeMap<Key, RecentOutcome>,
+    ) {
+        let mut changed = 0;
+        for (&key, outcome) in stale {
+            match rows.binary_search_by_key(&key, |row| row.0) {
+                Ok(_) => changed += 1,
+                Err(_) => self.take_out(key, *outcome),
+            }
         }
+        let new = unplaced.saturating_sub(changed);
+        let is_all = rows.len() >= (self.outcomes.len() + new).min(MAX_RECENT);
+        let places = if is_all {
+            rows.into_iter().map(|(key, outcome)| (Some(key), outcome)).collect()
+        } else {
+            self.joined_with(&rows, stale)
+        };
+        self.keys = places.iter().rev().map_while(|(key, _)| *key).take(MAX_IDENTIFIED).collect();
+        self.keys.make_contiguous().reverse();
+        self.outcomes = places.into_iter().map(|(_, outcome)| outcome).collect();
         self.trim();
+    }
+
+    /// Removes what stands for an execution, as far as it can be told.
+    fn take_out(&mut self, key: Key, outcome: RecentOutcome) {
+        let unidentified = self.outcomes.len() - self.keys.len();
+        match self.keys.binary_search(&key) {
+            Ok(at) => {
+                self.keys.remove(at);
+                self.outcomes.remove(unidentified + at);
+            }
+            Err(0) => {
+                let same = (0..unidentified).rev().find(|&at| self.outcomes[at].may_be(outcome));
+                same.map(|at| self.outcomes.remove(at));
+            }
+            // The history knows nothing of it.
+            Err(_) => {}
+        }
+    }
+
+    /// The history with the rows in it. Each row stands where the history tells
+    /// of it, which is known of the identified ones; of the others as many as
+    /// possible are taken for the same, in their order. Those that changed stand
+    /// there in their former form.
+    fn joined_with(
+        &self,
+        rows: &[(Key, RecentOutcome)],
+        former: &BTreeMap<Key, RecentOutcome>,
+    ) -> Vec<(Option<Key>, RecentOutcome)> {
+        let unidentified = self.outcomes.len() - self.keys.len();
+        let keys = std::iter::repeat_n(None, unidentified).chain(self.keys.iter().copied().map(Some));
+        let own: Vec<(Option<Key>, RecentOutcome)> = keys.zip(self.outcomes.iter().copied()).collect();
+        let oldest_identified = self.keys.front();
+        let is_same = |(key, outcome): (Option<Key>, RecentOutcome), row: (Key, RecentOutcome)| match key {
+            Some(key) => key == row.0,
+            None => {
+                let told = former.get(&row.0).copied().unwrap_or(row.1);
+                oldest_identified.is_none_or(|oldest| row.0 < *oldest) && outcome.may_be(told)
+            }
+        };
+        // Of the first i of the history and the first j rows, how many can be the same.
+        let mut same = vec![vec![0_usize; rows.len() + 1]; own.len() + 1];
+        for i in 1..=own.len() {
+            for j in 1..=rows.len() {
+                same[i][j] = if is_same(own[i - 1], rows[j - 1]) {
+                    same[i - 1][j - 1] + 1
+                } else {
+                    same[i - 1][j].max(same[i][j - 1])
+                };
+            }
+        }
+        let (mut i, mut j) = (own.len(), rows.len());
+        let mut joined = Vec::with_capacity(i + j);
+        while i > 0 || j > 0 {
+            let is_own = match (i.checked_sub(1), j.checked_sub(1)) {
+                (Some(last), Some(row)) if is_same(own[last], rows[row]) => {
+                    i = last;
+                    false
+                }
+                (Some(last), Some(row)) => match same[last][j].cmp(&same[i][row]) {
+                    Ordering::Equal => own[last].0.is_some_and(|key| key > rows[row].0),
+                    order => order.is_gt(),
+                },
+                (own, _) => own.is_some(),
+            };
+            if is_own {
+                i -= 1;
+                joined.push(own[i]);
+            } else {
+                j -= 1;
+                joined.push((Some(rows[j].0), rows[j].1));
+            }
+        }
+        joined.reverse();
+        joined
     }
 
     fn trim(&mut self) {

@@ -154,6 +154,8 @@ fn a_rebuild_believes_the_rows() {
     assert_eq!(decided(&state), None);
     assert_eq!((state.category(), state.recent().len()), (TestCategory::Skipped, 2));
     assert_eq!(state.apply(None, &seen(3, 1, Outcome::Failed)), Applied::Done);
+    state.retract(&seen(3, 1, Outcome::Failed));
+    state.retract(&seen(2, 1, Outcome::Skipped));
     state.rebuild_recent(vec![seen(1, 1, Outcome::Passed)]);
     assert_eq!((decided(&state), state.last_failed_at()), (Some(Outcome::Passed), None));
 }
@@ -169,6 +171,56 @@ fn history_outlives_executions_that_retention_deleted() {
     assert_eq!((state.counts().total_tests, state.recent().len()), (51, 51));
     let position = state.recent().position(|recent| recent.outcome == Outcome::Failed);
     assert_eq!(position, Some(25));
+}
+
+#[test]
+fn a_run_that_outlives_newer_ones_is_told_of_once() {
+    let outcome = |run: i64| match run {
+        3 => Outcome::Flaky,
+        9..=12 => Outcome::Failed,
+        _ => Outcome::Passed,
+    };
+    let all: Vec<Observation> = (1..=40).map(|run| seen(run, 1, outcome(run))).collect();
+    let mut rows = Rows::default();
+    let columns = rows.ingest(None, &all);
+    // The third run is kept as the last green one, the eleventh for its failure.
+    rows.0.retain(|execution, _| matches!(execution.run().get(), 3 | 11 | 36..));
+    let columns = rows.ingest(Some(columns), &[seen(11, 1, Outcome::TimedOut)]);
+    let mut state = TestState::from_columns(&columns).unwrap();
+    let outcomes = |state: &TestState| state.recent().map(|recent| recent.outcome).collect::<Vec<_>>();
+    let mut expected: Vec<Outcome> = (1..=40).map(outcome).collect();
+    expected[10] = Outcome::TimedOut;
+    assert_eq!(outcomes(&state), expected);
+    assert_eq!(state.recent().map(|recent| recent.duration_ms).collect::<Vec<_>>(), {
+        (1..=40).map(|run| Some(100 * run)).collect::<Vec<_>>()
+    });
+    // A person deletes the newest run and one of those whose place is not known.
+    for run in [40, 11] {
+        let gone = rows.0.remove(&ExecutionId::compose(RunId(run), 1)).unwrap();
+        state.retract(&gone);
+    }
+    state.rebuild_recent(rows.newest());
+    expected.remove(39);
+    expected.remove(10);
+    assert_eq!(outcomes(&state), expected);
+    assert_eq!(
+        (state.last_order_at(), state.last_failed_at()),
+        (Timestamp(39 * DAY_MS), Some(Timestamp(12 * DAY_MS)))
+    );
+    let columns = state.to_columns();
+    assert_eq!(TestState::from_columns(&columns).unwrap(), state);
+}
+
+#[test]
+fn the_last_run_stays_the_last_when_only_an_older_one_is_left() {
+    let runs: Vec<Observation> = (1..=30).map(|run| seen(run, 1, Outcome::Passed)).collect();
+    let mut state = state_of(&runs);
+    let late = seen(2, 2, Outcome::Failed);
+    assert_eq!(state.apply(None, &late), Applied::NeedsRebuild);
+    state.rebuild_recent(vec![runs[0], late]);
+    assert_eq!((state.last_order_at(), state.last_passed()), (runs[29].order_at, Some(runs[29].key())));
+    assert_eq!((state.category(), state.recent().len()), (TestCategory::Passed, 31));
+    assert_eq!(state.last_failed_at(), Some(late.order_at));
 }
 
 #[test]

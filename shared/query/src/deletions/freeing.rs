@@ -21,7 +21,7 @@ use callboard_store::{Store, StoreError, jobs, storage, unclaimed};
 
 use super::DeleteTarget;
 use crate::Result;
-use crate::ingest::{follow_gone, hide_runs, uncount};
+use crate::ingest::{Followed, hide_runs, queue_behind, uncount};
 
 /// Rows of one step.
 const BATCH: i64 = 500;
@@ -217,13 +217,13 @@ impl Work<'_> {
             } else {
                 doomed::uncount_executions(&mut session, run.project, count).await?;
             }
-            self.save(&mut session, receipt).await?;
-            session.commit().await?;
             if self.takes_back && run.lanes.contains(&run.lane_id) {
-                let at = (run.order_at, run.run);
-                follow_gone(self.store, run.project, run.lane_id, at, &rows).await?;
+                let (lane, at) = ((run.project, run.lane_id), (run.order_at, run.run));
+                let gone: Vec<Followed> = rows.iter().filter_map(Followed::of).collect();
+                queue_behind(&mut session, lane, at, &gone, self.now).await?;
             }
-            return Ok(());
+            self.save(&mut session, receipt).await?;
+            return Ok(session.commit().await?);
         }
         receipt.rows.other += doomed::delete_rest(&mut session, run, receipt.id, self.now).await?;
         storage::forget_run(&mut session, run.project, run.run, self.now).await?;

@@ -8,7 +8,6 @@ use callboard_store::{StoreError, executions, feed, intake as kept, storage};
 use serde::{Deserialize, Serialize};
 
 use super::counting::{self, Pace};
-use super::following;
 use super::intake;
 use super::locked::LockedRun;
 use super::turns;
@@ -69,9 +68,8 @@ pub enum Checked {
 
 /// Counts what waits of the run, counts the run from its rows and repairs what is stored when it differs,
 /// while no results arrive as far as that can be waited for.
-/// Once the run is final its feed is kept for one more hour, the runs behind it
-/// are compared with it, and the failures that its tests no longer show are
-/// judged.
+/// Once the run is final its feed is kept for one more hour, and the failures
+/// that its tests no longer show are judged.
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
@@ -80,7 +78,6 @@ pub async fn check_run(ctx: &Context, project: ProjectId, run: RunId, now: Times
     counting::count_until(ctx, project, run, Pace::InLulls).await?;
     ctx.turns.lull(turns::SHORT_PATIENCE).await;
     let checked = recount(ctx, project, run, now).await?;
-    following::follow_run(&ctx.store, project, run).await?;
     clusters::verify(ctx, project, run, now).await?;
     Ok(checked)
 }

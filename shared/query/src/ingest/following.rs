@@ -13,20 +13,23 @@ use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::ExecutionRow;
 use callboard_store::executions::counting::{self, ToCount};
+use callboard_store::jobs::{self, Payload};
 use callboard_store::rollups::{self, States};
-use callboard_store::runs::{self, RunRow, compared};
+use callboard_store::runs::{RunRow, compared};
 use callboard_store::{Store, StoreError, lanes};
+use serde::{Deserialize, Serialize};
 
 use super::changing::decided_elsewhere;
-use super::locked::{LockedRun, lanes_of_run};
+use super::locked::LockedRun;
 use super::rollup::compared_with;
-use crate::comparison::each_step;
-use crate::{QueryError, Result};
+use crate::{Context, QueryError, Result};
 
 /// Runs behind one that are looked through. The next one mostly has its tests.
 const MOST_RUNS: i64 = 20;
 /// Executions that are compared at a time.
 const STEP: i64 = 500;
+/// Tests of one job.
+const MOST_TESTS: usize = 2_000;
 
 /// A test in one browser project.
 type Series = (TestCaseId, i64);
@@ -40,53 +43,79 @@ struct Place {
     at: (Timestamp, RunId),
 }
 
-/// Compares the runs behind a counted one again with what it decided.
-pub(super) async fn follow_run(store: &Store, project: ProjectId, run: RunId) -> Result<()> {
-    let mut session = store.db().read().await?;
-    let Some(run) = runs::get(&mut session, project, run).await? else { return Ok(()) };
-    let at = (run.order_at, run.id);
-    let place = Place { project, branch: run.branch.clone(), environment: run.environment.clone(), at };
-    // Where its lane let go of its numbers, nothing says what came before.
-    if place.behind(&mut session, 1).await?.is_empty()
-        || !lanes_of_run(&mut session, &run).await?.contains(&run.lane_id)
-    {
-        return Ok(());
-    }
-    let mut decided = HashSet::new();
-    each_step(&mut session, &run, |row| decided.extend(row.outcome.is_decided().then(|| row.series())))
-        .await?;
-    drop(session);
-    place.follow(store, decided).await
-}
-
-/// The same for executions of a run that a lane does not count any more.
-pub(crate) async fn follow_gone(
-    store: &Store,
+/// What tests of a lane decided at the place of a run has changed: the runs
+/// behind it are compared again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CompareBehind {
     project: ProjectId,
     lane: i64,
-    at: (Timestamp, RunId),
-    gone: &[ExecutionRow],
+    /// Order key of the run, ms.
+    order_at: i64,
+    run: RunId,
+    tests: Vec<Series>,
+}
+
+impl Payload for CompareBehind {
+    const KIND: &'static str = "compare_behind";
+}
+
+/// An execution whose test is to be followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Followed {
+    pub(crate) id: ExecutionId,
+    pub(crate) series: Series,
+}
+
+impl Followed {
+    /// Of what is gone: only what was decided was compared with.
+    pub(crate) fn of(row: &ExecutionRow) -> Option<Self> {
+        row.outcome.is_decided().then_some(Self { id: row.id, series: (row.test_case, row.browser_id) })
+    }
+}
+
+/// Queues [`CompareBehind`] in the transaction that changes what executions of a
+/// run decided in a lane.
+pub(crate) async fn queue_behind(
+    session: &mut Session,
+    (project, lane): (ProjectId, i64),
+    (order_at, run): (Timestamp, RunId),
+    followed: &[Followed],
+    now: Timestamp,
 ) -> Result<()> {
-    let place = lanes::place_of(&mut store.db().read().await?, project, lane).await?;
+    for part in followed.chunks(MOST_TESTS) {
+        // The same execution may change, or leave a lane, more than once.
+        let key = format!("lane:{lane}:behind:{id}:{now}", id = part[0].id.get(), now = now.millis());
+        let tests = part.iter().map(|one| one.series).collect();
+        let job = CompareBehind { project, lane, order_at: order_at.millis(), run, tests };
+        jobs::enqueue(session, &key, Some(project), &job, now).await?;
+    }
+    Ok(())
+}
+
+/// Compares the runs behind a place again.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn compare_behind(ctx: &Context, job: CompareBehind) -> Result<()> {
+    let CompareBehind { project, lane, order_at, run, tests } = job;
+    let place = lanes::place_of(&mut ctx.store.db().read().await?, project, lane).await?;
+    // A lane that is no more has no runs.
     let Some((branch, environment)) = place else { return Ok(()) };
-    let decided = gone.iter().filter(|row| row.outcome.is_decided());
-    let decided = decided.map(|row| (row.test_case, row.browser_id)).collect();
-    Place { project, branch, environment, at }.follow(store, decided).await
+    let at = (Timestamp(order_at), run);
+    Place { project, branch, environment, at }.follow(&ctx.store, tests.into_iter().collect()).await
 }
 
 impl Place {
-    async fn behind(&self, session: &mut Session, most: i64) -> Result<Vec<RunRow>> {
+    async fn follow(&self, store: &Store, mut asked: HashSet<Series>) -> Result<()> {
         let place = (self.branch.as_str(), self.environment.as_str());
-        Ok(compared::behind(session, self.project, place, self.at, most).await?)
-    }
-
-    async fn follow(&self, store: &Store, mut decided: HashSet<Series>) -> Result<()> {
-        let behind = self.behind(&mut store.db().read().await?, MOST_RUNS).await?;
+        let mut session = store.db().read().await?;
+        let behind = compared::behind(&mut session, self.project, place, self.at, MOST_RUNS).await?;
+        drop(session);
         for run in behind {
-            if decided.is_empty() {
+            if asked.is_empty() {
                 break;
             }
-            compare_again(store, &run, &mut decided).await?;
+            compare_again(store, &run, &mut asked).await?;
         }
         Ok(())
     }

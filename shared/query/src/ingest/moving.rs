@@ -24,7 +24,7 @@ use serde_json::json;
 
 use super::changing::decided_elsewhere;
 use super::counting::{self, Pace};
-use super::following::follow_gone;
+use super::following::{Followed, queue_behind};
 use super::locked::{LockedRun, lanes_of_run};
 use super::opening::open_lanes;
 use super::rollup::{compared_with, observed, rebuild_histories};
@@ -109,7 +109,11 @@ fn difference(from: &[i64], to: &[i64]) -> (Vec<i64>, Vec<i64>) {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
-pub async fn move_executions(ctx: &Context, job: MoveExecutions) -> Result<Option<MoveExecutions>> {
+pub async fn move_executions(
+    ctx: &Context,
+    job: MoveExecutions,
+    now: Timestamp,
+) -> Result<Option<MoveExecutions>> {
     let MoveExecutions { project, run, after } = job;
     let mut session = ctx.store.db().begin().await?;
     let row = match runs::lock(&mut session, project, run).await {
@@ -120,16 +124,17 @@ pub async fn move_executions(ctx: &Context, job: MoveExecutions) -> Result<Optio
     let Some(last) = rows.last().map(|row| row.id.get()) else { return Ok(None) };
     let to = lanes_of_run(&mut session, &row).await?;
     bring_along(&mut session, &row, &to, &rows).await?;
-    session.commit().await?;
-    // What ran after it where it was is compared with what came before it there.
-    for (lane, gone) in by_lane(&rows) {
-        let mut session = ctx.store.db().read().await?;
-        let counting = lanes_of_lane(&mut session, project, lane, row.order_at).await?;
-        drop(session);
-        if lane != row.lane_id && counting.contains(&lane) {
-            follow_gone(&ctx.store, project, lane, (row.order_at, run), &gone).await?;
+    // What ran after it where it was, and where it is now, is compared with what came before it there.
+    let joined = to.contains(&row.lane_id).then_some(row.lane_id);
+    for (from, moved) in by_lane(&rows) {
+        let counting = lanes_of_lane(&mut session, project, from, row.order_at).await?;
+        let left = counting.contains(&from).then_some(from);
+        let moved: Vec<Followed> = moved.iter().filter_map(Followed::of).collect();
+        for lane in left.into_iter().chain(joined) {
+            queue_behind(&mut session, (project, lane), (row.order_at, run), &moved, now).await?;
         }
     }
+    session.commit().await?;
     Ok(Some(MoveExecutions { after: last, ..job }))
 }
 

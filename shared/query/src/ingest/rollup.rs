@@ -21,6 +21,7 @@ use callboard_store::runs::RunRow;
 
 use super::changing::decided_elsewhere;
 use super::chunk::place_of;
+use super::following::{Followed, queue_behind};
 use crate::Result;
 
 /// An execution before and after a submission.
@@ -61,6 +62,10 @@ pub(super) fn compared_with(
 ) -> Option<(ExecutionId, ExecutionFlags)> {
     let flags = row.flags.compared(flags_for(previous, row.outcome));
     (flags != row.flags).then_some((row.id, flags))
+}
+
+fn decided(seen: &Observation) -> bool {
+    seen.outcome.is_decided()
 }
 
 /// One execution to be counted.
@@ -132,7 +137,8 @@ impl Tally {
 
     /// Counts executions of a run in some lanes. Their rows must be written and
     /// the run must say that they are counted, because a late or changed
-    /// earlier execution rebuilds the recent history from them.
+    /// earlier execution rebuilds the recent history from them. Runs that stand
+    /// behind this one and were counted first are compared again later.
     pub(super) async fn count(
         &mut self,
         session: &mut Session,
@@ -142,7 +148,7 @@ impl Tally {
     ) -> Result<()> {
         let place = place_of(run);
         let day = place.day;
-        let mut rebuild = BTreeSet::new();
+        let (mut rebuild, mut followed) = (BTreeSet::new(), Vec::new());
         for Counted { test_case: case, file_path, before, after } in executions {
             let folder = rollups::folder_of(file_path);
             if let Some(before) = before {
@@ -159,6 +165,10 @@ impl Tally {
                 match self.states.get_mut(&(*lane, *case)) {
                     None => self.states.insert((*lane, *case), TestState::first(after)),
                     Some(state) => {
+                        let decides = after.outcome.is_decided() || before.as_ref().is_some_and(decided);
+                        if *lane == run.lane_id && decides && state.ran_after(run.order_at, run.id) {
+                            followed.push(Followed { id: after.execution, series: (*case, after.browser) });
+                        }
                         if state.apply(before.as_ref(), after) == Applied::NeedsRebuild {
                             rebuild.insert((*lane, *case));
                         }
@@ -166,7 +176,9 @@ impl Tally {
                 }
             }
         }
-        rebuild_histories(session, place, &mut self.states, &rebuild).await
+        rebuild_histories(session, place, &mut self.states, &rebuild).await?;
+        let at = (run.order_at, run.id);
+        queue_behind(session, (run.project, run.lane_id), at, &followed, run.updated_at).await
     }
 
     /// Writes everything.
