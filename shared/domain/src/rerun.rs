@@ -7,10 +7,14 @@
 //! an option of the runner, or a key that a terminal obeys when the line is
 //! pasted.
 //!
-//! Where the checkout lies is not known, so a path is found below any folder:
-//! beside `tests/a.spec.ts` a file `e2e/tests/a.spec.ts` is selected as well.
+//! Where the checkout lies is not known, so a path is found below any folder,
+//! and in any case of its letters: beside `tests/a.spec.ts` a file
+//! `e2e/tests/a.spec.ts` is selected as well. Who knows of such files can leave
+//! them out, see [`exact_file_pattern`].
 
 use std::collections::BTreeSet;
+
+use regex::RegexBuilder;
 
 /// A test to run again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,6 +90,35 @@ pub fn file_pattern(path: &str) -> String {
         }
     }
     pattern
+}
+
+/// Those of some files that [`file_pattern`] of one of them finds as well.
+#[must_use]
+pub fn found_too(path: &str, files: &[String]) -> Vec<String> {
+    let pattern = RegexBuilder::new(&file_pattern(path)).case_insensitive(true).build();
+    let (Some(_), Ok(pattern)) = (below(path), pattern) else { return Vec::new() };
+    let others = files.iter().filter(|other| *other != path);
+    // Some folder is above every file.
+    others.filter(|other| pattern.is_match(&format!("./{other}"))).cloned().collect()
+}
+
+/// What finds a file by its path and none of the others that [`found_too`]
+/// tells of: it is not found in other cases of the letters, not with more
+/// behind its name, and not in the folders in which the others are. `None` for
+/// a path that begins at a root.
+#[must_use]
+pub fn exact_file_pattern(path: &str, others: &[String]) -> Option<String> {
+    let path = below(path)?;
+    let name = |text: &str| regex_escaped(text).replace(char::is_control, ".");
+    let end = format!("/{path}");
+    let folders: BTreeSet<String> = others
+        .iter()
+        .filter_map(|other| other.strip_suffix(&end))
+        .map(|folder| format!("/{}", name(folder)))
+        .collect();
+    let folders: Vec<String> = folders.into_iter().collect();
+    let elsewhere = if folders.is_empty() { String::new() } else { format!("(?<!{})", folders.join("|")) };
+    Some(format!("/{elsewhere}/{}$/", name(path)))
 }
 
 /// What a relative path says of a place below some folder; `None` for one that
@@ -172,6 +205,27 @@ mod tests {
         ] {
             assert_eq!(file_pattern(path), pattern);
         }
+    }
+
+    #[test]
+    fn files_that_are_found_too_can_be_left_out() {
+        let path = "tests/a.spec.ts";
+        let found = ["e2e/tests/a.spec.ts", "Tests/A.spec.ts", "tests/a.spec.tsx", "x/tests/a_spec.ts"]
+            .map(str::to_owned);
+        let others = [path, "tests/b.spec.ts", "e2etests/a.spec.ts", "a.spec.ts"].map(str::to_owned);
+        let files = [found.as_slice(), &others].concat();
+        assert_eq!(found_too(path, &files), found);
+        assert_eq!(found_too("../tests/a.spec.ts", &files)[..4], found);
+        assert_eq!(found_too("/srv/tests/a.spec.ts", &["e2e/srv/tests/a.spec.ts".to_owned()]), [""; 0]);
+        let exact = |path: &str, others: &[&str]| {
+            exact_file_pattern(path, &others.iter().map(|other| (*other).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(exact(path, &["Tests/a.spec.ts"]).as_deref(), Some(r"//tests/a\.spec\.ts$/"));
+        assert_eq!(
+            exact(path, &["e2e/tests/a.spec.ts", "b (2)/tests/a.spec.ts", "e2e/tests/a.spec.tsx"]).as_deref(),
+            Some(r"/(?<!/b \(2\)|/e2e)/tests/a\.spec\.ts$/")
+        );
+        assert_eq!(exact("/srv/a.spec.ts", &[]), None);
     }
 
     #[test]

@@ -31,6 +31,9 @@ const CANDIDATES: i64 = 400;
 /// and the rows taken of each.
 const SPREAD_PROJECTS: i64 = 10;
 const OF_EACH_PROJECT: i64 = 10;
+/// Words that begin like the last one of a question and are looked for in each
+/// of these projects.
+const SPREAD_WORDS: i64 = 16;
 /// Fewest characters of a question.
 pub const LEAST_CHARS: usize = 2;
 /// Fewest digits of a commit.
@@ -218,15 +221,20 @@ impl<'s> Asked<'s> {
         let mut found =
             search::find(session, self.projects.as_deref(), kind, &self.words, CANDIDATES).await?;
         let is_cut = i64::try_from(found.len()).is_ok_and(|rows| rows >= CANDIDATES);
-        // They come project by project: of the last one, and of those behind it, more was left.
-        if let Some(last) = found.last().copied().filter(|last| is_cut && last.is_exact) {
-            let scope = visible(self.scope);
-            let recent =
-                projects::list(session, &scope, None, &ProjectOrder::Updated(None), SPREAD_PROJECTS).await?;
-            let behind = recent.iter().map(|project| project.id).filter(|id| *id < last.project);
-            let behind = behind.map(ProjectId::get).collect();
+        let Some(last) = found.last().copied().filter(|_| is_cut) else { return Ok(found) };
+        let scope = visible(self.scope);
+        let recent =
+            projects::list(session, &scope, None, &ProjectOrder::Updated(None), SPREAD_PROJECTS).await?;
+        let recent: Vec<i64> = recent.iter().map(|project| project.id.get()).collect();
+        if last.is_exact {
+            // They come project by project: of the last one, and of those behind it, more was left.
+            let behind = recent.iter().copied().filter(|id| *id < last.project.get()).collect();
             found.extend(search::newest_of(session, behind, kind, &self.words, OF_EACH_PROJECT).await?);
         }
+        // Longer words come word by word: any project may have some that were left.
+        let spread = (SPREAD_WORDS, OF_EACH_PROJECT);
+        let longer = search::newest_with_longer_words(session, recent, kind, &self.words, spread).await?;
+        found.extend(longer);
         Ok(found)
     }
 

@@ -25,7 +25,10 @@ use crate::shapes::{ProjectRef, TestCaseDetail, TestCaseItem};
 
 use crate::{Context, Entity, QueryError, Result};
 
-pub use history::{HistoryKey, HistoryQuery, Past, history, past, stability_by_count, stability_by_day};
+pub use history::{
+    HistoryKey, HistoryQuery, Neighbours, Past, history, neighbours, past, stability_by_count,
+    stability_by_day,
+};
 
 /// The slice of a project's history that is asked for.
 #[derive(Debug, Clone, Default)]

@@ -68,8 +68,18 @@ static TEST_TIMES: Statement = Statement::of_each(
      AND s.test_case_id BETWEEN asked.id AND asked.id ORDER BY s.test_case_id LIMIT 1) AS found",
 );
 
+/// The first words between two, each found by a look behind the one before. PK
+static LONGER_WORDS: Statement = Statement::new(
+    "search::LONGER_WORDS",
+    "WITH RECURSIVE w(term, place) AS (SELECT (SELECT t.term FROM search_terms t WHERE t.kind = $1 AND t.term > $2 AND t.term < $3 \
+     ORDER BY t.term LIMIT 1), 1 UNION ALL SELECT (SELECT t.term FROM search_terms t WHERE t.kind = $1 AND t.term > w.term \
+     AND t.term < $3 ORDER BY t.term LIMIT 1), w.place + 1 FROM w WHERE w.term IS NOT NULL AND w.place < $4) \
+     SELECT term FROM w WHERE term IS NOT NULL",
+);
+
 /// Every statement of this module.
-pub(crate) static STATEMENTS: &[&Statement] = &[&FORGET, &RUN_TIMES, &CLUSTER_TIMES, &TEST_TIMES];
+pub(crate) static STATEMENTS: &[&Statement] =
+    &[&FORGET, &RUN_TIMES, &CLUSTER_TIMES, &TEST_TIMES, &LONGER_WORDS];
 
 static ADD: Bulk = Bulk::new(
     "search::ADD",
@@ -192,10 +202,31 @@ pub async fn newest_of(
     words: &[AskedWord],
     limit: i64,
 ) -> Result<Vec<Found>> {
-    match newest(session.backend(), projects, kind, words, limit) {
-        Some(filter) => read(session, filter, true).await,
-        None => Ok(Vec::new()),
-    }
+    let Some((first, others)) = words.split_first() else { return Ok(Vec::new()) };
+    let filter = newest(session.backend(), projects, kind, vec![first.text.clone()], others, limit);
+    read(session, filter, true).await
+}
+
+/// The same with a longer word that begins like the first one: at most `limit`
+/// of a project with each of such words, of which `most` are looked at.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn newest_with_longer_words(
+    session: &mut Session,
+    projects: Vec<i64>,
+    kind: SearchKind,
+    words: &[AskedWord],
+    (most, limit): (i64, i64),
+) -> Result<Vec<Found>> {
+    let Some((first, others)) = words.split_first().filter(|(first, _)| first.is_prefix) else {
+        return Ok(Vec::new());
+    };
+    let range = args![kind as i64, &first.text, above(&first.text), most];
+    let longer = session.all(&LONGER_WORDS, range).await?;
+    let longer = longer.iter().map(|row| row.reader().text()).collect::<Result<Vec<_>>>()?;
+    let filter = newest(session.backend(), projects, kind, longer, others, limit);
+    read(session, filter, false).await
 }
 
 async fn read(session: &mut Session, filter: Filter, is_exact: bool) -> Result<Vec<Found>> {
@@ -314,29 +345,30 @@ fn newest(
     backend: Backend,
     projects: Vec<i64>,
     kind: SearchKind,
-    words: &[AskedWord],
+    firsts: Vec<String>,
+    others: &[AskedWord],
     limit: i64,
-) -> Option<Filter> {
-    let (first, others) = words.split_first()?;
-    let args = args![projects, kind as i64, &first.text];
-    Some(match backend {
+) -> Filter {
+    let args = args![projects, kind as i64, firsts];
+    match backend {
         Backend::Postgres => {
-            let base = "SELECT n.project_id, n.entity_id FROM unnest($1::bigint[]) AS p(id) CROSS JOIN LATERAL \
-                (SELECT t.project_id, t.entity_id FROM search_terms t WHERE t.project_id = p.id AND t.kind = $2 AND t.term = $3";
+            let base = "SELECT n.project_id, n.entity_id FROM unnest($1::bigint[]) AS p(id) CROSS JOIN unnest($3::text[]) AS w(term) \
+                CROSS JOIN LATERAL (SELECT t.project_id, t.entity_id FROM search_terms t WHERE t.project_id = p.id AND t.kind = $2 \
+                AND t.term = w.term";
             with_words(Filter::new(backend, base, args), others).end(
                 "ORDER BY t.kind DESC, t.term DESC, t.project_id DESC, t.entity_id DESC LIMIT ?) n",
                 args![limit],
             )
         }
         Backend::Sqlite => {
-            let base = "SELECT t.project_id, t.entity_id FROM json_each($1) p CROSS JOIN search_terms t \
-                WHERE t.kind = $2 AND t.term = $3 AND t.project_id = p.value AND t.entity_id >= COALESCE((SELECT t.entity_id \
-                FROM search_terms t WHERE t.kind = $2 AND t.term = $3 AND t.project_id = p.value";
+            let base = "SELECT t.project_id, t.entity_id FROM json_each($1) p CROSS JOIN json_each($3) w CROSS JOIN search_terms t \
+                WHERE t.kind = $2 AND t.term = w.value AND t.project_id = p.value AND t.entity_id >= COALESCE((SELECT t.entity_id \
+                FROM search_terms t WHERE t.kind = $2 AND t.term = w.value AND t.project_id = p.value";
             let since = with_words(Filter::new(backend, base, args), others)
                 .end("ORDER BY t.entity_id DESC LIMIT 1 OFFSET ?), 0)", args![limit - 1]);
             with_words(since, others)
         }
-    })
+    }
 }
 
 /// What the question can look like, for the test that prepares every
@@ -349,6 +381,6 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     [(None, true), (Some(&some[..]), true), (Some(&some[..]), false), (None, false)]
         .into_iter()
         .filter_map(|(projects, is_exact)| candidates(backend, projects, kind, &words, is_exact, 1))
-        .chain(newest(backend, vec![1], kind, &words, 1))
+        .chain([newest(backend, vec![1], kind, vec![String::new()], &words, 1)])
         .collect()
 }

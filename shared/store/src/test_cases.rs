@@ -101,6 +101,8 @@ statements! {
     OF_FILES = "SELECT file_path, id FROM test_cases WHERE project_id = $1 AND file_path in_texts($2) LIMIT $3",
         postgres "SELECT asked.path, c.id FROM unnest($2::text[]) AS asked(path) CROSS JOIN LATERAL \
         (SELECT id FROM test_cases WHERE project_id = $1 AND file_path = asked.path OFFSET 0) AS c LIMIT $3";
+    /// Files of a project. ix: test_cases_by_file
+    FILES = "SELECT DISTINCT file_path FROM test_cases WHERE project_id = $1 LIMIT $2";
     /// What is stored of some identities. ix: test_cases_identity
     BY_HASHES = "SELECT id, identity_hash, tags, owner, priority, feature, link, meta_at FROM test_cases \
         WHERE project_id = $1 AND identity_hash in_bytes($2)",
@@ -108,6 +110,12 @@ statements! {
         FROM unnest($2::bytea[]) AS asked(hash) CROSS JOIN LATERAL \
         (SELECT * FROM test_cases WHERE project_id = $1 AND identity_hash BETWEEN asked.hash AND asked.hash \
         ORDER BY identity_hash LIMIT 1) AS c";
+    /// Marks tests of a project that nothing counts for any more.
+    LET_GO = "UPDATE test_cases SET meta_at = $3 WHERE project_id = $1 AND id in_ints($2) AND meta_at > $3 AND NOT EXISTS \
+        (SELECT 1 FROM test_state s WHERE s.project_id = $1 AND s.lane_id = 0 AND s.test_case_id = test_cases.id AND s.total > 0) \
+        RETURNING id";
+    /// Takes the mark from tests that run again.
+    TAKE_BACK = "UPDATE test_cases SET meta_at = $3 WHERE project_id = $1 AND id in_ints($2) AND meta_at = $4 RETURNING id";
     /// Mirrors attributes of a newer run.
     SET_META = "UPDATE test_cases SET tags = $3, owner = $4, priority = $5, feature = $6, link = $7, meta_at = $8 \
         WHERE project_id = $1 AND id = $2 AND meta_at <= $8";
@@ -189,12 +197,16 @@ fn split_suite_path(text: &str) -> Vec<String> {
     if text.is_empty() { Vec::new() } else { text.split(SUITE_SEPARATOR).map(str::to_owned).collect() }
 }
 
+/// `meta_at` of a test whose runs are all deleted: it is known, but does not
+/// count, until a run brings it again.
+const NO_RUN: i64 = i64::MIN;
+
 /// The test cases of a batch.
 #[derive(Debug, Default)]
 pub struct Resolved {
     /// Id by identity hash.
     pub ids: HashMap<[u8; 32], TestCaseId>,
-    /// How many were new.
+    /// How many were new, or had no run left.
     pub created: usize,
 }
 
@@ -217,11 +229,14 @@ pub async fn resolve(
     let mut changed = Vec::new();
     let hashes = identities.iter().map(|identity| identity.hash.to_vec()).collect();
     let stored = read_stored(session, project, hashes).await?;
-    let mut missing = Vec::new();
+    let (mut missing, mut without_run) = (Vec::new(), Vec::new());
     for identity in identities {
         match stored.get(&identity.hash) {
             Some(known) => {
                 resolved.ids.insert(identity.hash, known.id);
+                if known.meta_at.millis() == NO_RUN {
+                    without_run.push(known.id.get());
+                }
                 if known.meta_at <= at && known.meta != identity.meta {
                     changed.push((known.id, identity.meta));
                 }
@@ -232,10 +247,24 @@ pub async fn resolve(
     if !missing.is_empty() {
         resolved.created = create(session, project, &missing, at, now, &mut resolved.ids).await?;
     }
+    if !without_run.is_empty() {
+        // Another run may have brought some of them meanwhile.
+        let back = session.all(&TAKE_BACK, args![project, without_run, at, NO_RUN]).await?;
+        resolved.created += back.len();
+    }
     for (id, meta) in changed {
         set_meta(session, project, id, &meta, at).await?;
     }
     Ok(resolved)
+}
+
+/// Lets those of some tests no longer count whose runs are all deleted; answers
+/// how many they were.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn let_go(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> Result<usize> {
+    Ok(session.all(&LET_GO, args![project, ids, NO_RUN]).await?.len())
 }
 
 struct Stored {
@@ -456,6 +485,15 @@ pub async fn of_files(
         tests.entry(r.text()?).or_default().push(r.int()?);
     }
     Ok(tests)
+}
+
+/// The files in which a project has tests, at most `limit`.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn files(session: &mut Session, project: ProjectId, limit: i64) -> Result<Vec<String>> {
+    let rows = session.all(&FILES, args![project, limit]).await?;
+    rows.iter().map(|row| row.reader().text()).collect()
 }
 
 /// The words by which the tests of a project can be filtered.

@@ -2,8 +2,10 @@
 //! did with them stays, and what turns out to be one failure comes together
 //! unless somebody keeps it apart.
 
+use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_query::clusters::follow_rules;
+use callboard_query::ingest;
 use callboard_store::Db;
 use callboard_test_support::{Client, Service, for_each_service};
 use reqwest::Method;
@@ -340,6 +342,41 @@ async fn clusters_that_somebody_keeps_apart_do_not_come_together() {
         let after = clusters(client).await;
         let ids = |clusters: &[Value]| clusters.iter().map(|one| one["id"].clone()).collect::<Vec<_>>();
         assert_eq!(ids(&after), ids(&both));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn clean_runs_of_one_environment_prove_nothing_of_another() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let sent = async |minutes: i64, environment: &str, case: Value, status: &str| {
+            let start = Timestamp(service.state().now().millis() + minutes * 60_000).to_iso();
+            let fields = json!({ "startTime": start, "branch": "main", "environment": environment });
+            let body = with(run("shop", status, vec![case]), fields);
+            let stored = client.post_json("/api/test-runs/submit", &body).await.expect("stored");
+            let run = RunId(stored["runId"].as_i64().expect("a run"));
+            let (context, now) = (context(service), service.state().now());
+            ingest::check_run(&context, ProjectId(1), run, now).await.expect("checked");
+        };
+        let clean = async |minutes: i64, environment: &str| {
+            sent(minutes, environment, attempt("pays", "passed", 0), "passed").await;
+        };
+        for n in 0..5 {
+            for (minutes, environment) in [(-200, "staging"), (-199, "production")] {
+                sent(minutes + 2 * n, environment, click("pays", "pay"), "failed").await;
+            }
+        }
+        let path = format!("/api/failure-clusters/{}", clusters(client).await[0]["id"]);
+        let verified = async || get(client, &path).await["fixVerification"].clone();
+        for n in 0..6 {
+            clean(n - 100, "staging").await;
+        }
+        assert_eq!(verified().await, Value::Null, "it still fails in production, as far as anybody knows");
+        for n in 0..3 {
+            clean(n - 50, "production").await;
+        }
+        assert_eq!(verified().await, "stopped-failing");
     })
     .await;
 }

@@ -409,3 +409,94 @@ async fn tags_are_searched_and_paged() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_result_of_long_ago_leads_to_the_one_after_it() {
+    for_each_service(async |service| {
+        let client = service.client();
+        // More than the page shows of the history, some of them on one day, and one long after the others.
+        let mut runs = Vec::new();
+        for n in 0..33 {
+            let minutes =
+                if n == 2 { -100_000 } else { -200_000 + n * 500 + if n > 2 { 100_000 } else { 0 } };
+            let other = with(attempt("pays", "passed", 0), json!({ "browserProject": "webkit" }));
+            let cases =
+                vec![with(attempt("pays", "passed", 0), json!({ "browserProject": "chromium" })), other];
+            runs.push(submit(service, minutes, cases, json!({ "status": "passed" })).await.1);
+        }
+        let mut ids = Vec::new();
+        for run in &runs {
+            let found = client.json(&format!("/api/test-runs/{run}/executions?browser=chromium")).await;
+            ids.push(found.expect("executions")["items"][0]["id"].as_i64().expect("an id"));
+        }
+        let linked = |html: &str, rel: &str| {
+            let link = html.split(&format!("rel=\"{rel}\" href=\"/test-run-cases/")).nth(1)?;
+            link.split('"').next()?.parse::<i64>().ok()
+        };
+        for at in [0, 1, 2, 3, 20, 31, 32] {
+            let html = page(client, &format!("/test-run-cases/{}", ids[at])).await;
+            let earlier = at.checked_sub(1).map(|at| ids[at]);
+            assert_eq!(
+                (linked(&html, "prev"), linked(&html, "next")),
+                (earlier, ids.get(at + 1).copied()),
+                "{at}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_the_author_of_a_test_noted_stands_among_its_facts() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let notes = json!([
+            { "type": "issue", "description": "https://git.test/shop/issues/7" },
+            { "type": "slow" },
+            { "type": "phone", "description": "<b>on iOS</b>" },
+            { "type": "x-locator-suggestion", "description": "getByRole('button')" },
+            { "type": "callboard:owner", "description": "payments" },
+        ]);
+        let cases = vec![with(attempt("pays", "failed", 0), json!({ "testAnnotations": notes }))];
+        let (_, run) = submit(service, -5, cases, json!({})).await;
+        let found = client.json(&format!("/api/test-runs/{run}/executions")).await.expect("executions");
+        let html = page(client, &format!("/test-run-cases/{}", found["items"][0]["id"])).await;
+        let words = words_after(&html, ">Facts<");
+        let told = "issue https://git.test/shop/issues/7 slow yes phone &#60;b&#62;on iOS&#60;/b&#62;";
+        assert!(words.contains(told) && words.contains("Owner payments"), "{words}");
+        assert!(!words.contains("locator-suggestion") && !words.contains("callboard:"), "{words}");
+        assert!(html.contains("<a href=\"https://git.test/shop/issues/7\" rel=\"noopener"), "{html}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_default_branch_that_is_not_known_is_named_where_nothing_is_measured() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let green = json!({ "status": "passed", "branch": "main", "isFullRun": true });
+        let (project, _) = submit(service, -60, vec![attempt("pays", "passed", 0)], green).await;
+        let red = json!({ "branch": "topic", "isFullRun": true });
+        let mut failing = attempt("pays", "failed", 0);
+        failing["error"] = json!("Error: no such button");
+        let (_, run) = submit(service, -5, vec![failing], red).await;
+        let found = client.json(&format!("/api/test-runs/{run}/failure-groups")).await.expect("groups");
+        let cluster = &found["items"][0]["id"];
+        let pages = [
+            format!("/test-runs/{run}?tab=insights"),
+            format!("/test-runs/{run}?tab=regression"),
+            format!("/test-runs/{run}?tab=compare"),
+            format!("/failure-clusters/{cluster}"),
+        ];
+        let link = format!("<a href=\"/projects/{project}?tab=settings#branches-title\">");
+        for address in &pages {
+            assert!(page(client, address).await.contains(&link), "{address}");
+        }
+        let body = json!({ "defaultBranch": "main" });
+        client.send_json(Method::PATCH, &format!("/api/projects/{project}"), &body).await.expect("an answer");
+        for address in &pages {
+            assert!(!page(client, address).await.contains(&link), "{address}");
+        }
+    })
+    .await;
+}

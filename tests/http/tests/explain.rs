@@ -262,6 +262,30 @@ async fn a_plan_names_the_edit_the_tests_and_a_command_that_runs_them() {
 }
 
 #[tokio::test]
+async fn a_plan_runs_no_tests_of_files_whose_path_only_ends_alike() {
+    for_each_service(async |service: &Service| {
+        let client = service.client();
+        let placed = |case: Value, file: &str| {
+            with(case, json!({ "location": format!("{file}:10:3"), "suitePath": [] }))
+        };
+        let cases = vec![
+            placed(failed("logs in"), "tests/login.spec.ts"),
+            placed(passed("logs out", json!([])), "e2e/tests/login.spec.ts"),
+            placed(passed("looks", json!([])), "Tests/login.spec.ts"),
+            placed(passed("pays", json!([])), "tests/pay.spec.ts"),
+        ];
+        let (_, execution) = submit(client, 1, "failed", cases).await;
+        let shown = client.json(&format!("/api/test-run-cases/{execution}")).await.expect("an execution");
+        let plan = format!("/api/failure-clusters/{}/fix-plan", shown["clusterId"]);
+        let plan = client.json(&plan).await.expect("a plan");
+        let command = plan["verify"]["command"].as_str().expect("a command");
+        let file = r"npx playwright test '/(?<!/e2e)/tests/login\.spec\.ts$/:10' --repeat-each=";
+        assert!(command.starts_with(file), "{command}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_plan_names_tests_where_they_stand_now_and_run_where_they_fail() {
     for_each_service(async |service: &Service| {
         let client = service.client();

@@ -333,6 +333,53 @@ async fn junit_is_well_formed_and_keeps_to_what_both_schemas_know() {
     .await;
 }
 
+#[tokio::test]
+async fn junit_tells_of_every_try_where_it_is_asked_for_them() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let cases = vec![
+            attempt("wobbles", "failed", 0),
+            attempt("wobbles", "passed", 1),
+            attempt("breaks", "failed", 0),
+            attempt("breaks", "interrupted", 1),
+            attempt("breaks", "timedOut", 2),
+            attempt("passes", "passed", 0),
+        ];
+        let run = submit(client, run("shop", "failed", cases)).await;
+        let text = export(client, run, "format=junit&include=attempts").await.text();
+        let told: Vec<(String, String)> = elements(&text)
+            .into_iter()
+            .filter(|(name, _)| {
+                ["testcase", "failure", "error"].contains(&name.as_str())
+                    || name.contains("run")
+                    || name.contains("flaky")
+            })
+            .map(|(name, attributes)| {
+                let wanted = if name == "testcase" { "name" } else { "type" };
+                let value = attributes.into_iter().find(|(key, _)| key == wanted).expect(wanted).1;
+                (name, value)
+            })
+            .collect();
+        let told: Vec<(&str, &str)> =
+            told.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("testcase", "Shop › wobbles"),
+                ("flakyFailure", "failed"),
+                ("testcase", "Shop › breaks"),
+                ("failure", "timedout"),
+                ("rerunFailure", "failed"),
+                ("rerunError", "interrupted"),
+                ("testcase", "Shop › passes"),
+            ]
+        );
+        assert!(text.contains("<flakyFailure message=\"Error: wobbles went wrong"), "{text}");
+        assert!(!export(client, run, "format=junit").await.text().contains("rerun"));
+    })
+    .await;
+}
+
 /// Takes XML apart strictly enough to notice what is not well formed: elements
 /// in order, with their attributes.
 fn elements(text: &str) -> Vec<(String, Vec<(String, String)>)> {

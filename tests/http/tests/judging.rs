@@ -181,3 +181,26 @@ async fn what_stands_out_and_what_fails_is_told_across_projects() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_test_in_many_browser_projects_has_regressions_in_all_of_them() {
+    const BROWSERS: usize = 20;
+    for_each_service(async |service| {
+        let client = service.client();
+        let cases = |status: &str| {
+            let case = |n: usize| {
+                with(attempt("pays", status, 0), json!({ "browserProject": format!("browser {n:02}") }))
+            };
+            (0..BROWSERS).map(case).collect()
+        };
+        submit(client, hours_ago(service, 48, "passed", cases("passed"))).await;
+        let red = submit(client, hours_ago(service, 24, "failed", cases("failed"))).await;
+        let list = format!("/api/test-runs/{red}/executions?isNewRegression=true&limit=200");
+        let found = get(client, &list).await;
+        assert_eq!(found["items"].as_array().map(Vec::len), Some(BROWSERS));
+        let fixed = submit(client, hours_ago(service, 12, "passed", cases("passed"))).await;
+        let found = get(client, &format!("/api/test-runs/{fixed}/executions?isFixed=true&limit=200")).await;
+        assert_eq!(found["items"].as_array().map(Vec::len), Some(BROWSERS));
+    })
+    .await;
+}

@@ -509,3 +509,70 @@ async fn what_shares_an_object_is_let_go_by_itself() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_last_green_run_is_told_of_once_although_newer_ones_are_gone() {
+    for_each_backend(async |backend| {
+        let service = service(backend, &[]).await;
+        let client = service.client();
+        let full = json!({ "isFullRun": true, "branch": "main", "metadata": { "scm": { "defaultBranch": "main" } } });
+        let wobbly = vec![attempt("wobbles", "failed", 0), attempt("wobbles", "passed", 1)];
+        let green = submitted(&service, &days_ago(&service, 60), "passed", wobbly, full).await;
+        let mut others = Vec::new();
+        for days in [58, 57, 56, 55, 3, 2] {
+            let cases = vec![attempt("wobbles", "passed", 0)];
+            let fields = json!({ "isFullRun": false, "branch": "main" });
+            others.push(submitted(&service, &days_ago(&service, days), "passed", cases, fields).await);
+        }
+        set(client, "/api/settings/retention", json!({ "runs": { "days": 30 } })).await;
+        swept(&service).await;
+        assert_eq!(runs_left(client).await, [green, others[4], others[5]]);
+        let told = async || {
+            let found = client.json("/api/projects/1/test-cases").await.expect("tests");
+            let test = &found["items"][0];
+            ["totalRuns", "flaky", "recentFlaky"].map(|key| test[key].clone())
+        };
+        assert_eq!(told().await, [7, 1, 1]);
+        // What is left of its history is read again.
+        let deleted = client.request(Method::DELETE, &format!("/api/test-runs/{}", others[5]));
+        Answer::of(deleted).await.and_then(|answer| answer.success()).expect("deleted");
+        settled(&service).await;
+        assert_eq!(told().await, [6, 1, 1]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_test_whose_runs_are_all_deleted_is_no_test_of_its_project_until_it_runs_again() {
+    for_each_backend(async |backend| {
+        let service = service(backend, &[]).await;
+        let client = service.client();
+        let sent = async |days: i64, titles: &[&str]| {
+            let cases = titles.iter().map(|title| attempt(title, "passed", 0)).collect();
+            submitted(&service, &days_ago(&service, days), "passed", cases, json!({ "branch": "main" })).await
+        };
+        let counted = async || {
+            settled(&service).await;
+            let project = client.json("/api/projects/1").await.expect("a project");
+            let tests = client.json("/api/projects/1/test-cases").await.expect("tests");
+            let stats = client.json("/api/admin/stats").await.expect("stats");
+            assert_eq!(project["totalTestCases"], stats["totalTestCases"]);
+            (project["totalTestCases"].clone(), tests["items"].as_array().map(Vec::len))
+        };
+        let delete = async |run: i64| {
+            let deleted = client.request(Method::DELETE, &format!("/api/test-runs/{run}"));
+            Answer::of(deleted).await.and_then(|answer| answer.success()).expect("deleted");
+        };
+        let first = sent(9, &["pays", "looks"]).await;
+        let second = sent(8, &["pays", "looks", "typo", "another typo"]).await;
+        assert_eq!(counted().await, (json!(4), Some(4)));
+        delete(second).await;
+        assert_eq!(counted().await, (json!(2), Some(2)));
+        sent(7, &["pays", "typo"]).await;
+        sent(6, &["typo"]).await;
+        assert_eq!(counted().await, (json!(3), Some(3)));
+        delete(first).await;
+        assert_eq!(counted().await, (json!(2), Some(2)));
+    })
+    .await;
+}

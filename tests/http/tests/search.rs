@@ -177,3 +177,21 @@ async fn a_word_that_one_project_is_full_of_is_found_in_the_others_too() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_beginning_of_a_word_that_one_project_is_full_of_is_found_in_the_others_too() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let at = |day: &str| json!({ "startTime": format!("2026-01-{day}T10:00:00.000Z") });
+        let alone =
+            |day| with(run("small", "passed", vec![case("opens", "tests/checkbox.spec.ts")]), at(day));
+        submit(client, alone("01")).await;
+        let many = (0..401).map(|n| case(&format!("test {n}"), "tests/checkout.spec.ts")).collect();
+        submit(client, with(run("large", "passed", many), at("02"))).await;
+        submit(client, alone("03")).await;
+        for question in ["check", "spec%20check", "checkb"] {
+            assert_eq!(titles(&search(client, question).await)[0], "opens", "{question}");
+        }
+    })
+    .await;
+}

@@ -7,7 +7,7 @@ use crate::ingest::{
     MAX_PATH_BYTES, MAX_PATH_CHARS, MAX_SUITE_CHARS, MAX_SUITES, MAX_TITLE_CHARS, is_numbered,
 };
 use crate::repair::{Series, passes_needed};
-use crate::rerun::{file_pattern, regex_escaped, shell_quoted};
+use crate::rerun::{exact_file_pattern, file_pattern, regex_escaped, shell_quoted};
 
 /// Most repetitions of one command.
 const MAX_REPEATS: usize = 20;
@@ -34,6 +34,8 @@ pub struct FailingTest {
     pub line: Option<i64>,
     /// Whether tests that do not fail stand on that line too, as in a loop.
     pub is_line_shared: bool,
+    /// Other files that its path alone would find too.
+    pub found_too: Vec<String>,
     /// Describe titles, outermost first.
     pub suite_path: Vec<String>,
     /// Its own title.
@@ -138,7 +140,9 @@ pub fn verification(all: &[FailingTest], proof: f64) -> Option<Verification> {
 
 impl Target {
     fn of(test: &FailingTest) -> Self {
-        let file = file_pattern(&test.file_path);
+        let exact =
+            exact_file_pattern(&test.file_path, &test.found_too).filter(|_| !test.found_too.is_empty());
+        let file = exact.unwrap_or_else(|| file_pattern(&test.file_path));
         let place = match test.line {
             Some(line) => format!("{file}:{line}"),
             None => file,
@@ -160,9 +164,9 @@ fn command(targets: &[Target], projects: &BTreeSet<&str>, repeats: usize) -> Str
     let titles: Vec<&str> = targets.iter().filter_map(|target| target.title.as_deref()).collect();
     match titles.as_slice() {
         [] => {}
-        [only] => command.push_str(&format!(" --grep={}", shell_quoted(&format!("{only}$")))),
+        [only] => command.push_str(&format!(" --grep={}", shell_quoted(&format!("/{only}$/")))),
         several => {
-            command.push_str(&format!(" --grep={}", shell_quoted(&format!("({})$", several.join("|")))))
+            command.push_str(&format!(" --grep={}", shell_quoted(&format!("/({})$/", several.join("|")))))
         }
     }
     for project in projects {
@@ -172,7 +176,8 @@ fn command(targets: &[Target], projects: &BTreeSet<&str>, repeats: usize) -> Str
     command
 }
 
-/// What finds a test in what the runner holds against `--grep`: browser
+/// What finds a test in what the runner holds against `--grep`, which between
+/// slashes does not take a letter for its capital: browser
 /// project, file, describe titles and title, each with its tags, with blanks
 /// between. It begins with the name of the file, so that no longer title ends
 /// with it.
@@ -231,6 +236,7 @@ mod tests {
             file_path: file.to_owned(),
             line,
             is_line_shared: false,
+            found_too: Vec::new(),
             suite_path: vec!["Shop".to_owned()],
             title: "pays (fast)".to_owned(),
             project: project.to_owned(),
@@ -289,7 +295,7 @@ mod tests {
         let ending = "--repeat-each=2 --retries=0";
         assert_eq!(
             command_of(std::slice::from_ref(&without_line)),
-            format!("npx playwright test ./tests/pay.spec.ts --grep='{pattern}$' {ending}")
+            format!("npx playwright test ./tests/pay.spec.ts --grep='/{pattern}$/' {ending}")
         );
         let shared = FailingTest {
             is_line_shared: true,
@@ -304,8 +310,18 @@ mod tests {
             command_of(&[without_line, shared, alone]),
             format!(
                 "npx playwright test ./c.ts:3 {ending} && \
-                 npx playwright test ./tests/pay.spec.ts ./b.ts:9 --grep='({pattern}|{other})$' {ending}"
+                 npx playwright test ./tests/pay.spec.ts ./b.ts:9 --grep='/({pattern}|{other})$/' {ending}"
             )
+        );
+    }
+
+    #[test]
+    fn files_that_a_path_finds_too_are_left_out() {
+        let found_too = vec!["e2e/tests/pay.spec.ts".to_owned()];
+        let test = FailingTest { found_too, ..test("tests/pay.spec.ts", Some(7), "", (10, 10)) };
+        assert_eq!(
+            command_of(&[test]),
+            r"npx playwright test '/(?<!/e2e)/tests/pay\.spec\.ts$/:7' --repeat-each=2 --retries=0"
         );
     }
 

@@ -5,7 +5,9 @@
 //! for m runs by luck with probability (1 − r)^m; over all tests of a cluster
 //! the logarithms add up to Λ. At [`QUIET`] the failure has fallen quiet, at
 //! [`proof_asked`] it has stopped. A test that the run repeated passed as often
-//! as it was repeated.
+//! as it was repeated. What the run proves is told by its own branch and
+//! environment; where the failure was seen in other environments of the branch,
+//! every test has to have passed there too.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,7 +19,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::clusters::{self, ClusterRow, ClusterStatus, counts, routes, verify as store};
 use callboard_store::db::Session;
 use callboard_store::runs::{self, RunRow};
-use callboard_store::{StoreError, rollups};
+use callboard_store::{StoreError, lanes, rollups};
 
 use crate::{Context, Result};
 
@@ -27,8 +29,13 @@ const MOST_CLUSTERS: usize = 500;
 const MOST_TESTS: i64 = 500;
 /// Tests of clusters that are judged together.
 const TOGETHER: i64 = 2_000;
+/// Newest failures of a cluster by which it is told where it fails.
+const MOST_FAILURES: i64 = 500;
 /// Λ from which a failure has fallen quiet.
 const QUIET: f64 = 1.0;
+
+/// What is said of a failure that has stopped.
+const STOPPED: &str = "stopped-failing";
 
 /// Judges the open clusters whose tests a final run had. Everything is a
 /// function of stored rows, so doing it again changes nothing.
@@ -76,6 +83,13 @@ struct Verdict {
     lambda: f64,
     /// Every test of the cluster ran at least once.
     is_complete: bool,
+}
+
+impl Verdict {
+    /// Whether it shows that the failure of a cluster has stopped.
+    fn proves(&self, cluster: &ClusterRow) -> bool {
+        self.is_complete && self.lambda >= proof_asked(cluster.false_quiets)
+    }
 }
 
 /// Passes of a test beyond the first, by test case and browser slot.
@@ -147,14 +161,54 @@ async fn judge(
     let states = rollups::states_in(session, run.project, run.lane_id, cases.into_iter().collect()).await?;
     let last: BTreeSet<i64> = clusters.iter().map(|cluster| cluster.last_run.get()).collect();
     let last = runs::get_many(session, run.project, last.into_iter().collect()).await?;
-    let here: BTreeSet<RunId> =
-        last.iter().filter(|last| last.lane_id == run.lane_id).map(|last| last.id).collect();
-    let judged = clusters.iter().filter_map(|cluster| {
+    let last_lanes: HashMap<RunId, i64> = last.iter().map(|last| (last.id, last.lane_id)).collect();
+    let mut judged = Vec::new();
+    for cluster in clusters {
         let tests = tests.get(&cluster.id).map_or(&[][..], Vec::as_slice);
-        let verdict = verdict(cluster, tests, &states, here.contains(&cluster.last_run), repeated)?;
-        Some((cluster.id, verdict))
-    });
-    Ok(judged.collect())
+        let last_lane = last_lanes.get(&cluster.last_run).copied();
+        let was_here = last_lane == Some(run.lane_id);
+        let Some(mut verdict) = verdict(cluster, tests, &states, was_here, repeated) else { continue };
+        // Few get as far, so the others cost nothing more.
+        if verdict.proves(cluster) && !is_told(cluster) {
+            verdict.is_complete = passes_elsewhere(session, run, cluster, last_lane).await?;
+        }
+        judged.push((cluster.id, verdict));
+    }
+    Ok(judged)
+}
+
+/// Whether every test passed since in every other environment of the branch in
+/// which it failed for the cluster.
+async fn passes_elsewhere(
+    session: &mut Session,
+    run: &RunRow,
+    cluster: &ClusterRow,
+    last_lane: Option<i64>,
+) -> Result<bool> {
+    let of_branch = lanes::specific(session, run.project, std::slice::from_ref(&run.branch), &[]).await?;
+    let mut elsewhere: BTreeMap<i64, BTreeSet<(i64, u8)>> = BTreeMap::new();
+    for failed in store::failed_in(session, run.project, cluster.id, MOST_FAILURES).await? {
+        if failed.lane != run.lane_id && of_branch.contains(&failed.lane) {
+            let series = (failed.test_case.get(), RecentOutcome::slot_of(failed.browser_id));
+            elsewhere.entry(failed.lane).or_default().insert(series);
+        }
+    }
+    for (lane, failed) in elsewhere {
+        let cases: BTreeSet<i64> = failed.iter().map(|(case, _)| *case).collect();
+        let states = rollups::states_in(session, run.project, lane, cases.into_iter().collect()).await?;
+        for (case, state) in states {
+            let mut since = series_since(&state, cluster, last_lane == Some(lane)).into_iter();
+            if since.any(|series| series.clean == 0 && failed.contains(&(case.get(), series.browser_slot))) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Whether it is said already that the failure has stopped.
+fn is_told(cluster: &ClusterRow) -> bool {
+    cluster.fix_verification.as_deref() == Some(STOPPED)
 }
 
 /// What the states of its tests in a lane prove of a cluster; `was_here` tells
@@ -190,8 +244,8 @@ fn noted(row: &ClusterRow, run: &RunRow, verdict: Verdict) -> ClusterRow {
         row.fix_commit.clone_from(&run.commit_sha);
     }
     row.is_quiet = verdict.lambda >= QUIET;
-    if verdict.is_complete && verdict.lambda >= proof_asked(row.false_quiets) {
-        row.fix_verification = Some("stopped-failing".to_owned());
+    if verdict.proves(&row) {
+        row.fix_verification = Some(STOPPED.to_owned());
         row.ttr_ms = row.fix_at.map(|at| (at.millis() - row.first_seen_at.millis()).max(0));
     }
     row

@@ -1,6 +1,7 @@
 //! JUnit XML, in the form that both the schema of Apache Ant's reports and
 //! that of Jenkins accept: one suite, whose numbers are known before its tests
 //! are read; files as class names; no attribute that one of the two forbids.
+//! What both forbid is there only when it is asked for: every try of a test.
 
 use std::fmt::Write as _;
 
@@ -63,31 +64,57 @@ pub(super) fn test(test: &ExportedTest) -> String {
     attribute(&mut text, "classname", &item.file_path);
     attribute(&mut text, "time", &seconds(item.duration));
     let error = item.error.as_deref().unwrap_or_default();
+    let mut inside = String::new();
     match item.status {
-        TestStatus::Passed => text.push_str("/>\n"),
-        TestStatus::Failed | TestStatus::TimedOut => outcome(&mut text, "failure", item.status, error),
-        TestStatus::Interrupted => outcome(&mut text, "error", item.status, error),
+        TestStatus::Passed => {}
+        TestStatus::Failed | TestStatus::TimedOut => outcome(&mut inside, "failure", item.status, error),
+        TestStatus::Interrupted => outcome(&mut inside, "error", item.status, error),
         TestStatus::Skipped | TestStatus::DidNotRun => {
-            text.push_str("><skipped");
-            attribute(
-                &mut text,
-                "message",
-                item.did_not_run_reason.as_deref().unwrap_or(item.status.as_str()),
-            );
-            text.push_str("/></testcase>\n");
+            inside.push_str("<skipped");
+            let reason = item.did_not_run_reason.as_deref().unwrap_or(item.status.as_str());
+            attribute(&mut inside, "message", reason);
+            inside.push_str("/>");
         }
+    }
+    tries(&mut inside, test);
+    if inside.is_empty() {
+        text.push_str("/>\n");
+    } else {
+        let _ = writeln!(text, ">{inside}</testcase>");
     }
     text
 }
 
+/// The tries that did not decide, as the reports of Maven Surefire tell of them:
+/// of a test that passed in the end they are flaky ones. Neither schema knows
+/// them, so they are there only when they are asked for.
+fn tries(text: &mut String, test: &ExportedTest) {
+    let elements = match test.item.status {
+        TestStatus::Passed => ["flakyFailure", "flakyError"],
+        _ => ["rerunFailure", "rerunError"],
+    };
+    for attempt in test.attempts.iter().flatten().filter(|attempt| !attempt.deciding && !attempt.superseded) {
+        let element = match attempt.status {
+            TestStatus::Failed | TestStatus::TimedOut => elements[0],
+            TestStatus::Interrupted => elements[1],
+            TestStatus::Passed | TestStatus::Skipped | TestStatus::DidNotRun => continue,
+        };
+        let plain = callboard_domain::text::strip_ansi(attempt.error.as_deref().unwrap_or_default());
+        let _ = write!(text, "<{element}");
+        attribute(text, "message", &plain);
+        attribute(text, "type", attempt.status.as_str());
+        text.push_str("/>");
+    }
+}
+
 fn outcome(text: &mut String, element: &str, status: TestStatus, error: &str) {
     let plain = callboard_domain::text::strip_ansi(error);
-    let _ = write!(text, "><{element}");
+    let _ = write!(text, "<{element}");
     attribute(text, "message", plain.lines().next().unwrap_or_default());
     attribute(text, "type", status.as_str());
     text.push('>');
     escape(text, &plain);
-    let _ = writeln!(text, "</{element}></testcase>");
+    let _ = write!(text, "</{element}>");
 }
 
 /// Milliseconds as seconds.

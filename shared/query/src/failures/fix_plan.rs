@@ -89,6 +89,7 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
             file_path: case.file_path.clone(),
             line: places.line(case),
             is_line_shared: places.is_shared(case),
+            found_too: places.found_too(case),
             suite_path: case.suite_path.clone(),
             title: case.title.clone(),
             project: browser_of(row).unwrap_or_default(),

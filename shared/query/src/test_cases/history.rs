@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::ids::{ProjectId, TestCaseId};
+use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_domain::totals::{mean, rate};
@@ -150,6 +150,54 @@ async fn required_case(session: &mut Session, project: ProjectId, id: TestCaseId
     found.map(|_| ()).ok_or_else(|| QueryError::not_found(Entity::TestCase, id))
 }
 
+/// The results of a test right before and after one of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Neighbours {
+    /// The execution before it.
+    pub earlier: Option<i64>,
+    /// The execution after it.
+    pub later: Option<i64>,
+}
+
+/// The neighbours of an execution in the history of its test, in one browser
+/// project if one is named.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+pub async fn neighbours(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    id: ExecutionId,
+    browser: Option<&str>,
+) -> Result<Neighbours> {
+    let project = project.get();
+    let mut session = counted(ctx, project).await?;
+    let own = callboard_store::executions::get(&mut session, project, id).await?;
+    let own = own.ok_or_else(|| QueryError::not_found(Entity::Execution, id))?;
+    let run = callboard_store::runs::get(&mut session, project, id.run()).await?;
+    let run = run.ok_or_else(|| QueryError::not_found(Entity::Run, id.run()))?;
+    let Some(lane) = LaneQuery::default().find(&mut session, project).await? else {
+        return Ok(Neighbours::default());
+    };
+    let Some((first_seen, newest)) = days_of(&mut session, project, lane, own.test_case).await? else {
+        return Ok(Neighbours::default());
+    };
+    let browser = match browser {
+        Some(name) => {
+            let browsers = lanes::browsers(&mut session, project).await?;
+            browsers.iter().find(|browser| browser.name == name).map(|browser| browser.id)
+        }
+        None => None,
+    };
+    let key = Some((run.order_at.millis(), id.get()));
+    let walk = |wanted| Walk { project, test_case: own.test_case, wanted, newest, first_seen, limit: 1 };
+    let before = HistoryFilter { browser, after: key, ..HistoryFilter::default() };
+    let earlier = walk(&before).executions(&mut session).await?.rows.pop();
+    let behind = HistoryFilter { browser, newer_than: key, ..HistoryFilter::default() };
+    let later = walk(&behind).next(&mut session).await?;
+    Ok(Neighbours { earlier: earlier.map(|(_, row)| row.id.get()), later: later.map(|row| row.id.get()) })
+}
+
 async fn history_rows(
     session: &mut Session,
     project: ProjectId,
@@ -255,7 +303,7 @@ fn bucket_of(rows: &[(Timestamp, ExecutionRow)]) -> Option<StabilityBucket> {
         to,
         pass_rate: rate(passed, decided),
         flaky_rate: rate(flaky, decided),
-        avg_duration: mean(ran.iter().sum(), i64::try_from(ran.len()).unwrap_or(i64::MAX)),
+        avg_duration: mean(ran.iter().sum::<i64>(), i64::try_from(ran.len()).unwrap_or(i64::MAX)),
         total_runs: i64::try_from(rows.len()).unwrap_or(i64::MAX),
     })
 }

@@ -22,6 +22,9 @@ statements! {
     OCCURRING = select_cluster!("WHERE c.project_id = $1 AND c.id in_ints($2) AND c.occurrences > 0");
     /// Tests of a cluster. PK
     TESTS = "SELECT test_case_id FROM cluster_tests WHERE project_id = $1 AND cluster_id = $2 ORDER BY test_case_id LIMIT $3";
+    /// Lanes, tests and browser projects of the newest failures of a cluster. ix: executions_cluster
+    FAILED_IN = "SELECT DISTINCT lane_id, test_case_id, browser_id FROM (SELECT lane_id, test_case_id, browser_id FROM executions \
+        WHERE project_id = $1 AND cluster_id = $2 AND cluster_id IS NOT NULL ORDER BY day DESC, id DESC LIMIT $3) newest";
     /// Tests of some clusters. PK
     TESTS_OF = "SELECT cluster_id, test_case_id FROM cluster_tests WHERE project_id = $1 AND cluster_id in_ints($2)",
         postgres "SELECT asked.id, t.test_case_id FROM unnest($2::bigint[]) AS asked(id) CROSS JOIN LATERAL \
@@ -67,6 +70,36 @@ pub async fn tests(
 ) -> Result<Vec<TestCaseId>> {
     let rows = session.all(&TESTS, args![project, cluster, limit]).await?;
     rows.iter().map(|row| Ok(TestCaseId(row.reader().int()?))).collect()
+}
+
+/// A test in a browser project that failed for a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailedIn {
+    /// The most specific lane of its run.
+    pub lane: i64,
+    /// Test case.
+    pub test_case: TestCaseId,
+    /// Browser project within the project.
+    pub browser_id: i64,
+}
+
+/// Where the newest failures of a cluster were, `limit` of which are looked at.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn failed_in(
+    session: &mut Session,
+    project: ProjectId,
+    cluster: ClusterId,
+    limit: i64,
+) -> Result<Vec<FailedIn>> {
+    let rows = session.all(&FAILED_IN, args![project, cluster, limit]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok(FailedIn { lane: r.int()?, test_case: TestCaseId(r.int()?), browser_id: r.int()? })
+        })
+        .collect()
 }
 
 /// All tests of some clusters.

@@ -11,7 +11,7 @@ use callboard_domain::time::Timestamp;
 use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::executions::ExecutionRow;
 use crate::ids::{self, Listed};
-use crate::{Result, StoreError, executions, unclaimed};
+use crate::{Result, StoreError, executions, test_cases, unclaimed};
 
 statements! {
     /// A run that goes.
@@ -67,7 +67,10 @@ statements! {
     /// Takes executions out of a project's counters.
     UNCOUNT_EXECUTIONS = "UPDATE project_stats SET executions = executions - $2 WHERE project_id = $1";
     /// States of tests that nothing counts for any more. PK
-    DELETE_EMPTY_STATES = "DELETE FROM test_state WHERE project_id = $1 AND lane_id in_ints($2) AND test_case_id in_ints($3) AND total <= 0";
+    DELETE_EMPTY_STATES = "DELETE FROM test_state WHERE project_id = $1 AND lane_id in_ints($2) AND test_case_id in_ints($3) AND total <= 0 \
+        RETURNING lane_id, test_case_id";
+    /// Takes tests out of a project's counters.
+    UNCOUNT_TESTS = "UPDATE project_stats SET test_cases = test_cases - $2 WHERE project_id = $1";
     /// Directory places of the links of a run and its executions. ix: entity_links_of_entity
     UNLIST_LINKS = "DELETE FROM id_directory WHERE kind = 12 AND id IN (SELECT id FROM entity_links WHERE project_id = $1 \
         AND ((entity_kind = 1 AND entity_id = $2) OR (entity_kind = 2 AND entity_id > $3 AND entity_id <= $4)))";
@@ -294,7 +297,8 @@ pub async fn uncount_executions(session: &mut Session, project: ProjectId, count
     Ok(())
 }
 
-/// Forgets the states of tests that nothing counts for any more.
+/// Forgets the states of tests that nothing counts for any more. Those that no
+/// run of the project is left of do not count as its tests either.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -304,7 +308,20 @@ pub async fn delete_empty_states(
     lanes: &[i64],
     test_cases: Vec<i64>,
 ) -> Result<()> {
-    session.execute(&DELETE_EMPTY_STATES, args![project, lanes.to_vec(), test_cases]).await?;
+    let deleted = session.all(&DELETE_EMPTY_STATES, args![project, lanes.to_vec(), test_cases]).await?;
+    // Lane 0 holds all runs of a project: without a state there, a test has none.
+    let mut without_run = Vec::new();
+    for row in &deleted {
+        let mut r = row.reader();
+        if r.int()? == 0 {
+            without_run.push(r.int()?);
+        }
+    }
+    if !without_run.is_empty() {
+        without_run.sort_unstable();
+        let gone = test_cases::let_go(session, project, without_run).await?;
+        session.execute(&UNCOUNT_TESTS, args![project, i64::try_from(gone).unwrap_or(i64::MAX)]).await?;
+    }
     Ok(())
 }
 

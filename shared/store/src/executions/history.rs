@@ -25,6 +25,8 @@ pub struct HistoryFilter {
     pub to: Option<Timestamp>,
     /// Key of the last row of the page before: order key of its run and its id.
     pub after: Option<(i64, i64)>,
+    /// Key of a row that only newer ones are wanted than, the oldest of them first.
+    pub newer_than: Option<(i64, i64)>,
 }
 
 impl HistoryFilter {
@@ -215,6 +217,26 @@ impl Walk<'_> {
         Ok(self.through(session, &TRIED, read_tried).await?.0)
     }
 
+    /// The execution that came right after the row the filter names.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when the database refuses.
+    pub async fn next(&self, session: &mut Session) -> Result<Option<ExecutionRow>> {
+        let from = self.wanted.newer_than.map_or(self.first_seen, |(at, _)| Timestamp(at).day());
+        let mut lower = from.max(self.first_seen).0;
+        let mut pace = Pace::default();
+        while lower <= self.newest.0 && pace.walked < MOST_DAYS {
+            let upper = (lower + pace.span(1) - 1).min(self.newest.0);
+            let filter = self.on_days(session.backend(), &WHOLE, (lower..=upper).collect(), 1);
+            if let Some(row) = session.list(filter).await?.first() {
+                return Ok(Some(read_with_order(row)?.1));
+            }
+            pace.took(upper - lower + 1, 0);
+            lower = upper + 1;
+        }
+        Ok(None)
+    }
+
     async fn through<T>(
         &self,
         session: &mut Session,
@@ -276,6 +298,10 @@ impl Walk<'_> {
             (Some((at, id)), false) => filter.and("(r.order_at, e.id) < (?, ?)", args![at, id]),
             (None, _) => filter,
         };
+        if let Some((at, id)) = wanted.newer_than {
+            let filter = filter.and("(r.order_at, e.id) > (?, ?)", args![at, id]);
+            return filter.end("ORDER BY r.order_at, e.id LIMIT ?", args![limit]);
+        }
         let order = match by_run {
             true => "ORDER BY r.order_at DESC, k.id DESC LIMIT ?",
             false => "ORDER BY r.order_at DESC, e.id DESC LIMIT ?",
@@ -295,7 +321,9 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         from: Some(Timestamp(0)),
         to: Some(Timestamp(0)),
         after: Some((0, 0)),
+        newer_than: None,
     };
+    let newer = HistoryFilter { after: None, newer_than: Some((0, 0)), ..all.clone() };
     let troubled = HistoryFilter { outcomes: Some(vec![]), ..HistoryFilter::default() };
     let shape = |wanted: &HistoryFilter, base: &Base| {
         let (newest, first_seen) = (Day(1), Day(1));
@@ -307,6 +335,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         shape(&HistoryFilter::default(), &WHOLE),
         shape(&troubled, &WHOLE),
         shape(&all, &WHOLE_BY_RUN),
+        shape(&newer, &WHOLE),
         shape(&all, &TRIED),
     ]
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_domain::evidence::{ConsoleEntry, Evidence, NetworkRequest, Step};
+use callboard_domain::evidence::{ConsoleEntry, Evidence, NetworkRequest, Step, StepCategory};
 use callboard_domain::explain::{first_divergence, received};
 use callboard_domain::healing::rewrite::numbered_lines;
 use callboard_domain::text::cut;
@@ -78,7 +78,7 @@ pub(super) fn telling_failure<'e>(
     passed: Option<&Evidence>,
 ) -> Option<&'e NetworkRequest> {
     let new = passed.and_then(|passed| new_failures(failing, passed).next());
-    new.or_else(|| failing.network_requests.iter().find(|request| has_failed(request)))
+    new.or_else(|| failing.network_requests.iter().find(|request| request.is_failing()))
 }
 
 /// Failing requests that were not answered like that when the test passed, at
@@ -88,7 +88,7 @@ fn new_failures<'e, 'p>(
     passed: &'p Evidence,
 ) -> impl Iterator<Item = &'e NetworkRequest> + use<'e, 'p> {
     let known: BTreeSet<_> = passed.network_requests.iter().map(answered).collect();
-    let failed = failing.network_requests.iter().filter(|request| has_failed(request));
+    let failed = failing.network_requests.iter().filter(|request| request.is_failing());
     failed.filter(move |request| !known.contains(&answered(request)))
 }
 
@@ -101,12 +101,15 @@ fn answered(request: &NetworkRequest) -> (&str, &str, i64) {
     (&request.method, &request.normalized_url, request.status)
 }
 
+/// Titles of the steps of the test itself. What a worker does once for all of
+/// its tests, any of them may have; of that only what failed is told.
 fn titles(steps: &[Step]) -> Vec<&str> {
-    steps.iter().map(|step| step.title.as_str()).collect()
-}
-
-fn has_failed(request: &NetworkRequest) -> bool {
-    request.status == 0 || request.status >= 400
+    let is_of_worker = |step: &Step| match step.category {
+        StepCategory::Fixture => true,
+        StepCategory::Hook => step.title.contains("All"),
+        _ => false,
+    };
+    steps.iter().filter(|step| step.failed || !is_of_worker(step)).map(|step| step.title.as_str()).collect()
 }
 
 pub(super) fn request_name(request: &NetworkRequest) -> String {
@@ -210,6 +213,30 @@ mod tests {
         let named = telling_failure(&again, Some(&passed)).map(|request| request.status);
         assert_eq!(named, Some(500), "there is no other");
         assert!(has_new_error(&asking(&[("/cart", 502)]), &passed), "another failure than before");
+    }
+
+    #[test]
+    fn what_a_worker_does_once_is_no_step_that_differs() {
+        let doing = |steps: &[(&str, StepCategory, bool)]| {
+            let step = |&(title, category, failed): &(&str, StepCategory, bool)| {
+                let title = title.to_owned();
+                Step { title, category, failed, ..Step::default() }
+            };
+            Evidence { steps: steps.iter().map(step).collect(), ..Evidence::default() }
+        };
+        let (open, click) =
+            (("goto", StepCategory::Navigation, false), ("click", StepCategory::Action, true));
+        let passed = doing(&[open, ("click", StepCategory::Action, false)]);
+        let browser = ("Fixture \"browser\"", StepCategory::Fixture, false);
+        assert_eq!(told(&doing(&[browser, open, click]), &passed), []);
+        let labels =
+            |failing| told(&failing, &passed).into_iter().map(|(label, ..)| label).collect::<Vec<_>>();
+        let broken = ("Fixture \"browser\"", StepCategory::Fixture, true);
+        assert_eq!(labels(doing(&[broken])), ["First step that differs"]);
+        assert_eq!(
+            labels(doing(&[("open", StepCategory::Navigation, false), click])),
+            ["First step that differs"]
+        );
     }
 
     #[test]

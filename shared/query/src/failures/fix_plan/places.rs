@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_domain::healing::verify::MAX_TARGETS;
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
+use callboard_domain::rerun;
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::clusters::reads::Sighting;
 use callboard_store::executions;
@@ -20,6 +21,8 @@ use crate::{Context, Result};
 
 /// Tests of all files among which others on the same lines are looked for.
 const MAX_OF_FILES: i64 = 20_000;
+/// Files among which those are looked for whose path ends like that of a test.
+const MAX_FILES: i64 = 5_000;
 
 /// Where tests stand.
 #[derive(Debug, Default)]
@@ -28,6 +31,8 @@ pub(super) struct Places {
     /// Lines of files on which tests stand that do not fail for the cluster, as
     /// in a loop.
     shared: BTreeSet<(String, i64)>,
+    /// Other files that the path of a file of theirs finds as well.
+    found_too: BTreeMap<String, Vec<String>>,
 }
 
 /// Where a test stood in a run.
@@ -53,12 +58,27 @@ impl Places {
     ) -> Result<Self> {
         let newest = newest(ctx, project, failing, states).await?;
         let shared = shared_lines(ctx, project, failing, &newest).await?;
-        Ok(Self { newest, shared })
+        let mut session = ctx.store.db().read().await?;
+        let files = test_cases::files(&mut session, project, MAX_FILES).await?;
+        let mut found_too = BTreeMap::new();
+        for (_, case) in failing {
+            if found_too.len() == MAX_TARGETS {
+                break;
+            }
+            let path = &case.file_path;
+            found_too.entry(path.clone()).or_insert_with(|| rerun::found_too(path, &files));
+        }
+        Ok(Self { newest, shared, found_too })
     }
 
     /// The line on which a test begins, when its newest execution tells.
     pub(super) fn line(&self, case: &TestCaseRow) -> Option<i64> {
         self.newest.get(&case.id)?.line
+    }
+
+    /// Other files that the path of a test finds as well.
+    pub(super) fn found_too(&self, case: &TestCaseRow) -> Vec<String> {
+        self.found_too.get(&case.file_path).cloned().unwrap_or_default()
     }
 
     /// Whether other tests stand on that line.
