@@ -35,6 +35,7 @@ mod strip;
 mod treemap;
 mod tries;
 mod turn_list;
+mod unset_default;
 
 pub(crate) use chance::{ChanceRange, cause_word};
 pub(crate) use charts::{HistoryChart, TREND_DAYS, Trend, nearest_rank};
@@ -69,3 +70,4 @@ pub(crate) use strip::Strip;
 pub(crate) use treemap::{Area, squarified};
 pub(crate) use tries::Tries;
 pub(crate) use turn_list::TurnList;
+pub(crate) use unset_default::UnsetDefault;

@@ -8,7 +8,7 @@ use callboard_query::run_views::{self, MetadataDifference, SinceGreen, TestedCom
 use callboard_query::shapes::{ClusterDetail, RunItem};
 use callboard_query::{QueryError, runs};
 
-use crate::components::name_of;
+use crate::components::{UnsetDefault, name_of};
 use crate::visit::Visit;
 
 /// Differences the page names; the run's own page has the rest.
@@ -24,6 +24,8 @@ pub(super) struct Origin {
     pub name: String,
     /// What lies between it and green.
     pub since: SinceGreen,
+    /// Why no green run is known, where it is this.
+    pub unset_default: Option<UnsetDefault>,
     /// Whether the commits are those since one that a person named.
     pub is_from_base: bool,
     /// The commits in between that were tested.
@@ -54,9 +56,11 @@ impl Origin {
         let more = differences.len().saturating_sub(SHOWN);
         differences.truncate(SHOWN);
         let is_from_base = base.is_some();
-        let mut tested = match &since.green {
-            Some(green) => run_views::tested_since(&visit.ctx, project, RunId(green.run_id), first).await?,
-            None => TestedCommits::default(),
+        let (mut tested, unset_default) = match &since.green {
+            Some(green) => {
+                (run_views::tested_since(&visit.ctx, project, RunId(green.run_id), first).await?, None)
+            }
+            None => (TestedCommits::default(), UnsetDefault::of(visit, project).await?),
         };
         // What lies before the commit that somebody named, which may be short, is not looked at.
         if let Some(base) = base {
@@ -65,6 +69,15 @@ impl Origin {
             tested.commits.truncate(tested.commits.iter().position(is_base).unwrap_or(0));
             tested.goes_on = false;
         }
-        Ok(Some(Self { name: name_of(&run), run, since, is_from_base, tested, differences, more }))
+        Ok(Some(Self {
+            name: name_of(&run),
+            run,
+            since,
+            unset_default,
+            is_from_base,
+            tested,
+            differences,
+            more,
+        }))
     }
 }

@@ -1,9 +1,13 @@
 //! Evidence as the page shows it: source with its failing line, console
 //! entries with their weight, and the command that runs the test again.
 
-use callboard_domain::evidence::{ConsoleEntry, Evidence};
+use callboard_domain::evidence::url_text::is_web_url;
+use callboard_domain::evidence::{Annotation, ConsoleEntry, Evidence};
 use callboard_domain::rerun::{self, Target};
-use callboard_query::shapes::ExecutionItem;
+use callboard_query::shapes::{ExecutionDetail, ExecutionItem};
+
+/// Characters up to which an address is made a link.
+const MAX_LINK_CHARS: usize = 2_000;
 
 /// A line of source.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,6 +87,31 @@ pub(crate) fn console_row(kind: &str, text: &str, location: Option<&str>) -> Con
         text: text.to_owned(),
         location: location.map(str::to_owned),
     }
+}
+
+/// What the author of a test noted about it.
+pub(crate) struct Note {
+    /// Its type, such as `issue`.
+    pub kind: String,
+    /// What it says.
+    pub text: Option<String>,
+    /// Whether that is an address to go to.
+    pub is_link: bool,
+}
+
+/// The notes of a test, without those that set a property of it, which has a
+/// place of its own, and without those that tools left for each other.
+pub(crate) fn notes(detail: &ExecutionDetail) -> Vec<Note> {
+    let told: Vec<Annotation> = serde_json::from_value(detail.annotations.clone()).unwrap_or_default();
+    let is_note = |told: &Annotation| {
+        !told.is_locator_suggestion() && !told.kind.to_lowercase().starts_with("callboard:")
+    };
+    let note = |told: Annotation| Note {
+        is_link: told.description.as_ref().is_some_and(|text| is_web_url(text, MAX_LINK_CHARS)),
+        kind: told.kind,
+        text: told.description,
+    };
+    told.into_iter().filter(is_note).map(note).collect()
 }
 
 /// The arguments of `playwright test` that run exactly this test again.

@@ -21,7 +21,7 @@ use callboard_query::failures::{self, Detail};
 use callboard_query::links::Hook;
 use callboard_query::resolve;
 use callboard_query::shapes::{AttemptView, ExecutionDetail, ExecutionWithRun, FileItem, browser_label};
-use callboard_query::test_cases::{self, HistoryQuery};
+use callboard_query::test_cases::{self, HistoryQuery, Neighbours};
 use tokio::try_join;
 
 use crate::address::MAX_ID;
@@ -87,6 +87,8 @@ struct ExecutionPage {
     frames: Vec<evidence::Frame>,
     steps: Vec<steps::StepRow>,
     console: Vec<evidence::ConsoleRow>,
+    /// What its author noted about the test.
+    notes: Vec<evidence::Note>,
     comparisons: Vec<pictures::Comparison>,
     /// The run the test last passed in, with its pictures.
     passed_pictures: Option<(i64, Vec<FileItem>)>,
@@ -120,8 +122,8 @@ pub(crate) async fn execution(
     let (told, why) = try_join!(
         Box::pin(async {
             let history = test_cases::history(&visit.ctx, project, case, &lane, HISTORY).await?.items;
-            let neighbours = Neighbours::of(&visit, project, &detail, lane.clone(), &history).await?;
-            Ok::<_, ApiError>((history, neighbours))
+            let beside = neighbours(&visit, project, id, lane.browser.as_deref(), &history).await?;
+            Ok::<_, ApiError>((history, beside))
         }),
         Box::pin(why(&visit, project, &detail)),
     )?;
@@ -178,34 +180,22 @@ struct Beside {
 }
 
 /// The results of the same test, in the same browser project, right before
-/// and after this one.
-#[derive(Default)]
-struct Neighbours {
-    earlier: Option<i64>,
-    later: Option<i64>,
-}
-
-impl Neighbours {
-    /// The neighbours of an execution; `newest` is the head of its history.
-    async fn of(
-        visit: &Visit,
-        project: Authorized<ProjectId>,
-        detail: &ExecutionDetail,
-        lane: HistoryQuery,
-        newest: &[ExecutionWithRun],
-    ) -> Result<Self, ApiError> {
-        let at = newest.iter().position(|each| each.execution.id == detail.item.id);
-        let known = |at: usize| newest.get(at).map(|each| each.execution.id);
-        let later = at.and_then(|at| known(at.checked_sub(1)?));
-        if let Some(earlier) = at.and_then(|at| known(at + 1)) {
-            return Ok(Self { earlier: Some(earlier), later });
-        }
-        let after = Some((detail.run.start_time.millis(), detail.item.id));
-        let case = TestCaseId(detail.item.test_case_id);
-        let before =
-            test_cases::history(&visit.ctx, project, case, &HistoryQuery { after, ..lane }, 1).await?;
-        Ok(Self { earlier: before.items.first().map(|each| each.execution.id), later })
+/// and after an execution; `newest` is the head of its history.
+async fn neighbours(
+    visit: &Visit,
+    project: Authorized<ProjectId>,
+    id: ExecutionId,
+    browser: Option<&str>,
+    newest: &[ExecutionWithRun],
+) -> Result<Neighbours, ApiError> {
+    let known = |at: usize| newest.get(at).map(|each| each.execution.id);
+    let at = newest.iter().position(|each| each.execution.id == id.get());
+    if let Some(at) = at
+        && let Some(earlier) = known(at + 1)
+    {
+        return Ok(Neighbours { earlier: Some(earlier), later: at.checked_sub(1).and_then(known) });
     }
+    Ok(test_cases::neighbours(&visit.ctx, project, id, browser).await?)
 }
 
 /// What the page looked like when the test last passed, where both results
@@ -253,6 +243,7 @@ impl ExecutionPage {
             frames: evidence::frames(&evidence),
             steps: steps::rows(&evidence.steps),
             console: evidence::console(&evidence.console_logs),
+            notes: evidence::notes(&detail),
             evidence,
             comparisons,
             passed_pictures: beside.passed_pictures,

@@ -16,7 +16,7 @@ use callboard_query::shapes::{RunBrief, RunItem};
 use serde::Serialize;
 
 use super::Head;
-use crate::components::{Choice, FilterBar, OutcomeBar, Pager, name_of};
+use crate::components::{Choice, FilterBar, OutcomeBar, Pager, UnsetDefault, name_of};
 use crate::filters;
 use crate::outcome::Tone;
 use crate::shell::Shell;
@@ -104,6 +104,8 @@ struct CompareTab {
     is_filtered: bool,
     /// Whether the project has runs before this one that are over.
     has_others: bool,
+    /// Why no green run is known, where it is this.
+    unset_default: Option<UnsetDefault>,
 }
 
 /// The comparison of a run.
@@ -143,6 +145,7 @@ pub(super) async fn tab(
         let pager = Pager::new(&visit.address, None);
         let (classes, rows) = (Vec::new(), Vec::new());
         let sides = None;
+        let unset_default = UnsetDefault::of(&visit, project).await?;
         return answer(&CompareTab {
             shell,
             head,
@@ -153,6 +156,7 @@ pub(super) async fn tab(
             pager,
             is_filtered,
             has_others,
+            unset_default,
         });
     };
     let found = cursors.page(compared.tests)?;
@@ -169,6 +173,7 @@ pub(super) async fn tab(
         filters,
         is_filtered,
         has_others,
+        unset_default: None,
         shell,
         head,
     })

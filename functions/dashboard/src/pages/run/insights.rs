@@ -8,6 +8,7 @@ use callboard_http::ApiError;
 use callboard_query::insights::{self, InsightTest, KnownCause, RunInsights};
 
 use super::Head;
+use crate::components::UnsetDefault;
 use crate::filters;
 use crate::shell::Shell;
 use crate::text::{duration, grouped, points};
@@ -101,6 +102,8 @@ struct InsightsTab {
     shell: Shell,
     head: Head,
     found: RunInsights,
+    /// Why there is no green run to measure it against, where it is this.
+    unset_default: Option<UnsetDefault>,
     lists: Vec<List>,
     loads: Vec<Load>,
     pass_rate_delta: Option<String>,
@@ -116,12 +119,15 @@ pub(super) async fn tab(
     shell: Shell,
 ) -> Result<Response, ApiError> {
     let mut found = insights::of_run(&visit.ctx, project, run).await?;
+    let unset_default =
+        if found.baseline.is_none() { UnsetDefault::of(&visit, project).await? } else { None };
     answer(&InsightsTab {
         lists: lists(&mut found),
         loads: loads(&found),
         pass_rate_delta: found.pass_rate_delta.map(points),
         duration_delta: found.avg_duration_delta.map(signed_duration),
         found,
+        unset_default,
         shell,
         head,
     })

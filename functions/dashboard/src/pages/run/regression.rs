@@ -8,6 +8,7 @@ use callboard_http::ApiError;
 use callboard_query::run_views::{self, RegressionContext, Rerun, RerunSelect, TestedCommits};
 
 use super::Head;
+use crate::components::UnsetDefault;
 use crate::filters;
 use crate::shell::Shell;
 use crate::visit::{Visit, answer};
@@ -22,6 +23,8 @@ struct RegressionTab {
     shell: Shell,
     head: Head,
     context: RegressionContext,
+    /// Why no green run is known, where it is this.
+    unset_default: Option<UnsetDefault>,
     /// The commits in between that were tested.
     tested: TestedCommits,
     failed: Rerun,
@@ -38,12 +41,13 @@ pub(super) async fn tab(
 ) -> Result<Response, ApiError> {
     let again = |select| run_views::rerun(&visit.ctx, project, run, select, IN_COMMAND);
     let context = run_views::regression_context(&visit.ctx, project, run).await?;
-    let tested = match &context.green {
-        Some(green) => run_views::tested_since(&visit.ctx, project, RunId(green.run_id), run).await?,
-        None => TestedCommits::default(),
+    let (tested, unset_default) = match &context.green {
+        Some(green) => (run_views::tested_since(&visit.ctx, project, RunId(green.run_id), run).await?, None),
+        None => (TestedCommits::default(), UnsetDefault::of(&visit, project).await?),
     };
     answer(&RegressionTab {
         context,
+        unset_default,
         tested,
         failed: again(RerunSelect::Failed).await?.0,
         fresh: again(RerunSelect::New).await?.0,
