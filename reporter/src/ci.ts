@@ -14,6 +14,8 @@ export interface CiInfo {
   jobName?: string;
   workflow?: string;
   branch?: string;
+  /** A checkout of CI seldom knows which branch of its remote is the default one. */
+  defaultBranch?: string;
   commit?: string;
   pullRequest?: string;
   repository?: string;
@@ -45,7 +47,9 @@ const PROVIDERS: readonly Provider[] = [
     runLabel: (env) => first(env, 'GITHUB_RUN_ID'),
     details: (env) => ({
       branch: first(env, 'GITHUB_HEAD_REF', 'GITHUB_REF_NAME'),
-      commit: headShaOfEvent(env['GITHUB_EVENT_PATH']) ?? env['GITHUB_SHA'],
+      defaultBranch: ofEvent(env['GITHUB_EVENT_PATH'], 'repository', 'default_branch'),
+      // On pull requests `GITHUB_SHA` is a merge commit nobody wrote; the event names the real head.
+      commit: ofEvent(env['GITHUB_EVENT_PATH'], 'pull_request', 'head', 'sha') ?? env['GITHUB_SHA'],
       pullRequest: /^refs\/pull\/(\d+)\//.exec(env['GITHUB_REF'] ?? '')?.[1],
       buildUrl: joined(env, ['GITHUB_SERVER_URL', 'GITHUB_REPOSITORY', 'GITHUB_RUN_ID'],
         (server, repository, run) => `${server}/${repository}/actions/runs/${run}`),
@@ -65,6 +69,7 @@ const PROVIDERS: readonly Provider[] = [
     runLabel: (env) => first(env, 'CI_PIPELINE_ID'),
     details: (env) => ({
       branch: first(env, 'CI_MERGE_REQUEST_SOURCE_BRANCH_NAME', 'CI_COMMIT_REF_NAME'),
+      defaultBranch: env['CI_DEFAULT_BRANCH'],
       commit: env['CI_COMMIT_SHA'],
       pullRequest: env['CI_MERGE_REQUEST_IID'],
       buildUrl: env['CI_PIPELINE_URL'],
@@ -146,6 +151,7 @@ const PROVIDERS: readonly Provider[] = [
     runLabel: (env) => first(env, 'BUILDKITE_BUILD_ID'),
     details: (env) => ({
       branch: env['BUILDKITE_BRANCH'],
+      defaultBranch: env['BUILDKITE_PIPELINE_DEFAULT_BRANCH'],
       commit: env['BUILDKITE_COMMIT'],
       pullRequest: pullRequestNumber(env['BUILDKITE_PULL_REQUEST']),
       buildUrl: env['BUILDKITE_BUILD_URL'],
@@ -220,6 +226,7 @@ const PROVIDERS: readonly Provider[] = [
     runLabel: (env) => first(env, 'DRONE_BUILD_NUMBER'),
     details: (env) => ({
       branch: first(env, 'DRONE_SOURCE_BRANCH', 'DRONE_BRANCH'),
+      defaultBranch: env['DRONE_REPO_BRANCH'],
       commit: env['DRONE_COMMIT_SHA'],
       pullRequest: env['DRONE_PULL_REQUEST'],
       buildUrl: env['DRONE_BUILD_LINK'],
@@ -263,15 +270,13 @@ function pullRequestNumber(value: string | undefined): string | undefined {
   return /(\d+)\/?$/.exec(value ?? '')?.[1];
 }
 
-/** On pull requests `GITHUB_SHA` is a merge commit nobody wrote; the event names the real head. */
-function headShaOfEvent(file: string | undefined): string | undefined {
+/** A text in the event that started the workflow. */
+function ofEvent(file: string | undefined, ...keys: string[]): string | undefined {
   if (!file) return undefined;
   try {
-    const event: unknown = JSON.parse(readFileSync(file, 'utf8'));
-    const pullRequest = isRecord(event) ? event['pull_request'] : undefined;
-    const head = isRecord(pullRequest) ? pullRequest['head'] : undefined;
-    const sha = isRecord(head) ? head['sha'] : undefined;
-    return typeof sha === 'string' && sha !== '' ? sha : undefined;
+    let found: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    for (const key of keys) found = isRecord(found) ? found[key] : undefined;
+    return typeof found === 'string' && found !== '' ? found : undefined;
   } catch {
     return undefined;
   }

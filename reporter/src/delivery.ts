@@ -76,10 +76,12 @@ interface Faults {
   /** Since a request was accepted. */
   failures: number;
   last: RequestFailed | undefined;
+  /** Fewest results of a batch the service failed on and then took in parts: it is not waited for to take as many. */
+  tooMany: number;
 }
 
 export async function deliverRun(delivery: Delivery): Promise<DeliveredRun> {
-  const faults: Faults = { left: [], failures: 0, last: undefined };
+  const faults: Faults = { left: [], failures: 0, last: undefined, tooMany: Infinity };
   let run: DeliveredRun | undefined;
   let isOneRequest = true;
   let cases: OutgoingCase[] = [];
@@ -142,7 +144,7 @@ async function submit(
   const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
   try {
     const body = bytesBody(await compressed(delivery.run, cases), headers);
-    const options = faults.failures > 0 ? { tries: 1 } : sendOptions(delivery);
+    const options = faults.failures > 0 || cases.length >= faults.tooMany ? { tries: 1 } : sendOptions(delivery);
     const run = deliveredRun(await delivery.client.send('/api/test-runs/submit', body, delivery.deadline, options));
     faults.failures = 0;
     return run;
@@ -159,8 +161,11 @@ async function submit(
     }
     if (cases.length < 2 || !(error.status === 413 || mayBeAtFault)) throw error;
     const middle = Math.ceil(cases.length / 2);
+    const { length: leftBefore } = faults.left;
     const first = await submit(delivery, cases.slice(0, middle), faults);
-    return await submit(delivery, cases.slice(middle), faults) ?? first;
+    const run = await submit(delivery, cases.slice(middle), faults) ?? first;
+    if (isBroken(error) && faults.left.length === leftBefore) faults.tooMany = Math.min(faults.tooMany, cases.length);
+    return run;
   }
 }
 

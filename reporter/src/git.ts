@@ -37,7 +37,7 @@ export async function collectScm(dir: string, ci: CiInfo | undefined): Promise<S
     ...present('author', author),
     ...present('commitMessage', message?.trim().slice(0, MESSAGE_MAX_CHARS)),
     ...present('remoteUrl', remote && withoutUserInfo(remote)),
-    ...present('defaultBranch', originHead?.replace(/^origin\//, '')),
+    ...present('defaultBranch', originHead?.replace(/^origin\//, '') ?? ci?.defaultBranch),
     ...(changes === undefined ? {} : { dirty: changes !== '' }),
   };
   return Object.keys(info).length > 0 ? info : undefined;

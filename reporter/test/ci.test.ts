@@ -23,11 +23,11 @@ const PIPELINES: { env: Env; runLabel: string | undefined; info: Partial<CiInfo>
     env: {
       GITLAB_CI: 'true', CI: 'true', CI_PIPELINE_ID: '12', CI_MERGE_REQUEST_SOURCE_BRANCH_NAME: 'topic',
       CI_COMMIT_REF_NAME: 'refs', CI_COMMIT_SHA: 'abc', CI_MERGE_REQUEST_IID: '4', CI_PIPELINE_URL: 'https://l.example/p/12',
-      CI_JOB_URL: 'https://l.example/j/1', CI_JOB_NAME: 'e2e',
+      CI_JOB_URL: 'https://l.example/j/1', CI_JOB_NAME: 'e2e', CI_DEFAULT_BRANCH: 'trunk',
     },
     runLabel: '12',
     info: {
-      provider: 'GitLab CI', branch: 'topic', commit: 'abc', pullRequest: '4', buildUrl: 'https://l.example/p/12',
+      provider: 'GitLab CI', branch: 'topic', defaultBranch: 'trunk', commit: 'abc', pullRequest: '4', buildUrl: 'https://l.example/p/12',
       jobUrl: 'https://l.example/j/1', jobName: 'e2e',
     },
   },
@@ -138,7 +138,9 @@ test('a developer machine is no CI', () => {
 
 test('a pull request on GitHub is its head commit, not the merge commit', () => {
   const event = path.join(mkdtempSync(path.join(tmpdir(), 'callboard-ci-')), 'event.json');
-  writeFileSync(event, JSON.stringify({ pull_request: { head: { sha: 'head' } } }));
+  writeFileSync(event, JSON.stringify({
+    pull_request: { head: { sha: 'head' } }, repository: { default_branch: 'trunk' },
+  }));
   const found = detectCi({
     GITHUB_ACTIONS: 'true', GITHUB_EVENT_PATH: event, GITHUB_SHA: 'merge', GITHUB_REF: 'refs/pull/7/merge',
     GITHUB_HEAD_REF: 'topic', GITHUB_REF_NAME: '7/merge',
@@ -146,4 +148,5 @@ test('a pull request on GitHub is its head commit, not the merge commit', () => 
   assert.equal(found?.info.commit, 'head');
   assert.equal(found?.info.branch, 'topic');
   assert.equal(found?.info.pullRequest, '7');
+  assert.equal(found?.info.defaultBranch, 'trunk');
 });

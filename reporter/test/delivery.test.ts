@@ -226,6 +226,18 @@ test('a result the service fails on is left with its files, the others arrive wi
     assert.deepEqual(accepted.flatMap(({ json }) => titles(json['testCases'])), ['a', 'b', 'c', 'd']);
   }));
 
+test('a service that fails on many results at once is asked patiently for the first batch only', () => withService(
+  ({ json }) => ((json['testCases'] as unknown[]).length > 10 ? { status: 500, headers: AT_ONCE, body: {} } : {}),
+  async (service) => {
+    const many = Array.from({ length: 60 }, (_, index) => `test ${index}`);
+    const { resultsLeft } = await deliver(service, many.map((title) => attempt(title)));
+    assert.deepEqual(resultsLeft, []);
+    const batches = service.received.map(({ json }) => titles(json['testCases']));
+    assert.deepEqual(batches.filter(({ length }) => length <= 10).flat(), many);
+    const sizes = batches.map(({ length }) => length).filter((length) => length > 10);
+    assert.deepEqual(sizes.slice(sizes.lastIndexOf(60) + 1), [30, 15, 15, 30, 15, 15]);
+  }));
+
 test('a service that fails on every result took none', () => withService(
   () => ({ status: 500, headers: AT_ONCE, body: {} }),
   async (service) => {

@@ -53,6 +53,14 @@ test('on a detached checkout the CI system knows branch and commit', async () =>
   assert.equal(scm?.commit, 'head');
 });
 
+test('the default branch is that of the remote, and what the CI system says where git was not told', async () => {
+  const { dir, git } = repository();
+  const ci = { provider: 'any', defaultBranch: 'trunk' };
+  assert.equal((await collectScm(dir, ci))?.defaultBranch, 'trunk');
+  git('symbolic-ref', 'refs/remotes/origin/HEAD', 'refs/remotes/origin/main');
+  assert.equal((await collectScm(dir, ci))?.defaultBranch, 'main');
+});
+
 test('outside a repository there is nothing to tell', async () => {
   assert.equal(await collectScm(mkdtempSync(path.join(tmpdir(), 'callboard-nogit-')), undefined), undefined);
 });
