@@ -72,7 +72,7 @@ async fn count_again(session: &mut Session, target: &mut Target<'_>, changes: &[
     let counted: Vec<ToCount> = counted.map(ToCount::from).collect();
     let anew = tally.compared_anew(run, &counted);
     counting::set_flags(session, run.project, run.id, &anew).await?;
-    tally.count(session, run, target.lanes, &again).await?;
+    tally.count(session, run, target.lanes, &again, target.now).await?;
     tally.write(session, run.project).await
 }
 

@@ -343,7 +343,7 @@ impl Batch {
                 Counted { test_case: row.test_case, file_path, before: None, after }
             });
             let rows: Vec<Counted<'_>> = rows.collect();
-            tally.count(session, &run, &lanes, &rows).await?;
+            tally.count(session, &run, &lanes, &rows, run.updated_at).await?;
             counted.push(run);
         }
         tally.write(session, project).await?;

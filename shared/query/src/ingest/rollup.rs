@@ -138,13 +138,15 @@ impl Tally {
     /// Counts executions of a run in some lanes. Their rows must be written and
     /// the run must say that they are counted, because a late or changed
     /// earlier execution rebuilds the recent history from them. Runs that stand
-    /// behind this one and were counted first are compared again later.
+    /// behind this one and were counted first are compared again later; `now` is
+    /// when the executions came, or changed.
     pub(super) async fn count(
         &mut self,
         session: &mut Session,
         run: &RunRow,
         lanes: &[i64],
         executions: &[Counted<'_>],
+        now: Timestamp,
     ) -> Result<()> {
         let place = place_of(run);
         let day = place.day;
@@ -178,7 +180,7 @@ impl Tally {
         }
         rebuild_histories(session, place, &mut self.states, &rebuild).await?;
         let at = (run.order_at, run.id);
-        queue_behind(session, (run.project, run.lane_id), at, &followed, run.updated_at).await
+        queue_behind(session, (run.project, run.lane_id), at, &followed, now).await
     }
 
     /// Writes everything.
