@@ -68,13 +68,22 @@ static TEST_TIMES: Statement = Statement::of_each(
      AND s.test_case_id BETWEEN asked.id AND asked.id ORDER BY s.test_case_id LIMIT 1) AS found",
 );
 
-/// The first words between two, each found by a look behind the one before. PK
-static LONGER_WORDS: Statement = Statement::new(
+/// The first words between two in each of some projects, each found by a look
+/// behind the one before. ix: search_terms_of_project
+static LONGER_WORDS: Statement = Statement::of_each(
     "search::LONGER_WORDS",
-    "WITH RECURSIVE w(term, place) AS (SELECT (SELECT t.term FROM search_terms t WHERE t.kind = $1 AND t.term > $2 AND t.term < $3 \
-     ORDER BY t.term LIMIT 1), 1 UNION ALL SELECT (SELECT t.term FROM search_terms t WHERE t.kind = $1 AND t.term > w.term \
-     AND t.term < $3 ORDER BY t.term LIMIT 1), w.place + 1 FROM w WHERE w.term IS NOT NULL AND w.place < $4) \
-     SELECT term FROM w WHERE term IS NOT NULL",
+    "WITH RECURSIVE w(project_id, term, place) AS (SELECT p.value, (SELECT t.term FROM search_terms t \
+     WHERE t.project_id = p.value AND t.kind = $2 AND t.term > $3 AND t.term < $4 ORDER BY t.term LIMIT 1), 1 FROM json_each($1) p \
+     UNION ALL SELECT w.project_id, (SELECT t.term FROM search_terms t WHERE t.project_id = w.project_id AND t.kind = $2 \
+     AND t.term > w.term AND t.term < $4 ORDER BY t.term LIMIT 1), w.place + 1 FROM w WHERE w.term IS NOT NULL AND w.place < $5) \
+     SELECT project_id, term FROM w WHERE term IS NOT NULL",
+    "WITH RECURSIVE w(project_id, term, place) AS (SELECT p.id, (SELECT t.term FROM search_terms t \
+     WHERE t.project_id = p.id AND t.kind = $2 AND t.term > $3 AND t.term < $4 ORDER BY t.project_id, t.kind, t.term LIMIT 1), \
+     1 FROM unnest($1::bigint[]) AS p(id) \
+     UNION ALL SELECT w.project_id, (SELECT t.term FROM search_terms t WHERE t.project_id = w.project_id AND t.kind = $2 \
+     AND t.term > w.term AND t.term < $4 ORDER BY t.project_id, t.kind, t.term LIMIT 1), w.place + 1 \
+     FROM w WHERE w.term IS NOT NULL AND w.place < $5) \
+     SELECT project_id, term FROM w WHERE term IS NOT NULL",
 );
 
 /// Every statement of this module.
@@ -203,12 +212,13 @@ pub async fn newest_of(
     limit: i64,
 ) -> Result<Vec<Found>> {
     let Some((first, others)) = words.split_first() else { return Ok(Vec::new()) };
-    let filter = newest(session.backend(), projects, kind, vec![first.text.clone()], others, limit);
+    let firsts = vec![first.text.clone(); projects.len()];
+    let filter = newest(session.backend(), (projects, firsts), kind, others, limit);
     read(session, filter, true).await
 }
 
 /// The same with a longer word that begins like the first one: at most `limit`
-/// of a project with each of such words, of which `most` are looked at.
+/// of a project with each of such words it has, of which `most` are looked at.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
@@ -222,10 +232,19 @@ pub async fn newest_with_longer_words(
     let Some((first, others)) = words.split_first().filter(|(first, _)| first.is_prefix) else {
         return Ok(Vec::new());
     };
-    let range = args![kind as i64, &first.text, above(&first.text), most];
+    let range = args![projects, kind as i64, &first.text, above(&first.text), most];
     let longer = session.all(&LONGER_WORDS, range).await?;
-    let longer = longer.iter().map(|row| row.reader().text()).collect::<Result<Vec<_>>>()?;
-    let filter = newest(session.backend(), projects, kind, longer, others, limit);
+    let longer: Vec<(i64, String)> = longer
+        .iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((r.int()?, r.text()?))
+        })
+        .collect::<Result<_>>()?;
+    if longer.is_empty() {
+        return Ok(Vec::new());
+    }
+    let filter = newest(session.backend(), longer.into_iter().unzip(), kind, others, limit);
     read(session, filter, false).await
 }
 
@@ -339,22 +358,22 @@ fn with_words(filter: Filter, words: &[AskedWord]) -> Filter {
     })
 }
 
-/// On PostgreSQL the newest of each project are asked for side by side. SQLite
-/// has no such join: there it is asked from which on they are.
+/// The newest of each project with the word beside it, in two lists of the same
+/// length. On PostgreSQL they are asked for side by side. SQLite has no such
+/// join: there it is asked from which on they are.
 fn newest(
     backend: Backend,
-    projects: Vec<i64>,
+    (projects, firsts): (Vec<i64>, Vec<String>),
     kind: SearchKind,
-    firsts: Vec<String>,
     others: &[AskedWord],
     limit: i64,
 ) -> Filter {
     let args = args![projects, kind as i64, firsts];
     match backend {
         Backend::Postgres => {
-            let base = "SELECT n.project_id, n.entity_id FROM unnest($1::bigint[]) AS p(id) CROSS JOIN unnest($3::text[]) AS w(term) \
-                CROSS JOIN LATERAL (SELECT t.project_id, t.entity_id FROM search_terms t WHERE t.project_id = p.id AND t.kind = $2 \
-                AND t.term = w.term";
+            let base = "SELECT n.project_id, n.entity_id FROM unnest($1::bigint[], $3::text[]) AS w(project_id, term) \
+                CROSS JOIN LATERAL (SELECT t.project_id, t.entity_id FROM search_terms t WHERE t.project_id = w.project_id \
+                AND t.kind = $2 AND t.term = w.term";
             with_words(Filter::new(backend, base, args), others).end(
                 "ORDER BY t.kind DESC, t.term DESC, t.project_id DESC, t.entity_id DESC LIMIT ?) n",
                 args![limit],
@@ -362,7 +381,8 @@ fn newest(
         }
         Backend::Sqlite => {
             let base = "SELECT t.project_id, t.entity_id FROM json_each($1) p CROSS JOIN json_each($3) w CROSS JOIN search_terms t \
-                WHERE t.kind = $2 AND t.term = w.value AND t.project_id = p.value AND t.entity_id >= COALESCE((SELECT t.entity_id \
+                WHERE w.key = p.key AND t.kind = $2 AND t.term = w.value AND t.project_id = p.value \
+                AND t.entity_id >= COALESCE((SELECT t.entity_id \
                 FROM search_terms t WHERE t.kind = $2 AND t.term = w.value AND t.project_id = p.value";
             let since = with_words(Filter::new(backend, base, args), others)
                 .end("ORDER BY t.entity_id DESC LIMIT 1 OFFSET ?), 0)", args![limit - 1]);
@@ -381,6 +401,6 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     [(None, true), (Some(&some[..]), true), (Some(&some[..]), false), (None, false)]
         .into_iter()
         .filter_map(|(projects, is_exact)| candidates(backend, projects, kind, &words, is_exact, 1))
-        .chain([newest(backend, vec![1], kind, vec![String::new()], &words, 1)])
+        .chain([newest(backend, (vec![1], vec![String::new()]), kind, &words, 1)])
         .collect()
 }

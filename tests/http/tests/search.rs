@@ -195,3 +195,31 @@ async fn the_beginning_of_a_word_that_one_project_is_full_of_is_found_in_the_oth
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_words_of_others_do_not_hide_longer_words_of_ones_own() {
+    for_each_secured_service(async |service| {
+        let admin = service.account("ada", Role::Administrator).await.expect("an account");
+        let admin = service.program_of(admin, KeyPermission::Full).await.expect("a client");
+        let others = (b'a'..=b'z').map(|end| case(&format!("checka{}", char::from(end)), "tests/b.spec.ts"));
+        submit(&admin, run("of others", "passed", others.collect())).await;
+        // The last words come first, and the newest tests.
+        let many = (0..401).map(|n| case(&format!("checkzone {n}"), "tests/a.spec.ts")).collect();
+        let mut own = Vec::new();
+        for (name, day, cases) in
+            [("large", 1, many), ("small", 3, vec![case("checkbox", "tests/a.spec.ts")])]
+        {
+            let start = json!({ "startTime": format!("2026-01-0{day}T10:00:00.000Z") });
+            let stored = submit(&admin, with(run(name, "passed", cases), start)).await;
+            let stored = admin.json(&format!("/api/test-runs/{stored}")).await.expect("a run");
+            own.push(ProjectId(stored["projectId"].as_i64().expect("a project")));
+        }
+        let user = service.account("uma", Role::User).await.expect("an account");
+        for project in own {
+            service.assign(user, Some(project)).await.expect("assigned");
+        }
+        let user = service.program_of(user, KeyPermission::Read).await.expect("a client");
+        assert_eq!(titles(&search(&user, "check").await)[0], "checkbox");
+    })
+    .await;
+}
