@@ -74,3 +74,26 @@ async fn runs_compare_alike_in_whatever_order_they_come_and_after_one_is_deleted
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_result_that_came_late_and_changed_then_is_what_the_run_behind_it_is_compared_with() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let run = |hour, status: &str, retry| {
+            let name = json!({ "clientRunId": format!("client-run-of-hour-{hour}") });
+            with(at(hour, "main", status, vec![attempt("pays", status, retry)]), name)
+        };
+        submit(client, run(1, "passed", 0)).await;
+        let behind = submit(client, run(3, "failed", 0)).await;
+        let regressions = async || {
+            work(service).await;
+            get(client, &format!("/api/test-runs/{behind}")).await["newRegressions"].clone()
+        };
+        assert_eq!(regressions().await, 1);
+        let late = submit(client, run(2, "failed", 0)).await;
+        assert_eq!(regressions().await, 0, "it was broken before");
+        assert_eq!(submit(client, run(2, "passed", 1)).await, late);
+        assert_eq!(regressions().await, 1, "it passed at last");
+    })
+    .await;
+}
