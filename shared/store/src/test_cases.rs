@@ -121,6 +121,8 @@ statements! {
         WHERE project_id = $1 AND id = $2 AND meta_at <= $8";
     /// Notes why a test is flaky.
     SET_ROOT_CAUSE = "UPDATE test_cases SET root_cause = $3 WHERE project_id = $1 AND id = $2";
+    /// Locks some tests.
+    LOCK = "SELECT id FROM test_cases WHERE project_id = $1 AND id in_ints($2) ORDER BY id for_update()";
     /// Why some tests are flaky.
     ROOT_CAUSES = "SELECT id, root_cause FROM test_cases WHERE project_id = $1 AND id in_ints($2) AND root_cause IS NOT NULL";
     /// Forgets the tags of a test.
@@ -349,6 +351,15 @@ async fn create(
     search::add(session, project, SearchKind::TestCase, found_by).await?;
     ids::list(session, Listed::TestCase, project, &created).await?;
     Ok(created.len())
+}
+
+/// Locks some tests until the transaction ends.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn lock(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> Result<()> {
+    session.all(&LOCK, args![project, ids]).await?;
+    Ok(())
 }
 
 /// Notes why a test is flaky.

@@ -37,6 +37,8 @@ use crate::{Context, Entity, QueryError, Result};
 
 /// Failed and flaky tests of a run whose causes are looked for.
 const MOST_TESTS: i64 = 200;
+/// How often tests are judged that run again meanwhile.
+const ROUNDS: usize = 3;
 /// Newest decided executions of a test that are read for its cause.
 const ROWS: i64 = 50;
 /// Failing attempts whose evidence is read; of older ones the first line of the
@@ -129,27 +131,83 @@ pub(super) async fn find_causes(ctx: &Context, run: RunRow) -> Result<()> {
     for (case, state) in states {
         let is_listed = flakiness::class_of(&state, lane.believes_failures).is_listed();
         if is_listed || is_flaky_without_retries(&mut session, &run, lane, case, &state, &rows).await? {
-            flaky.push((case, state));
+            flaky.push(case);
         }
     }
-    let ids = flaky.iter().map(|(case, _)| case.get()).collect();
-    let known = test_cases::root_causes(&mut session, project, ids).await?;
+    let all = lanes::find_lane(&mut session, project, &LaneQuery::default().key()).await?;
     drop(session);
-    let (mut found, mut learned) = (BTreeMap::new(), Learned::default());
-    for (case, state) in flaky {
-        found.insert(case, cause_of(ctx, project, case, &state, &mut learned).await?);
+    let Some(all) = all else { return Ok(()) };
+    let mut learned = Learned::default();
+    for round in 1..=ROUNDS {
+        let judged = judge(ctx, (project, all), flaky, &mut learned).await?;
+        flaky = note(ctx, (project, all), judged, round == ROUNDS).await?;
+    }
+    Ok(())
+}
+
+/// What was found of a test that ran so.
+struct Judged {
+    state: TestState,
+    cause: RootCause,
+}
+
+/// Judges tests by how they ran in a lane up to now.
+async fn judge(
+    ctx: &Context,
+    (project, lane): (ProjectId, i64),
+    cases: Vec<TestCaseId>,
+    learned: &mut Learned,
+) -> Result<BTreeMap<TestCaseId, Judged>> {
+    let mut judged = BTreeMap::new();
+    if cases.is_empty() {
+        return Ok(judged);
+    }
+    let mut session = ctx.store.db().read().await?;
+    let ids = cases.into_iter().map(TestCaseId::get).collect();
+    let states = rollups::scores::states_of(&mut session, project, lane, ids).await?;
+    drop(session);
+    for (case, state) in states {
+        let cause = cause_of(ctx, project, case, &state, learned).await?;
+        judged.insert(case, Judged { state, cause });
+    }
+    Ok(judged)
+}
+
+/// Notes what is not known of tests yet, but not of those that ran meanwhile:
+/// these are given back, unless they are noted as well.
+async fn note(
+    ctx: &Context,
+    (project, lane): (ProjectId, i64),
+    mut judged: BTreeMap<TestCaseId, Judged>,
+    is_last: bool,
+) -> Result<Vec<TestCaseId>> {
+    let ids = |judged: &BTreeMap<TestCaseId, Judged>| judged.keys().map(|case| case.get()).collect();
+    if judged.is_empty() {
+        return Ok(Vec::new());
     }
     // A transaction for what is known already would hold up those who write.
-    found.retain(|case, cause| known.get(case).is_none_or(|known| known != cause.as_str()));
-    if found.is_empty() {
-        return Ok(());
+    let mut session = ctx.store.db().read().await?;
+    let known = test_cases::root_causes(&mut session, project, ids(&judged)).await?;
+    drop(session);
+    judged.retain(|case, found| known.get(case).is_none_or(|known| known != found.cause.as_str()));
+    if judged.is_empty() {
+        return Ok(Vec::new());
     }
     let mut session = ctx.store.db().begin().await?;
-    for (case, cause) in found {
-        test_cases::set_root_cause(&mut session, project, case, cause.as_str()).await?;
+    // Who judged later reads, and notes, behind this transaction.
+    test_cases::lock(&mut session, project, ids(&judged)).await?;
+    let now = rollups::scores::states_of(&mut session, project, lane, ids(&judged)).await?;
+    let now: HashMap<TestCaseId, TestState> = now.into_iter().collect();
+    let mut ran_meanwhile = Vec::new();
+    for (case, found) in judged {
+        if is_last || now.get(&case) == Some(&found.state) {
+            test_cases::set_root_cause(&mut session, project, case, found.cause.as_str()).await?;
+        } else {
+            ran_meanwhile.push(case);
+        }
     }
     session.commit().await?;
-    Ok(())
+    Ok(ran_meanwhile)
 }
 
 /// Whether a test that is never retried is flaky by its commits, which its
