@@ -95,11 +95,19 @@ pub fn file_pattern(path: &str) -> String {
 /// Those of some files that [`file_pattern`] of one of them finds as well.
 #[must_use]
 pub fn found_too(path: &str, files: &[String]) -> Vec<String> {
+    let Some(below) = below(path) else { return Vec::new() };
+    // A pattern is dear, and hardly any other file has the same words in its path.
+    let words = below.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let word = words.max_by_key(|word| word.len()).unwrap_or_default().to_ascii_lowercase();
+    let is_like = |other: &&String| *other != path && other.to_ascii_lowercase().contains(&word);
+    let alike: Vec<&String> = files.iter().filter(is_like).collect();
+    if alike.is_empty() {
+        return Vec::new();
+    }
     let pattern = RegexBuilder::new(&file_pattern(path)).case_insensitive(true).build();
-    let (Some(_), Ok(pattern)) = (below(path), pattern) else { return Vec::new() };
-    let others = files.iter().filter(|other| *other != path);
+    let Ok(pattern) = pattern else { return Vec::new() };
     // Some folder is above every file.
-    others.filter(|other| pattern.is_match(&format!("./{other}"))).cloned().collect()
+    alike.into_iter().filter(|other| pattern.is_match(&format!("./{other}"))).cloned().collect()
 }
 
 /// What finds a file by its path and none of the others that [`found_too`]

@@ -8,6 +8,7 @@ mod places;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_auth::scope::Authorized;
+use callboard_domain::evidence::Evidence;
 use callboard_domain::healing::verify::{FailingTest, Verification, verification};
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::repair::{Series, proof_asked};
@@ -15,6 +16,7 @@ use callboard_domain::test_state::{RecentOutcome, TestState};
 use callboard_domain::text::cut;
 use callboard_store::clusters::reads::{Sighting, sightings};
 use callboard_store::clusters::{self, ClusterRow};
+use callboard_store::evidence::{self, Located};
 use callboard_store::executions::{self, ExecutionRow};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::test_cases::{self, TestCaseRow};
@@ -22,7 +24,7 @@ use callboard_store::{lanes, rollups};
 use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 
 use super::healing::{HealingEdit, HealingSource, LocatorHealing, RankedLocator, of_subject};
-use super::subject::Subject;
+use super::subject::{SpokenOf, Subject};
 use crate::clusters::series_since;
 use crate::ingest::counted;
 use crate::{Context, Entity, QueryError, Result};
@@ -191,11 +193,11 @@ impl Healed {
         healed.unexamined = newest.len() - examined.len();
         let mut places = BTreeSet::new();
         // Of what was deleted meanwhile there is nothing to heal.
-        let mut whole = Whole::read(ctx, project.get(), examined).await?;
+        let whole = Whole::read(ctx, project.get(), examined).await?;
         let healings: Vec<_> = examined
             .iter()
-            .filter_map(|(row, case)| whole.take(row, case))
-            .map(|(row, run, case)| healing(ctx, project, row, run, case))
+            .filter_map(|(row, case)| whole.of(row, case))
+            .map(|found| healing(ctx, project, &whole.located, found))
             .collect();
         let found: Vec<(i64, LocatorHealing)> =
             stream::iter(healings).buffered(HEALED_TOGETHER).try_collect().await?;
@@ -219,11 +221,15 @@ impl Healed {
     }
 }
 
-/// The rows of the executions that are looked at.
+/// The rows of the executions that are looked at, and where their evidence lies.
 struct Whole {
-    executions: Vec<ExecutionRow>,
+    executions: Vec<(ExecutionRow, SpokenOf)>,
     runs: Vec<RunRow>,
+    located: Located,
 }
+
+/// Of one of them.
+type Found = ((ExecutionRow, RunRow, TestCaseRow), SpokenOf);
 
 impl Whole {
     async fn read(
@@ -236,27 +242,35 @@ impl Whole {
         run_ids.sort_unstable();
         run_ids.dedup();
         let mut session = ctx.store.db().read().await?;
+        let rows = executions::get_many(&mut session, project, &ids).await?;
+        let executions: Vec<(ExecutionRow, SpokenOf)> =
+            rows.into_iter().map(|row| SpokenOf::of(&row).map(|of| (row, of))).collect::<Result<_>>()?;
+        let slices: Vec<_> = executions.iter().filter_map(|(_, of)| of.evidence).collect();
         Ok(Self {
-            executions: executions::get_many(&mut session, project, &ids).await?,
+            located: evidence::locate(&mut session, project, &slices).await?,
             runs: runs::get_many(&mut session, project, run_ids).await?,
+            executions,
         })
     }
 
-    fn take(&mut self, row: &Sighting, case: &TestCaseRow) -> Option<(ExecutionRow, RunRow, TestCaseRow)> {
-        let place = self.executions.iter().position(|whole| whole.id == row.execution)?;
-        let run = self.runs.iter().find(|run| run.id == row.run)?.clone();
-        Some((self.executions.swap_remove(place), run, case.clone()))
+    fn of(&self, row: &Sighting, case: &TestCaseRow) -> Option<Found> {
+        let (whole, spoken_of) = self.executions.iter().find(|(whole, _)| whole.id == row.execution)?;
+        let run = self.runs.iter().find(|run| run.id == row.run)?;
+        Some(((whole.clone(), run.clone(), case.clone()), *spoken_of))
     }
 }
 
 async fn healing(
     ctx: &Context,
     project: Authorized<ProjectId>,
-    row: ExecutionRow,
-    run: RunRow,
-    case: TestCaseRow,
+    located: &Located,
+    (rows, spoken_of): Found,
 ) -> Result<(i64, LocatorHealing)> {
-    let subject = Subject::of(ctx, row, run, case).await?;
+    let evidence = match spoken_of.evidence {
+        Some(slice) => located.read(&ctx.store, &slice).await?,
+        None => Evidence::default(),
+    };
+    let subject = Subject::of(rows, spoken_of, evidence);
     Ok((subject.row.id.get(), of_subject(ctx, project, &subject).await?))
 }
 

@@ -2,7 +2,7 @@
 //! failed, and the last time its test passed before.
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::attempts::AttemptView;
+use callboard_domain::attempts::{AttemptView, EvidenceSlice};
 use callboard_domain::evidence::Evidence;
 use callboard_domain::failure::{ErrorText, Signature, SourceText, signature};
 use callboard_domain::ids::{ExecutionId, ProjectId};
@@ -79,6 +79,37 @@ fn has_failed(view: &AttemptView) -> bool {
     matches!(view.attempt.status, TestStatus::Failed | TestStatus::TimedOut) && !view.superseded
 }
 
+/// The attempt of an execution that is spoken of: of a flaky test, what failed
+/// is of interest, not what passed in the end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SpokenOf {
+    /// Its retry and repetition.
+    attempt: (u32, u32),
+    status: TestStatus,
+    /// Where its evidence lies.
+    pub(super) evidence: Option<EvidenceSlice>,
+}
+
+impl SpokenOf {
+    pub(super) fn of(row: &ExecutionRow) -> Result<Self> {
+        let decision =
+            stored_attempts(row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
+        let told = decision.attempts.iter().rev().filter(|view| has_failed(view));
+        let spoken_of = told
+            .clone()
+            .find(|view| view.attempt.evidence.is_some())
+            .or_else(|| decision.attempts.iter().find(|view| view.deciding));
+        let view = spoken_of
+            .or(decision.attempts.last())
+            .ok_or(StoreError::Damaged("an execution without attempts"))?;
+        Ok(Self {
+            attempt: (view.attempt.retry, view.repetition),
+            status: view.attempt.status,
+            evidence: view.attempt.evidence,
+        })
+    }
+}
+
 /// Whether an outcome is a pass.
 const PASSES: [Outcome; 2] = [Outcome::Passed, Outcome::Flaky];
 
@@ -93,35 +124,22 @@ impl Subject {
         let case = test_cases::get(&mut session, project, row.test_case).await?;
         let case = case.ok_or(StoreError::Damaged("an execution without a test case"))?;
         drop(session);
-        Self::of(ctx, row, run, case).await
-    }
-
-    /// An execution whose rows are read already.
-    pub(super) async fn of(ctx: &Context, row: ExecutionRow, run: RunRow, case: TestCaseRow) -> Result<Self> {
-        let decision =
-            stored_attempts(&row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
-        // Of a flaky test, what failed is of interest, not what passed in the end.
-        let told = decision.attempts.iter().rev().filter(|view| has_failed(view));
-        let spoken_of = told
-            .clone()
-            .find(|view| view.attempt.evidence.is_some())
-            .or_else(|| decision.attempts.iter().find(|view| view.deciding));
-        let view = spoken_of
-            .or(decision.attempts.last())
-            .ok_or(StoreError::Damaged("an execution without attempts"))?;
-        let evidence = match view.attempt.evidence {
-            Some(slice) => evidence::read(&ctx.store, row.project, &slice).await?,
+        let spoken_of = SpokenOf::of(&row)?;
+        let evidence = match spoken_of.evidence {
+            Some(slice) => evidence::read(&ctx.store, project, &slice).await?,
             None => Evidence::default(),
         };
-        Ok(Self {
-            last: OnceCell::new(),
-            attempt: (view.attempt.retry, view.repetition),
-            status: view.attempt.status,
-            evidence,
-            row,
-            run,
-            case,
-        })
+        Ok(Self::of((row, run, case), spoken_of, evidence))
+    }
+
+    /// An execution of which everything is read already.
+    pub(super) fn of(
+        (row, run, case): (ExecutionRow, RunRow, TestCaseRow),
+        spoken_of: SpokenOf,
+        evidence: Evidence,
+    ) -> Self {
+        let SpokenOf { attempt, status, .. } = spoken_of;
+        Self { last: OnceCell::new(), attempt, status, evidence, row, run, case }
     }
 
     /// Whether the attempt that is spoken of failed.
