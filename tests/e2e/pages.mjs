@@ -145,6 +145,7 @@ describe('the pages of a run', () => {
       'projects in the settings, nothing found': `/settings/projects?q=${randomUUID()}`,
       'source control': '/settings/source-control',
       flakiness: '/settings/flakiness',
+      timeouts: '/settings/timeouts',
       'flakiness of a project': `/settings/flakiness?project=${projectId}`,
       storage: '/settings/storage',
       retention: '/settings/retention',

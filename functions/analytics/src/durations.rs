@@ -12,9 +12,10 @@ use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::daily::{self, DayCounts, DaySpan};
 use callboard_query::performance::{
-    self, DurationsQuery, NewestQuery, RunDuration, SlowTest, SpecHealth, SpecQuery, SpecSort, TimeoutRow,
+    self, DurationsQuery, NewestQuery, RunDuration, SlowTest, SpecHealth, SpecQuery, SpecSort,
 };
 use callboard_query::resolve;
+use callboard_query::timeouts::{self, TimeoutRow};
 use serde::Serialize;
 use utoipa::IntoParams;
 
@@ -107,7 +108,7 @@ pub(crate) async fn timeout_opportunities(
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
     let query = newest.query(&lane, state.now().day());
-    let found = performance::timeout_opportunities(&ctx, project, &query, after, page.rows()).await?;
+    let found = timeouts::timeout_opportunities(&ctx, project, &query, after, page.rows()).await?;
     Ok(Json(cursors.page(found)?))
 }
 

@@ -48,6 +48,7 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ProjectsSettingsPage, pages::settings::projects)
         .on(RouteId::SourceControlPage, pages::settings::source_control)
         .on(RouteId::FlakinessPage, pages::settings::flakiness)
+        .on(RouteId::TimeoutsPage, pages::settings::timeouts)
         .on(RouteId::LoginPage, pages::login)
         .on(RouteId::SetupPage, pages::setup)
         .on(RouteId::ResetPage, pages::reset)

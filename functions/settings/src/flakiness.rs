@@ -2,19 +2,18 @@
 
 use axum::Json;
 use axum::response::Response;
-use callboard_domain::flakiness::{FLAKINESS_KEYS, FlakinessOverrides, FlakinessSettings, UnusableSetting};
+use callboard_domain::flakiness::{FLAKINESS_KEYS, FlakinessOverrides, FlakinessSettings};
 use callboard_domain::ids::ProjectId;
-use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
 use callboard_http::conditional::tagged_json;
 use callboard_http::extract::{Fields, Path};
-use callboard_query::flakiness::settings::{self, InstanceFlakiness, ProjectFlakiness};
-use callboard_query::shapes::UserRef;
+use callboard_query::flakiness::settings::{self as of_projects, ProjectFlakiness};
+use callboard_query::settings::{self, OfInstance};
 use http::HeaderMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::answer::Written;
+use crate::answer::{GroupHistory, Written, refused};
 use crate::desk::Desk;
 
 /// By what tests are judged. Absent keys stay as they are, null takes back
@@ -50,25 +49,17 @@ pub(crate) struct FlakinessAnswer {
     /// What would hold if nothing was set.
     #[schema(value_type = FlakinessBody)]
     defaults: FlakinessOverrides,
-    /// Keys that cannot be set here: none.
-    #[schema(value_type = Vec<Object>)]
-    locked: [(); 0],
-    /// When it was set last.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    updated_at: Option<Timestamp>,
-    /// By whom, as long as the account exists.
-    updated_by: Option<UserRef>,
+    #[serde(flatten)]
+    history: GroupHistory,
 }
 
-impl From<InstanceFlakiness> for FlakinessAnswer {
-    fn from(found: InstanceFlakiness) -> Self {
-        let InstanceFlakiness { settings, updated_at, updated_by } = found;
+impl From<OfInstance<FlakinessOverrides>> for FlakinessAnswer {
+    fn from(found: OfInstance<FlakinessOverrides>) -> Self {
+        let defaults = FlakinessSettings::default();
         Self {
-            settings: FlakinessOverrides::all_of(&settings),
-            defaults: FlakinessOverrides::all_of(&FlakinessSettings::default()),
-            locked: [],
-            updated_at,
-            updated_by,
+            settings: FlakinessOverrides::all_of(&found.set.over(&defaults)),
+            defaults: FlakinessOverrides::all_of(&defaults),
+            history: GroupHistory::of(found.updated_at, found.updated_by),
         }
     }
 }
@@ -106,15 +97,11 @@ impl From<ProjectFlakiness> for ProjectFlakinessAnswer {
     }
 }
 
-fn refused(unusable: UnusableSetting) -> ApiError {
-    ApiError::invalid_field(unusable.key, unusable.to_string())
-}
-
 /// By what tests are judged in projects that set nothing of their own.
 #[utoipa::path(get, path = "/api/settings/flakiness", tag = "settings", operation_id = "instance_flakiness",
     responses((status = 200, body = FlakinessAnswer), (status = 304, description = "The client has this state")))]
 pub(crate) async fn of_instance(desk: Desk, headers: HeaderMap) -> Result<Response, ApiError> {
-    let found = settings::of_instance(&desk.ctx).await?;
+    let found = settings::of_instance::<FlakinessOverrides>(&desk.ctx).await?;
     tagged_json(&headers, &FlakinessAnswer::from(found))
 }
 
@@ -133,8 +120,10 @@ pub(crate) async fn edit_instance(
     fields: Fields,
 ) -> Result<Json<Written<FlakinessAnswer>>, ApiError> {
     fields.require_any(&FLAKINESS_KEYS)?;
-    settings::edit_instance(&desk.ctx, desk.acting(), fields.as_map()).await?.map_err(refused)?;
-    Ok(Written::answer(settings::of_instance(&desk.ctx).await?))
+    settings::edit_instance::<FlakinessOverrides>(&desk.ctx, desk.acting(), fields.as_map())
+        .await?
+        .map_err(refused)?;
+    Ok(Written::answer(settings::of_instance::<FlakinessOverrides>(&desk.ctx).await?))
 }
 
 /// By what the tests of a project are judged.
@@ -154,7 +143,7 @@ pub(crate) async fn of_project(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let project = desk.project(id).await?;
-    let found = settings::of_project(&desk.ctx, project).await?;
+    let found = of_projects::of_project(&desk.ctx, project).await?;
     tagged_json(&headers, &ProjectFlakinessAnswer::from(found))
 }
 
@@ -177,6 +166,6 @@ pub(crate) async fn edit_project(
 ) -> Result<Json<Written<ProjectFlakinessAnswer>>, ApiError> {
     fields.require_any(&FLAKINESS_KEYS)?;
     let project = desk.project(id).await?;
-    settings::edit_project(&desk.ctx, desk.acting(), project, fields.as_map()).await?.map_err(refused)?;
-    Ok(Written::answer(settings::of_project(&desk.ctx, project).await?))
+    of_projects::edit_project(&desk.ctx, desk.acting(), project, fields.as_map()).await?.map_err(refused)?;
+    Ok(Written::answer(of_projects::of_project(&desk.ctx, project).await?))
 }

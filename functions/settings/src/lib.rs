@@ -16,6 +16,7 @@ mod retention;
 mod storage;
 mod tags;
 mod test_functions;
+mod timeouts;
 
 use axum::Router;
 use callboard_auth::RouteId;
@@ -51,6 +52,9 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ProjectFlakiness, flakiness::of_project)
         .on(RouteId::EditProjectFlakiness, flakiness::edit_project)
         .on(RouteId::PutProjectFlakiness, flakiness::edit_project)
+        .on(RouteId::TimeoutSettings, timeouts::get)
+        .on(RouteId::EditTimeoutSettings, timeouts::edit)
+        .on(RouteId::PutTimeoutSettings, timeouts::edit)
         .on(RouteId::InstanceRetention, retention::of_instance)
         .on(RouteId::EditInstanceRetention, retention::edit_instance)
         .on(RouteId::PutInstanceRetention, retention::edit_instance)
@@ -99,6 +103,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             flakiness::edit_instance,
             flakiness::of_project,
             flakiness::edit_project,
+            timeouts::get,
+            timeouts::edit,
             retention::of_instance,
             retention::edit_instance,
             retention::of_project,

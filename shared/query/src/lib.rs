@@ -47,11 +47,13 @@ pub mod run_editing;
 pub mod run_views;
 pub mod runs;
 pub mod search;
+pub mod settings;
 pub mod shapes;
 pub mod storage;
 pub mod tags;
 pub mod test_cases;
 pub mod test_functions;
+pub mod timeouts;
 
 pub use change::Change;
 pub use context::{Context, Links};

@@ -52,6 +52,7 @@ export async function demoPages() {
     'settings-projects': '/settings/projects',
     'settings-source-control': '/settings/source-control',
     'settings-flakiness': '/settings/flakiness',
+    'settings-timeouts': '/settings/timeouts',
     'settings-storage': '/settings/storage',
     'settings-retention': '/settings/retention',
     tags: '/settings/tags',

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::builders::{attempt, run, with};
 use crate::live::context;
 
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "/",
     "/analytics",
     "/projects",
@@ -27,6 +27,7 @@ const PAGES: [&str; 15] = [
     "/settings/projects",
     "/settings/source-control",
     "/settings/flakiness",
+    "/settings/timeouts",
 ];
 
 async fn page(client: &Client, path: &str) -> Answer {

@@ -2,6 +2,7 @@
 
 use callboard_domain::time::{Day, Timestamp};
 use callboard_test_support::{Client, Service, for_each_service};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::builders::{attempt, run, with};
@@ -271,6 +272,53 @@ async fn a_mean_is_the_same_wherever_it_is_told() {
         }
         let portfolio = get(client, "/api/analytics/portfolio").await;
         assert_eq!(portfolio["items"][0]["avgRunDuration"], 60_101);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn by_what_timeouts_are_judged_is_set_for_all_projects() {
+    for_each_service(async |service| {
+        let client = service.client();
+        for day in 0..5 {
+            let cases = vec![
+                with(took("a.spec.ts", "half", 10_000), json!({ "timeout": 25_000 })),
+                with(took("a.spec.ts", "tenth", 2_000), json!({ "timeout": 20_000 })),
+            ];
+            submit(client, days_ago(service, 5 - day, cases)).await;
+        }
+        let told = async || {
+            let found = get(client, "/api/projects/1/timeout-opportunities").await;
+            let rows = found["items"].as_array().expect("items").clone();
+            let told = rows.iter().map(|row| json!([row["title"], row["recommendedTimeout"]]));
+            json!(told.collect::<Vec<_>>())
+        };
+        assert_eq!(told().await, json!([["tenth", 5_000]]));
+        let path = "/api/settings/timeout-hygiene";
+        let before = get(client, path).await;
+        assert_eq!((&before["settings"], &before["updatedAt"]), (&before["defaults"], &Value::Null));
+        let set = async |body: Value| client.send_json(Method::PATCH, path, &body).await.expect("an answer");
+        let changed = set(json!({ "factor": 2.5, "floorMs": 20_001, "safety": 1.5 })).await;
+        let changed = changed.success().expect("set");
+        assert_eq!(
+            (&changed["settings"]["factor"], &changed["settings"]["minRuns"]),
+            (&json!(2.5), &json!(5))
+        );
+        assert_eq!(told().await, json!([["half", 15_000]]));
+        let field = page(client, "/settings/timeouts").await;
+        assert!(field.contains(r#"name="floorMs""#) && field.contains(r#"value="20.001""#), "{field}");
+        for (body, code, field) in [
+            (json!({ "safety": 2, "factor": 0.9 }), "invalid_field", json!("factor")),
+            (json!({ "floorMs": "long" }), "invalid_field", json!("floorMs")),
+            (json!({ "floor": 1 }), "no_fields", Value::Null),
+        ] {
+            let refused = set(body).await;
+            let told = refused.json().expect("an error");
+            assert_eq!((refused.status.as_u16(), &told["code"]), (400, &json!(code)), "{told}");
+            assert_eq!(told["data"]["field"], field, "{told}");
+        }
+        set(json!({ "factor": null, "floorMs": null })).await.success().expect("taken back");
+        assert_eq!(told().await, json!([["tenth", 5_000]]));
     })
     .await;
 }

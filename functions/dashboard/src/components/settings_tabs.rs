@@ -26,6 +26,8 @@ pub(crate) enum SettingsTab {
     Retention,
     /// By what tests are judged.
     Flakiness,
+    /// When a timeout is too long.
+    Timeouts,
     /// The audit log.
     Audit,
 }
@@ -62,6 +64,7 @@ impl SettingsTabs {
                 visit.caller.is_administrator(),
             ),
             (SettingsTab::Flakiness, "Flakiness", "/settings/flakiness", visit.caller.is_administrator()),
+            (SettingsTab::Timeouts, "Timeouts", "/settings/timeouts", visit.caller.is_administrator()),
             (SettingsTab::Storage, "Storage", "/settings/storage", visit.caller.is_administrator()),
             (SettingsTab::Retention, "Retention", "/settings/retention", visit.caller.is_administrator()),
             (SettingsTab::Audit, "Audit log", "/settings/audit", visit.caller.is_administrator()),

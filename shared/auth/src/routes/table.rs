@@ -451,6 +451,12 @@ routes! {
     EditProjectFlakiness => patch("/api/projects/{id}/flakiness").administrator().in_project();
     /// The same.
     PutProjectFlakiness => put("/api/projects/{id}/flakiness").administrator().in_project();
+    /// By what it is judged that a timeout could be shorter.
+    TimeoutSettings => get("/api/settings/timeout-hygiene").administrator();
+    /// Changes by what timeouts are judged.
+    EditTimeoutSettings => patch("/api/settings/timeout-hygiene").administrator();
+    /// The same.
+    PutTimeoutSettings => put("/api/settings/timeout-hygiene").administrator();
     /// What a project keeps.
     ProjectStorage => get("/api/projects/{id}/storage").in_project();
     /// Markers of a project.
@@ -526,6 +532,8 @@ routes! {
     SourceControlPage => get("/settings/source-control").administrator();
     /// By what tests are judged.
     FlakinessPage => get("/settings/flakiness").administrator();
+    /// When a timeout counts as too long.
+    TimeoutsPage => get("/settings/timeouts").administrator();
     /// Signing in.
     LoginPage => get("/login").public();
     /// Creating the first administrator.

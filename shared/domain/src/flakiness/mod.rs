@@ -33,7 +33,7 @@ pub use root_cause::{Because, Beside, FailingAttempt, Finding, RootCause, catego
 pub use series::{
     Assessment, DEFAULT_WINDOW, Evidence, ExactRun, ScoreAt, Window, assess, course, judge_exactly,
 };
-pub use settings::{FLAKINESS_KEYS, FlakinessOverrides, FlakinessSettings, UnusableSetting};
+pub use settings::{FLAKINESS_KEYS, FlakinessOverrides, FlakinessSettings};
 
 use serde::{Serialize, Serializer};
 

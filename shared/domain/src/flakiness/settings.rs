@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::QuarantineSettings;
+use crate::setting::{SettingsGroup, UnusableSetting, number, whole};
 
 /// What holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,16 +41,6 @@ pub struct FlakinessOverrides {
     pub mass_failure_rate: Option<f64>,
 }
 
-/// A value that cannot be set.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key} must be {expected}, or null.")]
-pub struct UnusableSetting {
-    /// The key.
-    pub key: &'static str,
-    /// What it may be.
-    pub expected: String,
-}
-
 /// The keys.
 pub const FLAKINESS_KEYS: [&str; 5] =
     ["minRuns", "quarantineScore", "quarantineWasteMs", "releaseAfterPasses", "massFailureRate"];
@@ -82,37 +73,18 @@ impl FlakinessOverrides {
             mass_failure_rate: Some(settings.mass_failure_rate),
         }
     }
+}
 
-    /// Takes the keys a body names: absent ones stay, null takes back what was
-    /// set. Keys it does not know are left alone.
-    ///
-    /// # Errors
-    /// The first value that cannot be set; nothing is changed then.
-    pub fn apply(&mut self, body: &Map<String, Value>) -> Result<(), UnusableSetting> {
+impl SettingsGroup for FlakinessOverrides {
+    const NAME: &'static str = "flakiness";
+
+    fn apply(&mut self, body: &Map<String, Value>) -> Result<(), UnusableSetting> {
         let mut changed = *self;
-        let whole = [
-            ("minRuns", &mut changed.min_runs, 1..=200),
-            ("quarantineScore", &mut changed.quarantine_score, 0..=100),
-            ("quarantineWasteMs", &mut changed.quarantine_waste_ms, 0..=30 * DAY_MS),
-            ("releaseAfterPasses", &mut changed.release_after_passes, 1..=200),
-        ];
-        for (key, place, range) in whole {
-            let Some(value) = body.get(key) else { continue };
-            let number = value.as_i64().filter(|number| range.contains(number));
-            if number.is_none() && !value.is_null() {
-                let expected = format!("a whole number from {} to {}", range.start(), range.end());
-                return Err(UnusableSetting { key, expected });
-            }
-            *place = number;
-        }
-        if let Some(value) = body.get("massFailureRate") {
-            let rate = value.as_f64().filter(|rate| (0.1..=1.0).contains(rate));
-            if rate.is_none() && !value.is_null() {
-                let expected = "a share from 0.1 to 1".to_owned();
-                return Err(UnusableSetting { key: "massFailureRate", expected });
-            }
-            changed.mass_failure_rate = rate;
-        }
+        whole(body, "minRuns", 1..=200, &mut changed.min_runs)?;
+        whole(body, "quarantineScore", 0..=100, &mut changed.quarantine_score)?;
+        whole(body, "quarantineWasteMs", 0..=30 * DAY_MS, &mut changed.quarantine_waste_ms)?;
+        whole(body, "releaseAfterPasses", 1..=200, &mut changed.release_after_passes)?;
+        number(body, ("massFailureRate", "a share"), 0.1..=1.0, &mut changed.mass_failure_rate)?;
         *self = changed;
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
 use crate::ingest::counted_in;
 use crate::projects::{FailingStreak, ProjectFilters, Sort};
 use crate::shapes::Project;
-use crate::{Context, Result, network, performance};
+use crate::{Context, Result, network, timeouts};
 
 /// What is shown at most.
 const MOST: usize = 10;
@@ -82,7 +82,7 @@ pub async fn insights(
         // Without a timeout there is nothing to save, and nothing to read.
         let timeout_saving_ms = match sums.totals.timed_out_tests {
             0 => 0,
-            _ => performance::timeout_saving(&mut session, id, &query.lane).await?,
+            _ => timeouts::timeout_saving(&mut session, id, &query.lane).await?,
         };
         let facts = ProjectFacts {
             now: window(&sums),

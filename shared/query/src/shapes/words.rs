@@ -4,12 +4,13 @@
 //! domain, so the document cannot say anything else.
 
 use callboard_domain::comparison::Change;
-use callboard_domain::durations::{TimeoutKind, Trend};
+use callboard_domain::durations::Trend;
 use callboard_domain::failure::ErrorType;
 use callboard_domain::flakiness::{FlakyClass, RootCause};
 use callboard_domain::ingest::Priority;
 use callboard_domain::status::{RunStatus, TestStatus};
 use callboard_domain::test_state::TestCategory;
+use callboard_domain::timeouts::TimeoutKind;
 use callboard_store::clusters::ClusterStatus;
 use callboard_store::files::FileKind;
 use utoipa::openapi::schema::{ObjectBuilder, Type};

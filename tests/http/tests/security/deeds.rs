@@ -75,6 +75,7 @@ async fn every_change_leaves_its_entry_and_one_that_is_refused_leaves_none() {
             (patch.clone(), format!("{project}/flakiness"), json!({ "minRuns": 30 }), &["settings.changed"]),
             (patch.clone(), "/api/settings/retention".into(), json!({ "runs": { "days": 900 } }), &["settings.changed"]),
             (patch.clone(), "/api/settings/flakiness".into(), json!({ "minRuns": 31 }), &["settings.changed"]),
+            (patch.clone(), "/api/settings/timeout-hygiene".into(), json!({ "factor": 4 }), &["settings.changed"]),
             (post.clone(), quarantine.clone(), json!({ "testCaseId": held.test_case }), &["quarantine.entered"]),
             (delete.clone(), format!("{quarantine}/{}", held.test_case), json!({}), &["quarantine.left"]),
             (post.clone(), format!("{project}/flaky-classify"), json!({ "testCaseId": held.test_case }), &["test.classified"]),

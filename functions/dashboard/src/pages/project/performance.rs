@@ -3,17 +3,19 @@
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::scope::Authorized;
-use callboard_domain::durations::{TimeoutKind, Trend};
+use callboard_domain::durations::Trend;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_domain::test_state::MAX_RECENT_MS;
 use callboard_domain::time::Timestamp;
+use callboard_domain::timeouts::TimeoutKind;
 use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, QueryReader};
-use callboard_query::performance::{self, NewestQuery, SlowTest, TimeoutRow};
+use callboard_query::performance::{self, NewestQuery, SlowTest};
 use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::{Facets, RunItem};
 use callboard_query::test_cases::LaneQuery;
+use callboard_query::timeouts::{self, TimeoutRow};
 
 use super::Head;
 use crate::address::chosen;
@@ -96,8 +98,7 @@ pub(super) async fn tab(
     let lane = LaneQuery { branch: asked.branch.clone(), environment: asked.environment.clone() };
     let newest = NewestQuery { lane, runs: SAMPLES, since: None };
     let slow_tests = performance::slow_tests(&visit.ctx, project, &newest, None, SLOWEST).await?.items;
-    let timeouts =
-        performance::timeout_opportunities(&visit.ctx, project, &newest, None, SLOWEST).await?.items;
+    let timeouts = timeouts::timeout_opportunities(&visit.ctx, project, &newest, None, SLOWEST).await?.items;
     let first = found.first().map_or(visit.now, |run| run.brief.start_time);
     let markers = MarkerList::since(&visit, project, first, asked.environment.as_deref()).await?;
     let times: Vec<Timestamp> = found.iter().map(|run| run.brief.start_time).collect();

@@ -7,9 +7,10 @@ use callboard_domain::flakiness::{FlakinessOverrides, FlakinessSettings};
 use callboard_domain::ids::ProjectId;
 use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
-use callboard_query::flakiness::settings;
-use callboard_query::{projects, resolve};
+use callboard_query::flakiness::settings as of_projects;
+use callboard_query::{projects, resolve, settings};
 
+use super::numbers::{self, Number, percent, seconds, whole};
 use crate::components::{Choice, FilterBar, SettingsTab, SettingsTabs};
 use crate::filters;
 use crate::shell::{Section, Shell};
@@ -17,7 +18,6 @@ use crate::visit::{Visit, answer};
 
 /// Projects one can choose from.
 const OFFERED: usize = 200;
-const SECOND_MS: i64 = 1_000;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -29,20 +29,6 @@ impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self { project: query.id("project")? })
     }
-}
-
-/// A number one can set.
-struct Number {
-    key: &'static str,
-    label: &'static str,
-    hint: &'static str,
-    /// What `form-api.js` makes of it.
-    kind: &'static str,
-    /// Least, most and step, in the unit that is shown.
-    bounds: (&'static str, &'static str, &'static str),
-    value: String,
-    /// What holds while the field is empty.
-    instead: String,
 }
 
 /// Inputs of `pages/flakiness.html`.
@@ -63,26 +49,24 @@ struct FlakinessPage {
 /// By what tests are judged; for administrators.
 pub(crate) async fn flakiness(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
     let ctx = &visit.ctx;
-    let everywhere = settings::of_instance(ctx).await?;
+    let everywhere = settings::of_instance::<FlakinessOverrides>(ctx).await?;
+    let held = everywhere.set.over(&FlakinessSettings::default());
     let offered = projects::names(ctx, visit.scope(), OFFERED).await?;
     let chosen: Vec<String> = asked.project.iter().map(|id| id.get().to_string()).collect();
     let name = |id: i64| offered.iter().find(|each| each.id == id).map(|each| each.name.clone());
     let (call, project, numbers, changed) = match asked.project {
         Some(id) => {
             let authorized = resolve::project(ctx, visit.scope(), id).await?;
-            let found = settings::of_project(ctx, authorized).await?;
+            let found = of_projects::of_project(ctx, authorized).await?;
             let project = name(id.get()).unwrap_or_else(|| format!("project {}", id.get()));
             let call = format!("PATCH /api/projects/{}/flakiness", id.get());
-            (call, Some(project), numbers(&found.settings, &everywhere.settings), None)
+            (call, Some(project), fields(&found.settings, &held), None)
         }
         None => {
-            let set = FlakinessOverrides::all_of(&everywhere.settings);
-            let by = everywhere.updated_by.as_ref().map(|by| format!(" by {}", by.username));
-            let changed = everywhere
-                .updated_at
-                .map(|at| format!("{}{}", crate::text::relative(at, visit.now), by.unwrap_or_default()));
+            let set = FlakinessOverrides::all_of(&held);
+            let changed = numbers::changed(&everywhere, visit.now);
             let call = "PATCH /api/settings/flakiness".to_owned();
-            (call, None, numbers(&set, &FlakinessSettings::default()), changed)
+            (call, None, fields(&set, &FlakinessSettings::default()), changed)
         }
     };
     let choices = offered.into_iter().map(|each| Choice::new(each.id.to_string(), each.name));
@@ -107,15 +91,8 @@ pub(crate) async fn flakiness(visit: Visit, Query(asked): Query<Asked>) -> Resul
 }
 
 /// What is set, beside what holds where nothing is.
-fn numbers(set: &FlakinessOverrides, otherwise: &FlakinessSettings) -> Vec<Number> {
+fn fields(set: &FlakinessOverrides, otherwise: &FlakinessSettings) -> Vec<Number> {
     let otherwise = FlakinessOverrides::all_of(otherwise);
-    let whole = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
-    let seconds = |ms: Option<i64>| {
-        let written = ms.map(|ms| format!("{}.{:03}", ms / SECOND_MS, ms % SECOND_MS)).unwrap_or_default();
-        written.trim_end_matches('0').trim_end_matches('.').to_owned()
-    };
-    let percent =
-        |share: Option<f64>| share.map(|share| (share * 100.0).round().to_string()).unwrap_or_default();
     vec![
         Number {
             key: "minRuns",
@@ -172,7 +149,7 @@ mod tests {
     #[test]
     fn an_empty_field_says_what_holds_instead() {
         let set = FlakinessOverrides { quarantine_waste_ms: Some(90_500), ..FlakinessOverrides::default() };
-        let shown = numbers(&set, &FlakinessSettings::default());
+        let shown = fields(&set, &FlakinessSettings::default());
         let of = |key: &str| shown.iter().find(|number| number.key == key).unwrap();
         assert_eq!(of("quarantineWasteMs").value, "90.5");
         assert_eq!(

@@ -3,12 +3,14 @@
 
 mod flakiness;
 mod instance;
+mod numbers;
 mod project_list;
 mod projects;
 mod retention;
 mod source_control;
 mod storage;
 mod tags;
+mod timeouts;
 
 pub(crate) use flakiness::flakiness;
 pub(crate) use instance::instance;
@@ -17,3 +19,4 @@ pub(crate) use retention::retention;
 pub(crate) use source_control::source_control;
 pub(crate) use storage::storage;
 pub(crate) use tags::tags;
+pub(crate) use timeouts::timeouts;

@@ -1,0 +1,100 @@
+//! `/settings/timeouts`: when a timeout counts as longer than it need be.
+
+use askama::Template;
+use axum::response::Response;
+use callboard_domain::timeouts::{TimeoutOverrides, TimeoutRules};
+use callboard_http::ApiError;
+use callboard_query::settings;
+
+use super::numbers::{self, Number, decimal, seconds, whole};
+use crate::components::{SettingsTab, SettingsTabs};
+use crate::filters;
+use crate::shell::{Section, Shell};
+use crate::visit::{Visit, answer};
+
+/// Inputs of `pages/timeouts.html`.
+#[derive(Template)]
+#[template(path = "pages/timeouts.html")]
+struct TimeoutsPage {
+    shell: Shell,
+    tabs: SettingsTabs,
+    changed: Option<String>,
+    numbers: Vec<Number>,
+}
+
+/// By what timeouts are judged; for administrators.
+pub(crate) async fn timeouts(visit: Visit) -> Result<Response, ApiError> {
+    let found = settings::of_instance::<TimeoutOverrides>(&visit.ctx).await?;
+    let held = found.set.over(&TimeoutRules::default());
+    answer(&TimeoutsPage {
+        tabs: SettingsTabs::new(&visit, SettingsTab::Timeouts),
+        changed: numbers::changed(&found, visit.now),
+        numbers: fields(&TimeoutOverrides::all_of(&held)),
+        shell: Shell::new(&visit, Section::Settings, "Timeouts")
+            .await?
+            .under("Settings", "/settings")
+            .here("Timeouts"),
+    })
+}
+
+/// What holds, beside what would if nothing was set.
+fn fields(set: &TimeoutOverrides) -> Vec<Number> {
+    let otherwise = TimeoutOverrides::all_of(&TimeoutRules::default());
+    let in_seconds = ("0", "86400", "any");
+    vec![
+        Number {
+            key: "factor",
+            label: "Oversized from, times the longest run",
+            hint: "A timeout of so many times the longest run of its test is longer than it need be.",
+            kind: "number-or-null",
+            bounds: ("1", "100", "any"),
+            value: decimal(set.factor),
+            instead: decimal(otherwise.factor),
+        },
+        Number {
+            key: "floorMs",
+            label: "Shortest timeout that is judged, seconds",
+            hint: "Shorter timeouts cost little and are left alone.",
+            kind: "seconds-or-null",
+            bounds: in_seconds,
+            value: seconds(set.floor_ms),
+            instead: seconds(otherwise.floor_ms),
+        },
+        Number {
+            key: "minRuns",
+            label: "Runs before a timeout is judged",
+            hint: "A test has to pass in this many runs before it is known how long it may take.",
+            kind: "number-or-null",
+            bounds: ("1", "200", "1"),
+            value: whole(set.min_runs),
+            instead: whole(otherwise.min_runs),
+        },
+        Number {
+            key: "safety",
+            label: "Recommended, times the usual run",
+            hint: "So many times what 95 of 100 runs stay below is proposed.",
+            kind: "number-or-null",
+            bounds: ("1", "100", "any"),
+            value: decimal(set.safety),
+            instead: decimal(otherwise.safety),
+        },
+        Number {
+            key: "recommendedFloorMs",
+            label: "Least timeout that is recommended, seconds",
+            hint: "No test is told to do with less.",
+            kind: "seconds-or-null",
+            bounds: in_seconds,
+            value: seconds(set.recommended_floor_ms),
+            instead: seconds(otherwise.recommended_floor_ms),
+        },
+        Number {
+            key: "slowStaleP95Ms",
+            label: "Not slow any more below, seconds",
+            hint: "A test that is marked as slow no longer needs the mark when 95 of 100 runs stay below this.",
+            kind: "seconds-or-null",
+            bounds: in_seconds,
+            value: seconds(set.slow_stale_p95_ms),
+            instead: seconds(otherwise.slow_stale_p95_ms),
+        },
+    ]
+}
