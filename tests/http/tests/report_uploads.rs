@@ -5,21 +5,24 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callboard_auth::scope::Authorized;
-use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::ids::{ProjectId, ReportId, RunId};
+use callboard_domain::time::Timestamp;
 use callboard_fn_jobs::{Budget, run_due};
 use callboard_query::ingest::{self, IncomingReport, ReportOutcome};
+use callboard_query::retention::{self, Redate};
 use callboard_store::blobs::{self, IN_MEMORY_BYTES, Room};
 use callboard_store::reports::{self, BegunReport};
-use callboard_store::{StoreError, unclaimed};
+use callboard_store::retention::due;
+use callboard_store::{Db, Session, StoreError, runs, unclaimed};
 use callboard_test_support::form::report_archive;
 use callboard_test_support::{Answer, Client, Form, Service, for_each_service};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::builders::{passing, run};
+use crate::builders::{attempt, passing, run};
 use crate::live::{context, later, start};
-use crate::rows::texts;
+use crate::rows::{settled, texts};
 
 const STATES: &str = "SELECT state FROM reports";
 
@@ -223,6 +226,59 @@ async fn of_several_reports_the_last_new_one_ends_the_wait_of_one_shard() {
         }
         let told = send(&[("html", b"of the second"), ("blob", b"same")]).await;
         assert_eq!(told["status"], "passed", "{told}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dating_runs_anew_waits_for_an_upload_and_does_not_stop_it() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let note = json!([{ "name": "log", "contentType": "text/plain", "originalName": "a.txt" }]);
+        let form = Form::new()
+            .field("projectName", "shop")
+            .field("testRun", run("shop", "failed", Vec::new()).to_string())
+            .field("testCases", json!([attempt("pays", "failed", 0)]).to_string())
+            .field("attach_meta_0", note.to_string())
+            .file("attach_file_0", "a.txt", "text/plain", b"a log")
+            .file("report_html", "html.gz", "application/gzip", &small_archive());
+        let request = client.request(Method::POST, "/api/test-runs/upload");
+        let request = request.header("content-type", Form::content_type()).body(form.into_body());
+        let stored = Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
+        settled(service).await;
+        let id = |of: &str| stored[of].as_i64().expect("an id");
+        let (project, run) = (ProjectId(id("projectId")), RunId(id("runId")));
+        let number = async |of: &str| {
+            let found = texts(service, &format!("SELECT CAST(id AS TEXT) FROM {of}")).await;
+            found[0].parse::<i64>().expect("an id")
+        };
+        let (report, file) = (ReportId(number("reports").await), number("files").await);
+        let store = service.state().store();
+        let move_to = async |session: &mut Session, to| {
+            due::move_report(session, project, report, to).await.expect("moved");
+            due::move_files(session, project, vec![file], to).await
+        };
+        let mut session = store.db().begin().await.expect("a transaction");
+        move_to(&mut session, None).await.expect("moved");
+        session.commit().await.expect("committed");
+
+        // As an upload does: the run, its report, and then its files.
+        let mut upload = store.db().begin().await.expect("a transaction");
+        runs::lock(&mut upload, project, run).await.expect("locked");
+        due::move_report(&mut upload, project, report, Some(Timestamp(1))).await.expect("moved");
+        let goes_on = async {
+            let waiting = "SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            while matches!(store.db(), Db::Postgres(_)) && texts(service, waiting).await.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            move_to(&mut upload, Some(Timestamp(1))).await.expect("nobody stands in the way");
+            upload.commit().await.expect("committed");
+        };
+        let ctx = service.state().background();
+        let (dated, ()) = tokio::join!(retention::redate(&ctx, Redate { project: Some(project), after: None }), goes_on);
+        dated.expect("dated");
+        let dates = texts(service, "SELECT CAST(expires_at AS TEXT) FROM reports UNION ALL SELECT CAST(expires_at AS TEXT) FROM files").await;
+        assert!(dates.len() == 2 && dates.iter().all(|at| at != "1"), "{dates:?}");
     })
     .await;
 }

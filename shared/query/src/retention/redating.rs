@@ -5,14 +5,14 @@
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 use callboard_store::jobs::{self, Payload};
-use callboard_store::retention::runs_after;
-use callboard_store::{Session, Store, instance, runs};
+use callboard_store::retention::{PlacedRun, runs_after};
+use callboard_store::{Session, Store, StoreError, instance, runs};
 use serde::{Deserialize, Serialize};
 
 use super::dating::{date_by, policy_of};
 use crate::{Context, Result};
 
-/// Runs of one transaction.
+/// Runs of one job.
 const RUNS: i64 = 20;
 /// Notes that what was stored before there were dates is being dated.
 const DATED: &str = "retention_dated";
@@ -60,17 +60,28 @@ pub(super) async fn begin(store: &Store, now: Timestamp) -> Result<()> {
 /// # Errors
 /// [`crate::QueryError::Store`].
 pub async fn redate(ctx: &Context, job: Redate) -> Result<Option<Redate>> {
-    let mut session = ctx.store.db().begin().await?;
     let after = job.after.unwrap_or((i64::MIN, 0));
+    let mut session = ctx.store.db().read().await?;
     let placed = runs_after(&mut session, job.project, after, RUNS).await?;
+    drop(session);
     let Some(last) = placed.last().copied() else { return Ok(None) };
     for place in placed {
-        let Some(run) = runs::get(&mut session, place.project, place.run).await? else { continue };
-        let Some((project, policy)) = policy_of(&mut session, ctx, place.project).await? else { continue };
-        if run.status.is_final() {
-            date_by(&mut session, &policy, &project, &run).await?;
-        }
+        date_one(ctx, place).await?;
     }
-    session.commit().await?;
     Ok(Some(Redate { after: Some((last.order_at.millis(), last.run.get())), ..job }))
+}
+
+/// Dates a run that still exists. It is locked first, as by everybody who
+/// writes what belongs to it.
+async fn date_one(ctx: &Context, place: PlacedRun) -> Result<()> {
+    let mut session = ctx.store.db().begin().await?;
+    let run = match runs::lock(&mut session, place.project, place.run).await {
+        Err(StoreError::RunGone) => return Ok(()),
+        run => run?,
+    };
+    let Some((project, policy)) = policy_of(&mut session, ctx, place.project).await? else { return Ok(()) };
+    if run.status.is_final() {
+        date_by(&mut session, &policy, &project, &run).await?;
+    }
+    Ok(session.commit().await?)
 }
