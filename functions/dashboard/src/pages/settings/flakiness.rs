@@ -63,10 +63,9 @@ pub(crate) async fn flakiness(visit: Visit, Query(asked): Query<Asked>) -> Resul
             (call, Some(project), fields(&found.settings, &held), None)
         }
         None => {
-            let set = FlakinessOverrides::all_of(&held);
             let changed = numbers::changed(&everywhere, visit.now);
             let call = "PATCH /api/settings/flakiness".to_owned();
-            (call, None, fields(&set, &FlakinessSettings::default()), changed)
+            (call, None, fields(&everywhere.set, &FlakinessSettings::default()), changed)
         }
     };
     let choices = offered.into_iter().map(|each| Choice::new(each.id.to_string(), each.name));

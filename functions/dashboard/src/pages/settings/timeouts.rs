@@ -25,11 +25,10 @@ struct TimeoutsPage {
 /// By what timeouts are judged; for administrators.
 pub(crate) async fn timeouts(visit: Visit) -> Result<Response, ApiError> {
     let found = settings::of_instance::<TimeoutOverrides>(&visit.ctx).await?;
-    let held = found.set.over(&TimeoutRules::default());
     answer(&TimeoutsPage {
         tabs: SettingsTabs::new(&visit, SettingsTab::Timeouts),
         changed: numbers::changed(&found, visit.now),
-        numbers: fields(&TimeoutOverrides::all_of(&held)),
+        numbers: fields(&found.set),
         shell: Shell::new(&visit, Section::Settings, "Timeouts")
             .await?
             .under("Settings", "/settings")
@@ -37,7 +36,7 @@ pub(crate) async fn timeouts(visit: Visit) -> Result<Response, ApiError> {
     })
 }
 
-/// What holds, beside what would if nothing was set.
+/// What is set, beside what holds where nothing is.
 fn fields(set: &TimeoutOverrides) -> Vec<Number> {
     let otherwise = TimeoutOverrides::all_of(&TimeoutRules::default());
     let in_seconds = ("0", "86400", "any");
