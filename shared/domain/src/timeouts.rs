@@ -134,7 +134,7 @@ impl Serialize for TimeoutKind {
 pub struct TimeoutOpportunity {
     /// What is odd.
     pub kind: TimeoutKind,
-    /// Whole seconds that leave room for twice the usual, ms.
+    /// Whole seconds that leave room for what the rules call safe, ms.
     pub recommended_ms: i64,
     /// What the timeouts of the window would have cost less, ms.
     pub saving_ms: i64,
