@@ -218,9 +218,8 @@ impl<'s> Asked<'s> {
     }
 
     async fn by_words(&self, session: &mut Session, kind: SearchKind) -> Result<Vec<Found>> {
-        let mut found =
+        let (mut found, is_cut) =
             search::find(session, self.projects.as_deref(), kind, &self.words, CANDIDATES).await?;
-        let is_cut = i64::try_from(found.len()).is_ok_and(|rows| rows >= CANDIDATES);
         let Some(last) = found.last().copied().filter(|_| is_cut) else { return Ok(found) };
         let scope = visible(self.scope);
         let recent =
@@ -298,7 +297,7 @@ impl<'s> Asked<'s> {
         if let Some(commit) = &self.commit {
             let word = [AskedWord { text: commit.clone(), is_prefix: true }];
             let most = i64::try_from(limit).unwrap_or(CANDIDATES);
-            let found =
+            let (found, _) =
                 search::find(session, self.projects.as_deref(), SearchKind::Commit, &word, most).await?;
             let mut found: Vec<Place> = found.iter().map(|found| (found.project, found.entity)).collect();
             found.sort_by_key(|place| std::cmp::Reverse(place.1));

@@ -90,6 +90,11 @@ static LONGER_WORDS: Statement = Statement::of_each(
 pub(crate) static STATEMENTS: &[&Statement] =
     &[&FORGET, &RUN_TIMES, &CLUSTER_TIMES, &TEST_TIMES, &LONGER_WORDS];
 
+/// Up to so many projects, each is looked through by itself for longer words.
+const FEW_PROJECTS: usize = 64;
+/// Least rows taken of each then.
+const LEAST_SHARE: i64 = 20;
+
 static ADD: Bulk = Bulk::new(
     "search::ADD",
     2,
@@ -177,7 +182,8 @@ pub struct Found {
 
 /// Things of a kind that have all of `words`, those of the caller's projects
 /// only: first those with the very first word, then those with a longer one,
-/// newest first within a project; at most `limit` rows.
+/// newest first within a project; at most `limit` rows. Beside them stands whether
+/// some may have been left out.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
@@ -187,16 +193,42 @@ pub async fn find(
     kind: SearchKind,
     words: &[AskedWord],
     limit: i64,
-) -> Result<Vec<Found>> {
-    let mut found = Vec::new();
-    for is_exact in [true, false] {
-        let missing = limit - i64::try_from(found.len()).unwrap_or(limit);
-        let Some(filter) = candidates(session.backend(), projects, kind, words, is_exact, missing) else {
-            continue;
-        };
-        found.extend(read(session, filter, is_exact).await?);
+) -> Result<(Vec<Found>, bool)> {
+    let backend = session.backend();
+    let mut found = match candidates(backend, projects, kind, words, true, limit) {
+        Some(filter) => read(session, filter, true).await?,
+        None => Vec::new(),
+    };
+    let room = limit - count_of(&found);
+    let Some(filter) = candidates(backend, projects, kind, words, false, room) else {
+        return Ok((found, room <= 0));
+    };
+    let longer = read(session, filter, false).await?;
+    let mut is_cut = count_of(&longer) >= room;
+    if let Some(few) = projects.filter(|projects| is_few(projects)) {
+        let share = share_of(few.len(), room);
+        is_cut |= few.iter().any(|project| {
+            let own = longer.iter().filter(|found| found.project == *project).count();
+            i64::try_from(own).is_ok_and(|own| own >= share)
+        });
     }
-    Ok(found)
+    found.extend(longer);
+    Ok((found, is_cut))
+}
+
+fn count_of(found: &[Found]) -> i64 {
+    i64::try_from(found.len()).unwrap_or(i64::MAX)
+}
+
+/// Whether each of a caller's projects is looked through by itself.
+fn is_few(projects: &[ProjectId]) -> bool {
+    projects.len() <= FEW_PROJECTS
+}
+
+/// The rows taken of each of some projects: an equal share of all, and enough to
+/// show what a single one has.
+fn share_of(projects: usize, room: i64) -> i64 {
+    (room / i64::try_from(projects).unwrap_or(room).max(1)).max(LEAST_SHARE).min(room)
 }
 
 /// The things of a kind that came last in each of some projects and have all of
@@ -327,6 +359,13 @@ fn candidates(
     if limit <= 0 || (!is_exact && !first.is_prefix) {
         return None;
     }
+    let ids = projects.map(|projects| projects.iter().map(|project| project.get()).collect::<Vec<_>>());
+    let projects = match (projects, ids) {
+        (Some(few), Some(ids)) if !is_exact && is_few(few) => {
+            return Some(longer_of_few(backend, ids, kind, (first, others), limit));
+        }
+        (_, ids) => ids,
+    };
     let base = "SELECT t.project_id, t.entity_id FROM search_terms t WHERE t.kind = $1";
     let mut filter = Filter::new(backend, base, args![kind as i64]);
     filter = if is_exact {
@@ -334,16 +373,48 @@ fn candidates(
     } else {
         filter.and("t.term > ?", args![&first.text]).and("t.term < ?", args![above(&first.text)])
     };
-    filter = filter.and_if(
-        "t.project_id in_ints(?)",
-        projects.map(|projects| projects.iter().map(|project| project.get()).collect::<Vec<_>>()),
-    );
+    filter = filter.and_if("t.project_id in_ints(?)", projects);
     Some(
         with_words(filter, others).end(
             "ORDER BY t.kind DESC, t.term DESC, t.project_id DESC, t.entity_id DESC LIMIT ?",
             args![limit],
         ),
     )
+}
+
+/// Those with a longer word than the first one, looked for project by project: a
+/// caller who sees few of many does not wait for a walk through the words of all.
+/// SQLite takes more than its share of a project whose last word is a common one.
+fn longer_of_few(
+    backend: Backend,
+    projects: Vec<i64>,
+    kind: SearchKind,
+    (first, others): (&AskedWord, &[AskedWord]),
+    limit: i64,
+) -> Filter {
+    let share = share_of(projects.len(), limit);
+    let args = args![projects, kind as i64, &first.text, above(&first.text)];
+    match backend {
+        Backend::Postgres => {
+            let base = "SELECT n.project_id, n.entity_id FROM unnest($1::bigint[]) AS p(id) \
+                CROSS JOIN LATERAL (SELECT t.project_id, t.entity_id FROM search_terms t WHERE t.project_id = p.id \
+                AND t.kind = $2 AND t.term > $3 AND t.term < $4";
+            with_words(Filter::new(backend, base, args), others).end(
+                "ORDER BY t.project_id DESC, t.kind DESC, t.term DESC, t.entity_id DESC LIMIT ?) n LIMIT ?",
+                args![share, limit],
+            )
+        }
+        Backend::Sqlite => {
+            // What the planner is told of the table makes it take the words of all projects for few.
+            let base = "SELECT t.project_id, t.entity_id FROM json_each($1) p CROSS JOIN search_terms t INDEXED BY search_terms_of_project \
+                WHERE t.project_id = p.value AND t.kind = $2 AND t.term > $3 AND t.term < $4 AND t.term >= COALESCE((SELECT t.term \
+                FROM search_terms t INDEXED BY search_terms_of_project \
+                WHERE t.project_id = p.value AND t.kind = $2 AND t.term > $3 AND t.term < $4";
+            let since = with_words(Filter::new(backend, base, args), others)
+                .end("ORDER BY t.term DESC LIMIT 1 OFFSET ?), '')", args![share - 1]);
+            with_words(since, others).end("LIMIT ?", args![limit])
+        }
+    }
 }
 
 /// With all of some words.
@@ -398,7 +469,8 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     let words = [word(true), word(true), word(false)];
     let some = [ProjectId(1)];
     let kind = SearchKind::TestCase;
-    [(None, true), (Some(&some[..]), true), (Some(&some[..]), false), (None, false)]
+    let many = vec![ProjectId(1); FEW_PROJECTS + 1];
+    [(None, true), (Some(&some[..]), true), (Some(&some[..]), false), (None, false), (Some(&many[..]), false)]
         .into_iter()
         .filter_map(|(projects, is_exact)| candidates(backend, projects, kind, &words, is_exact, 1))
         .chain([newest(backend, (vec![1], vec![String::new()]), kind, &words, 1)])

@@ -19,9 +19,13 @@ statements! {
     /// The same of the tests that ever timed out. ix: test_state_by_speed
     DURATIONS_OF_TIMED_OUT = "SELECT test_case_id, last_execution_id, recent, recent_ms FROM test_state \
         WHERE project_id = $1 AND lane_id = $2 AND speed_class > 0 AND timedout > 0";
-    /// The last day on which each of some tests failed or flaked: the index tells it by itself. ix: test_daily_failing
-    LAST_FAILING_DAYS = "SELECT test_case_id, MAX(day) FROM test_daily \
-        WHERE project_id = $1 AND lane_id = $2 AND day >= $3 AND day <= $4 AND test_case_id in_ints($5) AND failed + flaky > 0 GROUP BY test_case_id";
+    /// The last day on which each of some tests failed or flaked, by one look for each: all of them together would be found
+    /// by going through what failed on all of those days. ix: test_daily_failing
+    LAST_FAILING_DAYS = "SELECT c.value, (SELECT MAX(d.day) FROM test_daily d WHERE d.project_id = $1 AND d.lane_id = $2 \
+        AND d.test_case_id = c.value AND d.day >= $3 AND d.day <= $4 AND d.failed + d.flaky > 0) FROM json_each($5) c",
+        postgres "SELECT asked.id, (SELECT d.day FROM test_daily d WHERE d.project_id = $1 AND d.lane_id = $2 \
+        AND d.test_case_id BETWEEN asked.id AND asked.id AND d.day >= $3 AND d.day <= $4 AND d.failed + d.flaky > 0 \
+        ORDER BY d.test_case_id DESC, d.day DESC LIMIT 1) FROM unnest($5::bigint[]) AS asked(id)";
     /// The states of some tests in a lane.
     STATES_OF = concat!(
         "SELECT ", state_columns!(), " FROM test_state s WHERE s.project_id = $1 AND s.lane_id = $2 AND s.test_case_id in_ints($3)"
@@ -326,10 +330,11 @@ pub async fn last_failing_days(
     until: Day,
 ) -> Result<Vec<(TestCaseId, Timestamp)>> {
     let rows = session.all(&LAST_FAILING_DAYS, args![project, lane, since.0, until.0, cases]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut r = row.reader();
-            Ok((TestCaseId(r.int()?), Day(r.int()?).start()))
-        })
-        .collect()
+    let mut found = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let mut r = row.reader();
+        let case = TestCaseId(r.int()?);
+        found.extend(r.opt_int()?.map(|day| (case, Day(day).start())));
+    }
+    Ok(found)
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use callboard_domain::ids::{ExecutionId, RunId};
@@ -29,6 +29,14 @@ static LAST_EXECUTION: Statement = Statement::new(
     "SELECT id, test_case_id FROM executions WHERE project_id = $1 AND run_id = $2 AND id <= $3 ORDER BY id DESC LIMIT 1",
 );
 
+static COMPLETIONS: Statement = Statement::new(
+    "read::COMPLETIONS",
+    "SELECT COUNT(*) FROM jobs WHERE kind = $1 AND state IN ('queued', 'leased')",
+);
+
+/// How long the work behind the runs that were just submitted is waited for.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 /// One question.
 #[derive(Debug, Clone)]
 struct Question {
@@ -51,6 +59,7 @@ pub async fn measure(setting: Setting, backend: Backend, history: &History) -> R
     let columns = ["what", "KB", "p50 ms", "p95 ms", "p50 ms at 8", "p95 ms at 8", "target p95"];
     let mut table = Table::new(title, &columns);
     let client = history.subject.client();
+    table.note(completed(&history.subject).await?);
     let mut missing = Vec::new();
     for question in questions(history).await? {
         let answer = question.ask(&client).await?;
@@ -312,6 +321,28 @@ async fn first_of(client: &Client, path: &str, field: &str) -> Result<Option<i64
 }
 
 /// The last execution of a run, with its test case.
+/// Waits until the work behind the runs that were submitted is done: what is
+/// measured is a long history, not a service that is still taking it in. Tells how
+/// long that took.
+async fn completed(subject: &Subject) -> Result<String> {
+    let store = subject.database().store().await?;
+    let begun = Instant::now();
+    let mut left = i64::MAX;
+    while left > 0 && begun.elapsed() < PATIENCE {
+        let row = store.db().read().await?.first(&COMPLETIONS, vec!["completion".into()]).await?;
+        left = row.context("no count of jobs")?.reader().int()?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    store.db().close().await;
+    let seconds = begun.elapsed().as_secs();
+    Ok(match left {
+        0 => {
+            format!("The work behind the runs was done {seconds} s after the last submit; reads begin then.")
+        }
+        _ => format!("The work behind {left} runs was not done {seconds} s after the last submit."),
+    })
+}
+
 async fn last_execution(subject: &Subject, of: Stored) -> Result<(i64, i64)> {
     let store = subject.database().store().await?;
     let (_, last) = ExecutionId::range_of(RunId(of.run));
