@@ -19,7 +19,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::daily::{of_project, sum};
-use crate::flakiness::{self, FlakyQuery, FlakyTest, Sort};
+use crate::flakiness::{self, FlakyTest, Sort};
 use crate::ingest::counted_in;
 use crate::projects::{self, Told};
 use crate::shapes::{ProjectRef, RunBrief, Tendency};
@@ -277,14 +277,13 @@ pub async fn flaky_leaderboard(
     today: Day,
 ) -> Result<Vec<LeaderboardItem>> {
     let found = projects::recent_names(ctx, &query.scope(scope), MOST_PROJECTS).await?;
-    let flaky = FlakyQuery { lane: query.lane.clone(), sort, ..FlakyQuery::default() };
     let mut known = BTreeMap::new();
     let mut seen: Vec<Authorized<ProjectId>> = Vec::with_capacity(found.len());
     for project in found {
         seen.push(scope.authorize(ProjectId(project.id))?);
         known.insert(ProjectId(project.id), project);
     }
-    let leaders = flakiness::leaders(ctx, &seen, &flaky, today, query.limit).await?;
+    let leaders = flakiness::leaders(ctx, &seen, &query.lane, sort, today, query.limit).await?;
     let items = leaders
         .into_iter()
         .filter_map(|(project, test)| Some(LeaderboardItem { test, project: known.get(&project)?.clone() }));

@@ -18,7 +18,7 @@ use callboard_domain::test_state::{RecentOutcome, TestCategory, TestState};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::db::Session;
 use callboard_store::lanes::Speaking;
-use callboard_store::rollups::scores::{self, FlakyFilter};
+use callboard_store::rollups::scores::{self, FlakyFilter, FlakyRow};
 use callboard_store::rollups::{self, CatalogueLanes};
 use callboard_store::{lanes, runs, test_cases};
 use serde::Serialize;
@@ -325,28 +325,35 @@ pub async fn of_test(
     Ok(TestFlakiness { now: show(&mut session, project, lane, judged, today).await?.pop(), course })
 }
 
-/// The flakiest tests of some projects together, in the order asked for.
+/// The flakiest tests of some projects together, in the order asked for: as many
+/// statements to find them for one project as for many.
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
 pub async fn leaders(
     ctx: &Context,
     projects: &[Authorized<ProjectId>],
-    query: &FlakyQuery,
+    asked: &LaneQuery,
+    sort: Sort,
     today: Day,
     limit: usize,
 ) -> Result<Vec<(ProjectId, FlakyTest)>> {
     let ids: Vec<ProjectId> = projects.iter().map(|project| project.get()).collect();
     let mut session = counted_in(ctx, Some(&ids)).await?;
-    let ids = ids.into_iter().map(ProjectId::get).collect();
-    let flaky = scores::with_flaky(&mut session, ids, LEAST_LISTED).await?;
+    let lanes = counting::judged_lanes(&mut session, &ids, asked, LEAST_LISTED).await?;
+    let flaky: Vec<ProjectId> = lanes.keys().copied().collect();
+    let settings = settings::effective_of(&mut session, &flaky).await?;
+    let places = lanes.iter().map(|(project, lane)| (project.get(), lane.id)).unzip();
     let mut found = Vec::new();
-    for project in projects.iter().map(|project| project.get()).filter(|project| flaky.contains(project)) {
-        let Some(lane) = judged_lane(&mut session, project, &query.lane).await? else { continue };
-        let judged = judge(&mut session, project, lane, query).await?;
-        found.extend(judged.into_iter().map(|test| (project, lane, test)));
+    for (project, _, FlakyRow { case, state }) in scores::flaky_in(&mut session, places, LEAST_LISTED).await?
+    {
+        let (Some(lane), Some(set)) = (lanes.get(&project), settings.get(&project)) else { continue };
+        let judged = assess(state.recent(), lane.window(DEFAULT_WINDOW));
+        if let Some(judged) = judged.filter(|judged| is_listed(judged, LEAST_LISTED, set.min_runs)) {
+            found.push((project, *lane, Judged { case, state, found: judged }));
+        }
     }
-    let order = |test: &Judged| (Reverse(test.key(query.sort).0), test.case);
+    let order = |test: &Judged| (Reverse(test.key(sort).0), test.case);
     found.sort_by_key(|(_, _, test)| order(test));
     found.truncate(limit);
     // Only what is shown is read whole, in one go for each project.
@@ -360,7 +367,7 @@ pub async fn leaders(
         shown.extend(tests.into_iter().map(|test| (project, test)));
     }
     shown.sort_by_key(|(_, test)| {
-        let value = match query.sort {
+        let value = match sort {
             Sort::Score => test.flaky_score,
             Sort::Impact => test.impact,
             Sort::Lost => lost_rank(test.wasted_duration, test.retry_pass_count),

@@ -37,7 +37,7 @@ pub(crate) async fn counts_in(
     if flaky.is_empty() {
         return Ok(HashMap::new());
     }
-    let mut counted = of_judged_lanes(session, &flaky, lane).await?;
+    let mut counted = of_judged_lanes(session, &flaky, lane, (LEAST_COUNTED, MOST_COUNTED)).await?;
     recount_by_runs(session, &flaky, &mut counted).await?;
     leave_out_broken(session, &mut counted).await?;
     let tests = counted.into_iter().map(|(project, Counted { tests, .. })| (project, tests));
@@ -52,11 +52,30 @@ struct Counted {
     is_judged: bool,
 }
 
-/// By the stored scores.
+/// The lane each of some projects is judged by, where there is one with a test of
+/// at least a stored score.
+pub(super) async fn judged_lanes(
+    session: &mut Session,
+    projects: &[ProjectId],
+    asked: &LaneQuery,
+    least: i64,
+) -> Result<HashMap<ProjectId, JudgedLane>> {
+    let ids = projects.iter().map(|project| project.get()).collect();
+    let flaky: Vec<ProjectId> = scores::with_flaky(session, ids, least).await?.into_iter().collect();
+    if flaky.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let lanes = of_judged_lanes(session, &flaky, asked, (least, 1)).await?;
+    let lanes = lanes.into_iter().filter(|(_, of_project)| of_project.tests > 0);
+    Ok(lanes.map(|(project, Counted { lane, .. })| (project, lane)).collect())
+}
+
+/// By the stored scores: tests with at least one, up to a number of them.
 async fn of_judged_lanes(
     session: &mut Session,
     projects: &[ProjectId],
     asked: &LaneQuery,
+    (least, most): (i64, i64),
 ) -> Result<HashMap<ProjectId, Counted>> {
     let environment = asked.environment.as_deref();
     let ids = || projects.iter().map(|project| project.get()).collect::<Vec<i64>>();
@@ -69,8 +88,7 @@ async fn of_judged_lanes(
     };
     let branches: BTreeSet<String> = speaking.values().cloned().collect();
     let branches = branches.into_iter().collect();
-    let lanes =
-        scores::count_flaky_in(session, ids(), branches, environment, LEAST_COUNTED, MOST_COUNTED).await?;
+    let lanes = scores::count_flaky_in(session, ids(), branches, environment, least, most).await?;
     let mut counted = HashMap::new();
     for FlakyLane { project, lane, branch, tests } in lanes {
         let lane = JudgedLane { id: lane, believes_failures: branch.is_some() };
@@ -93,12 +111,12 @@ async fn leave_out_broken(session: &mut Session, counted: &mut HashMap<ProjectId
     // Where more are flaky than are counted, some that are broken make no difference.
     let counts = |of_project: &Counted| of_project.tests > 0 && of_project.tests < MOST_COUNTED;
     let by_score = counted.iter().filter(|(_, of_project)| !of_project.is_judged && counts(of_project));
-    let (ids, lanes): (Vec<i64>, Vec<i64>) =
+    let places: (Vec<i64>, Vec<i64>) =
         by_score.map(|(project, of_project)| (project.get(), of_project.lane.id)).unzip();
-    if ids.is_empty() {
+    if places.0.is_empty() {
         return Ok(());
     }
-    for (project, lane, row) in scores::unwell_flaky_in(session, ids, lanes, LEAST_COUNTED).await? {
+    for (project, lane, row) in scores::unwell_flaky_in(session, places, LEAST_COUNTED).await? {
         let Some(of_project) = counted.get_mut(&project).filter(|of_project| of_project.lane.id == lane)
         else {
             continue;
@@ -116,20 +134,19 @@ async fn recount_by_runs(
     projects: &[ProjectId],
     counted: &mut HashMap<ProjectId, Counted>,
 ) -> Result<()> {
-    let (mut min_runs, mut lanes) = (HashMap::new(), BTreeSet::new());
+    let (mut min_runs, mut places) = (HashMap::new(), (Vec::new(), Vec::new()));
     for (project, settings) in settings::effective_of(session, projects).await? {
         if let Some(of_project) = counted.get_mut(&project).filter(|_| settings.min_runs > 1) {
             (of_project.tests, of_project.is_judged) = (0, true);
-            lanes.insert(of_project.lane.id);
+            places.0.push(project.get());
+            places.1.push(of_project.lane.id);
             min_runs.insert(project, settings.min_runs);
         }
     }
     if min_runs.is_empty() {
         return Ok(());
     }
-    let ids = min_runs.keys().map(|project| project.get()).collect();
-    let lanes = lanes.into_iter().collect();
-    for (project, lane, row) in scores::flaky_in(session, ids, lanes, LEAST_COUNTED).await? {
+    for (project, lane, row) in scores::flaky_in(session, places, LEAST_COUNTED).await? {
         let of_project = counted.get_mut(&project).filter(|of_project| of_project.lane.id == lane);
         let (Some(Counted { lane, tests, .. }), Some(min_runs)) = (of_project, min_runs.get(&project)) else {
             continue;

@@ -12,6 +12,31 @@ use super::states::{read_state, read_state_of, state_columns};
 use crate::Result;
 use crate::db::{Backend, Filter, Row, Session, args, statements};
 
+/// Tests by their score in lanes that stand beside their projects, in two lists of
+/// the same length.
+macro_rules! flaky_in {
+    (sqlite $which:literal) => {
+        concat!(
+            "SELECT ",
+            state_columns!(),
+            ", s.project_id FROM json_each($1) p CROSS JOIN test_state s WHERE s.project_id = p.value \
+             AND s.lane_id = json_extract($2, '$[' || p.key || ']') AND s.flaky_score > 0 AND s.flaky_score >= $3",
+            $which
+        )
+    };
+    (postgres $which:literal) => {
+        concat!(
+            "SELECT ",
+            state_columns!(),
+            ", s.project_id FROM unnest($1::bigint[], $2::bigint[]) AS w(project_id, lane_id) CROSS JOIN LATERAL \
+             (SELECT * FROM test_state t WHERE t.project_id = w.project_id AND t.lane_id = w.lane_id \
+             AND t.flaky_score > 0 AND t.flaky_score >= $3",
+            $which,
+            " OFFSET 0) AS s"
+        )
+    };
+}
+
 statements! {
     /// The newest durations of the tests of a lane.
     DURATIONS = "SELECT test_case_id, last_execution_id, recent, recent_ms FROM test_state \
@@ -35,16 +60,10 @@ statements! {
     COUNT_FLAKY_IN = "SELECT l.project_id, l.kind, l.branch, l.id, (SELECT COUNT(*) FROM (SELECT 1 FROM test_state s \
         WHERE s.project_id = l.project_id AND s.lane_id = l.id AND s.flaky_score > 0 AND s.flaky_score >= $3 LIMIT $4) f) \
         FROM lanes l WHERE l.project_id in_ints($1) AND l.kind in_ints($5) AND l.branch in_texts($2) AND l.environment = $6";
-    /// The tests of some projects that are at least so flaky in some lanes. ix: test_state_by_flakiness
-    FLAKY_IN = concat!(
-        "SELECT ", state_columns!(), ", s.project_id FROM test_state s WHERE s.project_id in_ints($1) AND s.lane_id in_ints($2) \
-         AND s.flaky_score > 0 AND s.flaky_score >= $3"
-    );
+    /// The tests that are at least so flaky in one lane of each of some projects. ix: test_state_by_flakiness
+    FLAKY_IN = flaky_in!(sqlite ""), postgres flaky_in!(postgres "");
     /// Those of them that passed no more when they ran last. ix: test_state_by_category
-    UNWELL_FLAKY_IN = concat!(
-        "SELECT ", state_columns!(), ", s.project_id FROM test_state s WHERE s.project_id in_ints($1) AND s.lane_id in_ints($2) \
-         AND s.category in_ints($4) AND s.flaky_score > 0 AND s.flaky_score >= $3"
-    );
+    UNWELL_FLAKY_IN = flaky_in!(sqlite " AND s.category in_ints($4)"), postgres flaky_in!(postgres " AND t.category in_ints($4)");
     /// Which of some projects have a test that is at least so flaky in some lane. ix: test_state_by_flakiness
     WITH_FLAKY = "SELECT p.id FROM projects p WHERE p.id in_ints($1) AND EXISTS (SELECT 1 FROM test_state s \
         WHERE s.project_id = p.id AND s.flaky_score > 0 AND s.flaky_score >= $2)";
@@ -191,15 +210,14 @@ pub async fn count_flaky_in(
         .collect()
 }
 
-/// The tests with at least a score in some lanes, each with its project and its
-/// lane; every project is asked for every lane.
+/// The tests with at least a score, each with its project and its lane: of each
+/// project in the lane beside it.
 ///
 /// # Errors
 /// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
 pub async fn flaky_in(
     session: &mut Session,
-    projects: Vec<i64>,
-    lanes: Vec<i64>,
+    (projects, lanes): (Vec<i64>, Vec<i64>),
     score: i64,
 ) -> Result<Vec<(ProjectId, i64, FlakyRow)>> {
     read_flaky(&session.all(&FLAKY_IN, args![projects, lanes, score]).await?)
@@ -212,8 +230,7 @@ pub async fn flaky_in(
 /// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
 pub async fn unwell_flaky_in(
     session: &mut Session,
-    projects: Vec<i64>,
-    lanes: Vec<i64>,
+    (projects, lanes): (Vec<i64>, Vec<i64>),
     score: i64,
 ) -> Result<Vec<(ProjectId, i64, FlakyRow)>> {
     use TestCategory::{DidNotRun, Failed, Interrupted, Skipped};
