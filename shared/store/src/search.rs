@@ -412,7 +412,8 @@ fn longer_of_few(
                 WHERE t.project_id = p.value AND t.kind = $2 AND t.term > $3 AND t.term < $4";
             let since = with_words(Filter::new(backend, base, args), others)
                 .end("ORDER BY t.term DESC LIMIT 1 OFFSET ?), '')", args![share - 1]);
-            with_words(since, others).end("LIMIT ?", args![limit])
+            with_words(since, others)
+                .end("ORDER BY t.term DESC, t.project_id DESC, t.entity_id DESC LIMIT ?", args![limit])
         }
     }
 }

@@ -204,7 +204,7 @@ async fn the_words_of_others_do_not_hide_longer_words_of_ones_own() {
         let others = (b'a'..=b'z').map(|end| case(&format!("checka{}", char::from(end)), "tests/b.spec.ts"));
         submit(&admin, run("of others", "passed", others.collect())).await;
         // The last words come first, and the newest tests.
-        let many = (0..401).map(|n| case(&format!("checkzone {n}"), "tests/a.spec.ts")).collect();
+        let many = (0..450).map(|n| case(&format!("checkzone {n}"), "tests/a.spec.ts")).collect();
         let mut own = Vec::new();
         for (name, day, cases) in
             [("large", 1, many), ("small", 3, vec![case("checkbox", "tests/a.spec.ts")])]
@@ -219,7 +219,12 @@ async fn the_words_of_others_do_not_hide_longer_words_of_ones_own() {
             service.assign(user, Some(project)).await.expect("assigned");
         }
         let user = service.program_of(user, KeyPermission::Read).await.expect("a client");
-        assert_eq!(titles(&search(&user, "check").await)[0], "checkbox");
+        let found = search(&user, "check&limit=20").await;
+        assert_eq!(titles(&found)[0], "checkbox");
+        // Of more than there is room for the newest are taken.
+        let shown = ids(&found, "cases");
+        assert_eq!(shown.len(), 20, "{found}");
+        assert!(shown[1..].windows(2).all(|pair| pair[0] == pair[1] + 1), "{shown:?}");
     })
     .await;
 }

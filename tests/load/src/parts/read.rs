@@ -320,7 +320,6 @@ async fn first_of(client: &Client, path: &str, field: &str) -> Result<Option<i64
     Ok(if answer.status.is_success() { answer.json()?["items"][0][field].as_i64() } else { None })
 }
 
-/// The last execution of a run, with its test case.
 /// Waits until the work behind the runs that were submitted is done: what is
 /// measured is a long history, not a service that is still taking it in. Tells how
 /// long that took.
@@ -343,6 +342,7 @@ async fn completed(subject: &Subject) -> Result<String> {
     })
 }
 
+/// The last execution of a run, with its test case.
 async fn last_execution(subject: &Subject, of: Stored) -> Result<(i64, i64)> {
     let store = subject.database().store().await?;
     let (_, last) = ExecutionId::range_of(RunId(of.run));
