@@ -62,10 +62,15 @@ pub(crate) async fn move_executions(
 /// What tests decided has changed: the runs behind are compared again.
 pub(crate) async fn compare_behind(
     ctx: JobContext,
-    job: CompareBehind,
+    mut job: CompareBehind,
 ) -> Result<Outcome<CompareBehind>, JobError> {
-    ingest::compare_behind(&ctx.state().background(), job).await?;
-    Ok(Outcome::Done)
+    while ctx.has_time() {
+        match ingest::compare_behind(&ctx.state().background(), job).await? {
+            None => return Ok(Outcome::Done),
+            Some(rest) => job = rest,
+        }
+    }
+    Ok(Outcome::GoOn(job))
 }
 
 /// The traces of a run share their common parts.

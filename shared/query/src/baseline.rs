@@ -108,6 +108,15 @@ pub(crate) async fn default_branch(session: &mut Session, project: ProjectId) ->
     Ok(project.and_then(|project| project.default_branch).filter(|branch| !branch.is_empty()))
 }
 
+/// Whether a branch is the default branch of a project.
+pub(crate) async fn is_default_branch(
+    session: &mut Session,
+    project: ProjectId,
+    branch: &str,
+) -> Result<bool> {
+    Ok(default_branch(session, project).await?.is_some_and(|default| default == branch))
+}
+
 /// The lanes besides its own in which the last outcome of a run's tests is
 /// looked for, nearest first: the default branch in the run's environment,
 /// then the default branch anywhere.

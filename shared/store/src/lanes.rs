@@ -67,6 +67,9 @@ statements! {
         WHERE p.id = $1 AND p.default_branch <> '' ORDER BY l.kind DESC";
 }
 
+/// The lane of all runs of a project.
+pub const OF_ALL_RUNS: i64 = 0;
+
 /// Attempts at making a small row before giving up; each lost race means that
 /// another writer made progress.
 const MAKE_ATTEMPTS: usize = 64;

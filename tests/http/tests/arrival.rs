@@ -1,9 +1,9 @@
 //! Runs that come in another order than they began: what they say of each
 //! other is the same.
 
-use callboard_test_support::for_each_service;
+use callboard_test_support::{Client, for_each_service};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::builders::{attempt, with};
 use crate::comparison::{at, get, submit, titles, work};
@@ -70,6 +70,74 @@ async fn runs_compare_alike_in_whatever_order_they_come_and_after_one_is_deleted
                 let left: Vec<i64> = ids.iter().copied().filter(|id| *id > 0).collect();
                 assert_eq!(told(&left).await, expected, "{project} without {gone}");
             }
+        }
+    })
+    .await;
+}
+
+/// What the rows of runs say of themselves, which is what their insights say as
+/// well.
+async fn compared(client: &Client, runs: &[i64]) -> Value {
+    let mut told = Vec::new();
+    for id in runs {
+        let run = get(client, &format!("/api/test-runs/{id}")).await;
+        let insights = get(client, &format!("/api/test-runs/{id}/insights")).await;
+        for (own, read) in [("newRegressions", "newRegressions"), ("fixedTests", "recovered")] {
+            assert_eq!(run[own], insights["counts"][read], "{own} of run {id}");
+        }
+        told.push(json!([run["newRegressions"], run["fixedTests"]]));
+    }
+    json!(told)
+}
+
+#[tokio::test]
+async fn branches_compare_alike_in_whatever_order_the_default_branch_comes() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let both = |pays: &str, ships: &str| vec![attempt("pays", pays, 0), attempt("ships", ships, 0)];
+        let runs = [
+            ("main", both("passed", "failed")),
+            ("topic", both("failed", "skipped")),
+            ("main", both("failed", "passed")),
+            // The first of its branch, and the first of that branch which decides the second test.
+            ("other", both("passed", "failed")),
+            ("topic", both("failed", "failed")),
+            ("main", both("passed", "passed")),
+            ("topic", both("failed", "failed")),
+            ("main", both("failed", "failed")),
+            ("main", both("failed", "failed")),
+        ];
+        let expected = json!([[null, null], [1, 0], [1, 1], [1, 1], [1, 0], [0, 1], [0, 0], [2, 0], [0, 0]]);
+        let last = runs.len() - 1;
+        let orders: [Vec<usize>; 6] = [
+            (0..=last).collect(),
+            (0..=last).rev().collect(),
+            vec![6, 4, 3, 1, 8, 7, 5, 2, 0],
+            vec![0, 2, 5, 7, 8, 1, 3, 4, 6],
+            vec![4, 0, 8, 3, 2, 6, 1, 7, 5],
+            vec![3, 5, 7, 2, 4, 8, 0, 6, 1],
+        ];
+        for order in orders {
+            let project = format!("in the order {order:?}");
+            let mut ids = vec![0; runs.len()];
+            for &place in &order {
+                let (branch, cases) = &runs[place];
+                let hour = u32::try_from(place + 1).expect("an hour");
+                let is_red = cases.iter().any(|case| case["status"] == "failed");
+                let body = at(hour, branch, if is_red { "failed" } else { "passed" }, cases.clone());
+                ids[place] = submit(client, with(body, json!({ "projectName": project }))).await;
+                work(service).await;
+            }
+            assert_eq!(compared(client, &ids).await, expected, "{project}");
+
+            // Without the run before it on the default branch, the other branch is compared with the first one.
+            let deleted = client
+                .send_json(Method::DELETE, &format!("/api/test-runs/{}", ids[2]), &json!({}))
+                .await
+                .expect("an answer");
+            deleted.success().expect("deleted");
+            settled(service).await;
+            assert_eq!(compared(client, &ids[3..5]).await, json!([[0, 0], [0, 0]]), "{project}");
         }
     })
     .await;

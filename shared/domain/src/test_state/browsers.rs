@@ -90,11 +90,20 @@ impl Browsers {
     /// Whether a browser project may have decided outcomes before the ones known
     /// here, and the recent history tells it from all others.
     pub(super) fn is_longer_than_known(&self, browser: i64) -> bool {
-        let slot = RecentOutcome::slot_of(browser);
-        let is_alone =
-            self.series.keys().filter(|other| RecentOutcome::slot_of(**other) == slot).count() == 1;
         let is_full = |series: &Series| series.decided.len() == MAX_DECIDED;
-        self.series.len() < MAX_BROWSERS && is_alone && self.series.get(&browser).is_some_and(is_full)
+        self.is_alone_in_slot(browser) && self.series.get(&browser).is_some_and(is_full)
+    }
+
+    /// Whether the recent history tells a browser project from all others.
+    pub(super) fn is_alone_in_slot(&self, browser: i64) -> bool {
+        let slot = RecentOutcome::slot_of(browser);
+        let shares = |other: &i64| *other != browser && RecentOutcome::slot_of(*other) == slot;
+        self.series.len() < MAX_BROWSERS && !self.series.keys().any(shares)
+    }
+
+    /// The last decided observations of a browser project, newest first.
+    pub(super) fn decided(&self, browser: i64) -> impl Iterator<Item = Key> + '_ {
+        self.series.get(&browser).into_iter().flat_map(|series| &series.decided).map(|seen| seen.key)
     }
 
     /// The newest decided outcome before a run.

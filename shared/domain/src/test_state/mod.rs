@@ -23,7 +23,7 @@ pub use recent::{MAX_RECENT, MAX_RECENT_MS, RecentOutcome};
 use std::collections::{BTreeMap, BTreeSet};
 
 use browsers::Browsers;
-use recent::{Placed, Recent};
+use recent::{MAX_IDENTIFIED, Placed, Recent};
 
 use crate::ids::{ExecutionId, RunId};
 use crate::sketch::{bucket_of, nearest_rank};
@@ -459,6 +459,40 @@ impl TestState {
             }
             known => known,
         }
+    }
+
+    /// Whether it is certain that a browser project decided nothing in runs
+    /// before the given one.
+    #[must_use]
+    pub fn decided_nothing_before(&self, browser: i64, order_at: Timestamp, run: RunId) -> bool {
+        let slot = RecentOutcome::slot_of(browser);
+        let mut before = self.before(order_at, run);
+        self.decided_before(browser, order_at, run).is_none()
+            && self.knows_before(order_at, run)
+            && !before.any(|seen| seen.browser_slot == slot && seen.outcome.is_decided())
+    }
+
+    /// The earliest run behind a place that is known to have decided the test in
+    /// a browser project. Of a place so long ago that not all that came after it
+    /// can be told, earlier ones may have as well.
+    #[must_use]
+    pub fn decided_after(&self, browser: i64, order_at: Timestamp, run: RunId) -> Option<(Timestamp, RunId)> {
+        let slot = RecentOutcome::slot_of(browser);
+        let told = self.browsers.is_alone_in_slot(browser).then(|| self.identified()).into_iter().flatten();
+        let told = told.filter(|(.., seen)| seen.browser_slot == slot && seen.outcome.is_decided());
+        let decided = told.map(|(at, id, _)| (at, id)).chain(self.browsers.decided(browser));
+        decided.map(|key| (key.0, key.1.run())).filter(|place| *place > (order_at, run)).min()
+    }
+
+    /// Whether the test may have appeared behind a place in runs that another
+    /// lane, one that this one holds, does not count.
+    #[must_use]
+    pub fn ran_after_besides(&self, part: Option<&Self>, order_at: Timestamp, run: RunId) -> bool {
+        if !self.ran_after(order_at, run) {
+            return false;
+        }
+        let all = self.count_after(order_at, run);
+        all == MAX_IDENTIFIED || all > part.map_or(0, |part| part.count_after(order_at, run))
     }
 }
 

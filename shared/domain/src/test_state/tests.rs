@@ -271,6 +271,54 @@ fn a_predecessor_is_found_behind_the_runs_that_overtook_a_long_one() {
 }
 
 #[test]
+fn what_decided_a_test_next_is_told_by_browser() {
+    let place = |run: i64| (Timestamp(run * DAY_MS), RunId(run));
+    let of = |run: i64| match run {
+        5 => seen(run, 1, Outcome::Skipped),
+        6 => seen(run, 2, Outcome::Failed),
+        _ => seen(run, 1, Outcome::Passed),
+    };
+    let state = state_of(&(1..=30).map(of).collect::<Vec<_>>());
+    let after = |browser, run| state.decided_after(browser, place(run).0, place(run).1);
+    assert_eq!((after(1, 20), after(1, 30)), (Some(place(21)), None));
+    assert_eq!(after(1, 3), Some(place(15)), "the earliest that is still told apart");
+    assert_eq!((after(2, 3), after(2, 6), after(3, 3)), (Some(place(6)), None, None));
+    let young = state_of(&(1..=9).map(of).collect::<Vec<_>>());
+    let after = |browser, run| young.decided_after(browser, place(run).0, place(run).1);
+    assert_eq!(after(1, 4), Some(place(7)), "neither a skipped one nor that of another browser");
+    // Of two browser projects that share a place in the history, the last outcomes are known.
+    let mut shared = young.clone();
+    assert_eq!(shared.apply(None, &seen(10, 17, Outcome::Passed)), Applied::Done);
+    let after = |browser, run| shared.decided_after(browser, place(run).0, place(run).1);
+    assert_eq!((after(17, 4), after(1, 4)), (Some(place(10)), Some(place(8))));
+}
+
+#[test]
+fn nothing_was_decided_before_where_the_history_reaches_and_has_none() {
+    let of = |run: i64| seen(run, 1, if run < 4 { Outcome::Skipped } else { Outcome::Passed });
+    let nothing = |last: i64, browser: i64, run: i64| {
+        let state = state_of(&(1..=last).map(of).collect::<Vec<_>>());
+        state.decided_nothing_before(browser, Timestamp(run * DAY_MS), RunId(run))
+    };
+    assert_eq!([1, 4, 5].map(|run| nothing(9, 1, run)), [true, true, false]);
+    assert!(nothing(9, 2, 9), "another browser");
+    assert!(!nothing(30, 1, 4), "that may have been forgotten");
+}
+
+#[test]
+fn a_lane_tells_whether_others_within_it_ran_behind_a_place() {
+    let own: Vec<Observation> = [1, 3, 5].map(|run| seen(run, 1, Outcome::Passed)).to_vec();
+    let all: Vec<Observation> = (1..=5).map(|run| seen(run, 1, Outcome::Passed)).collect();
+    let (own, all) = (state_of(&own), state_of(&all));
+    let besides =
+        |part: Option<&TestState>, run: i64| all.ran_after_besides(part, Timestamp(run * DAY_MS), RunId(run));
+    assert_eq!([1, 3, 4, 5].map(|run| besides(Some(&own), run)), [true, true, false, false]);
+    assert!(besides(None, 4));
+    let long = state_of(&(1..=40).map(|run| seen(run, 1, Outcome::Passed)).collect::<Vec<_>>());
+    assert!(long.ran_after_besides(Some(&long), Timestamp(DAY_MS), RunId(1)), "too long ago to be told");
+}
+
+#[test]
 fn durations_before_a_run_leave_out_what_came_after() {
     let mut runs: Vec<Observation> = (1..=30).map(|run| seen(run, 1, Outcome::Passed)).collect();
     for (at, seen) in runs.iter_mut().enumerate() {

@@ -5,7 +5,6 @@
 use std::collections::{BTreeSet, HashMap};
 
 use callboard_domain::ids::{ExecutionId, TestCaseId};
-use callboard_domain::status::Outcome;
 use callboard_domain::test_state::{Predecessors, flags_for};
 use callboard_domain::totals::Totals;
 use callboard_store::db::Session;
@@ -16,8 +15,8 @@ use callboard_store::runs::RunRow;
 
 use super::chunk::{Target, place_of};
 use super::rollup::{Change, Counted, Tally, observed};
-use super::{clusters, moving};
-use crate::{Result, baseline};
+use super::{clusters, elsewhere, moving};
+use crate::Result;
 
 /// Writes changed rows, with what came before their tests in the run's own
 /// lane. Answers how many more clusters of failures are open.
@@ -94,10 +93,10 @@ async fn compare(
             unknown.insert((after.test_case, after.browser_id));
         }
     }
-    let elsewhere = decided_elsewhere(session, run, unknown, &States::default()).await?;
+    let elsewhere = elsewhere::decided_before(session, run, unknown, &States::default()).await?;
     for change in changes.iter_mut() {
         let after = &mut change.after;
-        if let Some(previous) = elsewhere.get(&(after.test_case, after.browser_id)) {
+        if let Some(previous) = elsewhere.outcomes.get(&(after.test_case, after.browser_id)) {
             after.flags = after.flags.compared(flags_for(Some(*previous), after.outcome));
         }
     }
@@ -121,34 +120,4 @@ fn add_to_totals(run: &mut RunRow, changes: &[Change]) {
         run.wasted_ms += change.after.facts.wasted_ms;
         run.lost_ms += change.after.lost_ms();
     }
-}
-
-/// The last decided outcomes before a run of tests that never ended on its
-/// branch and in its environment, by test and browser project: those of the
-/// default branch. States that the transaction holds are taken as it has them.
-pub(super) async fn decided_elsewhere(
-    session: &mut Session,
-    run: &RunRow,
-    mut unknown: BTreeSet<(TestCaseId, i64)>,
-    held: &States,
-) -> Result<HashMap<(TestCaseId, i64), Outcome>> {
-    let mut found = HashMap::new();
-    if unknown.is_empty() {
-        return Ok(found);
-    }
-    for lane in baseline::other_lanes(session, run).await? {
-        let is_stored = |case: &TestCaseId| held.get(&(lane, *case)).is_none();
-        let cases = unknown.iter().map(|(case, _)| case).filter(|case| is_stored(case));
-        let cases: BTreeSet<i64> = cases.map(|case| case.get()).collect();
-        let known = rollups::predecessors(session, run.project, lane, cases.into_iter().collect()).await?;
-        unknown.retain(|&(case, browser)| {
-            let previous = match held.get(&(lane, case)) {
-                Some(state) => state.decided_before(browser, run.order_at, run.id),
-                None => known.get(&case).and_then(|of| of.decided_before(browser, run.order_at, run.id)),
-            };
-            found.extend(previous.map(|outcome| ((case, browser), outcome)));
-            previous.is_none()
-        });
-    }
-    Ok(found)
 }

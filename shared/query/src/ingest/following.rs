@@ -2,13 +2,15 @@
 //! arrives late, tells something else, moves or is deleted. The runs behind it
 //! are then compared again, so that all stand as if they had come in their order.
 //!
-//! Invariant: a test is followed to the first run behind that decided it. What
+//! Invariant: a test is followed to the first run behind that decided it, and
+//! from the default branch to the first such run of each other branch. What
 //! comes after that run is compared with it, and stays as it is.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
-use callboard_domain::test_state::{ExecutionFlags, RecentOutcome, TestState};
+use callboard_domain::test_state::{ExecutionFlags, TestState};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::ExecutionRow;
@@ -19,29 +21,24 @@ use callboard_store::runs::{RunRow, compared};
 use callboard_store::{Store, StoreError, lanes};
 use serde::{Deserialize, Serialize};
 
-use super::changing::decided_elsewhere;
+use super::elsewhere::{self, cases_of};
 use super::locked::LockedRun;
 use super::rollup::compared_with;
-use crate::{Context, QueryError, Result};
+use crate::{Context, QueryError, Result, baseline};
 
 /// Runs behind one that are looked through. The next one mostly has its tests.
 const MOST_RUNS: i64 = 20;
+/// Runs of other branches that are looked through at a time.
+const PAGE: usize = 50;
 /// Executions that are compared at a time.
 const STEP: i64 = 500;
 /// Tests of one job.
 const MOST_TESTS: usize = 2_000;
 
 /// A test in one browser project.
-type Series = (TestCaseId, i64);
-
-/// The place of a run among those of its branch and environment.
-struct Place {
-    project: ProjectId,
-    branch: String,
-    environment: String,
-    /// Its order key, and the run.
-    at: (Timestamp, RunId),
-}
+pub(super) type Series = (TestCaseId, i64);
+/// Where a run stands among others: its order key, and the run.
+type Place = (Timestamp, RunId);
 
 /// What tests of a lane decided at the place of a run has changed: the runs
 /// behind it are compared again.
@@ -53,6 +50,9 @@ pub struct CompareBehind {
     order_at: i64,
     run: RunId,
     tests: Vec<Series>,
+    /// The last run of another branch that was looked at.
+    #[serde(default)]
+    after: Option<(i64, RunId)>,
 }
 
 impl Payload for CompareBehind {
@@ -78,7 +78,7 @@ impl Followed {
 pub(crate) async fn queue_behind(
     session: &mut Session,
     (project, lane): (ProjectId, i64),
-    (order_at, run): (Timestamp, RunId),
+    (order_at, run): Place,
     followed: &[Followed],
     now: Timestamp,
 ) -> Result<()> {
@@ -86,31 +86,42 @@ pub(crate) async fn queue_behind(
         // The same execution may change, or leave a lane, more than once.
         let key = format!("lane:{lane}:behind:{id}:{now}", id = part[0].id.get(), now = now.millis());
         let tests = part.iter().map(|one| one.series).collect();
-        let job = CompareBehind { project, lane, order_at: order_at.millis(), run, tests };
+        let job = CompareBehind { project, lane, order_at: order_at.millis(), run, tests, after: None };
         jobs::enqueue(session, &key, Some(project), &job, now).await?;
     }
     Ok(())
 }
 
-/// Compares the runs behind a place again.
+/// Compares the runs behind a place again, those of the same lane at once, those
+/// of others some at a time. `None` when all are.
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
-pub async fn compare_behind(ctx: &Context, job: CompareBehind) -> Result<()> {
-    let CompareBehind { project, lane, order_at, run, tests } = job;
-    let place = lanes::place_of(&mut ctx.store.db().read().await?, project, lane).await?;
+pub async fn compare_behind(ctx: &Context, job: CompareBehind) -> Result<Option<CompareBehind>> {
+    let place = lanes::place_of(&mut ctx.store.db().read().await?, job.project, job.lane).await?;
     // A lane that is no more has no runs.
-    let Some((branch, environment)) = place else { return Ok(()) };
-    let at = (Timestamp(order_at), run);
-    Place { project, branch, environment, at }.follow(&ctx.store, tests.into_iter().collect()).await
+    let Some((branch, environment)) = place else { return Ok(None) };
+    if job.after.is_none() {
+        job.follow(&ctx.store, (&branch, &environment)).await?;
+    }
+    if !baseline::is_default_branch(&mut ctx.store.db().read().await?, job.project, &branch).await? {
+        return Ok(None);
+    }
+    let after = job.follow_elsewhere(&ctx.store).await?;
+    Ok(after.map(|(order_at, run)| CompareBehind { after: Some((order_at.millis(), run)), ..job }))
 }
 
-impl Place {
-    async fn follow(&self, store: &Store, mut asked: HashSet<Series>) -> Result<()> {
-        let place = (self.branch.as_str(), self.environment.as_str());
+impl CompareBehind {
+    const fn at(&self) -> Place {
+        (Timestamp(self.order_at), self.run)
+    }
+
+    /// Follows the tests in their own lane.
+    async fn follow(&self, store: &Store, place: (&str, &str)) -> Result<()> {
         let mut session = store.db().read().await?;
-        let behind = compared::behind(&mut session, self.project, place, self.at, MOST_RUNS).await?;
+        let behind = compared::behind(&mut session, self.project, place, self.at(), MOST_RUNS).await?;
         drop(session);
+        let mut asked = self.tests.iter().copied().collect::<HashSet<Series>>();
         for run in behind {
             if asked.is_empty() {
                 break;
@@ -118,6 +129,60 @@ impl Place {
             compare_again(store, &run, &mut asked).await?;
         }
         Ok(())
+    }
+
+    /// Follows the tests of the default branch in the next runs of other lanes
+    /// that may be compared with it; answers the last run when there are more.
+    async fn follow_elsewhere(&self, store: &Store) -> Result<Option<Place>> {
+        let after = self.after.map_or(self.at(), |(order_at, run)| (Timestamp(order_at), run));
+        let mut session = store.db().read().await?;
+        let end = self.decided_again(&mut session).await?;
+        let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
+        let runs = compared::between(&mut session, self.project, after, end, limit).await?;
+        drop(session);
+        let mut lanes: HashMap<i64, HashSet<Series>> = HashMap::new();
+        for run in runs.iter().filter(|run| run.lane_id != self.lane) {
+            let asked = match lanes.entry(run.lane_id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let mut session = store.db().read().await?;
+                    new.insert(self.undecided_before(&mut session, run.lane_id, after).await?)
+                }
+            };
+            if !asked.is_empty() {
+                compare_again(store, run, asked).await?;
+            }
+        }
+        Ok(runs.last().filter(|_| runs.len() == PAGE).map(|run| (run.order_at, run.id)))
+    }
+
+    /// From where on no run is compared with the place any more, since all tests
+    /// were decided again on the default branch.
+    async fn decided_again(&self, session: &mut Session) -> Result<Place> {
+        let never = (Timestamp(i64::MAX), RunId(i64::MAX));
+        let states = rollups::states_in(session, self.project, self.lane, cases_of(&self.tests)).await?;
+        let again = self.tests.iter().map(|(case, browser)| {
+            let state = states.get(case);
+            state.and_then(|state| state.decided_after(*browser, Timestamp(self.order_at), self.run))
+        });
+        Ok(again.map(|place| place.unwrap_or(never)).max().unwrap_or(never))
+    }
+
+    /// The tests that a lane decided behind a place, and not before, as far as
+    /// that is known.
+    async fn undecided_before(
+        &self,
+        session: &mut Session,
+        lane: i64,
+        (order_at, run): Place,
+    ) -> Result<HashSet<Series>> {
+        let states = rollups::states_in(session, self.project, lane, cases_of(&self.tests)).await?;
+        let is_asked = |(case, browser): &&Series| {
+            states.get(case).is_some_and(|state| {
+                state.ran_after(order_at, run) && state.decided_before(*browser, order_at, run).is_none()
+            })
+        };
+        Ok(self.tests.iter().filter(is_asked).copied().collect())
     }
 }
 
@@ -189,25 +254,19 @@ async fn anew(
     for row in rows {
         let state = states.get(&row.test_case);
         let known = state.and_then(|state| state.decided_before(row.browser_id, run.order_at, run.id));
+        let is_first = |state: &TestState| state.decided_nothing_before(row.browser_id, run.order_at, run.id);
         if known.is_some() {
             compared.push((row, known));
-        } else if state.is_none_or(|state| has_none_before(state, row.browser_id, run)) {
+        } else if state.is_none_or(is_first) {
             compared.push((row, None));
             unknown.extend(row.outcome.is_decided().then(|| row.series()));
         }
     }
-    let elsewhere = decided_elsewhere(session, run, unknown, &States::default()).await?;
+    let elsewhere = elsewhere::decided_before(session, run, unknown, &States::default()).await?;
     let changed = compared.into_iter().filter_map(|(row, known)| {
-        compared_with(known.or_else(|| elsewhere.get(&row.series()).copied()), row)
+        let other = elsewhere.outcomes.get(&row.series()).copied();
+        let is_forgotten = known.or(other).is_none() && elsewhere.forgotten.contains(&row.series());
+        (!is_forgotten).then(|| compared_with(known.or(other), row)).flatten()
     });
     Ok(changed.collect())
-}
-
-/// Whether it is certain that a test was not decided in a browser project before
-/// a run.
-fn has_none_before(state: &TestState, browser: i64, run: &RunRow) -> bool {
-    let slot = RecentOutcome::slot_of(browser);
-    let mut before = state.before(run.order_at, run.id);
-    state.knows_before(run.order_at, run.id)
-        && !before.any(|seen| seen.browser_slot == slot && seen.outcome.is_decided())
 }

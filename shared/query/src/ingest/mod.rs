@@ -21,6 +21,7 @@ mod clusters;
 mod completion;
 mod counting;
 mod describing;
+mod elsewhere;
 mod feeding;
 mod files;
 mod following;

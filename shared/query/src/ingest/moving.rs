@@ -22,8 +22,8 @@ use callboard_store::{StoreError, lanes, test_cases};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::changing::decided_elsewhere;
 use super::counting::{self, Pace};
+use super::elsewhere;
 use super::following::{Followed, queue_behind};
 use super::locked::{LockedRun, lanes_of_run};
 use super::opening::open_lanes;
@@ -249,9 +249,9 @@ async fn compare(session: &mut Session, run: &RunRow, rows: &[ExecutionRow], sta
     let unknown =
         rows.iter().zip(&previous).filter(|(row, previous)| previous.is_none() && row.outcome.is_decided());
     let unknown = unknown.map(|(row, _)| (row.test_case, row.browser_id)).collect();
-    let elsewhere = decided_elsewhere(session, run, unknown, states).await?;
+    let elsewhere = elsewhere::decided_before(session, run, unknown, states).await?;
     let changed = rows.iter().zip(previous).filter_map(|(row, previous)| {
-        let previous = previous.or_else(|| elsewhere.get(&(row.test_case, row.browser_id)).copied());
+        let previous = previous.or_else(|| elsewhere.outcomes.get(&(row.test_case, row.browser_id)).copied());
         compared_with(previous, &row.into())
     });
     let changed: Vec<_> = changed.collect();

@@ -16,13 +16,14 @@ use callboard_domain::time::{Day, Timestamp};
 use callboard_store::db::Session;
 use callboard_store::executions::counting::ToCount;
 use callboard_store::executions::{ExecutionRow, RunPlace};
+use callboard_store::lanes;
 use callboard_store::rollups::{self, BrowserDays, FolderDays, States, TestDays};
 use callboard_store::runs::RunRow;
 
-use super::changing::decided_elsewhere;
 use super::chunk::place_of;
+use super::elsewhere;
 use super::following::{Followed, queue_behind};
-use crate::Result;
+use crate::{Result, baseline};
 
 /// An execution before and after a submission.
 #[derive(Debug)]
@@ -130,16 +131,18 @@ impl Tally {
             row.outcome.is_decided() && self.decided_before(run, row.test_case, row.browser_id).is_none()
         };
         let unknown = rows.iter().filter(is_unknown).map(ToCount::series).collect();
-        let found = decided_elsewhere(session, run, unknown, &self.states).await?;
-        let compared = rows.iter().filter_map(|row| compared_with(Some(*found.get(&row.series())?), row));
+        let found = elsewhere::decided_before(session, run, unknown, &self.states).await?;
+        let compared =
+            rows.iter().filter_map(|row| compared_with(Some(*found.outcomes.get(&row.series())?), row));
         Ok(compared.collect())
     }
 
     /// Counts executions of a run in some lanes. Their rows must be written and
     /// the run must say that they are counted, because a late or changed
     /// earlier execution rebuilds the recent history from them. Runs that stand
-    /// behind this one and were counted first are compared again later; `now` is
-    /// when the executions came, or changed.
+    /// behind this one and were counted first are compared again later, those on
+    /// other branches when this one is on the default branch; `now` is when the
+    /// executions came, or changed.
     pub(super) async fn count(
         &mut self,
         session: &mut Session,
@@ -150,9 +153,19 @@ impl Tally {
     ) -> Result<()> {
         let place = place_of(run);
         let day = place.day;
-        let (mut rebuild, mut followed) = (BTreeSet::new(), Vec::new());
+        let (mut rebuild, mut followed, mut elsewhere) = (BTreeSet::new(), Vec::new(), Vec::new());
         for Counted { test_case: case, file_path, before, after } in executions {
             let folder = rollups::folder_of(file_path);
+            if after.outcome.is_decided() || before.as_ref().is_some_and(decided) {
+                let decided = Followed { id: after.execution, series: (*case, after.browser) };
+                let state_in = |lane| self.states.get(&(lane, *case));
+                let (own, all) = (state_in(run.lane_id), state_in(lanes::OF_ALL_RUNS));
+                if own.is_some_and(|own| own.ran_after(run.order_at, run.id)) {
+                    followed.push(decided);
+                } else if all.is_some_and(|all| all.ran_after_besides(own, run.order_at, run.id)) {
+                    elsewhere.push(decided);
+                }
+            }
             if let Some(before) = before {
                 self.folders.count((lanes, day), folder, before.outcome, before.duration_ms, -1);
                 self.browsers.count(day, before.browser, before.outcome, -1);
@@ -167,10 +180,6 @@ impl Tally {
                 match self.states.get_mut(&(*lane, *case)) {
                     None => self.states.insert((*lane, *case), TestState::first(after)),
                     Some(state) => {
-                        let decides = after.outcome.is_decided() || before.as_ref().is_some_and(decided);
-                        if *lane == run.lane_id && decides && state.ran_after(run.order_at, run.id) {
-                            followed.push(Followed { id: after.execution, series: (*case, after.browser) });
-                        }
                         if state.apply(before.as_ref(), after) == Applied::NeedsRebuild {
                             rebuild.insert((*lane, *case));
                         }
@@ -179,6 +188,9 @@ impl Tally {
             }
         }
         rebuild_histories(session, place, &mut self.states, &rebuild).await?;
+        if !elsewhere.is_empty() && baseline::is_default_branch(session, run.project, &run.branch).await? {
+            followed.extend(elsewhere);
+        }
         let at = (run.order_at, run.id);
         queue_behind(session, (run.project, run.lane_id), at, &followed, now).await
     }
