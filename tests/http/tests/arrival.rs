@@ -1,7 +1,7 @@
 //! Runs that come in another order than they began: what they say of each
 //! other is the same.
 
-use callboard_test_support::{Client, for_each_service};
+use callboard_test_support::{Client, Service, for_each_service};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -90,54 +90,97 @@ async fn compared(client: &Client, runs: &[i64]) -> Value {
     json!(told)
 }
 
+/// A run of a branch in an environment, with its tests; its place says when it
+/// started.
+type Sent = (&'static str, &'static str, Vec<Value>);
+
+/// Submits runs in an order, each after what the last one left to do is done.
+async fn in_order(service: &Service, runs: &[Sent], order: &[usize]) -> Vec<i64> {
+    let mut ids = vec![0; runs.len()];
+    for &place in order {
+        let (branch, environment, cases) = &runs[place];
+        let hour = u32::try_from(place + 1).expect("an hour");
+        let is_red = cases.iter().any(|case| case["status"] == "failed");
+        let body = at(hour, branch, if is_red { "failed" } else { "passed" }, cases.clone());
+        let mut own = json!({ "projectName": format!("{} runs in the order {order:?}", runs.len()) });
+        if !environment.is_empty() {
+            own["environment"] = json!(environment);
+        }
+        ids[place] = submit(service.client(), with(body, own)).await;
+        work(service).await;
+    }
+    ids
+}
+
+async fn delete(service: &Service, run: i64) {
+    let path = format!("/api/test-runs/{run}");
+    let deleted = service.client().send_json(Method::DELETE, &path, &json!({})).await.expect("an answer");
+    deleted.success().expect("deleted");
+    settled(service).await;
+}
+
 #[tokio::test]
 async fn branches_compare_alike_in_whatever_order_the_default_branch_comes() {
     for_each_service(async |service| {
-        let client = service.client();
         let both = |pays: &str, ships: &str| vec![attempt("pays", pays, 0), attempt("ships", ships, 0)];
         let runs = [
-            ("main", both("passed", "failed")),
-            ("topic", both("failed", "skipped")),
-            ("main", both("failed", "passed")),
+            ("main", "", both("passed", "failed")),
+            ("topic", "", both("failed", "skipped")),
+            ("main", "", both("failed", "passed")),
             // The first of its branch, and the first of that branch which decides the second test.
-            ("other", both("passed", "failed")),
-            ("topic", both("failed", "failed")),
-            ("main", both("passed", "passed")),
-            ("topic", both("failed", "failed")),
-            ("main", both("failed", "failed")),
-            ("main", both("failed", "failed")),
+            ("other", "", both("passed", "failed")),
+            ("topic", "", both("failed", "failed")),
+            ("main", "", both("passed", "passed")),
+            ("topic", "", both("failed", "failed")),
+            ("main", "", both("failed", "failed")),
+            ("main", "", both("failed", "failed")),
         ];
         let expected = json!([[null, null], [1, 0], [1, 1], [1, 1], [1, 0], [0, 1], [0, 0], [2, 0], [0, 0]]);
-        let last = runs.len() - 1;
-        let orders: [Vec<usize>; 6] = [
-            (0..=last).collect(),
-            (0..=last).rev().collect(),
-            vec![6, 4, 3, 1, 8, 7, 5, 2, 0],
-            vec![0, 2, 5, 7, 8, 1, 3, 4, 6],
-            vec![4, 0, 8, 3, 2, 6, 1, 7, 5],
-            vec![3, 5, 7, 2, 4, 8, 0, 6, 1],
-        ];
-        for order in orders {
-            let project = format!("in the order {order:?}");
-            let mut ids = vec![0; runs.len()];
-            for &place in &order {
-                let (branch, cases) = &runs[place];
-                let hour = u32::try_from(place + 1).expect("an hour");
-                let is_red = cases.iter().any(|case| case["status"] == "failed");
-                let body = at(hour, branch, if is_red { "failed" } else { "passed" }, cases.clone());
-                ids[place] = submit(client, with(body, json!({ "projectName": project }))).await;
-                work(service).await;
-            }
-            assert_eq!(compared(client, &ids).await, expected, "{project}");
+        for order in [
+            [0, 1, 2, 3, 4, 5, 6, 7, 8],
+            [8, 7, 6, 5, 4, 3, 2, 1, 0],
+            [6, 4, 3, 1, 8, 7, 5, 2, 0],
+            [0, 2, 5, 7, 8, 1, 3, 4, 6],
+            [4, 0, 8, 3, 2, 6, 1, 7, 5],
+            [3, 5, 7, 2, 4, 8, 0, 6, 1],
+        ] {
+            let ids = in_order(service, &runs, &order).await;
+            assert_eq!(compared(service.client(), &ids).await, expected, "{order:?}");
+            // Without the run before them, they are compared with the first one of the default branch.
+            delete(service, ids[2]).await;
+            assert_eq!(compared(service.client(), &ids[3..5]).await, json!([[0, 0], [0, 0]]), "{order:?}");
+        }
+    })
+    .await;
+}
 
-            // Without the run before it on the default branch, the other branch is compared with the first one.
-            let deleted = client
-                .send_json(Method::DELETE, &format!("/api/test-runs/{}", ids[2]), &json!({}))
-                .await
-                .expect("an answer");
-            deleted.success().expect("deleted");
-            settled(service).await;
-            assert_eq!(compared(client, &ids[3..5]).await, json!([[0, 0], [0, 0]]), "{project}");
+#[tokio::test]
+async fn environments_compare_alike_in_whatever_order_their_runs_come() {
+    for_each_service(async |service| {
+        let pays = |status: &str| vec![attempt("pays", status, 0)];
+        let runs = [
+            ("main", "", pays("passed")),
+            ("main", "staging", pays("failed")),
+            // Without an environment it is compared with all of its branch.
+            ("main", "", pays("failed")),
+            ("topic", "staging", pays("passed")),
+            ("topic", "", pays("failed")),
+            ("main", "prod", pays("passed")),
+            ("topic", "prod", pays("failed")),
+            ("other", "qa", pays("failed")),
+        ];
+        let expected = json!([[null, null], [1, 0], [0, 0], [0, 1], [1, 0], [0, 1], [1, 0], [1, 0]]);
+        for order in [
+            [0, 1, 2, 3, 4, 5, 6, 7],
+            [7, 6, 5, 4, 3, 2, 1, 0],
+            [5, 0, 2, 1, 4, 3, 7, 6],
+            [2, 7, 4, 6, 0, 3, 5, 1],
+            [6, 3, 1, 4, 7, 0, 2, 5],
+        ] {
+            let ids = in_order(service, &runs, &order).await;
+            assert_eq!(compared(service.client(), &ids).await, expected, "{order:?}");
+            delete(service, ids[1]).await;
+            assert_eq!(compared(service.client(), &ids[2..4]).await, json!([[1, 0], [0, 1]]), "{order:?}");
         }
     })
     .await;

@@ -106,6 +106,17 @@ impl Browsers {
         self.series.get(&browser).into_iter().flat_map(|series| &series.decided).map(|seen| seen.key)
     }
 
+    /// Whether a browser project appeared in a run behind a place and is not known
+    /// to have decided anything before.
+    pub(super) fn may_begin_behind(&self, browser: i64, place: (Timestamp, RunId)) -> bool {
+        let is_behind = match self.series.get(&browser) {
+            Some(series) => (series.last.key.0, series.last.key.1.run()) > place,
+            // More browser projects than are remembered.
+            None => self.series.len() == MAX_BROWSERS,
+        };
+        is_behind && self.decided_before(browser, place).is_none()
+    }
+
     /// The newest decided outcome before a run.
     pub(super) fn decided_before(&self, browser: i64, run: (Timestamp, RunId)) -> Option<Outcome> {
         let decided = &self.series.get(&browser)?.decided;

@@ -242,6 +242,13 @@ impl Predecessors {
     pub fn decided_before(&self, browser: i64, order_at: Timestamp, run: RunId) -> Option<Outcome> {
         self.0.decided_before(browser, (order_at, run))
     }
+
+    /// Whether a browser project may have decided the test for the first time
+    /// behind a place: nothing is known of it before.
+    #[must_use]
+    pub fn may_begin_behind(&self, browser: i64, place: (Timestamp, RunId)) -> bool {
+        self.0.may_begin_behind(browser, place)
+    }
 }
 
 /// What the packed identities and outcomes of a test in one or two browser

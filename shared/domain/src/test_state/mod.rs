@@ -23,7 +23,7 @@ pub use recent::{MAX_RECENT, MAX_RECENT_MS, RecentOutcome};
 use std::collections::{BTreeMap, BTreeSet};
 
 use browsers::Browsers;
-use recent::{MAX_IDENTIFIED, Placed, Recent};
+use recent::{Placed, Recent};
 
 use crate::ids::{ExecutionId, RunId};
 use crate::sketch::{bucket_of, nearest_rank};
@@ -260,7 +260,13 @@ impl TestState {
     /// Whether the test appeared in a run behind a place.
     #[must_use]
     pub fn ran_after(&self, order_at: Timestamp, run: RunId) -> bool {
-        (self.last.0, self.last.1.run()) > (order_at, run)
+        self.last_run() > (order_at, run)
+    }
+
+    /// The last run in which the test appeared, with its start.
+    #[must_use]
+    pub const fn last_run(&self) -> (Timestamp, RunId) {
+        (self.last.0, self.last.1.run())
     }
 
     /// Outcome of the newest execution.
@@ -476,23 +482,23 @@ impl TestState {
     /// a browser project. Of a place so long ago that not all that came after it
     /// can be told, earlier ones may have as well.
     #[must_use]
-    pub fn decided_after(&self, browser: i64, order_at: Timestamp, run: RunId) -> Option<(Timestamp, RunId)> {
+    pub fn decided_after(&self, browser: i64, place: (Timestamp, RunId)) -> Option<(Timestamp, RunId)> {
         let slot = RecentOutcome::slot_of(browser);
         let told = self.browsers.is_alone_in_slot(browser).then(|| self.identified()).into_iter().flatten();
         let told = told.filter(|(.., seen)| seen.browser_slot == slot && seen.outcome.is_decided());
         let decided = told.map(|(at, id, _)| (at, id)).chain(self.browsers.decided(browser));
-        decided.map(|key| (key.0, key.1.run())).filter(|place| *place > (order_at, run)).min()
+        decided.map(|key| (key.0, key.1.run())).filter(|decided| *decided > place).min()
     }
 
-    /// Whether the test may have appeared behind a place in runs that another
-    /// lane, one that this one holds, does not count.
+    /// The earliest run before which something of a browser project is known:
+    /// what it decided before an earlier run is forgotten. `None` when nothing is.
     #[must_use]
-    pub fn ran_after_besides(&self, part: Option<&Self>, order_at: Timestamp, run: RunId) -> bool {
-        if !self.ran_after(order_at, run) {
-            return false;
+    pub fn told_from(&self, browser: i64) -> Option<(Timestamp, RunId)> {
+        if self.recent.iter().len() == self.recent.keys().len() {
+            return None;
         }
-        let all = self.count_after(order_at, run);
-        all == MAX_IDENTIFIED || all > part.map_or(0, |part| part.count_after(order_at, run))
+        let told = self.recent.keys().chain(self.browsers.decided(browser)).min();
+        told.map(|key| (key.0, key.1.run()))
     }
 }
 

@@ -279,17 +279,17 @@ fn what_decided_a_test_next_is_told_by_browser() {
         _ => seen(run, 1, Outcome::Passed),
     };
     let state = state_of(&(1..=30).map(of).collect::<Vec<_>>());
-    let after = |browser, run| state.decided_after(browser, place(run).0, place(run).1);
+    let after = |browser, run| state.decided_after(browser, place(run));
     assert_eq!((after(1, 20), after(1, 30)), (Some(place(21)), None));
     assert_eq!(after(1, 3), Some(place(15)), "the earliest that is still told apart");
     assert_eq!((after(2, 3), after(2, 6), after(3, 3)), (Some(place(6)), None, None));
     let young = state_of(&(1..=9).map(of).collect::<Vec<_>>());
-    let after = |browser, run| young.decided_after(browser, place(run).0, place(run).1);
+    let after = |browser, run| young.decided_after(browser, place(run));
     assert_eq!(after(1, 4), Some(place(7)), "neither a skipped one nor that of another browser");
     // Of two browser projects that share a place in the history, the last outcomes are known.
     let mut shared = young.clone();
     assert_eq!(shared.apply(None, &seen(10, 17, Outcome::Passed)), Applied::Done);
-    let after = |browser, run| shared.decided_after(browser, place(run).0, place(run).1);
+    let after = |browser, run| shared.decided_after(browser, place(run));
     assert_eq!((after(17, 4), after(1, 4)), (Some(place(10)), Some(place(8))));
 }
 
@@ -306,16 +306,23 @@ fn nothing_was_decided_before_where_the_history_reaches_and_has_none() {
 }
 
 #[test]
-fn a_lane_tells_whether_others_within_it_ran_behind_a_place() {
-    let own: Vec<Observation> = [1, 3, 5].map(|run| seen(run, 1, Outcome::Passed)).to_vec();
-    let all: Vec<Observation> = (1..=5).map(|run| seen(run, 1, Outcome::Passed)).collect();
-    let (own, all) = (state_of(&own), state_of(&all));
-    let besides =
-        |part: Option<&TestState>, run: i64| all.ran_after_besides(part, Timestamp(run * DAY_MS), RunId(run));
-    assert_eq!([1, 3, 4, 5].map(|run| besides(Some(&own), run)), [true, true, false, false]);
-    assert!(besides(None, 4));
-    let long = state_of(&(1..=40).map(|run| seen(run, 1, Outcome::Passed)).collect::<Vec<_>>());
-    assert!(long.ran_after_besides(Some(&long), Timestamp(DAY_MS), RunId(1)), "too long ago to be told");
+fn a_history_tells_from_where_on_it_is_known() {
+    let place = |run: i64| (Timestamp(run * DAY_MS), RunId(run));
+    let of = |run: i64| seen(run, if run == 2 || run == 5 { 2 } else { 1 }, Outcome::Passed);
+    let told = |last: i64, browser| state_of(&(1..=last).map(of).collect::<Vec<_>>()).told_from(browser);
+    assert_eq!(told(9, 1), None);
+    assert_eq!(told(30, 1), Some(place(15)));
+    assert_eq!(told(30, 2), Some(place(2)), "its last two outcomes are kept");
+}
+
+#[test]
+fn a_browser_may_begin_behind_a_place_where_nothing_is_known_before() {
+    let of = |run: i64| seen(run, 1, if run < 4 { Outcome::Skipped } else { Outcome::Passed });
+    let columns = state_of(&(2..=9).map(of).collect::<Vec<_>>()).to_columns();
+    let (at, id) = (Timestamp(columns.last_order_at), ExecutionId(columns.last_execution_id));
+    let known = Predecessors::from_columns(at, id, &columns.by_browser).unwrap();
+    let begins = |browser, run: i64| known.may_begin_behind(browser, (Timestamp(run * DAY_MS), RunId(run)));
+    assert_eq!([1, 3, 8, 9].map(|run| begins(1, run)), [true, true, true, false]);
 }
 
 #[test]

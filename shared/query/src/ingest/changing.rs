@@ -69,7 +69,7 @@ async fn count_again(session: &mut Session, target: &mut Target<'_>, changes: &[
     // The states know further back than what the rows were compared with.
     let counted = changes.iter().map(|change| &change.after).filter(|row| row.id <= last_counted);
     let counted: Vec<ToCount> = counted.map(ToCount::from).collect();
-    let anew = tally.compared_anew(run, &counted);
+    let anew = tally.compared_anew(session, run, &counted).await?;
     counting::set_flags(session, run.project, run.id, &anew).await?;
     tally.count(session, run, target.lanes, &again, target.now).await?;
     tally.write(session, run.project).await

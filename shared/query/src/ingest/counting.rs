@@ -334,8 +334,7 @@ impl Batch {
                 run.uncounted_since = None;
             }
             runs::set_counted(session, &run).await?;
-            let mut anew = tally.compared_anew(&run, &rows);
-            anew.extend(tally.compared_elsewhere(session, &run, &rows).await?);
+            let anew = tally.compared_anew(session, &run, &rows).await?;
             executions::set_flags(session, project, run.id, &anew).await?;
             let rows = rows.iter().map(|row| {
                 let file_path = paths.get(&row.test_case).map_or("", String::as_str);

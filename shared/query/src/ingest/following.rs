@@ -3,8 +3,8 @@
 //! are then compared again, so that all stand as if they had come in their order.
 //!
 //! Invariant: a test is followed to the first run behind that decided it, and
-//! from the default branch to the first such run of each other branch. What
-//! comes after that run is compared with it, and stays as it is.
+//! from the default branch to the first such run of every other lane. What comes
+//! after that run is compared with it, and stays as it is.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -28,12 +28,15 @@ use crate::{Context, QueryError, Result, baseline};
 
 /// Runs behind one that are looked through. The next one mostly has its tests.
 const MOST_RUNS: i64 = 20;
-/// Runs of other branches that are looked through at a time.
+/// Runs of all lanes that are looked through at a time.
 const PAGE: usize = 50;
 /// Executions that are compared at a time.
 const STEP: i64 = 500;
 /// Tests of one job.
 const MOST_TESTS: usize = 2_000;
+/// How often a part of a run is compared again when what it is compared with goes
+/// on changing: whoever changes it then has it compared again as well.
+const MOST_ATTEMPTS: usize = 8;
 
 /// A test in one browser project.
 pub(super) type Series = (TestCaseId, i64);
@@ -50,7 +53,7 @@ pub struct CompareBehind {
     order_at: i64,
     run: RunId,
     tests: Vec<Series>,
-    /// The last run of another branch that was looked at.
+    /// The last run that was looked at for other lanes.
     #[serde(default)]
     after: Option<(i64, RunId)>,
 }
@@ -103,6 +106,10 @@ pub async fn compare_behind(ctx: &Context, job: CompareBehind) -> Result<Option<
     let Some((branch, environment)) = place else { return Ok(None) };
     if job.after.is_none() {
         job.follow(&ctx.store, (&branch, &environment)).await?;
+        if !environment.is_empty() {
+            // The lane of runs without an environment holds all others of their branch.
+            job.follow(&ctx.store, (&branch, "")).await?;
+        }
     }
     if !baseline::is_default_branch(&mut ctx.store.db().read().await?, job.project, &branch).await? {
         return Ok(None);
@@ -116,7 +123,7 @@ impl CompareBehind {
         (Timestamp(self.order_at), self.run)
     }
 
-    /// Follows the tests in their own lane.
+    /// Follows the tests on a branch in an environment.
     async fn follow(&self, store: &Store, place: (&str, &str)) -> Result<()> {
         let mut session = store.db().read().await?;
         let behind = compared::behind(&mut session, self.project, place, self.at(), MOST_RUNS).await?;
@@ -134,19 +141,25 @@ impl CompareBehind {
     /// Follows the tests of the default branch in the next runs of other lanes
     /// that may be compared with it; answers the last run when there are more.
     async fn follow_elsewhere(&self, store: &Store) -> Result<Option<Place>> {
-        let after = self.after.map_or(self.at(), |(order_at, run)| (Timestamp(order_at), run));
         let mut session = store.db().read().await?;
-        let end = self.decided_again(&mut session).await?;
+        let mut ways = self.ways(&mut session).await?;
+        let start = ways.iter().map(|way| way.after).min();
+        let Some(after) = start.max(self.after.map(|(at, run)| (Timestamp(at), run))) else {
+            return Ok(None);
+        };
+        ways.retain(|way| way.to > after);
+        let Some(last) = ways.iter().map(|way| way.to).max() else { return Ok(None) };
         let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
-        let runs = compared::between(&mut session, self.project, after, end, limit).await?;
+        let runs = compared::up_to(&mut session, self.project, after, last, limit).await?;
         drop(session);
+        let tests: Vec<Series> = ways.into_iter().map(|way| way.series).collect();
         let mut lanes: HashMap<i64, HashSet<Series>> = HashMap::new();
         for run in runs.iter().filter(|run| run.lane_id != self.lane) {
             let asked = match lanes.entry(run.lane_id) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => {
                     let mut session = store.db().read().await?;
-                    new.insert(self.undecided_before(&mut session, run.lane_id, after).await?)
+                    new.insert(begun_behind(&mut session, (self.project, run.lane_id), after, &tests).await?)
                 }
             };
             if !asked.is_empty() {
@@ -156,55 +169,89 @@ impl CompareBehind {
         Ok(runs.last().filter(|_| runs.len() == PAGE).map(|run| (run.order_at, run.id)))
     }
 
-    /// From where on no run is compared with the place any more, since all tests
-    /// were decided again on the default branch.
-    async fn decided_again(&self, session: &mut Session) -> Result<Place> {
-        let never = (Timestamp(i64::MAX), RunId(i64::MAX));
-        let states = rollups::states_in(session, self.project, self.lane, cases_of(&self.tests)).await?;
-        let again = self.tests.iter().map(|(case, browser)| {
-            let state = states.get(case);
-            state.and_then(|state| state.decided_after(*browser, Timestamp(self.order_at), self.run))
+    /// How far each test has to be followed in other lanes: up to the next run
+    /// that decided it on the default branch, or to its last; where the default
+    /// branch ran so often since that the beginning of that way is forgotten, not
+    /// from there.
+    async fn ways(&self, session: &mut Session) -> Result<Vec<Way>> {
+        let cases = cases_of(&self.tests);
+        let own = rollups::states_in(session, self.project, self.lane, cases.clone()).await?;
+        let all = rollups::states_in(session, self.project, lanes::OF_ALL_RUNS, cases).await?;
+        let ways = self.tests.iter().filter_map(|&series| {
+            let (case, browser) = series;
+            let (own, last) = (own.get(&case), all.get(&case)?.last_run());
+            // The earliest run that can be told is one that may have to be compared.
+            let told = own.and_then(|own| own.told_from(browser));
+            let told = told.map(|(at, run)| (at, RunId(run.get() - 1)));
+            let after = told.map_or(self.at(), |told| told.max(self.at()));
+            let next = own.and_then(|own| own.decided_after(browser, self.at()));
+            let to = next.map_or(last, |next| next.min(last));
+            (after < to).then_some(Way { series, after, to })
         });
-        Ok(again.map(|place| place.unwrap_or(never)).max().unwrap_or(never))
+        Ok(ways.collect())
     }
+}
 
-    /// The tests that a lane decided behind a place, and not before, as far as
-    /// that is known.
-    async fn undecided_before(
-        &self,
-        session: &mut Session,
-        lane: i64,
-        (order_at, run): Place,
-    ) -> Result<HashSet<Series>> {
-        let states = rollups::states_in(session, self.project, lane, cases_of(&self.tests)).await?;
-        let is_asked = |(case, browser): &&Series| {
-            states.get(case).is_some_and(|state| {
-                state.ran_after(order_at, run) && state.decided_before(*browser, order_at, run).is_none()
-            })
-        };
-        Ok(self.tests.iter().filter(is_asked).copied().collect())
-    }
+/// Where a test is looked for in other lanes.
+struct Way {
+    series: Series,
+    /// Behind this place.
+    after: Place,
+    /// Up to this one.
+    to: Place,
+}
+
+/// Those of some tests that a lane may have decided for the first time behind a
+/// place.
+async fn begun_behind(
+    session: &mut Session,
+    (project, lane): (ProjectId, i64),
+    place: Place,
+    tests: &[Series],
+) -> Result<HashSet<Series>> {
+    let known = rollups::predecessors(session, project, lane, cases_of(tests)).await?;
+    let begins = |(case, browser): &&Series| {
+        known.get(case).is_some_and(|known| known.may_begin_behind(*browser, place))
+    };
+    Ok(tests.iter().filter(begins).copied().collect())
 }
 
 /// Compares those executions of a run again whose tests are asked for, and
 /// leaves those tests to be asked for that it did not decide.
 async fn compare_again(store: &Store, run: &RunRow, asked: &mut HashSet<Series>) -> Result<()> {
     let mut first = 1;
-    while first <= run.counted_to {
-        let last = run.counted_to.min(first + STEP - 1);
-        let mut session = store.db().read().await?;
-        let rows = rows_of(&mut session, run, (first, last), asked).await?;
-        let differs = !anew(&mut session, run, &rows).await?.is_empty();
-        drop(session);
-        if differs && !write_anew(store, run, (first, last), asked).await? {
-            return Ok(());
+    while first <= run.counted_to && !asked.is_empty() {
+        let part = (first, run.counted_to.min(first + STEP - 1));
+        let (mut rows, mut differs) = look(store, run, part, asked).await?;
+        let mut attempt = 1;
+        // What changes while it is written is not seen by those who change it.
+        while differs && attempt <= MOST_ATTEMPTS {
+            if !write_anew(store, run, part, asked).await? {
+                return Ok(());
+            }
+            (rows, differs) = look(store, run, part, asked).await?;
+            attempt += 1;
         }
         for row in rows.iter().filter(|row| row.outcome.is_decided()) {
             asked.remove(&row.series());
         }
-        first = last + 1;
+        first = part.1 + 1;
     }
     Ok(())
+}
+
+/// The executions of a part of a run whose tests are asked for, and whether any
+/// compares otherwise than is written.
+async fn look(
+    store: &Store,
+    run: &RunRow,
+    part: (i64, i64),
+    asked: &HashSet<Series>,
+) -> Result<(Vec<ToCount>, bool)> {
+    let mut session = store.db().read().await?;
+    let rows = rows_of(&mut session, run, part, asked).await?;
+    let differs = !anew(&mut session, run, &rows).await?.is_empty();
+    Ok((rows, differs))
 }
 
 /// Writes how a part of a run compares now, and counts that for the run; of one

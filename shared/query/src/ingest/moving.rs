@@ -184,8 +184,10 @@ async fn move_rows(
     rows: &[ExecutionRow],
 ) -> Result<()> {
     let (left, joined) = difference(from, to);
-    // In its own lane they are compared, also where that lane counts them already.
-    let both: BTreeSet<i64> = left.iter().chain(&joined).copied().chain([run.lane_id]).collect();
+    // In its own lane they are compared, also where that lane counts them already. What they are
+    // compared with elsewhere does not change while the lane of all runs is locked.
+    let compared = [run.lane_id, lanes::OF_ALL_RUNS];
+    let both: BTreeSet<i64> = left.iter().chain(&joined).copied().chain(compared).collect();
     let both: Vec<i64> = both.into_iter().collect();
     let cases: BTreeSet<TestCaseId> = rows.iter().map(|row| row.test_case).collect();
     let cases: Vec<TestCaseId> = cases.into_iter().collect();

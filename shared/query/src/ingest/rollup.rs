@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
+use callboard_domain::lane::LaneKey;
 use callboard_domain::status::Outcome;
 use callboard_domain::test_state::{Applied, ExecutionFlags, Observation, TestState, flags_for};
 use callboard_domain::time::{Day, Timestamp};
@@ -103,45 +104,38 @@ impl Tally {
         self.states.get(&(run.lane_id, case))?.decided_before(browser, run.order_at, run.id)
     }
 
-    /// What is remarkable about those executions of a run that compare
-    /// otherwise with what came before them than they were written with: runs
-    /// before it may have been counted since they came.
-    pub(super) fn compared_anew<'a>(
-        &self,
-        run: &RunRow,
-        rows: impl IntoIterator<Item = &'a ToCount>,
-    ) -> Vec<(ExecutionId, ExecutionFlags)> {
-        let compared = rows.into_iter().filter_map(|row| {
-            let previous = self.decided_before(run, row.test_case, row.browser_id)?;
-            compared_with(Some(previous), row)
-        });
-        compared.collect()
+    /// Whether a test appeared in a lane behind a run.
+    fn ran_after(&self, run: &RunRow, lane: i64, case: TestCaseId) -> bool {
+        self.states.get(&(lane, case)).is_some_and(|state| state.ran_after(run.order_at, run.id))
     }
 
-    /// The same of tests that never ended in the run's own lane before it: they
-    /// are compared with what the default branch says, which may have been
-    /// counted since they came, or is counted together with them.
-    pub(super) async fn compared_elsewhere(
+    /// What is remarkable about those executions of a run that compare
+    /// otherwise with what came before them than they were written with: runs
+    /// before it may have been counted since they came. Tests that never ended in
+    /// the run's own lane before it are compared with what the default branch
+    /// says, which may be counted together with them.
+    pub(super) async fn compared_anew(
         &self,
         session: &mut Session,
         run: &RunRow,
         rows: &[ToCount],
     ) -> Result<Vec<(ExecutionId, ExecutionFlags)>> {
-        let is_unknown = |row: &&ToCount| {
-            row.outcome.is_decided() && self.decided_before(run, row.test_case, row.browser_id).is_none()
-        };
-        let unknown = rows.iter().filter(is_unknown).map(ToCount::series).collect();
-        let found = elsewhere::decided_before(session, run, unknown, &self.states).await?;
-        let compared =
-            rows.iter().filter_map(|row| compared_with(Some(*found.outcomes.get(&row.series())?), row));
+        let own = |row: &ToCount| self.decided_before(run, row.test_case, row.browser_id);
+        let unknown = rows.iter().filter(|row| row.outcome.is_decided() && own(row).is_none());
+        let unknown = unknown.map(ToCount::series).collect();
+        let elsewhere = elsewhere::decided_before(session, run, unknown, &self.states).await?;
+        let compared = rows.iter().filter_map(|row| {
+            let previous = own(row).or_else(|| elsewhere.outcomes.get(&row.series()).copied())?;
+            compared_with(Some(previous), row)
+        });
         Ok(compared.collect())
     }
 
     /// Counts executions of a run in some lanes. Their rows must be written and
     /// the run must say that they are counted, because a late or changed
     /// earlier execution rebuilds the recent history from them. Runs that stand
-    /// behind this one and were counted first are compared again later, those on
-    /// other branches when this one is on the default branch; `now` is when the
+    /// behind this one and were counted first are compared again later, those of
+    /// other lanes when this one is on the default branch; `now` is when the
     /// executions came, or changed.
     pub(super) async fn count(
         &mut self,
@@ -153,17 +147,17 @@ impl Tally {
     ) -> Result<()> {
         let place = place_of(run);
         let day = place.day;
-        let (mut rebuild, mut followed, mut elsewhere) = (BTreeSet::new(), Vec::new(), Vec::new());
+        let (mut rebuild, mut followed, mut others) = (BTreeSet::new(), Vec::new(), Vec::new());
         for Counted { test_case: case, file_path, before, after } in executions {
             let folder = rollups::folder_of(file_path);
-            if after.outcome.is_decided() || before.as_ref().is_some_and(decided) {
-                let decided = Followed { id: after.execution, series: (*case, after.browser) };
-                let state_in = |lane| self.states.get(&(lane, *case));
-                let (own, all) = (state_in(run.lane_id), state_in(lanes::OF_ALL_RUNS));
-                if own.is_some_and(|own| own.ran_after(run.order_at, run.id)) {
-                    followed.push(decided);
-                } else if all.is_some_and(|all| all.ran_after_besides(own, run.order_at, run.id)) {
-                    elsewhere.push(decided);
+            let was_decided = before.as_ref().is_some_and(decided);
+            let is_other = before.as_ref().is_none_or(|before| before.outcome != after.outcome);
+            if (decided(after) || was_decided) && is_other {
+                let one = Followed { id: after.execution, series: (*case, after.browser) };
+                if self.ran_after(run, run.lane_id, *case) {
+                    followed.push(one);
+                } else if self.ran_after(run, lanes::OF_ALL_RUNS, *case) {
+                    others.push(one);
                 }
             }
             if let Some(before) = before {
@@ -188,9 +182,13 @@ impl Tally {
             }
         }
         rebuild_histories(session, place, &mut self.states, &rebuild).await?;
-        if !elsewhere.is_empty() && baseline::is_default_branch(session, run.project, &run.branch).await? {
-            followed.extend(elsewhere);
+        if !others.is_empty() && !baseline::is_default_branch(session, run.project, &run.branch).await? {
+            // Runs without an environment are compared with all of their branch.
+            let branch = LaneKey::asked(Some(&run.branch), None);
+            let lane = lanes::find_lane(session, run.project, &branch).await?;
+            others.retain(|one| lane.is_some_and(|lane| self.ran_after(run, lane, one.series.0)));
         }
+        followed.append(&mut others);
         let at = (run.order_at, run.id);
         queue_behind(session, (run.project, run.lane_id), at, &followed, now).await
     }

@@ -56,8 +56,8 @@ statements! {
     /// Runs on a branch in an environment behind a place. ix: test_runs_by_branch
     BEHIND = select_run!("WHERE project_id = $1 AND branch = $2 AND environment = $3 AND (order_at, id) > ($4, $5) \
         ORDER BY order_at, id LIMIT $6");
-    /// Runs of a project between two places. ix: test_runs_by_time
-    BETWEEN = select_run!("WHERE project_id = $1 AND (order_at, id) > ($2, $3) AND (order_at, id) < ($4, $5) \
+    /// Runs of a project behind a place, up to another. ix: test_runs_by_time
+    UP_TO = select_run!("WHERE project_id = $1 AND (order_at, id) > ($2, $3) AND (order_at, id) <= ($4, $5) \
         ORDER BY order_at, id LIMIT $6");
     /// Writes how a run compares, and how many clusters it was the first to show.
     NOTE = "UPDATE test_runs SET new_regressions = $3, new_flaky = $4, fixed = $5, quarantined_failed = $6, new_clusters = $7 \
@@ -104,20 +104,20 @@ pub async fn behind(
     session.all(&BEHIND, args).await?.iter().map(read).collect()
 }
 
-/// The runs of a project that stand between two places, the first ones first, at
-/// most `limit`.
+/// The runs of a project that stand behind a place, up to and with the one at
+/// another, the first ones first, at most `limit`.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
-pub async fn between(
+pub async fn up_to(
     session: &mut Session,
     project: ProjectId,
     after: (Timestamp, RunId),
-    before: (Timestamp, RunId),
+    last: (Timestamp, RunId),
     limit: i64,
 ) -> Result<Vec<RunRow>> {
-    let args = args![project, after.0, after.1, before.0, before.1, limit];
-    session.all(&BETWEEN, args).await?.iter().map(read).collect()
+    let args = args![project, after.0, after.1, last.0, last.1, limit];
+    session.all(&UP_TO, args).await?.iter().map(read).collect()
 }
 
 /// Writes how a locked run compares, and how many clusters it was the first to
