@@ -190,13 +190,18 @@ async function sendFiles(
 ): Promise<Pick<DeliveredRun, 'filesSent' | 'filesLost' | 'filesLeft'>> {
   let filesSent = 0;
   let failures = 0;
+  /** Fewest files of a batch the service failed on since it took one, and of one it then took in parts: see {@link Faults}. */
+  let failedOn = Infinity;
+  let tooMany = Infinity;
   const filesLeft: OutgoingFile[] = [];
   const queue = batchesOf(files);
   for (let batch = queue.shift(); batch; batch = queue.shift()) {
     try {
-      await uploadFiles(failures > 0 ? { ...delivery, tries: 1 } : delivery, batch);
+      await uploadFiles(failures > 0 || batch.length >= tooMany ? { ...delivery, tries: 1 } : delivery, batch);
       filesSent += batch.length;
       failures = 0;
+      tooMany = Math.min(tooMany, failedOn);
+      failedOn = Infinity;
     } catch (error) {
       delivery.log.detail(`${batch.length} file(s) were not accepted: ${reasonOf(error)}`);
       const mayBeAtFault = isBroken(error) && ++failures < FAILURES_IN_A_ROW;
@@ -207,7 +212,12 @@ async function sendFiles(
       if (batch.length > 1 && mayBeDivided(error)) {
         const middle = Math.ceil(batch.length / 2);
         queue.unshift(batch.slice(0, middle), batch.slice(middle));
-      } else if (mayBeAtFault || mayBeRead(error)) filesLeft.push(...batch);
+        if (mayBeAtFault) failedOn = Math.min(failedOn, batch.length);
+      } else {
+        // The one at fault was in all of those batches.
+        failedOn = Infinity;
+        if (mayBeAtFault || mayBeRead(error)) filesLeft.push(...batch);
+      }
     }
   }
   return { filesSent, filesLost: files.length - filesSent - filesLeft.length, filesLeft };

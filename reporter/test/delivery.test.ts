@@ -53,6 +53,7 @@ async function withService(
   }
 }
 
+const filesOf = (form: FormData): number => form.getAll('attach_file_0').length;
 const titles = (cases: unknown): string[] => (cases as { title: string }[]).map(({ title }) => title);
 
 test('a run without files is one compressed submission', () => withService(() => ({}), async (service) => {
@@ -192,6 +193,16 @@ test('a service that fails on all files is not asked for each of them', () => wi
     const { filesLost, filesLeft } = await deliver(service, [attempt('one', many)]);
     assert.deepEqual([filesLost, filesLeft.length], [0, 40]);
     assert.ok(service.received.length < 30, `${service.received.length} requests`);
+  }));
+
+test('a service that fails on many files at once is asked patiently for the first batch only', () => withService(
+  ({ path: where, form }) => (where.endsWith('upload') && filesOf(form) > 50 ? { status: 500, headers: AT_ONCE, body: {} } : {}),
+  async (service) => {
+    const many = Array.from({ length: 400 }, (_, index) => attachment(`${index}`, Buffer.from('x')));
+    const { filesSent, filesLeft } = await deliver(service, [attempt('one', many)]);
+    assert.deepEqual([filesSent, filesLeft], [400, []]);
+    const sizes = service.received.map(({ form }) => filesOf(form)).filter((count) => count > 50);
+    assert.deepEqual(sizes.slice(sizes.indexOf(100)), [100, 100, 200, 100, 100]);
   }));
 
 test('a service that is busy names the time or the seconds until it is not', async () => {
