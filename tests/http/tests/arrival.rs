@@ -186,6 +186,46 @@ async fn environments_compare_alike_in_whatever_order_their_runs_come() {
     .await;
 }
 
+/// A run of a branch that started in this minute of a day, with one test.
+fn in_minute(minute: usize, branch: &str, title: &str, status: &str) -> Value {
+    let start = format!("2026-01-01T{:02}:{:02}:00.000Z", minute / 60, minute % 60);
+    with(at(0, branch, status, vec![attempt(title, status, 0)]), json!({ "startTime": start }))
+}
+
+#[tokio::test]
+async fn a_test_is_found_again_behind_many_runs_that_leave_it_out() {
+    for_each_service(async |service| {
+        let client = service.client();
+        submit(client, in_minute(1, "main", "ships", "passed")).await;
+        let broken = submit(client, in_minute(2, "main", "ships", "failed")).await;
+        for minute in 3..45 {
+            submit(client, in_minute(minute, "main", "pays", "passed")).await;
+        }
+        let last = submit(client, in_minute(45, "main", "ships", "failed")).await;
+        work(service).await;
+        assert_eq!(compared(client, &[last]).await, json!([[0, 0]]));
+        delete(service, broken).await;
+        assert_eq!(compared(client, &[last]).await, json!([[1, 0]]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_branch_did_so_long_ago_that_nobody_knows_is_not_what_the_default_branch_did() {
+    for_each_service(async |service| {
+        let client = service.client();
+        submit(client, in_minute(1, "main", "ships", "passed")).await;
+        submit(client, in_minute(2, "topic", "ships", "failed")).await;
+        for minute in 4..24 {
+            submit(client, in_minute(minute, "topic", "ships", "passed")).await;
+        }
+        let late = submit(client, in_minute(3, "topic", "ships", "failed")).await;
+        work(service).await;
+        assert_eq!(compared(client, &[late]).await, json!([[0, 0]]));
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_result_that_came_late_and_changed_then_is_what_the_run_behind_it_is_compared_with() {
     for_each_service(async |service| {

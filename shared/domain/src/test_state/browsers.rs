@@ -90,8 +90,13 @@ impl Browsers {
     /// Whether a browser project may have decided outcomes before the ones known
     /// here, and the recent history tells it from all others.
     pub(super) fn is_longer_than_known(&self, browser: i64) -> bool {
-        let is_full = |series: &Series| series.decided.len() == MAX_DECIDED;
-        self.is_alone_in_slot(browser) && self.series.get(&browser).is_some_and(is_full)
+        self.is_alone_in_slot(browser) && self.may_have_forgotten(browser)
+    }
+
+    /// Whether a browser project may have decided outcomes before the ones known
+    /// here.
+    pub(super) fn may_have_forgotten(&self, browser: i64) -> bool {
+        self.series.get(&browser).is_some_and(|series| series.decided.len() == MAX_DECIDED)
     }
 
     /// Whether the recent history tells a browser project from all others.

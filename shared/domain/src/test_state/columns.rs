@@ -243,6 +243,13 @@ impl Predecessors {
         self.0.decided_before(browser, (order_at, run))
     }
 
+    /// Whether a browser project decided nothing in runs before the given one: so
+    /// little is known of it that nothing can have been forgotten.
+    #[must_use]
+    pub fn decided_nothing_before(&self, browser: i64, order_at: Timestamp, run: RunId) -> bool {
+        self.decided_before(browser, order_at, run).is_none() && !self.0.may_have_forgotten(browser)
+    }
+
     /// Whether a browser project may have decided the test for the first time
     /// behind a place: nothing is known of it before.
     #[must_use]

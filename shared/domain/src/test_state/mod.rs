@@ -490,8 +490,9 @@ impl TestState {
         decided.map(|key| (key.0, key.1.run())).filter(|decided| *decided > place).min()
     }
 
-    /// The earliest run before which something of a browser project is known:
-    /// what it decided before an earlier run is forgotten. `None` when nothing is.
+    /// The earliest run that is still told apart from others as far as a browser
+    /// project goes: what it decided before earlier ones is forgotten. `None` when
+    /// nothing is.
     #[must_use]
     pub fn told_from(&self, browser: i64) -> Option<(Timestamp, RunId)> {
         if self.recent.iter().len() == self.recent.keys().len() {

@@ -323,6 +323,14 @@ fn a_browser_may_begin_behind_a_place_where_nothing_is_known_before() {
     let known = Predecessors::from_columns(at, id, &columns.by_browser).unwrap();
     let begins = |browser, run: i64| known.may_begin_behind(browser, (Timestamp(run * DAY_MS), RunId(run)));
     assert_eq!([1, 3, 8, 9].map(|run| begins(1, run)), [true, true, true, false]);
+    let nothing = |known: &Predecessors, browser, run: i64| {
+        known.decided_nothing_before(browser, Timestamp(run * DAY_MS), RunId(run))
+    };
+    assert_eq!([nothing(&known, 1, 4), nothing(&known, 2, 4)], [false, true], "two later ones are known");
+    let columns = state_of(&(2..=4).map(of).collect::<Vec<_>>()).to_columns();
+    let (at, id) = (Timestamp(columns.last_order_at), ExecutionId(columns.last_execution_id));
+    let young = Predecessors::from_columns(at, id, &columns.by_browser).unwrap();
+    assert_eq!([nothing(&young, 1, 4), nothing(&young, 1, 5)], [true, false]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use callboard_store::{Store, StoreError, jobs, storage, unclaimed};
 
 use super::DeleteTarget;
 use crate::Result;
-use crate::ingest::{Followed, hide_runs, queue_behind, uncount};
+use crate::ingest::{Followed, by_lane, hide_runs, queue_behind, uncount};
 
 /// Rows of one step.
 const BATCH: i64 = 500;
@@ -217,10 +217,12 @@ impl Work<'_> {
             } else {
                 doomed::uncount_executions(&mut session, run.project, count).await?;
             }
-            if self.takes_back && run.lanes.contains(&run.lane_id) {
-                let (lane, at) = ((run.project, run.lane_id), (run.order_at, run.run));
-                let gone: Vec<Followed> = rows.iter().filter_map(Followed::of).collect();
-                queue_behind(&mut session, lane, at, &gone, self.now).await?;
+            if self.takes_back {
+                for (lane, rows) in by_lane(&rows) {
+                    let (lane, at) = ((run.project, lane), (run.order_at, run.run));
+                    let gone: Vec<Followed> = rows.iter().filter_map(Followed::of).collect();
+                    queue_behind(&mut session, lane, at, &gone, self.now).await?;
+                }
             }
             self.save(&mut session, receipt).await?;
             return Ok(session.commit().await?);

@@ -15,7 +15,7 @@ use callboard_store::runs::RunRow;
 
 use super::chunk::{Target, place_of};
 use super::rollup::{Change, Counted, Tally, observed};
-use super::{clusters, elsewhere, moving};
+use super::{clusters, comparing, moving};
 use crate::Result;
 
 /// Writes changed rows, with what came before their tests in the run's own
@@ -31,7 +31,7 @@ pub(super) async fn write(
     let known = changes.iter().filter_map(|change| change.before.as_ref());
     let elsewhere: Vec<ExecutionRow> =
         known.filter(|row| row.lane_id != target.run.lane_id).cloned().collect();
-    moving::bring_along(session, target.run, target.lanes, &elsewhere).await?;
+    moving::bring_along(session, target.run, target.lanes, &elsewhere, target.now).await?;
     compare(session, target.run, changes, predecessors).await?;
     let rows: Vec<ExecutionRow> = changes.iter().map(|change| change.after.clone()).collect();
     executions::upsert(session, place, &rows).await?;
@@ -89,11 +89,13 @@ async fn compare(
         let known = predecessors.get(&after.test_case);
         let previous = known.and_then(|of| of.decided_before(after.browser_id, run.order_at, run.id));
         after.flags = after.flags.compared(flags_for(previous, after.outcome));
-        if previous.is_none() && after.outcome.is_decided() {
+        let is_first =
+            known.is_none_or(|of| of.decided_nothing_before(after.browser_id, run.order_at, run.id));
+        if is_first && after.outcome.is_decided() {
             unknown.insert((after.test_case, after.browser_id));
         }
     }
-    let elsewhere = elsewhere::decided_before(session, run, unknown, &States::default()).await?;
+    let elsewhere = comparing::decided_elsewhere(session, run, unknown, &States::default()).await?;
     for change in changes.iter_mut() {
         let after = &mut change.after;
         if let Some(previous) = elsewhere.outcomes.get(&(after.test_case, after.browser_id)) {

@@ -4,13 +4,15 @@
 //!
 //! Invariant: a test is followed to the first run behind that decided it, and
 //! from the default branch to the first such run of every other lane. What comes
-//! after that run is compared with it, and stays as it is.
+//! after that run is compared with it, and stays as it is; so does what came so
+//! long ago that nobody knows any more what was before it.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
-use callboard_domain::test_state::{ExecutionFlags, TestState};
+use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
+use callboard_domain::lane::LaneKey;
+use callboard_domain::test_state::ExecutionFlags;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::ExecutionRow;
@@ -21,13 +23,13 @@ use callboard_store::runs::{RunRow, compared};
 use callboard_store::{Store, StoreError, lanes};
 use serde::{Deserialize, Serialize};
 
-use super::elsewhere::{self, cases_of};
+use super::comparing::{Series, cases_of, compared_anew};
 use super::locked::LockedRun;
-use super::rollup::compared_with;
 use crate::{Context, QueryError, Result, baseline};
 
-/// Runs behind one that are looked through. The next one mostly has its tests.
-const MOST_RUNS: i64 = 20;
+/// Runs of a lane that are looked through at a time. The next one mostly has the
+/// tests.
+const NEXT_RUNS: usize = 20;
 /// Runs of all lanes that are looked through at a time.
 const PAGE: usize = 50;
 /// Executions that are compared at a time.
@@ -38,8 +40,6 @@ const MOST_TESTS: usize = 2_000;
 /// on changing: whoever changes it then has it compared again as well.
 const MOST_ATTEMPTS: usize = 8;
 
-/// A test in one browser project.
-pub(super) type Series = (TestCaseId, i64);
 /// Where a run stands among others: its order key, and the run.
 type Place = (Timestamp, RunId);
 
@@ -105,10 +105,12 @@ pub async fn compare_behind(ctx: &Context, job: CompareBehind) -> Result<Option<
     // A lane that is no more has no runs.
     let Some((branch, environment)) = place else { return Ok(None) };
     if job.after.is_none() {
-        job.follow(&ctx.store, (&branch, &environment)).await?;
+        job.follow(&ctx.store, job.lane, (&branch, &environment)).await?;
         if !environment.is_empty() {
             // The lane of runs without an environment holds all others of their branch.
-            job.follow(&ctx.store, (&branch, "")).await?;
+            let key = LaneKey::asked(Some(&branch), None);
+            let all = lanes::find_lane(&mut ctx.store.db().read().await?, job.project, &key).await?;
+            job.follow(&ctx.store, all.unwrap_or(job.lane), (&branch, "")).await?;
         }
     }
     if !baseline::is_default_branch(&mut ctx.store.db().read().await?, job.project, &branch).await? {
@@ -123,17 +125,23 @@ impl CompareBehind {
         (Timestamp(self.order_at), self.run)
     }
 
-    /// Follows the tests on a branch in an environment.
-    async fn follow(&self, store: &Store, place: (&str, &str)) -> Result<()> {
-        let mut session = store.db().read().await?;
-        let behind = compared::behind(&mut session, self.project, place, self.at(), MOST_RUNS).await?;
-        drop(session);
-        let mut asked = self.tests.iter().copied().collect::<HashSet<Series>>();
-        for run in behind {
-            if asked.is_empty() {
-                break;
+    /// Follows the tests in a lane, in those of its runs that are on a branch in an
+    /// environment.
+    async fn follow(&self, store: &Store, lane: i64, place: (&str, &str)) -> Result<()> {
+        let mut ways = self.ways(&mut store.db().read().await?, lane, lane).await?;
+        let mut asked: HashSet<Series> = ways.iter().map(|way| way.series).collect();
+        let mut looked: Option<Place> = None;
+        while let Some((after, last)) = left(&mut ways, looked) {
+            let mut session = store.db().read().await?;
+            let (project, most) = (self.project, limit_of(NEXT_RUNS));
+            let runs = compared::of_place_up_to(&mut session, project, place, after, last, most).await?;
+            drop(session);
+            for run in &runs {
+                compare_again(store, run, &mut asked).await?;
             }
-            compare_again(store, &run, &mut asked).await?;
+            let Some(last) = runs.last().filter(|_| runs.len() == NEXT_RUNS) else { break };
+            looked = Some((last.order_at, last.id));
+            ways.retain(|way| asked.contains(&way.series));
         }
         Ok(())
     }
@@ -142,15 +150,10 @@ impl CompareBehind {
     /// that may be compared with it; answers the last run when there are more.
     async fn follow_elsewhere(&self, store: &Store) -> Result<Option<Place>> {
         let mut session = store.db().read().await?;
-        let mut ways = self.ways(&mut session).await?;
-        let start = ways.iter().map(|way| way.after).min();
-        let Some(after) = start.max(self.after.map(|(at, run)| (Timestamp(at), run))) else {
-            return Ok(None);
-        };
-        ways.retain(|way| way.to > after);
-        let Some(last) = ways.iter().map(|way| way.to).max() else { return Ok(None) };
-        let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
-        let runs = compared::up_to(&mut session, self.project, after, last, limit).await?;
+        let mut ways = self.ways(&mut session, self.lane, lanes::OF_ALL_RUNS).await?;
+        let looked = self.after.map(|(at, run)| (Timestamp(at), run));
+        let Some((after, last)) = left(&mut ways, looked) else { return Ok(None) };
+        let runs = compared::up_to(&mut session, self.project, after, last, limit_of(PAGE)).await?;
         drop(session);
         let tests: Vec<Series> = ways.into_iter().map(|way| way.series).collect();
         let mut lanes: HashMap<i64, HashSet<Series>> = HashMap::new();
@@ -162,21 +165,23 @@ impl CompareBehind {
                     new.insert(begun_behind(&mut session, (self.project, run.lane_id), after, &tests).await?)
                 }
             };
-            if !asked.is_empty() {
-                compare_again(store, run, asked).await?;
-            }
+            compare_again(store, run, asked).await?;
         }
         Ok(runs.last().filter(|_| runs.len() == PAGE).map(|run| (run.order_at, run.id)))
     }
 
-    /// How far each test has to be followed in other lanes: up to the next run
-    /// that decided it on the default branch, or to its last; where the default
-    /// branch ran so often since that the beginning of that way is forgotten, not
-    /// from there.
-    async fn ways(&self, session: &mut Session) -> Result<Vec<Way>> {
+    /// How far each test has to be followed: up to the next run that decided it in
+    /// a lane, or to the last one that had it in another, which holds the lane.
+    /// Where the lane ran so often since that not all of that can be told any
+    /// more, the way begins where it can.
+    async fn ways(&self, session: &mut Session, lane: i64, within: i64) -> Result<Vec<Way>> {
         let cases = cases_of(&self.tests);
-        let own = rollups::states_in(session, self.project, self.lane, cases.clone()).await?;
-        let all = rollups::states_in(session, self.project, lanes::OF_ALL_RUNS, cases).await?;
+        let own = rollups::states_in(session, self.project, lane, cases.clone()).await?;
+        let others = match within == lane {
+            true => None,
+            false => Some(rollups::states_in(session, self.project, within, cases).await?),
+        };
+        let all = others.as_ref().unwrap_or(&own);
         let ways = self.tests.iter().filter_map(|&series| {
             let (case, browser) = series;
             let (own, last) = (own.get(&case), all.get(&case)?.last_run());
@@ -192,13 +197,26 @@ impl CompareBehind {
     }
 }
 
-/// Where a test is looked for in other lanes.
+/// Where a test is looked for.
 struct Way {
     series: Series,
     /// Behind this place.
     after: Place,
     /// Up to this one.
     to: Place,
+}
+
+/// Keeps the ways that lead further than what was looked at; answers from where to
+/// where they lead. `None` when all are at their ends.
+fn left(ways: &mut Vec<Way>, looked: Option<Place>) -> Option<(Place, Place)> {
+    ways.retain(|way| looked.is_none_or(|looked| way.to > looked));
+    let first = ways.iter().map(|way| way.after).min()?;
+    let last = ways.iter().map(|way| way.to).max()?;
+    Some((looked.map_or(first, |looked| looked.max(first)), last))
+}
+
+fn limit_of(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// Those of some tests that a lane may have decided for the first time behind a
@@ -284,9 +302,7 @@ async fn rows_of(
     Ok(rows)
 }
 
-/// What is remarkable about executions of a run, where it is other than what is
-/// written of them. Of one that came so long ago that nobody knows any more what
-/// was before it, what is written stays.
+/// How executions of a run compare now, where that is other than what is written.
 async fn anew(
     session: &mut Session,
     run: &RunRow,
@@ -296,24 +312,10 @@ async fn anew(
         return Ok(Vec::new());
     }
     let cases: BTreeSet<i64> = rows.iter().map(|row| row.test_case.get()).collect();
-    let states = rollups::states_in(session, run.project, run.lane_id, cases.into_iter().collect()).await?;
-    let (mut compared, mut unknown) = (Vec::new(), BTreeSet::new());
-    for row in rows {
-        let state = states.get(&row.test_case);
-        let known = state.and_then(|state| state.decided_before(row.browser_id, run.order_at, run.id));
-        let is_first = |state: &TestState| state.decided_nothing_before(row.browser_id, run.order_at, run.id);
-        if known.is_some() {
-            compared.push((row, known));
-        } else if state.is_none_or(is_first) {
-            compared.push((row, None));
-            unknown.extend(row.outcome.is_decided().then(|| row.series()));
-        }
+    let found = rollups::states_in(session, run.project, run.lane_id, cases.into_iter().collect()).await?;
+    let mut states = States::default();
+    for (case, state) in found {
+        states.insert((run.lane_id, case), state);
     }
-    let elsewhere = elsewhere::decided_before(session, run, unknown, &States::default()).await?;
-    let changed = compared.into_iter().filter_map(|(row, known)| {
-        let other = elsewhere.outcomes.get(&row.series()).copied();
-        let is_forgotten = known.or(other).is_none() && elsewhere.forgotten.contains(&row.series());
-        (!is_forgotten).then(|| compared_with(known.or(other), row)).flatten()
-    });
-    Ok(changed.collect())
+    compared_anew(session, run, rows, &states).await
 }

@@ -9,25 +9,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use callboard_auth::scope::Authorized;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
-use callboard_domain::status::Outcome;
 use callboard_domain::test_state::TestState;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::deletions::runs as doomed;
+use callboard_store::executions::counting::ToCount;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
 use callboard_store::jobs::{self, Payload};
-use callboard_store::rollups::{self, FolderDays, States, TestDays};
+use callboard_store::rollups::{self, FolderDays, TestDays};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::{StoreError, lanes, test_cases};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::comparing::compared_anew;
 use super::counting::{self, Pace};
-use super::elsewhere;
 use super::following::{Followed, queue_behind};
 use super::locked::{LockedRun, lanes_of_run};
 use super::opening::open_lanes;
-use super::rollup::{compared_with, observed, rebuild_histories};
+use super::rollup::{observed, rebuild_histories};
 use crate::accounts::Acting;
 use crate::runs::required_run;
 use crate::{Context, LifeRefusal, Result};
@@ -123,39 +123,38 @@ pub async fn move_executions(
     let rows = executions::outside_lane(&mut session, project, run, row.lane_id, after, BATCH).await?;
     let Some(last) = rows.last().map(|row| row.id.get()) else { return Ok(None) };
     let to = lanes_of_run(&mut session, &row).await?;
-    bring_along(&mut session, &row, &to, &rows).await?;
-    // What ran after it where it was, and where it is now, is compared with what came before it there.
-    let joined = to.contains(&row.lane_id).then_some(row.lane_id);
-    for (from, moved) in by_lane(&rows) {
-        let counting = lanes_of_lane(&mut session, project, from, row.order_at).await?;
-        let left = counting.contains(&from).then_some(from);
-        let moved: Vec<Followed> = moved.iter().filter_map(Followed::of).collect();
-        for lane in left.into_iter().chain(joined) {
-            queue_behind(&mut session, (project, lane), (row.order_at, run), &moved, now).await?;
-        }
-    }
+    bring_along(&mut session, &row, &to, &rows, now).await?;
     session.commit().await?;
     Ok(Some(MoveExecutions { after: last, ..job }))
 }
 
-/// Moves executions of a locked run to its lanes, wherever they are counted.
+/// Moves executions of a locked run to its lanes, wherever they are counted. What
+/// ran behind it where they were, and where they are now, is compared with what
+/// came before it there.
 pub(super) async fn bring_along(
     session: &mut Session,
     run: &RunRow,
     to: &[i64],
     rows: &[ExecutionRow],
+    now: Timestamp,
 ) -> Result<()> {
+    let joined = to.contains(&run.lane_id).then_some(run.lane_id);
     for (lane, rows) in by_lane(rows) {
-        if lane != run.lane_id {
-            let from = lanes_of_lane(session, run.project, lane, run.order_at).await?;
-            move_rows(session, run, &from, to, &rows).await?;
+        if lane == run.lane_id {
+            continue;
+        }
+        let from = lanes_of_lane(session, run.project, lane, run.order_at).await?;
+        move_rows(session, run, &from, to, &rows).await?;
+        let moved: Vec<Followed> = rows.iter().filter_map(Followed::of).collect();
+        for lane in from.contains(&lane).then_some(lane).into_iter().chain(joined) {
+            queue_behind(session, (run.project, lane), (run.order_at, run.id), &moved, now).await?;
         }
     }
     Ok(())
 }
 
 /// Executions by the lane that says where they are counted.
-pub(super) fn by_lane(rows: &[ExecutionRow]) -> BTreeMap<i64, Vec<ExecutionRow>> {
+pub(crate) fn by_lane(rows: &[ExecutionRow]) -> BTreeMap<i64, Vec<ExecutionRow>> {
     let mut lanes: BTreeMap<i64, Vec<ExecutionRow>> = BTreeMap::new();
     for row in rows {
         lanes.entry(row.lane_id).or_default().push(row.clone());
@@ -220,7 +219,9 @@ async fn move_rows(
     let day = run.order_at.day();
     let place = RunPlace { project: run.project, run: run.id, day, lane_id: run.lane_id };
     rebuild_histories(session, place, &mut states, &rebuild).await?;
-    compare(session, run, rows, &states).await?;
+    let counted: Vec<ToCount> = rows.iter().map(ToCount::from).collect();
+    let anew = compared_anew(session, run, &counted, &states).await?;
+    executions::counting::set_flags(session, run.project, run.id, &anew).await?;
     rollups::write_states(session, run.project, &states).await?;
     doomed::delete_empty_states(session, run.project, &left, ids.clone()).await?;
     let paths = test_cases::file_paths(session, run.project, ids).await?;
@@ -239,23 +240,4 @@ async fn move_rows(
         rollups::add_folder_days(session, run.project, folders).await?;
     }
     Ok(())
-}
-
-/// Compares executions with what came before them in the lane they moved to.
-async fn compare(session: &mut Session, run: &RunRow, rows: &[ExecutionRow], states: &States) -> Result<()> {
-    let decided_before = |row: &ExecutionRow| {
-        let state = states.get(&(run.lane_id, row.test_case))?;
-        state.decided_before(row.browser_id, run.order_at, run.id)
-    };
-    let previous: Vec<Option<Outcome>> = rows.iter().map(decided_before).collect();
-    let unknown =
-        rows.iter().zip(&previous).filter(|(row, previous)| previous.is_none() && row.outcome.is_decided());
-    let unknown = unknown.map(|(row, _)| (row.test_case, row.browser_id)).collect();
-    let elsewhere = elsewhere::decided_before(session, run, unknown, states).await?;
-    let changed = rows.iter().zip(previous).filter_map(|(row, previous)| {
-        let previous = previous.or_else(|| elsewhere.outcomes.get(&(row.test_case, row.browser_id)).copied());
-        compared_with(previous, &row.into())
-    });
-    let changed: Vec<_> = changed.collect();
-    Ok(executions::counting::set_flags(session, run.project, run.id, &changed).await?)
 }

@@ -11,8 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
 use callboard_domain::lane::LaneKey;
-use callboard_domain::status::Outcome;
-use callboard_domain::test_state::{Applied, ExecutionFlags, Observation, TestState, flags_for};
+use callboard_domain::test_state::{Applied, ExecutionFlags, Observation, TestState};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::db::Session;
 use callboard_store::executions::counting::ToCount;
@@ -22,7 +21,7 @@ use callboard_store::rollups::{self, BrowserDays, FolderDays, States, TestDays};
 use callboard_store::runs::RunRow;
 
 use super::chunk::place_of;
-use super::elsewhere;
+use super::comparing;
 use super::following::{Followed, queue_behind};
 use crate::{Result, baseline};
 
@@ -54,16 +53,6 @@ pub(super) fn seen(row: &ToCount, order_at: Timestamp, mass_failure: bool) -> Ob
         lost_ms: row.lost_ms,
         mass_failure,
     }
-}
-
-/// What is remarkable about an execution after that outcome of its test, where
-/// it is other than what was written of it.
-pub(super) fn compared_with(
-    previous: Option<Outcome>,
-    row: &ToCount,
-) -> Option<(ExecutionId, ExecutionFlags)> {
-    let flags = row.flags.compared(flags_for(previous, row.outcome));
-    (flags != row.flags).then_some((row.id, flags))
 }
 
 fn decided(seen: &Observation) -> bool {
@@ -99,11 +88,6 @@ impl Tally {
         }
     }
 
-    /// How a test ended last before a run, in the run's own lane.
-    fn decided_before(&self, run: &RunRow, case: TestCaseId, browser: i64) -> Option<Outcome> {
-        self.states.get(&(run.lane_id, case))?.decided_before(browser, run.order_at, run.id)
-    }
-
     /// Whether a test appeared in a lane behind a run.
     fn ran_after(&self, run: &RunRow, lane: i64, case: TestCaseId) -> bool {
         self.states.get(&(lane, case)).is_some_and(|state| state.ran_after(run.order_at, run.id))
@@ -111,24 +95,15 @@ impl Tally {
 
     /// What is remarkable about those executions of a run that compare
     /// otherwise with what came before them than they were written with: runs
-    /// before it may have been counted since they came. Tests that never ended in
-    /// the run's own lane before it are compared with what the default branch
-    /// says, which may be counted together with them.
+    /// before it may have been counted since they came, or are counted together
+    /// with them.
     pub(super) async fn compared_anew(
         &self,
         session: &mut Session,
         run: &RunRow,
         rows: &[ToCount],
     ) -> Result<Vec<(ExecutionId, ExecutionFlags)>> {
-        let own = |row: &ToCount| self.decided_before(run, row.test_case, row.browser_id);
-        let unknown = rows.iter().filter(|row| row.outcome.is_decided() && own(row).is_none());
-        let unknown = unknown.map(ToCount::series).collect();
-        let elsewhere = elsewhere::decided_before(session, run, unknown, &self.states).await?;
-        let compared = rows.iter().filter_map(|row| {
-            let previous = own(row).or_else(|| elsewhere.outcomes.get(&row.series()).copied())?;
-            compared_with(Some(previous), row)
-        });
-        Ok(compared.collect())
+        comparing::compared_anew(session, run, rows, &self.states).await
     }
 
     /// Counts executions of a run in some lanes. Their rows must be written and

@@ -53,9 +53,9 @@ statements! {
     FINAL_BEFORE = select_run!("WHERE project_id = $1 AND branch = $2 AND environment = $3 \
         AND status NOT IN ('initializing', 'running', 'finalizing') AND (order_at, id) < ($4, $5) \
         ORDER BY order_at DESC, id DESC LIMIT 1");
-    /// Runs on a branch in an environment behind a place. ix: test_runs_by_branch
-    BEHIND = select_run!("WHERE project_id = $1 AND branch = $2 AND environment = $3 AND (order_at, id) > ($4, $5) \
-        ORDER BY order_at, id LIMIT $6");
+    /// Runs on a branch in an environment behind a place, up to another. ix: test_runs_by_branch
+    OF_PLACE_UP_TO = select_run!("WHERE project_id = $1 AND branch = $2 AND environment = $3 AND (order_at, id) > ($4, $5) \
+        AND (order_at, id) <= ($6, $7) ORDER BY order_at, id LIMIT $8");
     /// Runs of a project behind a place, up to another. ix: test_runs_by_time
     UP_TO = select_run!("WHERE project_id = $1 AND (order_at, id) > ($2, $3) AND (order_at, id) <= ($4, $5) \
         ORDER BY order_at, id LIMIT $6");
@@ -88,20 +88,21 @@ pub async fn previous(session: &mut Session, run: &RunRow) -> Result<Option<RunR
     session.first(&FINAL_BEFORE, args).await?.as_ref().map(read).transpose()
 }
 
-/// The runs on a branch and in an environment that come after a run there, the
-/// next first, at most `limit`.
+/// The runs on a branch and in an environment that stand behind a place, up to and
+/// with the one at another, the first ones first, at most `limit`.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
-pub async fn behind(
+pub async fn of_place_up_to(
     session: &mut Session,
     project: ProjectId,
     (branch, environment): (&str, &str),
-    (order_at, run): (Timestamp, RunId),
+    after: (Timestamp, RunId),
+    last: (Timestamp, RunId),
     limit: i64,
 ) -> Result<Vec<RunRow>> {
-    let args = args![project, branch, environment, order_at, run, limit];
-    session.all(&BEHIND, args).await?.iter().map(read).collect()
+    let args = args![project, branch, environment, after.0, after.1, last.0, last.1, limit];
+    session.all(&OF_PLACE_UP_TO, args).await?.iter().map(read).collect()
 }
 
 /// The runs of a project that stand behind a place, up to and with the one at

@@ -1,18 +1,55 @@
-//! What the default branch says of tests that never ended on a run's own branch
-//! and in its environment: what they are compared with instead.
+//! What executions are compared with: the last decided outcome of their test in
+//! their browser project before their run, in the run's own lane; where nothing
+//! was decided there, what the default branch says.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use callboard_domain::ids::TestCaseId;
+use callboard_domain::ids::{ExecutionId, TestCaseId};
 use callboard_domain::status::Outcome;
+use callboard_domain::test_state::{ExecutionFlags, TestState, flags_for};
 use callboard_store::db::Session;
+use callboard_store::executions::counting::ToCount;
 use callboard_store::rollups::{self, States};
 use callboard_store::runs::RunRow;
 
-use super::following::Series;
 use crate::{Result, baseline};
 
-/// What was decided elsewhere before a run.
+/// A test in one browser project.
+pub(super) type Series = (TestCaseId, i64);
+
+/// What is remarkable about executions of a run, where it is other than what is
+/// written of them. Of one that came so long ago that nobody knows any more what
+/// was before it, what is written stays. `states` are those of the run's own lane;
+/// of others, those that the transaction has changed.
+pub(super) async fn compared_anew(
+    session: &mut Session,
+    run: &RunRow,
+    rows: &[ToCount],
+    states: &States,
+) -> Result<Vec<(ExecutionId, ExecutionFlags)>> {
+    let (mut compared, mut unknown) = (Vec::with_capacity(rows.len()), BTreeSet::new());
+    for row in rows {
+        let state = states.get(&(run.lane_id, row.test_case));
+        let known = state.and_then(|state| state.decided_before(row.browser_id, run.order_at, run.id));
+        let is_first = |state: &TestState| state.decided_nothing_before(row.browser_id, run.order_at, run.id);
+        if known.is_some() {
+            compared.push((row, known));
+        } else if state.is_none_or(is_first) {
+            compared.push((row, None));
+            unknown.extend(row.outcome.is_decided().then(|| row.series()));
+        }
+    }
+    let elsewhere = decided_elsewhere(session, run, unknown, states).await?;
+    let changed = compared.into_iter().filter_map(|(row, known)| {
+        let previous = known.or_else(|| elsewhere.outcomes.get(&row.series()).copied());
+        let is_forgotten = previous.is_none() && elsewhere.forgotten.contains(&row.series());
+        let flags = row.flags.compared(flags_for(previous, row.outcome));
+        (!is_forgotten && flags != row.flags).then_some((row.id, flags))
+    });
+    Ok(changed.collect())
+}
+
+/// What was decided on the default branch before a run.
 #[derive(Debug, Default)]
 pub(super) struct Elsewhere {
     /// Last outcomes.
@@ -24,7 +61,7 @@ pub(super) struct Elsewhere {
 /// The last decided outcomes of tests on the default branch before a run: in
 /// the run's environment, else anywhere. States that the transaction holds are
 /// taken as it has them.
-pub(super) async fn decided_before(
+pub(super) async fn decided_elsewhere(
     session: &mut Session,
     run: &RunRow,
     mut unknown: BTreeSet<Series>,
