@@ -35,6 +35,7 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::new(runs::recompute),
         Kind::new(runs::move_executions),
         Kind::new(runs::compare_behind),
+        Kind::new(runs::compare_project),
         Kind::new(runs::pool_traces),
         Kind::new(runs::join_evidence),
         Kind::every(HOUR, runs::resume_joining),

@@ -4,7 +4,8 @@ use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_query::clusters;
 use callboard_query::ingest::{
-    self, Checked, CompareBehind, Completion, JoinEvidence, MoveExecutions, PoolTraces, Recompute,
+    self, Checked, CompareBehind, CompareProject, Completion, JoinEvidence, MoveExecutions, PoolTraces,
+    Recompute,
 };
 use callboard_store::jobs::{self, Payload};
 use callboard_store::runs::tokens;
@@ -66,6 +67,20 @@ pub(crate) async fn compare_behind(
 ) -> Result<Outcome<CompareBehind>, JobError> {
     while ctx.has_time() {
         match ingest::compare_behind(&ctx.state().background(), job).await? {
+            None => return Ok(Outcome::Done),
+            Some(rest) => job = rest,
+        }
+    }
+    Ok(Outcome::GoOn(job))
+}
+
+/// A project has another default branch: its runs are compared again.
+pub(crate) async fn compare_project(
+    ctx: JobContext,
+    mut job: CompareProject,
+) -> Result<Outcome<CompareProject>, JobError> {
+    while ctx.has_time() {
+        match ingest::compare_project(&ctx.state().background(), job).await? {
             None => return Ok(Outcome::Done),
             Some(rest) => job = rest,
         }

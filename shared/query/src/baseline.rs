@@ -172,7 +172,17 @@ pub(crate) async fn note(session: &mut Session, run: &mut RunRow) -> Result<()> 
     }
     let facts = facts(session, run.project, run.id).await?;
     run.new_clusters = Some(reads::count_new(session, run.project, run.id).await?);
-    let is_comparable = facts.is_known || of_run(session, run).await?.is_some();
-    run.compared = is_comparable.then_some(facts.compared);
+    run.compared = compared_of(session, run, &facts).await?;
     Ok(compared::note(session, run, facts.quarantined_failed).await?)
+}
+
+/// Whether how the tests of a final run compare is what is noted of it.
+pub(crate) async fn is_noted(session: &mut Session, run: &RunRow) -> Result<bool> {
+    let facts = facts(session, run.project, run.id).await?;
+    Ok(run.compared == compared_of(session, run, &facts).await?)
+}
+
+async fn compared_of(session: &mut Session, run: &RunRow, facts: &Facts) -> Result<Option<Compared>> {
+    let is_comparable = facts.is_known || of_run(session, run).await?.is_some();
+    Ok(is_comparable.then_some(facts.compared))
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
-use crate::{Change, Context, Entity, QueryError, Result};
+use crate::{Change, Context, Entity, QueryError, Result, ingest};
 
 /// Tokens sealed anew in one transaction.
 const RESEALED_AT_ONCE: i64 = 100;
@@ -187,6 +187,7 @@ async fn change(
         Change::Clear => Some(BTreeSet::new()),
         Change::Set(tags) => Some(tags),
     };
+    let default_before = stored.default_branch.clone();
     let mut named = wanted.apply(&mut stored, secrets)?;
     if !edit::save(session, &stored, acting.now).await? {
         return Err(AdministrationRule::ProjectNameTaken.into());
@@ -198,6 +199,9 @@ async fn change(
             tags::assign(session, project, &wanted).await?;
             named.push("tagIds");
         }
+    }
+    if is_told && stored.default_branch != default_before {
+        ingest::queue_project(session, project, acting.now).await?;
     }
     let target = ("project", project.get());
     let mut recorded = Vec::new();

@@ -227,6 +227,37 @@ async fn what_a_branch_did_so_long_ago_that_nobody_knows_is_not_what_the_default
 }
 
 #[tokio::test]
+async fn branches_are_compared_with_the_default_branch_that_is_set_later() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let sent = |minute, branch: &str, status: &str| {
+            with(in_minute(minute, branch, "ships", status), json!({ "metadata": {} }))
+        };
+        let main = submit(client, sent(1, "main", "passed")).await;
+        let develop = submit(client, sent(2, "develop", "failed")).await;
+        let topic = submit(client, sent(3, "topic", "failed")).await;
+        let later = submit(client, sent(4, "topic", "failed")).await;
+        work(service).await;
+        let runs = [main, develop, topic, later];
+        let nothing = json!([null, null]);
+        assert_eq!(compared(client, &runs).await, json!([nothing, nothing, nothing, [0, 0]]));
+        let project = get(client, &format!("/api/test-runs/{topic}")).await["projectId"].clone();
+        for (default, expected) in [
+            (json!("main"), json!([nothing, [1, 0], [1, 0], [0, 0]])),
+            (json!("develop"), json!([nothing, nothing, [0, 0], [0, 0]])),
+            (Value::Null, json!([nothing, nothing, nothing, [0, 0]])),
+        ] {
+            let (path, body) = (format!("/api/projects/{project}"), json!({ "defaultBranch": default }));
+            let edited = client.send_json(Method::PATCH, &path, &body).await.expect("an answer");
+            edited.success().expect("edited");
+            work(service).await;
+            assert_eq!(compared(client, &runs).await, expected, "{default}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_result_that_came_late_and_changed_then_is_what_the_run_behind_it_is_compared_with() {
     for_each_service(async |service| {
         let client = service.client();

@@ -8,37 +8,30 @@
 //! long ago that nobody knows any more what was before it.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 use callboard_domain::lane::LaneKey;
-use callboard_domain::test_state::ExecutionFlags;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::ExecutionRow;
-use callboard_store::executions::counting::{self, ToCount};
 use callboard_store::jobs::{self, Payload};
-use callboard_store::rollups::{self, States};
-use callboard_store::runs::{RunRow, compared};
-use callboard_store::{Store, StoreError, lanes};
+use callboard_store::rollups;
+use callboard_store::runs::compared;
+use callboard_store::{Store, lanes};
 use serde::{Deserialize, Serialize};
 
-use super::comparing::{Series, cases_of, compared_anew};
-use super::locked::LockedRun;
-use crate::{Context, QueryError, Result, baseline};
+use super::again::compare_tests;
+use super::comparing::{Series, cases_of};
+use crate::{Context, Result, baseline};
 
 /// Runs of a lane that are looked through at a time. The next one mostly has the
 /// tests.
 const NEXT_RUNS: usize = 20;
 /// Runs of all lanes that are looked through at a time.
 const PAGE: usize = 50;
-/// Executions that are compared at a time.
-const STEP: i64 = 500;
 /// Tests of one job.
 const MOST_TESTS: usize = 2_000;
-/// How often a part of a run is compared again when what it is compared with goes
-/// on changing: whoever changes it then has it compared again as well.
-const MOST_ATTEMPTS: usize = 8;
 
 /// Where a run stands among others: its order key, and the run.
 type Place = (Timestamp, RunId);
@@ -137,7 +130,7 @@ impl CompareBehind {
             let runs = compared::of_place_up_to(&mut session, project, place, after, last, most).await?;
             drop(session);
             for run in &runs {
-                compare_again(store, run, &mut asked).await?;
+                compare_tests(store, run, &mut asked).await?;
             }
             let Some(last) = runs.last().filter(|_| runs.len() == NEXT_RUNS) else { break };
             looked = Some((last.order_at, last.id));
@@ -165,7 +158,7 @@ impl CompareBehind {
                     new.insert(begun_behind(&mut session, (self.project, run.lane_id), after, &tests).await?)
                 }
             };
-            compare_again(store, run, asked).await?;
+            compare_tests(store, run, asked).await?;
         }
         Ok(runs.last().filter(|_| runs.len() == PAGE).map(|run| (run.order_at, run.id)))
     }
@@ -232,90 +225,4 @@ async fn begun_behind(
         known.get(case).is_some_and(|known| known.may_begin_behind(*browser, place))
     };
     Ok(tests.iter().filter(begins).copied().collect())
-}
-
-/// Compares those executions of a run again whose tests are asked for, and
-/// leaves those tests to be asked for that it did not decide.
-async fn compare_again(store: &Store, run: &RunRow, asked: &mut HashSet<Series>) -> Result<()> {
-    let mut first = 1;
-    while first <= run.counted_to && !asked.is_empty() {
-        let part = (first, run.counted_to.min(first + STEP - 1));
-        let (mut rows, mut differs) = look(store, run, part, asked).await?;
-        let mut attempt = 1;
-        // What changes while it is written is not seen by those who change it.
-        while differs && attempt <= MOST_ATTEMPTS {
-            if !write_anew(store, run, part, asked).await? {
-                return Ok(());
-            }
-            (rows, differs) = look(store, run, part, asked).await?;
-            attempt += 1;
-        }
-        for row in rows.iter().filter(|row| row.outcome.is_decided()) {
-            asked.remove(&row.series());
-        }
-        first = part.1 + 1;
-    }
-    Ok(())
-}
-
-/// The executions of a part of a run whose tests are asked for, and whether any
-/// compares otherwise than is written.
-async fn look(
-    store: &Store,
-    run: &RunRow,
-    part: (i64, i64),
-    asked: &HashSet<Series>,
-) -> Result<(Vec<ToCount>, bool)> {
-    let mut session = store.db().read().await?;
-    let rows = rows_of(&mut session, run, part, asked).await?;
-    let differs = !anew(&mut session, run, &rows).await?.is_empty();
-    Ok((rows, differs))
-}
-
-/// Writes how a part of a run compares now, and counts that for the run; of one
-/// that goes on its end does. `false` when the run is gone.
-async fn write_anew(store: &Store, run: &RunRow, part: (i64, i64), asked: &HashSet<Series>) -> Result<bool> {
-    let mut session = store.db().begin().await?;
-    let mut locked = match LockedRun::lock(&mut session, run.project, run.id).await {
-        Err(QueryError::Store(StoreError::RunGone)) => return Ok(false),
-        locked => locked?,
-    };
-    // They may have changed since they were read.
-    let rows = rows_of(&mut session, &locked.run, part, asked).await?;
-    let anew = anew(&mut session, &locked.run, &rows).await?;
-    counting::set_flags(&mut session, run.project, run.id, &anew).await?;
-    if locked.run.status.is_final() {
-        locked.compare(&mut session).await?;
-    }
-    session.commit().await?;
-    Ok(true)
-}
-
-async fn rows_of(
-    session: &mut Session,
-    run: &RunRow,
-    part: (i64, i64),
-    asked: &HashSet<Series>,
-) -> Result<Vec<ToCount>> {
-    let mut rows = counting::to_count(session, run.project, run.id, part).await?;
-    rows.retain(|row| asked.contains(&row.series()));
-    Ok(rows)
-}
-
-/// How executions of a run compare now, where that is other than what is written.
-async fn anew(
-    session: &mut Session,
-    run: &RunRow,
-    rows: &[ToCount],
-) -> Result<Vec<(ExecutionId, ExecutionFlags)>> {
-    if rows.is_empty() {
-        return Ok(Vec::new());
-    }
-    let cases: BTreeSet<i64> = rows.iter().map(|row| row.test_case.get()).collect();
-    let found = rollups::states_in(session, run.project, run.lane_id, cases.into_iter().collect()).await?;
-    let mut states = States::default();
-    for (case, state) in found {
-        states.insert((run.lane_id, case), state);
-    }
-    compared_anew(session, run, rows, &states).await
 }

@@ -9,6 +9,7 @@
 //! is ever visible and nothing acknowledged is ever lost. Small evidence goes
 //! with the rows and is joined into objects after the end of its run.
 
+mod again;
 mod announce;
 mod bearer;
 mod cancel;
@@ -48,6 +49,8 @@ mod turns;
 mod waiting;
 mod writer;
 
+pub(crate) use again::queue_project;
+pub use again::{CompareProject, compare_project};
 pub(crate) use announce::{MAX_ERROR_CHARS, progress_of};
 pub(crate) use bearer::holds_token;
 pub use cancel::cancel;

@@ -59,6 +59,8 @@ statements! {
     /// Runs of a project behind a place, up to another. ix: test_runs_by_time
     UP_TO = select_run!("WHERE project_id = $1 AND (order_at, id) > ($2, $3) AND (order_at, id) <= ($4, $5) \
         ORDER BY order_at, id LIMIT $6");
+    /// Runs of a project before a place, the newest first. ix: test_runs_by_time
+    BEFORE = select_run!("WHERE project_id = $1 AND (order_at, id) < ($2, $3) ORDER BY order_at DESC, id DESC LIMIT $4");
     /// Writes how a run compares, and how many clusters it was the first to show.
     NOTE = "UPDATE test_runs SET new_regressions = $3, new_flaky = $4, fixed = $5, quarantined_failed = $6, new_clusters = $7 \
         WHERE project_id = $1 AND id = $2";
@@ -119,6 +121,21 @@ pub async fn up_to(
 ) -> Result<Vec<RunRow>> {
     let args = args![project, after.0, after.1, last.0, last.1, limit];
     session.all(&UP_TO, args).await?.iter().map(read).collect()
+}
+
+/// The runs of a project that stand before a place, the newest first, at most
+/// `limit`.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn before(
+    session: &mut Session,
+    project: ProjectId,
+    (order_at, run): (Timestamp, RunId),
+    limit: i64,
+) -> Result<Vec<RunRow>> {
+    let rows = session.all(&BEFORE, args![project, order_at, run, limit]).await?;
+    rows.iter().map(read).collect()
 }
 
 /// Writes how a locked run compares, and how many clusters it was the first to
