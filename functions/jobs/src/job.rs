@@ -95,6 +95,26 @@ impl JobContext {
     pub fn has_time(&self) -> bool {
         self.budget.is_left()
     }
+
+    /// Does a job in steps, each of which answers what is left of it. What there is
+    /// no time for is done later.
+    pub(crate) async fn in_steps<P, F, E>(
+        &self,
+        mut job: P,
+        step: impl Fn(P) -> F,
+    ) -> Result<Outcome<P>, JobError>
+    where
+        F: Future<Output = Result<Option<P>, E>>,
+        JobError: From<E>,
+    {
+        while self.has_time() {
+            match step(job).await? {
+                Some(rest) => job = rest,
+                None => return Ok(Outcome::Done),
+            }
+        }
+        Ok(Outcome::GoOn(job))
+    }
 }
 
 /// How a job ended that did not fail.

@@ -38,32 +38,23 @@ pub(crate) async fn sweep_retention(
 
 /// Dates what is stored by a policy that was changed, and lets go of what is
 /// due by it.
-pub(crate) async fn redate_expiry(ctx: JobContext, mut job: Redate) -> Result<Outcome<Redate>, JobError> {
-    while ctx.has_time() {
-        match retention::redate(&ctx.state().background(), job).await? {
-            Some(rest) => job = rest,
-            None => {
-                let mut session = ctx.store().db().begin().await?;
-                let key = format!("{}:after:{}", SweepRetention::KIND, ctx.key());
-                jobs::enqueue(&mut session, &key, None, &SweepRetention {}, ctx.now()).await?;
-                session.commit().await?;
-                return Ok(Outcome::Done);
-            }
-        }
+pub(crate) async fn redate_expiry(ctx: JobContext, job: Redate) -> Result<Outcome<Redate>, JobError> {
+    let background = ctx.state().background();
+    let outcome = ctx.in_steps(job, |job| retention::redate(&background, job)).await?;
+    if matches!(outcome, Outcome::Done) {
+        let mut session = ctx.store().db().begin().await?;
+        let key = format!("{}:after:{}", SweepRetention::KIND, ctx.key());
+        jobs::enqueue(&mut session, &key, None, &SweepRetention {}, ctx.now()).await?;
+        session.commit().await?;
     }
-    Ok(Outcome::GoOn(job))
+    Ok(outcome)
 }
 
 /// Forgets numbers whose time is over.
 pub(crate) async fn forget_numbers(
     ctx: JobContext,
-    mut job: ForgetNumbers,
+    job: ForgetNumbers,
 ) -> Result<Outcome<ForgetNumbers>, JobError> {
-    while ctx.has_time() {
-        match retention::forget_numbers(&ctx.state().background(), job, ctx.now()).await? {
-            Some(rest) => job = rest,
-            None => return Ok(Outcome::Done),
-        }
-    }
-    Ok(Outcome::GoOn(job))
+    let background = ctx.state().background();
+    ctx.in_steps(job, |job| retention::forget_numbers(&background, job, ctx.now())).await
 }

@@ -46,60 +46,38 @@ async fn check(ctx: &JobContext, project: ProjectId, run: RunId) -> Result<(), J
 /// A run was moved to another environment: its tests follow.
 pub(crate) async fn move_executions(
     ctx: JobContext,
-    mut job: MoveExecutions,
+    job: MoveExecutions,
 ) -> Result<Outcome<MoveExecutions>, JobError> {
-    while ctx.has_time() {
-        match ingest::move_executions(&ctx.state().background(), job, ctx.now()).await? {
-            Some(rest) => job = rest,
-            None => {
-                check(&ctx, job.project, job.run).await?;
-                return Ok(Outcome::Done);
-            }
-        }
+    let background = ctx.state().background();
+    let outcome = ctx.in_steps(job, |job| ingest::move_executions(&background, job, ctx.now())).await?;
+    if matches!(outcome, Outcome::Done) {
+        check(&ctx, job.project, job.run).await?;
     }
-    Ok(Outcome::GoOn(job))
+    Ok(outcome)
 }
 
 /// What tests decided has changed: the runs behind are compared again.
 pub(crate) async fn compare_behind(
     ctx: JobContext,
-    mut job: CompareBehind,
+    job: CompareBehind,
 ) -> Result<Outcome<CompareBehind>, JobError> {
-    while ctx.has_time() {
-        match ingest::compare_behind(&ctx.state().background(), job).await? {
-            None => return Ok(Outcome::Done),
-            Some(rest) => job = rest,
-        }
-    }
-    Ok(Outcome::GoOn(job))
+    let background = ctx.state().background();
+    ctx.in_steps(job, |job| ingest::compare_behind(&background, job)).await
 }
 
 /// A project has another default branch: its runs are compared again.
 pub(crate) async fn compare_project(
     ctx: JobContext,
-    mut job: CompareProject,
+    job: CompareProject,
 ) -> Result<Outcome<CompareProject>, JobError> {
-    while ctx.has_time() {
-        match ingest::compare_project(&ctx.state().background(), job).await? {
-            None => return Ok(Outcome::Done),
-            Some(rest) => job = rest,
-        }
-    }
-    Ok(Outcome::GoOn(job))
+    let background = ctx.state().background();
+    ctx.in_steps(job, |job| ingest::compare_project(&background, job)).await
 }
 
 /// The traces of a run share their common parts.
-pub(crate) async fn pool_traces(
-    ctx: JobContext,
-    mut job: PoolTraces,
-) -> Result<Outcome<PoolTraces>, JobError> {
-    while ctx.has_time() {
-        match ingest::pool_traces(&ctx.state().background(), job, ctx.now()).await? {
-            None => return Ok(Outcome::Done),
-            Some(rest) => job = rest,
-        }
-    }
-    Ok(Outcome::GoOn(job))
+pub(crate) async fn pool_traces(ctx: JobContext, job: PoolTraces) -> Result<Outcome<PoolTraces>, JobError> {
+    let background = ctx.state().background();
+    ctx.in_steps(job, |job| ingest::pool_traces(&background, job, ctx.now())).await
 }
 
 /// The evidence of a run comes together.

@@ -411,13 +411,13 @@ pub async fn set_latest_full(
     Ok(())
 }
 
-/// Takes a branch as the project's default branch when it has none yet.
+/// Takes a branch as the project's default branch when it has none yet; whether it
+/// had none.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn adopt_default_branch(session: &mut Session, project: ProjectId, branch: &str) -> Result<()> {
-    session.write(&ADOPT_DEFAULT_BRANCH, args![project, branch]).await?;
-    Ok(())
+pub async fn adopt_default_branch(session: &mut Session, project: ProjectId, branch: &str) -> Result<bool> {
+    Ok(session.execute(&ADOPT_DEFAULT_BRANCH, args![project, branch]).await? == 1)
 }
 
 /// Counts over the whole installation.

@@ -258,6 +258,27 @@ async fn branches_are_compared_with_the_default_branch_that_is_set_later() {
 }
 
 #[tokio::test]
+async fn branches_are_compared_with_the_default_branch_that_a_client_names_first() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let sent = |minute, branch: &str, status: &str, metadata: Value| {
+            with(in_minute(minute, branch, "ships", status), json!({ "metadata": metadata }))
+        };
+        let main = submit(client, sent(1, "main", "passed", json!({}))).await;
+        let topic = submit(client, sent(2, "topic", "failed", json!({}))).await;
+        work(service).await;
+        let nothing = json!([null, null]);
+        assert_eq!(compared(client, &[main, topic]).await, json!([nothing, nothing]));
+        let names = json!({ "scm": { "defaultBranch": "main" } });
+        let other = submit(client, sent(3, "other", "passed", names)).await;
+        work(service).await;
+        let expected = json!([nothing, [1, 0], [0, 0]]);
+        assert_eq!(compared(client, &[main, topic, other]).await, expected);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_result_that_came_late_and_changed_then_is_what_the_run_behind_it_is_compared_with() {
     for_each_service(async |service| {
         let client = service.client();

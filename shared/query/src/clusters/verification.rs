@@ -186,24 +186,19 @@ async fn passes_elsewhere(
     last_lane: Option<i64>,
 ) -> Result<bool> {
     let of_branch = lanes::specific(session, run.project, std::slice::from_ref(&run.branch), &[]).await?;
-    let mut elsewhere: BTreeMap<i64, BTreeSet<(i64, u8)>> = BTreeMap::new();
+    let mut elsewhere: BTreeMap<(i64, TestCaseId), BTreeSet<u8>> = BTreeMap::new();
     for failed in store::failed_in(session, run.project, cluster.id, MOST_FAILURES).await? {
         if failed.lane != run.lane_id && of_branch.contains(&failed.lane) {
-            let series = (failed.test_case.get(), RecentOutcome::slot_of(failed.browser_id));
-            elsewhere.entry(failed.lane).or_default().insert(series);
+            let slots = elsewhere.entry((failed.lane, failed.test_case)).or_default();
+            slots.insert(RecentOutcome::slot_of(failed.browser_id));
         }
     }
-    for (lane, failed) in elsewhere {
-        let cases: BTreeSet<i64> = failed.iter().map(|(case, _)| *case).collect();
-        let states = rollups::states_in(session, run.project, lane, cases.into_iter().collect()).await?;
-        for (case, state) in states {
-            let mut since = series_since(&state, cluster, last_lane == Some(lane)).into_iter();
-            if since.any(|series| series.clean == 0 && failed.contains(&(case.get(), series.browser_slot))) {
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
+    let states = rollups::states_of(session, run.project, &elsewhere.keys().copied().collect()).await?;
+    Ok(elsewhere.iter().all(|(key, slots)| {
+        let Some(state) = states.get(key) else { return true };
+        let mut since = series_since(state, cluster, last_lane == Some(key.0)).into_iter();
+        !since.any(|series| series.clean == 0 && slots.contains(&series.browser_slot))
+    }))
 }
 
 /// Whether it is said already that the failure has stopped.

@@ -5,12 +5,12 @@ mod answer;
 mod diffs;
 mod places;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::evidence::Evidence;
 use callboard_domain::healing::verify::{FailingTest, Verification, verification};
-use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, TestCaseId};
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId};
 use callboard_domain::repair::{Series, proof_asked};
 use callboard_domain::test_state::{RecentOutcome, TestState};
 use callboard_domain::text::cut;
@@ -18,9 +18,10 @@ use callboard_store::clusters::reads::{Sighting, sightings};
 use callboard_store::clusters::{self, ClusterRow};
 use callboard_store::evidence::{self, Located};
 use callboard_store::executions::{self, ExecutionRow};
+use callboard_store::lanes;
+use callboard_store::rollups::{self, States};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::test_cases::{self, TestCaseRow};
-use callboard_store::{lanes, rollups};
 use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 
 use super::healing::{HealingEdit, HealingSource, LocatorHealing, RankedLocator, of_subject};
@@ -43,9 +44,6 @@ const MAX_EDITS: usize = 5;
 const MAX_TESTS: usize = 20;
 /// Other locators that are told beside a change.
 const MAX_ALTERNATIVES: usize = 4;
-
-/// What is counted of tests, by lane.
-type States = BTreeMap<i64, HashMap<TestCaseId, TestState>>;
 
 /// Plans the repair of a cluster from what is stored. What is not known is
 /// left out; it is never an error.
@@ -96,7 +94,7 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
             title: case.title.clone(),
             project: browser_of(row).unwrap_or_default(),
             series: series(
-                states.get(&row.lane_id).and_then(|of_lane| of_lane.get(&case.id)),
+                states.get(&(row.lane_id, case.id)),
                 row.browser_id,
                 &cluster,
                 last_lane == Some(row.lane_id),
@@ -154,17 +152,8 @@ async fn states_of(
     project: ProjectId,
     failing: &[(&Sighting, &TestCaseRow)],
 ) -> Result<States> {
-    let mut of_lanes: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
-    for (row, case) in failing {
-        of_lanes.entry(row.lane_id).or_default().insert(case.id.get());
-    }
-    let mut session = ctx.store.db().read().await?;
-    let mut states = BTreeMap::new();
-    for (lane, ids) in of_lanes {
-        let of_lane = rollups::states_in(&mut session, project, lane, ids.into_iter().collect()).await?;
-        states.insert(lane, of_lane);
-    }
-    Ok(states)
+    let asked = failing.iter().map(|(row, case)| (row.lane_id, case.id)).collect();
+    Ok(rollups::states_of(&mut ctx.store.db().read().await?, project, &asked).await?)
 }
 
 /// What healing says of the failing tests.

@@ -23,6 +23,7 @@ use callboard_store::runs::slots::{self, FoundSlot, SlotKeys, SlotRow};
 use callboard_store::runs::{self, NewRun, RunDetails};
 use callboard_store::{StoreError, lanes};
 
+use super::again;
 use super::locked::LockedRun;
 use crate::{Context, Result};
 
@@ -362,8 +363,10 @@ impl Opening<'_> {
         if let Some(group) = group {
             groups::set_newest(session, group, id, self.now).await?;
         }
-        if let Some(branch) = default_branch(self.fields) {
-            projects::adopt_default_branch(session, self.project, branch).await?;
+        if let Some(branch) = default_branch(self.fields)
+            && projects::adopt_default_branch(session, self.project, branch).await?
+        {
+            again::queue_earlier(session, self.project, id, self.now).await?;
         }
         let mut locked = LockedRun::fresh(session, self.project, id, lanes.ids.clone()).await?;
         for earlier in &mut superseded {

@@ -435,6 +435,11 @@ fn add_sqlite(arguments: &mut SqliteArguments, args: Args) -> Result<()> {
                 let list: Vec<String> = list.iter().map(hex::encode).collect();
                 add(arguments, json(&list)?)?;
             }
+            Value::IntColumns(columns) => {
+                let count = columns.iter().map(Vec::len).min().unwrap_or(0);
+                let row = |at: usize| columns.iter().map(|column| column[at]).collect::<Vec<i64>>();
+                add(arguments, json(&(0..count).map(row).collect::<Vec<_>>())?)?;
+            }
         }
     }
     Ok(())
@@ -455,6 +460,9 @@ fn postgres_arguments(args: Args) -> Result<PgArguments> {
             Value::Ints(list) => add(&mut arguments, list)?,
             Value::Texts(list) => add(&mut arguments, list)?,
             Value::BytesList(list) => add(&mut arguments, list)?,
+            Value::IntColumns(columns) => {
+                columns.into_iter().try_for_each(|column| add(&mut arguments, column))?;
+            }
         }
     }
     Ok(arguments)

@@ -26,6 +26,10 @@ pub enum Value {
     Texts(Vec<String>),
     /// A list of byte strings for `in_bytes`.
     BytesList(Vec<Vec<u8>>),
+    /// Rows of integers, column by column: as many arrays for `unnest` on
+    /// PostgreSQL, one JSON text of a list for each row on SQLite. It comes last, as
+    /// the engines count it differently.
+    IntColumns(Vec<Vec<i64>>),
 }
 
 /// The values of one call, in placeholder order.
@@ -71,6 +75,7 @@ from! {
     Vec<i64> => |v| Value::Ints(v);
     Vec<String> => |v| Value::Texts(v.into_iter().map(storable).collect());
     Vec<Vec<u8>> => |v| Value::BytesList(v);
+    Vec<Vec<i64>> => |v| Value::IntColumns(v);
     callboard_domain::ids::ProjectId => |v| Value::Int(Some(v.0));
     callboard_domain::ids::RunId => |v| Value::Int(Some(v.0));
     callboard_domain::ids::TestCaseId => |v| Value::Int(Some(v.0));

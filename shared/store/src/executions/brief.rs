@@ -70,10 +70,13 @@ macro_rules! select_brief {
 statements! {
     /// A part of a run's executions by id.
     OF_RUN = select_brief!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 ORDER BY e.id LIMIT $5");
-    /// Lines on which some tests stood in one run. ix: executions_history
-    LINES_OF_TESTS = "SELECT e.test_case_id, e.line FROM executions e \
-        WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)",
-        postgres concat!("SELECT e.test_case_id, e.line", each_test_of_run!());
+    /// Lines on which some tests stood, each in its own run. ix: executions_history
+    LINES_OF_TESTS = "SELECT e.run_id, e.test_case_id, e.line FROM json_each($2) asked CROSS JOIN executions e \
+        WHERE e.project_id = $1 AND e.day = asked.value ->> 0 AND e.test_case_id = asked.value ->> 2 \
+        AND e.run_id = asked.value ->> 1",
+        postgres "SELECT e.run_id, e.test_case_id, e.line FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) \
+        AS asked(day, run_id, test_id) CROSS JOIN LATERAL (SELECT * FROM executions x WHERE x.project_id = $1 \
+        AND x.day = asked.day AND x.test_case_id = asked.test_id AND x.run_id = asked.run_id OFFSET 0) AS e";
     /// Durations of the newest passes of some tests on some days before a run in its lane, at most so many of each in a
     /// browser project, newest first. ix: executions_history
     PASSES_BEFORE = "SELECT o.test_case_id, o.browser_id, o.duration FROM (SELECT e.test_case_id, e.browser_id, e.duration, \
@@ -163,22 +166,27 @@ pub async fn passes_before(
     Ok(found)
 }
 
-/// Where some tests stood in a run of a day: the line of each execution, if it
-/// has one.
+/// Where some tests stood in some runs, of each of which the day is known: the run
+/// and the line of each execution, if it has one.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn lines_of_tests(
     session: &mut Session,
     project: ProjectId,
-    run: (RunId, Day),
-    tests: Vec<i64>,
-) -> Result<Vec<(TestCaseId, Option<i64>)>> {
-    let rows = session.all(&LINES_OF_TESTS, args![project, run.1, run.0, tests]).await?;
+    asked: &[(Day, RunId, TestCaseId)],
+) -> Result<Vec<(RunId, TestCaseId, Option<i64>)>> {
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let days: Vec<i64> = asked.iter().map(|(day, _, _)| day.0).collect();
+    let runs = asked.iter().map(|(_, run, _)| run.get()).collect();
+    let tests = asked.iter().map(|(_, _, test)| test.get()).collect();
+    let rows = session.all(&LINES_OF_TESTS, args![project, vec![days, runs, tests]]).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
-            Ok((TestCaseId(r.int()?), r.opt_int()?))
+            Ok((RunId(r.int()?), TestCaseId(r.int()?), r.opt_int()?))
         })
         .collect()
 }

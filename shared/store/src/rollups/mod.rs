@@ -25,4 +25,6 @@ pub use endpoints::{
     of_run as endpoints_of_run, take_back_endpoints,
 };
 pub use specs::{Folder, FolderDays, add_folder_days, files, folder_of, folders};
-pub use states::{States, lock_states, newest_observations, predecessors, state, states_in, write_states};
+pub use states::{
+    States, lock_states, newest_observations, predecessors, state, states_in, states_of, write_states,
+};

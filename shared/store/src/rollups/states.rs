@@ -1,6 +1,6 @@
 //! The state of every test in every lane, locked and written in key order.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_domain::flakiness::score_of;
 use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
@@ -59,6 +59,15 @@ statements! {
         "SELECT ", state_columns!(), " FROM unnest($3::bigint[]) AS test(id) CROSS JOIN LATERAL \
          (SELECT * FROM test_state x WHERE x.project_id = $1 AND x.lane_id = $2 AND x.test_case_id BETWEEN test.id AND test.id \
          ORDER BY x.test_case_id LIMIT 1) AS s"
+    );
+    /// States of some tests, each in its own lane, as they are.
+    STATES_OF = concat!(
+        "SELECT ", state_columns!(), " FROM json_each($2) asked CROSS JOIN test_state s \
+         WHERE s.project_id = $1 AND s.lane_id = asked.value ->> 0 AND s.test_case_id = asked.value ->> 1"
+    ), postgres concat!(
+        "SELECT ", state_columns!(), " FROM unnest($2::bigint[], $3::bigint[]) AS asked(lane_id, test_id) CROSS JOIN LATERAL \
+         (SELECT * FROM test_state x WHERE x.project_id = $1 AND x.lane_id = asked.lane_id \
+         AND x.test_case_id BETWEEN asked.test_id AND asked.test_id ORDER BY x.test_case_id LIMIT 1) AS s"
     );
     /// What came before some tests in one lane.
     PREDECESSORS = "SELECT test_case_id, last_order_at, last_execution_id, by_browser FROM test_state \
@@ -471,6 +480,28 @@ pub async fn states_in(
     for row in session.all(&STATES_IN, args![project, lane, test_cases]).await? {
         let stored = read_state(&row)?;
         states.extend(stored.state.map(|state| (stored.case, state)));
+    }
+    Ok(states)
+}
+
+/// States of some tests, each asked for with its lane, as they are; tests without
+/// one there are left out.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn states_of(
+    session: &mut Session,
+    project: ProjectId,
+    asked: &BTreeSet<(i64, TestCaseId)>,
+) -> Result<States> {
+    let lanes: Vec<i64> = asked.iter().map(|(lane, _)| *lane).collect();
+    let cases = asked.iter().map(|(_, case)| case.get()).collect();
+    let mut states = States::default();
+    for row in session.all(&STATES_OF, args![project, vec![lanes, cases]]).await? {
+        let (lane, case, columns, _) = read_columns(&mut row.reader())?;
+        if let Some(state) = state_of(&columns)? {
+            states.insert((lane, case), state);
+        }
     }
     Ok(states)
 }

@@ -14,9 +14,9 @@ use callboard_domain::time::{Day, Timestamp};
 use callboard_store::clusters::reads::Sighting;
 use callboard_store::executions;
 use callboard_store::executions::brief;
+use callboard_store::rollups::States;
 use callboard_store::test_cases::{self, TestCaseRow};
 
-use super::States;
 use crate::{Context, Result};
 
 /// Tests of all files among which others on the same lines are looked for.
@@ -99,7 +99,7 @@ async fn newest(
     let mut last: BTreeMap<TestCaseId, (Timestamp, ExecutionId)> = BTreeMap::new();
     for (row, case) in failing {
         newest.entry(case.id).or_insert_with(|| Seen::of(row));
-        if let Some(state) = states.get(&row.lane_id).and_then(|of_lane| of_lane.get(&case.id)) {
+        if let Some(state) = states.get(&(row.lane_id, case.id)) {
             let here = (state.last_order_at(), state.last_execution());
             last.entry(case.id).and_modify(|known| *known = here.max(*known)).or_insert(here);
         }
@@ -141,23 +141,19 @@ async fn shared_lines(
     let mut shared = BTreeSet::new();
     for then in [0, 1] {
         // Of most tests that fail for one reason the newest run is the same.
-        let mut runs: BTreeMap<(RunId, Day), BTreeSet<i64>> = BTreeMap::new();
+        let mut asked = BTreeSet::new();
         for ((file, _), seen) in &places {
             let tests = tests_of.get(*file).into_iter().flatten();
-            runs.entry((seen[then].run, seen[then].day)).or_default().extend(tests);
+            asked.extend(tests.map(|test| (seen[then].day, seen[then].run, TestCaseId(*test))));
         }
+        let asked: Vec<_> = asked.into_iter().collect();
         let mut lines: BTreeMap<RunId, HashMap<i64, Vec<Option<i64>>>> = BTreeMap::new();
-        for (run, tests) in runs {
-            let of_run = lines.entry(run.0).or_default();
-            let tests = tests.into_iter().collect();
-            for (test, line) in brief::lines_of_tests(&mut session, project, run, tests).await? {
-                of_run.entry(test.get()).or_default().push(line);
-            }
+        for (run, test, line) in brief::lines_of_tests(&mut session, project, &asked).await? {
+            lines.entry(run).or_default().entry(test.get()).or_default().push(line);
         }
         places.retain(|(file, line), seen| {
-            let (Some(tests), Some(of_run)) = (tests_of.get(*file), lines.get(&seen[then].run)) else {
-                return false;
-            };
+            let Some(tests) = tests_of.get(*file) else { return false };
+            let of_run = lines.entry(seen[then].run).or_default();
             let place = seen[then].line;
             let others = tests.iter().filter(|test| !failing_tests.contains(&TestCaseId(**test)));
             let mut beside = others.filter_map(|test| of_run.get(test)).flatten();
