@@ -279,6 +279,28 @@ async fn branches_are_compared_with_the_default_branch_that_a_client_names_first
 }
 
 #[tokio::test]
+async fn the_default_branch_is_learned_from_a_run_that_was_set_up_without_it() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let sent = |minute, branch: &str, status: &str| {
+            with(in_minute(minute, branch, "ships", status), json!({ "metadata": {} }))
+        };
+        let main = submit(client, sent(1, "main", "passed")).await;
+        let topic = submit(client, sent(2, "topic", "failed")).await;
+        work(service).await;
+        let project = get(client, &format!("/api/test-runs/{topic}")).await["project"]["name"].clone();
+        let body = json!({ "projectName": project });
+        let opened = client.post_json("/api/test-runs/setup", &body).await.expect("set up");
+        let told =
+            json!({ "setupToken": opened["setupToken"], "metadata": { "scm": { "defaultBranch": "main" } } });
+        client.post_json(&format!("/api/test-runs/{}/begin", opened["runId"]), &told).await.expect("begun");
+        work(service).await;
+        assert_eq!(compared(client, &[main, topic]).await, json!([[null, null], [1, 0]]));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_result_that_came_late_and_changed_then_is_what_the_run_behind_it_is_compared_with() {
     for_each_service(async |service| {
         let client = service.client();

@@ -28,8 +28,6 @@ const PAGE: i64 = 20;
 /// Runs that are compared again with another default branch, the newest: what was
 /// before the others is mostly forgotten, and hardly anybody looks at them.
 const MOST_RUNS: usize = 2_000;
-/// Behind the newest run of a project.
-const NEWEST: (Timestamp, RunId) = (Timestamp(i64::MAX), RunId(i64::MAX));
 
 /// A project has another default branch: its newest runs are compared again.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -52,27 +50,12 @@ pub(crate) async fn queue_project(session: &mut Session, project: ProjectId, now
     Ok(jobs::enqueue(session, &key, Some(project), &job, now).await.map(drop)?)
 }
 
-/// Queues [`CompareProject`] in the transaction that makes a run whose client named
-/// the default branch first, when there were runs before.
-pub(super) async fn queue_earlier(
-    session: &mut Session,
-    project: ProjectId,
-    made: RunId,
-    now: Timestamp,
-) -> Result<()> {
-    let newest = compared::before(session, project, NEWEST, 2).await?;
-    if newest.iter().any(|run| run.id != made) {
-        queue_project(session, project, now).await?;
-    }
-    Ok(())
-}
-
 /// Compares the next runs of a project again, newest first. `None` when enough are.
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
 pub async fn compare_project(ctx: &Context, job: CompareProject) -> Result<Option<CompareProject>> {
-    let before = job.before.map_or(NEWEST, |(at, run)| (Timestamp(at), run));
+    let before = job.before.map_or((Timestamp(i64::MAX), RunId(i64::MAX)), |(at, run)| (Timestamp(at), run));
     let mut session = ctx.store.db().read().await?;
     let runs = compared::before(&mut session, job.project, before, PAGE).await?;
     drop(session);

@@ -6,10 +6,13 @@
 
 use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::ingest::{RunFields, bounded_metadata};
+use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
+use callboard_store::projects;
 use callboard_store::runs::{self, RunDetails, RunRow};
 use serde_json::{Map, Value};
 
+use super::again;
 use super::locked::LockedRun;
 use super::opening::{Lanes, json, open_lanes};
 use crate::{Context, Result};
@@ -32,7 +35,9 @@ pub(super) async fn describe(
     fields: &RunFields,
     plan: Plan,
     lanes: Option<Lanes>,
+    now: Timestamp,
 ) -> Result<()> {
+    learn_default_branch(session, locked.run.project, fields, now).await?;
     let is_sharded = locked.run.shard_total.is_some();
     let before = Described::of(&locked.run);
     if let Some(lanes) = lanes.filter(|_| can_move(&locked.run)) {
@@ -53,6 +58,26 @@ pub(super) async fn describe(
         locked.describe(merged);
     }
     Ok(())
+}
+
+/// Takes the default branch that a client names, for a project that knows none: its
+/// runs are compared again with it.
+pub(super) async fn learn_default_branch(
+    session: &mut Session,
+    project: ProjectId,
+    fields: &RunFields,
+    now: Timestamp,
+) -> Result<()> {
+    if let Some(branch) = default_branch(fields)
+        && projects::adopt_default_branch(session, project, branch).await?
+    {
+        again::queue_project(session, project, now).await?;
+    }
+    Ok(())
+}
+
+fn default_branch(fields: &RunFields) -> Option<&str> {
+    fields.metadata.as_ref()?.get("scm")?.get("defaultBranch")?.as_str().filter(|branch| !branch.is_empty())
 }
 
 /// Whether the run may still move to the lanes of its branch: as long as

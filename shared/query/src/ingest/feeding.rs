@@ -234,7 +234,7 @@ async fn finish_once(
     let started = locked.slot(slot)?.slot.start_time.millis();
     let duration = fields.duration_ms.unwrap_or_else(|| (now.millis() - started).max(0));
     locked.finish_slot(slot, fields.status, Some(duration), fields.has_pending_uploads, now)?;
-    describing::describe(&mut session, &mut locked, slot, fields, Plan::Told, None).await?;
+    describing::describe(&mut session, &mut locked, slot, fields, Plan::Told, None, now).await?;
     locked.note(announce::run_progress(&locked.run));
     locked.settle(now, None, &ctx.patience);
     Ok(Some(locked.close(session, now).await?.status))

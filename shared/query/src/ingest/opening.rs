@@ -17,13 +17,12 @@ use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::ids::{self, Kind};
-use callboard_store::projects;
 use callboard_store::runs::groups::{self, GroupKey};
 use callboard_store::runs::slots::{self, FoundSlot, SlotKeys, SlotRow};
 use callboard_store::runs::{self, NewRun, RunDetails};
 use callboard_store::{StoreError, lanes};
 
-use super::again;
+use super::describing;
 use super::locked::LockedRun;
 use crate::{Context, Result};
 
@@ -363,11 +362,7 @@ impl Opening<'_> {
         if let Some(group) = group {
             groups::set_newest(session, group, id, self.now).await?;
         }
-        if let Some(branch) = default_branch(self.fields)
-            && projects::adopt_default_branch(session, self.project, branch).await?
-        {
-            again::queue_earlier(session, self.project, id, self.now).await?;
-        }
+        describing::learn_default_branch(session, self.project, self.fields, self.now).await?;
         let mut locked = LockedRun::fresh(session, self.project, id, lanes.ids.clone()).await?;
         for earlier in &mut superseded {
             locked.announce_for(earlier);
@@ -485,10 +480,6 @@ impl Opening<'_> {
 /// Values made of strings, numbers and lists have a JSON text.
 pub(super) fn json<T: serde::Serialize + ?Sized>(value: &T) -> Option<String> {
     serde_json::to_string(value).ok()
-}
-
-fn default_branch(fields: &RunFields) -> Option<&str> {
-    fields.metadata.as_ref()?.get("scm")?.get("defaultBranch")?.as_str().filter(|branch| !branch.is_empty())
 }
 
 /// The lanes of a branch and an environment, made where they are missing, each

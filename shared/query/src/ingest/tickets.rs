@@ -123,7 +123,7 @@ async fn try_open(opening: &Opening<'_>, actor: Actor) -> Result<Option<Ticket>>
     let Opened { mut locked, slot, is_known } = opened;
     if !locked.is_fresh {
         let plan = if is_known { Plan::Told } else { Plan::Another };
-        describing::describe(&mut session, &mut locked, slot, fields, plan, better).await?;
+        describing::describe(&mut session, &mut locked, slot, fields, plan, better, now).await?;
         locked.settle(now, None, &ctx.patience);
         locked.note(announce::run_progress(&locked.run));
     }
@@ -180,7 +180,7 @@ pub async fn begin(
     if let Some(key) = setup_keys(fields).start {
         slots::name(&mut session, project, slot, key).await?;
     }
-    describing::describe(&mut session, &mut locked, slot, fields, Plan::Another, lanes).await?;
+    describing::describe(&mut session, &mut locked, slot, fields, Plan::Another, lanes, now).await?;
     locked.note(announce::run_progress(&locked.run));
     let kind = TokenKind::Stream;
     let token = tokens::mint(&mut session, project, run, slot, kind, minter, now).await?;

@@ -122,7 +122,7 @@ impl Writer<'_> {
                 if !opened.locked.is_fresh {
                     let plan = if opened.is_known { Plan::Told } else { Plan::Another };
                     let (locked, slot) = (&mut opened.locked, opened.slot);
-                    describing::describe(&mut session, locked, slot, fields, plan, better).await?;
+                    describing::describe(&mut session, locked, slot, fields, plan, better, now).await?;
                 }
                 opened
             }

@@ -494,6 +494,9 @@ pub async fn states_of(
     project: ProjectId,
     asked: &BTreeSet<(i64, TestCaseId)>,
 ) -> Result<States> {
+    if asked.is_empty() {
+        return Ok(States::default());
+    }
     let lanes: Vec<i64> = asked.iter().map(|(lane, _)| *lane).collect();
     let cases = asked.iter().map(|(_, case)| case.get()).collect();
     let mut states = States::default();

@@ -140,7 +140,7 @@ async fn shared_lines(
     let tests_of = test_cases::of_files(&mut session, project, files, MAX_OF_FILES).await?;
     let mut shared = BTreeSet::new();
     for then in [0, 1] {
-        // Of most tests that fail for one reason the newest run is the same.
+        // Most of them stood in the same newest run, of which each test is asked for once.
         let mut asked = BTreeSet::new();
         for ((file, _), seen) in &places {
             let tests = tests_of.get(*file).into_iter().flatten();
