@@ -226,17 +226,19 @@ async fn what_a_branch_did_so_long_ago_that_nobody_knows_is_not_what_the_default
     .await;
 }
 
+/// A run of one test whose client tells this of where it ran.
+fn with_metadata(minute: usize, branch: &str, status: &str, metadata: Value) -> Value {
+    with(in_minute(minute, branch, "ships", status), json!({ "metadata": metadata }))
+}
+
 #[tokio::test]
 async fn branches_are_compared_with_the_default_branch_that_is_set_later() {
     for_each_service(async |service| {
         let client = service.client();
-        let sent = |minute, branch: &str, status: &str| {
-            with(in_minute(minute, branch, "ships", status), json!({ "metadata": {} }))
-        };
-        let main = submit(client, sent(1, "main", "passed")).await;
-        let develop = submit(client, sent(2, "develop", "failed")).await;
-        let topic = submit(client, sent(3, "topic", "failed")).await;
-        let later = submit(client, sent(4, "topic", "failed")).await;
+        let main = submit(client, with_metadata(1, "main", "passed", json!({}))).await;
+        let develop = submit(client, with_metadata(2, "develop", "failed", json!({}))).await;
+        let topic = submit(client, with_metadata(3, "topic", "failed", json!({}))).await;
+        let later = submit(client, with_metadata(4, "topic", "failed", json!({}))).await;
         work(service).await;
         let runs = [main, develop, topic, later];
         let nothing = json!([null, null]);
@@ -261,16 +263,13 @@ async fn branches_are_compared_with_the_default_branch_that_is_set_later() {
 async fn branches_are_compared_with_the_default_branch_that_a_client_names_first() {
     for_each_service(async |service| {
         let client = service.client();
-        let sent = |minute, branch: &str, status: &str, metadata: Value| {
-            with(in_minute(minute, branch, "ships", status), json!({ "metadata": metadata }))
-        };
-        let main = submit(client, sent(1, "main", "passed", json!({}))).await;
-        let topic = submit(client, sent(2, "topic", "failed", json!({}))).await;
+        let main = submit(client, with_metadata(1, "main", "passed", json!({}))).await;
+        let topic = submit(client, with_metadata(2, "topic", "failed", json!({}))).await;
         work(service).await;
         let nothing = json!([null, null]);
         assert_eq!(compared(client, &[main, topic]).await, json!([nothing, nothing]));
         let names = json!({ "scm": { "defaultBranch": "main" } });
-        let other = submit(client, sent(3, "other", "passed", names)).await;
+        let other = submit(client, with_metadata(3, "other", "passed", names)).await;
         work(service).await;
         let expected = json!([nothing, [1, 0], [0, 0]]);
         assert_eq!(compared(client, &[main, topic, other]).await, expected);
@@ -282,11 +281,8 @@ async fn branches_are_compared_with_the_default_branch_that_a_client_names_first
 async fn the_default_branch_is_learned_from_a_run_that_was_set_up_without_it() {
     for_each_service(async |service| {
         let client = service.client();
-        let sent = |minute, branch: &str, status: &str| {
-            with(in_minute(minute, branch, "ships", status), json!({ "metadata": {} }))
-        };
-        let main = submit(client, sent(1, "main", "passed")).await;
-        let topic = submit(client, sent(2, "topic", "failed")).await;
+        let main = submit(client, with_metadata(1, "main", "passed", json!({}))).await;
+        let topic = submit(client, with_metadata(2, "topic", "failed", json!({}))).await;
         work(service).await;
         let project = get(client, &format!("/api/test-runs/{topic}")).await["project"]["name"].clone();
         let body = json!({ "projectName": project });
