@@ -118,6 +118,8 @@ fn serialised_len<T: serde::Serialize + ?Sized>(value: &T) -> usize {
 pub struct Origin {
     /// Branch, `pull/7` for a change request's ref.
     pub branch: Option<String>,
+    /// Default branch of the repository.
+    pub default_branch: Option<String>,
     /// Commit hash as sent.
     pub commit_sha: Option<String>,
     /// Commit message, ≤ 500 characters.
@@ -156,6 +158,7 @@ impl Origin {
             .into_iter()
             .flatten()
             .find_map(|name| branch_name(&name)),
+            default_branch: inside("scm", "defaultBranch").and_then(|name| branch_name(&name)),
             commit_sha: [
                 field("commit"),
                 inside("scm", "commit"),
@@ -261,11 +264,14 @@ mod tests {
         let fields = object(
             json!({"commit": "HEAD", "buildUrl": "javascript:alert(1)", "commitMessage": "ä".repeat(501)}),
         );
-        let metadata = object(json!({"scm": {"author": "Ada", "commitMessage": "other"},
-            "ci": {"sha": "abc", "jobUrl": "https://ci.test/1", "pullRequest": 7, "provider": "GitLab CI"}}));
+        let metadata = object(
+            json!({"scm": {"author": "Ada", "commitMessage": "other", "defaultBranch": " refs/heads/main"},
+            "ci": {"sha": "abc", "jobUrl": "https://ci.test/1", "pullRequest": 7, "provider": "GitLab CI"}}),
+        );
         let origin = Origin::resolve(&fields, &metadata);
         let expected = Origin {
             branch: None,
+            default_branch: Some("main".into()),
             commit_sha: Some("abc".into()),
             commit_message: Some("ä".repeat(500)),
             author: Some("Ada".into()),

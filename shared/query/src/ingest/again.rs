@@ -1,7 +1,7 @@
 //! Comparing runs again that were compared before: when what came before them has
 //! changed, or when another branch is the default branch of their project.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 use callboard_domain::test_state::ExecutionFlags;
@@ -9,7 +9,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::counting::{self, ToCount};
 use callboard_store::jobs::{self, Payload};
-use callboard_store::rollups::{self, States};
+use callboard_store::rollups;
 use callboard_store::runs::{RunRow, compared};
 use callboard_store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
@@ -190,11 +190,7 @@ async fn anew(
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    let cases: BTreeSet<i64> = rows.iter().map(|row| row.test_case.get()).collect();
-    let found = rollups::states_in(session, run.project, run.lane_id, cases.into_iter().collect()).await?;
-    let mut states = States::default();
-    for (case, state) in found {
-        states.insert((run.lane_id, case), state);
-    }
+    let asked = rows.iter().map(|row| (run.lane_id, row.test_case)).collect();
+    let states = rollups::states_of(session, run.project, &asked).await?;
     compared_anew(session, run, rows, &states).await
 }

@@ -68,16 +68,12 @@ pub(super) async fn learn_default_branch(
     fields: &RunFields,
     now: Timestamp,
 ) -> Result<()> {
-    if let Some(branch) = default_branch(fields)
+    if let Some(branch) = &fields.origin.default_branch
         && projects::adopt_default_branch(session, project, branch).await?
     {
         again::queue_project(session, project, now).await?;
     }
     Ok(())
-}
-
-fn default_branch(fields: &RunFields) -> Option<&str> {
-    fields.metadata.as_ref()?.get("scm")?.get("defaultBranch")?.as_str().filter(|branch| !branch.is_empty())
 }
 
 /// Whether the run may still move to the lanes of its branch: as long as

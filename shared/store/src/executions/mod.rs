@@ -97,15 +97,6 @@ macro_rules! select_execution {
     };
 }
 
-/// Executions of some tests in one run, where PostgreSQL takes them from: told to
-/// look for each test, it does not read a day of the project to find them.
-macro_rules! each_test_of_run {
-    () => {
-        " FROM unnest($4::bigint[]) AS test(id) CROSS JOIN LATERAL (SELECT * FROM executions x WHERE x.project_id = $1 \
-         AND x.day = $2 AND x.test_case_id = test.id AND x.run_id = $3 OFFSET 0) AS e"
-    };
-}
-
 /// The place of the worker that ran an execution: that of one that never
 /// started, told as -1 or not at all, is the first.
 macro_rules! worker_slot {
@@ -135,9 +126,12 @@ statements! {
     BY_IDS = select_execution!("WHERE e.project_id = $1 AND e.run_id in_ints($2) AND e.id in_ints($3)");
     /// The first rows of a run. PK
     FIRST_OF_RUN = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 ORDER BY e.id LIMIT $5");
-    /// The rows of a batch in one run. ix: executions_history
+    /// The rows of a batch in one run. Told to look for each test, PostgreSQL does not read a day of the project to find
+    /// them. ix: executions_history
     OF_BATCH = select_execution!("WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)"),
-        postgres concat!("SELECT ", columns!(), each_test_of_run!());
+        postgres concat!("SELECT ", columns!(), " FROM unnest($4::bigint[]) AS test(id) CROSS JOIN LATERAL \
+        (SELECT * FROM executions x WHERE x.project_id = $1 AND x.day = $2 AND x.test_case_id = test.id AND x.run_id = $3 \
+        OFFSET 0) AS e");
     /// Durations of a run that count for its mean and percentile.
     DURATIONS = "SELECT duration FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 AND outcome NOT IN (5, 6)";
     /// Timeouts of some executions.
