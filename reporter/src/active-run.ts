@@ -20,6 +20,7 @@ import { metadataOf } from './metadata';
 import { projectNameFor, type Settings } from './options';
 import { writeCiOutputs, writeOutputFile, type RunOutput } from './output';
 import { reportProgress } from './progress';
+import { createRemarks } from './remarks';
 import { deliverNoReport, deliverReports } from './report-delivery';
 import { configDir, expectedReports, isFresh, mayBeReported, type Report } from './reports';
 import { runFields, startFields, type RunFields, type StartFields } from './run';
@@ -69,7 +70,9 @@ export function beginRun(parts: RunParts): ActiveRun {
   const detected = detectCi(process.env);
   const ci = settings.collectCiInfo ? detected?.info : undefined;
   const projectName = projectNameFor(settings, configDir(config, workingDirectory));
-  const client = createClient(parts.origin, settings.credentials, log);
+  const service = createClient(parts.origin, settings.credentials, log);
+  const remarks = createRemarks(log);
+  const client = remarks.of(service);
   const captures: CaptureStore = new WeakMap();
   const run: RunOutcome = {
     config, suite, workingDirectory,
@@ -101,12 +104,15 @@ export function beginRun(parts: RunParts): ActiveRun {
 
   let haveTestsBegun = false;
   let changes = 0;
+  let ended: RunFields | undefined;
   let delivered: DeliveredRun | undefined;
   let awaitsReport = false;
   let spentMs = 0;
   const sentReports = new Set<string>();
+  let unsentReports = 0;
   const notWritten = new Set<string>();
-  const spool = createRunSpool({ settings, origin: parts.origin, projectName, client, log });
+  // Remarks on earlier runs are nothing to say at the end of this one.
+  const spool = createRunSpool({ settings, origin: parts.origin, projectName, client: createRemarks(log).of(service), log });
   const live = settings.streaming ? startLive({
     client, log,
     batchSize: settings.streamingBatchSize,
@@ -227,16 +233,22 @@ export function beginRun(parts: RunParts): ActiveRun {
   async function sendReports(isLast: boolean): Promise<void> {
     const known = delivered;
     if (!known || !settings.uploadReport) return;
-    const run = { runId: known.runId, projectName, startedAtMs };
+    const streamToken = live?.run?.runId === known.runId ? live.run.streamToken : undefined;
+    const run = { runId: known.runId, projectName, startedAtMs, streamToken };
     // An html report gets its page last; any other may look complete while its reporter is still at work.
     const areWritten = isLast || mayBeHeldOpen(config, process.env);
     const ready = reports().filter(({ type }) => areWritten || type === 'html');
-    await withinBudget(async (deadline) => {
-      let status = await deliverReports({ client, deadline, log, run, reports: ready, done: sentReports });
+    const left = await withinBudget(async (deadline) => {
+      const sent = await deliverReports({ client, deadline, log, run, reports: ready, done: sentReports });
+      unsentReports += sent.left.length;
+      let { status } = sent;
       if (status !== undefined) awaitsReport = false;
-      if (awaitsReport && isLast) status = await deliverNoReport({ client, deadline, log, run });
+      // A report that comes some other day finds its run; until then the run need not look unfinished.
+      if (awaitsReport && isLast) status = await deliverNoReport({ client, deadline, log, run }, unsentReports > 0 ? { tries: 1 } : {});
       known.status = status ?? known.status;
+      return sent.left;
     });
+    if (left.length > 0) await spool.keepReports(ended!, left);
   }
 
   function reports(): Report[] {
@@ -271,7 +283,7 @@ export function beginRun(parts: RunParts): ActiveRun {
         startTime: handover ? run.result.startTime : result.startTime ?? run.result.startTime,
         duration: result.duration ?? Date.now() - startedAtMs,
       };
-      const all = runFields(fields, run, await metadata(true));
+      const all = ended = runFields(fields, run, await metadata(true));
       delivered = await withinBudget((deadline) => deliver(all, deadline));
       if (!delivered) return;
       await spool.forget();
@@ -280,13 +292,17 @@ export function beginRun(parts: RunParts): ActiveRun {
       // Written again when the reports are there; at a terminal that may never be.
       writeOutput();
     },
-    sendReports: () => sendReports(false),
+    async sendReports() {
+      await sendReports(false);
+      if (mayBeHeldOpen(config, process.env)) sayRemarks();
+    },
     async exit() {
       await sendReports(true);
       const areLeft = !delivered && settings.uploadReport;
       await spool.release(areLeft ? reports().filter((report) => isFresh(report, startedAtMs)) : []);
       await withinBudget((deadline) => spool.settle(deadline));
       live?.stop();
+      sayRemarks();
       const output = writeOutput();
       if (!output) return;
       written('what the CI system reads', () => {
@@ -295,6 +311,11 @@ export function beginRun(parts: RunParts): ActiveRun {
       });
     },
   };
+
+  function sayRemarks(): void {
+    const line = remarks.take();
+    if (line !== undefined) log.info(line);
+  }
 
   /** What did not arrive of a run that did. */
   async function keepLeft(all: RunFields, { filesLeft, filesLost, filesSent, resultsLeft }: DeliveredRun): Promise<void> {

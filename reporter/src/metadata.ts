@@ -12,6 +12,7 @@ import { relativeLocation, relativePath } from './locations';
 import type { Attempt, RunOutcome } from './attempts';
 import type { Settings } from './options';
 import { wastedTime } from './steps';
+import { titleFor } from './title';
 
 export interface MetadataParts {
   settings: Settings;
@@ -67,7 +68,7 @@ function performanceOf(attempts: Iterable<Attempt>, workingDirectory: string): R
   for (const { test, result, status, durationMs } of attempts) {
     if (!result || status === 'skipped' || status === 'didnotrun') continue;
     timed.push({
-      title: test.title,
+      title: titleFor(test),
       location: relativeLocation(test.location, workingDirectory),
       project: test.parent.project()?.name ?? '',
       duration: durationMs,

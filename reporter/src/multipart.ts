@@ -35,13 +35,16 @@ function headOf(part: Part, boundary: string): string {
     : `--${boundary}\r\n${disposition}; filename="${quoted(part.fileName)}"\r\nContent-Type: ${headerValue(part.contentType)}\r\n\r\n`;
 }
 
-/** Escapes as browsers do. */
+/** No header may hold these, and a request that has one is refused as a whole. */
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+/** Escapes as browsers do, and other control characters as file systems do. */
 function quoted(text: string): string {
-  return text.replace(/\r\n|\r|\n/g, '%0D%0A').replaceAll('"', '%22');
+  return text.replace(/\r\n|\r|\n/g, '%0D%0A').replaceAll('"', '%22').replace(new RegExp(CONTROL, 'g'), '_');
 }
 
-function headerValue(text: string): string {
-  return text.replace(/[\r\n]+/g, ' ');
+function headerValue(contentType: string): string {
+  return CONTROL.test(contentType) ? 'application/octet-stream' : contentType;
 }
 
 /** Undefined as soon as one part is made on the fly: the body is then sent in chunks. */

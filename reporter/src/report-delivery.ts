@@ -2,7 +2,7 @@
  * Attaches report directories to a run that is already there. Called whenever more
  * reports may be finished; each directory is sent once.
  */
-import { isForbidden, isTransient, type Client, type Deadline, type JsonObject } from './client';
+import { isForbidden, isTransient, type Client, type Deadline, type JsonObject, type SendOptions } from './client';
 import { reasonOf } from './failure';
 import type { Log } from './log';
 import { packReport, sendableEntries } from './report-archive';
@@ -19,28 +19,42 @@ export interface ReportDelivery {
   done: Set<string>;
 }
 
-/** The status the run has afterwards; undefined when nothing was sent. */
-export async function deliverReports(delivery: ReportDelivery): Promise<string | undefined> {
+export interface DeliveredReports {
+  /** Of the run afterwards; undefined when nothing was sent. */
+  status: string | undefined;
+  /** Worth another try some other day. */
+  left: LeftReport[];
+}
+
+export interface LeftReport {
+  report: Report;
+  error: unknown;
+}
+
+export async function deliverReports(delivery: ReportDelivery): Promise<DeliveredReports> {
   let status: string | undefined;
+  const left: LeftReport[] = [];
   for (const report of delivery.reports) {
     const key = `${report.type}\0${report.dir}`;
     if (delivery.done.has(key) || !isFresh(report, delivery.run.startedAtMs)) continue;
     delivery.done.add(key);
     try {
-      status = await deliverReport(delivery, report) ?? status;
+      // What one report waited for in vain, the next one need not wait for as well.
+      status = await deliverReport(delivery, report, left.length > 0 ? { tries: 1 } : {}) ?? status;
     } catch (error) {
-      delivery.log.warn(`the ${report.type} report could not be sent: ${reasonOf(error)}`);
+      if (mayArriveLater(error)) left.push({ report, error });
+      else delivery.log.warn(`the ${report.type} report could not be sent: ${reasonOf(error)}`);
     }
   }
-  return status;
+  return { status, left };
 }
 
 /** Tells the service that no report will come after all. */
 export async function deliverNoReport(
-  { client, deadline, log, run }: Pick<ReportDelivery, 'client' | 'deadline' | 'log' | 'run'>,
+  { client, deadline, log, run }: Pick<ReportDelivery, 'client' | 'deadline' | 'log' | 'run'>, options: SendOptions = {},
 ): Promise<string | undefined> {
   try {
-    return statusOf(await client.send('/api/test-runs/upload', noReportBody(run), deadline));
+    return statusOf(await client.send('/api/test-runs/upload', noReportBody(run), deadline, options));
   } catch (error) {
     log.detail(`saying that there is no report failed: ${reasonOf(error)}`);
     return undefined;
@@ -59,20 +73,25 @@ export async function deliverKeptReports(
     try {
       await client.send('/api/test-runs/upload', reportBody(run, report), deadline, { tries });
     } catch (error) {
-      if (isTransient(error) || isForbidden(error)) throw error;
+      if (mayArriveLater(error)) throw error;
       log.warn(`the ${report.type} report could not be sent: ${reasonOf(error)}`);
     }
   }
 }
 
 async function deliverReport(
-  { client, deadline, log, run }: ReportDelivery, report: Report,
+  { client, deadline, log, run }: ReportDelivery, report: Report, options: SendOptions,
 ): Promise<string | undefined> {
   const entries = await sendableEntries(report.dir);
   const outgoing = { type: report.type, label: report.label, open: () => packReport(entries) };
-  const answer = await client.send('/api/test-runs/upload', reportBody(run, outgoing), deadline);
+  const answer = await client.send('/api/test-runs/upload', reportBody(run, outgoing), deadline, options);
   log.detail(`${report.type} report sent (${entries.length} files)`);
   return statusOf(answer);
+}
+
+/** The service may answer again, and whoever may not send it now may be allowed to. */
+function mayArriveLater(error: unknown): boolean {
+  return isTransient(error) || isForbidden(error);
 }
 
 function statusOf({ status }: JsonObject): string | undefined {

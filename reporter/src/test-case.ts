@@ -12,6 +12,7 @@ import { relativeLocation } from './locations';
 import { createSourceReader, testSource, testSourceFrames, type SourceFrame, type SourceReader } from './source';
 import { summariseSteps, unfinishedStep, type StepSummary } from './steps';
 import { describeBlocks, suiteConfig, type SuiteConfig, type SuiteModes } from './suites';
+import { titleFor } from './title';
 
 /** Enough to find the attempt again. */
 export interface AttemptIdentity {
@@ -99,7 +100,7 @@ function withCaptures<Evidence extends { ariaSnapshot: string | null }>(
 
 function identityOf(run: RunOutcome, { test, result, status, durationMs }: Attempt): AttemptIdentity {
   return {
-    title: test.title,
+    title: titleFor(test),
     location: relativeLocation(test.location, run.workingDirectory),
     status,
     duration: durationMs,

@@ -83,6 +83,17 @@ test('a run with files is one upload that names each file by its attempt', () =>
   assert.deepEqual(await fileBytes(form.getAll('attach_file_1')[1] ?? null), image);
 }));
 
+test('a name or type no header may hold travels beside its file', () => withService(() => ({}), async (service) => {
+  const names = ['a\0b', 'a\u0001b\u007f', 'a\tb', 'ä\u2028b'];
+  const files = names.map((name) => ({ ...attachment(name, Buffer.from(name)), contentType: `text/${name}` }));
+  await deliver(service, [attempt('one', files)]);
+  const { form } = service.received[0]!;
+  assert.deepEqual(form.getAll('attach_file_0').map((file) => (file as File).name), ['a_b.txt', 'a_b_.txt', 'a_b.txt', 'ä\u2028b.txt']);
+  assert.ok(form.getAll('attach_file_0').slice(0, 3).every((file) => (file as File).type === 'application/octet-stream'));
+  assert.deepEqual(field<AttachmentFile[]>(form, 'attach_meta_0'), names.map((name) => (
+    { name, contentType: `text/${name}`, originalName: `${name}.txt` })));
+}));
+
 test('large files follow their results in bounded uploads of the same run', () => withService(() => ({}), async (service) => {
   const big = Buffer.alloc(12 * 1024 * 1024, 1);
   const attempts = [0, 1, 2, 3].map((index) => attempt(`test ${index}`, [attachment('big', big)]));

@@ -1,15 +1,17 @@
 /** Runs kept on disk: when they are sent, when they stay, and whose they are. */
 import assert from 'node:assert/strict';
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { rename, utimes } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createClient, deadlineIn } from '../src/client';
+import { createClient, deadlineIn, RequestFailed } from '../src/client';
 import { flushCommand } from '../src/commands/flush';
 import type { OutgoingAttempt } from '../src/delivery';
 import { createLog } from '../src/log';
+import type { LeftReport } from '../src/report-delivery';
 import type { RunFields } from '../src/run';
 import { chooseSpoolFolder, replaceFile } from '../src/spool/disk';
 import { releaseEntry, writeEntry, type SpoolNote } from '../src/spool/entry';
@@ -146,6 +148,32 @@ test('a report is sent from beside its run and from nowhere else, whatever the n
   assert.deepEqual(await flush(), ['sent']);
   assert.ok(!service.received.some(({ form }) => form.has('report_html')));
 }));
+
+test('of the reports of a run only those are kept that find room, and the others are named', async () => {
+  const spoolDir = folder();
+  const lines: string[] = [];
+  const log = { ...silent, warn: (line: string) => void lines.push(line) };
+  const spool = createRunSpool({
+    settings: { spoolDir, spoolMaxBytes: 4_000 }, origin: 'http://a.example', projectName: 'shop', log,
+    client: createClient('http://a.example', { kind: 'none' }, log),
+  });
+  const left = (type: string, sizeBytes: number): LeftReport => {
+    const dir = folder();
+    writeFileSync(path.join(dir, 'index.html'), randomBytes(sizeBytes));
+    return { report: { type, dir, label: undefined }, error: new RequestFailed('HTTP 503', 503) };
+  };
+  await spool.keepReports(RUN, [left('large', 5_000)]);
+  assert.match(lines.pop()!, /^the large report could not be sent: HTTP 503, and is not kept: its 5\d\d\d bytes do not fit into spoolMaxBytes$/);
+  assert.deepEqual(kept(spoolDir), [], 'there is nothing to send');
+  await spool.keepReports(RUN, [left('large', 5_000), left('html', 1_000)]);
+  await spool.keepReports(RUN, [left('later', 1_000)]);
+  await spool.release([]);
+  assert.match(lines.join(), /the large report .* do not fit .*,the html report .*, spooled to .*,the later report .*, spooled to/);
+  const [entry] = await entriesIn(path.join(spoolDir, runsFolder('shop', 'http://a.example')));
+  const note = JSON.parse(readFileSync(noteOf(entry!.file), 'utf8')) as SpoolNote;
+  assert.deepEqual(note.reports!.map(({ type, path: place, size }) => [type, statSync(place).size === size]), [['html', true], ['later', true]]);
+  assert.equal(note.owner, null);
+});
 
 test('where the folder cannot be trusted, one of this user is taken', onPosix, async () => {
   const wished = path.join(folder(), 'spool');

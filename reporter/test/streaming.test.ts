@@ -7,7 +7,7 @@ import { gunzipSync } from 'node:zlib';
 import type { RunFields } from '../src/run';
 import type { TestCaseEntry } from '../src/test-case';
 import { callboard, installedSuite, playwright, type Finished } from './playwright-run';
-import { eventsOf, field, fileBytes, liveReplies, startService, STREAM_TOKEN, unpack, type Received, type Reply, type Service } from './service';
+import { ACCEPTED, eventsOf, field, fileBytes, liveReplies, startService, STREAM_TOKEN, unpack, type Received, type Reply, type Service } from './service';
 
 const COMMONJS = ['-c', 'playwright.config.cjs'];
 const ONE = ['-c', 'playwright.config.mjs', '-g', 'prints and steps'];
@@ -47,7 +47,9 @@ describe('a streamed run', () => {
     assert.equal(calls[0], 'start');
     assert.deepEqual(calls.slice(-2), ['7/finish', 'upload']);
     assert.deepEqual([...new Set(calls.slice(1, -2))].sort(), ['7/case-files', '7/events']);
-    assert.equal(requests('upload')[0]!.form.get('testRunId'), '7');
+    const { form } = requests('upload')[0]!;
+    assert.deepEqual([...form.keys()], ['testRunId', 'projectName', 'streamToken', 'testRun', 'testCases', 'report_html']);
+    assert.deepEqual([form.get('testRunId'), form.get('streamToken')], ['7', STREAM_TOKEN]);
   });
 
   test('says where it is at the beginning and at the end, and keeps its exit code', () => {
@@ -190,6 +192,48 @@ test('a result the service fails on waits alone, the run is finished', () => wit
     assert.ok(testCases.every(({ steps }) => steps !== undefined), 'with all that is known');
   }));
 
+test('tests and steps without a title are told by the same placeholder everywhere', () => withService(
+  liveReplies(), async (service) => {
+    const dir = installedSuite('module');
+    writeFileSync(path.join(dir, 'untitled.spec.ts'), `import { test } from '@playwright/test';
+      test.describe.configure({ mode: 'serial' });
+      test('', async ({}, info) => {
+        await test.step('', async () => {});
+        await info.attach('note', { body: 'x' });
+        throw new Error('no');
+      });
+      test.describe('later', () => void test(' ', () => {}));`);
+    await playwright(dir, ['-c', 'playwright.config.mjs', 'untitled'], { SERVICE_URL: service.url });
+    const completed = eventsOf<TestCaseEntry>(service, 'complete').map(({ title, status }) => [title, status]);
+    assert.deepEqual(completed, [['(no title)', 'failed'], ['(no title)', 'didnotrun']]);
+    assert.ok(eventsOf<TestCaseEntry>(service, 'begin').every(({ title }) => title === '(no title)'));
+    const steps = eventsOf<{ title: string; parentTitle: string }>(service, 'step-end').map(({ title, parentTitle }) => [title, parentTitle]);
+    assert.deepEqual(steps, [['(no title)', '(no title)']]);
+    const files = service.received.filter(({ path: where }) => where.endsWith('/case-files'));
+    assert.deepEqual(files.map(({ form }) => field<{ title: string }>(form, 'testCase').title), ['(no title)']);
+  }));
+
+test('what the service left out is said in one line, and all of it with verbose', () => withService(
+  liveReplies(({ path: where }) => {
+    const warnings = where.endsWith('/events') ? [{ code: 'field_dropped', message: 'duration must be a number, got text; the field was left out.', index: 3 }]
+      : where.endsWith('/case-files') ? [{ code: 'file_ignored', message: '4 attachments were ignored.' }, { code: 'field_dropped', message: 'trace_hash was left out.' }]
+      : undefined;
+    return warnings && { body: { ...ACCEPTED, warnings } };
+  }),
+  async (service) => {
+    const args = [...COMMONJS, '-g', 'fails once', '--retries=0'];
+    const env = { SERVICE_URL: service.url, SERVICE_UPLOAD_REPORT: '0', SERVICE_STREAMING_BATCH_SIZE: '50', SERVICE_STREAMING_BATCH_DELAY: '60000' };
+    const { lines } = await playwright(installedSuite('commonjs'), args, env);
+    assert.deepEqual(lines.slice(-2), [
+      `[callboard] run: ${service.url}/test-runs/7`,
+      '[callboard] the service left out or read leniently: 2 field_dropped, 1 file_ignored; first: duration must be a number, got text; the field was left out.',
+    ]);
+    const { stdout } = await playwright(installedSuite('commonjs'), args, { ...env, SERVICE_VERBOSE: '1' });
+    for (const said of ['(entry 3): duration must be', '4 attachments were ignored. (file_ignored)', 'trace_hash was left out. (field_dropped)']) {
+      assert.ok(stdout.includes(said), stdout);
+    }
+  }));
+
 test('a busy service is asked again and gets every event once', () => withService(
   liveReplies((_, count) => (count === 1 || count === 3 ? { status: 503, headers: { 'retry-after': '0' }, body: {} } : undefined)),
   async (service) => {
@@ -273,6 +317,41 @@ describe('a service that does not take the run', () => {
     assert.deepEqual(cases[first]!.consoleLogs, [{ type: 'error', text: 'oh', timestamp: 1, location: null }]);
     assert.deepEqual(spooled(dir), []);
   });
+
+  for (const [title, refusal, said] of [
+    ['is out of reach', { status: 503, headers: { 'retry-after': '0' }, body: { message: 'Busy.' } }, /could not be sent: HTTP 503: Busy\., spooled to .*\.json\.gz$/],
+    ['refuses the key', { status: 401, body: { message: 'No.' } }, /could not be sent: HTTP 401: No\. \(set apiKey or SERVICE_API_KEY, or username and password\), spooled to/],
+  ] as const) {
+    test(`and ${title} once the run has ended: its report is kept as it was, and sent to it later`, async () => {
+      let isRefused = true;
+      const service = await startService(liveReplies(({ path: where }) => (isRefused && where.endsWith('/upload') ? refusal : undefined)));
+      const dir = installedSuite('commonjs');
+      const { lines } = await playwright(dir, [...COMMONJS, '-g', 'prints and steps'], { SERVICE_URL: service.url });
+      assert.equal(lines.length, 3, lines.join('\n'));
+      assert.equal(lines[1], `[callboard] run: ${service.url}/test-runs/7`);
+      assert.match(lines[2]!, said);
+      const report = readFileSync(path.join(dir, 'report/index.html'));
+      await playwright(dir, [...COMMONJS, '-g', 'is skipped']);
+      assert.notDeepEqual(readFileSync(path.join(dir, 'report/index.html')), report);
+
+      const { clientRunId } = service.received[0]!.json;
+      service.received.length = 0;
+      const failed = await callboard(dir, ['flush', '--url', service.url]);
+      assert.deepEqual([failed.exitCode, spooled(dir).length], [1, 1]);
+      isRefused = false;
+      service.received.length = 0;
+      const flushed = await callboard(dir, ['flush', '--url', service.url]);
+      await service.close();
+      assert.equal(flushed.exitCode, 0);
+      assert.deepEqual(service.paths(), ['test-runs/submit', 'test-runs/upload']);
+      const [{ json }, { form }] = service.received as [Received, Received];
+      assert.deepEqual([json['clientRunId'], json['testCases']], [clientRunId, []], 'by its id the service finds the run');
+      assert.equal(form.get('testRunId'), '7');
+      assert.equal(form.get('streamToken'), null, 'no token is kept on disk');
+      assert.deepEqual(unpack(await fileBytes(form.get('report_html'))).get('index.html'), report);
+      assert.deepEqual(spooled(dir), []);
+    });
+  }
 
   test('a folder that cannot be written changes nothing but the sentence', async () => {
     const dir = installedSuite('module');

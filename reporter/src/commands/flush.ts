@@ -3,6 +3,7 @@ import { createClient, deadlineIn, isForbidden } from '../client';
 import { advice } from '../failure';
 import { createLog } from '../log';
 import { resolveSettings, type Env } from '../options';
+import { createRemarks } from '../remarks';
 import { allEntries, flushSpool } from '../spool/spool';
 
 export interface FlushOptions {
@@ -27,6 +28,7 @@ export async function flushCommand({ env, url, print }: FlushOptions): Promise<n
   // A file names the address of a run; who gets a key is for whoever starts this command to say.
   const withheld = settings.origin === undefined && settings.credentials.kind !== 'none';
   const credentials = withheld ? { kind: 'none' as const } : settings.credentials;
+  const remarks = createRemarks(log);
   let sent = 0;
   let failed = 0;
   await flushSpool({
@@ -35,7 +37,7 @@ export async function flushCommand({ env, url, print }: FlushOptions): Promise<n
     tries: TRIES,
     clientFor: ({ origin }) => {
       const isMeant = settings.origin === undefined || settings.origin === origin;
-      return isMeant ? createClient(origin, credentials, log) : undefined;
+      return isMeant ? remarks.of(createClient(origin, credentials, log)) : undefined;
     },
     onSent({ runId, runUrl }, { projectName, origin }) {
       sent++;
@@ -46,6 +48,9 @@ export async function flushCommand({ env, url, print }: FlushOptions): Promise<n
       print(`${projectName}: not sent to ${origin}: ${withheld && isForbidden(error) ? unnamed(origin) : advice(error)}`);
     },
   });
+  const remark = remarks.take();
+  if (remark !== undefined) print(remark);
+  log.flush();
   if (sent + failed === 0) print(`nothing to send in ${settings.spoolDir}`);
   return failed > 0 ? 1 : 0;
 }

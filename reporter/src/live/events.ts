@@ -6,12 +6,13 @@ import type { TestCase, TestResult, TestStep } from '@playwright/test/reporter';
 import { browserOf } from '../browser';
 import { absoluteLocation, relativeLocation } from '../locations';
 import { describeBlocks } from '../suites';
+import { titleFor } from '../title';
 import type { QueuedEvent } from './event-queue';
 
 export function beginEvent(test: TestCase, result: TestResult, workingDirectory: string, shardIndex: number | null): QueuedEvent {
   return eventOf({
     type: 'begin',
-    title: test.title,
+    title: titleFor(test),
     location: relativeLocation(test.location, workingDirectory),
     suitePath: describeBlocks(test).map((suite) => suite.title),
     browser: browserOf(test.parent.project()),
@@ -32,8 +33,8 @@ export function stepEvent(
   if (!isFollowed) return undefined;
   return eventOf({
     type,
-    title: step.title.slice(0, 500),
-    parentTitle: test.title,
+    title: titleFor(step).slice(0, 500),
+    parentTitle: titleFor(test),
     stepCategory: step.category,
     location: step.location ? absoluteLocation(step.location) : null,
     workerIndex: result.workerIndex,

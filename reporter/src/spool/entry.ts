@@ -13,6 +13,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { createGzip, gunzip } from 'node:zlib';
 import type { OutgoingAttempt } from '../delivery';
+import { reasonOf } from '../failure';
 import { read, sha256, type AttachmentFile, type Content } from '../files';
 import { packReport, sendableEntries } from '../report-archive';
 import type { Report } from '../reports';
@@ -115,20 +116,34 @@ export async function writeEntry(
   return `${base}${SUFFIX}`;
 }
 
-/** Leaves an entry to later processes, with the reports there are of its run by now. */
-export async function releaseEntry(entry: string, reports: readonly Report[], filesMaxBytes: number): Promise<void> {
+export interface UnkeptReport {
+  report: Report;
+  reason: string;
+}
+
+/** Leaves an entry to later processes, and these reports of its run with it; returns those that are not kept. */
+export async function releaseEntry(
+  entry: string, reports: readonly Report[], filesMaxBytes: number,
+): Promise<UnkeptReport[]> {
   const note = await readNote(entry);
-  if (!note) return;
-  const kept: SpooledReport[] = [];
+  if (!note) return reports.map((report) => ({ report, reason: 'its run is not in the spool any more' }));
+  const kept = [...note.reports ?? []];
+  const unkept: UnkeptReport[] = [];
   let room = filesMaxBytes - await sizeOfEntry(entry);
   for (const report of reports) {
-    const spooled = await spooledReport(entry, report, kept.length).catch(() => undefined);
-    if (spooled === undefined) continue;
-    room -= spooled.size;
-    if (room >= 0) kept.push(spooled);
-    else await rm(spooled.path, { force: true });
+    const place = path.join(beside(entry, FILES_SUFFIX), `report-${kept.length}.gz`);
+    try {
+      const spooled = await spooledReport(place, report);
+      if (spooled.size > room) throw new Error(`its ${spooled.size} bytes do not fit into spoolMaxBytes`);
+      room -= spooled.size;
+      kept.push(spooled);
+    } catch (error) {
+      await rm(place, { force: true });
+      unkept.push({ report, reason: reasonOf(error) });
+    }
   }
   await writeNote(entry, { ...note, owner: null, reports: kept });
+  return unkept;
 }
 
 /** Forgets the files that have arrived: the next time begins where this one ended. */
@@ -144,8 +159,7 @@ async function writeNote(entry: string, note: SpoolNote): Promise<void> {
 }
 
 /** The next run writes its report to the same directory, so it is packed now. */
-async function spooledReport(entry: string, { type, label, dir }: Report, number: number): Promise<SpooledReport> {
-  const place = path.join(beside(entry, FILES_SUFFIX), `report-${number}.gz`);
+async function spooledReport(place: string, { type, label, dir }: Report): Promise<SpooledReport> {
   const entries = await sendableEntries(dir);
   await mkdir(path.dirname(place), { recursive: true, mode: 0o700 });
   await rm(place, { force: true });

@@ -7,13 +7,14 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, Deadline } from '../client';
 import type { OutgoingAttempt } from '../delivery';
-import { reasonOf } from '../failure';
+import { advice, reasonOf } from '../failure';
 import type { Log } from '../log';
+import type { LeftReport } from '../report-delivery';
 import type { Report } from '../reports';
 import type { Settings } from '../options';
 import type { RunFields } from '../run';
 import { chooseSpoolFolder } from './disk';
-import { releaseEntry, removeEntry, writeEntry, type SpoolTarget } from './entry';
+import { releaseEntry, removeEntry, writeEntry, type SpoolTarget, type UnkeptReport } from './entry';
 import { createHashes } from './hashes';
 import { entriesOf, flushSpool, prune, runsFolder } from './spool';
 
@@ -41,6 +42,8 @@ export interface RunSpool {
   watch(run: Watched): void;
   /** Keeps the run for a later process; returns the file. */
   keep(run: RunFields, attempts: Iterable<OutgoingAttempt>): Promise<string>;
+  /** Keeps reports of a run that has arrived without them, and says what became of each. */
+  keepReports(run: RunFields, left: readonly LeftReport[]): Promise<void>;
   /** This process is done: what it kept is left to later ones, with the reports of the run. */
   release(reports: readonly Report[]): Promise<void>;
   /** The run reached the service: what was kept of it is not needed. */
@@ -91,6 +94,18 @@ export function createRunSpool(
     await refreshing;
   };
 
+  const keep = async (run: RunFields, attempts: Iterable<OutgoingAttempt>): Promise<string> => {
+    await endSnapshots();
+    kept = await writeEntry(await target(), run, attempts, { isFinal: true, hashes });
+    await prune(settings.spoolDir, settings.spoolMaxBytes);
+    return kept;
+  };
+  const release = async (entry: string, reports: readonly Report[]): Promise<UnkeptReport[]> => {
+    const unkept = await releaseEntry(entry, reports, settings.spoolMaxBytes);
+    await prune(settings.spoolDir, settings.spoolMaxBytes);
+    return unkept;
+  };
+
   return {
     flush() {
       flushing = entriesOf(settings.spoolDir, projectName, origin).then((entries) => flushSpool({
@@ -113,17 +128,30 @@ export function createRunSpool(
       }, snapshotIntervalMs);
       timer.unref();
     },
-    async keep(run, attempts) {
-      await endSnapshots();
-      kept = await writeEntry(await target(), run, attempts, { isFinal: true, hashes });
-      await prune(settings.spoolDir, settings.spoolMaxBytes);
-      return kept;
+    keep,
+    async keepReports(run, left) {
+      let becomeOf: (report: Report) => string;
+      try {
+        const isEmpty = kept === undefined;
+        // Without results: sent under the same id, it finds the run that has them.
+        const entry = kept ?? await keep(run, []);
+        const unkept = new Map((await release(entry, left.map(({ report }) => report))).map(({ report, reason }) => [report, reason]));
+        if (isEmpty && unkept.size === left.length) {
+          await removeEntry(entry);
+          kept = undefined;
+        }
+        becomeOf = (report) => (unkept.has(report) ? `and is not kept: ${unkept.get(report)}` : `spooled to ${entry}`);
+      } catch (error) {
+        becomeOf = () => `and spooling it failed: ${advice(error)}`;
+      }
+      for (const { report, error } of left) {
+        log.warn(`the ${report.type} report could not be sent: ${advice(error)}, ${becomeOf(report)}`);
+      }
     },
     async release(reports) {
       if (kept === undefined) return;
       try {
-        await releaseEntry(kept, reports, settings.spoolMaxBytes);
-        await prune(settings.spoolDir, settings.spoolMaxBytes);
+        for (const { report, reason } of await release(kept, reports)) log.warn(`the ${report.type} report is not kept: ${reason}`);
       } catch (error) {
         log.detail(`keeping the reports of the run failed: ${reasonOf(error)}`);
       }
