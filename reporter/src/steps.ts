@@ -5,6 +5,7 @@
 import type { TestResult, TestStep } from '@playwright/test/reporter';
 import { absoluteLocation } from './locations';
 import { stripAnsi } from './errors';
+import { titleFor } from './title';
 
 type FlatCategory =
   | 'hook' | 'fixture' | 'assertion' | 'wait' | 'navigation' | 'action' | 'input' | 'api' | 'other';
@@ -162,7 +163,7 @@ function isFixedWait(step: TestStep): boolean {
 
 /** Newer Playwright splits "Click" and "getByRole('button')" into title and subtitle. */
 function titleOf(step: TestStep): string {
-  const subtitle = step.subtitle;
-  const title = subtitle && !step.title.includes(subtitle) ? `${step.title} ${subtitle}` : step.title;
-  return title.slice(0, TITLE_MAX_CHARS);
+  const { title: own, subtitle } = step;
+  const title = subtitle && !own.includes(subtitle) ? `${own} ${subtitle}` : own;
+  return titleFor({ title }).slice(0, TITLE_MAX_CHARS);
 }

@@ -77,7 +77,7 @@ test('a run stays in the spool until its last file has arrived', () => {
       return isLast && isBroken ? { status: 503, body: {} } : {};
     },
     async ({ service, entry, flush }) => {
-      await releaseEntry(entry, [], 2 ** 30);
+      await releaseEntry(entry);
       assert.deepEqual(await flush(), ['stays']);
       isBroken = false;
       assert.deepEqual(await flush(), ['sent']);
@@ -91,7 +91,7 @@ test('a run stays in the spool for the one result the service fails on, and goes
   return withSpool(
     ({ json, form }) => (isBroken && `${JSON.stringify(json)}${String(form.get('testCases'))}`.includes('"one"') ? { status: 500, body: {} } : {}),
     async ({ service, entry, flush }) => {
-      await releaseEntry(entry, [], 2 ** 30);
+      await releaseEntry(entry);
       assert.deepEqual(await flush(), ['stays']);
       const submitted = service.received.flatMap(({ json }) => [json['testCases'] as { title: string }[] | undefined ?? []].flat());
       assert.ok(submitted.some(({ title }) => title === 'two'));
@@ -115,7 +115,7 @@ test('what a process is still at work on is left to it, on whatever host it is',
 }));
 
 test('a folder others may write to is neither sent from nor written to', onPosix, () => withSpool(() => ({}), async ({ service, entry, flush }) => {
-  await releaseEntry(entry, [], 2 ** 30);
+  await releaseEntry(entry);
   const dir = path.dirname(entry);
   chmodSync(dir, 0o777);
   assert.deepEqual(await flush(), []);
@@ -125,7 +125,7 @@ test('a folder others may write to is neither sent from nor written to', onPosix
 }));
 
 test('a note or a run that another user wrote is left alone', asRoot, () => withSpool(() => ({}), async ({ service, entry, flush }) => {
-  await releaseEntry(entry, [], 2 ** 30);
+  await releaseEntry(entry);
   for (const file of [entry, noteOf(entry)]) {
     chownSync(file, 4_321, 4_321);
     assert.deepEqual(await flush(), [], file);
@@ -136,7 +136,7 @@ test('a note or a run that another user wrote is left alone', asRoot, () => with
 }));
 
 test('a report is sent from beside its run and from nowhere else, whatever the note says', () => withSpool(() => ({}), async ({ service, entry, flush }) => {
-  await releaseEntry(entry, [], 2 ** 30);
+  await releaseEntry(entry);
   const secret = path.join(folder(), 'secret');
   writeFileSync(secret, 'secret');
   const beside = path.join(entry.replace(/\.json\.gz$/, '.files'), 'link.gz');
@@ -163,12 +163,12 @@ test('of the reports of a run only those are kept that find room, and the others
     return { report: { type, dir, label: undefined }, error: new RequestFailed('HTTP 503', 503) };
   };
   await spool.keepReports(RUN, [left('large', 5_000)]);
-  assert.match(lines.pop()!, /^the large report could not be sent: HTTP 503, and is not kept: its 5\d\d\d bytes do not fit into spoolMaxBytes$/);
+  assert.match(lines.pop()!, /^the large report could not be sent: HTTP 503, and is not kept: it does not fit into spoolMaxBytes$/);
   assert.deepEqual(kept(spoolDir), [], 'there is nothing to send');
   await spool.keepReports(RUN, [left('large', 5_000), left('html', 1_000)]);
   await spool.keepReports(RUN, [left('later', 1_000)]);
   await spool.release([]);
-  assert.match(lines.join(), /the large report .* do not fit .*,the html report .*, spooled to .*,the later report .*, spooled to/);
+  assert.match(lines.join(), /the large report .* does not fit .*,the html report .*, spooled to .*,the later report .*, spooled to/);
   const [entry] = await entriesIn(path.join(spoolDir, runsFolder('shop', 'http://a.example')));
   const note = JSON.parse(readFileSync(noteOf(entry!.file), 'utf8')) as SpoolNote;
   assert.deepEqual(note.reports!.map(({ type, path: place, size }) => [type, statSync(place).size === size]), [['html', true], ['later', true]]);
@@ -190,7 +190,7 @@ test('flush gives credentials only to the service it was told', async () => {
   try {
     const spoolDir = folder();
     const entry = await keep(path.join(spoolDir, runsFolder('shop', service.url)), service.url, []);
-    await releaseEntry(entry, [], 2 ** 30);
+    await releaseEntry(entry);
     const lines: string[] = [];
     const env = { SERVICE_SPOOL_DIR: spoolDir, SERVICE_API_KEY: 'pd_1' };
     const flush = (url?: string): Promise<number> => flushCommand({ env, url, print: (line) => void lines.push(line) });

@@ -121,8 +121,8 @@ export interface UnkeptReport {
   reason: string;
 }
 
-/** Leaves an entry to later processes, and these reports of its run with it; returns those that are not kept. */
-export async function releaseEntry(
+/** Puts reports of its run beside an entry; returns those that are not kept. */
+export async function addReports(
   entry: string, reports: readonly Report[], filesMaxBytes: number,
 ): Promise<UnkeptReport[]> {
   const note = await readNote(entry);
@@ -130,20 +130,26 @@ export async function releaseEntry(
   const kept = [...note.reports ?? []];
   const unkept: UnkeptReport[] = [];
   let room = filesMaxBytes - await sizeOfEntry(entry);
+  const signal = AbortSignal.timeout(KEEP_FILES_MS);
   for (const report of reports) {
     const place = path.join(beside(entry, FILES_SUFFIX), `report-${kept.length}.gz`);
     try {
-      const spooled = await spooledReport(place, report);
-      if (spooled.size > room) throw new Error(`its ${spooled.size} bytes do not fit into spoolMaxBytes`);
+      const spooled = await spooledReport(place, report, room, signal);
       room -= spooled.size;
       kept.push(spooled);
     } catch (error) {
       await rm(place, { force: true });
-      unkept.push({ report, reason: reasonOf(error) });
+      unkept.push({ report, reason: signal.aborted ? 'there was no time left to pack it' : reasonOf(error) });
     }
   }
-  await writeNote(entry, { ...note, owner: null, reports: kept });
+  if (kept.length > (note.reports ?? []).length) await writeNote(entry, { ...note, reports: kept });
   return unkept;
+}
+
+/** Leaves an entry to later processes. */
+export async function releaseEntry(entry: string): Promise<void> {
+  const note = await readNote(entry);
+  if (note) await writeNote(entry, { ...note, owner: null });
 }
 
 /** Forgets the files that have arrived: the next time begins where this one ended. */
@@ -159,12 +165,27 @@ async function writeNote(entry: string, note: SpoolNote): Promise<void> {
 }
 
 /** The next run writes its report to the same directory, so it is packed now. */
-async function spooledReport(place: string, { type, label, dir }: Report): Promise<SpooledReport> {
+async function spooledReport(
+  place: string, { type, label, dir }: Report, room: number, signal: AbortSignal,
+): Promise<SpooledReport> {
   const entries = await sendableEntries(dir);
   await mkdir(path.dirname(place), { recursive: true, mode: 0o700 });
   await rm(place, { force: true });
-  await pipeline(packReport(entries), createWriteStream(place, { mode: 0o600, flags: 'wx' }));
+  const file = createWriteStream(place, { mode: 0o600, flags: 'wx' });
+  await pipeline(packReport(entries), atMost(room), file, { signal });
   return { type, ...(label === undefined ? {} : { label }), path: place, size: (await stat(place)).size };
+}
+
+/** A report may be many times larger than the room there is: what does not fit is not written first. */
+function atMost(bytesMax: number) {
+  return async function* (pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    let bytes = 0;
+    for await (const piece of pieces) {
+      bytes += piece.length;
+      if (bytes > bytesMax) throw new Error('it does not fit into spoolMaxBytes');
+      yield piece;
+    }
+  };
 }
 
 type Keeper = (file: AttachmentFile) => Promise<string | undefined>;

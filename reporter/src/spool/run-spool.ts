@@ -14,7 +14,7 @@ import type { Report } from '../reports';
 import type { Settings } from '../options';
 import type { RunFields } from '../run';
 import { chooseSpoolFolder } from './disk';
-import { releaseEntry, removeEntry, writeEntry, type SpoolTarget, type UnkeptReport } from './entry';
+import { addReports, releaseEntry, removeEntry, writeEntry, type SpoolTarget, type UnkeptReport } from './entry';
 import { createHashes } from './hashes';
 import { entriesOf, flushSpool, prune, runsFolder } from './spool';
 
@@ -100,8 +100,8 @@ export function createRunSpool(
     await prune(settings.spoolDir, settings.spoolMaxBytes);
     return kept;
   };
-  const release = async (entry: string, reports: readonly Report[]): Promise<UnkeptReport[]> => {
-    const unkept = await releaseEntry(entry, reports, settings.spoolMaxBytes);
+  const add = async (entry: string, reports: readonly Report[]): Promise<UnkeptReport[]> => {
+    const unkept = await addReports(entry, reports, settings.spoolMaxBytes);
     await prune(settings.spoolDir, settings.spoolMaxBytes);
     return unkept;
   };
@@ -135,7 +135,7 @@ export function createRunSpool(
         const isEmpty = kept === undefined;
         // Without results: sent under the same id, it finds the run that has them.
         const entry = kept ?? await keep(run, []);
-        const unkept = new Map((await release(entry, left.map(({ report }) => report))).map(({ report, reason }) => [report, reason]));
+        const unkept = new Map((await add(entry, left.map(({ report }) => report))).map(({ report, reason }) => [report, reason]));
         if (isEmpty && unkept.size === left.length) {
           await removeEntry(entry);
           kept = undefined;
@@ -151,7 +151,8 @@ export function createRunSpool(
     async release(reports) {
       if (kept === undefined) return;
       try {
-        for (const { report, reason } of await release(kept, reports)) log.warn(`the ${report.type} report is not kept: ${reason}`);
+        for (const { report, reason } of await add(kept, reports)) log.warn(`the ${report.type} report is not kept: ${reason}`);
+        await releaseEntry(kept);
       } catch (error) {
         log.detail(`keeping the reports of the run failed: ${reasonOf(error)}`);
       }
