@@ -29,9 +29,10 @@ pub(crate) async fn begin_run(
     State(state): State<AppState>,
     site: Site,
     Path(run): Path<RunId>,
-    JsonBytes(bytes): JsonBytes,
+    bytes: JsonBytes,
 ) -> Result<Response, ApiError> {
-    let (token, fields, found) = body::token_and_fields(bytes, "setupToken", Need::Begin)?;
+    let read = |bytes| body::token_and_fields(bytes, "setupToken", Need::Begin);
+    let (token, fields, found) = bytes.read(read).await?;
     let ctx = state.context(&site);
     let ticket = ingest::begin(&ctx, run, token.as_deref(), &fields, state.now()).await?;
     Ok(TellsSecret.mark(Json(StartAnswer::of(ticket, &found, state.config()))))

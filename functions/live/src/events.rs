@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use callboard_domain::ids::RunId;
-use callboard_domain::ingest::{Caps, EventsBody};
+use callboard_domain::ingest::EventsBody;
 use callboard_domain::status::RunStatus;
 use callboard_http::extract::{JsonBytes, Path};
 use callboard_http::{ApiError, AppState, Site};
@@ -13,9 +13,6 @@ use utoipa::ToSchema;
 
 use crate::answer::{WarningView, warnings};
 use crate::body;
-
-/// From this size on a body is read off the async threads.
-const LARGE_BODY_BYTES: usize = 128 * 1024;
 
 /// What became of some events.
 #[derive(Debug, Serialize, ToSchema)]
@@ -55,10 +52,11 @@ pub(crate) async fn run_events(
     State(state): State<AppState>,
     site: Site,
     Path(run): Path<RunId>,
-    JsonBytes(bytes): JsonBytes,
+    bytes: JsonBytes,
 ) -> Result<Json<EventsAnswer>, ApiError> {
     let now = state.now();
-    let body = read(bytes, state.config().caps.clone()).await?;
+    let caps = state.config().caps.clone();
+    let body = bytes.read(move |bytes| EventsBody::parse(bytes, &caps)).await?;
     let taken = ingest::events(&state.context(&site), run, body, now).await?;
     Ok(Json(EventsAnswer {
         success: true,
@@ -67,14 +65,6 @@ pub(crate) async fn run_events(
         ignored: taken.ignored,
         warnings: warnings(&taken.warnings),
     }))
-}
-
-async fn read(bytes: Vec<u8>, caps: Caps) -> Result<EventsBody, ApiError> {
-    if bytes.len() < LARGE_BODY_BYTES {
-        return Ok(EventsBody::parse(bytes, &caps)?);
-    }
-    let parsed = tokio::task::spawn_blocking(move || EventsBody::parse(bytes, &caps));
-    Ok(parsed.await.map_err(ApiError::internal)??)
 }
 
 /// Where a run stands.
@@ -100,9 +90,9 @@ pub(crate) async fn run_heartbeat(
     State(state): State<AppState>,
     site: Site,
     Path(run): Path<RunId>,
-    JsonBytes(bytes): JsonBytes,
+    bytes: JsonBytes,
 ) -> Result<Json<HeartbeatAnswer>, ApiError> {
-    let token = body::token(&body::object(bytes)?, "streamToken");
+    let token = bytes.read(|bytes| body::token_of(bytes, "streamToken")).await?;
     let status = ingest::heartbeat(&state.context(&site), run, token.as_deref(), state.now()).await?;
     Ok(Json(HeartbeatAnswer { success: true, status }))
 }

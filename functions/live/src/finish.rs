@@ -55,9 +55,10 @@ pub(crate) async fn finish_run(
     State(state): State<AppState>,
     site: Site,
     Path(run): Path<RunId>,
-    JsonBytes(bytes): JsonBytes,
+    bytes: JsonBytes,
 ) -> Result<Json<FinishAnswer>, ApiError> {
-    let (token, fields, found) = body::token_and_fields(bytes, "streamToken", Need::Finish)?;
+    let read = |bytes| body::token_and_fields(bytes, "streamToken", Need::Finish);
+    let (token, fields, found) = bytes.read(read).await?;
     let ctx = state.context(&site);
     let status = ingest::finish(&ctx, run, token.as_deref(), &fields, state.now()).await?;
     Ok(Json(FinishAnswer {

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use callboard_domain::ingest::{Need, RunFields};
+use callboard_domain::ingest::Need;
 use callboard_http::extract::{Caller, JsonBytes, Visit};
 use callboard_http::{ApiError, AppState, Site, TellsSecret};
 use callboard_query::ingest;
@@ -28,10 +28,10 @@ pub(crate) async fn setup_run(
     site: Site,
     caller: Caller,
     visit: Visit,
-    JsonBytes(bytes): JsonBytes,
+    bytes: JsonBytes,
 ) -> Result<Response, ApiError> {
     let now = state.now();
-    let (fields, found) = RunFields::parse(&mut body::object(bytes)?, Need::Setup)?;
+    let (fields, found) = bytes.read(|bytes| body::fields(bytes, Need::Setup)).await?;
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();
@@ -59,10 +59,10 @@ pub(crate) async fn start_run(
     site: Site,
     caller: Caller,
     visit: Visit,
-    JsonBytes(bytes): JsonBytes,
+    bytes: JsonBytes,
 ) -> Result<Response, ApiError> {
     let now = state.now();
-    let (fields, found) = RunFields::parse(&mut body::object(bytes)?, Need::Start)?;
+    let (fields, found) = bytes.read(|bytes| body::fields(bytes, Need::Start)).await?;
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();

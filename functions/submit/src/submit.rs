@@ -10,9 +10,6 @@ use callboard_query::ingest::{self, Submission};
 use crate::answer::SubmitAnswer;
 use crate::room::room_for;
 
-/// From this size on a body is read off the async threads.
-const LARGE_BODY_BYTES: usize = 128 * 1024;
-
 /// Stores a run with its test cases.
 ///
 /// Every test case is one attempt; attempts of one test become one execution.
@@ -42,11 +39,12 @@ pub(crate) async fn submit_run(
     site: Site,
     caller: Caller,
     visit: Visit,
-    JsonBytes(body): JsonBytes,
+    body: JsonBytes,
 ) -> Result<Json<SubmitAnswer>, ApiError> {
-    let _room = room_for(body.len()).await;
+    let _room = room_for(body.0.len()).await;
     let now = state.now();
-    let (fields, cases, warnings) = read(body, state.config().caps.clone()).await?;
+    let caps = state.config().caps.clone();
+    let (fields, cases, warnings) = body.read(move |bytes| parse(bytes, &caps)).await?;
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();
@@ -57,14 +55,6 @@ pub(crate) async fn submit_run(
 }
 
 type Read = (RunFields, Vec<callboard_domain::ingest::TestCaseEntry>, Warnings);
-
-async fn read(body: Vec<u8>, caps: Caps) -> Result<Read, ApiError> {
-    if body.len() < LARGE_BODY_BYTES {
-        return parse(body, &caps);
-    }
-    let parsed = tokio::task::spawn_blocking(move || parse(body, &caps));
-    parsed.await.map_err(ApiError::internal)?
-}
 
 fn parse(body: Vec<u8>, caps: &Caps) -> Result<Read, ApiError> {
     let mut body = SubmitBody::parse(body, caps).map_err(|error| body_error(&error))?;

@@ -15,7 +15,7 @@ use callboard_domain::ingest::{
 use callboard_domain::status::RunStatus;
 use callboard_domain::text::{clean, read_repaired};
 use callboard_domain::time::Timestamp;
-use callboard_http::extract::{Caller, Multipart, Visit};
+use callboard_http::extract::{Caller, JsonBytes, Multipart, Visit};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::Context;
 use callboard_query::ingest::{
@@ -51,7 +51,8 @@ const MAX_NAME_CHARS: usize = 500;
         content = Object,
         content_type = "multipart/form-data",
         description = "projectName, testRun and testCases as fields; trace_<i>, attach_file_<i> with attach_meta_<i>, \
-                       trace_hashes, report_<type> with report_label_<type>; testRunId for reports of an existing run"
+                       trace_hashes, report_<type> with report_label_<type>; testRunId for reports of an existing run, with the \
+                       streamToken of the client whose reports they are"
     ),
     responses((status = 200, body = UploadAnswer))
 )]
@@ -112,10 +113,13 @@ impl Taking {
                     file.staged.discard(&self.ctx.store).await?;
                 }
                 let mut found = Warnings::default();
+                let of =
+                    ingest::sender_of_files(&self.ctx, run, labels.text("streamToken"), self.began).await?;
                 let is_alone = reports.is_empty();
-                let reports = self.attach(project, run, reports, &labels, true, &mut found).await?;
-                let status = if is_alone {
-                    ingest::files_have_come(&self.ctx, project, run, self.state.now()).await?
+                let reports = self.attach(project, run, reports, &labels, of.is_none(), &mut found).await?;
+                // Who says whose files these are ends one wait, however often it is said.
+                let status = if is_alone || of.is_some() {
+                    ingest::files_have_come(&self.ctx, project, run, of, self.state.now()).await?
                 } else {
                     ingest::run_to_attach_to(&self.ctx, &self.scope, run).await?.1
                 };
@@ -143,9 +147,9 @@ impl Taking {
         })
     }
 
-    /// Stores reports of a run. When the run `waits` for them, its wait ends
-    /// with the last one that it did not have: those it had are of an earlier
-    /// call, which ended its client's wait.
+    /// Stores reports of a run. When the run `waits` for them and nobody says for
+    /// whose, its wait ends with the last one that it did not have: those it had are
+    /// of an earlier call, which ended its client's wait.
     async fn attach(
         &self,
         project: Authorized<ProjectId>,
@@ -226,8 +230,11 @@ async fn judge(receiver: &Receiver<'_>, form: &mut Form, caps: &Caps) -> Result<
         .ok_or_else(|| ApiError::bad_request("invalid_project_name", "projectName must be valid UTF-8."))?;
     let name = callboard_domain::ingest::project_name(name)?;
     let run = form.fields.remove("testRun").unwrap_or_default();
-    let mut run = parse_object(run).map_err(|error| body_error(&error))?;
-    let (fields, mut found) = RunFields::parse(&mut run, Need::UploadNewRun)?;
+    let read = |run| {
+        let mut run = parse_object(run).map_err(|error| body_error(&error))?;
+        Ok::<_, ApiError>(RunFields::parse(&mut run, Need::UploadNewRun)?)
+    };
+    let (fields, mut found) = JsonBytes(run).read(read).await?;
     if let Some(field) = form.misspelt_run() {
         found.add("field_dropped", None, || {
             format!("{field} must be the number of a run, e.g. 41; the field was left out.")
@@ -236,8 +243,8 @@ async fn judge(receiver: &Receiver<'_>, form: &mut Form, caps: &Caps) -> Result<
     let mut entries = Vec::new();
     if let Some(cases) = form.fields.remove("testCases").filter(|cases| !cases.is_empty()) {
         let caps = caps.clone();
-        let cases = tokio::task::spawn_blocking(move || parse_test_cases(cases, &caps));
-        let cases = cases.await.map_err(ApiError::internal)?.map_err(|error| body_error(&error))?;
+        let read = move |cases| parse_test_cases(cases, &caps).map_err(|error| body_error(&error));
+        let cases = JsonBytes(cases).read(read).await?;
         found.extend(cases.warnings);
         entries = cases.entries;
     }

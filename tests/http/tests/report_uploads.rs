@@ -6,22 +6,23 @@ use std::time::Duration;
 use bytes::Bytes;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, ReportId, RunId};
-use callboard_domain::time::Timestamp;
+use callboard_domain::time::{Day, Timestamp};
 use callboard_fn_jobs::{Budget, run_due};
 use callboard_query::ingest::{self, IncomingReport, ReportOutcome};
 use callboard_query::retention::{self, Redate};
 use callboard_store::blobs::{self, IN_MEMORY_BYTES, Room};
 use callboard_store::reports::{self, BegunReport};
 use callboard_store::retention::due;
+use callboard_store::rollups::{self, RunContribution};
 use callboard_store::{Db, Session, StoreError, runs, unclaimed};
 use callboard_test_support::form::report_archive;
 use callboard_test_support::{Answer, Client, Form, Service, for_each_service};
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::builders::{attempt, passing, run};
-use crate::live::{context, later, start};
+use crate::live::{Feeder, context, later, start};
 use crate::rows::{settled, texts};
 
 const STATES: &str = "SELECT state FROM reports";
@@ -43,6 +44,18 @@ async fn submitted(service: &Service) -> (ProjectId, RunId) {
     let answer = service.client().post_json("/api/test-runs/submit", &body).await.expect("stored");
     let id = |key: &str| answer[key].as_i64().expect("an id");
     (ProjectId(id("projectId")), RunId(id("runId")))
+}
+
+/// Returns once a connection of a PostgreSQL database waits for a lock.
+async fn somebody_waits(service: &Service) {
+    tokio::time::timeout(Duration::from_secs(30), a_lock_is_waited_for(service)).await.expect("nobody waits");
+}
+
+async fn a_lock_is_waited_for(service: &Service) {
+    let waiting = "SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while texts(service, waiting).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
 }
 
 fn small_archive() -> Vec<u8> {
@@ -231,6 +244,44 @@ async fn of_several_reports_the_last_new_one_ends_the_wait_of_one_shard() {
 }
 
 #[tokio::test]
+async fn a_client_that_says_who_it_is_ends_its_own_wait_and_no_other() {
+    for_each_service(async |service| {
+        let shard = async |index: u32| {
+            let place = json!({ "instanceId": "0123456789abcdef", "shardIndex": index, "shardTotal": 3 });
+            let feeder = start(service.client(), place).await;
+            feeder.finish_with("passed", json!({ "hasPendingUploads": true })).await;
+            feeder
+        };
+        let (first, second, third) = (shard(1).await, shard(2).await, shard(3).await);
+        let send = async |of: &Feeder, archive: Option<&[u8]>| {
+            let mut form = Form::new()
+                .field("testRunId", of.run.to_string())
+                .field("projectName", "shop")
+                .field("testRun", r#"{"status":"already-submitted"}"#)
+                .field("streamToken", &of.token);
+            if let Some(archive) = archive {
+                form = form.file("report_html", "html.gz", "application/gzip", archive);
+            }
+            let request = service.client().request(Method::POST, "/api/test-runs/upload");
+            let request = request.header("content-type", Form::content_type()).body(form.into_body());
+            Answer::of(request).await.expect("an answer").success().expect("attached")
+        };
+        // The last one has no report, and its call is repeated: no answer had come.
+        for _ in 0..2 {
+            assert_eq!(send(&third, None).await["status"], "finalizing");
+        }
+        // Both others have the same one, byte by byte.
+        let archive = small_archive();
+        for _ in 0..2 {
+            assert_eq!(send(&second, Some(&archive)).await["status"], "finalizing");
+        }
+        assert_eq!(send(&first, Some(&archive)).await["status"], "passed");
+        assert_eq!(texts(service, STATES).await, ["ready"]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn dating_runs_anew_waits_for_an_upload_and_does_not_stop_it() {
     for_each_service(async |service| {
         let client = service.client();
@@ -267,9 +318,8 @@ async fn dating_runs_anew_waits_for_an_upload_and_does_not_stop_it() {
         runs::lock(&mut upload, project, run).await.expect("locked");
         due::move_report(&mut upload, project, report, Some(Timestamp(1))).await.expect("moved");
         let goes_on = async {
-            let waiting = "SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-            while matches!(store.db(), Db::Postgres(_)) && texts(service, waiting).await.is_empty() {
-                tokio::task::yield_now().await;
+            if matches!(store.db(), Db::Postgres(_)) {
+                somebody_waits(service).await;
             }
             move_to(&mut upload, Some(Timestamp(1))).await.expect("nobody stands in the way");
             upload.commit().await.expect("committed");
@@ -279,6 +329,70 @@ async fn dating_runs_anew_waits_for_an_upload_and_does_not_stop_it() {
         dated.expect("dated");
         let dates = texts(service, "SELECT CAST(expires_at AS TEXT) FROM reports UNION ALL SELECT CAST(expires_at AS TEXT) FROM files").await;
         assert!(dates.len() == 2 && dates.iter().all(|at| at != "1"), "{dates:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_project_keeps_is_locked_before_its_days_by_all_who_change_both() {
+    for_each_service(async |service| {
+        let store = service.state().store();
+        if !matches!(store.db(), Db::Postgres(_)) {
+            return;
+        }
+        let submit = async |title: &str| {
+            let mut failed = attempt(title, "failed", 0);
+            failed["error"] = json!(format!("Error: {title} was not there"));
+            let body = run("shop", "failed", vec![failed]);
+            let stored = service.client().post_json("/api/test-runs/submit", &body).await.expect("stored");
+            let id = |of: &str| stored[of].as_i64().expect("an id");
+            (ProjectId(id("projectId")), RunId(id("runId")))
+        };
+        let (_, first) = submit("pays").await;
+        assert_eq!(attach(service.client(), first.get(), &small_archive()).await.status, StatusCode::OK);
+        settled(service).await;
+        let (project, ended) = submit("adds").await;
+        let waiting = start(service.client(), json!({})).await;
+        waiting.finish_with("passed", json!({ "hasPendingUploads": true })).await;
+
+        let ctx = service.state().background();
+        let now = service.state().now();
+        let day = Day::parse("2026-01-01").expect("a day");
+        let lanes = texts(service, "SELECT DISTINCT CAST(lane_id AS TEXT) FROM project_daily").await;
+        let lanes: Vec<i64> = lanes.iter().map(|id| id.parse().expect("an id")).collect();
+        let kept_of = |kind: &str| format!("SELECT kind FROM storage_totals WHERE kind = '{kind}'");
+        let while_days_are_locked = async |kind: &str, work: &mut (dyn Future<Output = ()> + Unpin)| {
+            let mut days = store.db().begin().await.expect("a transaction");
+            let (before, after) =
+                (RunContribution::default(), RunContribution { runs: 1, ..RunContribution::default() });
+            for is_full in [false, true] {
+                rollups::add_project_day(&mut days, project, &lanes, day, is_full, &before, &after)
+                    .await
+                    .expect("locked");
+            }
+            // What only writes is kept back until something is asked.
+            runs::get(&mut days, project, ended).await.expect("asked");
+            let look = async {
+                somebody_waits(service).await;
+                let all = texts(service, &kept_of(kind)).await;
+                let free = texts(service, &format!("{} FOR UPDATE SKIP LOCKED", kept_of(kind))).await;
+                drop(days);
+                assert_eq!(all.len(), 1);
+                free
+            };
+            let ((), free) = tokio::join!(work, look);
+            assert!(free.is_empty(), "{free:?} was to be locked already");
+        };
+        let mut end = Box::pin(async {
+            ingest::check_run(&ctx, project, ended, now).await.expect("checked");
+        });
+        while_days_are_locked("evidence_in_rows", &mut end).await;
+        let mut upload = Box::pin(async {
+            let archive = report_archive(&[("index.html", b"another")]).expect("an archive");
+            let told = attach(service.client(), waiting.run, &archive).await.success().expect("attached");
+            assert_eq!(told["status"], "passed");
+        });
+        while_days_are_locked("report", &mut upload).await;
     })
     .await;
 }

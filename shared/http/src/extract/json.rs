@@ -6,7 +6,7 @@ use std::io::Write;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use callboard_domain::text::repair_json_text;
-use flate2::write::GzDecoder;
+use flate2::write::MultiGzDecoder;
 use futures::StreamExt;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -17,6 +17,8 @@ use crate::error::ApiError;
 
 /// Code of a body whose bytes did not arrive.
 const CODE: &str = "invalid_json";
+/// From this size on a body is read off the async threads: others wait for those.
+const LARGE_BODY_BYTES: usize = 128 * 1024;
 /// Most bytes allocated on the word of a Content-Length.
 const TRUSTED_LENGTH: usize = 1024 * 1024;
 
@@ -24,6 +26,28 @@ const TRUSTED_LENGTH: usize = 1024 * 1024;
 /// route's limit. For readers that are more lenient than a type can be.
 #[derive(Debug, Clone)]
 pub struct JsonBytes(pub Vec<u8>);
+
+impl JsonBytes {
+    /// What somebody reads in them.
+    ///
+    /// # Errors
+    /// What that refuses.
+    pub async fn read<T, E>(
+        self,
+        read: impl FnOnce(Vec<u8>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        E: Into<ApiError> + Send + 'static,
+    {
+        let Self(bytes) = self;
+        if bytes.len() < LARGE_BODY_BYTES {
+            return read(bytes).map_err(Into::into);
+        }
+        let read = tokio::task::spawn_blocking(move || read(bytes));
+        read.await.map_err(ApiError::internal)?.map_err(Into::into)
+    }
+}
 
 impl<S: Sync> FromRequest<S> for JsonBytes {
     type Rejection = ApiError;
@@ -109,7 +133,7 @@ async fn whole(body: Body, limit: u64) -> Result<Vec<u8>, ApiError> {
 }
 
 async fn inflated(body: Body, limit: u64) -> Result<Vec<u8>, ApiError> {
-    let mut decoder = GzDecoder::new(Bounded { bytes: Vec::new(), limit });
+    let mut decoder = MultiGzDecoder::new(Bounded { bytes: Vec::new(), limit });
     let mut body = CountedBody::new(body, limit);
     while let Some(piece) = body.next().await {
         let piece = piece.map_err(|error| error.into_api(CODE))?;
@@ -188,7 +212,10 @@ mod tests {
         ] {
             assert_eq!(read(kind, json.clone()).await.unwrap(), json!({"a": 1}));
         }
-        assert_eq!(read(&[("content-encoding", "gzip")], gzip(&json)).await.unwrap(), json!({"a": 1}));
+        // Some compress piece by piece, each of which is a member.
+        for packed in [gzip(&json), [gzip(&json[..3]), gzip(&json[3..])].concat()] {
+            assert_eq!(read(&[("content-encoding", "gzip")], packed).await.unwrap(), json!({"a": 1}));
+        }
     }
 
     #[tokio::test]

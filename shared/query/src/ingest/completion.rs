@@ -90,8 +90,9 @@ async fn recount(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) 
     };
     // What is asked comes first: what is written after it goes to the database together.
     let sums = executions::sums(&mut session, project, run).await?;
-    locked.compare(&mut session).await?;
+    // What a project keeps is locked before its days, as whoever attaches a report does.
     storage::recount_run(&mut session, project, run, now).await?;
+    locked.compare(&mut session).await?;
     retention::date_run(&mut session, ctx, &locked.run).await?;
     if locked.run.status.is_final() {
         kept::forget(&mut session, project, run).await?;

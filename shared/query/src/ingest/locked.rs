@@ -199,14 +199,20 @@ impl LockedRun {
         any
     }
 
-    /// The oldest slot that waits for files stops waiting, and a run that only
-    /// waited for them is over; whether there was one.
-    pub(super) fn end_wait(&mut self, now: Timestamp, patience: &Patience) -> Result<bool> {
-        let Some(oldest) = self.slots.iter().find(|row| row.slot.waiting).map(|row| row.id) else {
+    /// A slot, or the oldest one, stops waiting for files, and a run that only
+    /// waited for them is over; whether it did wait.
+    pub(super) fn end_wait(
+        &mut self,
+        of: Option<SlotId>,
+        now: Timestamp,
+        patience: &Patience,
+    ) -> Result<bool> {
+        let is_meant = |row: &&SlotRow| row.slot.waiting && of.is_none_or(|of| of == row.id);
+        let Some(waiting) = self.slots.iter().find(is_meant).map(|row| row.id) else {
             return Ok(false);
         };
-        self.slot_mut(oldest)?.slot.waiting = false;
-        self.breathe(oldest, now)?;
+        self.slot_mut(waiting)?.slot.waiting = false;
+        self.breathe(waiting, now)?;
         self.settle(now, None, patience);
         Ok(true)
     }

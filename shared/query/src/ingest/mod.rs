@@ -79,4 +79,4 @@ pub use sweep::{Swept, sweep_stale_runs};
 pub use tickets::{Ticket, begin, setup, start};
 pub use trace_pool::{PoolTraces, pool_traces, queue_trace_pool};
 pub use turns::Turns;
-pub use waiting::{files_are_coming, files_have_come};
+pub use waiting::{files_are_coming, files_have_come, sender_of_files};

@@ -21,8 +21,9 @@ use tokio::time::{Instant, sleep};
 use self::unpacking::{Entry, Unpacked, copy, unpack};
 use super::locked::LockedRun;
 use super::waiting::files_are_coming;
+use super::writer::CONFLICT_ATTEMPTS;
 use crate::shapes::Report;
-use crate::{Context, Result, retention};
+use crate::{Context, QueryError, Result, retention};
 
 /// Longest label of a report, in characters.
 const MAX_LABEL_CHARS: usize = 100;
@@ -178,15 +179,34 @@ impl Upload<'_> {
         staged: &StagedBlob,
         ends_wait: bool,
     ) -> Result<std::result::Result<ReportRow, String>> {
-        let (ctx, project, run, begun) = (self.ctx, self.project.get(), self.run, &self.begun);
         let unpacked = self.unpack(file_name, staged).await?;
+        let mut attempt = 1;
+        loop {
+            match self.end(kind, &unpacked, ends_wait).await {
+                Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
+                    tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
+                    attempt += 1;
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    /// Makes the report visible, or forgets one that is refused.
+    async fn end(
+        &self,
+        kind: &str,
+        unpacked: &Unpacked,
+        ends_wait: bool,
+    ) -> Result<std::result::Result<ReportRow, String>> {
+        let (ctx, project, run, begun) = (self.ctx, self.project.get(), self.run, &self.begun);
         let now = self.clock.now();
         let mut session = ctx.store.db().begin().await?;
         // A run that was deleted meanwhile takes nothing more.
         let mut locked = LockedRun::lock(&mut session, project, run).await?;
         let ended = match unpacked {
             Ok(entries) => {
-                let entry = entry_page(kind, &entries);
+                let entry = entry_page(kind, entries);
                 let size = entries.iter().map(|entry| entry.size).sum::<u64>();
                 let size = i64::try_from(size).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))?;
                 let count = i64::try_from(entries.len()).unwrap_or(i64::MAX);
@@ -197,10 +217,10 @@ impl Upload<'_> {
             }
             Err(why) => {
                 reports::discard(&mut session, project, begun, now).await?;
-                Err(why)
+                Err(why.clone())
             }
         };
-        if ends_wait && locked.end_wait(now, &ctx.patience)? {
+        if ends_wait && locked.end_wait(None, now, &ctx.patience)? {
             locked.close(session, now).await?;
         } else {
             session.commit().await?;

@@ -1,20 +1,23 @@
 //! Files that follow the results: who waits for them, and until when.
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 
+use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
 
+use super::bearer;
 use super::locked::LockedRun;
-use crate::{Context, Result};
+use super::writer::CONFLICT_ATTEMPTS;
+use crate::{Context, QueryError, Result};
 
 /// Notes that files of a run are being received: the run is not given up
 /// meanwhile, however long that takes.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`].
+/// [`QueryError::Store`].
 pub async fn files_are_coming(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -30,21 +33,58 @@ pub async fn files_are_coming(
     Ok(session.commit().await?)
 }
 
-/// Files of a run have come: the oldest slot that waits for some stops
-/// waiting, and a run that only waited for them is over. Answers where the run
-/// stands.
+/// The slot of the client that sends files with its token. One that is no client
+/// any more is nobody here: what it may send, others have judged.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`].
+/// [`QueryError::Store`].
+pub async fn sender_of_files(
+    ctx: &Context,
+    run: RunId,
+    token: Option<&str>,
+    now: Timestamp,
+) -> Result<Option<SlotId>> {
+    match bearer::recognise(ctx, run, token, TokenKind::Stream, now).await {
+        Ok(bearer) => Ok(Some(bearer.slot)),
+        Err(QueryError::Store(error)) => Err(error.into()),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Files of a run have come: the slot they are `of` stops waiting for some, or the
+/// oldest one that waits when nobody knows, and a run that only waited for them is
+/// over. Answers where the run stands.
+///
+/// # Errors
+/// [`QueryError::Store`].
 pub async fn files_have_come(
     ctx: &Context,
     project: Authorized<ProjectId>,
     run: RunId,
+    of: Option<SlotId>,
+    now: Timestamp,
+) -> Result<RunStatus> {
+    let mut attempt = 1;
+    loop {
+        match end_wait(ctx, (project.get(), run), of, now).await {
+            Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
+                tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
+                attempt += 1;
+            }
+            ended => return ended,
+        }
+    }
+}
+
+async fn end_wait(
+    ctx: &Context,
+    (project, run): (ProjectId, RunId),
+    of: Option<SlotId>,
     now: Timestamp,
 ) -> Result<RunStatus> {
     let mut session = ctx.store.db().begin().await?;
-    let mut locked = LockedRun::lock(&mut session, project.get(), run).await?;
-    if !locked.end_wait(now, &ctx.patience)? {
+    let mut locked = LockedRun::lock(&mut session, project, run).await?;
+    if !locked.end_wait(of, now, &ctx.patience)? {
         return Ok(locked.run.status);
     }
     Ok(locked.close(session, now).await?.status)
