@@ -158,6 +158,20 @@ pub struct Slot {
     pub last_activity_at: Timestamp,
 }
 
+impl Slot {
+    /// Whether a slot was opened when the client of another one had stopped: it was
+    /// not heard of any more and is lost, or what it kept says that it broke off.
+    fn came_after(&self, other: &Self) -> bool {
+        match (other.state, other.claimed, other.duration_ms) {
+            (SlotState::Lost, ..) => self.opened_at >= other.last_activity_at,
+            (SlotState::Finished, Some(RunStatus::Interrupted), Some(ms)) => {
+                self.start_time.millis() >= other.start_time.millis().saturating_add(ms)
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The slots of a run, in the order they were opened.
 #[derive(Debug, Clone, Copy)]
 pub struct Slots<'a> {
@@ -268,11 +282,34 @@ impl Slots<'_> {
         last.is_some_and(|last| last <= now.millis() - silence_ms)
     }
 
-    /// The slots that decide: per index those of the newest generation.
+    /// The slots that decide: per index those of the newest generation whose place
+    /// nobody took.
     fn counting(&self) -> impl Iterator<Item = &Slot> {
-        self.all
-            .iter()
-            .filter(|slot| self.of(slot.shard_index).all(|other| other.generation <= slot.generation))
+        let replaced = self.replaced();
+        self.all.iter().filter(move |slot| {
+            self.of(slot.shard_index).all(|other| other.generation <= slot.generation)
+                && !replaced.contains(&slot.ordinal)
+        })
+    }
+
+    /// Ordinals of the slots whose place was taken by later ones of their index and
+    /// generation. A client that comes while another one seems to be there may be a
+    /// leg of a matrix beside it; when it turns out that the other one had stopped
+    /// before, it was tried again. It counts once more as soon as it is heard of.
+    fn replaced(&self) -> BTreeSet<i64> {
+        let mut replaced = BTreeSet::new();
+        for slot in self.all {
+            let beside = self.of(slot.shard_index).filter(|other| {
+                other.generation == slot.generation
+                    && other.ordinal != slot.ordinal
+                    && !replaced.contains(&other.ordinal)
+            });
+            let mut beside = beside.peekable();
+            if beside.peek().is_some() && beside.all(|other| other.came_after(slot)) {
+                replaced.insert(slot.ordinal);
+            }
+        }
+        replaced
     }
 
     /// The worst claim of the slots that decide; a lost one counts as
@@ -412,6 +449,35 @@ mod tests {
 
     fn is_complete(all: &[Slot], total: i64) -> bool {
         of(all, total).is_complete(NOW, &Patience::default())
+    }
+
+    #[test]
+    fn a_lost_slot_whose_place_another_took_says_nothing_until_it_is_heard_of() {
+        use SlotState::{Finished, Live, Lost};
+        let at = |ordinal: i64, state, (opened, last): (i64, i64)| Slot {
+            ordinal,
+            opened_at: Timestamp(opened),
+            start_time: Timestamp(opened),
+            last_activity_at: Timestamp(last),
+            ..slot(1, 0, state)
+        };
+        let outcome = |all: &[Slot]| of(all, 1).outcome(RunStatus::Passed);
+        let retry = at(1, Finished, (160, 400));
+        assert_eq!(outcome(&[at(0, Lost, (100, 150)), retry.clone()]), RunStatus::Passed);
+        assert_eq!(outcome(&[at(0, Lost, (100, 170)), retry.clone()]), RunStatus::Interrupted);
+        assert_eq!(outcome(&[at(0, Live, (100, 150)), retry.clone()]), RunStatus::Interrupted);
+        assert_eq!(outcome(&[at(0, Lost, (100, 150))]), RunStatus::Interrupted);
+        let twice = [at(0, Lost, (100, 150)), at(1, Lost, (160, 180)), at(2, Finished, (190, 400))];
+        assert_eq!(outcome(&twice), RunStatus::Passed);
+        let beside = [at(0, Finished, (90, 400)), at(1, Lost, (100, 150)), at(2, Finished, (160, 400))];
+        assert_eq!(outcome(&beside), RunStatus::Interrupted, "it may have taken the place of either");
+        let kept = |ms| Slot {
+            claimed: Some(RunStatus::Interrupted),
+            duration_ms: Some(ms),
+            ..at(0, Finished, (100, 500))
+        };
+        assert_eq!(outcome(&[kept(50), retry.clone()]), RunStatus::Passed);
+        assert_eq!(outcome(&[kept(70), retry]), RunStatus::Interrupted);
     }
 
     #[test]

@@ -145,6 +145,82 @@ async fn a_retry_takes_the_place_of_a_shard_that_crashed_beside_others() {
     .await;
 }
 
+/// An attempt that began at a time of that day.
+fn begun(case: Value, time: &str) -> Value {
+    with(case, json!({ "startedAt": format!("2026-01-01T{time}.000Z") }))
+}
+
+const TOTALS: [&str; 5] = ["status", "endReason", "totalTests", "passedTests", "failedTests"];
+
+#[tokio::test]
+async fn a_shard_that_was_tried_again_at_once_is_not_missed() {
+    for_each_service(async |service| {
+        let killed = start(service.client(), shard(1, 2)).await;
+        let other = start(service.client(), shard(2, 2)).await;
+        killed.results(vec![begun(attempt("pays", "passed", 0), "10:01:00")]).await;
+        other.results(vec![begun(attempt("signs in", "passed", 0), "10:01:00")]).await;
+        other.finish("passed").await;
+        let retry = start(service.client(), shard_again(1, 2)).await;
+        assert_eq!(retry.run, killed.run);
+        let again = ["pays", "looks"].map(|title| begun(attempt(title, "passed", 0), "10:31:00"));
+        retry.results(again.to_vec()).await;
+        // It may be a leg of a matrix beside the first one, which may still be at work.
+        assert_eq!(retry.finish("passed").await, "running");
+        sweep(service, 3 * 60 * 1000).await;
+        let shown = retry.shown().await;
+        assert_eq!(picked(&shown, TOTALS), [json!("passed"), Value::Null, json!(3), json!(3), json!(0)]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_leg_that_was_heard_of_beside_another_counts_when_it_is_lost() {
+    for_each_service(async |service| {
+        let lost = start(service.client(), shard(1, 2)).await;
+        let leg = start(service.client(), shard_again(1, 2)).await;
+        let other = start(service.client(), shard(2, 2)).await;
+        other.finish("passed").await;
+        lost.results(vec![begun(attempt("pays", "passed", 0), "10:40:00")]).await;
+        leg.results(vec![begun(attempt("pays", "passed", 0), "10:31:00")]).await;
+        leg.finish("passed").await;
+        leg.shown().await;
+        let was_heard_of_later = "UPDATE run_slots SET last_activity_at = last_activity_at + 15000 WHERE shard_index = 1 AND ordinal = 0";
+        crate::store::sql(service, was_heard_of_later).await;
+        sweep(service, 3 * 60 * 1000).await;
+        assert_eq!(
+            picked(&leg.shown().await, TOTALS)[..2],
+            [json!("interrupted"), json!("stale")]
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_shard_kept_when_it_was_killed_does_not_say_how_its_retry_ended() {
+    for_each_service(async |service| {
+        let client = service.client();
+        for is_known in [false, true] {
+            let named = |id: &str| json!({ "instanceId": format!("kept-{is_known}"), "clientRunId": format!("{id}-{is_known}") });
+            let first = with(shard(1, 2), named("first"));
+            let killed = if is_known { Some(start(client, first.clone()).await.run) } else { None };
+            let other = start(client, with(shard(2, 2), named("other"))).await;
+            other.finish("passed").await;
+            let retry = start(client, with(shard_again(1, 2), named("retry"))).await;
+            retry.results(vec![begun(attempt("pays", "passed", 0), "10:31:00")]).await;
+            // What its client had in memory is found by whoever runs next on its machine.
+            let kept = run("shop", "interrupted", vec![begun(attempt("looks", "passed", 0), "10:00:30")]);
+            let kept = with(with(kept, first), json!({ "duration": 60_000 }));
+            let stored = client.post_json("/api/test-runs/submit", &kept).await.expect("stored");
+            assert_eq!(stored["runId"], json!(retry.run));
+            assert!(killed.is_none_or(|killed| killed == retry.run));
+            assert_eq!(retry.finish("passed").await, "passed");
+            let shown = retry.shown().await;
+            assert_eq!(picked(&shown, TOTALS), [json!("passed"), Value::Null, json!(2), json!(2), json!(0)]);
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_crashed_shard_is_missed_while_others_go_on() {
     for_each_service(async |service| {
