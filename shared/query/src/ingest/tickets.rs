@@ -12,7 +12,7 @@ use callboard_store::StoreError;
 use callboard_store::audit::{self, Actor, AuditEvent, Recorded, Target};
 use callboard_store::db::Session;
 use callboard_store::runs::slots;
-use callboard_store::runs::tokens::{self, Minter, TokenKind};
+use callboard_store::runs::tokens::{self, Minter, TokenHash, TokenKind};
 
 use super::announce;
 use super::bearer::{self, Bearer};
@@ -133,6 +133,9 @@ async fn try_open(opening: &Opening<'_>, actor: Actor) -> Result<Option<Ticket>>
     let noted = note_minted(&mut session, actor, (project, run), kind, now).await?;
     locked.close(session, now).await?;
     noted.committed();
+    if kind == TokenKind::Stream {
+        ctx.turns.note((run, TokenHash::of(&token)), true);
+    }
     Ok(Some(Ticket { run, project, token, url: ctx.links.run(run.get()) }))
 }
 
@@ -188,5 +191,6 @@ pub async fn begin(
     let noted = note_minted(&mut session, actor, (project, run), kind, now).await?;
     locked.close(session, now).await?;
     noted.committed();
+    ctx.turns.note((run, TokenHash::of(&token)), true);
     Ok(Ticket { run, project, token, url: ctx.links.run(run.get()) })
 }

@@ -6,7 +6,7 @@
 //! turn. Who has it takes everybody in line along, so those who wait find their
 //! call kept. Whether their senders are still clients is asked in the same
 //! transaction: nothing is written for those who are not. Only those go in line
-//! who were clients when they called before, and bring little: nobody else holds
+//! who are known to be clients here, and bring little: nobody else holds
 //! up the writer. On PostgreSQL calls do not wait for each other, and each is asked
 //! for and kept by itself.
 //!
@@ -71,7 +71,7 @@ struct Line {
     turn: tokio::sync::Mutex<()>,
     /// Calls that were kept and are about to be folded, by run.
     soon: Mutex<HashMap<RunId, Arc<Soon>>>,
-    /// Who called before, and was a client.
+    /// Who called before and was a client, or was made one.
     clients: Mutex<HashSet<Sender>>,
     folding: [tokio::sync::Mutex<()>; PLACES],
     counting: tokio::sync::Mutex<()>,
@@ -102,7 +102,7 @@ impl Turns {
         Self(Arc::new(Line { at_once: true, ..Line::default() }))
     }
 
-    /// Whether somebody was a client when it called before.
+    /// Whether somebody was a client when it called before, or became one here.
     pub(super) fn knows(&self, sender: Sender) -> bool {
         self.0.clients().contains(&sender)
     }
