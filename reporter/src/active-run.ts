@@ -231,10 +231,9 @@ export function beginRun(parts: RunParts): ActiveRun {
   }
 
   async function sendReports(isLast: boolean): Promise<void> {
-    const known = delivered;
-    if (!known || !settings.uploadReport) return;
-    const streamToken = live?.run?.runId === known.runId ? live.run.streamToken : undefined;
-    const run = { runId: known.runId, projectName, startedAtMs, streamToken };
+    const [known, fields] = [delivered, ended];
+    if (!known || !fields || !settings.uploadReport) return;
+    const run = { runId: known.runId, projectName, startedAtMs, clientRunId: fields.clientRunId };
     // An html report gets its page last; any other may look complete while its reporter is still at work.
     const areWritten = isLast || mayBeHeldOpen(config, process.env);
     const ready = reports().filter(({ type }) => areWritten || type === 'html');
@@ -248,7 +247,7 @@ export function beginRun(parts: RunParts): ActiveRun {
       known.status = status ?? known.status;
       return sent.left;
     });
-    if (left.length > 0) await spool.keepReports(ended!, left);
+    if (left.length > 0) await spool.keepReports(fields, left);
   }
 
   function reports(): Report[] {

@@ -41,8 +41,8 @@ export interface AttachedRun {
   runId: number;
   projectName: string;
   startedAtMs: number;
-  /** Of the streamed run: says which of several processes the run need not wait for any more. */
-  streamToken?: string | undefined;
+  /** Says which of several processes the run need not wait for any more. */
+  clientRunId: string;
 }
 
 /** A report on its way: what it is, and the archive of its directory. */
@@ -68,7 +68,7 @@ export function reportBody(run: AttachedRun, { type, label, size, open }: Outgoi
   ]);
 }
 
-function fieldsOf({ runId, projectName, startedAtMs, streamToken }: AttachedRun): Part[] {
+function fieldsOf({ runId, projectName, startedAtMs, clientRunId }: AttachedRun): Part[] {
   const alreadyThere = {
     projectName, status: 'already-submitted', startTime: new Date(startedAtMs).toISOString(), duration: 0,
     totalTests: 0, passedTests: 0, failedTests: 0, skippedTests: 0,
@@ -76,7 +76,7 @@ function fieldsOf({ runId, projectName, startedAtMs, streamToken }: AttachedRun)
   return [
     { name: 'testRunId', value: String(runId) },
     { name: 'projectName', value: projectName },
-    ...(streamToken === undefined ? [] : [{ name: 'streamToken', value: streamToken }]),
+    { name: 'clientRunId', value: clientRunId },
     { name: 'testRun', value: JSON.stringify(alreadyThere) },
     { name: 'testCases', value: '[]' },
   ];

@@ -48,8 +48,8 @@ describe('a streamed run', () => {
     assert.deepEqual(calls.slice(-2), ['7/finish', 'upload']);
     assert.deepEqual([...new Set(calls.slice(1, -2))].sort(), ['7/case-files', '7/events']);
     const { form } = requests('upload')[0]!;
-    assert.deepEqual([...form.keys()], ['testRunId', 'projectName', 'streamToken', 'testRun', 'testCases', 'report_html']);
-    assert.deepEqual([form.get('testRunId'), form.get('streamToken')], ['7', STREAM_TOKEN]);
+    assert.deepEqual([...form.keys()], ['testRunId', 'projectName', 'clientRunId', 'testRun', 'testCases', 'report_html']);
+    assert.deepEqual([form.get('testRunId'), form.get('clientRunId')], ['7', requests('start')[0]!.json['clientRunId']]);
   });
 
   test('says where it is at the beginning and at the end, and keeps its exit code', () => {
@@ -346,8 +346,7 @@ describe('a service that does not take the run', () => {
       assert.deepEqual(service.paths(), ['test-runs/submit', 'test-runs/upload']);
       const [{ json }, { form }] = service.received as [Received, Received];
       assert.deepEqual([json['clientRunId'], json['testCases']], [clientRunId, []], 'by its id the service finds the run');
-      assert.equal(form.get('testRunId'), '7');
-      assert.equal(form.get('streamToken'), null, 'no token is kept on disk');
+      assert.deepEqual([form.get('testRunId'), form.get('clientRunId')], ['7', clientRunId]);
       assert.deepEqual(unpack(await fileBytes(form.get('report_html'))).get('index.html'), report);
       assert.deepEqual(spooled(dir), []);
     });

@@ -72,7 +72,7 @@ fn kind_of(name: &str) -> Kind {
     }
     let is_text = matches!(
         name,
-        "testRunId" | "runId" | "projectName" | "testRun" | "streamToken" | "testCases" | "trace_hashes"
+        "testRunId" | "runId" | "projectName" | "testRun" | "clientRunId" | "testCases" | "trace_hashes"
     ) || name.starts_with("attach_meta_")
         || name.starts_with("report_label_");
     if is_text {
@@ -315,7 +315,7 @@ mod tests {
         assert!(matches!(kind_of("trace_12"), Kind::Trace(12)));
         assert!(matches!(kind_of("attach_file_0"), Kind::Attachment(0)));
         assert!(matches!(kind_of("trace_hashes"), Kind::Text));
-        assert!(matches!(kind_of("streamToken"), Kind::Text));
+        assert!(matches!(kind_of("clientRunId"), Kind::Text));
         assert!(matches!(kind_of("attach_meta_3"), Kind::Text));
         assert!(matches!(kind_of("report_label_html"), Kind::Text));
         assert!(matches!(kind_of("htmlReport"), Kind::Report(word) if word == "html"));

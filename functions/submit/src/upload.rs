@@ -52,7 +52,7 @@ const MAX_NAME_CHARS: usize = 500;
         content_type = "multipart/form-data",
         description = "projectName, testRun and testCases as fields; trace_<i>, attach_file_<i> with attach_meta_<i>, \
                        trace_hashes, report_<type> with report_label_<type>; testRunId for reports of an existing run, with the \
-                       streamToken of the client whose reports they are"
+                       clientRunId of the client whose reports they are"
     ),
     responses((status = 200, body = UploadAnswer))
 )]
@@ -113,8 +113,10 @@ impl Taking {
                     file.staged.discard(&self.ctx.store).await?;
                 }
                 let mut found = Warnings::default();
-                let of =
-                    ingest::sender_of_files(&self.ctx, run, labels.text("streamToken"), self.began).await?;
+                let of = match labels.text("clientRunId").map(str::trim) {
+                    Some(client) => ingest::sender_of_files(&self.ctx, project, run, client).await?,
+                    None => None,
+                };
                 let is_alone = reports.is_empty();
                 let reports = self.attach(project, run, reports, &labels, of.is_none(), &mut found).await?;
                 // Who says whose files these are ends one wait, however often it is said.

@@ -115,7 +115,8 @@ export async function flushSpool(parts: FlushParts): Promise<void> {
         await keepOnly(file, note, sent.filesLeft.map((left) => left.file.content));
         throw new Error(`${sent.resultsLeft.length} of its results and ${sent.filesLeft.length} of its files did not arrive yet`);
       }
-      const attached = { runId: sent.runId, projectName: run.projectName, startedAtMs: Date.parse(run.startTime) };
+      const { projectName, clientRunId } = run;
+      const attached = { runId: sent.runId, projectName, clientRunId, startedAtMs: Date.parse(run.startTime) };
       await deliverKeptReports({ client, deadline, log, run: attached, reports, tries });
       await removeEntry(file);
       parts.onSent(sent, note);

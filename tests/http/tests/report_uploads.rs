@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::builders::{attempt, passing, run};
-use crate::live::{Feeder, context, later, start};
+use crate::live::{context, later, start};
 use crate::rows::{settled, texts};
 
 const STATES: &str = "SELECT state FROM reports";
@@ -247,18 +247,20 @@ async fn of_several_reports_the_last_new_one_ends_the_wait_of_one_shard() {
 async fn a_client_that_says_who_it_is_ends_its_own_wait_and_no_other() {
     for_each_service(async |service| {
         let shard = async |index: u32| {
-            let place = json!({ "instanceId": "0123456789abcdef", "shardIndex": index, "shardTotal": 3 });
+            let place = json!({ "instanceId": "0123456789abcdef", "clientRunId": format!("shard-{index}"),
+                "shardIndex": index, "shardTotal": 3 });
             let feeder = start(service.client(), place).await;
             feeder.finish_with("passed", json!({ "hasPendingUploads": true })).await;
-            feeder
+            feeder.run
         };
-        let (first, second, third) = (shard(1).await, shard(2).await, shard(3).await);
-        let send = async |of: &Feeder, archive: Option<&[u8]>| {
+        let run = shard(1).await;
+        assert_eq!((shard(2).await, shard(3).await), (run, run));
+        let send = async |index: u32, archive: Option<&[u8]>| {
             let mut form = Form::new()
-                .field("testRunId", of.run.to_string())
+                .field("testRunId", run.to_string())
                 .field("projectName", "shop")
                 .field("testRun", r#"{"status":"already-submitted"}"#)
-                .field("streamToken", &of.token);
+                .field("clientRunId", format!("shard-{index}"));
             if let Some(archive) = archive {
                 form = form.file("report_html", "html.gz", "application/gzip", archive);
             }
@@ -268,14 +270,14 @@ async fn a_client_that_says_who_it_is_ends_its_own_wait_and_no_other() {
         };
         // The last one has no report, and its call is repeated: no answer had come.
         for _ in 0..2 {
-            assert_eq!(send(&third, None).await["status"], "finalizing");
+            assert_eq!(send(3, None).await["status"], "finalizing");
         }
         // Both others have the same one, byte by byte.
         let archive = small_archive();
         for _ in 0..2 {
-            assert_eq!(send(&second, Some(&archive)).await["status"], "finalizing");
+            assert_eq!(send(2, Some(&archive)).await["status"], "finalizing");
         }
-        assert_eq!(send(&first, Some(&archive)).await["status"], "passed");
+        assert_eq!(send(1, Some(&archive)).await["status"], "passed");
         assert_eq!(texts(service, STATES).await, ["ready"]);
     })
     .await;

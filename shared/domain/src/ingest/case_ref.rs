@@ -7,7 +7,7 @@ use super::field_error::FieldError;
 use super::identity::IdentityHash;
 use super::test_case::TestCaseEntry;
 use super::test_case_input::TestCaseInput;
-use super::warnings::Warnings;
+use super::warnings::{Warnings, shown};
 
 /// One attempt of one test of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +31,16 @@ impl CaseRef {
     /// is noted in `warnings`.
     ///
     /// # Errors
-    /// [`FieldError`] naming what is missing.
+    /// [`FieldError`] naming what is missing, or no text.
     pub fn parse(mut fields: Map<String, Value>, warnings: &mut Warnings) -> Result<Self, FieldError> {
+        for field in ["title", "location"] {
+            match fields.get(field) {
+                None | Some(Value::Null | Value::String(_)) => {}
+                Some(other) => {
+                    return Err(FieldError::Invalid { field, expected: "text", got: shown(other) });
+                }
+            }
+        }
         let text = |name: &str| {
             fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
         };
@@ -82,5 +90,7 @@ mod tests {
         assert_eq!((case.identity, case.retry, case.browser_project), (entry.identity, 2, None));
         let error = read(json!({ "title": "pays" })).unwrap_err();
         assert_eq!(error, FieldError::Missing { fields: vec!["location"] });
+        let error = read(json!({ "title": 5, "location": "a.spec.ts:1:1" })).unwrap_err();
+        assert_eq!(error.to_string(), "title must be text, got 5.");
     }
 }

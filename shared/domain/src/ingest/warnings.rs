@@ -1,6 +1,7 @@
 //! Things left out of a request without failing it, told to the client.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::text::cut_str;
 
@@ -55,6 +56,16 @@ impl Warnings {
     #[must_use]
     pub fn as_slice(&self) -> &[Warning] {
         &self.0
+    }
+}
+
+/// How messages show a value.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        scalar => scalar.to_string(),
     }
 }
 

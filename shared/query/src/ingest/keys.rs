@@ -18,6 +18,11 @@ fn hash(parts: &[&str]) -> [u8; 32] {
     Sha256::digest(parts.join("\0")).into()
 }
 
+/// The start key of a call whose client names its run itself.
+pub(super) fn named(client_run_id: &str) -> [u8; 32] {
+    hash(&["client", client_run_id])
+}
+
 /// The keys of a call that opens a slot.
 ///
 /// The start key is the client's own run id, else its grouping key with the
@@ -25,7 +30,7 @@ fn hash(parts: &[&str]) -> [u8; 32] {
 /// before it knew a run, and sends later.
 pub(super) fn slot_keys(fields: &RunFields, start: Timestamp) -> SlotKeys {
     let (shard, moment) = (shard_of(fields), start.millis().to_string());
-    let named = fields.client_run_id.as_ref().map(|client| hash(&["client", client]));
+    let named = fields.client_run_id.as_deref().map(named);
     let grouped =
         || fields.instance_id.as_ref().map(|instance| hash(&["instance", instance, &moment, &shard]));
     let recovery =
@@ -36,8 +41,7 @@ pub(super) fn slot_keys(fields: &RunFields, start: Timestamp) -> SlotKeys {
 /// The keys of a set-up: the start it was sent with is not the one its tests
 /// will begin with, so only the client's own run id names it.
 pub(super) fn setup_keys(fields: &RunFields) -> SlotKeys {
-    let start = fields.client_run_id.as_ref().map(|client| hash(&["client", client]));
-    SlotKeys { start, recovery: None }
+    SlotKeys { start: fields.client_run_id.as_deref().map(named), recovery: None }
 }
 
 /// The keys of a batch. One that can only be recognised as a recovered body is

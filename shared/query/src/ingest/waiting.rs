@@ -5,10 +5,9 @@ use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 
-use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
 
-use super::bearer;
+use super::keys;
 use super::locked::LockedRun;
 use super::writer::CONFLICT_ATTEMPTS;
 use crate::{Context, QueryError, Result};
@@ -33,22 +32,19 @@ pub async fn files_are_coming(
     Ok(session.commit().await?)
 }
 
-/// The slot of the client that sends files with its token. One that is no client
-/// any more is nobody here: what it may send, others have judged.
+/// The slot of the client that sends files, by what it calls its run itself.
 ///
 /// # Errors
 /// [`QueryError::Store`].
 pub async fn sender_of_files(
     ctx: &Context,
+    project: Authorized<ProjectId>,
     run: RunId,
-    token: Option<&str>,
-    now: Timestamp,
+    client_run_id: &str,
 ) -> Result<Option<SlotId>> {
-    match bearer::recognise(ctx, run, token, TokenKind::Stream, now).await {
-        Ok(bearer) => Ok(Some(bearer.slot)),
-        Err(QueryError::Store(error)) => Err(error.into()),
-        Err(_) => Ok(None),
-    }
+    let key = keys::named(client_run_id);
+    let found = slots::by_start_key(&mut ctx.store.db().read().await?, project.get(), &key).await?;
+    Ok(found.filter(|found| found.run == run).map(|found| found.slot))
 }
 
 /// Files of a run have come: the slot they are `of` stops waiting for some, or the

@@ -10,7 +10,7 @@ use crate::ingest::lenient::{Scalar, as_count};
 use crate::ingest::meta::tidy;
 use crate::ingest::run_parts::{ClaimedTotals, Shard};
 use crate::ingest::status_words::run_result;
-use crate::ingest::warnings::{Warnings, quoted};
+use crate::ingest::warnings::{Warnings, quoted, shown};
 use crate::status::RunStatus;
 use crate::time::Timestamp;
 
@@ -22,16 +22,6 @@ pub(super) fn is_missing(value: Option<&Value>) -> bool {
         None | Some(Value::Null) => true,
         Some(Value::String(text)) => text.trim().is_empty(),
         Some(_) => false,
-    }
-}
-
-/// How messages show a value.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => quoted(text),
-        Value::Array(_) => "a list".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
-        scalar => scalar.to_string(),
     }
 }
 
