@@ -159,16 +159,23 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Whether a slot was opened when the client of another one had stopped: it was
-    /// not heard of any more and is lost, or what it kept says that it broke off.
-    fn came_after(&self, other: &Self) -> bool {
-        match (other.state, other.claimed, other.duration_ms) {
-            (SlotState::Lost, ..) => self.opened_at >= other.last_activity_at,
-            (SlotState::Finished, Some(RunStatus::Interrupted), Some(ms)) => {
-                self.start_time.millis() >= other.start_time.millis().saturating_add(ms)
-            }
-            _ => false,
+    /// Whether its client stopped without an end of its own: it is lost, or what it
+    /// kept says so.
+    fn broke_off(&self) -> bool {
+        match self.state {
+            SlotState::Lost => true,
+            SlotState::Finished => self.claimed == Some(RunStatus::Interrupted),
+            SlotState::Setup | SlotState::Live => false,
         }
+    }
+
+    /// Whether it was opened when the client of one that broke off had stopped.
+    fn came_after(&self, other: &Self) -> bool {
+        if other.state == SlotState::Lost {
+            return self.opened_at >= other.last_activity_at;
+        }
+        let end = |ms: i64| other.start_time.millis().saturating_add(ms);
+        other.duration_ms.is_some_and(|ms| self.start_time.millis() >= end(ms))
     }
 }
 
@@ -298,7 +305,7 @@ impl Slots<'_> {
     /// before, it was tried again. It counts once more as soon as it is heard of.
     fn replaced(&self) -> BTreeSet<i64> {
         let mut replaced = BTreeSet::new();
-        for slot in self.all {
+        for slot in self.all.iter().filter(|slot| slot.broke_off()) {
             let beside = self.of(slot.shard_index).filter(|other| {
                 other.generation == slot.generation
                     && other.ordinal != slot.ordinal

@@ -247,7 +247,7 @@ async fn of_several_reports_the_last_new_one_ends_the_wait_of_one_shard() {
 async fn a_client_that_says_who_it_is_ends_its_own_wait_and_no_other() {
     for_each_service(async |service| {
         let shard = async |index: u32| {
-            let place = json!({ "instanceId": "0123456789abcdef", "clientRunId": format!("shard-{index}"),
+            let place = json!({ "instanceId": "0123456789abcdef", "clientRunId": format!("client-of-shard-{index}"),
                 "shardIndex": index, "shardTotal": 3 });
             let feeder = start(service.client(), place).await;
             feeder.finish_with("passed", json!({ "hasPendingUploads": true })).await;
@@ -260,7 +260,7 @@ async fn a_client_that_says_who_it_is_ends_its_own_wait_and_no_other() {
                 .field("testRunId", run.to_string())
                 .field("projectName", "shop")
                 .field("testRun", r#"{"status":"already-submitted"}"#)
-                .field("clientRunId", format!("shard-{index}"));
+                .field("clientRunId", format!("client-of-shard-{index}"));
             if let Some(archive) = archive {
                 form = form.file("report_html", "html.gz", "application/gzip", archive);
             }

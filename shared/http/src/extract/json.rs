@@ -28,10 +28,10 @@ const TRUSTED_LENGTH: usize = 1024 * 1024;
 pub struct JsonBytes(pub Vec<u8>);
 
 impl JsonBytes {
-    /// What somebody reads in them.
+    /// What `read` makes of them; of many bytes off the async threads.
     ///
     /// # Errors
-    /// What that refuses.
+    /// Those of `read`.
     pub async fn read<T, E>(
         self,
         read: impl FnOnce(Vec<u8>) -> Result<T, E> + Send + 'static,
