@@ -352,10 +352,19 @@ async fn what_a_project_keeps_is_locked_before_its_days_by_all_who_change_both()
         };
         let (_, first) = submit("pays").await;
         assert_eq!(attach(service.client(), first.get(), &small_archive()).await.status, StatusCode::OK);
-        settled(service).await;
         let (project, ended) = submit("adds").await;
         let waiting = start(service.client(), json!({})).await;
         waiting.finish_with("passed", json!({ "hasPendingUploads": true })).await;
+        settled(service).await;
+        // As if nothing had been counted yet, but with no job that the service would do at the same time.
+        for forgotten in [
+            format!("UPDATE run_storage SET objects = objects + 1 WHERE run_id = {ended} RETURNING kind"),
+            format!(
+                "UPDATE test_runs SET new_clusters = new_clusters + 1 WHERE id = {ended} RETURNING status"
+            ),
+        ] {
+            assert!(!texts(service, &forgotten).await.is_empty());
+        }
 
         let ctx = service.state().background();
         let now = service.state().now();
