@@ -64,14 +64,14 @@ static ADD_OF_CLIENT: Statement = Statement::of_each(
          SELECT project_id, slot_id, (SELECT count(*) FROM new) FROM kept"
     ),
 );
-/// Attempts of the call that was added by the statement before, if it was; a row
-/// for each that is new. It belongs to SQLite alone, so it is not part of the
-/// statements that both engines prepare.
+/// Attempts of the call that was added by the statement before, if it was. It
+/// belongs to SQLite alone, so it is not part of the statements that both engines
+/// prepare.
 static ADD_KEYS_OF_CLIENT: Statement = Statement::new(
     "intake::ADD_KEYS_OF_CLIENT",
     "INSERT INTO run_intake_keys (project_id, run_id, key) SELECT i.project_id, i.run_id, k.value \
      FROM run_intake i, json_each($1) k WHERE changes() = 1 AND i.id = last_insert_rowid() \
-     ON CONFLICT DO NOTHING RETURNING 1",
+     ON CONFLICT DO NOTHING",
 );
 
 /// The statements that the engines need worded differently.
@@ -215,7 +215,8 @@ pub async fn add_of_clients(
     mut session: Session,
     calls: &[ClaimedCall<'_>],
 ) -> Result<Vec<Option<Admitted>>> {
-    let mut told = Vec::with_capacity(2 * calls.len());
+    // The row of each call that is kept, and how many of its attempts are new.
+    let mut kept = Vec::with_capacity(calls.len());
     for ClaimedCall { run, token, at, body, keys } in calls {
         let mut args = args![Listed::Run as i64, *run, token.0, *at, *body];
         match session.backend() {
@@ -225,27 +226,22 @@ pub async fn add_of_clients(
             }
             Backend::Postgres => {
                 args.push(keys.to_vec().into());
-                told.push(session.all(&ADD_OF_CLIENT, args).await?);
+                kept.push((session.first(&ADD_OF_CLIENT, args).await?, None));
             }
         }
     }
-    let with_keys = session.backend() == Backend::Sqlite;
-    told.extend(session.commit_told().await?);
-    let mut told = told.into_iter();
-    let mut admitted = Vec::with_capacity(calls.len());
-    while let Some(kept) = told.next() {
-        let new = if with_keys { told.next().map(|keys| keys.len()) } else { None };
-        let kept = kept.first().map(|row| {
-            let mut r = row.reader();
-            let (project, slot) = (ProjectId(r.int()?), SlotId(r.int()?));
-            let inserted = match new {
-                Some(new) => new,
-                None => usize::try_from(r.int()?).unwrap_or_default(),
-            };
-            Ok::<_, StoreError>(Admitted { project, slot, inserted })
-        });
-        admitted.push(kept.transpose()?);
+    let mut told = session.commit_told().await?.into_iter();
+    while let (Some(call), Some(keys)) = (told.next(), told.next()) {
+        kept.push((call.rows.into_iter().next(), Some(i64::try_from(keys.touched).unwrap_or(i64::MAX))));
     }
+    let admitted = kept.into_iter().map(|(row, new)| {
+        let Some(row) = row else { return Ok(None) };
+        let mut r = row.reader();
+        let (project, slot) = (ProjectId(r.int()?), SlotId(r.int()?));
+        let inserted = new.map_or_else(|| r.int(), Ok)?;
+        Ok(Some(Admitted { project, slot, inserted: usize::try_from(inserted).unwrap_or_default() }))
+    });
+    let admitted: Vec<Option<Admitted>> = admitted.collect::<Result<_>>()?;
     match admitted.len() == calls.len() {
         true => Ok(admitted),
         false => Err(StoreError::Damaged("calls of which nobody knows whether they are kept")),

@@ -91,10 +91,10 @@ impl Session {
         self.commit_told().await.map(drop)
     }
 
-    /// [`Session::commit`], with the rows of each write that was kept until now. Those
-    /// of writes that ran before are not in it: none is on PostgreSQL, and on SQLite
-    /// what is more than fits into memory well.
-    pub(crate) async fn commit_told(mut self) -> Result<Vec<Vec<Row>>> {
+    /// [`Session::commit`], with what each write did that was kept until now. Those
+    /// that ran before are not in it: none is on PostgreSQL, and on SQLite what is
+    /// more than fits into memory well.
+    pub(crate) async fn commit_told(mut self) -> Result<Vec<Answer>> {
         let mut texts = self.pending.take();
         let mut told = Vec::new();
         match &mut self.inner {
@@ -127,7 +127,7 @@ impl Session {
                 }
             }
         }
-        Ok(told.into_iter().map(|answer| answer.rows).collect())
+        Ok(told)
     }
 
     /// Runs a statement and tells how many rows it touched.
@@ -337,10 +337,11 @@ impl Session {
 
 /// What SQLite answered to one statement.
 #[derive(Debug, Default)]
-struct Answer {
-    rows: Vec<Row>,
+pub(crate) struct Answer {
+    /// The rows it returned.
+    pub(crate) rows: Vec<Row>,
     /// How many rows it touched.
-    touched: u64,
+    pub(crate) touched: u64,
 }
 
 /// Runs the statements of a text one after the other, and before them the
