@@ -212,6 +212,31 @@ pub struct Resolved {
     pub created: usize,
 }
 
+/// The test cases of a batch, when [`resolve`] would find all of them as they should
+/// be and write nothing; `None` otherwise.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn resolved(
+    session: &mut Session,
+    project: ProjectId,
+    identities: &[TestIdentity],
+    at: Timestamp,
+) -> Result<Option<Resolved>> {
+    let hashes = identities.iter().map(|identity| identity.hash.to_vec()).collect();
+    let stored = read_stored(session, project, hashes).await?;
+    let mut ids = HashMap::with_capacity(identities.len());
+    for identity in identities {
+        match stored.get(&identity.hash) {
+            Some(known) if !known.has_no_run() && !known.is_changed_by(identity, at) => {
+                ids.insert(identity.hash, known.id);
+            }
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(Resolved { ids, created: 0 }))
+}
+
 /// Finds the test cases of a batch and creates the missing ones. `at` is the
 /// start of the run: attributes are mirrored only from runs at least as new as
 /// the one that set them last. `identities` must be free of repeats.
@@ -236,10 +261,10 @@ pub async fn resolve(
         match stored.get(&identity.hash) {
             Some(known) => {
                 resolved.ids.insert(identity.hash, known.id);
-                if known.meta_at.millis() == NO_RUN {
+                if known.has_no_run() {
                     without_run.push(known.id.get());
                 }
-                if known.meta_at <= at && known.meta != identity.meta {
+                if known.is_changed_by(&identity, at) {
                     changed.push((known.id, identity.meta));
                 }
             }
@@ -273,6 +298,17 @@ struct Stored {
     id: TestCaseId,
     meta: TestMeta,
     meta_at: Timestamp,
+}
+
+impl Stored {
+    fn has_no_run(&self) -> bool {
+        self.meta_at.millis() == NO_RUN
+    }
+
+    /// Whether a run that began then tells other attributes.
+    fn is_changed_by(&self, identity: &TestIdentity, at: Timestamp) -> bool {
+        self.meta_at <= at && self.meta != identity.meta
+    }
 }
 
 async fn read_stored(

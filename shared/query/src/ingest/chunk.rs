@@ -17,7 +17,7 @@ use callboard_store::executions::{self, ExecutionRow, RunPlace};
 use callboard_store::lanes::{self, BrowserProject};
 use callboard_store::rollups::EndpointPlace;
 use callboard_store::runs::RunRow;
-use callboard_store::test_cases::{self, TestIdentity, TestMeta};
+use callboard_store::test_cases::{self, Resolved, TestIdentity, TestMeta};
 use callboard_store::{StoreError, rollups};
 
 use super::changing::write;
@@ -109,6 +109,28 @@ impl Known {
     }
 }
 
+/// What of a batch was looked up before its transaction, which others wait for: that
+/// all its tests are known, and none of them has a result in the run.
+pub(super) struct Foreseen {
+    ids: HashMap<IdentityHash, TestCaseId>,
+    before: HashMap<TestCaseId, Predecessors>,
+}
+
+impl Foreseen {
+    /// Looks it up; `None` where something has to be made or changed. It holds as
+    /// long as the run is as it was.
+    pub(super) async fn read(session: &mut Session, run: &RunRow, groups: &[Group]) -> Result<Option<Self>> {
+        if groups.is_empty() {
+            return Ok(None);
+        }
+        let resolved = test_cases::resolved(session, run.project, &identities(groups), run.order_at).await?;
+        let Some(Resolved { ids, .. }) = resolved else { return Ok(None) };
+        let cases = ids.values().map(|id| id.get()).collect();
+        let (rows, before) = executions::of_batch_with_predecessors(session, place_of(run), cases).await?;
+        Ok(rows.is_empty().then_some(Self { ids, before }))
+    }
+}
+
 /// What a chunk is folded into.
 pub(super) struct Target<'a> {
     /// The run, locked; its totals are brought up to date.
@@ -121,6 +143,8 @@ pub(super) struct Target<'a> {
     pub(super) generation: u32,
     /// Of the project.
     pub(super) known: &'a Known,
+    /// What still holds of what was looked up before.
+    pub(super) foreseen: Option<Foreseen>,
     /// Evidence by index of the entry.
     pub(super) evidence: &'a HashMap<usize, EvidenceSlice>,
     /// Requests by index of the entry.
@@ -154,12 +178,18 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     }
     let project = target.run.project;
     let place = place_of(target.run);
-    let resolved =
-        test_cases::resolve(session, project, identities(groups), target.run.order_at, target.now).await?;
     let failures = Failures::of(groups);
-    failures.begin(session, target.run, target.is_fresh).await?;
-    let Stored { rows: mut stored, before: predecessors } =
-        stored_rows(session, target, place, resolved.ids.values()).await?;
+    let (resolved, stored) = if let Some(Foreseen { ids, before }) = target.foreseen.take() {
+        failures.begin(session, target.run, target.is_fresh).await?;
+        (Resolved { ids, created: 0 }, Stored { rows: HashMap::new(), before })
+    } else {
+        let (at, now) = (target.run.order_at, target.now);
+        let resolved = test_cases::resolve(session, project, identities(groups), at, now).await?;
+        failures.begin(session, target.run, target.is_fresh).await?;
+        let stored = stored_rows(session, target, place, resolved.ids.values()).await?;
+        (resolved, stored)
+    };
+    let Stored { rows: mut stored, before: predecessors } = stored;
 
     let Known { browsers, aside } = target.known;
     let mut changes = Vec::new();

@@ -1,6 +1,6 @@
 //! Calls that wait, made ready to be worked into their run by one transaction.
-//! They are read and looked through before it: on SQLite nobody else can write
-//! while it lasts.
+//! They are read and looked through before it, and so is what is stored of their
+//! tests: on SQLite nobody else can write while it lasts.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use callboard_store::intake::{self as rows, WaitingCall};
 use callboard_store::{evidence, runs};
 
 use super::announce::{self, Told};
-use super::chunk::{self, Group, Known, Target};
+use super::chunk::{self, Foreseen, Group, Known, Target};
 use super::intake::Brought;
 use super::locked::LockedRun;
 use super::packing::slices;
@@ -35,28 +35,38 @@ pub(super) enum Look {
 /// Calls of a run that can be worked in together.
 pub(super) struct Ready {
     run: (ProjectId, RunId),
+    /// Of the run before anything else was read.
+    version: i64,
     most: i64,
     waiting: Vec<WaitingCall>,
     batch: Batch,
     known: Known,
+    foreseen: Option<Foreseen>,
 }
 
 impl Look {
     /// Looks at the first calls of a run that wait, `most` of them.
     pub(super) async fn of(ctx: &Context, project: ProjectId, run: RunId, most: i64) -> Result<Self> {
         let mut reader = ctx.store.db().read().await?;
+        let row = runs::get(&mut reader, project, run).await?;
         let waiting = rows::of_run(&mut reader, project, run, most).await?;
-        if waiting.is_empty() {
-            return Ok(Self::Nothing);
-        }
-        let is_there = runs::get(&mut reader, project, run).await?.is_some();
         drop(reader);
-        if !is_there {
-            return Ok(Self::OfNobody);
-        }
+        let Some(row) = row else {
+            return Ok(if waiting.is_empty() { Self::Nothing } else { Self::OfNobody });
+        };
         let Some(batch) = Batch::of(&waiting)? else { return Ok(Self::Nothing) };
         let known = Known::read(ctx, project, &batch.groups, batch.at).await?;
-        Ok(Self::Ready(Box::new(Ready { run: (project, run), most, waiting, batch, known })))
+        let foreseen = Foreseen::read(&mut ctx.store.db().read().await?, &row, &batch.groups).await?;
+        let version = row.version;
+        Ok(Self::Ready(Box::new(Ready {
+            run: (project, run),
+            version,
+            most,
+            waiting,
+            batch,
+            known,
+            foreseen,
+        })))
     }
 }
 
@@ -80,13 +90,17 @@ impl Ready {
         session: &mut Session,
         locked: &mut LockedRun,
     ) -> Result<bool> {
-        let Self { run: (project, run), most, waiting, batch, known } = self;
-        // A call is compared whole, as SQLite gives ids that are free again to others.
-        let still = rows::of_run(session, project, run, most).await?;
-        if !waiting.iter().filter(|call| batch.ids.contains(&call.id)).all(|call| still.contains(call)) {
-            return Ok(false);
+        let Self { run: (project, run), version, most, waiting, batch, known, mut foreseen } = self;
+        // Whoever works results into a run makes a new version of it.
+        if locked.run.version != version {
+            // A call is compared whole, as SQLite gives ids that are free again to others.
+            let still = rows::of_run(session, project, run, most).await?;
+            if !waiting.iter().filter(|call| batch.ids.contains(&call.id)).all(|call| still.contains(call)) {
+                return Ok(false);
+            }
+            foreseen = None;
         }
-        batch.fold(ctx, session, locked, &known).await?;
+        batch.fold(ctx, session, locked, &known, foreseen).await?;
         Ok(true)
     }
 }
@@ -169,6 +183,7 @@ impl Batch {
         session: &mut Session,
         locked: &mut LockedRun,
         known: &Known,
+        foreseen: Option<Foreseen>,
     ) -> Result<()> {
         let Self { ids, slot, at, groups, told, evidence, packs, requests, order } = self;
         let project = locked.run.project;
@@ -185,6 +200,7 @@ impl Batch {
             is_fresh: false,
             generation: u32::try_from(generation).unwrap_or_default(),
             known,
+            foreseen,
             evidence: &evidence,
             requests: &requests,
             files: &HashMap::new(),

@@ -36,9 +36,9 @@ use crate::{Context, Result};
 
 /// Most calls of one transaction: who is written first waits for the last.
 const MOST: usize = 16;
-/// How long calls of a run wait to be folded together: who looks on sees results
-/// as soon, and looks twice a second.
-const TOGETHER: Duration = Duration::from_millis(100);
+/// How long calls of a run wait to be folded together: who looks on looks twice a
+/// second.
+const TOGETHER: Duration = Duration::from_millis(250);
 /// So many calls of a run are folded at once.
 const MANY: usize = 64;
 /// With so many that wait, those who bring more wait for them to be folded: a

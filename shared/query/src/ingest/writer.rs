@@ -137,6 +137,7 @@ impl Writer<'_> {
             lanes: &lanes,
             generation: u32::try_from(generation).unwrap_or_default(),
             known,
+            foreseen: None,
             evidence: &placed.slices,
             requests: &self.packed.requests,
             files: &self.files,
