@@ -69,6 +69,53 @@ pub async fn measure(filled: &TestDatabase, runs: &[(i64, i64)]) -> Result<Raw> 
     raw
 }
 
+/// Rows of [`row_by_row`].
+const ROWS: i64 = 5_000;
+
+/// How many rows a second are stored on this machine with a statement for each, in
+/// one transaction and without a service: what tells how long a way to the database
+/// and back takes here.
+///
+/// # Errors
+/// When a database refuses.
+pub async fn row_by_row(backend: Backend) -> Result<f64> {
+    static TABLE: Statement = Statement::new(
+        "yardstick::table",
+        "CREATE TABLE yardstick (id BIGINT PRIMARY KEY, run_id BIGINT NOT NULL, test_case_id BIGINT NOT NULL, \
+         status TEXT NOT NULL, duration BIGINT NOT NULL, retries BIGINT NOT NULL, started_at BIGINT NOT NULL, error TEXT)",
+    );
+    static ROW: Statement = Statement::new(
+        "yardstick::row",
+        "INSERT INTO yardstick (id, run_id, test_case_id, status, duration, retries, started_at, error) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    );
+    let database = TestDatabase::fresh(backend).await?;
+    let store = database.store().await?;
+    let mut session = store.db().begin().await?;
+    session.execute(&TABLE, Vec::new()).await?;
+    let begun = Instant::now();
+    for id in 0..ROWS {
+        let status = if id % 50 == 0 { "failed" } else { "passed" };
+        let numbers = [id, id / 200, id % 200].map(Value::from);
+        let more = [Value::from(id % 3_000), 0.into(), id.into(), Value::Text(None)];
+        let row = numbers.into_iter().chain([status.into()]).chain(more).collect();
+        session.execute(&ROW, row).await?;
+    }
+    session.commit().await?;
+    let per_second = ROWS as f64 / begun.elapsed().as_secs_f64();
+    store.db().close().await;
+    Ok(per_second)
+}
+
+/// [`row_by_row`] where the targets were set.
+#[must_use]
+pub const fn row_by_row_where_targets_were_set(backend: Backend) -> f64 {
+    match backend {
+        Backend::Sqlite => 39_000.0,
+        Backend::Postgres => 6_500.0,
+    }
+}
+
 async fn copy(store: &Store, target: &Store, runs: &[(i64, i64)]) -> Result<Raw> {
     let mut session = store.db().read().await?;
     let mut tables = Vec::new();

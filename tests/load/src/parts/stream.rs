@@ -16,6 +16,7 @@ use crate::load::{Measured, Plan, drive, quantile_ms};
 use crate::machine;
 use crate::report::{Cell, Table, hundredths, whole};
 use crate::subject::{self, Subject};
+use crate::yardstick;
 
 /// Results of one call.
 const BATCH: usize = 5;
@@ -37,9 +38,21 @@ const MIB: f64 = 1024.0 * 1024.0;
 pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
     let subject = Subject::start(backend).await?;
     let title = format!("Streaming in batches of {BATCH}, {}", subject::engine(backend));
-    let columns = ["payload", "reporters", "exec/s", "target", "call p50 ms", "call p95 ms", "µs CPU/exec"];
+    let columns = [
+        "payload",
+        "reporters",
+        "exec/s",
+        "target",
+        "per row",
+        "target",
+        "call p50 ms",
+        "call p95 ms",
+        "µs CPU/exec",
+    ];
     let mut table = Table::new(title, &columns);
-    for (payload, target) in [(Payload::Lean, "≥ 15000/s"), (Payload::Rich, "≥ 5000/s")] {
+    let (reference, mut yardsticks) =
+        (yardstick::row_by_row_where_targets_were_set(backend), Vec::with_capacity(2));
+    for (payload, target) in [(Payload::Lean, 15_000.0), (Payload::Rich, 5_000.0)] {
         let cpu_before = machine::processor_time(subject.pid());
         let streamed = stream(setting, &subject, payload, TESTS, setting.bounded(RUNS)).await?;
         table.note(format!(
@@ -53,11 +66,17 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
         let cpu =
             machine::processor_time(subject.pid()).zip(cpu_before).map(|(after, before)| after - before);
         let executions = (streamed.runs.answered() * TESTS) as f64;
+        let per_second = streamed.runs.per_second() * TESTS as f64;
+        // Beside each: machines slow down and speed up.
+        let rows = yardstick::row_by_row(backend).await.context("the yardstick")?;
+        yardsticks.push(format!("{rows:.0}"));
         table.row(vec![
             payload.name().into(),
             whole(REPORTERS as f64),
-            whole(streamed.runs.per_second() * TESTS as f64),
-            target.into(),
+            whole(per_second),
+            format!("≥ {target:.0}/s").into(),
+            hundredths(per_second / rows),
+            format!("≥ {:.2}", target / reference).into(),
             hundredths(quantile_ms(&streamed.taken.batches, 0.5)),
             hundredths(quantile_ms(&streamed.taken.batches, 0.95)),
             cpu.map_or(Cell::None, |cpu| whole(cpu.as_secs_f64() * 1e6 / executions)),
@@ -66,6 +85,11 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
             table.note(format!("{}: {refusal}", payload.name()));
         }
     }
+    table.note(format!(
+        "per row: executions streamed in the time in which one plain row is stored with a statement of its own, in one \
+         transaction and without a service; measured after each payload: {} rows/s, where the targets were set {reference:.0}.",
+        yardsticks.join(" and "),
+    ));
     let (runs, tests) = (setting.bounded(LONG.0), LONG.1);
     let before = machine::resident_bytes(subject.pid());
     machine::forget_peak(subject.pid());
