@@ -215,7 +215,7 @@ pub async fn add_of_clients(
     mut session: Session,
     calls: &[ClaimedCall<'_>],
 ) -> Result<Vec<Option<Admitted>>> {
-    // The row of each call that is kept, and how many of its attempts are new.
+    // The row of each call that is kept, and how many of its attempts are new; on PostgreSQL its row says that.
     let mut kept = Vec::with_capacity(calls.len());
     for ClaimedCall { run, token, at, body, keys } in calls {
         let mut args = args![Listed::Run as i64, *run, token.0, *at, *body];

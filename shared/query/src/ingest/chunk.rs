@@ -109,16 +109,18 @@ impl Known {
     }
 }
 
-/// What of a batch was looked up before its transaction, which others wait for: that
-/// all its tests are known, and none of them has a result in the run.
+/// What was looked up before the transaction that folds a batch, so that it takes
+/// less time: the ids of the tests, all of which are known, and what came before
+/// them. None of them has a result in the run.
 pub(super) struct Foreseen {
     ids: HashMap<IdentityHash, TestCaseId>,
     before: HashMap<TestCaseId, Predecessors>,
 }
 
 impl Foreseen {
-    /// Looks it up; `None` where something has to be made or changed. It holds as
-    /// long as the run is as it was.
+    /// Looks it up; `None` where something has to be made or changed. As long as the
+    /// run has no newer version, no result of the tests has come into it. What came
+    /// before them may have gone on: counting them compares them anew.
     pub(super) async fn read(session: &mut Session, run: &RunRow, groups: &[Group]) -> Result<Option<Self>> {
         if groups.is_empty() {
             return Ok(None);

@@ -91,7 +91,8 @@ impl Ready {
         locked: &mut LockedRun,
     ) -> Result<bool> {
         let Self { run: (project, run), version, most, waiting, batch, known, mut foreseen } = self;
-        // Whoever works results into a run makes a new version of it.
+        // Whoever adds results to a run, or takes calls of it away, makes a new version of it. Others change rows of
+        // results without one, but of these tests there were none.
         if locked.run.version != version {
             // A call is compared whole, as SQLite gives ids that are free again to others.
             let still = rows::of_run(session, project, run, most).await?;

@@ -36,8 +36,8 @@ use crate::{Context, Result};
 
 /// Most calls of one transaction: who is written first waits for the last.
 const MOST: usize = 16;
-/// How long calls of a run wait to be folded together: who looks on looks twice a
-/// second.
+/// How long calls of a run wait to be folded together: the more of them the less each
+/// costs, and who looks on looks twice a second only.
 const TOGETHER: Duration = Duration::from_millis(250);
 /// So many calls of a run are folded at once.
 const MANY: usize = 64;

@@ -92,8 +92,8 @@ impl Session {
     }
 
     /// [`Session::commit`], with what each write did that was kept until now. Those
-    /// that ran before are not in it: none is on PostgreSQL, and on SQLite what is
-    /// more than fits into memory well.
+    /// that ran before are not in it: on PostgreSQL all of them, on SQLite what is more
+    /// than fits into memory well.
     pub(crate) async fn commit_told(mut self) -> Result<Vec<Answer>> {
         let mut texts = self.pending.take();
         let mut told = Vec::new();

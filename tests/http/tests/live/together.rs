@@ -2,11 +2,11 @@
 //! each is answered for its own, and all count as if they had come one by one.
 
 use callboard_store::Backend;
-use callboard_test_support::for_each_service;
+use callboard_test_support::{Settings, for_each_service};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use super::{Feeder, complete, run_events, start};
+use super::{Feeder, complete, picked, run_events, start};
 use crate::builders::{attempt, with};
 use crate::rows::texts;
 
@@ -98,6 +98,40 @@ async fn clients_that_send_at_once_are_each_answered_for_their_own() {
         assert_eq!(texts(service, &shared).await, [format!("{RUNS} {}", RUNS / 2)], "in every lane");
         let own = format!("{counts} AND c.title >= 'test {ROUNDS}'");
         assert_eq!(texts(service, &own).await, ["1 0"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_services_that_work_in_what_waits_of_one_run_tell_and_count_it_once() {
+    for_each_service(async |service| {
+        let other = service.beside(&Settings::new()).await.expect("a second service");
+        // Known tests are looked up before the transaction that works their results in.
+        let suite = start(service.client(), json!({ "branch": "main" })).await;
+        for round in 0..2 * ROUNDS {
+            suite.events(batch(round, "passed")).await;
+        }
+        suite.finish("passed").await;
+        let here = start(service.client(), json!({ "branch": "main" })).await;
+        let there = Feeder { client: other.client().clone(), ..here.clone() };
+        for round in 0..ROUNDS {
+            // Whoever asks works in what waits: both do, while more comes to both, and some of it twice.
+            futures::join!(
+                here.events(batch(round, "failed")),
+                there.events(batch(ROUNDS + round, "passed")),
+                here.events(batch(ROUNDS + round, "passed")),
+                here.shown(),
+                there.shown(),
+            );
+        }
+        let tests = 2 * ROUNDS * 5;
+        assert_eq!(there.finish("failed").await, "failed");
+        let shown = picked(&here.shown().await, ["totalTests", "passedTests", "failedTests"]);
+        assert_eq!(shown, [json!(tests), json!(tests / 2), json!(tests / 2)]);
+        let told = run_events(service, here.run).await;
+        assert_eq!(told.iter().filter(|kind| *kind == "test-completed").count(), tests);
+        let waiting = "SELECT CAST(COUNT(*) AS TEXT) FROM run_intake";
+        assert_eq!(texts(service, waiting).await, ["0"]);
     })
     .await;
 }
