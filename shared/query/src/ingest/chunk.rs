@@ -113,7 +113,7 @@ impl Known {
 /// less time: the ids of the tests, all of which are known, and what came before
 /// them. None of them has a result in the run.
 pub(super) struct Foreseen {
-    ids: HashMap<IdentityHash, TestCaseId>,
+    resolved: Resolved,
     before: HashMap<TestCaseId, Predecessors>,
 }
 
@@ -126,10 +126,10 @@ impl Foreseen {
             return Ok(None);
         }
         let resolved = test_cases::resolved(session, run.project, &identities(groups), run.order_at).await?;
-        let Some(Resolved { ids, .. }) = resolved else { return Ok(None) };
-        let cases = ids.values().map(|id| id.get()).collect();
+        let Some(resolved) = resolved else { return Ok(None) };
+        let cases = resolved.ids.values().map(|id| id.get()).collect();
         let (rows, before) = executions::of_batch_with_predecessors(session, place_of(run), cases).await?;
-        Ok(rows.is_empty().then_some(Self { ids, before }))
+        Ok(rows.is_empty().then_some(Self { resolved, before }))
     }
 }
 
@@ -180,18 +180,20 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     }
     let project = target.run.project;
     let place = place_of(target.run);
-    let failures = Failures::of(groups);
-    let (resolved, stored) = if let Some(Foreseen { ids, before }) = target.foreseen.take() {
-        failures.begin(session, target.run, target.is_fresh).await?;
-        (Resolved { ids, created: 0 }, Stored { rows: HashMap::new(), before })
-    } else {
-        let (at, now) = (target.run.order_at, target.now);
-        let resolved = test_cases::resolve(session, project, identities(groups), at, now).await?;
-        failures.begin(session, target.run, target.is_fresh).await?;
-        let stored = stored_rows(session, target, place, resolved.ids.values()).await?;
-        (resolved, stored)
+    let (resolved, before) = match target.foreseen.take() {
+        Some(Foreseen { resolved, before }) => (resolved, Some(before)),
+        None => (
+            test_cases::resolve(session, project, identities(groups), target.run.order_at, target.now)
+                .await?,
+            None,
+        ),
     };
-    let Stored { rows: mut stored, before: predecessors } = stored;
+    let failures = Failures::of(groups);
+    failures.begin(session, target.run, target.is_fresh).await?;
+    let Stored { rows: mut stored, before: predecessors } = match before {
+        Some(before) => Stored { rows: HashMap::new(), before },
+        None => stored_rows(session, target, place, resolved.ids.values()).await?,
+    };
 
     let Known { browsers, aside } = target.known;
     let mut changes = Vec::new();
