@@ -77,7 +77,7 @@ pub(crate) async fn case_files(
     let mut form = Form::default();
     let receiver = Receiver { state: &state, ctx: &ctx, run };
     let read = receiver.read(multipart, &mut form).await;
-    let mut found = Warnings::default();
+    let mut found = std::mem::take(&mut form.found);
     let judged = read.and_then(|()| form.judge(&mut found));
     let (token, case) = match judged {
         Ok(judged) => judged,
@@ -114,6 +114,8 @@ struct Form {
     fields: HashMap<String, Vec<u8>>,
     trace: Option<Received>,
     attachments: Vec<Received>,
+    /// What was left out while the form was read.
+    found: Warnings,
 }
 
 struct Receiver<'a> {
@@ -148,6 +150,7 @@ impl Receiver<'_> {
                         earlier.staged.discard(&self.ctx.store).await?;
                     }
                 }
+                name if part.file_name().is_some() => form.found.ignore_part(name, "trace and attach_file"),
                 _ => {}
             }
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use callboard_auth::scope::{Authorized, Denied, Scope};
 use callboard_domain::ids::{ProjectId, RunId};
-use callboard_domain::ingest::{AttachmentMeta, attachment_metas};
+use callboard_domain::ingest::{AttachmentMeta, Warnings, attachment_metas};
 use callboard_domain::time::Timestamp;
 use callboard_http::extract::{Multipart, Part, Pulse};
 use callboard_http::{ApiError, AppState};
@@ -24,6 +24,9 @@ const MAX_FIELDS_BYTES: u64 = 16 * 1024 * 1024;
 const MEMORY_BUDGET: usize = 16 * 1024 * 1024;
 /// Fields that name a stored run.
 const RUN_FIELDS: [&str; 2] = ["testRunId", "runId"];
+/// The parts that files come in.
+const FILE_PARTS: &str =
+    "trace_<index>, attach_file_<index> and report_<type>, a type being at most 40 of A-Z, a-z, 0-9, - and _";
 /// Longest type word of a report.
 const MAX_REPORT_TYPE_CHARS: usize = 40;
 
@@ -36,6 +39,8 @@ pub(crate) struct Form {
     pub(crate) files: Vec<CaseFile>,
     /// Reports.
     pub(crate) reports: Vec<IncomingReport>,
+    /// What was left out while the form was read.
+    pub(crate) found: Warnings,
 }
 
 /// A file of a test case.
@@ -125,6 +130,9 @@ impl Receiver<'_> {
         let mut fields = MAX_FIELDS_BYTES;
         while let Some(mut part) = multipart.next_part().await? {
             match kind_of(part.name()) {
+                Kind::Unknown if part.file_name().is_some() => {
+                    form.found.ignore_part(part.name(), FILE_PARTS);
+                }
                 Kind::Unknown => {}
                 Kind::Text => {
                     let name = part.name().to_owned();

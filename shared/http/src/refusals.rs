@@ -175,7 +175,9 @@ impl From<FieldError> for ApiError {
             }
             FieldError::Invalid { field, .. } => answer.with_data(json!({ "field": field })),
             FieldError::InvalidProjectName { .. } => answer.with_data(json!({ "field": "projectName" })),
-            FieldError::InvalidShard { .. } => answer,
+            FieldError::InvalidShard { .. } => {
+                answer.with_data(json!({ "field": "shardIndex", "fields": ["shardIndex", "shardTotal"] }))
+            }
         }
     }
 }

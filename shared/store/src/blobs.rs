@@ -20,7 +20,7 @@ use callboard_domain::time::Timestamp;
 use futures::{Stream, StreamExt as _};
 use sha2::{Digest as _, Sha256};
 
-use crate::db::{Session, args, statements};
+use crate::db::{Backend, Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::{Result, Store, StoreError};
 
@@ -45,6 +45,8 @@ statements! {
     /// A row begins to refer to content, which keeps the mark of a deletion as before.
     REFER = "UPDATE blobs SET state = 'live', refs = refs + 1, condemned_at = NULL \
         WHERE project_id = $1 AND id = $2 AND state <> 'deleting'";
+    /// Contents that rows are about to refer to, in an order of their own.
+    LOCK = "SELECT id FROM blobs WHERE project_id = $1 AND id in_ints($2) ORDER BY id for_update()";
     /// A row no longer refers to content; the last one condemns it.
     RELEASE = "UPDATE blobs SET refs = refs - 1, state = CASE WHEN refs = 1 THEN 'condemned' ELSE state END, \
         condemned_at = CASE WHEN refs = 1 THEN $3 ELSE condemned_at END, receipt_id = CASE WHEN refs = 1 THEN NULL ELSE receipt_id END \
@@ -370,6 +372,20 @@ fn read(row: &crate::db::Row) -> Result<(BlobRow, bool)> {
     let size = u64::try_from(r.int()?).map_err(|_| StoreError::Damaged("a negative size"))?;
     let is_apart = r.opt_int()?.is_some();
     Ok((BlobRow { id, size, key, is_apart }, r.text()? == "live"))
+}
+
+/// Locks contents before rows of the same transaction begin to refer to them
+/// one after the other: two that refer to the same contents in another order
+/// would wait for each other.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn lock(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> Result<()> {
+    // With one there is no order; SQLite has one writer.
+    if ids.len() > 1 && session.backend() == Backend::Postgres {
+        session.all(&LOCK, args![project, ids]).await?;
+    }
+    Ok(())
 }
 
 /// Counts a reference from a row of the same transaction. Condemned content

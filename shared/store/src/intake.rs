@@ -26,8 +26,8 @@ statements! {
     REMOVE = "DELETE FROM run_intake WHERE id in_ints($3) AND project_id = $1 AND run_id = $2";
     /// Calls of a run that is gone. ix: run_intake_of_run
     REMOVE_ALL = "DELETE FROM run_intake WHERE project_id = $1 AND run_id = $2";
-    /// Notes that a call could not be worked in. PK
-    REFUSE = "UPDATE run_intake SET refusals = refusals + 1 WHERE id = $1 RETURNING refusals";
+    /// Notes that a call could not be worked in: SQLite gives ids that are free again to calls of others. PK
+    REFUSE = "UPDATE run_intake SET refusals = refusals + 1 WHERE id = $1 AND run_id = $2 RETURNING refusals";
     /// Attempts that were sent before. PK
     KNOWN = "SELECT k.key FROM id_directory d JOIN run_intake_keys k ON k.project_id = d.project_id AND k.run_id = d.id \
         WHERE d.kind = $1 AND d.id = $2 AND k.key in_ints($3)";
@@ -297,8 +297,8 @@ pub async fn waiting(session: &mut Session, limit: i64) -> Result<Vec<(ProjectId
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn refuse(session: &mut Session, id: i64) -> Result<bool> {
-    let row = session.first(&REFUSE, args![id]).await?;
+pub async fn refuse(session: &mut Session, run: RunId, id: i64) -> Result<bool> {
+    let row = session.first(&REFUSE, args![id, run]).await?;
     Ok(row.map(|row| row.reader().int()).transpose()?.is_some_and(|refusals| refusals >= MOST_REFUSALS))
 }
 

@@ -276,8 +276,7 @@ pub async fn resolve(
     }
     if !without_run.is_empty() {
         // Another run may have brought some of them meanwhile.
-        let back = session.all(&TAKE_BACK, args![project, without_run, at, NO_RUN]).await?;
-        resolved.created += back.len();
+        resolved.created += take_back(session, project, without_run, at).await?;
     }
     for (id, meta) in changed {
         set_meta(session, project, id, &meta, at).await?;
@@ -292,6 +291,20 @@ pub async fn resolve(
 /// [`StoreError::Database`] when the database refuses.
 pub async fn let_go(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> Result<usize> {
     Ok(session.all(&LET_GO, args![project, ids, NO_RUN]).await?.len())
+}
+
+/// Lets those of some tests count again that were let go; answers how many they
+/// were. `at` is the start of the run that has them.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn take_back(
+    session: &mut Session,
+    project: ProjectId,
+    ids: Vec<i64>,
+    at: Timestamp,
+) -> Result<usize> {
+    Ok(session.all(&TAKE_BACK, args![project, ids, at, NO_RUN]).await?.len())
 }
 
 struct Stored {

@@ -229,7 +229,9 @@ async fn a_trace_that_is_stored_need_only_be_named() {
         let second = with(run("shop", "failed", cases), json!({ "clientRunId": "names-its-traces" }));
         let hashes = json!({ "0": hash.to_uppercase(), "1": "ab".repeat(32), "2": "no hash", "7": hash });
         for _ in 0..2 {
-            let named = form("shop", &second).text("trace_hashes", hashes.to_string());
+            let named = form("shop", &second)
+                .text("trace_hashes", hashes.to_string())
+                .part("report_my type", file(zip_of(7, 100), "report.zip", "application/zip"));
             let answer = upload(service, named).await.success().expect("stored");
             let told: Vec<_> = answer["warnings"]
                 .as_array()
@@ -237,7 +239,12 @@ async fn a_trace_that_is_stored_need_only_be_named() {
                 .iter()
                 .map(|warning| (warning["code"].as_str().expect("a code"), warning["index"].as_u64()))
                 .collect();
-            let expected = [("field_dropped", Some(2)), ("file_ignored", Some(7)), ("blob_missing", Some(1))];
+            let expected = [
+                ("field_dropped", Some(2)),
+                ("file_ignored", Some(7)),
+                ("blob_missing", Some(1)),
+                ("part_ignored", None),
+            ];
             assert_eq!(told, expected, "what is not stored costs nothing but itself");
             let path = format!("/api/test-runs/{}/executions?limit=10", answer["runId"]);
             let page = service.client().json(&path).await.expect("a page");

@@ -34,6 +34,14 @@ impl Warnings {
         }
     }
 
+    /// Warns of a file that came in a part of a form that is none for files; `known`
+    /// names those that are.
+    pub fn ignore_part(&mut self, name: &str, known: &str) {
+        self.add("part_ignored", None, || {
+            format!("The file in the part {} was left out; files come in {known}.", quoted(name))
+        });
+    }
+
     /// Keeps a finished warning while there is room.
     pub fn push(&mut self, warning: Warning) {
         if self.0.len() < MAX_WARNINGS {

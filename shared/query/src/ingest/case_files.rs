@@ -15,7 +15,7 @@ use callboard_store::{projects, test_cases};
 use super::announce;
 use super::bearer::{self, Bearer};
 use super::choosing::{Chosen, Sent, choose};
-use super::files::{IncomingFile, PublishedFile, link_all, publish};
+use super::files::{IncomingFile, PublishedFile, link_all, lock_contents, publish};
 use super::intake;
 use super::locked::LockedRun;
 use super::writer::CONFLICT_ATTEMPTS;
@@ -180,6 +180,7 @@ async fn link(
     let sent_files = published.len();
     let published = with_room(published, &held);
     let surplus = surplus + sent_files - published.len();
+    lock_contents(&mut session, project, &published.iter().collect::<Vec<_>>()).await?;
     let linked = link_all(&mut session, *place, row.id, attempt, &published, now).await?;
     if linked.traces + linked.others > 0 {
         let (title, location) = (&case.title, &case.location);

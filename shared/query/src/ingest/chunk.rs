@@ -22,7 +22,7 @@ use callboard_store::{StoreError, rollups};
 
 use super::changing::write;
 use super::clusters::Failures;
-use super::files::{PublishedFile, link_all};
+use super::files::{PublishedFile, link_all, lock_contents};
 use super::locators::Sites;
 use super::rollup::Change;
 use crate::{Context, Result};
@@ -257,6 +257,10 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         rollups::add_endpoints(session, place, target.is_fresh, calls).await?;
         note_browsers(target.run, groups);
     }
+    let entries = rows.iter().flat_map(|(group, _)| &group.entries);
+    let files: Vec<&PublishedFile> =
+        entries.filter_map(|entry| target.files.get(&entry.index)).flatten().collect();
+    lock_contents(session, project, &files).await?;
     folded.changed = newest.into_iter().zip(changes.into_iter().map(|change| change.after)).collect();
     for (group, id) in rows {
         for entry in &group.entries {

@@ -15,6 +15,7 @@ use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::counting::{self as executions, ToCount};
+use callboard_store::lanes::OF_ALL_RUNS;
 use callboard_store::projects::{self, Growth};
 use callboard_store::rollups::{self, States};
 use callboard_store::runs::RunRow;
@@ -236,9 +237,9 @@ async fn count_once(ctx: &Context, project: ProjectId, which: Waiting) -> Result
         }
     }
     let counted = batch.counted;
-    let runs = batch.count(&mut session, project).await?;
+    let (runs, tests) = batch.count(&mut session, project).await?;
     after += runs.iter().map(counted_in_project).sum::<i64>();
-    grow(&mut session, project, after - before).await?;
+    grow(&mut session, project, after - before, tests).await?;
     session.commit().await?;
     Ok(Passed { counted, is_more })
 }
@@ -251,18 +252,19 @@ pub(super) async fn count_run(session: &mut Session, run: &mut RunRow, lanes: &[
     let (before, last) = (counted_in_project(run), run.next_ordinal - 1);
     let mut batch = Batch::default();
     batch.add(session, run.clone(), lanes.to_vec(), last, &HashSet::new()).await?;
-    for RunRow { counted_to, uncounted_since, .. } in batch.count(session, run.project).await? {
+    let (runs, tests) = batch.count(session, run.project).await?;
+    for RunRow { counted_to, uncounted_since, .. } in runs {
         (run.counted_to, run.uncounted_since) = (counted_to, uncounted_since);
     }
-    grow(session, run.project, counted_in_project(run) - before).await
+    grow(session, run.project, counted_in_project(run) - before, tests).await
 }
 
-/// Adds to the executions of a project.
-async fn grow(session: &mut Session, project: ProjectId, executions: i64) -> Result<()> {
-    if executions == 0 {
+/// Adds to the executions and the tests of a project.
+async fn grow(session: &mut Session, project: ProjectId, executions: i64, test_cases: i64) -> Result<()> {
+    if (executions, test_cases) == (0, 0) {
         return Ok(());
     }
-    Ok(projects::count(session, project, Growth { executions, ..Growth::default() }).await?)
+    Ok(projects::count(session, project, Growth { executions, test_cases, ..Growth::default() }).await?)
 }
 
 /// Executions of locked runs that are counted together.
@@ -316,16 +318,19 @@ impl Batch {
         Ok(last)
     }
 
-    /// Counts everything, run by run, and answers the runs as they are then.
-    async fn count(self, session: &mut Session, project: ProjectId) -> Result<Vec<RunRow>> {
+    /// Counts everything, run by run. Answers the runs as they are then, and how
+    /// many tests count again.
+    async fn count(self, session: &mut Session, project: ProjectId) -> Result<(Vec<RunRow>, i64)> {
         let all: BTreeSet<i64> =
             self.runs.iter().flat_map(|part| &part.executions).map(|row| row.test_case.get()).collect();
-        let paths = test_cases::file_paths(session, project, all.into_iter().collect()).await?;
+        let paths = test_cases::file_paths(session, project, all.iter().copied().collect()).await?;
         let mut states = States::default();
         for (lane, cases) in self.tests {
             let cases: Vec<TestCaseId> = cases.into_iter().collect();
             states.join(rollups::lock_states(session, project, &[lane], &cases).await?);
         }
+        let begun = self.runs.first().map(|part| part.run.order_at);
+        let back = take_back(session, project, &states, &all, begun).await?;
         let mut tally = Tally::over(states);
         let mut counted = Vec::with_capacity(self.runs.len());
         for Part { mut run, lanes, last, executions: rows } in self.runs {
@@ -346,6 +351,26 @@ impl Batch {
             counted.push(run);
         }
         tally.write(session, project).await?;
-        Ok(counted)
+        Ok((counted, back))
     }
+}
+
+/// Lets tests count again whose last counted run was deleted after these results
+/// had come, and before they were counted; answers how many they are. `begun` is
+/// when the oldest run began that has some of them.
+async fn take_back(
+    session: &mut Session,
+    project: ProjectId,
+    states: &States,
+    tests: &BTreeSet<i64>,
+    begun: Option<Timestamp>,
+) -> Result<i64> {
+    let has_none = |id: &i64| {
+        let state = states.get(&(OF_ALL_RUNS, TestCaseId(*id)));
+        state.is_none_or(|state| state.counts().total_tests == 0)
+    };
+    let first: Vec<i64> = tests.iter().copied().filter(has_none).collect();
+    let Some(begun) = begun.filter(|_| !first.is_empty()) else { return Ok(0) };
+    let back = test_cases::take_back(session, project, first, begun).await?;
+    Ok(i64::try_from(back).unwrap_or(i64::MAX))
 }

@@ -176,7 +176,7 @@ async fn finish_with_the_last(
     now: Timestamp,
 ) -> Result<Option<RunStatus>> {
     let _turn = ctx.turns.to_fold(run).await;
-    let last = match Look::of(ctx, bearer.project, run, intake::MOST_ROWS).await? {
+    let last = match Look::of(ctx, bearer.project, run, intake::MOST_ROWS, &mut None).await? {
         Look::Nothing => None,
         Look::Ready(ready) if ready.is_all() => Some(ready),
         Look::Ready(_) | Look::OfNobody => return Ok(None),

@@ -1,10 +1,12 @@
 //! Files on their way into a run: what kind they are, and the link between
 //! their bytes and the attempt they belong to.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::time::Timestamp;
-use callboard_store::blobs::{BlobRow, StagedBlob};
+use callboard_store::blobs::{self, BlobRow, StagedBlob};
 use callboard_store::db::Session;
 use callboard_store::executions::{self, RunPlace};
 use callboard_store::files::{self, Dimensions, FileKind, NewFile};
@@ -111,6 +113,17 @@ fn dimensions(head: &[u8]) -> Option<Dimensions> {
 pub(super) struct Linked {
     pub(super) traces: i64,
     pub(super) others: i64,
+}
+
+/// Locks the contents of files that are linked next, so that calls with the same
+/// files in another order do not lock each other out.
+pub(super) async fn lock_contents(
+    session: &mut Session,
+    project: ProjectId,
+    files: &[&PublishedFile],
+) -> Result<()> {
+    let contents: BTreeSet<i64> = files.iter().map(|file| file.blob.id.get()).collect();
+    Ok(blobs::lock(session, project, contents.into_iter().collect()).await?)
 }
 
 /// Links files to an attempt, given as repetition and retry, and counts them

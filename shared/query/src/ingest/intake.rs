@@ -302,9 +302,9 @@ pub(super) async fn fold_once(ctx: &Context, project: ProjectId, run: RunId) -> 
     // Who waited here for the turn finds nothing left, mostly.
     let _turn = ctx.turns.to_fold(run).await;
     let (mut attempt, mut most, mut is_due) = (1, MOST_ROWS, false);
-    let (mut batches, mut left) = (0, None);
+    let (mut batches, mut left, mut tried) = (0, None, None);
     loop {
-        match fold_some(ctx, project, run, most).await {
+        match fold_some(ctx, project, run, most, &mut tried).await {
             Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
                 tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
                 attempt += 1;
@@ -312,7 +312,9 @@ pub(super) async fn fold_once(ctx: &Context, project: ProjectId, run: RunId) -> 
             // One of them is to blame.
             Err(error) if is_refusal(&error) && most > 1 => most = 1,
             Err(error) if is_refusal(&error) => {
-                refuse_first(ctx, project, run, &error).await?;
+                if let Some(call) = tried {
+                    refuse(ctx, run, call, &error).await?;
+                }
                 return Err(error);
             }
             Err(error) => return Err(error),
@@ -358,23 +360,26 @@ struct Passed {
     is_due: bool,
 }
 
-/// Notes that the first call that waits of a run could not be worked in.
-async fn refuse_first(ctx: &Context, project: ProjectId, run: RunId, error: &QueryError) -> Result<()> {
+/// Notes that a call that waits of a run could not be worked in.
+async fn refuse(ctx: &Context, run: RunId, call: i64, error: &QueryError) -> Result<()> {
     let mut session = ctx.store.db().begin().await?;
-    let first = rows::of_run(&mut session, project, run, 1).await?.pop();
-    if let Some(call) = first {
-        let is_set_aside = rows::refuse(&mut session, call.id).await?;
-        session.commit().await?;
-        if is_set_aside {
-            tracing::error!(%error, %run, call = call.id, "results that were acknowledged are set aside: they cannot be worked into their run");
-        }
+    let is_set_aside = rows::refuse(&mut session, run, call).await?;
+    session.commit().await?;
+    if is_set_aside {
+        tracing::error!(%error, %run, call, "results that were acknowledged are set aside: they cannot be worked into their run");
     }
     Ok(())
 }
 
-/// One transaction of at most so many calls.
-async fn fold_some(ctx: &Context, project: ProjectId, run: RunId, most: i64) -> Result<Passed> {
-    let ready = match Look::of(ctx, project, run, most).await? {
+/// One transaction of at most so many calls; `tried` is set to the first of them.
+async fn fold_some(
+    ctx: &Context,
+    project: ProjectId,
+    run: RunId,
+    most: i64,
+    tried: &mut Option<i64>,
+) -> Result<Passed> {
+    let ready = match Look::of(ctx, project, run, most, tried).await? {
         Look::Nothing => return Ok(Passed { is_more: false, is_due: false }),
         Look::OfNobody => return let_go_of_all(ctx, project, run).await,
         Look::Ready(ready) => ready,

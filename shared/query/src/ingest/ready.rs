@@ -45,12 +45,20 @@ pub(super) struct Ready {
 }
 
 impl Look {
-    /// Looks at the first calls of a run that wait, `most` of them.
-    pub(super) async fn of(ctx: &Context, project: ProjectId, run: RunId, most: i64) -> Result<Self> {
+    /// Looks at the first calls of a run that wait, `most` of them. `first` is set to
+    /// the very first.
+    pub(super) async fn of(
+        ctx: &Context,
+        project: ProjectId,
+        run: RunId,
+        most: i64,
+        first: &mut Option<i64>,
+    ) -> Result<Self> {
         let mut reader = ctx.store.db().read().await?;
         let row = runs::get(&mut reader, project, run).await?;
         let waiting = rows::of_run(&mut reader, project, run, most).await?;
         drop(reader);
+        *first = waiting.first().map(|call| call.id);
         let Some(row) = row else {
             return Ok(if waiting.is_empty() { Self::Nothing } else { Self::OfNobody });
         };

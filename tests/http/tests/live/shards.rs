@@ -342,10 +342,9 @@ async fn an_impossible_shard_is_refused_and_a_missing_index_takes_the_free_one()
     for_each_service(async |service| {
         let refused =
             service.client().post("/api/test-runs/start", &fields(shard(3, 2))).await.expect("an answer");
-        assert_eq!(
-            (refused.status.as_u16(), refused.json().expect("json")["code"].clone()),
-            (400, json!("invalid_shard"))
-        );
+        let told = refused.json().expect("json");
+        assert_eq!((refused.status.as_u16(), &told["code"]), (400, &json!("invalid_shard")));
+        assert_eq!(told["data"]["fields"], json!(["shardIndex", "shardTotal"]));
         for n in 0..2 {
             let mut anyone = with(shard(1, 2), json!({ "startTime": format!("2026-01-01T11:00:0{n}Z") }));
             anyone.as_object_mut().expect("an object").remove("shardIndex");
