@@ -150,7 +150,9 @@ impl Receiver<'_> {
                         earlier.staged.discard(&self.ctx.store).await?;
                     }
                 }
-                name if part.file_name().is_some() => form.found.ignore_part(name, "trace and attach_file"),
+                name if part.file_name().is_some_and(|file| !file.is_empty()) => {
+                    form.found.ignore_part(name, "trace and attach_file");
+                }
                 _ => {}
             }
         }

@@ -25,8 +25,7 @@ const MEMORY_BUDGET: usize = 16 * 1024 * 1024;
 /// Fields that name a stored run.
 const RUN_FIELDS: [&str; 2] = ["testRunId", "runId"];
 /// The parts that files come in.
-const FILE_PARTS: &str =
-    "trace_<index>, attach_file_<index> and report_<type>, a type being at most 40 of A-Z, a-z, 0-9, - and _";
+const FILE_PARTS: &str = "trace_<index>, attach_file_<index>, htmlReport and report_<type>, a type being at most 40 of A-Z, a-z, 0-9, - and _";
 /// Longest type word of a report.
 const MAX_REPORT_TYPE_CHARS: usize = 40;
 
@@ -130,7 +129,7 @@ impl Receiver<'_> {
         let mut fields = MAX_FIELDS_BYTES;
         while let Some(mut part) = multipart.next_part().await? {
             match kind_of(part.name()) {
-                Kind::Unknown if part.file_name().is_some() => {
+                Kind::Unknown if part.file_name().is_some_and(|name| !name.is_empty()) => {
                     form.found.ignore_part(part.name(), FILE_PARTS);
                 }
                 Kind::Unknown => {}

@@ -103,9 +103,9 @@ impl Taking {
         form: Form,
         room: Option<SemaphorePermit<'static>>,
     ) -> Result<UploadAnswer, ApiError> {
-        let Form { files, reports, fields: labels, found: left_out } = form;
+        let Form { files, reports, fields: labels, mut found } = form;
         let labels = Form { fields: labels, ..Form::default() };
-        let (project, run, status, reports, mut found) = match upload {
+        let (project, run, status, reports, more) = match upload {
             Upload::Attach { project, run } => {
                 drop(room);
                 // Files of test cases come with their run; here only reports count.
@@ -137,7 +137,7 @@ impl Taking {
                 (project, run, status, reports, found)
             }
         };
-        found.extend(left_out);
+        found.extend(more);
         Ok(UploadAnswer {
             success: true,
             test_run_id: run.get(),

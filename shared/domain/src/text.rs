@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memchr2};
 use serde::de::DeserializeOwned;
 
 /// The bytes are not UTF-8.
@@ -26,7 +27,7 @@ pub fn repair_json_text(mut bytes: Vec<u8>) -> Result<String, InvalidUtf8> {
         bytes[..3].fill(b' ');
     }
     let mut at = 0;
-    while let Some(found) = bytes[at..].iter().position(|byte| *byte == b'\\') {
+    while let Some(found) = memchr(b'\\', &bytes[at..]) {
         at += found;
         let Some(unit) = escaped_unit(&bytes, at) else {
             at += 2;
@@ -63,14 +64,13 @@ pub fn quote_unreadable_numbers(text: &str) -> Option<String> {
     let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
     let mut quoted = String::new();
     let mut taken = 0;
-    let mut bytes = text.bytes();
-    loop {
-        let at = text.len() - bytes.len();
-        match bytes.next() {
-            None => break,
-            Some(b'"') => skip_string(&mut bytes),
-            Some(b'0'..=b'9' | b'-') => {
-                let length = text.as_bytes()[at..].iter().take_while(|byte| is_part(byte)).count();
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = end_of_string(bytes, at + 1),
+            b'0'..=b'9' | b'-' => {
+                let length = bytes[at..].iter().take_while(|byte| is_part(byte)).count();
                 let number = &text[at..at + length];
                 if number.parse().is_ok_and(f64::is_infinite) {
                     quoted.push_str(&text[taken..at]);
@@ -79,12 +79,12 @@ pub fn quote_unreadable_numbers(text: &str) -> Option<String> {
                     quoted.push('"');
                     taken = at + length;
                 }
-                bytes = text[at + length..].bytes();
+                at += length;
             }
-            Some(_) => {}
+            _ => at += 1,
         }
     }
-    if taken == 0 {
+    if quoted.is_empty() {
         return None;
     }
     quoted.push_str(&text[taken..]);
@@ -97,8 +97,10 @@ pub fn quote_unreadable_numbers(text: &str) -> Option<String> {
 #[must_use]
 pub fn is_nested_deeper(text: &str, max_depth: usize) -> bool {
     let mut depth = 0_usize;
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        at += 1;
         match byte {
             b'[' | b'{' => {
                 depth += 1;
@@ -107,23 +109,22 @@ pub fn is_nested_deeper(text: &str, max_depth: usize) -> bool {
                 }
             }
             b']' | b'}' => depth = depth.saturating_sub(1),
-            b'"' => skip_string(&mut bytes),
+            b'"' => at = end_of_string(bytes, at),
             _ => {}
         }
     }
     false
 }
 
-fn skip_string(bytes: &mut std::str::Bytes<'_>) {
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => return,
-            b'\\' => {
-                bytes.next();
-            }
-            _ => {}
+/// Where a string has ended whose text begins at `at`.
+fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(found) = memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+        if bytes[at + found] == b'"' {
+            return at + found + 1;
         }
+        at += found + 2;
     }
+    bytes.len()
 }
 
 /// The code unit of a `\uXXXX` escape that begins at `at`.

@@ -28,9 +28,17 @@ pub(crate) fn compress(bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
 /// # Errors
 /// When it is no frame, does not say how many bytes it holds, or holds more.
 pub(crate) fn decompress(frame: &[u8], most: usize) -> io::Result<Vec<u8>> {
-    let size = Decompressor::upper_bound(frame).filter(|size| *size <= most);
-    let size = size.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+    let size = content_size(frame, most)?;
     DECOMPRESSOR.with_borrow_mut(|decompressor| decompressor.decompress(frame, size))
+}
+
+/// How many bytes a frame says to hold.
+///
+/// # Errors
+/// When it does not say so, or holds more than `most`.
+pub(crate) fn content_size(frame: &[u8], most: usize) -> io::Result<usize> {
+    let size = Decompressor::upper_bound(frame).filter(|size| *size <= most);
+    size.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
 #[cfg(test)]

@@ -518,6 +518,10 @@ async fn a_deleted_project_leaves_nothing_behind() {
         let id = uploaded["projectId"].as_i64().expect("a project");
         let body = with(run("shop", "passed", passing(60)), json!({ "startTime": "2026-01-03T10:00:00.000Z" }));
         client.post_json("/api/test-runs/submit", &body).await.expect("stored");
+        // Its results are not counted when the project goes.
+        let live = live::start(client, json!({ "projectName": "shop" })).await;
+        live.results(vec![attempt("pays", "failed", 0)]).await;
+        assert_eq!(live.shown().await["totalTests"], 1);
         let other = upload(service, "other", "2026-01-01T10:00:00.000Z", b"a file", b"another").await;
         let link = json!({ "entityType": "test_run", "entityId": uploaded["runId"], "url": "https://tracker.test/7" });
         client.post_json("/api/links", &link).await.expect("a link");
@@ -554,7 +558,7 @@ async fn a_deleted_project_leaves_nothing_behind() {
 
         let receipt = freed(service, &answer).await;
         assert_eq!(receipt["target"], json!({ "kind": "project", "id": id, "label": "shop" }));
-        assert_eq!((&receipt["rows"]["runs"], &receipt["rows"]["executions"]), (&json!(2), &json!(62)));
+        assert_eq!((&receipt["rows"]["runs"], &receipt["rows"]["executions"]), (&json!(3), &json!(63)));
         assert_eq!(stored(service, &format!("project-{id}")), (0, 0));
         assert_eq!(tables_with(service, id).await, Vec::<String>::new());
         let kept = client.json(&format!("/api/test-runs/{}", other["runId"])).await.expect("the other run");

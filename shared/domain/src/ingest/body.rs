@@ -18,7 +18,7 @@ use crate::text::{InvalidUtf8, is_nested_deeper, quote_unreadable_numbers, repai
 
 /// Most test cases one request may carry.
 pub const MAX_TEST_CASES: usize = 50_000;
-const LIST: &str = "testCases";
+pub(super) const LIST: &str = "testCases";
 const MAX_DEPTH: usize = 128;
 /// How deep the parser goes. An object that uses the last level there may be
 /// is read field by field, which spares that level.
@@ -240,10 +240,13 @@ pub(super) fn invalid(error: &serde_json::Error) -> BodyError {
     BodyError::InvalidJson { detail: error.to_string() }
 }
 
-/// Reads straight from the text. A text that is JSON and still unreadable
-/// either has another type than expected or repeats a key in one object: `None`,
-/// for whoever reads it piece by piece.
-fn straight<'de, S: DeserializeSeed<'de>>(text: &'de str, seed: S) -> Result<Option<S::Value>, BodyError> {
+/// Reads straight from the text. A text that is JSON and still unreadable has
+/// another type than expected, repeats a key in one object or holds too much:
+/// `None`, for whoever reads it piece by piece.
+pub(super) fn straight<'de, S: DeserializeSeed<'de>>(
+    text: &'de str,
+    seed: S,
+) -> Result<Option<S::Value>, BodyError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     match seed.deserialize(&mut deserializer).and_then(|read| deserializer.end().map(|()| read)) {
         Ok(read) => Ok(Some(read)),

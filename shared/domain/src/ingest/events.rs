@@ -1,20 +1,27 @@
 //! The body of an events call: what a running client tells about its tests,
 //! each event by itself, so that a broken one costs nothing but itself.
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use serde_json::{Value, from_str};
+use std::fmt;
 
-use super::body::{BodyError, MAX_TEST_CASES, TestCases, invalid, read_leniently};
+use serde::Serialize;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::from_str;
+use serde_json::value::RawValue;
+
+use super::body::{BodyError, LIST, MAX_TEST_CASES, TestCases, invalid, read_leniently, straight};
 use super::bounded::{RawFields, RawList, bounded_value, check};
 use super::caps::Caps;
-use super::lenient::{self, Given, Maybe, Scalar, as_duration, rounded};
+use super::lenient::{Given, Maybe, Scalar, as_duration, rounded};
 use super::location::Location;
-use super::test_case_input::{SuiteTitle, TestCaseInput};
+use super::test_case_input::TestCaseInput;
 use super::warnings::Warnings;
 use crate::evidence::Browser;
 use crate::text::cut;
 
+/// The key of the token.
+const TOKEN: &str = "streamToken";
+/// The key of a single event.
+const SINGLE: &str = "testCase";
 const MAX_TITLE_CHARS: usize = 2_000;
 const MAX_PATH_CHARS: usize = 1_000;
 const MAX_WORD_CHARS: usize = 60;
@@ -91,35 +98,6 @@ pub struct EventsBody {
     pub ignored: usize,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct EventInput<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Scalar<'a>,
-    #[serde(borrow)]
-    title: Scalar<'a>,
-    #[serde(borrow)]
-    location: Scalar<'a>,
-    #[serde(borrow)]
-    parent_title: Scalar<'a>,
-    #[serde(borrow)]
-    step_category: Scalar<'a>,
-    #[serde(borrow)]
-    status: Scalar<'a>,
-    #[serde(borrow)]
-    duration: Scalar<'a>,
-    #[serde(borrow)]
-    worker_index: Scalar<'a>,
-    #[serde(borrow)]
-    shard_index: Scalar<'a>,
-    #[serde(borrow)]
-    started_at: Scalar<'a>,
-    #[serde(deserialize_with = "lenient::list")]
-    suite_path: Given<Vec<SuiteTitle>>,
-    #[serde(deserialize_with = "lenient::object")]
-    browser: Given<Browser>,
-}
-
 impl EventsBody {
     /// Reads a whole body.
     ///
@@ -132,6 +110,17 @@ impl EventsBody {
     }
 
     fn read(text: &str, caps: &Caps) -> Result<Self, BodyError> {
+        // What cannot be read straight is read piece by piece, which says why.
+        let mut body = match straight(text, EventsSeed { caps }) {
+            Ok(Some(body)) => body,
+            Ok(None) | Err(_) => Self::read_in_pieces(text, caps)?,
+        };
+        body.steps.sort_by_key(|step| step.is_end);
+        body.completes = std::mem::take(&mut body.completes).finished();
+        Ok(body)
+    }
+
+    fn read_in_pieces(text: &str, caps: &Caps) -> Result<Self, BodyError> {
         if !text.trim_start().starts_with('{') {
             check(text).map_err(|error| invalid(&error))?;
             return Err(BodyError::NotAnObject);
@@ -139,50 +128,37 @@ impl EventsBody {
         let RawFields(fields) = from_str(text).map_err(|error| invalid(&error))?;
         let given = |name| fields.get(name).map(|raw| raw.get()).filter(|raw| *raw != "null");
         let mut body =
-            Self { stream_token: given("streamToken").and_then(|raw| from_str(raw).ok()), ..Self::default() };
-        let RawList(list) = match given("testCases") {
+            Self { stream_token: given(TOKEN).and_then(|raw| from_str(raw).ok()), ..Self::default() };
+        let RawList(list) = match given(LIST) {
             Some(raw) if raw.starts_with('[') => from_str(raw).map_err(|error| invalid(&error))?,
             Some(_) => return Err(BodyError::NotAList),
             None => RawList(Some(Vec::new())),
         };
         let list = list.ok_or(BodyError::TooMany { limit: MAX_TEST_CASES })?;
-        let events = list.into_iter().map(RawValue::get).chain(given("testCase"));
+        let events = list.into_iter().map(RawValue::get).chain(given(SINGLE));
         for (index, event) in events.enumerate() {
-            body.add(event, index, caps)?;
+            // A repeated key is settled by a tree, where the last one counts.
+            let event = match from_str::<Maybe<TestCaseInput<'_>>>(event) {
+                Ok(event) => event.0,
+                Err(_) => TestCaseInput::from_value(bounded_value(event).map_err(|error| invalid(&error))?),
+            };
+            body.add(event, index, caps);
         }
-        body.steps.sort_by_key(|step| step.is_end);
-        body.completes = std::mem::take(&mut body.completes).finished();
         Ok(body)
     }
 
-    fn add(&mut self, text: &str, index: usize, caps: &Caps) -> Result<(), BodyError> {
-        // A repeated key is settled by a tree, where the last one counts.
-        let tree: Value;
-        let head = match from_str::<Maybe<EventInput<'_>>>(text) {
-            Ok(head) => head.0,
-            Err(error) if error.is_data() => {
-                tree = bounded_value(text).map_err(|error| invalid(&error))?;
-                Maybe::<EventInput<'_>>::deserialize(tree).ok().and_then(|head| head.0)
-            }
-            Err(error) => return Err(invalid(&error)),
-        };
-        let Some(head) = head else {
+    fn add(&mut self, event: Option<TestCaseInput<'_>>, index: usize, caps: &Caps) {
+        let Some(event) = event else {
             self.ignore("invalid_entry", index, "An event that is not an object was ignored.");
-            return Ok(());
+            return;
         };
-        match head.kind.as_text() {
+        match event.kind.as_text() {
             Some("complete") => {
-                let input = match from_str::<Maybe<TestCaseInput<'_>>>(text) {
-                    Ok(input) => input.0,
-                    Err(_) => {
-                        TestCaseInput::from_value(bounded_value(text).map_err(|error| invalid(&error))?)
-                    }
-                };
                 let before = self.completes.entries.len();
-                self.completes.add(input, index, caps);
+                self.completes.add(Some(event), index, caps);
                 self.count(self.completes.entries.len() > before);
             }
-            Some("begin") => match BegunTest::of(head) {
+            Some("begin") => match BegunTest::of(event) {
                 Some(begun) => {
                     if self.begun.len() < MAX_PASSING {
                         self.begun.push(begun);
@@ -191,7 +167,7 @@ impl EventsBody {
                 }
                 None => self.ignore("missing_title", index, "An event without a title was ignored."),
             },
-            Some(kind @ ("step-begin" | "step-end")) => match StepNote::of(head_of_step(kind), head) {
+            Some(kind @ ("step-begin" | "step-end")) => match StepNote::of(kind == "step-end", event) {
                 Some(step) => {
                     if self.steps.len() < MAX_PASSING {
                         self.steps.push(step);
@@ -206,7 +182,6 @@ impl EventsBody {
                 "An event was ignored: its type must be begin, complete, step-begin or step-end.",
             ),
         }
-        Ok(())
     }
 
     fn count(&mut self, is_accepted: bool) {
@@ -227,8 +202,78 @@ impl EventsBody {
     }
 }
 
-fn head_of_step(kind: &str) -> bool {
-    kind == "step-end"
+/// Reads a body as it comes; an error where anything of it is not the usual.
+#[derive(Clone, Copy)]
+struct EventsSeed<'c> {
+    caps: &'c Caps,
+}
+
+impl<'de> DeserializeSeed<'de> for EventsSeed<'_> {
+    type Value = EventsBody;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<EventsBody, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for EventsSeed<'_> {
+    type Value = EventsBody;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EventsBody, A::Error> {
+        let mut body = EventsBody::default();
+        let (mut listed, mut single) = (None, None);
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                TOKEN => body.stream_token = map.next_value::<Scalar<'de>>()?.into_text(),
+                LIST if listed.is_none() => {
+                    listed = Some(map.next_value_seed(EventListSeed { body: &mut body, caps: self.caps })?);
+                }
+                LIST => return Err(A::Error::custom("the list of events comes twice")),
+                SINGLE => single = Some(map.next_value::<&'de RawValue>()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        // It comes after those of the list, wherever it stands.
+        if let Some(event) = single.map(RawValue::get).filter(|event| *event != "null") {
+            let event = from_str::<Maybe<TestCaseInput<'_>>>(event).map_err(A::Error::custom)?;
+            body.add(event.0, listed.unwrap_or_default(), self.caps);
+        }
+        Ok(body)
+    }
+}
+
+/// Adds a list of events to a body; answers how many there are.
+struct EventListSeed<'b, 'c> {
+    body: &'b mut EventsBody,
+    caps: &'c Caps,
+}
+
+impl<'de> DeserializeSeed<'de> for EventListSeed<'_, '_> {
+    type Value = usize;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for EventListSeed<'_, '_> {
+    type Value = usize;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list of events")
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<usize, A::Error> {
+        let mut count = 0;
+        while let Some(event) = seq.next_element::<Maybe<TestCaseInput<'de>>>()? {
+            if count == MAX_TEST_CASES {
+                return Err(A::Error::custom("there are too many events"));
+            }
+            self.body.add(event.0, count, self.caps);
+            count += 1;
+        }
+        Ok(count)
+    }
 }
 
 fn short(scalar: Scalar<'_>, chars: usize) -> Option<String> {
@@ -240,7 +285,7 @@ fn number(scalar: &Scalar<'_>) -> Option<i64> {
 }
 
 impl BegunTest {
-    fn of(input: EventInput<'_>) -> Option<Self> {
+    fn of(input: TestCaseInput<'_>) -> Option<Self> {
         let title = short(input.title, MAX_TITLE_CHARS)?;
         let location = input.location.as_text().map(Location::parse);
         let browser = match input.browser {
@@ -273,7 +318,7 @@ impl BegunTest {
 }
 
 impl StepNote {
-    fn of(is_end: bool, input: EventInput<'_>) -> Option<Self> {
+    fn of(is_end: bool, input: TestCaseInput<'_>) -> Option<Self> {
         Some(Self {
             is_end,
             title: short(input.title, MAX_TITLE_CHARS)?,
@@ -319,6 +364,28 @@ mod tests {
         let begun = &body.begun[0];
         assert_eq!((begun.title.as_str(), begun.file_path.as_str()), ("pays twice", "tests/pay.spec.ts"));
         assert_eq!(begun.suite_path, ["Shop"]);
+    }
+
+    #[test]
+    fn a_body_is_read_alike_straight_and_in_pieces() {
+        let list = r#"[{"type": "complete", "title": "pays", "status": "passed", "steps": [{"title": "clicks"}]},
+            {"type": "begin", "title": "looks", "browser": "desktop", "startedAt": "2026-01-01T10:00:00Z"},
+            {"type": "step-end", "title": "clicks", "parentTitle": "pays", "stepCategory": "pw:api", "duration": 7},
+            {"type": 1, "title": []}, null, "pays", {"type": "complete", "status": {}}]"#;
+        let single = r#"{"type": "complete", "title": "ships", "status": "failed", "error": "no ship"}"#;
+        for text in [
+            format!(r#"{{"streamToken": "abc", "testCases": {list}}}"#),
+            format!(r#"{{"testCase": {single}, "testCases": {list}, "streamToken": "abc", "more": [{{}}]}}"#),
+            format!(r#"{{"testCase": {single}, "testCase": null, "streamToken": ["abc"]}}"#),
+            format!(r#"{{"streamToken": "abc", "streamToken": null, "testCase": {single}}}"#),
+            r#"{"testCases": [], "testCase": 7}"#.to_owned(),
+            "{}".to_owned(),
+        ] {
+            let caps = Caps::default();
+            let read = straight(&text, EventsSeed { caps: &caps }).unwrap();
+            let apart = EventsBody::read_in_pieces(&text, &caps).unwrap();
+            assert_eq!(format!("{:?}", read.unwrap()), format!("{apart:?}"), "{text}");
+        }
     }
 
     #[test]

@@ -12,10 +12,20 @@ use crate::evidence::{
     WebVitals,
 };
 
-/// The object before it is judged. Borrows text from the body it was read of.
+/// The object before it is judged, and any other event of a running client.
+/// Borrows text from the body it was read of.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TestCaseInput<'a> {
+    /// What happened, where it is an event.
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Scalar<'a>,
+    /// The test of a step that began or ended.
+    #[serde(borrow)]
+    pub(super) parent_title: Scalar<'a>,
+    /// The kind of that step.
+    #[serde(borrow)]
+    pub(super) step_category: Scalar<'a>,
     #[serde(borrow)]
     pub(super) title: Scalar<'a>,
     #[serde(borrow)]

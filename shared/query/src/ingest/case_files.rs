@@ -141,7 +141,6 @@ pub async fn case_files(
     let mut attempt = 1;
     loop {
         match link(ctx, &mut found, published.clone(), surplus, now).await {
-            // Runs that hold the same bytes meet at their rows, each in the order of its own files.
             Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
                 tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
                 attempt += 1;

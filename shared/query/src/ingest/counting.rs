@@ -20,7 +20,7 @@ use callboard_store::projects::{self, Growth};
 use callboard_store::rollups::{self, States};
 use callboard_store::runs::RunRow;
 use callboard_store::runs::counting::{self as runs, Waiting};
-use callboard_store::test_cases;
+use callboard_store::{StoreError, test_cases};
 use tokio::time::Instant;
 
 use super::locked::{counted_in_project, lanes_of_run};
@@ -264,7 +264,11 @@ async fn grow(session: &mut Session, project: ProjectId, executions: i64, test_c
     if (executions, test_cases) == (0, 0) {
         return Ok(());
     }
-    Ok(projects::count(session, project, Growth { executions, test_cases, ..Growth::default() }).await?)
+    match projects::count(session, project, Growth { executions, test_cases, ..Growth::default() }).await {
+        // A project that is deleted loses its numbers before its runs.
+        Ok(()) | Err(StoreError::ProjectGone) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Executions of locked runs that are counted together.
@@ -323,14 +327,13 @@ impl Batch {
     async fn count(self, session: &mut Session, project: ProjectId) -> Result<(Vec<RunRow>, i64)> {
         let all: BTreeSet<i64> =
             self.runs.iter().flat_map(|part| &part.executions).map(|row| row.test_case.get()).collect();
-        let paths = test_cases::file_paths(session, project, all.iter().copied().collect()).await?;
+        let paths = test_cases::file_paths(session, project, all.into_iter().collect()).await?;
         let mut states = States::default();
         for (lane, cases) in self.tests {
             let cases: Vec<TestCaseId> = cases.into_iter().collect();
             states.join(rollups::lock_states(session, project, &[lane], &cases).await?);
         }
-        let begun = self.runs.first().map(|part| part.run.order_at);
-        let back = take_back(session, project, &states, &all, begun).await?;
+        let back = take_back(session, project, &states, &self.runs).await?;
         let mut tally = Tally::over(states);
         let mut counted = Vec::with_capacity(self.runs.len());
         for Part { mut run, lanes, last, executions: rows } in self.runs {
@@ -356,21 +359,24 @@ impl Batch {
 }
 
 /// Lets tests count again whose last counted run was deleted after these results
-/// had come, and before they were counted; answers how many they are. `begun` is
-/// when the oldest run began that has some of them.
-async fn take_back(
-    session: &mut Session,
-    project: ProjectId,
-    states: &States,
-    tests: &BTreeSet<i64>,
-    begun: Option<Timestamp>,
-) -> Result<i64> {
-    let has_none = |id: &i64| {
-        let state = states.get(&(OF_ALL_RUNS, TestCaseId(*id)));
-        state.is_none_or(|state| state.counts().total_tests == 0)
+/// had come, and before they were counted; answers how many they are.
+async fn take_back(session: &mut Session, project: ProjectId, states: &States, runs: &[Part]) -> Result<i64> {
+    let has_none = |test: TestCaseId| {
+        states.get(&(OF_ALL_RUNS, test)).is_none_or(|state| state.counts().total_tests == 0)
     };
-    let first: Vec<i64> = tests.iter().copied().filter(has_none).collect();
-    let Some(begun) = begun.filter(|_| !first.is_empty()) else { return Ok(0) };
-    let back = test_cases::take_back(session, project, first, begun).await?;
+    // The newest run that has a test says what it is like. They come in their order.
+    let mut newest: BTreeMap<i64, Timestamp> = BTreeMap::new();
+    for part in runs {
+        let tests = part.executions.iter().map(|row| row.test_case).filter(|test| has_none(*test));
+        newest.extend(tests.map(|test| (test.get(), part.run.order_at)));
+    }
+    let mut by_start: BTreeMap<Timestamp, Vec<i64>> = BTreeMap::new();
+    for (test, start) in newest {
+        by_start.entry(start).or_default().push(test);
+    }
+    let mut back = 0;
+    for (start, tests) in by_start {
+        back += test_cases::take_back(session, project, tests, start).await?;
+    }
     Ok(i64::try_from(back).unwrap_or(i64::MAX))
 }

@@ -371,7 +371,8 @@ async fn refuse(ctx: &Context, run: RunId, call: i64, error: &QueryError) -> Res
     Ok(())
 }
 
-/// One transaction of at most so many calls; `tried` is set to the first of them.
+/// One transaction of at most so many calls; `tried` is set to the id of the first
+/// of them, if it came to any.
 async fn fold_some(
     ctx: &Context,
     project: ProjectId,
@@ -379,6 +380,7 @@ async fn fold_some(
     most: i64,
     tried: &mut Option<i64>,
 ) -> Result<Passed> {
+    *tried = None;
     let ready = match Look::of(ctx, project, run, most, tried).await? {
         Look::Nothing => return Ok(Passed { is_more: false, is_due: false }),
         Look::OfNobody => return let_go_of_all(ctx, project, run).await,

@@ -46,7 +46,7 @@ pub(super) struct Ready {
 
 impl Look {
     /// Looks at the first calls of a run that wait, `most` of them. `first` is set to
-    /// the very first.
+    /// the id of the very first, `None` when nothing waits.
     pub(super) async fn of(
         ctx: &Context,
         project: ProjectId,

@@ -103,9 +103,10 @@ impl Bulk {
         self.sqlite[size].get_or_init(|| {
             let count = SQLITE_ROWS[size];
             let cells = count * self.columns.len();
-            let head = renumbered(self.head, cells);
-            let tail = renumbered(self.tail, cells);
-            let text = format!("{head} {} {tail}", self.sqlite_source(count));
+            let mut text = String::new();
+            renumber(self.head, cells, &mut text);
+            let _ = write!(text, " {} ", self.sqlite_source(count));
+            renumber(self.tail, cells, &mut text);
             leak(&super::dialect::render(&text, Backend::Sqlite))
         })
     }
@@ -147,17 +148,17 @@ impl Bulk {
     }
 }
 
-/// Moves the numbers of scalars behind the cells.
-pub(super) fn renumbered(text: &str, cells: usize) -> String {
+/// Adds a text whose numbers of scalars are moved behind the cells.
+pub(super) fn renumber(text: &str, cells: usize, into: &mut String) {
     let mut parts = text.split('$');
-    let mut moved = parts.next().unwrap_or_default().to_owned();
+    into.push_str(parts.next().unwrap_or_default());
     for part in parts {
         let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let number: usize = part[..digits].parse().unwrap_or_default();
         // Writing to a String cannot fail.
-        let _ = write!(moved, "${}{}", number + cells, &part[digits..]);
+        let _ = write!(into, "${}", number + cells);
+        into.push_str(&part[digits..]);
     }
-    moved
 }
 
 /// Bulk statements are statics: a text is made once and lives as long.
@@ -296,7 +297,9 @@ mod tests {
 
     #[test]
     fn numbers_of_scalars_are_read_whole() {
-        assert_eq!(renumbered("($1, $2, $10)", 12), "($13, $14, $22)");
+        let mut moved = "x = ".to_owned();
+        renumber("($1, $2, $10)", 12, &mut moved);
+        assert_eq!(moved, "x = ($13, $14, $22)");
     }
 
     #[test]

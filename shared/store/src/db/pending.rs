@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
-use super::bulk::{Cells, renumbered};
+use super::bulk::{Cells, renumber};
 use super::{Args, Rows, Value};
 
 /// Most values of statements that run together: their text stays prepared, and
@@ -125,10 +125,13 @@ fn joined(mut writes: Vec<Kept>) -> Text {
     }
     let statements = writes.len();
     let all_cells: usize = writes.iter().map(|kept| kept.cells.len()).sum();
-    let (mut text, mut cells, mut scalars) = (String::new(), Args::new(), Args::new());
+    // Numbers grow longer where they are moved; twice the text is room for all of them.
+    let mut text = String::with_capacity(2 * writes.iter().map(|kept| kept.text.len()).sum::<usize>());
+    let mut cells = Args::with_capacity(writes.iter().map(Kept::len).sum());
+    let mut scalars = Args::new();
     for kept in writes {
         let behind = all_cells - kept.cells.len() + scalars.len();
-        text.push_str(&renumbered(kept.text, behind));
+        renumber(kept.text, behind, &mut text);
         text.push_str(";\n");
         cells.extend(kept.cells);
         scalars.extend(kept.scalars);

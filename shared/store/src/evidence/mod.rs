@@ -20,8 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::db::{Bulk, Column, Session, args, statements};
 use crate::ids::{self, Kind};
-use crate::{Result, Store, StoreError, compression, unclaimed};
+use crate::{Result, Store, StoreError, unclaimed};
 
+mod dictionary;
 pub mod joining;
 
 statements! {
@@ -55,8 +56,6 @@ const PART_BYTES: usize = 7_000;
 /// Most bytes of a pack that is kept beside its row: what a client sends while
 /// it runs is far below.
 const MOST_IN_ROW: usize = 128 * 1024;
-/// Speed over ratio: evidence is compressed while the client waits.
-const COMPRESSION_LEVEL: i32 = 3;
 /// An attempt's evidence inflates to less than this; its parts are capped.
 const MAX_FRAME_BYTES: usize = 64 * 1024 * 1024;
 
@@ -97,7 +96,7 @@ impl PackWriter {
     /// [`StoreError::Upload`] when it cannot be compressed.
     pub fn add(&mut self, evidence: &Evidence) -> Result<Frame> {
         let json = serde_json::to_vec(evidence).map_err(io::Error::from)?;
-        let frame = compression::compress(&json, COMPRESSION_LEVEL)?;
+        let frame = dictionary::compress(&json)?;
         let offset = as_i64(self.bytes.len())?;
         self.bytes.extend_from_slice(&frame);
         self.slices += 1;
@@ -401,7 +400,7 @@ impl Located {
 
 /// The evidence that a frame holds.
 fn evidence_in(frame: &[u8]) -> Result<Evidence> {
-    let json = compression::decompress(frame, MAX_FRAME_BYTES)
+    let json = dictionary::decompress(frame, MAX_FRAME_BYTES)
         .map_err(|_| StoreError::Damaged("an evidence frame"))?;
     serde_json::from_slice(&json).map_err(|_| StoreError::Damaged("an evidence frame"))
 }

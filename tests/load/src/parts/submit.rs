@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use callboard_store::Backend;
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_store::{Backend, evidence};
+use callboard_test_support::TestDatabase;
 
 use super::Setting;
 use crate::generator::{Payload, Runs};
@@ -67,6 +69,12 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
         if payload == Payload::Lean {
             rollups = raw.rollups_per_execution;
         }
+        if payload == Payload::Rich {
+            let bytes = evidence_at_rest(subject.database(), cells[0].runs[0], tests).await?;
+            table.note(format!(
+                "Evidence at rest: {bytes:.0} bytes per rich execution (target: at most 1,200)."
+            ));
+        }
         for cell in cells {
             cell.add_to(&mut table, backend, raw.executions_per_second);
         }
@@ -84,6 +92,15 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
     );
     table.note("CPU is that of the service process, without that of a database server.");
     Ok(table)
+}
+
+/// Bytes that the evidence of a run takes, per test.
+async fn evidence_at_rest(database: &TestDatabase, run: Stored, tests: usize) -> Result<f64> {
+    let store = database.store().await?;
+    let (project, run) = (ProjectId(run.project), RunId(run.run));
+    let bytes = evidence::size_of_run(&mut store.db().read().await?, project, run).await?;
+    store.db().close().await;
+    Ok(bytes as f64 / tests as f64)
 }
 
 /// What one row of the table is made of.
