@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::builders::{attempt, with};
 use crate::comparison::{at, get, submit, titles, work};
+use crate::live;
 use crate::rows::settled;
 
 #[tokio::test]
@@ -315,6 +316,30 @@ async fn a_result_that_came_late_and_changed_then_is_what_the_run_behind_it_is_c
         assert_eq!(regressions().await, 0, "it was broken before");
         assert_eq!(submit(client, run(2, "passed", 1)).await, late);
         assert_eq!(regressions().await, 1, "it passed at last");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_test_that_was_brought_again_before_its_last_run_was_deleted_goes_on_counting() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let first = live::start(client, json!({})).await;
+        first.results(vec![attempt("pays", "passed", 0), attempt("looks", "passed", 0)]).await;
+        first.finish("passed").await;
+        settled(service).await;
+        // Its results are stored and not counted yet when the run before it goes.
+        let second = live::start(client, json!({})).await;
+        second.results(vec![attempt("pays", "failed", 0)]).await;
+        assert_eq!(second.shown().await["totalTests"], 1);
+        delete(service, first.run).await;
+        second.results(vec![attempt("ships", "passed", 0)]).await;
+        second.finish("failed").await;
+        settled(service).await;
+        let project = client.json("/api/projects").await.expect("projects")["items"][0].clone();
+        assert_eq!(project["totalTestCases"], 2);
+        let tests = client.json("/api/projects/1/test-cases").await.expect("tests");
+        assert_eq!(tests["items"].as_array().map(Vec::len), Some(2), "{tests}");
     })
     .await;
 }

@@ -15,7 +15,6 @@ use sqlx::Row as _;
 use crate::builders::{attempt, passing, run, with};
 use crate::detail_pages::{page, words_after};
 use crate::live;
-use crate::rows::settled;
 
 async fn delete(client: &Client, path: &str) -> Answer {
     client.send(client.request(Method::DELETE, path)).await.expect("an answer")
@@ -330,31 +329,6 @@ async fn a_pinned_run_goes_by_force_only() {
             delete(client, &format!("/api/test-runs/{id}?force=true")).await.success().expect("deleted");
         assert_eq!(freed(service, &answer).await["rows"]["runs"], 1);
         assert_eq!(client.json("/api/test-runs").await.expect("runs")["items"], json!([]));
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_test_that_was_brought_again_before_its_last_run_was_deleted_goes_on_counting() {
-    for_each_service(async |service| {
-        let client = service.client();
-        let first = live::start(client, json!({})).await;
-        first.results(vec![attempt("pays", "passed", 0), attempt("looks", "passed", 0)]).await;
-        first.finish("passed").await;
-        settled(service).await;
-        // Its results are stored and not counted yet when the run before it goes.
-        let second = live::start(client, json!({})).await;
-        second.results(vec![attempt("pays", "failed", 0)]).await;
-        assert_eq!(second.shown().await["totalTests"], 1);
-        let answer = delete(client, &format!("/api/test-runs/{}", first.run)).await.success();
-        freed(service, &answer.expect("deleted")).await;
-        second.results(vec![attempt("ships", "passed", 0)]).await;
-        second.finish("failed").await;
-        settled(service).await;
-        let project = client.json("/api/projects").await.expect("projects")["items"][0].clone();
-        assert_eq!(project["totalTestCases"], 2);
-        let tests = client.json("/api/projects/1/test-cases").await.expect("tests");
-        assert_eq!(tests["items"].as_array().map(Vec::len), Some(2), "{tests}");
     })
     .await;
 }
