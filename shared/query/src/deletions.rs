@@ -25,6 +25,7 @@ use utoipa::ToSchema;
 
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
+use crate::conflicts::repeated;
 use crate::ingest::{Pace, count_until, hide_runs};
 use crate::page::{Slice, fetch};
 use crate::shapes::UserRef;
@@ -276,13 +277,17 @@ pub async fn delete_run(
     }
     // Not in one transaction with the rest, which nobody should wait for longer than needed.
     count_until(ctx, project, id, Pace::AtOnce).await?;
-    let mut session = ctx.store.db().begin().await?;
     let label = run.label.unwrap_or_else(|| format!("#{id}"));
+    repeated(|| hide_one(ctx, acting, (project, id), &label)).await
+}
+
+async fn hide_one(ctx: &Context, acting: Acting<'_>, (project, id): Run, label: &str) -> Result<Receipt> {
+    let mut session = ctx.store.db().begin().await?;
     let new = NewReceipt {
         project: Some(project),
         target_kind: "run",
         target_id: id.get(),
-        label: &label,
+        label,
         reason: "user",
         requested_by: acting.caller.user_id(),
         runs: 1,
@@ -393,7 +398,7 @@ pub async fn delete_runs(
     if dry_run || matched == 0 {
         return Ok(DeletedRuns { receipt: None, matched, skipped });
     }
-    let receipt = hide_several(ctx, acting, &first, matched, wanted.as_ref(), reason).await?;
+    let receipt = repeated(|| hide_several(ctx, acting, &first, matched, wanted.as_ref(), reason)).await?;
     Ok(DeletedRuns { receipt: Some(receipt), matched, skipped })
 }
 

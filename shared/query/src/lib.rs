@@ -16,6 +16,7 @@ pub mod baseline;
 mod change;
 pub mod clusters;
 pub mod comparison;
+mod conflicts;
 mod context;
 pub mod daily;
 pub mod deletions;

@@ -18,8 +18,7 @@ use super::choosing::{Chosen, Sent, choose};
 use super::files::{IncomingFile, PublishedFile, link_all, lock_contents, publish};
 use super::intake;
 use super::locked::LockedRun;
-use super::writer::CONFLICT_ATTEMPTS;
-use crate::{Context, Entity, QueryError, Result};
+use crate::{Context, Entity, QueryError, Result, conflicts};
 
 /// What a client sends about one attempt of a test.
 #[derive(Debug)]
@@ -141,7 +140,7 @@ pub async fn case_files(
     let mut attempt = 1;
     loop {
         match link(ctx, &mut found, published.clone(), surplus, now).await {
-            Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
+            Err(QueryError::Store(error)) if error.is_conflict() && attempt < conflicts::ATTEMPTS => {
                 tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
                 attempt += 1;
             }

@@ -26,8 +26,8 @@ use tokio::time::Instant;
 use super::locked::{counted_in_project, lanes_of_run};
 use super::rollup::{Counted, Tally, seen};
 use super::turns;
-use super::writer::CONFLICT_ATTEMPTS;
-use crate::{Context, QueryError, Result};
+use crate::conflicts::repeated;
+use crate::{Context, Result};
 
 /// Executions one transaction counts, and the states of tests it reads and
 /// writes for them, about: others who write wait for it.
@@ -192,16 +192,7 @@ struct Passed {
 
 /// One transaction, repeated when the database ends it in favour of another.
 async fn count_some(ctx: &Context, project: ProjectId, which: Waiting) -> Result<Passed> {
-    let mut attempt = 1;
-    loop {
-        match count_once(ctx, project, which).await {
-            Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
-                tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
-                attempt += 1;
-            }
-            passed => return passed,
-        }
-    }
+    repeated(|| count_once(ctx, project, which)).await
 }
 
 async fn count_once(ctx: &Context, project: ProjectId, which: Waiting) -> Result<Passed> {
@@ -237,34 +228,36 @@ async fn count_once(ctx: &Context, project: ProjectId, which: Waiting) -> Result
         }
     }
     let counted = batch.counted;
-    let (runs, tests) = batch.count(&mut session, project).await?;
+    let (runs, test_cases) = batch.count(&mut session, project).await?;
     after += runs.iter().map(counted_in_project).sum::<i64>();
-    grow(&mut session, project, after - before, tests).await?;
+    let growth = Growth { executions: after - before, test_cases, ..Growth::default() };
+    grow(&mut session, project, growth).await?;
     session.commit().await?;
     Ok(Passed { counted, is_more })
 }
 
-/// Counts what waits of one locked run.
-pub(super) async fn count_run(session: &mut Session, run: &mut RunRow, lanes: &[i64]) -> Result<()> {
+/// Counts what waits of one locked run. Answers what the project's own numbers grow
+/// by, for [`grow`]: those are locked after everything else.
+pub(super) async fn count_run(session: &mut Session, run: &mut RunRow, lanes: &[i64]) -> Result<Growth> {
     if run.uncounted_since.is_none() && run.waiting() == 0 {
-        return Ok(());
+        return Ok(Growth::default());
     }
     let (before, last) = (counted_in_project(run), run.next_ordinal - 1);
     let mut batch = Batch::default();
     batch.add(session, run.clone(), lanes.to_vec(), last, &HashSet::new()).await?;
-    let (runs, tests) = batch.count(session, run.project).await?;
+    let (runs, test_cases) = batch.count(session, run.project).await?;
     for RunRow { counted_to, uncounted_since, .. } in runs {
         (run.counted_to, run.uncounted_since) = (counted_to, uncounted_since);
     }
-    grow(session, run.project, counted_in_project(run) - before, tests).await
+    Ok(Growth { executions: counted_in_project(run) - before, test_cases, ..Growth::default() })
 }
 
-/// Adds to the executions and the tests of a project.
-async fn grow(session: &mut Session, project: ProjectId, executions: i64, test_cases: i64) -> Result<()> {
-    if (executions, test_cases) == (0, 0) {
+/// Adds to the numbers of a project.
+pub(super) async fn grow(session: &mut Session, project: ProjectId, growth: Growth) -> Result<()> {
+    if growth == Growth::default() {
         return Ok(());
     }
-    match projects::count(session, project, Growth { executions, test_cases, ..Growth::default() }).await {
+    match projects::count(session, project, growth).await {
         // A project that is deleted loses its numbers before its runs.
         Ok(()) | Err(StoreError::ProjectGone) => Ok(()),
         Err(error) => Err(error.into()),

@@ -21,7 +21,7 @@ use super::intake::{self, Call};
 use super::locked::{ACTIVITY_STEP_MS, LockedRun};
 use super::ready::{Look, Ready};
 use super::turns;
-use super::writer::CONFLICT_ATTEMPTS;
+use crate::conflicts::repeated;
 use crate::{Context, QueryError, Result};
 
 /// What the end of a run stands for among the executions that were brought, by
@@ -192,19 +192,8 @@ async fn finish_alone(
     fields: &RunFields,
     now: Timestamp,
 ) -> Result<RunStatus> {
-    let mut attempt = 1;
-    loop {
-        match finish_once(ctx, run, bearer, fields, None, now).await {
-            Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
-                attempt += 1;
-            }
-            done => {
-                return done?.ok_or_else(|| {
-                    StoreError::Damaged("a client's end without results that was told to wait").into()
-                });
-            }
-        }
-    }
+    let done = repeated(|| finish_once(ctx, run, bearer, fields, None, now)).await?;
+    done.ok_or_else(|| StoreError::Damaged("a client's end without results that was told to wait").into())
 }
 
 /// Ends a slot, with its last results if they were not worked in before. `None`,

@@ -28,8 +28,7 @@ use super::counting;
 use super::locked::LockedRun;
 use super::packing::Packed;
 use super::ready::Look;
-use super::writer::CONFLICT_ATTEMPTS;
-use crate::{Context, QueryError, Result};
+use crate::{Context, QueryError, Result, conflicts};
 
 /// Most entries of a row: a larger call takes several, so that folding stays in
 /// small transactions.
@@ -305,7 +304,7 @@ pub(super) async fn fold_once(ctx: &Context, project: ProjectId, run: RunId) -> 
     let (mut batches, mut left, mut tried) = (0, None, None);
     loop {
         match fold_some(ctx, project, run, most, &mut tried).await {
-            Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
+            Err(QueryError::Store(error)) if error.is_conflict() && attempt < conflicts::ATTEMPTS => {
                 tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
                 attempt += 1;
             }

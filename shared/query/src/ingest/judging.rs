@@ -98,7 +98,7 @@ async fn remember_mass_failure(
     loop {
         let mut session = ctx.store.db().begin().await?;
         let LockedRun { run: mut before, lanes, .. } = LockedRun::lock(&mut session, project, id).await?;
-        counting::count_run(&mut session, &mut before, &lanes).await?;
+        let growth = counting::count_run(&mut session, &mut before, &lanes).await?;
         let run = RunRow { is_mass_failure, ..before.clone() };
         let (filter, order) = (ExecutionFilter::default(), ExecutionOrder::Id(after));
         let rows = executions::list(&mut session, project, id, &filter, &order, BATCH).await?;
@@ -128,6 +128,7 @@ async fn remember_mass_failure(
             }
         }
         rollups::write_states(&mut session, project, &states).await?;
+        counting::grow(&mut session, project, growth).await?;
         session.commit().await?;
     }
 }

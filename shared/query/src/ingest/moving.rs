@@ -26,9 +26,10 @@ use super::comparing::compared_anew;
 use super::counting::{self, Pace};
 use super::following::{Followed, queue_behind};
 use super::locked::{LockedRun, lanes_of_run};
-use super::opening::open_lanes;
+use super::opening::{Lanes, open_lanes};
 use super::rollup::{observed, rebuild_histories};
 use crate::accounts::Acting;
+use crate::conflicts::repeated;
 use crate::runs::required_run;
 use crate::{Context, LifeRefusal, Result};
 
@@ -63,7 +64,7 @@ pub(crate) async fn move_run(
     run: RunId,
     environment: &str,
 ) -> Result<()> {
-    let (project, now) = (project.get(), acting.now);
+    let project = project.get();
     let found = required_run(&mut ctx.store.db().read().await?, project, run).await?;
     if found.environment == environment {
         return Ok(());
@@ -71,26 +72,37 @@ pub(crate) async fn move_run(
     // Not in one transaction with the rest, which nobody should wait for longer than needed.
     counting::count_until(ctx, project, run, Pace::AtOnce).await?;
     let to = open_lanes(ctx, project, found.branch, environment.to_owned(), found.order_at).await?;
+    repeated(|| move_to(ctx, acting, (project, run), &to)).await
+}
+
+async fn move_to(
+    ctx: &Context,
+    acting: Acting<'_>,
+    (project, run): (ProjectId, RunId),
+    to: &Lanes,
+) -> Result<()> {
+    let now = acting.now;
     let mut session = ctx.store.db().begin().await?;
     let mut locked = LockedRun::lock(&mut session, project, run).await?;
     if !locked.run.status.is_final() {
         return Err(LifeRefusal::NotFinished.into());
     }
-    if locked.run.environment == environment {
+    if locked.run.environment == to.environment {
         return Ok(());
     }
     // What moves has to be counted where it was.
-    counting::count_run(&mut session, &mut locked.run, &locked.lanes).await?;
-    let from = std::mem::replace(&mut locked.run.environment, to.environment);
+    let counted = counting::count_run(&mut session, &mut locked.run, &locked.lanes).await?;
+    locked.growth.test_cases += counted.test_cases;
+    let from = std::mem::replace(&mut locked.run.environment, to.environment.clone());
     locked.run.lane_id = to.own;
-    locked.lanes = to.ids;
+    locked.lanes = to.ids.clone();
     locked.has_new_lanes = true;
     locked.describe(runs::details(&mut session, project, run).await?);
     let job = MoveExecutions { project, run, after: 0 };
     let key = format!("run:{run}:move:{}:{}", locked.run.lane_id, now.millis());
     jobs::enqueue(&mut session, &key, Some(project), &job, now).await?;
     locked.write(&mut session, now).await?;
-    let detail = json!({ "changed": ["environment"], "environment": { "from": from, "to": environment } });
+    let detail = json!({ "changed": ["environment"], "environment": { "from": from, "to": to.environment } });
     let target = ("run", run.get());
     let noted = acting.record(&mut session, AuditAction::RunChanged, target, Some(project), detail).await?;
     session.commit().await?;

@@ -11,6 +11,7 @@ use callboard_store::clusters::{self, edit};
 use callboard_store::db::Session;
 use callboard_store::deletions::runs::{self as doomed, DoomedRun, Group};
 use callboard_store::executions::{ExecutionRow, RunPlace};
+use callboard_store::projects::Growth;
 use callboard_store::rollups::{self, BrowserDays, EndpointPlace, FolderDays, RunContribution, TestDays};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::search::{self, SearchKind};
@@ -52,11 +53,13 @@ pub(crate) async fn hide_runs(
             run => locked.push(run?),
         }
     }
-    let mut gone = Vec::with_capacity(locked.len());
+    let (mut gone, mut growth) = (Vec::with_capacity(locked.len()), Growth::default());
     for run in &mut locked {
         let lanes = lanes_of_run(session, run).await?;
         // What is taken back later has to be counted before.
-        counting::count_run(session, run, &lanes).await?;
+        let counted = counting::count_run(session, run, &lanes).await?;
+        growth.executions += counted.executions;
+        growth.test_cases += counted.test_cases;
         gone.push(DoomedRun {
             project,
             run: run.id,
@@ -82,6 +85,7 @@ pub(crate) async fn hide_runs(
     for kind in [SearchKind::Run, SearchKind::Commit] {
         search::forget(session, project, kind, gone.iter().map(|run| run.run.get()).collect()).await?;
     }
+    counting::grow(session, project, growth).await?;
     let count = i64::try_from(gone.len()).unwrap_or(i64::MAX);
     if count > 0 {
         doomed::uncount_runs(session, project, count).await?;

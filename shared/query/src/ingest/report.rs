@@ -21,9 +21,9 @@ use tokio::time::{Instant, sleep};
 use self::unpacking::{Entry, Unpacked, copy, unpack};
 use super::locked::LockedRun;
 use super::waiting::files_are_coming;
-use super::writer::CONFLICT_ATTEMPTS;
+use crate::conflicts::repeated;
 use crate::shapes::Report;
-use crate::{Context, QueryError, Result, retention};
+use crate::{Context, Result, retention};
 
 /// Longest label of a report, in characters.
 const MAX_LABEL_CHARS: usize = 100;
@@ -180,16 +180,7 @@ impl Upload<'_> {
         ends_wait: bool,
     ) -> Result<std::result::Result<ReportRow, String>> {
         let unpacked = self.unpack(file_name, staged).await?;
-        let mut attempt = 1;
-        loop {
-            match self.end(kind, &unpacked, ends_wait).await {
-                Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
-                    tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
-                    attempt += 1;
-                }
-                ended => return ended,
-            }
-        }
+        repeated(|| self.end(kind, &unpacked, ends_wait)).await
     }
 
     /// Makes the report visible, or forgets one that is refused.

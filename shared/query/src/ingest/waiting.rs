@@ -9,8 +9,8 @@ use callboard_store::runs::{self, slots};
 
 use super::keys;
 use super::locked::LockedRun;
-use super::writer::CONFLICT_ATTEMPTS;
-use crate::{Context, QueryError, Result};
+use crate::conflicts::repeated;
+use crate::{Context, Result};
 
 /// Notes that files of a run are being received: the run is not given up
 /// meanwhile, however long that takes.
@@ -60,16 +60,7 @@ pub async fn files_have_come(
     of: Option<SlotId>,
     now: Timestamp,
 ) -> Result<RunStatus> {
-    let mut attempt = 1;
-    loop {
-        match end_wait(ctx, (project.get(), run), of, now).await {
-            Err(QueryError::Store(error)) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS => {
-                tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
-                attempt += 1;
-            }
-            ended => return ended,
-        }
-    }
+    repeated(|| end_wait(ctx, (project.get(), run), of, now)).await
 }
 
 async fn end_wait(
