@@ -94,7 +94,7 @@ statements! {
     /// Files of some test cases. PostgreSQL is asked for a column that the index of files does not have: once the
     /// table was vacuumed it would go through all of that for each of them.
     FILE_PATHS = "SELECT id, file_path FROM test_cases WHERE project_id = $1 AND id in_ints($2)",
-        postgres "SELECT c.id, c.file_path FROM unnest($2::bigint[]) AS asked(id) CROSS JOIN LATERAL \
+        whole "vv", postgres "SELECT c.id, c.file_path FROM unnest($2::bigint[]) AS asked(id) CROSS JOIN LATERAL \
         (SELECT id, file_path FROM test_cases WHERE project_id = $1 AND id BETWEEN asked.id AND asked.id \
         AND octet_length(title) >= 0 ORDER BY id LIMIT 1) AS c";
     /// Tests of some files. ix: test_cases_by_file
@@ -106,7 +106,7 @@ statements! {
     /// What is stored of some identities. ix: test_cases_identity
     BY_HASHES = "SELECT id, identity_hash, tags, owner, priority, feature, link, meta_at FROM test_cases \
         WHERE project_id = $1 AND identity_hash in_bytes($2)",
-        postgres "SELECT c.id, c.identity_hash, c.tags, c.owner, c.priority, c.feature, c.link, c.meta_at \
+        whole "vbvvvvvv", postgres "SELECT c.id, c.identity_hash, c.tags, c.owner, c.priority, c.feature, c.link, c.meta_at \
         FROM unnest($2::bytea[]) AS asked(hash) CROSS JOIN LATERAL \
         (SELECT * FROM test_cases WHERE project_id = $1 AND identity_hash BETWEEN asked.hash AND asked.hash \
         ORDER BY identity_hash LIMIT 1) AS c";

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::time::Timestamp;
 use callboard_query::ingest::judge_run;
-use callboard_store::{Backend, Store};
+use callboard_store::{Backend, Store, rollups, test_cases};
 use callboard_test_support::{Service, Settings, TestDatabase, for_each_backend, for_each_service};
 use proptest::strategy::Strategy as _;
 use proptest::test_runner::{Config, TestRunner};
@@ -14,6 +14,7 @@ use sqlx::Row as _;
 
 use crate::builders::{attempt, passing, run, with};
 use crate::live::sweep;
+use crate::rows::texts;
 
 /// Every row of every table whose content must not depend on how the same
 /// results came in, once they are counted. Left out are ids, and streaks: within
@@ -459,6 +460,45 @@ async fn a_submission_that_breaks_off_is_interrupted_and_completed_by_the_same_o
         assert_eq!((&answer["status"], &answer["totalTests"]), (&json!("passed"), &json!(5_000)));
         let days = contents(service).await.remove("project_daily").expect("days");
         assert!(days.iter().all(|day| day.ends_with("|1|1|5000|5000|0|0|0|0|50000|0|0")), "{days:?}");
+    })
+    .await;
+}
+
+/// SQLite tells long lists of rows as one text, in which whatever is stored has to
+/// survive.
+#[tokio::test]
+async fn what_is_stored_comes_back_from_lists_of_rows() {
+    for_each_service(async |service| {
+        let path = "tests/\"quoted\", [é] 😀\u{7}\u{2028}/pay.spec.ts";
+        let annotations = json!([{ "type": "owner", "description": "o'\"Neill\\\n" }]);
+        let mut cases = vec![with(
+            attempt("pays", "passed", 0),
+            json!({ "location": format!("{path}:7:5"), "annotations": annotations }),
+        )];
+        cases.extend(passing(300));
+        for day in 1..=3 {
+            let start = json!({ "startTime": format!("2026-01-{day:02}T10:00:00.000Z") });
+            let submission = with(run("shop", "passed", cases.clone()), start);
+            service.client().post_json("/api/test-runs/submit", &submission).await.expect("stored");
+        }
+        let before = contents(service).await;
+        let mut session = service.state().store().db().read().await.expect("a session");
+        let ids: Vec<i64> = (1..=301).collect();
+        let paths = test_cases::file_paths(&mut session, ProjectId(1), ids).await.expect("paths");
+        assert_eq!(paths.len(), 301);
+        let stored = texts(service, "SELECT file_path FROM test_cases WHERE title = 'pays'").await;
+        assert!(stored.len() == 1 && stored[0].contains("\"quoted\", [é] 😀"), "{stored:?}");
+        assert_eq!(paths.values().filter(|path| **path == stored[0]).count(), 1);
+        let tests: Vec<TestCaseId> = (1..=301).map(TestCaseId).collect();
+        let mut session = service.state().store().db().begin().await.expect("a session");
+        let states = rollups::lock_states(&mut session, ProjectId(1), &[0], &tests).await.expect("states");
+        for test in tests {
+            let state = states.get(&(0, test)).unwrap_or_else(|| panic!("no state of {test}"));
+            assert_eq!((state.counts().total_tests, state.recent().len()), (3, 3), "{test}");
+        }
+        rollups::write_states(&mut session, ProjectId(1), &states).await.expect("written");
+        session.commit().await.expect("committed");
+        assert_eq!(contents(service).await, before);
     })
     .await;
 }

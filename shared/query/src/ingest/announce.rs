@@ -1,9 +1,11 @@
 //! What the feeds say: the events of a run as JSON.
 
 use callboard_domain::evidence::{Browser, StepEvent};
+use callboard_domain::ids::{ExecutionId, TestCaseId};
 use callboard_domain::ingest::{BegunTest, StepNote, TestCaseEntry};
 use callboard_domain::run_life::EndReason;
 use callboard_domain::status::{Outcome, RunStatus, TestStatus};
+use callboard_domain::time::Timestamp;
 use callboard_store::executions::ExecutionRow;
 use callboard_store::feed::NewEvent;
 use callboard_store::runs::RunRow;
@@ -130,19 +132,57 @@ impl Told {
     }
 }
 
+/// What is told of a test that has a result. There are more of these than of all
+/// other events together, so they are written without a tree of values.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TestCompleted<'a> {
+    execution_id: ExecutionId,
+    test_case_id: TestCaseId,
+    title: &'a str,
+    file_path: &'a str,
+    suite_path: &'a [String],
+    status: TestStatus,
+    flaky: bool,
+    retries: i64,
+    duration: i64,
+    location: &'a str,
+    error: Option<&'a str>,
+    step_events: &'a [StepEvent],
+    wasted_time_ms: i64,
+    worker_index: Option<i64>,
+    shard_index: Option<i64>,
+    started_at: Option<i64>,
+    browser: Option<&'a Browser>,
+    did_not_run_reason: Option<&'a str>,
+    blocked_by: Option<&'a str>,
+}
+
 /// A test has a result, or another one than before.
 pub(super) fn test_completed(row: &ExecutionRow, told: &Told) -> NewEvent {
-    let failed = row.outcome.status() != TestStatus::Passed;
-    let data = json!({
-        "executionId": row.id, "testCaseId": row.test_case, "title": told.title, "filePath": told.file_path,
-        "suitePath": told.suite_path, "status": row.outcome.status(), "flaky": row.outcome == Outcome::Flaky,
-        "retries": row.retries, "duration": row.duration_ms, "location": told.location,
-        "error": told.error.as_ref().filter(|_| failed), "stepEvents": told.shown.step_events,
-        "wastedTimeMs": row.facts.wasted_ms, "workerIndex": row.facts.worker_index,
-        "shardIndex": row.facts.shard_index, "startedAt": row.started_at.map(|at| at.millis()),
-        "browser": told.shown.browser, "didNotRunReason": row.facts.did_not_run_reason,
-        "blockedBy": row.facts.blocked_by,
-    });
+    let Told { title, file_path, suite_path, location, error, shown } = told;
+    let status = row.outcome.status();
+    let data = TestCompleted {
+        execution_id: row.id,
+        test_case_id: row.test_case,
+        title,
+        file_path,
+        suite_path,
+        status,
+        flaky: row.outcome == Outcome::Flaky,
+        retries: row.retries,
+        duration: row.duration_ms,
+        location,
+        error: error.as_deref().filter(|_| status != TestStatus::Passed),
+        step_events: &shown.step_events,
+        wasted_time_ms: row.facts.wasted_ms,
+        worker_index: row.facts.worker_index,
+        shard_index: row.facts.shard_index,
+        started_at: row.started_at.map(Timestamp::millis),
+        browser: shown.browser.as_ref(),
+        did_not_run_reason: row.facts.did_not_run_reason.as_deref(),
+        blocked_by: row.facts.blocked_by.as_deref(),
+    };
     event("test-completed", &data, false)
 }
 

@@ -33,8 +33,7 @@ pub(super) async fn write(
         known.filter(|row| row.lane_id != target.run.lane_id).cloned().collect();
     moving::bring_along(session, target.run, target.lanes, &elsewhere, target.now).await?;
     compare(session, target.run, changes, predecessors).await?;
-    let rows: Vec<ExecutionRow> = changes.iter().map(|change| change.after.clone()).collect();
-    executions::upsert(session, place, &rows).await?;
+    executions::upsert(session, place, changes.iter().map(|change| &change.after)).await?;
     let open_clusters = clusters.apply(session, target.run, target.now).await?;
     count_again(session, target, changes).await?;
     add_to_totals(target.run, changes);

@@ -8,7 +8,7 @@ use callboard_domain::attempts::{
     Attempt, AttemptFacts, AttemptSet, EarlierAttempt, EvidenceSlice, Reported,
 };
 use callboard_domain::endpoints::Captured;
-use callboard_domain::ids::{ExecutionId, PackId, ProjectId, TestCaseId};
+use callboard_domain::ids::{ExecutionId, PackId, ProjectId, SlotId, TestCaseId};
 use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
 use callboard_domain::test_state::{ExecutionFlags, Predecessors};
 use callboard_domain::time::Timestamp;
@@ -17,6 +17,7 @@ use callboard_store::executions::{self, ExecutionRow, RunPlace};
 use callboard_store::lanes::{self, BrowserProject};
 use callboard_store::rollups::EndpointPlace;
 use callboard_store::runs::RunRow;
+use callboard_store::runs::slots::{self, SlotRow};
 use callboard_store::test_cases::{self, Resolved, TestIdentity, TestMeta};
 use callboard_store::{StoreError, rollups};
 
@@ -97,6 +98,14 @@ impl Known {
         Self { browsers: browsers.into_iter().map(|browser| (browser.name, browser.id)).collect(), aside }
     }
 
+    /// The test and the browser project of a group.
+    fn series(&self, resolved: &Resolved, group: &Group) -> Result<(TestCaseId, i64)> {
+        let case = group.newest().and_then(|newest| resolved.ids.get(&newest.identity));
+        let browser = group.newest().and_then(|newest| self.browsers.get(newest.browser_project.as_str()));
+        let case = *case.ok_or(StoreError::Damaged("an unresolved test case"))?;
+        Ok((case, browser.copied().unwrap_or_default()))
+    }
+
     /// The browser projects of some groups that are not known, with their browsers.
     fn missing<'g>(&self, groups: &'g [Group]) -> BTreeMap<&'g str, Option<&'g str>> {
         let mut missing = BTreeMap::new();
@@ -109,28 +118,56 @@ impl Known {
     }
 }
 
-/// What was looked up before the transaction that folds a batch, so that it takes
-/// less time: the ids of the tests, all of which are known, and what came before
-/// them. None of them has a result in the run.
+/// What was looked up and worked out before the transaction that folds a batch, so
+/// that it takes less time: the ids of the tests, all of which are known, what came
+/// before them, and their executions. None of them has a result in the run.
 pub(super) struct Foreseen {
     resolved: Resolved,
     before: HashMap<TestCaseId, Predecessors>,
+    /// By group.
+    made: Vec<Merged>,
+    /// The generation they were made for.
+    generation: u32,
 }
 
 impl Foreseen {
     /// Looks it up; `None` where something has to be made or changed. As long as the
     /// run has no newer version, no result of the tests has come into it. What came
     /// before them may have gone on: counting them compares them anew.
-    pub(super) async fn read(session: &mut Session, run: &RunRow, groups: &[Group]) -> Result<Option<Self>> {
+    pub(super) async fn read(
+        session: &mut Session,
+        run: &RunRow,
+        slot: SlotId,
+        groups: &[Group],
+        known: &Known,
+        evidence: &HashMap<usize, EvidenceSlice>,
+    ) -> Result<Option<Self>> {
         if groups.is_empty() {
             return Ok(None);
         }
         let resolved = test_cases::resolved(session, run.project, &identities(groups), run.order_at).await?;
         let Some(resolved) = resolved else { return Ok(None) };
-        let cases = resolved.ids.values().map(|id| id.get()).collect();
-        let (rows, before) = executions::of_batch_with_predecessors(session, place_of(run), cases).await?;
-        Ok(rows.is_empty().then_some(Self { resolved, before }))
+        let (place, cases) = (place_of(run), resolved.ids.values().map(|id| id.get()).collect());
+        let (rows, before) = executions::of_batch_with_predecessors(session, place, cases).await?;
+        if !rows.is_empty() {
+            return Ok(None);
+        }
+        let slots = slots::of_run(session, run.project, run.id).await?;
+        let Some(generation) = slots.iter().find(|row| row.id == slot).map(generation_of) else {
+            return Ok(None);
+        };
+        let make = |group: &Group| {
+            let (case, browser) = known.series(&resolved, group)?;
+            merged(place, case, browser, None, group, (generation, evidence))
+        };
+        let made = groups.iter().map(make).collect::<Result<_>>()?;
+        Ok(Some(Self { resolved, before, made, generation }))
     }
+}
+
+/// The generation of a slot, as attempts note it.
+pub(super) fn generation_of(row: &SlotRow) -> u32 {
+    u32::try_from(row.slot.generation).unwrap_or_default()
 }
 
 /// What a chunk is folded into.
@@ -180,12 +217,14 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     }
     let project = target.run.project;
     let place = place_of(target.run);
-    let (resolved, before) = match target.foreseen.take() {
-        Some(Foreseen { resolved, before }) => (resolved, Some(before)),
+    let foreseen = target.foreseen.take().filter(|foreseen| foreseen.generation == target.generation);
+    let (resolved, before, made) = match foreseen {
+        Some(Foreseen { resolved, before, made, .. }) => (resolved, Some(before), made),
         None => (
             test_cases::resolve(session, project, identities(groups), target.run.order_at, target.now)
                 .await?,
             None,
+            Vec::new(),
         ),
     };
     let failures = Failures::of(groups);
@@ -195,7 +234,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         None => stored_rows(session, target, place, resolved.ids.values()).await?,
     };
 
-    let Known { browsers, aside } = target.known;
+    let Known { aside, .. } = target.known;
     let mut changes = Vec::new();
     let mut used_packs = BTreeSet::new();
     let sent: BTreeSet<PackId> = target.evidence.values().map(|slice| slice.pack).collect();
@@ -203,14 +242,15 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let mut sites = Sites::default();
     let mut capturing = Vec::new();
     let mut repetitions = HashMap::new();
+    let mut made = made.into_iter();
     for group in groups {
+        let made = made.next();
         let Some(newest) = group.newest() else { continue };
-        let case =
-            *resolved.ids.get(&newest.identity).ok_or(StoreError::Damaged("an unresolved test case"))?;
-        let browser = browsers.get(newest.browser_project.as_str()).copied().unwrap_or_default();
+        let (case, browser) = target.known.series(&resolved, group)?;
         let before = stored.remove(&(case, browser));
-        let merged = merged(place, case, browser, before.as_ref(), group, target)?;
-        let (mut after, attempts) = (merged.row, merged.attempts);
+        let told = (target.generation, target.evidence);
+        let made = made.map_or_else(|| merged(place, case, browser, before.as_ref(), group, told), Ok)?;
+        let (mut after, attempts) = (made.row, made.attempts);
         // What is stored keeps the mark it was stored with, so that sending it again changes nothing.
         if before.is_none() && aside.binary_search(&case).is_ok() {
             after.flags = after.flags.set(ExecutionFlags::QUARANTINED, true);
@@ -337,10 +377,10 @@ fn merged(
     browser: i64,
     before: Option<&ExecutionRow>,
     group: &Group,
-    target: &Target<'_>,
+    (generation, evidence): (u32, &HashMap<usize, EvidenceSlice>),
 ) -> Result<Merged> {
     let mut attempts = before.map(stored_attempts).transpose()?.unwrap_or_default();
-    let told = group.entries.iter().map(|entry| reported(entry, target.generation, target.evidence));
+    let told = group.entries.iter().map(|entry| reported(entry, generation, evidence));
     attempts.merge(told.collect());
     let decision = attempts.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
     let outcome = decision.outcome();

@@ -64,7 +64,10 @@ impl Look {
         };
         let Some(batch) = Batch::of(&waiting)? else { return Ok(Self::Nothing) };
         let known = Known::read(ctx, project, &batch.groups, batch.at).await?;
-        let foreseen = Foreseen::read(&mut ctx.store.db().read().await?, &row, &batch.groups).await?;
+        let mut reader = ctx.store.db().read().await?;
+        let Batch { slot, groups, evidence, .. } = &batch;
+        let foreseen = Foreseen::read(&mut reader, &row, *slot, groups, &known, evidence).await?;
+        drop(reader);
         let version = row.version;
         Ok(Self::Ready(Box::new(Ready {
             run: (project, run),
@@ -201,13 +204,13 @@ impl Batch {
             Ok(()) | Err(QueryError::Life(_)) => {}
             Err(error) => return Err(error),
         }
-        let generation = locked.slot(slot)?.slot.generation;
+        let generation = chunk::generation_of(locked.slot(slot)?);
         let lanes = locked.lanes.clone();
         let mut target = Target {
             run: &mut locked.run,
             lanes: &lanes,
             is_fresh: false,
-            generation: u32::try_from(generation).unwrap_or_default(),
+            generation,
             known,
             foreseen,
             evidence: &evidence,

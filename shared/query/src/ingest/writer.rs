@@ -16,13 +16,11 @@ use super::files::PublishedFile;
 use super::locked::LockedRun;
 use super::opening::{Lanes, Opened, Opening, Place};
 use super::packing::Packed;
-use crate::{QueryError, Result};
+use crate::{QueryError, Result, conflicts};
 
 /// Most entries one transaction takes; a larger submission is written in
 /// several, with the run held in `running` until the last.
 pub(super) const ENTRIES_PER_TRANSACTION: usize = 2_000;
-/// Times a transaction is tried when the database ends it in favour of another.
-pub(super) const CONFLICT_ATTEMPTS: u32 = 5;
 /// Times a batch looks for its place when another call changed it.
 const PLACE_ATTEMPTS: u32 = 16;
 
@@ -79,12 +77,12 @@ impl Writer<'_> {
     }
 
     async fn step_or_retry(&self, groups: &[Group], known: &Known, is_last: bool) -> Result<Step> {
-        let (mut conflicts, mut misses) = (1, 1);
+        let (mut tries, mut misses) = (1, 1);
         loop {
             match self.step(groups, known, is_last).await {
-                Err(QueryError::Store(error)) if error.is_conflict() && conflicts < CONFLICT_ATTEMPTS => {
-                    tracing::info!(%error, conflicts, "a transaction gave way to another and is repeated");
-                    conflicts += 1;
+                Err(QueryError::Store(error)) if error.is_conflict() && tries < conflicts::ATTEMPTS => {
+                    tracing::info!(%error, tries, "a transaction gave way to another and is repeated");
+                    tries += 1;
                 }
                 Ok(None) if misses < PLACE_ATTEMPTS => misses += 1,
                 Ok(None) => {
@@ -128,14 +126,14 @@ impl Writer<'_> {
             }
         };
         let Opened { mut locked, slot, is_known } = opened;
-        let generation = locked.slot(slot)?.slot.generation;
+        let generation = chunk::generation_of(locked.slot(slot)?);
         let lanes = locked.lanes.clone();
         let placed = self.packed.place(&mut session, self.recorded).await?;
         let mut target = Target {
             is_fresh: locked.is_fresh,
             run: &mut locked.run,
             lanes: &lanes,
-            generation: u32::try_from(generation).unwrap_or_default(),
+            generation,
             known,
             foreseen: None,
             evidence: &placed.slices,

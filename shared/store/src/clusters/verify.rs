@@ -12,12 +12,13 @@ use crate::db::{Session, args, statements};
 
 statements! {
     /// Tests a run had. PK
-    TESTS_OF_RUN = "SELECT test_case_id, outcome FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4";
+    TESTS_OF_RUN = "SELECT test_case_id, outcome FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4",
+        whole "vv";
     /// Passed executions of a run that have more than one attempt to tell of. PK
     PASSED_WITH_ATTEMPTS = "SELECT test_case_id, browser_id, attempts FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 \
         AND outcome = 7 AND attempts IS NOT NULL";
     /// Clusters that some tests ever counted for. ix: cluster_tests_of_test
-    OF_TESTS = "SELECT DISTINCT cluster_id FROM cluster_tests WHERE project_id = $1 AND test_case_id in_ints($2)";
+    OF_TESTS = "SELECT DISTINCT cluster_id FROM cluster_tests WHERE project_id = $1 AND test_case_id in_ints($2)", whole "v";
     /// Those of some clusters that something counts for. PK
     OCCURRING = select_cluster!("WHERE c.project_id = $1 AND c.id in_ints($2) AND c.occurrences > 0");
     /// Tests of a cluster. PK

@@ -10,9 +10,11 @@
 //! | `for_update()` | `FOR UPDATE` | nothing: a write transaction holds the only lock |
 //! | `skip_locked()` | `FOR UPDATE SKIP LOCKED` | nothing, likewise |
 
+use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use super::Backend;
+use super::{Backend, Row};
+use crate::Result;
 
 /// A named SQL statement. Rendered once per process and engine.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub struct Statement {
     pub name: &'static str,
     sqlite_text: &'static str,
     postgres_text: &'static str,
+    /// See [`Statement::whole`].
+    columns: Option<&'static str>,
     sqlite: OnceLock<&'static str>,
     postgres: OnceLock<&'static str>,
 }
@@ -36,7 +40,26 @@ impl Statement {
     /// what dialect calls can say.
     #[must_use]
     pub const fn of_each(name: &'static str, sqlite_text: &'static str, postgres_text: &'static str) -> Self {
-        Self { name, sqlite_text, postgres_text, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+        Self {
+            name,
+            sqlite_text,
+            postgres_text,
+            columns: None,
+            sqlite: OnceLock::new(),
+            postgres: OnceLock::new(),
+        }
+    }
+
+    /// Has SQLite tell all rows as one, a JSON text: every row by itself is a message
+    /// of the thread that holds the file, whose reader it wakes, which takes longer
+    /// than most rows do. For what is asked for hundreds of rows at a time and reads
+    /// all of them. `columns` has a letter for each column: `b` for bytes that are
+    /// never null, `v` for integers and texts; there is none for fractions, which JSON
+    /// would round.
+    #[must_use]
+    pub const fn whole(mut self, columns: &'static str) -> Self {
+        self.columns = Some(columns);
+        self
     }
 
     /// The text for one engine.
@@ -47,8 +70,37 @@ impl Statement {
         };
         // Statements are statics, so what is rendered lives as long as the
         // process and is made at most once per engine.
-        slot.get_or_init(|| Box::leak(render(text, backend).into_boxed_str()))
+        slot.get_or_init(|| {
+            let text = render(text, backend);
+            let text = match (self.columns, backend) {
+                (Some(columns), Backend::Sqlite) => told_whole(&text, columns),
+                _ => text,
+            };
+            Box::leak(text.into_boxed_str())
+        })
     }
+
+    /// The rows that SQLite answered: those of one that are told as one.
+    pub(super) fn rows(&self, answered: Vec<Row>) -> Result<Vec<Row>> {
+        if self.columns.is_none() {
+            return Ok(answered);
+        }
+        answered.first().map_or_else(|| Ok(Vec::new()), Row::unfold)
+    }
+}
+
+/// A text whose rows come as one.
+fn told_whole(text: &str, columns: &str) -> String {
+    let (mut names, mut cells) = (String::new(), String::new());
+    for (at, letter) in columns.char_indices() {
+        let separator = if at == 0 { "" } else { ", " };
+        let _ = write!(names, "{separator}c{at}");
+        let _ = match letter {
+            'b' => write!(cells, "{separator}hex(c{at})"),
+            _ => write!(cells, "{separator}c{at}"),
+        };
+    }
+    format!("WITH told ({names}) AS ({text}) SELECT json_group_array(json_array({cells})) FROM told")
 }
 
 const CALLS: [&str; 5] = ["in_ints", "in_texts", "in_bytes", "for_update", "skip_locked"];
@@ -91,9 +143,9 @@ fn expand(call: &str, argument: &str, backend: Backend) -> String {
 
 /// Declares the statements of a module and lists them as `STATEMENTS`, from
 /// where the test that prepares every statement finds them. A statement with a
-/// text behind `postgres` has that one there.
+/// text behind `postgres` has that one there; `whole` is [`Statement::whole`].
 ///
-/// It has one where a list is looked up: a list of keys says nothing of how
+/// It has a text of its own where a list is looked up: a list of keys says nothing of how
 /// many they are, and the planner, as long as it takes a young table for empty,
 /// reads all rows of a project and picks those of the list. `unnest` with a
 /// `LATERAL` that cannot be merged makes it look for each. There an index that
@@ -107,9 +159,9 @@ macro_rules! statements {
     (@one $name:ident, $text:expr, $postgres:expr) => {
         $crate::db::Statement::of_each(concat!(module_path!(), "::", stringify!($name)), $text, $postgres)
     };
-    ($($(#[$doc:meta])* $name:ident = $text:expr $(, postgres $postgres:expr)?;)+) => {
+    ($($(#[$doc:meta])* $name:ident = $text:expr $(, whole $columns:literal)? $(, postgres $postgres:expr)?;)+) => {
         $($(#[$doc])* pub(crate) static $name: $crate::db::Statement =
-            $crate::db::statements!(@one $name, $text $(, $postgres)?);)+
+            $crate::db::statements!(@one $name, $text $(, $postgres)?)$(.whole($columns))?;)+
         /// Every statement of this module.
         pub(crate) static STATEMENTS: &[&$crate::db::Statement] = &[$(&$name),+];
     };
@@ -132,5 +184,17 @@ mod tests {
             "SELECT max(a) FROM t WHERE id IN (SELECT value FROM json_each($2)) \
              AND h IN (SELECT unhex(value) FROM json_each($3)) "
         );
+    }
+
+    #[test]
+    fn rows_that_come_as_one_are_told_so_to_sqlite_alone() {
+        static LIST: Statement =
+            Statement::new("tests::LIST", "SELECT id, h FROM t WHERE id in_ints($1)").whole("vb");
+        assert_eq!(
+            LIST.sql(Backend::Sqlite),
+            "WITH told (c0, c1) AS (SELECT id, h FROM t WHERE id IN (SELECT value FROM json_each($1))) \
+             SELECT json_group_array(json_array(c0, hex(c1))) FROM told"
+        );
+        assert_eq!(LIST.sql(Backend::Postgres), "SELECT id, h FROM t WHERE id = ANY($1)");
     }
 }

@@ -1,5 +1,6 @@
 //! Rows of either engine, read from left to right.
 
+use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, ValueRef as _};
@@ -15,6 +16,9 @@ pub enum Row {
     Sqlite(SqliteRow),
     /// From PostgreSQL.
     Postgres(PgRow),
+    /// One of several that SQLite told as one, as
+    /// [`Statement::whole`](super::Statement::whole) has it do.
+    Told(Vec<Value>),
 }
 
 impl Row {
@@ -23,6 +27,21 @@ impl Row {
     pub fn reader(&self) -> Reader<'_> {
         Reader { row: self, at: 0 }
     }
+
+    /// The rows that this one tells.
+    pub(super) fn unfold(&self) -> Result<Vec<Self>> {
+        let Self::Sqlite(row) = self else { return Err(OTHER) };
+        let told: &str = row.try_get(0)?;
+        let rows: Vec<Vec<Value>> = serde_json::from_str(told).map_err(|_| OTHER)?;
+        Ok(rows.into_iter().map(Self::Told).collect())
+    }
+}
+
+const OTHER: StoreError = StoreError::Damaged("rows that were told as one");
+
+/// A cell of a row that was told.
+fn cell(row: &[Value], at: usize) -> Result<&Value> {
+    row.get(at).ok_or(OTHER)
 }
 
 /// Reads a row column by column; each call moves one column on.
@@ -46,6 +65,10 @@ impl Reader<'_> {
         let at = self.next();
         match self.row {
             Row::Sqlite(row) => Ok(row.try_get::<Option<i64>, _>(at)?),
+            Row::Told(row) => match cell(row, at)? {
+                Value::Null => Ok(None),
+                value => value.as_i64().map(Some).ok_or(OTHER),
+            },
             Row::Postgres(row) => {
                 let raw = row.try_get_raw(at)?;
                 if raw.is_null() {
@@ -106,6 +129,7 @@ impl Reader<'_> {
         Ok(match self.row {
             Row::Sqlite(row) => row.try_get(at)?,
             Row::Postgres(row) => row.try_get(at)?,
+            Row::Told(_) => return Err(OTHER),
         })
     }
 
@@ -118,6 +142,10 @@ impl Reader<'_> {
         Ok(match self.row {
             Row::Sqlite(row) => row.try_get(at)?,
             Row::Postgres(row) => row.try_get(at)?,
+            Row::Told(row) => match cell(row, at)? {
+                Value::Null => None,
+                value => Some(value.as_str().ok_or(OTHER)?.to_owned()),
+            },
         })
     }
 
@@ -138,6 +166,10 @@ impl Reader<'_> {
         Ok(match self.row {
             Row::Sqlite(row) => row.try_get(at)?,
             Row::Postgres(row) => row.try_get(at)?,
+            Row::Told(row) => {
+                let hex = cell(row, at)?.as_str().ok_or(OTHER)?;
+                Some(hex::decode(hex).map_err(|_| OTHER)?)
+            }
         })
     }
 

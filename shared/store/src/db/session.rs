@@ -259,8 +259,10 @@ impl Session {
             }
             return Ok(found);
         }
+        let statements: Vec<&Statement> = reads.iter().map(|(statement, _)| *statement).collect();
         let reads = reads.into_iter().map(|(statement, args)| (statement.sql(Backend::Sqlite), args));
-        Ok(self.ask(reads).await?.into_iter().map(|answer| answer.rows).collect())
+        let answers = self.ask(reads).await?.into_iter();
+        statements.into_iter().zip(answers).map(|(statement, answer)| statement.rows(answer.rows)).collect()
     }
 
     /// All rows of a statement. Use only where the number of rows is bounded.
@@ -270,7 +272,10 @@ impl Session {
     pub async fn all(&mut self, statement: &Statement, args: Args) -> Result<Vec<Row>> {
         let sql = statement.sql(self.backend());
         match &mut self.inner {
-            Inner::Sqlite(_) => Ok(self.ask([(sql, args)]).await?.pop().unwrap_or_default().rows),
+            Inner::Sqlite(_) => {
+                let answer = self.ask([(sql, args)]).await?.pop().unwrap_or_default();
+                statement.rows(answer.rows)
+            }
             Inner::Postgres(connection) => fetch_postgres(connection, sql.into_sql_str(), args).await,
         }
     }

@@ -12,9 +12,9 @@ use crate::{Result, StoreError};
 statements! {
     /// What is counted of the executions of a run between two ids. PK
     TO_COUNT = "SELECT id, test_case_id, browser_id, outcome, flags, duration, total_duration, wasted_ms, lost_ms FROM executions \
-        WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 ORDER BY id";
+        WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 ORDER BY id", whole "vvvvvvvvv";
     /// The tests of the executions of a run behind an id. PK
-    TESTS_BEHIND = "SELECT test_case_id, browser_id FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4";
+    TESTS_BEHIND = "SELECT test_case_id, browser_id FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4", whole "vv";
 }
 
 static SET_FLAGS: Bulk = Bulk::new(

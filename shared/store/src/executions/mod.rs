@@ -354,7 +354,11 @@ pub async fn of_batch_with_predecessors(
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn upsert(session: &mut Session, place: RunPlace, executions: &[ExecutionRow]) -> Result<()> {
+pub async fn upsert(
+    session: &mut Session,
+    place: RunPlace,
+    executions: impl Iterator<Item = &ExecutionRow>,
+) -> Result<()> {
     let mut rows = UPSERT.rows();
     for execution in executions {
         let f = &execution.facts;

@@ -42,7 +42,7 @@ statements! {
         "SELECT ", state_columns!(), ", (SELECT l.kind FROM lanes l WHERE l.project_id = s.project_id AND l.id = s.lane_id) \
          FROM test_state s WHERE s.project_id = $1 AND s.lane_id in_ints($2) \
          AND s.test_case_id in_ints($3)"
-    ), postgres concat!(
+    ), whole "vvvvvbvvvvvvvvvvvvvvvvvvbbvv", postgres concat!(
         "SELECT ", state_columns!(), ", (SELECT l.kind FROM lanes l WHERE l.project_id = s.project_id AND l.id = s.lane_id) \
          FROM unnest($2::bigint[]) AS lane(id) CROSS JOIN unnest($3::bigint[]) AS test(id) CROSS JOIN LATERAL \
          (SELECT * FROM test_state x WHERE x.project_id = $1 AND x.lane_id = lane.id AND x.test_case_id BETWEEN test.id AND test.id \
@@ -72,7 +72,7 @@ statements! {
     /// What came before some tests in one lane.
     PREDECESSORS = "SELECT test_case_id, last_order_at, last_execution_id, by_browser FROM test_state \
         WHERE project_id = $1 AND lane_id = $2 AND test_case_id in_ints($3) AND total > 0",
-        postgres "SELECT s.test_case_id, s.last_order_at, s.last_execution_id, s.by_browser FROM unnest($3::bigint[]) AS test(id) \
+        whole "vvvb", postgres "SELECT s.test_case_id, s.last_order_at, s.last_execution_id, s.by_browser FROM unnest($3::bigint[]) AS test(id) \
         CROSS JOIN LATERAL (SELECT * FROM test_state x WHERE x.project_id = $1 AND x.lane_id = $2 \
         AND x.test_case_id BETWEEN test.id AND test.id AND x.total > 0 ORDER BY x.test_case_id LIMIT 1) AS s";
     /// The newest executions of each of some tests in some lanes, for rebuilding their states, as far as they are counted.
