@@ -146,7 +146,7 @@ impl RunFields {
             playwright_version: read.text("playwrightVersion", MAX_VERSION_CHARS),
             reporter_version: read.text("reporterVersion", MAX_VERSION_CHARS),
             shard,
-            is_full_run: read.body.get("isFullRun") != Some(&Value::Bool(false)),
+            is_full_run: read.flag("isFullRun").unwrap_or(true),
             filter_details: read
                 .shape::<FilterDetails>("filterDetails", "an object", Value::is_object)
                 .and_then(FilterDetails::bounded),
@@ -154,7 +154,7 @@ impl RunFields {
                 .shape::<SetupSteps>("setupSteps", "a list", Value::is_array)
                 .map(|steps| bounded_step_events(steps.0, MAX_SETUP_STEPS))
                 .unwrap_or_default(),
-            has_pending_uploads: read.body.get("hasPendingUploads") == Some(&Value::Bool(true)),
+            has_pending_uploads: read.flag("hasPendingUploads").unwrap_or(false),
             planned_tests,
             client_run_id: read
                 .key("clientRunId", 8..=64, |byte| byte.is_ascii_alphanumeric() || byte == b'-'),

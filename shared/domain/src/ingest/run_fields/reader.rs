@@ -66,6 +66,10 @@ impl Reader<'_, '_> {
         number
     }
 
+    pub(super) fn flag(&mut self, field: &str) -> Option<bool> {
+        self.shape(field, "true or false", Value::is_boolean)
+    }
+
     pub(super) fn count(&mut self, field: &str) -> Option<i64> {
         self.number(field).map(as_count)
     }

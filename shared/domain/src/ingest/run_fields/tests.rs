@@ -145,7 +145,8 @@ fn texts_are_trimmed_and_bounded_and_empty_ones_are_nothing() {
 fn wrong_types_are_left_out_with_a_warning_and_unknown_keys_without() {
     let (fields, warnings) = submit(json!({
         "environment": 7, "duration": "soon", "metadata": "text", "filterDetails": [], "setupSteps": {}, "instanceId": "a b",
-        "clientRunId": "short", "label": null, "anything": {"else": 1}, "isFullRun": "false", "durations": [1],
+        "clientRunId": "short", "label": null, "anything": {"else": 1}, "isFullRun": "false",
+        "hasPendingUploads": "yes", "durations": [1],
     }))
     .expect("is accepted");
     let expected = RunFields {
@@ -156,7 +157,7 @@ fn wrong_types_are_left_out_with_a_warning_and_unknown_keys_without() {
         ..RunFields::default()
     };
     assert_eq!(fields, expected);
-    assert_eq!(warnings.as_slice().len(), 7, "{warnings:?}");
+    assert_eq!(warnings.as_slice().len(), 9, "{warnings:?}");
     assert!(warnings.as_slice().iter().all(|warning| warning.code == "field_dropped"));
 }
 
