@@ -28,10 +28,13 @@ use super::locators::Sites;
 use super::rollup::Change;
 use crate::{Context, Result};
 
-/// All entries of one submission about one test in one browser project.
+/// All entries of some requests about one test in one browser project.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) entries: Vec<TestCaseEntry>,
+    /// Where those of each further request begin: what is one request tells
+    /// repetitions apart.
+    further: Vec<usize>,
 }
 
 impl Group {
@@ -39,20 +42,35 @@ impl Group {
     fn newest(&self) -> Option<&TestCaseEntry> {
         self.entries.last()
     }
+
+    /// The entries of each request, in the order in which they came.
+    fn requests(&self) -> impl Iterator<Item = &[TestCaseEntry]> {
+        let begins = std::iter::once(0).chain(self.further.iter().copied());
+        let ends = self.further.iter().copied().chain([self.entries.len()]);
+        begins.zip(ends).map(|(begin, end)| &self.entries[begin..end])
+    }
 }
 
-/// Brings the entries of a submission together by test and browser project, in
-/// the order of their first appearance.
-pub(super) fn group(entries: Vec<TestCaseEntry>) -> Vec<Group> {
-    let mut places: HashMap<(IdentityHash, String), usize> = HashMap::with_capacity(entries.len());
-    let mut groups: Vec<Group> = Vec::with_capacity(entries.len());
-    for entry in entries {
-        let key = (entry.identity, entry.browser_project.clone());
-        let place = *places.entry(key).or_insert_with(|| {
-            groups.push(Group { entries: Vec::with_capacity(1) });
-            groups.len() - 1
-        });
-        groups[place].entries.push(entry);
+/// Brings the entries of requests together by test and browser project, in the
+/// order of their first appearance.
+pub(super) fn group(requests: Vec<Vec<TestCaseEntry>>) -> Vec<Group> {
+    let count = requests.iter().map(Vec::len).sum();
+    // Each with the request that its last entry came with.
+    let mut places: HashMap<(IdentityHash, String), (usize, usize)> = HashMap::with_capacity(count);
+    let mut groups: Vec<Group> = Vec::with_capacity(count);
+    for (request, entries) in requests.into_iter().enumerate() {
+        for entry in entries {
+            let key = (entry.identity, entry.browser_project.clone());
+            let (place, last) = places.entry(key).or_insert_with(|| {
+                groups.push(Group { entries: Vec::with_capacity(1), further: Vec::new() });
+                (groups.len() - 1, request)
+            });
+            let group = &mut groups[*place];
+            if std::mem::replace(last, request) != request {
+                group.further.push(group.entries.len());
+            }
+            group.entries.push(entry);
+        }
     }
     groups
 }
@@ -199,8 +217,8 @@ pub(super) struct Target<'a> {
 pub(super) struct Folded {
     pub(super) new_test_cases: i64,
     pub(super) executions: Vec<(usize, ExecutionId)>,
-    /// Rows that are new or changed, with the index of the newest entry about
-    /// each.
+    /// Rows that are new or changed, as each request left them, with the index of its
+    /// newest entry about each.
     pub(super) changed: Vec<(usize, ExecutionRow)>,
     /// The packs of this submission that rows now point at.
     pub(super) used_packs: BTreeSet<PackId>,
@@ -235,7 +253,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     };
 
     let Known { aside, .. } = target.known;
-    let mut changes = Vec::new();
+    let (mut changes, mut passed) = (Vec::new(), Vec::new());
     let mut used_packs = BTreeSet::new();
     let sent: BTreeSet<PackId> = target.evidence.values().map(|slice| slice.pack).collect();
     let mut rows = Vec::with_capacity(groups.len());
@@ -250,21 +268,26 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         let before = stored.remove(&(case, browser));
         let told = (target.generation, target.evidence);
         let made = made.map_or_else(|| merged(place, case, browser, before.as_ref(), group, told), Ok)?;
-        let (mut after, attempts) = (made.row, made.attempts);
-        // What is stored keeps the mark it was stored with, so that sending it again changes nothing.
-        if before.is_none() && aside.binary_search(&case).is_ok() {
-            after.flags = after.flags.set(ExecutionFlags::QUARANTINED, true);
-        }
+        let Merged { mut states, attempts } = made;
         let with_files = group.entries.iter().filter(|entry| target.files.contains_key(&entry.index));
         repetitions.extend(with_files.map(|entry| (entry.index, repetition_of(&attempts, entry))));
-        rows.push((group, after.id));
-        if before.as_ref() != Some(&after) {
+        rows.push((group, before.as_ref().map_or(ExecutionId(0), |row| row.id)));
+        if let Some((index, mut after)) = states.pop() {
+            // What is stored keeps the mark it was stored with, so that sending it again changes nothing.
+            if before.is_none() && aside.binary_search(&case).is_ok() {
+                after.flags = after.flags.set(ExecutionFlags::QUARANTINED, true);
+            }
+            let is_news = |entries: &&[TestCaseEntry]| {
+                let last = entries.last().map(|entry| entry.index);
+                last == Some(index) || states.iter().any(|(earlier, _)| last == Some(*earlier))
+            };
+            group.requests().filter(is_news).flatten().for_each(|entry| sites.take(case, entry));
+            passed.extend(states.into_iter().map(|(index, state)| (rows.len() - 1, index, state)));
             used_packs.extend(packs_of(&attempts, &sent));
-            group.entries.iter().for_each(|entry| sites.take(case, entry));
             let taken = group.entries.iter().filter(|entry| has_evidence_of(&attempts, entry, target));
             capturing.extend(taken.map(|entry| (entry.index, rows.len() - 1, case)));
             let file_path = newest.file_path.clone();
-            changes.push((rows.len() - 1, newest.index, Change { before, after, file_path }));
+            changes.push((rows.len() - 1, index, Change { before, after, file_path }));
         }
     }
 
@@ -301,7 +324,10 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let files: Vec<&PublishedFile> =
         entries.filter_map(|entry| target.files.get(&entry.index)).flatten().collect();
     lock_contents(session, project, &files).await?;
-    folded.changed = newest.into_iter().zip(changes.into_iter().map(|change| change.after)).collect();
+    let passed =
+        passed.into_iter().map(|(row, index, state)| (index, ExecutionRow { id: rows[row].1, ..state }));
+    folded.changed =
+        passed.chain(newest.into_iter().zip(changes.into_iter().map(|change| change.after))).collect();
     for (group, id) in rows {
         for entry in &group.entries {
             folded.executions.push((entry.index, id));
@@ -322,7 +348,9 @@ pub(super) fn place_of(run: &RunRow) -> RunPlace {
 
 fn identities(groups: &[Group]) -> Vec<TestIdentity> {
     let mut by_hash: BTreeMap<IdentityHash, TestIdentity> = BTreeMap::new();
-    for entry in groups.iter().filter_map(Group::newest) {
+    let mut newest: Vec<&TestCaseEntry> = groups.iter().filter_map(Group::newest).collect();
+    newest.sort_unstable_by_key(|entry| entry.index);
+    for entry in newest {
         let identity = TestIdentity {
             hash: entry.identity,
             file_path: entry.file_path.clone(),
@@ -367,7 +395,8 @@ async fn stored_rows(
 
 /// An execution after a group was merged into what was known.
 struct Merged {
-    row: ExecutionRow,
+    /// As each request left it that changed it, with the index of its newest entry.
+    states: Vec<(usize, ExecutionRow)>,
     attempts: AttemptSet,
 }
 
@@ -380,12 +409,30 @@ fn merged(
     (generation, evidence): (u32, &HashMap<usize, EvidenceSlice>),
 ) -> Result<Merged> {
     let mut attempts = before.map(stored_attempts).transpose()?.unwrap_or_default();
-    let told = group.entries.iter().map(|entry| reported(entry, generation, evidence));
-    attempts.merge(told.collect());
+    let mut states: Vec<(usize, ExecutionRow)> = Vec::with_capacity(1);
+    for entries in group.requests() {
+        attempts.merge(entries.iter().map(|entry| reported(entry, generation, evidence)).collect());
+        let row = decided(place, case, browser, before, &attempts)?;
+        let known = states.last().map(|(_, row)| row).or(before);
+        if let Some(newest) = entries.last().filter(|_| known != Some(&row)) {
+            states.push((newest.index, row));
+        }
+    }
+    Ok(Merged { states, attempts })
+}
+
+/// An execution as its attempts decide it.
+fn decided(
+    place: RunPlace,
+    case: TestCaseId,
+    browser: i64,
+    before: Option<&ExecutionRow>,
+    attempts: &AttemptSet,
+) -> Result<ExecutionRow> {
     let decision = attempts.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
     let outcome = decision.outcome();
     let flags = before.map_or_else(ExecutionFlags::default, |row| row.flags);
-    let row = ExecutionRow {
+    Ok(ExecutionRow {
         id: before.map_or(ExecutionId(0), |row| row.id),
         project: place.project,
         run: place.run,
@@ -412,8 +459,7 @@ fn merged(
         cluster: before
             .filter(|row| row.facts.fingerprint == decision.fingerprint)
             .and_then(|row| row.cluster),
-    };
-    Ok(Merged { row, attempts })
+    })
 }
 
 /// Those of some packs in which evidence of the attempts lies.

@@ -27,7 +27,9 @@ pub(super) struct Failures<'a>(BTreeMap<Fingerprint, (&'a Signature, &'a str)>);
 impl<'a> Failures<'a> {
     pub(super) fn of(groups: &'a [Group]) -> Self {
         let mut failures = BTreeMap::new();
-        for entry in groups.iter().flat_map(|group| &group.entries) {
+        let mut entries: Vec<_> = groups.iter().flat_map(|group| &group.entries).collect();
+        entries.sort_unstable_by_key(|entry| entry.index);
+        for entry in entries {
             if let (Some(signature), Some(error)) = (&entry.failure, &entry.error) {
                 failures.entry(signature.fingerprint()).or_insert((&**signature, error.as_str()));
             }

@@ -2,12 +2,12 @@
 //! They are read and looked through before it, and so is what is stored of their
 //! tests: on SQLite nobody else can write while it lasts.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use callboard_domain::attempts::EvidenceSlice;
 use callboard_domain::endpoints::Captured;
 use callboard_domain::ids::{PackId, ProjectId, RunId, SlotId};
-use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
+use callboard_domain::ingest::TestCaseEntry;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::feed::NewEvent;
@@ -117,8 +117,7 @@ impl Ready {
     }
 }
 
-/// Calls that are worked in together: of one slot, and none of them about a test
-/// that another one is about, so that each result is told in its turn.
+/// Calls of one slot that are worked in together.
 struct Batch {
     ids: Vec<i64>,
     slot: SlotId,
@@ -149,33 +148,30 @@ impl Batch {
             requests: Captured::default(),
             order: Vec::new(),
         };
-        let (mut entries, mut tests) = (Vec::new(), HashSet::new());
+        let (mut requests, mut count) = (Vec::with_capacity(waiting.len()), 0);
         for call in waiting.iter().filter(|call| call.slot == first.slot) {
             let brought = Brought::of(&call.body)?;
-            let about: HashSet<(IdentityHash, String)> =
-                brought.entries.iter().map(|entry| (entry.identity, entry.browser_project.clone())).collect();
-            let is_full = entries.len() + brought.entries.len() > ENTRIES_PER_TRANSACTION;
-            if !batch.ids.is_empty() && (is_full || !tests.is_disjoint(&about)) {
+            count += brought.entries.len();
+            if !batch.ids.is_empty() && count > ENTRIES_PER_TRANSACTION {
                 break;
             }
-            tests.extend(about);
-            batch.take(call, brought, &mut entries);
+            requests.push(batch.take(call, brought));
         }
-        batch.groups = chunk::group(entries);
+        batch.groups = chunk::group(requests);
         Ok(Some(batch))
     }
 
-    /// Takes a call, whose entries are numbered after those that are there.
-    fn take(&mut self, call: &WaitingCall, brought: Brought, entries: &mut Vec<TestCaseEntry>) {
-        let Brought { entries: more, mut shown, frames, requests, passing } = brought;
+    /// Takes a call; answers its entries, which are numbered after those that are
+    /// there.
+    fn take(&mut self, call: &WaitingCall, brought: Brought) -> Vec<TestCaseEntry> {
+        let Brought { mut entries, mut shown, frames, requests, passing } = brought;
         let first = self.order.last().map_or(0, |(_, end)| *end);
         let mut end = first;
-        for mut entry in more {
+        for entry in &mut entries {
             let shown = shown.remove(&entry.index);
             entry.index += first;
             end = end.max(entry.index + 1);
-            self.told.insert(entry.index, Told::of(&entry, shown));
-            entries.push(entry);
+            self.told.insert(entry.index, Told::of(entry, shown));
         }
         if let Some(pack) = call.pack {
             self.packs.insert(pack);
@@ -186,6 +182,7 @@ impl Batch {
         self.order.push((passing, end));
         self.ids.push(call.id);
         self.at = self.at.max(call.at);
+        entries
     }
 
     /// Works the calls into their locked run, which the caller closes.

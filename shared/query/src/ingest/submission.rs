@@ -179,7 +179,7 @@ async fn write_submission(
         intake::fold(ctx, project, run).await?;
     }
     let packed = Packed::write(ctx, project, known, &mut entries, now).await?;
-    let groups = chunk::group(entries);
+    let groups = chunk::group(vec![entries]);
     let mut writer = Writer { opening, span, files, packed, recorded: None, begun: None };
     let written = writer.write(&groups).await;
     writer.clean_up(written.as_ref().err()).await;

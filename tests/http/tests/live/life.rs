@@ -40,9 +40,11 @@ async fn a_run_is_fed_and_finished() {
             global_events(service).await,
             [("run-started".to_owned(), feeder.run, "running".to_owned()), ("run-finished".to_owned(), feeder.run, "passed".to_owned())]
         );
-        let told = run_events(service, feeder.run).await;
-        assert_eq!(told, ["test-begin", "test-completed", "run-progress", "test-completed", "test-completed", "run-progress",
-            "run-progress", "run-finished"]);
+        // How many calls are worked in together is a matter of time, and with it how often progress is told.
+        let (progress, told): (Vec<String>, Vec<String>) =
+            run_events(service, feeder.run).await.into_iter().partition(|kind| kind == "run-progress");
+        assert_eq!(told, ["test-begin", "test-completed", "test-completed", "test-completed", "run-finished"]);
+        assert!((2..=4).contains(&progress.len()), "{progress:?}");
     })
     .await;
 }
@@ -522,14 +524,19 @@ async fn small_evidence_goes_with_its_rows_and_is_one_object_after_the_end_of_it
         much.results(vec![attempt("tells nothing more", "passed", 0)]).await;
         little.events(vec![complete(telling(1, 1))]).await;
         for call in 0..4 {
-            much.events((0..5).map(|n| complete(telling(call * 5 + n, 4))).collect()).await;
+            // More than one part of a pack holds.
+            much.events((0..5).map(|n| complete(telling(call * 5 + n, 8))).collect()).await;
         }
         assert_eq!((packs(service, &project), packs_in_rows(service).await.as_str()), (0, "5"));
+        let parts = "SELECT CAST(MAX(part) AS text) FROM pack_bytes";
+        assert_eq!(crate::rows::texts(service, parts).await, ["2"]);
         let before = (told(service, little.run).await, told(service, much.run).await);
-        assert_eq!(
-            before.1.iter().filter(|(_, console)| console.as_array().map(Vec::len) == Some(4)).count(),
-            20
-        );
+        let texts = |console: &Value| -> Vec<Value> {
+            console.as_array().into_iter().flatten().map(|line| line["text"].clone()).collect()
+        };
+        let all: Vec<_> = before.1.iter().skip(1).map(|(_, console)| texts(console)).collect();
+        let sent: Vec<_> = (0..20).map(|n| texts(&telling(n, 8)["consoleLogs"])).collect();
+        assert_eq!(all, sent);
 
         little.finish("passed").await;
         much.finish("passed").await;

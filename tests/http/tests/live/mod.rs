@@ -14,6 +14,7 @@ mod tokens;
 use callboard_domain::time::Timestamp;
 use callboard_query::ingest::Turns;
 use callboard_query::{Context, Links};
+use callboard_store::feed::RunEvent;
 use callboard_test_support::{Answer, Client, Service};
 use serde_json::{Value, json};
 
@@ -126,6 +127,11 @@ pub(crate) async fn global_events(service: &Service) -> Vec<(String, i64, String
 
 /// Types of the feed of a run, oldest first.
 pub(crate) async fn run_events(service: &Service, run: i64) -> Vec<String> {
+    run_feed(service, run).await.into_iter().map(|event| event.kind).collect()
+}
+
+/// The feed of a run, oldest first.
+pub(crate) async fn run_feed(service: &Service, run: i64) -> Vec<RunEvent> {
     let mut session = service.state().store().db().read().await.expect("a connection");
     let run = callboard_domain::ids::RunId(run);
     let listed = callboard_store::ids::Listed::Run;
@@ -135,5 +141,5 @@ pub(crate) async fn run_events(service: &Service, run: i64) -> Vec<String> {
         callboard_store::feed::of_run(&mut session, project, run, 0, 10_000).await.expect("events").events;
     let numbers: Vec<i64> = events.iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (1..).take(numbers.len()).collect::<Vec<_>>(), "numbers have no gaps");
-    events.into_iter().map(|event| event.kind).collect()
+    events
 }

@@ -2,11 +2,11 @@
 //! each is answered for its own, and all count as if they had come one by one.
 
 use callboard_store::Backend;
-use callboard_test_support::{Settings, for_each_service};
+use callboard_test_support::{Service, Settings, for_each_service};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use super::{Feeder, complete, picked, run_events, start};
+use super::{Feeder, complete, picked, run_events, run_feed, start};
 use crate::builders::{attempt, with};
 use crate::rows::texts;
 
@@ -141,7 +141,7 @@ async fn a_run_ends_after_all_that_was_acknowledged_however_much_it_is() {
     const REPETITIONS: usize = 400;
     for_each_service(async |service| {
         let feeder = start(service.client(), json!({ "branch": "main" })).await;
-        // Results of one test are told one after the other, so no two of them are written together.
+        // Results of one test that are written together are told one after the other all the same.
         let sent = (0..REPETITIONS).map(|number| {
             let repetition = json!({ "repeatEachIndex": number });
             let result = complete(with(attempt("pays", "passed", 0), repetition));
@@ -158,4 +158,52 @@ async fn a_run_ends_after_all_that_was_acknowledged_however_much_it_is() {
         assert_eq!(told.last().map(String::as_str), Some("run-finished"));
     })
     .await;
+}
+
+#[tokio::test]
+async fn attempts_of_a_test_that_come_apart_count_and_are_told_as_if_each_was_worked_in_alone() {
+    for_each_service(async |service| {
+        let failed = || vec![attempt("pays", "failed", 0)];
+        let passed = || vec![attempt("pays", "passed", 1), attempt("signs in", "passed", 0)];
+        // The first time the tests are not known, the second time they are looked up before.
+        for _ in 0..2 {
+            let feeder = start(service.client(), json!({ "branch": "main" })).await;
+            assert_eq!(feeder.results(failed()).await["inserted"], json!(1));
+            assert_eq!(
+                feeder.results(failed()).await["inserted"],
+                json!(0),
+                "one that is sent again is no other"
+            );
+            assert_eq!(feeder.results(passed()).await["inserted"], json!(2));
+            assert_eq!(feeder.results(passed()).await["inserted"], json!(0));
+            assert_eq!(feeder.finish("passed").await, "passed");
+            let keys = ["totalTests", "passedTests", "failedTests", "flakyTests"];
+            let shown = picked(&feeder.shown().await, keys);
+            assert_eq!(shown, [json!(2), json!(2), json!(0), json!(1)]);
+            let told = completed(service, feeder.run).await;
+            let titles = ["title", "status", "flaky", "retries"]
+                .map(|key| told.iter().map(|event| event[key].clone()).collect::<Vec<_>>());
+            assert_eq!(
+                titles,
+                [
+                    vec![json!("pays"), json!("pays"), json!("signs in")],
+                    vec![json!("failed"), json!("passed"), json!("passed")],
+                    vec![json!(false), json!(true), json!(false)],
+                    vec![json!(0), json!(1), json!(0)],
+                ]
+            );
+            assert_eq!(told[0]["executionId"], told[1]["executionId"]);
+            let detail =
+                service.client().json(&format!("/api/test-run-cases/{}", told[0]["executionId"])).await;
+            assert_eq!(detail.expect("the execution")["attempts"].as_array().map(Vec::len), Some(2));
+        }
+    })
+    .await;
+}
+
+/// What is told of results of a run, in order.
+async fn completed(service: &Service, run: i64) -> Vec<Value> {
+    let events = run_feed(service, run).await.into_iter();
+    let completed = events.filter(|event| event.kind == "test-completed");
+    completed.map(|event| serde_json::from_str(&event.data).expect("json")).collect()
 }
