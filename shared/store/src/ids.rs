@@ -229,6 +229,19 @@ pub async fn allocate_one(session: &mut Session, kind: Kind) -> Result<i64> {
     ids.first().copied().ok_or(crate::StoreError::Damaged("a sequence gave no id"))
 }
 
+/// Has SQLite take ids in a transaction for the statements that follow in it, which
+/// find the last one in the counter: one way to the database for all. A sequence is
+/// asked by the statement itself.
+///
+/// # Errors
+/// As [`allocate`].
+pub(crate) async fn take_next(session: &mut Session, kind: Kind, count: i64) -> Result<()> {
+    match session.backend() {
+        Backend::Postgres => Ok(()),
+        Backend::Sqlite => session.write(&ADVANCE_COUNTER, args![kind.name(), count]).await,
+    }
+}
+
 /// Takes one id of each of some kinds, on SQLite in one way to the database.
 ///
 /// # Errors

@@ -11,7 +11,8 @@ use callboard_domain::ids::{PackId, ProjectId, RunId, SlotId};
 use callboard_domain::time::Timestamp;
 
 use crate::db::{Backend, Bulk, Column, Read, Row, Session, Statement, args, statements};
-use crate::ids::Listed;
+use crate::evidence::FilledPack;
+use crate::ids::{self, Kind, Listed};
 use crate::runs::tokens::{TokenHash, feeding_client, is_minter_ok, run_and_token};
 use crate::{Result, StoreError, compression};
 
@@ -45,33 +46,86 @@ static ADD: Statement = Statement::of_each(
      INSERT INTO run_intake (project_id, run_id, slot_id, at, pack_id, body) VALUES ($1, $2, $3, $4, $5, $6)",
 );
 
-/// A call of a client who may bring it: a row for it, and none for anybody else.
-/// On PostgreSQL with its attempts, of which the row says how many are new.
+/// A call of a client who may bring it, on PostgreSQL: a row for it, and none for
+/// anybody else, with the id of its pack. With it go its attempts, of which the
+/// answer says how many are new, and what else is written for the row that is `kept`.
+macro_rules! add_of_client {
+    ($pack:literal, $also:literal) => {
+        concat!(
+            "WITH kept AS (INSERT INTO run_intake (project_id, run_id, slot_id, at, body, pack_id) \
+               SELECT r.project_id, r.id, t.slot_id, $4::bigint, $5::bytea, ",
+            $pack,
+            " ",
+            feeding_client!(),
+            " RETURNING project_id, run_id, slot_id, pack_id), \
+             new AS (INSERT INTO run_intake_keys (project_id, run_id, key) SELECT project_id, run_id, unnest($6::bigint[]) FROM kept \
+               ON CONFLICT DO NOTHING RETURNING key)",
+            $also,
+            " SELECT project_id, slot_id, (SELECT count(*) FROM new) FROM kept"
+        )
+    };
+}
+
+/// The id of a pack that SQLite took last.
+macro_rules! last_pack {
+    () => {
+        "(SELECT next - 1 FROM id_counters WHERE kind = 'pack')"
+    };
+}
+
+/// A call of a client who may bring it: a row for it, and none for anybody else. On
+/// SQLite it has a pack where `$6` is 1, whose id was taken before it.
 static ADD_OF_CLIENT: Statement = Statement::of_each(
     "intake::ADD_OF_CLIENT",
     concat!(
-        "INSERT INTO run_intake (project_id, run_id, slot_id, at, body) SELECT r.project_id, r.id, t.slot_id, $4, $5 ",
+        "INSERT INTO run_intake (project_id, run_id, slot_id, at, body, pack_id) \
+         SELECT r.project_id, r.id, t.slot_id, $4, $5, CASE WHEN $6 = 1 THEN ",
+        last_pack!(),
+        " END ",
         feeding_client!(),
         " RETURNING project_id, slot_id"
     ),
-    concat!(
-        "WITH kept AS (INSERT INTO run_intake (project_id, run_id, slot_id, at, body) \
-           SELECT r.project_id, r.id, t.slot_id, $4::bigint, $5::bytea ",
-        feeding_client!(),
-        " RETURNING project_id, run_id, slot_id), \
-         new AS (INSERT INTO run_intake_keys (project_id, run_id, key) SELECT project_id, run_id, unnest($6::bigint[]) FROM kept \
-           ON CONFLICT DO NOTHING RETURNING key) \
-         SELECT project_id, slot_id, (SELECT count(*) FROM new) FROM kept"
+    add_of_client!("NULL::bigint", ""),
+);
+/// [`ADD_OF_CLIENT`] with a pack and its bytes, of PostgreSQL alone.
+static ADD_WITH_PACK_OF_CLIENT: Statement = Statement::new(
+    "intake::ADD_WITH_PACK_OF_CLIENT",
+    add_of_client!(
+        "nextval('ids_pack')",
+        ", pack AS (INSERT INTO packs (id, project_id, run_id, key, size, slices, created_at) \
+             SELECT pack_id, project_id, run_id, $7::text, $8::bigint, $9::bigint, $4 FROM kept), \
+           parts AS (INSERT INTO pack_bytes (project_id, pack_id, part, bytes) \
+             SELECT project_id, pack_id, k.part, substr($10::bytea, (k.part * $12::bigint + 1)::integer, $12::integer) \
+             FROM kept, unnest($11::bigint[]) AS k (part))"
     ),
 );
-/// Attempts of the call that was added by the statement before, if it was. It
-/// belongs to SQLite alone, so it is not part of the statements that both engines
-/// prepare.
+// What follows belongs to SQLite alone, so it is not part of the statements that both engines prepare. The table of
+// attempts has no rowids, so the last one stays that of the call until its pack is there.
+/// Attempts of the call that was added by the statement before, if it was.
 static ADD_KEYS_OF_CLIENT: Statement = Statement::new(
     "intake::ADD_KEYS_OF_CLIENT",
     "INSERT INTO run_intake_keys (project_id, run_id, key) SELECT i.project_id, i.run_id, k.value \
      FROM run_intake i, json_each($1) k WHERE changes() = 1 AND i.id = last_insert_rowid() \
      ON CONFLICT DO NOTHING",
+);
+/// The pack of that call where `$4` is 1: no other has the id that was taken for it.
+static ADD_PACK_OF_CLIENT: Statement = Statement::new(
+    "intake::ADD_PACK_OF_CLIENT",
+    concat!(
+        "INSERT INTO packs (id, project_id, run_id, key, size, slices, created_at) \
+         SELECT i.pack_id, i.project_id, i.run_id, $1, $2, $3, i.at FROM run_intake i \
+         WHERE $4 = 1 AND i.id = last_insert_rowid() AND i.pack_id = ",
+        last_pack!()
+    ),
+);
+/// The bytes of that pack, in parts of `$3`, whose numbers are `$2`.
+static ADD_PACK_BYTES_OF_CLIENT: Statement = Statement::new(
+    "intake::ADD_PACK_BYTES_OF_CLIENT",
+    concat!(
+        "INSERT INTO pack_bytes (project_id, pack_id, part, bytes) \
+         SELECT p.project_id, p.id, k.value, substr($1, k.value * $3 + 1, $3) FROM packs p, json_each($2) k WHERE p.id = ",
+        last_pack!()
+    ),
 );
 
 /// The statements that the engines need worded differently.
@@ -176,7 +230,7 @@ pub async fn add(session: &mut Session, calls: Vec<NewCall>) -> Result<()> {
     session.execute_bulk(&ADD_KEYS, args![], rows).await
 }
 
-/// A call without evidence of somebody who says to be a client of a run.
+/// A call of somebody who says to be a client of a run.
 #[derive(Debug)]
 pub struct ClaimedCall<'a> {
     /// The run.
@@ -189,6 +243,8 @@ pub struct ClaimedCall<'a> {
     pub body: &'a [u8],
     /// Its attempts.
     pub keys: &'a [i64],
+    /// Its evidence, which is kept beside its row.
+    pub pack: Option<&'a FilledPack>,
 }
 
 /// A call that was kept for a client of a run that goes on.
@@ -206,7 +262,7 @@ pub struct Admitted {
 /// in the session's transaction on SQLite, which ends with it: one way to the
 /// database. `None` stands for who is not seen at once to be a client of a run that
 /// goes on, and for whom nothing is kept; who that is tells
-/// [`tokens::check_feeders`](crate::runs::tokens::check_feeders).
+/// [`tokens::check_feeder`](crate::runs::tokens::check_feeder).
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses; on SQLite nothing is kept
@@ -217,22 +273,42 @@ pub async fn add_of_clients(
 ) -> Result<Vec<Option<Admitted>>> {
     // The row of each call that is kept, and how many of its attempts are new; on PostgreSQL its row says that.
     let mut kept = Vec::with_capacity(calls.len());
-    for ClaimedCall { run, token, at, body, keys } in calls {
+    // All of them run the same statements, so that there are not many texts of several of them.
+    let (have_packs, nothing) = (calls.iter().any(|call| call.pack.is_some()), FilledPack::default());
+    for ClaimedCall { run, token, at, body, keys, pack } in calls {
+        let (has_pack, filled) = (i64::from(pack.is_some()), pack.unwrap_or(&nothing));
         let mut args = args![Listed::Run as i64, *run, token.0, *at, *body];
         match session.backend() {
             Backend::Sqlite => {
+                if have_packs {
+                    ids::take_next(&mut session, Kind::Pack, has_pack).await?;
+                }
+                args.push(has_pack.into());
                 session.write(&ADD_OF_CLIENT, args).await?;
                 session.write(&ADD_KEYS_OF_CLIENT, args![keys.to_vec()]).await?;
+                if have_packs {
+                    let mut row = filled.row()?;
+                    row.push(has_pack.into());
+                    session.write(&ADD_PACK_OF_CLIENT, row).await?;
+                    session.write(&ADD_PACK_BYTES_OF_CLIENT, filled.parts()?).await?;
+                }
             }
             Backend::Postgres => {
                 args.push(keys.to_vec().into());
-                kept.push((session.first(&ADD_OF_CLIENT, args).await?, None));
+                let mut statement = &ADD_OF_CLIENT;
+                if pack.is_some() {
+                    args.extend(filled.row()?.into_iter().chain(filled.parts()?));
+                    statement = &ADD_WITH_PACK_OF_CLIENT;
+                }
+                kept.push((session.first(statement, args).await?, None));
             }
         }
     }
     let mut told = session.commit_told().await?.into_iter();
-    while let (Some(call), Some(keys)) = (told.next(), told.next()) {
+    let (before, behind) = if have_packs { (1, 2) } else { (0, 0) };
+    while let (Some(call), Some(keys)) = (told.nth(before), told.next()) {
         kept.push((call.rows.into_iter().next(), Some(i64::try_from(keys.touched).unwrap_or(i64::MAX))));
+        told.by_ref().take(behind).for_each(drop);
     }
     let admitted = kept.into_iter().map(|(row, new)| {
         let Some(row) = row else { return Ok(None) };

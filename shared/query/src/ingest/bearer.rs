@@ -7,10 +7,9 @@ use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
-use callboard_store::StoreError;
 use callboard_store::db::Session;
 use callboard_store::intake::Admitted;
-use callboard_store::runs::tokens::{self, CheckedToken, Feeding, Minter, TokenHash, TokenKind};
+use callboard_store::runs::tokens::{self, CheckedToken, Feeder, Minter, TokenHash, TokenKind};
 
 use crate::{Context, Entity, LifeRefusal, QueryError, Result, TokenRefusal};
 
@@ -117,39 +116,17 @@ impl Claim {
     }
 }
 
-/// [`recognise`] for those who bring results, each by itself. Of attempts that
-/// several bring, the first one's is new.
-pub(super) async fn recognise_feeders(session: &mut Session, claims: &[&Claim]) -> Result<Vec<Result<Fed>>> {
-    // Most come from one client, whose token is checked once for all.
-    let mut clients: Vec<Feeding> = Vec::with_capacity(1);
-    let mut places = Vec::with_capacity(claims.len());
-    for Claim { run, token, keys, .. } in claims {
-        let known = clients.iter().position(|client| client.run == *run && client.token == *token);
-        places.push(known.unwrap_or(clients.len()));
-        match known {
-            Some(place) => clients[place].keys.extend(keys),
-            None => clients.push(Feeding { run: *run, token: *token, keys: keys.clone() }),
-        }
-    }
-    let Some(now) = claims.iter().map(|claim| claim.at).max() else { return Ok(Vec::new()) };
-    let feeders = tokens::check_feeders(session, clients, now).await?;
-    let mut known: HashSet<(RunId, i64)> = HashSet::new();
-    for (claim, place) in claims.iter().zip(&places) {
-        known.extend(feeders[*place].known.iter().map(|key| (claim.run, *key)));
-    }
-    let fed = claims.iter().zip(places).map(|(claim, place)| {
-        let bearer = admitted(claim.run, claim.token, feeders[place].token, TokenKind::Stream)?;
-        bearer.refuse_early()?;
-        let inserted = claim.keys.iter().filter(|key| known.insert((claim.run, **key))).count();
-        Ok(Fed { project: bearer.project, slot: bearer.slot, goes_on: bearer.goes_on(), inserted })
-    });
-    Ok(fed.collect())
-}
-
-/// [`recognise_feeders`] for one.
+/// [`recognise`] for somebody who brings results.
 pub(super) async fn recognise_feeder(ctx: &Context, claim: &Claim) -> Result<Fed> {
-    let mut fed = recognise_feeders(&mut ctx.store.db().read().await?, &[claim]).await?;
-    fed.pop().ok_or(StoreError::Damaged("a client that was not judged"))?
+    let Claim { run, token, keys, at } = claim;
+    let mut session = ctx.store.db().read().await?;
+    let Feeder { token: checked, known } =
+        tokens::check_feeder(&mut session, *run, *token, keys.clone(), *at).await?;
+    let bearer = admitted(*run, *token, checked, TokenKind::Stream)?;
+    bearer.refuse_early()?;
+    let mut known: HashSet<i64> = known.into_iter().collect();
+    let inserted = keys.iter().filter(|key| known.insert(**key)).count();
+    Ok(Fed { project: bearer.project, slot: bearer.slot, goes_on: bearer.goes_on(), inserted })
 }
 
 fn hash_of(token: Option<&str>) -> Result<TokenHash> {

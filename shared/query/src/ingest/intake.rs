@@ -16,7 +16,7 @@ use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
-use callboard_store::evidence::{self, Frame};
+use callboard_store::evidence::{self, FilledPack, Frame};
 use callboard_store::feed::NewEvent;
 use callboard_store::intake::{self as rows, ClaimedCall, NewCall};
 use callboard_store::{Backend, StoreError};
@@ -65,7 +65,7 @@ pub(super) struct Call {
 
 /// Where a call belongs, and when it came.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Origin {
+struct Origin {
     project: ProjectId,
     run: RunId,
     slot: SlotId,
@@ -74,7 +74,7 @@ pub(super) struct Origin {
 
 impl Origin {
     /// Of a client that was recognised.
-    pub(super) const fn of(claim: &Claim, fed: &Fed) -> Self {
+    const fn of(claim: &Claim, fed: &Fed) -> Self {
         Self { project: fed.project, run: claim.run, slot: fed.slot, at: claim.at }
     }
 }
@@ -106,18 +106,27 @@ impl Call {
             if part.is_none() && !calls.is_empty() {
                 return Ok(calls);
             }
-            let (mut entries, keys): (Vec<_>, Vec<_>) = part.unwrap_or_default().into_iter().unzip();
-            let shown = shown_of(&entries);
-            let Origin { project, run, at, .. } = origin;
-            let packed = match Packed::write(ctx, project, Some(run), &mut entries, at).await {
-                Ok(packed) => packed,
+            let call = Self::of_part(ctx, origin, std::mem::take(&mut passing), part.unwrap_or_default());
+            match call.await {
+                Ok(call) => calls.push(call),
                 Err(error) => {
                     discard(ctx, &calls, &error).await;
                     return Err(error);
                 }
-            };
-            calls.push(Self::of(ctx, packed, std::mem::take(&mut passing), shown, entries, keys)?);
+            }
         }
+    }
+
+    async fn of_part(
+        ctx: &Context,
+        Origin { project, run, at, .. }: Origin,
+        passing: Vec<NewEvent>,
+        entries: Vec<(TestCaseEntry, i64)>,
+    ) -> Result<Self> {
+        let (mut entries, keys): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+        let shown = shown_of(&entries);
+        let packed = Packed::write(ctx, project, Some(run), &mut entries, at).await?;
+        Self::of(ctx, packed, passing, shown, entries, keys)
     }
 
     fn of(
@@ -134,9 +143,9 @@ impl Call {
         Ok(Self { packed, body, keys })
     }
 
-    /// Whether evidence is kept with it.
-    pub(super) fn has_evidence(&self) -> bool {
-        !self.packed.frames().is_empty()
+    /// Bytes that are kept of it.
+    pub(super) fn bytes(&self) -> usize {
+        self.body.len() + self.packed.with_rows().map_or(0, FilledPack::size)
     }
 }
 
@@ -177,12 +186,13 @@ impl Brought {
     }
 }
 
-/// Keeps calls, with the evidence they brought; the caller commits.
-pub(super) async fn keep(session: &mut Session, calls: &[(Origin, &Call)]) -> Result<()> {
-    let count = calls.iter().filter(|(_, call)| call.packed.needs_id()).count();
+/// Keeps calls of a client, with the evidence they brought; the caller commits.
+async fn keep(session: &mut Session, origin: Origin, calls: &[Call]) -> Result<()> {
+    let Origin { project, run, slot, at } = origin;
+    let count = calls.iter().filter(|call| call.packed.with_rows().is_some()).count();
     let mut ids = evidence::take_ids(session, count).await?.into_iter();
     let mut kept = Vec::with_capacity(calls.len());
-    for (Origin { project, run, slot, at }, Call { packed, body, keys }) in calls.iter().copied() {
+    for Call { packed, body, keys } in calls {
         let pack = packed.keep(session, (project, run), &mut ids, at).await?;
         kept.push(NewCall { project, run, slot, at, pack, body: body.clone(), keys: keys.clone() });
     }
@@ -193,15 +203,14 @@ pub(super) async fn keep(session: &mut Session, calls: &[(Origin, &Call)]) -> Re
 /// own on PostgreSQL. What they wrote is removed when they cannot be kept.
 async fn keep_alone(ctx: &Context, origin: Origin, calls: &[Call]) -> Result<()> {
     let kept = async {
-        let placed: Vec<(Origin, &Call)> = calls.iter().map(|call| (origin, call)).collect();
         if ctx.store.backend() == Backend::Postgres
             && let [only] = calls
-            && !only.has_evidence()
+            && only.packed.frames().is_empty()
         {
-            return keep(&mut ctx.store.db().read().await?, &placed).await;
+            return keep(&mut ctx.store.db().read().await?, origin, calls).await;
         }
         let mut session = ctx.store.db().begin().await?;
-        keep(&mut session, &placed).await?;
+        keep(&mut session, origin, calls).await?;
         Ok(session.commit().await?)
     };
     let kept = kept.await;
@@ -226,7 +235,7 @@ pub(super) async fn keep_asking_first(
     Ok(fed)
 }
 
-/// Keeps calls without evidence for those who are seen at once to be clients, as
+/// Keeps calls that brought little for those who are seen at once to be clients, as
 /// [`rows::add_of_clients`] does; answers for each who that is.
 pub(super) async fn keep_of_clients(session: Session, calls: &[(&Claim, &Call)]) -> Result<Vec<Option<Fed>>> {
     let claimed: Vec<ClaimedCall<'_>> = calls
@@ -237,6 +246,7 @@ pub(super) async fn keep_of_clients(session: Session, calls: &[(&Claim, &Call)])
             at: claim.at,
             body: &call.body,
             keys: &call.keys,
+            pack: call.packed.with_rows(),
         })
         .collect();
     let admitted = rows::add_of_clients(session, &claimed).await?;

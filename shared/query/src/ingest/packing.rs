@@ -112,12 +112,16 @@ impl Packed {
         }
     }
 
-    /// Whether [`Packed::keep`] takes an id.
-    pub(super) const fn needs_id(&self) -> bool {
-        matches!(self.bytes, PackedBytes::WithRows { .. })
+    /// The pack that goes with the rows that point at it.
+    pub(super) const fn with_rows(&self) -> Option<&FilledPack> {
+        match &self.bytes {
+            PackedBytes::WithRows { pack, .. } => Some(pack),
+            PackedBytes::None | PackedBytes::InObject { .. } => None,
+        }
     }
 
-    /// Makes the pack part of a run before rows point at it; answers which it is.
+    /// Makes the pack part of a run before rows point at it; answers which it is. One
+    /// that goes [with them](Packed::with_rows) takes one of the ids.
     pub(super) async fn keep(
         &self,
         session: &mut Session,

@@ -25,13 +25,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::ids::{ProjectId, RunId};
-use callboard_store::db::Session;
 use callboard_store::{Backend, StoreError};
 use tokio::sync::{Notify, oneshot};
 
-use super::bearer::{self, Claim, Fed, Sender};
+use super::bearer::{Claim, Fed, Sender};
 use super::counting;
-use super::intake::{self, Call, Origin};
+use super::intake::{self, Call};
 use crate::{Context, Result};
 
 /// Most calls of one transaction: who is written first waits for the last.
@@ -47,6 +46,8 @@ const TOO_MANY: usize = 256;
 /// Clients that are known by what they sent before: beyond that, all are asked
 /// once more.
 const MOST_CLIENTS: usize = 4_096;
+/// Most bytes of a call that is one message to PostgreSQL.
+const MESSAGE_BYTES: usize = 7_000;
 /// Runs of different places are folded at the same time.
 const PLACES: usize = 16;
 /// How long nothing must have arrived for a lull: clients that send one batch
@@ -316,7 +317,8 @@ impl Waiting {
 pub(super) async fn keep(ctx: &Context, claim: Claim, call: Call) -> Result<Fed> {
     let turn = match ctx.store.backend() {
         Backend::Sqlite => in_line(ctx, claim, call).await?,
-        Backend::Postgres if call.has_evidence() => Turn::alone(claim, call),
+        // Large messages to a server wait for the acknowledgement of their first part.
+        Backend::Postgres if call.bytes() > MESSAGE_BYTES => Turn::alone(claim, call),
         Backend::Postgres => {
             let session = ctx.store.db().read().await?;
             let fed = intake::keep_of_clients(session, &[(&claim, &call)]).await?;
@@ -368,32 +370,12 @@ async fn together(ctx: &Context, line: &Line) {
     };
     // Whoever came while the writer was busy goes along.
     let taken = line.take(MOST);
-    let kept = match taken.iter().any(|one| one.call.has_evidence()) {
-        true => keep_with_evidence(session, &taken).await,
-        false => {
-            let calls: Vec<(&Claim, &Call)> = taken.iter().map(|one| (&one.claim, &one.call)).collect();
-            intake::keep_of_clients(session, &calls).await
-        }
-    };
-    match kept {
+    let calls: Vec<(&Claim, &Call)> = taken.iter().map(|one| (&one.claim, &one.call)).collect();
+    match intake::keep_of_clients(session, &calls).await {
         Ok(fed) => taken.into_iter().zip(fed).for_each(|(one, fed)| one.tell(Ok(fed))),
         Err(error) => {
             tracing::debug!(%error, calls = taken.len(), "calls are kept one by one");
             taken.into_iter().for_each(|one| one.tell(Ok(None)));
         }
     }
-}
-
-/// Keeps the calls of those who are clients, with their evidence.
-async fn keep_with_evidence(mut session: Session, taken: &[Waiting]) -> Result<Vec<Option<Fed>>> {
-    let claims: Vec<&Claim> = taken.iter().map(|one| &one.claim).collect();
-    let fed = bearer::recognise_feeders(&mut session, &claims).await?;
-    let fed: Vec<Option<Fed>> = fed.into_iter().map(Result::ok).collect();
-    let calls = taken
-        .iter()
-        .zip(&fed)
-        .filter_map(|(one, fed)| Some((Origin::of(&one.claim, fed.as_ref()?), &one.call)));
-    intake::keep(&mut session, &calls.collect::<Vec<_>>()).await?;
-    session.commit().await?;
-    Ok(fed)
 }

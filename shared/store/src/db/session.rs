@@ -245,24 +245,19 @@ impl Session {
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
     pub async fn each<const N: usize>(&mut self, reads: [Read; N]) -> Result<[Vec<Row>; N]> {
-        let found = self.each_of(reads.into()).await?;
-        found.try_into().map_err(|_| StoreError::Damaged("a statement that was asked and not answered"))
-    }
-
-    /// [`Session::each`] for any number of statements; each number is a text of
-    /// its own that SQLite keeps prepared, so there should not be many.
-    pub(crate) async fn each_of(&mut self, reads: Vec<Read>) -> Result<Vec<Vec<Row>>> {
+        let mut found = Vec::with_capacity(N);
         if self.backend() == Backend::Postgres {
-            let mut found = Vec::with_capacity(reads.len());
             for (statement, args) in reads {
                 found.push(self.all(statement, args).await?);
             }
-            return Ok(found);
+        } else {
+            let statements = reads.each_ref().map(|(statement, _)| *statement);
+            let reads = reads.map(|(statement, args)| (statement.sql(Backend::Sqlite), args));
+            for (statement, answer) in statements.into_iter().zip(self.ask(reads).await?) {
+                found.push(statement.rows(answer.rows)?);
+            }
         }
-        let statements: Vec<&Statement> = reads.iter().map(|(statement, _)| *statement).collect();
-        let reads = reads.into_iter().map(|(statement, args)| (statement.sql(Backend::Sqlite), args));
-        let answers = self.ask(reads).await?.into_iter();
-        statements.into_iter().zip(answers).map(|(statement, answer)| statement.rows(answer.rows)).collect()
+        found.try_into().map_err(|_| StoreError::Damaged("a statement that was asked and not answered"))
     }
 
     /// All rows of a statement. Use only where the number of rows is bounded.

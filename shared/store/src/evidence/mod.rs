@@ -18,7 +18,7 @@ use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::db::{Bulk, Column, Session, args, statements};
+use crate::db::{Args, Bulk, Column, Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::{Result, Store, StoreError, unclaimed};
 
@@ -111,6 +111,7 @@ impl PackWriter {
 }
 
 /// A pack that is nowhere yet.
+#[derive(Default)]
 pub struct FilledPack {
     bytes: Vec<u8>,
     slices: i64,
@@ -127,6 +128,24 @@ impl FilledPack {
     #[must_use]
     pub fn fits_in_row(&self) -> bool {
         self.bytes.len() <= MOST_IN_ROW
+    }
+
+    /// Bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// What its row tells of it when it is kept beside that: key, size and slices.
+    pub(crate) fn row(&self) -> Result<Args> {
+        Ok(args![IN_ROW, as_i64(self.bytes.len())?, self.slices])
+    }
+
+    /// Its bytes, for a statement that cuts them: the numbers of the parts, and how
+    /// many bytes each has.
+    pub(crate) fn parts(&self) -> Result<Args> {
+        let parts = as_i64(self.bytes.len().div_ceil(PART_BYTES))?;
+        Ok(args![&*self.bytes, (0..parts).collect::<Vec<i64>>(), as_i64(PART_BYTES)?])
     }
 
     /// Keeps it beside its row, under an id that was taken for it, in the

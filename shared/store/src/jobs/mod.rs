@@ -27,10 +27,19 @@ pub trait Payload: Serialize + DeserializeOwned + Send + 'static {
     const IS_SECRET: bool = false;
 }
 
+macro_rules! insert {
+    ($id:literal) => {
+        concat!(
+            "INSERT INTO jobs (id, key, kind, project_id, payload, state, run_after, attempts, created_at) VALUES (",
+            $id,
+            ", $1, $2, $3, $4, 'queued', $5, 0, $6) ON CONFLICT (key) DO NOTHING"
+        )
+    };
+}
+
 statements! {
-    /// A job, unless its key was used before. ix: jobs_key
-    INSERT = "INSERT INTO jobs (id, key, kind, project_id, payload, state, run_after, attempts, created_at) \
-        VALUES ($1, $2, $3, $4, $5, 'queued', $6, 0, $7) ON CONFLICT (key) DO NOTHING";
+    /// A job, unless its key was used before, under the id that was taken last. ix: jobs_key
+    INSERT = insert!("(SELECT next - 1 FROM id_counters WHERE kind = 'job')"), postgres insert!("nextval('ids_job')");
     /// Keys in use. ix: jobs_key
     KNOWN_KEYS = "SELECT key FROM jobs WHERE key in_texts($1)";
     /// A job that no worker has seen. ix: jobs_key
@@ -88,8 +97,8 @@ async fn insert(
     run_after: Timestamp,
     now: Timestamp,
 ) -> Result<bool> {
-    let id = ids::allocate_one(session, Kind::Job).await?;
-    Ok(session.execute(&INSERT, args![id, key, kind, project, payload, run_after, now]).await? == 1)
+    ids::take_next(session, Kind::Job, 1).await?;
+    Ok(session.execute(&INSERT, args![key, kind, project, payload, run_after, now]).await? == 1)
 }
 
 /// Writes a payload as its row holds it.

@@ -197,17 +197,6 @@ pub async fn check(
     session.first(statement, args).await?.as_ref().map(read).transpose()
 }
 
-/// A client of a run that sends results, as it says.
-#[derive(Debug)]
-pub struct Feeding {
-    /// The run.
-    pub run: RunId,
-    /// Its token.
-    pub token: TokenHash,
-    /// Its attempts.
-    pub keys: Vec<i64>,
-}
-
 /// What is known of the client of a run that sends results.
 #[derive(Debug)]
 pub struct Feeder {
@@ -217,28 +206,22 @@ pub struct Feeder {
     pub known: Vec<i64>,
 }
 
-/// [`check`] of some clients, with which of their attempts were sent before: on
-/// SQLite in one way to the database.
+/// [`check`] of a client that sends results, with which of its attempts were sent
+/// before: on SQLite in one way to the database.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn check_feeders(
+pub async fn check_feeder(
     session: &mut Session,
-    feeding: Vec<Feeding>,
+    run: RunId,
+    token: TokenHash,
+    keys: Vec<i64>,
     now: Timestamp,
-) -> Result<Vec<Feeder>> {
-    let mut reads = Vec::with_capacity(2 * feeding.len());
-    for Feeding { run, token, keys } in feeding {
-        reads.push(check_read(run, token, now));
-        reads.push(intake::known_read(run, keys));
-    }
-    let mut found = session.each_of(reads).await?.into_iter();
-    let mut feeders = Vec::new();
-    while let (Some(token), Some(known)) = (found.next(), found.next()) {
-        let token = token.first().map(read).transpose()?;
-        feeders.push(Feeder { token, known: intake::read_known(&known)? });
-    }
-    Ok(feeders)
+) -> Result<Feeder> {
+    let reads = [check_read(run, token, now), intake::known_read(run, keys)];
+    let [token, known] = session.each(reads).await?;
+    let token = token.first().map(read).transpose()?;
+    Ok(Feeder { token, known: intake::read_known(&known)? })
 }
 
 fn check_read(run: RunId, token: TokenHash, now: Timestamp) -> Read {
