@@ -27,8 +27,8 @@ use callboard_store::{lanes, rollups, test_cases};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::chunk::stored_attempts;
 use super::counting::counted;
+use super::merging::stored_attempts;
 use crate::accounts::Acting;
 use crate::flakiness::exact::Series;
 use crate::flakiness::{JudgedLane, judged_lane};

@@ -17,7 +17,7 @@ use callboard_store::executions::ExecutionRow;
 use callboard_store::files::{self, FileKind, FileRow};
 use callboard_store::lanes::{self, BrowserProject};
 
-use super::chunk::stored_attempts;
+use super::merging::stored_attempts;
 use super::trace_browser::{self, Recording};
 use crate::{Context, Result};
 

@@ -15,8 +15,8 @@ use callboard_store::executions::ExecutionRow;
 use callboard_store::runs::RunRow;
 use callboard_store::{jobs, projects};
 
-use super::chunk::Group;
 use super::completion::Recompute;
+use super::merging::Group;
 use super::rollup::Change;
 use crate::Result;
 

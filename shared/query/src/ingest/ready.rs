@@ -15,9 +15,10 @@ use callboard_store::intake::{self as rows, WaitingCall};
 use callboard_store::{evidence, runs};
 
 use super::announce::{self, Told};
-use super::chunk::{self, Foreseen, Group, Known, Target};
+use super::chunk::{self, Foreseen, Known, Target};
 use super::intake::Brought;
 use super::locked::LockedRun;
+use super::merging::{self, Group};
 use super::packing::slices;
 use super::writer::ENTRIES_PER_TRANSACTION;
 use crate::{Context, QueryError, Result};
@@ -157,7 +158,7 @@ impl Batch {
             }
             requests.push(batch.take(call, brought));
         }
-        batch.groups = chunk::group(requests);
+        batch.groups = merging::group(requests);
         Ok(Some(batch))
     }
 

@@ -13,11 +13,11 @@ use callboard_store::StoreError;
 use callboard_store::audit::{self, Actor, AuditEvent, Target};
 use callboard_store::{blobs, projects, runs};
 
-use super::chunk;
 use super::counting;
 use super::files::{self, IncomingFile, PublishedFile};
 use super::intake;
 use super::keys::batch_keys;
+use super::merging;
 use super::opening::{Opening, Purpose};
 use super::packing::Packed;
 use super::writer::{Writer, Written};
@@ -179,7 +179,7 @@ async fn write_submission(
         intake::fold(ctx, project, run).await?;
     }
     let packed = Packed::write(ctx, project, known, &mut entries, now).await?;
-    let groups = chunk::group(vec![entries]);
+    let groups = merging::group(vec![entries]);
     let mut writer = Writer { opening, span, files, packed, recorded: None, begun: None };
     let written = writer.write(&groups).await;
     writer.clean_up(written.as_ref().err()).await;

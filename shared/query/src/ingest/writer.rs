@@ -10,10 +10,11 @@ use callboard_domain::time::Timestamp;
 use callboard_store::runs::{self, RunRow};
 
 use super::announce;
-use super::chunk::{self, Folded, Group, Known, Target};
+use super::chunk::{self, Folded, Known, Target};
 use super::describing::{self, Plan};
 use super::files::PublishedFile;
 use super::locked::LockedRun;
+use super::merging::Group;
 use super::opening::{Lanes, Opened, Opening, Place};
 use super::packing::Packed;
 use crate::{QueryError, Result, conflicts};
