@@ -24,7 +24,7 @@ use axum::response::{IntoResponse, Response};
 use callboard_auth::keys::{KeyRing, Purpose, Secrets};
 use callboard_auth::{Identity, Principal, Scope};
 use callboard_store::idempotency::{self, Claim, FirstAnswer, Found};
-use callboard_store::{Db, Session, StoreError};
+use callboard_store::{Db, Session, StoreError, boxed};
 use futures::{FutureExt, StreamExt};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{StatusCode, request::Parts};
@@ -51,6 +51,7 @@ const MAX_ANSWER_BYTES: u64 = 1024 * 1024;
 
 /// Answers a request, at most once for each key of the caller. A request
 /// without a key, or of nobody in particular, is simply answered.
+#[boxed]
 pub(crate) async fn answer(
     state: &AppState,
     identity: &Identity,

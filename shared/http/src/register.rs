@@ -15,6 +15,7 @@ use callboard_auth::limits;
 use callboard_auth::routes::{BodyLimit, Method, OriginRule, RateClass};
 use callboard_auth::{Identity, Route, RouteId};
 use callboard_query::ingest;
+use callboard_store::boxed;
 use http::Extensions;
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap, HeaderValue, ORIGIN, SET_COOKIE};
 
@@ -137,6 +138,7 @@ struct Guarded {
 
 /// Steps 1 to 4 of the request order: declared size, Host and Origin, caller,
 /// role; then whether writes are possible at all.
+#[boxed]
 async fn guard(
     State(Guarded { state, route, readers }): State<Guarded>,
     mut request: Request,

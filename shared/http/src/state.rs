@@ -18,7 +18,7 @@ use callboard_query::accounts::enabling;
 use callboard_query::ingest::Turns;
 use callboard_query::limits::Limits;
 use callboard_query::{Context, Links, QueryError};
-use callboard_store::{Store, StoreError};
+use callboard_store::{Store, StoreError, boxed};
 use http::HeaderMap;
 use tokio::sync::{OnceCell, watch};
 
@@ -102,6 +102,7 @@ impl AppState {
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be opened.
+    #[boxed]
     pub async fn connect(config: Config) -> Result<Self, StoreError> {
         let store = Store::connect(&config.store()).await?;
         Ok(Self::new(config, store))
@@ -242,6 +243,7 @@ impl AppState {
     ///
     /// # Errors
     /// [`StoreError`] when the installation's secret cannot be read.
+    #[boxed]
     pub async fn limits(&self) -> Result<Limits, StoreError> {
         if !self.config.rate_limits {
             return Ok(Limits::off(self.store.clone()));
@@ -285,6 +287,7 @@ impl AppState {
         self.process.keys.get_or_try_init(|| self.derive_keys()).await
     }
 
+    #[boxed]
     async fn derive_keys(&self) -> Result<Keys, StoreError> {
         let mut secrets = self.process.secrets.clone();
         if secrets.is_empty() {
@@ -300,6 +303,7 @@ impl AppState {
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
+    #[boxed]
     pub async fn schema_is_current(&self) -> Result<bool, StoreError> {
         if self.process.schema_is_current.load(Ordering::Relaxed) {
             return Ok(true);
@@ -320,6 +324,7 @@ impl AppState {
     ///
     /// # Errors
     /// [`QueryError::Store`] when the database does not answer.
+    #[boxed]
     pub async fn begin_authentication(&self) -> Result<(), QueryError> {
         let has_begun = &self.process.authentication_has_begun;
         if !self.auth_enabled() || has_begun.load(Ordering::Relaxed) || !self.schema_is_current().await? {

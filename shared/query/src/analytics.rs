@@ -13,6 +13,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Day;
 use callboard_domain::totals::{mean, rate};
+use callboard_store::boxed;
 use callboard_store::db::Session;
 use callboard_store::rollups::{DaySpan, RunContribution};
 use serde::Serialize;
@@ -111,6 +112,7 @@ pub struct PortfolioItem {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn portfolio(
     ctx: &Context,
     scope: &Scope,
@@ -237,6 +239,7 @@ pub struct HeatmapRow {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn pass_rate_heatmap(
     ctx: &Context,
     scope: &Scope,
@@ -269,6 +272,7 @@ pub struct LeaderboardItem {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn flaky_leaderboard(
     ctx: &Context,
     scope: &Scope,
@@ -341,6 +345,7 @@ fn waste(sums: &RunContribution) -> Waste {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn wasted_time(
     ctx: &Context,
     scope: &Scope,
@@ -405,6 +410,7 @@ fn ci_time(sums: &RunContribution) -> CiTime {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn ci_time_trend(
     ctx: &Context,
     scope: &Scope,
@@ -466,6 +472,7 @@ fn regressions(sums: &RunContribution) -> Regressions {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn regression_velocity(
     ctx: &Context,
     scope: &Scope,

@@ -4,6 +4,7 @@ use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ProjectId, UserId};
 use callboard_domain::time::Timestamp;
 use callboard_store::audit::{self, AuditEntry, AuditFilter};
+use callboard_store::boxed;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -109,6 +110,7 @@ pub type AuditKey = (i64, i64);
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     filters: &AuditFilters,
@@ -126,6 +128,7 @@ pub async fn list(
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn count(ctx: &Context, filters: &AuditFilters) -> Result<Option<Total>> {
     if !is_led(filters) {
         return Ok(None);

@@ -5,6 +5,7 @@ use callboard_auth::scope::Authorized;
 use callboard_auth::token::{self, TokenKind};
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::ProjectId;
+use callboard_store::boxed;
 use callboard_store::projects::edit;
 use serde_json::json;
 
@@ -51,6 +52,7 @@ async fn set(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn opened_by(ctx: &Context, text: &str) -> Result<Option<Authorized<ProjectId>>> {
     let Some((TokenKind::Badge, hash)) = token::read(text) else { return Ok(None) };
     let project = edit::of_badge(&mut ctx.store.db().read().await?, hash).await?;

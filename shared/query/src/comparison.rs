@@ -9,7 +9,7 @@ use callboard_domain::status::{Outcome, TestStatus};
 use callboard_store::db::Session;
 use callboard_store::executions::brief::{self, BriefRow};
 use callboard_store::runs::{RunRow, compared};
-use callboard_store::{lanes, test_cases};
+use callboard_store::{boxed, lanes, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -133,6 +133,7 @@ pub struct Comparison {
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn compare(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -18,7 +18,7 @@ use callboard_store::deletions::{
 use callboard_store::ids::{self, Listed};
 use callboard_store::jobs::{self, Payload};
 use callboard_store::projects::edit;
-use callboard_store::{Session, feed, runs};
+use callboard_store::{Session, boxed, feed, runs};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -225,6 +225,7 @@ pub type DeletionKey = (i64, i64);
 /// # Errors
 /// [`QueryError::NotFound`] for a project that never was or has no receipt
 /// any more, [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     filters: DeletionFilters,
@@ -250,6 +251,7 @@ pub async fn list(
 ///
 /// # Errors
 /// [`QueryError::NotFound`].
+#[boxed]
 pub async fn get(ctx: &Context, id: DeletionId) -> Result<Receipt> {
     Ok(Receipt::of(required(&mut ctx.store.db().read().await?, id).await?))
 }

@@ -14,7 +14,7 @@ use callboard_store::clusters::reads;
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow, FlagMask, Recurring};
 use callboard_store::lanes::BrowserProject;
-use callboard_store::{StoreError, evidence, files, lanes, test_cases};
+use callboard_store::{StoreError, boxed, evidence, files, lanes, test_cases};
 use serde_json::{Map, Value};
 
 use crate::clusters;
@@ -172,6 +172,7 @@ pub struct ExecutionQuery {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -208,6 +209,7 @@ pub struct AttemptSpan {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn attempt_spans(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -235,6 +237,7 @@ pub async fn attempt_spans(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn workers(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<Vec<Worker>> {
     let mut session = ctx.store.db().read().await?;
     Ok(executions::brief::workers(&mut session, project.get(), run, WORKERS).await?)
@@ -245,6 +248,7 @@ pub async fn workers(ctx: &Context, project: Authorized<ProjectId>, run: RunId) 
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn count(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -353,6 +357,7 @@ fn key_of(sort: Sort, row: &ExecutionRow) -> ExecutionKey {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn failing(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -419,6 +424,7 @@ pub struct WantedAttempt {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn detail(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -506,6 +512,7 @@ pub async fn detail(
 ///
 /// # Errors
 /// [`QueryError::NotFound`].
+#[boxed]
 pub async fn require(ctx: &Context, project: Authorized<ProjectId>, id: ExecutionId) -> Result<()> {
     required_execution(&mut ctx.store.db().read().await?, project.get(), id).await.map(drop)
 }
@@ -537,6 +544,7 @@ pub(crate) fn attempt_view(view: &callboard_domain::attempts::AttemptView) -> At
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn traces(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -555,6 +563,7 @@ pub async fn traces(
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn files(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -13,7 +13,7 @@ use callboard_store::db::Session;
 use callboard_store::evidence;
 use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow};
 use callboard_store::runs::RunRow;
-use callboard_store::{feed, lanes};
+use callboard_store::{boxed, feed, lanes};
 use futures::StreamExt as _;
 use futures::stream;
 use serde::Serialize;
@@ -70,6 +70,7 @@ impl RunReader {
     ///
     /// # Errors
     /// [`crate::QueryError::NotFound`], [`crate::QueryError::Token`].
+    #[boxed]
     pub async fn by_token(ctx: &Context, run: RunId, token: &str, now: Timestamp) -> Result<Self> {
         Ok(Self { project: holds_token(ctx, run, token, now).await?, run })
     }
@@ -128,6 +129,7 @@ impl RunFeed {
     ///
     /// # Errors
     /// [`crate::QueryError::NotFound`] when the run is gone.
+    #[boxed]
     pub async fn next(&mut self, ctx: &Context, now: Timestamp) -> Result<RunMessages> {
         let RunReader { project, run } = self.reader;
         fold(ctx, project, run).await?;
@@ -250,6 +252,7 @@ const JUST_NOW: i64 = 300;
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`].
+#[boxed]
 pub async fn just_before_now(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<i64> {
     let row = required_run(&mut ctx.store.db().read().await?, project.get(), run).await?;
     Ok((row.feed_seq - JUST_NOW).max(0))
@@ -260,6 +263,7 @@ pub async fn just_before_now(ctx: &Context, project: Authorized<ProjectId>, run:
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn newest(ctx: &Context) -> Result<i64> {
     Ok(feed::global_head(&mut ctx.store.db().read().await?).await?)
 }
@@ -370,6 +374,7 @@ impl GlobalFeed {
     ///
     /// # Errors
     /// [`crate::QueryError::Store`].
+    #[boxed]
     pub async fn next(&mut self, ctx: &Context, scope: &Scope) -> Result<Vec<Message>> {
         let mut session = ctx.store.db().read().await?;
         let head = feed::global_head(&mut session).await?;

@@ -10,7 +10,7 @@ use callboard_store::blobs::content::Content;
 use callboard_store::exports::{self, ExportRow};
 use callboard_store::files::FileRow;
 pub use callboard_store::objects::AnsweredAs;
-use callboard_store::{files, projects, reports};
+use callboard_store::{boxed, files, projects, reports};
 use sha2::{Digest as _, Sha256};
 
 use crate::accounts::recognise::facts;
@@ -44,6 +44,7 @@ pub struct Served {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Denied`], [`QueryError::Store`].
+#[boxed]
 pub async fn by_id(ctx: &Context, scope: &Scope, id: FileId) -> Result<Served> {
     let project = crate::resolve::file(ctx, scope, id).await?;
     let row = files::get(&mut ctx.store.db().read().await?, project.get(), id).await?;
@@ -74,6 +75,7 @@ async fn served_file(ctx: &Context, project: Authorized<ProjectId>, row: FileRow
 /// # Errors
 /// [`QueryError::NotFound`] for a name that nothing has,
 /// [`QueryError::Denied`], [`QueryError::Store`].
+#[boxed]
 pub async fn by_path(ctx: &Context, scope: &Scope, path: &str, now: Timestamp) -> Result<Served> {
     let missing = || QueryError::not_found(Entity::File, path);
     let mut segments = path.split('/');
@@ -100,6 +102,7 @@ pub async fn by_path(ctx: &Context, scope: &Scope, path: &str, now: Timestamp) -
 /// # Errors
 /// [`QueryError::NotFound`] for a path the grant does not cover,
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn by_grant(
     ctx: &Context,
     auth_enabled: bool,

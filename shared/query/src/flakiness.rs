@@ -20,7 +20,7 @@ use callboard_store::db::Session;
 use callboard_store::lanes::Speaking;
 use callboard_store::rollups::scores::{self, FlakyFilter, FlakyRow};
 use callboard_store::rollups::{self, CatalogueLanes};
-use callboard_store::{lanes, runs, test_cases};
+use callboard_store::{boxed, lanes, runs, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -251,6 +251,7 @@ impl Judged {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn list(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -302,6 +303,7 @@ const COURSE: usize = 40;
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn of_test(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -330,6 +332,7 @@ pub async fn of_test(
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn leaders(
     ctx: &Context,
     projects: &[Authorized<ProjectId>],

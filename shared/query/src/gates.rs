@@ -15,7 +15,7 @@ use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, FlagMask, brief};
 use callboard_store::gates::{self, PolicyRow, ResultRow};
 use callboard_store::runs::RunRow;
-use callboard_store::{StoreError, clusters, test_cases};
+use callboard_store::{StoreError, boxed, clusters, test_cases};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -315,6 +315,7 @@ async fn keep(ctx: &Context, acting: Acting<'_>, run: &RunRow, result: &GateResu
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn results(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -404,6 +405,7 @@ impl GatePolicy {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn policies(ctx: &Context, project: Authorized<ProjectId>) -> Result<Vec<GatePolicy>> {
     let mut session = ctx.store.db().read().await?;
     let rows = gates::policies(&mut session, project.get(), MAX_POLICIES).await?;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_domain::status::Outcome;
+use callboard_store::boxed;
 use callboard_store::executions::grid as store;
 use callboard_store::runs::{self, RunFilter};
 
@@ -49,6 +50,7 @@ pub struct Grid {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn of_newest_runs(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -13,7 +13,7 @@ use callboard_store::db::Session;
 use callboard_store::executions::brief::{self, BriefRow};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::test_cases::TestCaseRow;
-use callboard_store::{clusters, lanes, rollups, test_cases};
+use callboard_store::{boxed, clusters, lanes, rollups, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -280,6 +280,7 @@ impl Read {
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<RunInsights> {
     let mut session = counted(ctx, project.get()).await?;
     let row = required_run(&mut session, project.get(), run).await?;

@@ -6,6 +6,9 @@
 //! [`Authorized`](callboard_auth::scope::Authorized) for one project), and
 //! returns a named, serialisable value. Must not live here: HTTP, JSON-RPC,
 //! HTML, the environment.
+//!
+//! What is public and asynchronous is [`boxed`](callboard_store::boxed): several
+//! surfaces ask the same question, and its code is made once.
 
 pub mod accounts;
 pub mod administration;

@@ -7,7 +7,7 @@ use callboard_auth::limits::{CounterName, CounterNames, Guesses, IN_FLIGHT_MS, S
 use callboard_auth::limits::{LOGIN_ACCOUNT, LOGIN_ADDRESS, LOGIN_DEVICE};
 use callboard_domain::time::Timestamp;
 use callboard_store::rate_limits::{self, Ending, FailureWindow};
-use callboard_store::{Session, Store, StoreError};
+use callboard_store::{Session, Store, StoreError, boxed};
 
 /// Why a call is not admitted.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +66,7 @@ impl Limits {
     ///
     /// # Errors
     /// [`LimitError::Limited`] when it is one too many.
+    #[boxed]
     pub async fn check(&self, class: Window, subject: &[u8], now: Timestamp) -> Result<(), LimitError> {
         let Some(names) = &self.names else { return Ok(()) };
         let mut session = self.store.db().begin().await?;
@@ -82,6 +83,7 @@ impl Limits {
     ///
     /// # Errors
     /// [`LimitError::Limited`] when it comes too early.
+    #[boxed]
     pub async fn check_steady(
         &self,
         class: Steady,
@@ -96,6 +98,7 @@ impl Limits {
     ///
     /// # Errors
     /// [`LimitError::Limited`] when they come too early.
+    #[boxed]
     pub async fn check_steady_calls(
         &self,
         class: Steady,
@@ -140,6 +143,7 @@ impl Limits {
     ///
     /// # Errors
     /// [`LimitError::Limited`] with the longest wait of the counters.
+    #[boxed]
     pub async fn admit(&self, counters: &[(Guesses, &[u8])], now: Timestamp) -> Result<Ticket, LimitError> {
         let names = self.names.iter().flat_map(|names| {
             counters.iter().map(|(class, subject)| (*class, names.guesses(*class, subject)))
@@ -198,6 +202,7 @@ impl Ticket {
     ///
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
+    #[boxed]
     pub async fn failed(mut self, now: Timestamp) -> Result<(), StoreError> {
         let counters = std::mem::take(&mut self.counters);
         settle(&self.store, &counters, now, End::Failure).await
@@ -207,6 +212,7 @@ impl Ticket {
     ///
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
+    #[boxed]
     pub async fn succeeded(mut self, now: Timestamp) -> Result<(), StoreError> {
         let counters = std::mem::take(&mut self.counters);
         settle(&self.store, &counters, now, End::Success).await
@@ -216,6 +222,7 @@ impl Ticket {
     ///
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
+    #[boxed]
     pub async fn released(mut self, now: Timestamp) -> Result<(), StoreError> {
         let counters = std::mem::take(&mut self.counters);
         settle(&self.store, &counters, now, End::Release).await

@@ -6,6 +6,7 @@ use callboard_domain::annotations::{Destination, LinkTarget, destination};
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ClusterId, ExecutionId, LinkId, ProjectId, RunId, TestCaseId};
 use callboard_domain::time::Timestamp;
+use callboard_store::boxed;
 use callboard_store::executions;
 use callboard_store::ids::Listed;
 use callboard_store::jobs::{self, Payload};
@@ -92,6 +93,7 @@ pub struct Hook {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn resolve_hook(ctx: &Context, scope: &Scope, hook: Hook) -> Result<Authorized<ProjectId>> {
     match hook.target {
         LinkTarget::Run => resolve::run(ctx, scope, RunId(hook.id)).await,
@@ -110,6 +112,7 @@ pub async fn resolve_hook(ctx: &Context, scope: &Scope, hook: Hook) -> Result<Au
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn resolve_link(ctx: &Context, scope: &Scope, id: LinkId) -> Result<Authorized<ProjectId>> {
     resolve::listed(ctx, scope, Listed::Link, id.get(), Entity::Link, id.get()).await
 }
@@ -119,6 +122,7 @@ pub async fn resolve_link(ctx: &Context, scope: &Scope, id: LinkId) -> Result<Au
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -258,6 +262,7 @@ pub async fn refresh(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn told(ctx: &Context, job: &Unfurl, title: Option<String>, now: Timestamp) -> Result<()> {
     let mut session = ctx.store.db().begin().await?;
     links::set_told(&mut session, job.project, LinkId(job.link), &job.url, title, now).await?;

@@ -6,6 +6,7 @@ use callboard_domain::annotations::MarkerCategory;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{MarkerId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
+use callboard_store::boxed;
 use callboard_store::ids::{self, Listed};
 use callboard_store::markers::{self, MarkerFilter, MarkerRow};
 use callboard_store::runs::RunRow;
@@ -143,6 +144,7 @@ pub type MarkerKey = (i64, i64);
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn resolve_marker(ctx: &Context, scope: &Scope, id: MarkerId) -> Result<Authorized<ProjectId>> {
     resolve::listed(ctx, scope, Listed::Marker, id.get(), Entity::Marker, id.get()).await
 }
@@ -151,6 +153,7 @@ pub async fn resolve_marker(ctx: &Context, scope: &Scope, id: MarkerId) -> Resul
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -13,6 +13,7 @@ use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::sketch::Sketch;
 use callboard_domain::time::Day;
 use callboard_domain::totals::rate;
+use callboard_store::boxed;
 use callboard_store::db::Session;
 use callboard_store::rollups::{self, RunEndpoint};
 use callboard_store::test_cases;
@@ -125,6 +126,7 @@ impl RequestSort {
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn requests_of_run(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -241,6 +243,7 @@ struct Together {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn slow_endpoints(
     ctx: &Context,
     scope: &Scope,

@@ -10,6 +10,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::{Day, Timestamp};
 use callboard_domain::totals::{mean, rate};
+use callboard_store::boxed;
 use callboard_store::rollups::scores::{self, Durations};
 use callboard_store::rollups::{self, Folder};
 use callboard_store::test_cases;
@@ -78,6 +79,7 @@ pub struct DurationsQuery {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn of_runs(
     ctx: &Context,
     scope: &Scope,
@@ -160,6 +162,7 @@ pub struct SlowTest {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn slow_tests(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -296,6 +299,7 @@ pub struct SpecQuery {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn spec_health(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -333,6 +337,7 @@ pub async fn spec_health(
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn spec_files(
     ctx: &Context,
     project: Authorized<ProjectId>,

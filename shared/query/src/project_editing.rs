@@ -9,7 +9,7 @@ use callboard_auth::sealed::{Place, StoredSecrets};
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ProjectId, TagId};
 use callboard_store::projects::edit::{self, EditableProject, SealedToken};
-use callboard_store::{Session, Store, projects, tags};
+use callboard_store::{Session, Store, boxed, projects, tags};
 use serde_json::json;
 
 use crate::accounts::Acting;
@@ -233,6 +233,7 @@ pub struct Rotated {
 ///
 /// # Errors
 /// [`QueryError::Secret`] without a key; [`QueryError::Store`].
+#[boxed]
 pub async fn rotate_secrets(store: &Store, secrets: &StoredSecrets) -> Result<Rotated> {
     secrets.require_key()?;
     let mut rotated = Rotated::default();

@@ -1,6 +1,7 @@
 //! Names of projects alone, for what only suggests them.
 
 use callboard_auth::scope::Scope;
+use callboard_store::boxed;
 use callboard_store::projects::{self, ProjectOrder};
 
 use crate::page::fetch;
@@ -23,6 +24,7 @@ pub struct Names {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn recent(ctx: &Context, scope: &Scope, limit: usize) -> Result<Names> {
     let mut found = names(ctx, scope, &ProjectOrder::Updated(None)).await?;
     found.names.truncate(limit);
@@ -34,6 +36,7 @@ pub async fn recent(ctx: &Context, scope: &Scope, limit: usize) -> Result<Names>
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn matching(ctx: &Context, scope: &Scope, text: &str) -> Result<Names> {
     let text = text.to_lowercase();
     let all = names(ctx, scope, &ProjectOrder::Name(None)).await?;

@@ -13,7 +13,7 @@ use callboard_store::db::Session;
 use callboard_store::projects::{self, ProjectOrder, ProjectRow, Visible};
 use callboard_store::runs::{self, Newest};
 use callboard_store::tags::{self, TagRow};
-use callboard_store::{lanes, quarantine, test_cases};
+use callboard_store::{boxed, lanes, quarantine, test_cases};
 
 pub use self::standing::FailingStreak;
 use self::standing::Telling;
@@ -113,6 +113,7 @@ impl Residual {
 ///
 /// # Errors
 /// [`QueryError::NotFound`] for a tag that there is not; [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     scope: &Scope,
@@ -202,6 +203,7 @@ async fn matching(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn total(ctx: &Context, scope: &Scope, filters: &ProjectFilters) -> Result<Option<Total>> {
     let residual = filters.residual();
     let mut session = ctx.store.db().read().await?;
@@ -231,6 +233,7 @@ fn is_named(row: &ProjectRow, lowercase: &str) -> bool {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn get(ctx: &Context, project: Authorized<ProjectId>) -> Result<Project> {
     let mut session = ctx.store.db().read().await?;
     let row = required(&mut session, project.get()).await?;
@@ -266,6 +269,7 @@ pub struct MenuEntry {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn menu(
     ctx: &Context,
     scope: &Scope,
@@ -288,6 +292,7 @@ pub async fn menu(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn names(ctx: &Context, scope: &Scope, limit: usize) -> Result<Vec<ProjectRef>> {
     let rows = page(&mut ctx.store.db().read().await?, scope, None, Sort::Name, None, limit).await?;
     Ok(rows.items.iter().map(ProjectRef::of).collect())
@@ -297,6 +302,7 @@ pub async fn names(ctx: &Context, scope: &Scope, limit: usize) -> Result<Vec<Pro
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn recent_names(ctx: &Context, scope: &Scope, limit: usize) -> Result<Vec<ProjectRef>> {
     let rows = page(&mut ctx.store.db().read().await?, scope, None, Sort::default(), None, limit).await?;
     Ok(rows.items.iter().map(ProjectRef::of).collect())
@@ -306,6 +312,7 @@ pub async fn recent_names(ctx: &Context, scope: &Scope, limit: usize) -> Result<
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn overview(
     ctx: &Context,
     scope: &Scope,
@@ -371,6 +378,7 @@ pub struct ProjectStanding {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn standings(
     ctx: &Context,
     scope: &Scope,
@@ -392,6 +400,7 @@ pub async fn standings(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn newest_runs(
     ctx: &Context,
     projects: &[Authorized<ProjectId>],
@@ -410,6 +419,7 @@ pub async fn newest_runs(
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn facets(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -428,6 +438,7 @@ pub async fn facets(
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn places(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -469,6 +480,7 @@ pub async fn places(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn instance_totals(ctx: &Context) -> Result<projects::InstanceTotals> {
     Ok(projects::instance_totals(&mut ctx.store.db().read().await?).await?)
 }

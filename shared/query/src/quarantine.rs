@@ -13,6 +13,7 @@ use callboard_domain::ids::{ProjectId, TestCaseId, UserId};
 use callboard_domain::test_state::TestState;
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::accounts::users;
+use callboard_store::boxed;
 use callboard_store::db::Session;
 use callboard_store::lanes;
 use callboard_store::quarantine::{self, NewQuarantine, QuarantineRow};
@@ -153,6 +154,7 @@ pub struct QuarantineQuery {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -176,6 +178,7 @@ pub async fn list(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn of_test(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -463,6 +466,7 @@ pub struct Plan {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn plan(ctx: &Context, project: Authorized<ProjectId>, now: Timestamp) -> Result<Plan> {
     let project = project.get();
     let mut session = ctx.store.db().read().await?;

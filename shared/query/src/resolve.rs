@@ -8,6 +8,7 @@ use callboard_domain::ids::{
     TestCaseId, UserId,
 };
 use callboard_store::accounts::users;
+use callboard_store::boxed;
 use callboard_store::ids::{self, Listed};
 
 use crate::{Context, Entity, QueryError, Result};
@@ -16,6 +17,7 @@ use crate::{Context, Entity, QueryError, Result};
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn project(ctx: &Context, scope: &Scope, id: ProjectId) -> Result<Authorized<ProjectId>> {
     let mut session = ctx.store.db().read().await?;
     let found = callboard_store::projects::get(&mut session, id).await?;
@@ -31,6 +33,7 @@ pub async fn project(ctx: &Context, scope: &Scope, id: ProjectId) -> Result<Auth
 ///
 /// # Errors
 /// [`QueryError::NotFound`].
+#[boxed]
 pub async fn account(ctx: &Context, caller: &Identity, id: UserId) -> Result<()> {
     if caller.sees_accounts() && users::get(&mut ctx.store.db().read().await?, id).await?.is_none() {
         return Err(QueryError::not_found(Entity::User, id));
@@ -42,6 +45,7 @@ pub async fn account(ctx: &Context, caller: &Identity, id: UserId) -> Result<()>
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn run(ctx: &Context, scope: &Scope, id: RunId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::Run, id.get(), Entity::Run, id.get()).await
 }
@@ -51,6 +55,7 @@ pub async fn run(ctx: &Context, scope: &Scope, id: RunId) -> Result<Authorized<P
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn execution(ctx: &Context, scope: &Scope, id: ExecutionId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::Run, id.run().get(), Entity::Execution, id.get()).await
 }
@@ -59,6 +64,7 @@ pub async fn execution(ctx: &Context, scope: &Scope, id: ExecutionId) -> Result<
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn test_case(ctx: &Context, scope: &Scope, id: TestCaseId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::TestCase, id.get(), Entity::TestCase, id.get()).await
 }
@@ -67,6 +73,7 @@ pub async fn test_case(ctx: &Context, scope: &Scope, id: TestCaseId) -> Result<A
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn cluster(ctx: &Context, scope: &Scope, id: ClusterId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::Cluster, id.get(), Entity::Cluster, id.get()).await
 }
@@ -75,6 +82,7 @@ pub async fn cluster(ctx: &Context, scope: &Scope, id: ClusterId) -> Result<Auth
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn file(ctx: &Context, scope: &Scope, id: FileId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::File, id.get(), Entity::File, id.get()).await
 }
@@ -83,6 +91,7 @@ pub async fn file(ctx: &Context, scope: &Scope, id: FileId) -> Result<Authorized
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn gate_policy(ctx: &Context, scope: &Scope, id: GatePolicyId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::GatePolicy, id.get(), Entity::GatePolicy, id.get()).await
 }
@@ -91,6 +100,7 @@ pub async fn gate_policy(ctx: &Context, scope: &Scope, id: GatePolicyId) -> Resu
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn cluster_suggestion(
     ctx: &Context,
     scope: &Scope,
@@ -103,6 +113,7 @@ pub async fn cluster_suggestion(
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn export(ctx: &Context, scope: &Scope, id: ExportId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::Export, id.get(), Entity::Export, id.get()).await
 }

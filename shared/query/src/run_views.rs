@@ -13,7 +13,7 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals as StoredTotals;
 use callboard_store::executions::brief::{self, TimeKey};
 use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, FlagMask};
-use callboard_store::{lanes, test_cases};
+use callboard_store::{boxed, lanes, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -63,6 +63,7 @@ pub struct SpecItem {
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn specs(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -130,6 +131,7 @@ pub struct TimelineItem {
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn timeline(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -221,6 +223,7 @@ pub struct RerunItem {
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn rerun(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -10,7 +10,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::projects::ProjectRow;
 use callboard_store::runs::{self, RunFilter, RunRow, RunsCounted};
-use callboard_store::{evidence, files, projects, reports};
+use callboard_store::{boxed, evidence, files, projects, reports};
 use serde_json::Value;
 
 use crate::baseline::{self, BaselineRun};
@@ -146,6 +146,7 @@ impl RunQuery {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     scope: &Scope,
@@ -184,6 +185,7 @@ pub(crate) async fn list_of(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn count(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -295,6 +297,7 @@ async fn show(ctx: &Context, session: &mut Session, rows: &[RunRow]) -> Result<V
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn active(ctx: &Context, scope: &Scope) -> Result<Vec<RunItem>> {
     let mut session = ctx.store.db().read().await?;
     let mut found = runs::open(&mut session, scope.projects().as_deref(), ACTIVE_RUNS).await?;
@@ -306,6 +309,7 @@ pub async fn active(ctx: &Context, scope: &Scope) -> Result<Vec<RunItem>> {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn latest(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -329,6 +333,7 @@ pub async fn latest(
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn get(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<RunItem> {
     let mut session = ctx.store.db().read().await?;
     let row = required_run(&mut session, project.get(), run).await?;
@@ -344,6 +349,7 @@ pub(crate) async fn required_run(session: &mut Session, project: ProjectId, run:
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<RunDetail> {
     let mut session = ctx.store.db().read().await?;
     let row = required_run(&mut session, project.get(), run).await?;
@@ -390,6 +396,7 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn reports(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<Vec<Report>> {
     let mut session = ctx.store.db().read().await?;
     required_run(&mut session, project.get(), run).await?;

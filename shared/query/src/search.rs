@@ -13,7 +13,7 @@ use callboard_store::db::Session;
 use callboard_store::ids::{self, Listed};
 use callboard_store::projects::{self, ProjectOrder};
 use callboard_store::search::{self, AskedWord, Found, SearchKind};
-use callboard_store::{runs, test_cases};
+use callboard_store::{boxed, runs, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -146,6 +146,7 @@ pub struct FoundCluster {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn search(
     ctx: &Context,
     scope: &Scope,

@@ -9,7 +9,7 @@ use callboard_domain::time::{Day, Timestamp};
 use callboard_store::db::Session;
 use callboard_store::projects::{ProjectOrder, ProjectRow};
 use callboard_store::storage::{self, EVIDENCE_IN_ROWS, KeptOf, StorageDay};
-use callboard_store::{Backend, instance, projects};
+use callboard_store::{Backend, boxed, instance, projects};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -124,6 +124,7 @@ pub struct InstanceStats {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn instance_stats(ctx: &Context) -> Result<InstanceStats> {
     let mut session = ctx.store.db().read().await?;
     let totals = projects::instance_totals(&mut session).await?;
@@ -237,6 +238,7 @@ pub enum SweptNow {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn note_sweep(ctx: &Context, swept: SweptNow, now: Timestamp) -> Result<()> {
     let before = stored_sweep(ctx).await?.unwrap_or_default();
     let after = match swept {
@@ -282,6 +284,7 @@ fn first_day(now: Timestamp, days: i64) -> Day {
 /// # Errors
 /// [`crate::QueryError::Store`].
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a forecast of bytes")]
+#[boxed]
 pub async fn instance_storage(ctx: &Context, now: Timestamp) -> Result<InstanceStorage> {
     let mut session = ctx.store.db().read().await?;
     let kept = storage::totals(&mut session).await?;
@@ -308,6 +311,7 @@ pub async fn instance_storage(ctx: &Context, now: Timestamp) -> Result<InstanceS
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn recently_active(
     ctx: &Context,
     scope: &Scope,
@@ -328,6 +332,7 @@ pub type KeptKey = (i64, i64);
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn largest(
     ctx: &Context,
     scope: &Scope,
@@ -394,6 +399,7 @@ pub struct ProjectStorage {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn of_project(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use callboard_domain::annotations::TagColor;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::TagId;
+use callboard_store::boxed;
 use callboard_store::tags::{self, TagRow};
 use serde_json::json;
 
@@ -21,6 +22,7 @@ pub type TagKey = (String, i64);
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     contains: Option<&str>,
@@ -37,6 +39,7 @@ pub async fn list(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn count(ctx: &Context, contains: Option<&str>) -> Result<Total> {
     let mut session = ctx.store.db().read().await?;
     Ok(Total::of_counted(tags::count(&mut session, contains, COUNTED_TO).await?))
@@ -47,6 +50,7 @@ pub async fn count(ctx: &Context, contains: Option<&str>) -> Result<Total> {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn count_projects(ctx: &Context, tags: &[Tag]) -> Result<HashMap<i64, i64>> {
     let mut session = ctx.store.db().read().await?;
     let counts = tags::count_projects(&mut session, tags.iter().map(|tag| tag.id).collect()).await?;

@@ -9,6 +9,7 @@ use callboard_domain::ids::{ProjectId, TestCaseId};
 use callboard_domain::lane::LaneKey;
 use callboard_domain::test_state::{TestCategory, TestState};
 use callboard_domain::time::Timestamp;
+use callboard_store::boxed;
 use callboard_store::db::Session;
 use callboard_store::lanes;
 use callboard_store::rollups::{
@@ -149,6 +150,7 @@ const NO_LANE: i64 = -1;
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -190,6 +192,7 @@ pub async fn list(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn count(ctx: &Context, project: Authorized<ProjectId>, query: &CatalogueQuery) -> Result<i64> {
     let project = project.get();
     let mut session = counted(ctx, project).await?;
@@ -207,6 +210,7 @@ pub async fn count(ctx: &Context, project: Authorized<ProjectId>, query: &Catalo
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn list_from(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -251,6 +255,7 @@ fn key_of(query: &CatalogueQuery, row: &CatalogueRow) -> CatalogueKey {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn detail(
     ctx: &Context,
     project: Authorized<ProjectId>,

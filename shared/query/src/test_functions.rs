@@ -8,6 +8,7 @@ use callboard_domain::ids::{ProjectId, TestFunctionId};
 use callboard_domain::test_functions::{Faults, FunctionKind, TestFunction};
 use callboard_domain::time::Timestamp;
 use callboard_store::StoreError;
+use callboard_store::boxed;
 use callboard_store::db::Session;
 use callboard_store::ids::Listed;
 use callboard_store::test_functions::{self as store, TestFunctionRow};
@@ -96,6 +97,7 @@ pub type TestFunctionKey = (String, String);
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn resolve_function(
     ctx: &Context,
     scope: &Scope,
@@ -108,6 +110,7 @@ pub async fn resolve_function(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -11,7 +11,7 @@ use callboard_domain::timeouts::{
 };
 use callboard_store::db::Session;
 use callboard_store::rollups::scores::{self, Durations};
-use callboard_store::{executions, test_cases};
+use callboard_store::{boxed, executions, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -70,6 +70,7 @@ pub struct TimeoutRow {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn timeout_opportunities(
     ctx: &Context,
     project: Authorized<ProjectId>,

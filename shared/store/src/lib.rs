@@ -50,6 +50,16 @@ pub mod upkeep;
 
 use std::sync::Arc;
 
+/// Puts the future of an `async fn` on the heap, by a pointer to its code.
+///
+/// The compiler makes the code of a future where the future is awaited, not
+/// where the function is written: what every handler crate awaits, down to the
+/// last step of the drivers, it makes anew for each of them. Boxed, it is made
+/// once, in the crate of the function. One allocation is nothing beside a way to
+/// the database; the public functions of the query layer are boxed for it, and
+/// here what everything else comes down to. (The macro is named for its other
+/// use: futures that contain themselves.)
+pub use async_recursion::async_recursion as boxed;
 pub use db::{Backend, Db, Session};
 pub use error::{Result, StoreError};
 pub use objects::Objects;

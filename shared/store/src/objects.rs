@@ -21,7 +21,7 @@ use object_store::signer::{SignedUrlOptions, Signer as _};
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt as _};
 use url::Url;
 
-use crate::{Result, StoreError};
+use crate::{Result, StoreError, boxed};
 
 /// The object store of an installation.
 #[derive(Debug)]
@@ -103,6 +103,7 @@ impl Objects {
     ///
     /// # Errors
     /// [`StoreError::Storage`] when the store refuses.
+    #[boxed]
     pub async fn put(&self, key: &str, bytes: Bytes) -> Result<()> {
         self.store.put(&path(key)?, bytes.into()).await?;
         Ok(())
@@ -133,6 +134,7 @@ impl Objects {
     ///
     /// # Errors
     /// [`StoreError::Storage`] when the store refuses.
+    #[boxed]
     pub async fn delete(&self, key: &str) -> Result<()> {
         match self.store.delete(&path(key)?).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -198,6 +200,7 @@ impl Objects {
     ///
     /// # Errors
     /// [`StoreError::Storage`] when the store refuses or the range is not there.
+    #[boxed]
     pub async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes> {
         Ok(self.store.get_range(&path(key)?, range).await?)
     }
@@ -208,6 +211,7 @@ impl Objects {
     ///
     /// # Errors
     /// [`StoreError::Storage`] when the store refuses.
+    #[boxed]
     pub async fn size(&self, key: &str) -> Result<Option<u64>> {
         let path = path(key)?;
         if let Some(local) = &self.local
@@ -226,6 +230,7 @@ impl Objects {
     ///
     /// # Errors
     /// [`StoreError::Storage`] when the store refuses or the object is not there.
+    #[boxed]
     pub async fn stream(
         &self,
         key: &str,
@@ -329,6 +334,7 @@ impl ObjectWriter {
     /// # Errors
     /// [`StoreError::Storage`] when the store refuses; call
     /// [`ObjectWriter::abort`] then.
+    #[boxed]
     pub async fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.buffer.extend_from_slice(bytes);
         while self.buffer.len() >= PART_BYTES {
@@ -348,6 +354,7 @@ impl ObjectWriter {
     /// # Errors
     /// [`StoreError::Storage`] when the store refuses; nothing is visible and
     /// nothing is kept then.
+    #[boxed]
     pub async fn finish(&mut self) -> Result<()> {
         let rest = self.buffer.split().freeze();
         let Some(upload) = &mut self.upload else {
@@ -372,6 +379,7 @@ impl ObjectWriter {
     }
 
     /// Lets go of what was written so far.
+    #[boxed]
     pub async fn abort(mut self) {
         self.let_go().await;
     }
@@ -395,6 +403,7 @@ impl Drop for ObjectWriter {
     }
 }
 
+#[boxed]
 async fn abort(upload: &mut dyn MultipartUpload) {
     if let Err(error) = upload.abort().await {
         tracing::warn!(%error, "an unfinished object could not be let go of");

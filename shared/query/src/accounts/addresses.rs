@@ -7,7 +7,7 @@ use callboard_domain::ids::UserId;
 use callboard_domain::time::Timestamp;
 use callboard_store::accounts::tokens;
 use callboard_store::accounts::users::{self, EmailSource, Saved};
-use callboard_store::{Store, jobs};
+use callboard_store::{Store, boxed, jobs};
 use serde_json::Map;
 
 use super::mails::VerifyMail;
@@ -30,6 +30,7 @@ impl Unproven {
     /// # Errors
     /// [`AccountRefusal::NoAddress`]; [`crate::QueryError::Store`] when the
     /// database does not answer.
+    #[boxed]
     pub async fn of(store: &Store, user: UserId) -> Result<Option<Self>> {
         let found = users::get(&mut store.db().read().await?, user).await?;
         let email = found.and_then(|user| user.email).ok_or(AccountRefusal::NoAddress)?;
@@ -40,6 +41,7 @@ impl Unproven {
     ///
     /// # Errors
     /// [`crate::QueryError::Store`] when the database refuses.
+    #[boxed]
     pub async fn ask_for_mail(self, store: &Store, visitor: &Visitor, now: Timestamp) -> Result<()> {
         let key = format!("user:{}:verify:{}", self.user, now.millis());
         let payload = VerifyMail { user: self.user.get(), address: self.address };
@@ -61,6 +63,7 @@ impl Unproven {
 /// [`AccountRefusal::InvalidOrExpiredToken`]; [`AccountRule::EmailTaken`]
 /// when another account has proven the address;
 /// [`crate::QueryError::Store`] when the database refuses.
+#[boxed]
 pub async fn prove(store: &Store, text: &str, visitor: &Visitor, now: Timestamp) -> Result<()> {
     let Some((TokenKind::Verify, hash)) = token::read(text) else {
         return Err(AccountRefusal::InvalidOrExpiredToken.into());

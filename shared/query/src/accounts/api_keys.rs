@@ -13,6 +13,7 @@ use callboard_store::Session;
 use callboard_store::accounts::api_keys::{self, KeyListed, MAX_LIVE, NewKey};
 use callboard_store::accounts::assignments;
 use callboard_store::accounts::users::{self, UserRow};
+use callboard_store::boxed;
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -83,6 +84,7 @@ impl ApiKey {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     user: Authorized<UserId>,

@@ -9,7 +9,7 @@ use callboard_store::accounts::tokens::TokenPurpose;
 use callboard_store::accounts::{assignments, users};
 use callboard_store::audit::{self, Actor, AuditEvent};
 use callboard_store::runs::tokens;
-use callboard_store::{Store, StoreError, instance};
+use callboard_store::{Store, StoreError, boxed, instance};
 
 use super::mails;
 use super::sign_in::detail;
@@ -31,6 +31,7 @@ const fn mode(auth_enabled: bool) -> &'static str {
 ///
 /// # Errors
 /// [`QueryError::Store`] when the database refuses.
+#[boxed]
 pub async fn deploy(store: &Store, auth_enabled: bool, now: Timestamp) -> Result<()> {
     let mut session = store.db().begin().await?;
     if instance::set(&mut session, MODE, mode(auth_enabled), now).await? {
@@ -47,6 +48,7 @@ pub async fn deploy(store: &Store, auth_enabled: bool, now: Timestamp) -> Result
 ///
 /// # Errors
 /// [`StoreError`] when the database does not answer.
+#[boxed]
 pub async fn mode_differs(store: &Store, auth_enabled: bool) -> Result<bool, StoreError> {
     Ok(instance::value(store.db(), MODE).await?.is_some_and(|noted| noted != mode(auth_enabled)))
 }
@@ -58,6 +60,7 @@ pub async fn mode_differs(store: &Store, auth_enabled: bool) -> Result<bool, Sto
 ///
 /// # Errors
 /// [`QueryError::Store`] when the database refuses.
+#[boxed]
 pub async fn begin(store: &Store, now: Timestamp) -> Result<bool> {
     if instance::has(store.db(), CLAIM).await? {
         if mode_differs(store, true).await? {
@@ -93,6 +96,7 @@ pub async fn begin(store: &Store, now: Timestamp) -> Result<bool> {
 ///
 /// # Errors
 /// [`StoreError`] when the database does not answer.
+#[boxed]
 pub async fn clock_ahead_ms(store: &Store, now: Timestamp) -> Result<i64, StoreError> {
     Ok(instance::clock(store.db()).await?.millis() - now.millis())
 }
@@ -102,6 +106,7 @@ pub async fn clock_ahead_ms(store: &Store, now: Timestamp) -> Result<i64, StoreE
 ///
 /// # Errors
 /// [`QueryError::Store`] when the database does not answer.
+#[boxed]
 pub async fn is_locked_out(store: &Store) -> Result<bool> {
     let mut session = store.db().read().await?;
     Ok(users::any(&mut session).await? && !users::has_administrator(&mut session).await?)
@@ -113,6 +118,7 @@ pub async fn is_locked_out(store: &Store) -> Result<bool> {
 /// # Errors
 /// [`QueryError::NotFound`] when no account has the name;
 /// [`QueryError::Store`] when the database refuses.
+#[boxed]
 pub async fn grant_administrator(store: &Store, username: &str, now: Timestamp) -> Result<NewToken> {
     let mut session = store.db().begin().await?;
     let missing = || QueryError::not_found(Entity::User, username);

@@ -15,7 +15,7 @@ use callboard_store::accounts::assignments;
 use callboard_store::accounts::invitations::{self, InvitationRow, InvitedScope};
 use callboard_store::accounts::tokens::{self, NewAccountToken, TokenPurpose};
 use callboard_store::accounts::users::{self, Email, EmailSource, UserRow, email_key};
-use callboard_store::{Session, jobs};
+use callboard_store::{Session, boxed, jobs};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -92,6 +92,7 @@ pub type InvitationKey = (i64, i64);
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     only_open: bool,
@@ -111,6 +112,7 @@ pub async fn list(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn count_open(ctx: &Context) -> Result<Total> {
     let mut session = ctx.store.db().read().await?;
     Ok(Total::of_counted(invitations::count_open(&mut session, COUNTED_TO).await?))

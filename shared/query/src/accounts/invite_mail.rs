@@ -5,6 +5,7 @@ use callboard_domain::ids::{InvitationId, UserId};
 use callboard_store::Store;
 use callboard_store::accounts::invitations::{self, InvitationRow};
 use callboard_store::accounts::users;
+use callboard_store::boxed;
 use callboard_store::jobs::Payload;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,7 @@ pub struct DueMail {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database does not answer.
+#[boxed]
 pub async fn due_mail(store: &Store, id: InvitationId) -> Result<Option<DueMail>> {
     let mut session = store.db().read().await?;
     let found = invitations::get(&mut session, id).await?;

@@ -10,7 +10,7 @@ use callboard_store::accounts::api_keys::{self, KeyListed};
 use callboard_store::accounts::tokens::{self, NewAccountToken, TokenPurpose};
 use callboard_store::accounts::users::{self, UserRow, email_key};
 use callboard_store::jobs::{self, Payload};
-use callboard_store::{Session, Store, StoreError};
+use callboard_store::{Session, Store, StoreError, boxed};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
@@ -90,6 +90,7 @@ impl Notice {
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
+#[boxed]
 pub async fn notify(
     session: &mut Session,
     user: &UserRow,
@@ -109,6 +110,7 @@ pub async fn notify(
 /// # Errors
 /// [`crate::QueryError::Store`] when the database refuses,
 /// [`crate::QueryError::Sealing`] without randomness.
+#[boxed]
 pub async fn forgot(store: &Store, address: &str, visitor: &Visitor, now: Timestamp) -> Result<()> {
     // Random: every request is one of its own.
     let key = format!("mail_reset:{}", hex::encode(token::mint(TokenKind::Reset)?.hash));
@@ -131,6 +133,7 @@ const MAX_ADDRESS_BYTES: usize = 254;
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database does not answer.
+#[boxed]
 pub async fn recipient_of_reset(store: &Store, address: &str, now: Timestamp) -> Result<Option<UserRow>> {
     let mut session = store.db().read().await?;
     let found = users::by_email(&mut session, &email_key(address)).await?;
@@ -146,6 +149,7 @@ pub async fn recipient_of_reset(store: &Store, address: &str, now: Timestamp) ->
 /// # Errors
 /// [`crate::QueryError::Store`] when the database refuses,
 /// [`crate::QueryError::Sealing`] without randomness.
+#[boxed]
 pub async fn mint(
     store: &Store,
     user: UserId,
@@ -170,6 +174,7 @@ pub async fn mint(
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database does not answer.
+#[boxed]
 pub async fn account(store: &Store, user: UserId) -> Result<Option<UserRow>> {
     let found = users::get(&mut store.db().read().await?, user).await?;
     Ok(found.filter(|user| user.disabled_at.is_none()))
@@ -180,6 +185,7 @@ pub async fn account(store: &Store, user: UserId) -> Result<Option<UserRow>> {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database does not answer.
+#[boxed]
 pub async fn live_keys(store: &Store, user: UserId, now: Timestamp) -> Result<Vec<KeyListed>> {
     let mut session = store.db().read().await?;
     let keys = api_keys::of_user(&mut session, user, None, now, api_keys::MAX_LIVE).await?;

@@ -10,7 +10,7 @@ use callboard_domain::ids::{ProjectId, UserId};
 use callboard_domain::ingest::FieldError;
 use callboard_store::accounts::assignments::{self, Assignments};
 use callboard_store::accounts::users::{self, UserFilter};
-use callboard_store::{Session, projects};
+use callboard_store::{Session, boxed, projects};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -96,6 +96,7 @@ impl UserProjects {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn of_user(ctx: &Context, user: Authorized<UserId>) -> Result<UserProjects> {
     let mut session = ctx.store.db().read().await?;
     let row = required(&mut session, user.get()).await?;
@@ -184,6 +185,7 @@ pub struct Member {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn of_project(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -3,6 +3,7 @@
 use callboard_auth::{Identity, Principal, Role};
 use callboard_store::Store;
 use callboard_store::accounts::users::{self, UserRow};
+use callboard_store::boxed;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -73,6 +74,7 @@ impl OwnAccount {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database does not answer.
+#[boxed]
 pub async fn of(store: &Store, caller: &Identity) -> Result<Option<OwnAccount>> {
     if matches!(caller.principal(), Principal::AuthOff) {
         return Ok(Some(OwnAccount::virtual_administrator()));

@@ -13,6 +13,7 @@ use callboard_store::Store;
 use callboard_store::accounts::tokens::{self, TokenPurpose};
 use callboard_store::accounts::users::{self, EmailSource, Saved, UserRow};
 use callboard_store::accounts::{invitations, sessions};
+use callboard_store::boxed;
 use serde_json::Map;
 
 use super::mails::{self, Notice};
@@ -36,6 +37,7 @@ impl Changing {
     /// # Errors
     /// [`Denied::AuthenticationRequired`] when it is gone;
     /// [`crate::QueryError::Store`] when the database does not answer.
+    #[boxed]
     pub async fn of(store: &Store, user: UserId) -> Result<Self> {
         let found = users::get(&mut store.db().read().await?, user).await?;
         Ok(Self { user: found.ok_or(Denied::AuthenticationRequired)? })
@@ -83,6 +85,7 @@ impl Changing {
     ///
     /// # Errors
     /// [`crate::QueryError::Store`] when the database refuses.
+    #[boxed]
     pub async fn note_failed(&self, store: &Store, visitor: &Visitor, now: Timestamp) -> Result<()> {
         let mut session = store.db().begin().await?;
         let action = AuditAction::PasswordChangeFailed;
@@ -98,6 +101,7 @@ impl Changing {
     /// # Errors
     /// [`Denied::AuthenticationRequired`] when the account was changed
     /// meanwhile, which ends its sessions; [`crate::QueryError::Store`] when the database refuses.
+    #[boxed]
     pub async fn store(
         self,
         store: &Store,
@@ -141,6 +145,7 @@ impl ResetToken {
     /// # Errors
     /// [`AccountRefusal::InvalidOrExpiredToken`];
     /// [`crate::QueryError::Store`] when the database does not answer.
+    #[boxed]
     pub async fn read(store: &Store, text: &str, now: Timestamp) -> Result<Self> {
         let Some((TokenKind::Reset | TokenKind::Invite, hash)) = token::read(text) else {
             return Err(AccountRefusal::InvalidOrExpiredToken.into());
@@ -158,6 +163,7 @@ impl ResetToken {
     /// # Errors
     /// [`AccountRefusal::InvalidOrExpiredToken`];
     /// [`crate::QueryError::Store`] when the database refuses.
+    #[boxed]
     pub async fn use_up(
         self,
         store: &Store,

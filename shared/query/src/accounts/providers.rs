@@ -14,7 +14,7 @@ use callboard_store::accounts::tokens::{self, TokenPurpose};
 use callboard_store::accounts::users::{self, Email, EmailSource, OauthLink, Saved, UserRow, email_key};
 use callboard_store::accounts::{invitations, sessions, used_states};
 use callboard_store::audit::Recorded;
-use callboard_store::{Session, Store, StoreError};
+use callboard_store::{Session, Store, StoreError, boxed};
 
 use super::mails::{self, Notice};
 use super::sign_in::{SignedIn, begin_session, by_subject, detail};
@@ -51,6 +51,7 @@ type Step =
 ///
 /// # Errors
 /// [`QueryError::Store`] when the database does not answer.
+#[boxed]
 pub async fn claim_end(store: &Store, begun: &OauthTransaction, now: Timestamp) -> Result<bool> {
     let mut session = store.db().begin().await?;
     let is_first =
@@ -289,6 +290,7 @@ pub enum UnlinkRefusal {
 ///
 /// # Errors
 /// [`QueryError::Store`] when the database does not answer.
+#[boxed]
 pub async fn unlink(
     store: &Store,
     user: UserId,
@@ -321,6 +323,7 @@ pub async fn unlink(
 ///
 /// # Errors
 /// [`QueryError::Store`] when the database does not answer.
+#[boxed]
 pub async fn note_refusal(
     store: &Store,
     provider: Provider,

@@ -7,6 +7,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::Store;
 use callboard_store::accounts::principal::{self, AccountRow};
 use callboard_store::accounts::{api_keys, sessions};
+use callboard_store::boxed;
 
 use crate::Result;
 
@@ -19,6 +20,7 @@ const USED_EVERY_MS: i64 = 60 * 60 * 1000;
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database does not answer.
+#[boxed]
 pub async fn by_session(store: &Store, claims: &SessionClaims, now: Timestamp) -> Result<Option<Identity>> {
     let sid_hash = claims.sid_hash();
     let found =
@@ -39,6 +41,7 @@ pub async fn by_session(store: &Store, claims: &SessionClaims, now: Timestamp) -
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database does not answer.
+#[boxed]
 pub async fn by_key(
     store: &Store,
     key_hash: [u8; 32],

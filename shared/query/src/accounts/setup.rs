@@ -8,6 +8,7 @@ use callboard_domain::audit::AuditAction;
 use callboard_domain::time::Timestamp;
 use callboard_store::Store;
 use callboard_store::accounts::users::{self, Saved, UserRow};
+use callboard_store::boxed;
 use serde_json::Map;
 
 use super::refusal::AccountRefusal;
@@ -43,6 +44,7 @@ impl FirstAdministrator {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database does not answer.
+#[boxed]
 pub async fn is_needed(store: &Store) -> Result<bool> {
     Ok(!users::any(&mut store.db().read().await?).await?)
 }
@@ -53,6 +55,7 @@ pub async fn is_needed(store: &Store) -> Result<bool> {
 /// # Errors
 /// [`AccountRefusal::SetupUnavailable`] once there is an account or somebody
 /// else was first; [`crate::QueryError::Store`] when the database refuses.
+#[boxed]
 pub async fn create(
     store: &Store,
     first: &FirstAdministrator,

@@ -12,7 +12,7 @@ use callboard_domain::ids::UserId;
 use callboard_domain::time::Timestamp;
 use callboard_store::accounts::sessions::{self, NewSession};
 use callboard_store::accounts::users::{self, UserRow};
-use callboard_store::{Session, Store};
+use callboard_store::{Session, Store, boxed};
 use serde_json::{Map, json};
 
 use super::refusal::AccountRefusal;
@@ -38,6 +38,7 @@ pub struct SignedIn {
 /// # Errors
 /// [`crate::QueryError::Store`] when the database refuses,
 /// [`crate::QueryError::Sealing`] without randomness.
+#[boxed]
 pub async fn begin_session(
     session: &mut Session,
     user: &UserRow,
@@ -89,6 +90,7 @@ impl Candidate {
     ///
     /// # Errors
     /// [`crate::QueryError::Store`] when the database does not answer.
+    #[boxed]
     pub async fn find(store: &Store, username: &str) -> Result<Self> {
         let account_key = username_key(username);
         let user = users::by_name(&mut store.db().read().await?, &account_key).await?;
@@ -117,6 +119,7 @@ impl Candidate {
 /// # Errors
 /// [`AccountRefusal::InvalidCredentials`], the same for every reason;
 /// [`crate::QueryError::Store`] when the database refuses.
+#[boxed]
 pub async fn finish(
     store: &Store,
     candidate: Candidate,
@@ -164,6 +167,7 @@ pub async fn finish(
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database refuses.
+#[boxed]
 pub async fn note_limited(
     store: &Store,
     candidate: &Candidate,
@@ -182,6 +186,7 @@ pub async fn note_limited(
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database refuses.
+#[boxed]
 pub async fn sign_out(store: &Store, visitor: &Visitor, now: Timestamp) -> Result<()> {
     let Some(presented) = visitor.session else { return Ok(()) };
     let mut session = store.db().begin().await?;

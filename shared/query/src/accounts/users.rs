@@ -10,6 +10,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::Session;
 use callboard_store::accounts::assignments;
 use callboard_store::accounts::users::{self, Email, EmailSource, Saved, UserFilter, UserRow};
+use callboard_store::boxed;
 use serde_json::json;
 
 use super::members::Reach;
@@ -39,6 +40,7 @@ pub struct UserFilters {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     caller: &Identity,
@@ -59,6 +61,7 @@ pub async fn list(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn count(ctx: &Context, caller: &Identity, filters: &UserFilters) -> Result<Option<Total>> {
     let Some(wanted) = seen(caller, filters).filter(|_| filters.contains.is_none()) else { return Ok(None) };
     let mut session = ctx.store.db().read().await?;
@@ -131,6 +134,7 @@ pub(super) async fn one(session: &mut Session, row: &UserRow) -> Result<User> {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn get(ctx: &Context, user: Authorized<UserId>) -> Result<User> {
     let mut session = ctx.store.db().read().await?;
     let row = required(&mut session, user.get()).await?;
@@ -150,6 +154,7 @@ pub(super) async fn locked(session: &mut Session, user: UserId) -> Result<UserRo
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn stored_password(ctx: &Context, user: Authorized<UserId>) -> Result<Option<String>> {
     let row = required(&mut ctx.store.db().read().await?, user.get()).await?;
     Ok(Some(row.password).filter(|stored| !stored.is_empty()))

@@ -6,7 +6,7 @@ use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::UserId;
 use callboard_domain::time::Timestamp;
 use callboard_store::audit::{self, Actor, AuditEvent, Recorded, Target};
-use callboard_store::{Session, StoreError};
+use callboard_store::{Session, StoreError, boxed};
 use serde_json::{Map, Value};
 
 /// The browser or program a request comes from.
@@ -47,6 +47,7 @@ impl Visitor {
     ///
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
+    #[boxed]
     pub async fn note(
         &self,
         session: &mut Session,

@@ -6,6 +6,7 @@ use callboard_auth::scope::Scope;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Day;
 use callboard_domain::totals::rate;
+use callboard_store::boxed;
 use callboard_store::rollups;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -43,6 +44,7 @@ pub struct BrowserRow {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn browser_matrix(
     ctx: &Context,
     scope: &Scope,

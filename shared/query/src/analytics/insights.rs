@@ -6,6 +6,7 @@ use callboard_domain::standouts::{
     self, ClusterFacts, EndpointFacts, ProjectFacts, Severity, Standout, WindowSums,
 };
 use callboard_domain::time::Timestamp;
+use callboard_store::boxed;
 use callboard_store::rollups::RunContribution;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -57,6 +58,7 @@ impl InsightItem {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn insights(
     ctx: &Context,
     scope: &Scope,

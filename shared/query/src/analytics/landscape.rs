@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use callboard_auth::scope::Scope;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::{Day, Timestamp};
+use callboard_store::boxed;
 use callboard_store::clusters::list::error_types;
 use callboard_store::clusters::reads::count_resolved;
 use serde::Serialize;
@@ -50,6 +51,7 @@ pub struct ErrorTypeCount {
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn cluster_landscape(
     ctx: &Context,
     scope: &Scope,

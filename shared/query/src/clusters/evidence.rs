@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_store::files::{self, FileKind, FileRow};
-use callboard_store::{executions, lanes};
+use callboard_store::{boxed, executions, lanes};
 
 use crate::executions::{show, with_runs};
 use crate::shapes::{AffectedTestCase, ExecutionItem, FileItem, RunBrief, Try, part_of_comparison};
@@ -39,6 +39,7 @@ fn is_of_failure(file: &FileRow, execution: &ExecutionItem) -> bool {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn last_failures(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
+use callboard_store::boxed;
 use callboard_store::clusters::reads::{self, ClusterInRun, OccurrenceFilter};
 use callboard_store::clusters::{self, ClusterRow};
 use callboard_store::db::Session;
@@ -162,6 +163,7 @@ pub struct GroupSums {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn group_sums(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<GroupSums> {
     let mut session = ctx.store.db().read().await?;
     let sums = reads::sums_of_run(&mut session, project.get(), run).await?;
@@ -174,6 +176,7 @@ pub async fn group_sums(ctx: &Context, project: Authorized<ProjectId>, run: RunI
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`].
+#[boxed]
 pub async fn failure_groups(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -248,6 +251,7 @@ fn group(
 /// Adds what would work again to the first groups that lost an element. Each
 /// costs a look at the evidence and the trace of one failure; where that cannot
 /// be read, its group is told without.
+#[boxed]
 pub async fn heal_groups(ctx: &Context, project: Authorized<ProjectId>, groups: &mut [FailureGroup]) {
     let lost = groups.iter_mut().filter(|group| group.names_element && !group.cases.is_empty());
     let lost: Vec<&mut FailureGroup> = lost.take(HEALED).collect();

@@ -10,6 +10,7 @@ use callboard_domain::ids::{ClusterId, ProjectId, UserId};
 use callboard_domain::time::Timestamp;
 use callboard_store::accounts::users;
 use callboard_store::audit::{self, AuditEntry, AuditFilter};
+use callboard_store::boxed;
 use callboard_store::clusters::{ClusterRow, ClusterStatus, reads};
 use callboard_store::db::Session;
 use serde_json::{Map, Value, json};
@@ -88,6 +89,7 @@ const FIELDS: [(&str, &str); 6] = [
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn history(
     ctx: &Context,
     project: Authorized<ProjectId>,

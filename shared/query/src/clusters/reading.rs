@@ -9,6 +9,7 @@ use callboard_domain::search::words;
 use callboard_domain::text::strip_ansi;
 use callboard_domain::time::Timestamp;
 use callboard_store::accounts::users;
+use callboard_store::boxed;
 use callboard_store::clusters::list::{self, Assigned, ClusterFilter, ClusterOrder};
 use callboard_store::clusters::reads::{self, OccurrenceFilter, TestsOrder};
 use callboard_store::clusters::{self, ClusterRow, ClusterStatus};
@@ -123,6 +124,7 @@ impl ClusterQuery {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn of_project(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -141,6 +143,7 @@ pub async fn of_project(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn count(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -159,6 +162,7 @@ pub async fn count(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn list(
     ctx: &Context,
     scope: &Scope,
@@ -241,6 +245,7 @@ pub struct ClusterCounts {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn counts(ctx: &Context, project: Authorized<ProjectId>) -> Result<ClusterCounts> {
     let mut counts = ClusterCounts::default();
     for (status, count) in list::counts(&mut ctx.store.db().read().await?, project.get()).await? {
@@ -274,6 +279,7 @@ pub(super) async fn required_cluster(
 /// # Errors
 /// [`QueryError::NotFound`], also for a cluster of another project the caller
 /// sees; [`QueryError::Denied`] for one the caller does not see.
+#[boxed]
 pub async fn named(
     ctx: &Context,
     scope: &Scope,
@@ -291,6 +297,7 @@ pub async fn named(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn signatures(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -304,6 +311,7 @@ pub async fn signatures(
 ///
 /// # Errors
 /// [`QueryError::NotFound`].
+#[boxed]
 pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, id: ClusterId) -> Result<ClusterDetail> {
     let project = project.get();
     let mut session = ctx.store.db().read().await?;
@@ -349,6 +357,7 @@ pub struct OccurrenceQuery {
 ///
 /// # Errors
 /// [`QueryError::NotFound`].
+#[boxed]
 pub async fn occurrences(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -381,6 +390,7 @@ pub async fn occurrences(
 ///
 /// # Errors
 /// [`QueryError::NotFound`].
+#[boxed]
 pub async fn test_cases(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -4,6 +4,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ClusterSuggestionId, ProjectId};
 use callboard_domain::time::Timestamp;
+use callboard_store::boxed;
 use callboard_store::clusters::suggestions::{self as store, SuggestionRow};
 use callboard_store::clusters::{self, routes};
 use callboard_store::db::Session;
@@ -51,6 +52,7 @@ pub struct MergeSuggestion {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn suggestions(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -22,7 +22,7 @@ use callboard_store::clusters::suggestions::{self, SuggestionMethod, SuggestionS
 use callboard_store::clusters::{self, ClusterStatus, versions};
 use callboard_store::db::Session;
 use callboard_store::search::{self, SearchKind};
-use callboard_store::{StoreError, evidence, executions};
+use callboard_store::{StoreError, boxed, evidence, executions};
 
 use super::editing::{found_by, join};
 use crate::ingest::stored_attempts;
@@ -40,6 +40,7 @@ const SUGGESTIONS: i64 = 200;
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn follow_rules(ctx: &Context, now: Timestamp) -> Result<bool> {
     let outdated = versions::outdated(&mut ctx.store.db().read().await?, BATCH).await?;
     for (project, old) in &outdated {

@@ -17,7 +17,7 @@ use callboard_store::db::Session;
 use callboard_store::deletions::runs::{self as doomed, DoomedRun, RunsToDelete};
 use callboard_store::deletions::{self, DeletionState, ObjectCount, ReceiptRow, project as doomed_project};
 use callboard_store::objects::Cleared;
-use callboard_store::{Store, StoreError, jobs, storage, unclaimed};
+use callboard_store::{Store, StoreError, boxed, jobs, storage, unclaimed};
 
 use super::DeleteTarget;
 use crate::Result;
@@ -44,6 +44,7 @@ pub enum Advanced {
 /// # Errors
 /// [`crate::QueryError::Store`] when the database or the object store refuses;
 /// the same step is done again then.
+#[boxed]
 pub async fn advance(store: &Store, job: &DeleteTarget, now: Timestamp) -> Result<Advanced> {
     let id = DeletionId(job.receipt);
     let receipt = deletions::get(&mut store.db().read().await?, id).await?;
@@ -115,6 +116,7 @@ pub async fn advance(store: &Store, job: &DeleteTarget, now: Timestamp) -> Resul
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database refuses.
+#[boxed]
 pub async fn note_failure(store: &Store, job: &DeleteTarget, message: &str, is_last: bool) -> Result<()> {
     let mut session = store.db().begin().await?;
     let receipt = deletions::get(&mut session, DeletionId(job.receipt)).await?;
@@ -132,6 +134,7 @@ pub async fn note_failure(store: &Store, job: &DeleteTarget, message: &str, is_l
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database refuses.
+#[boxed]
 pub async fn resume(store: &Store, now: Timestamp) -> Result<u64> {
     let mut session = store.db().begin().await?;
     let resumed = jobs::revive(&mut session, <DeleteTarget as jobs::Payload>::KIND, now).await?;

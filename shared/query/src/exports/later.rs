@@ -8,6 +8,7 @@ use callboard_domain::export::{ExportFormat, ExportKind, ExportStatus};
 use callboard_domain::ids::{ClusterId, ExecutionId, ExportId, ProjectId, RunId};
 use callboard_domain::status::TestStatus;
 use callboard_domain::time::Timestamp;
+use callboard_store::boxed;
 use callboard_store::exports::{self, ExportRow};
 use callboard_store::jobs::{self, Payload};
 use callboard_store::objects::ObjectWriter;
@@ -194,6 +195,7 @@ pub async fn create(
 ///
 /// # Errors
 /// [`QueryError::NotFound`].
+#[boxed]
 pub async fn get(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -222,6 +224,7 @@ async fn required(
 /// # Errors
 /// [`QueryError::Store`]: making it again may help, unless `is_last`, when the
 /// export is marked as failed.
+#[boxed]
 pub async fn make(ctx: &Context, job: &MakeExport, is_last: bool, now: Timestamp) -> Result<()> {
     let (project, id) = (job.project, ExportId(job.export));
     let found = exports::get(&mut ctx.store.db().read().await?, project, id).await?;

@@ -5,7 +5,7 @@ use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::totals::Totals;
 use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow};
-use callboard_store::{StoreError, evidence, lanes};
+use callboard_store::{StoreError, boxed, evidence, lanes};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -77,6 +77,7 @@ pub struct ExportHead {
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn head(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -98,6 +99,7 @@ pub async fn head(
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn page(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -3,6 +3,7 @@
 use callboard_auth::scope::Authorized;
 use callboard_domain::export::ExportFormat;
 use callboard_domain::ids::{ProjectId, RunId};
+use callboard_store::boxed;
 
 use super::{ExportHead, ExportWish, ExportedTest, csv, ctrf, head, junit, page};
 use crate::{Context, Result};
@@ -42,6 +43,7 @@ impl RunFile {
     ///
     /// # Errors
     /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+    #[boxed]
     pub async fn head(&self) -> Result<ExportHead> {
         head(&self.ctx, self.project, self.run, &self.wish).await
     }
@@ -50,6 +52,7 @@ impl RunFile {
     ///
     /// # Errors
     /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+    #[boxed]
     pub async fn part(&self, head: &ExportHead, after: Option<i64>) -> Result<Part> {
         let page = page(&self.ctx, self.project, self.run, &self.wish, after).await?;
         let mut bytes = if after.is_none() { self.beginning(head) } else { String::new() };

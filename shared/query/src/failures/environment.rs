@@ -5,6 +5,7 @@ use callboard_domain::environment::{Difference, Surroundings, add, differences, 
 use callboard_domain::evidence::Browser;
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::time::Timestamp;
+use callboard_store::boxed;
 use callboard_store::db::Session;
 use callboard_store::executions::ExecutionRow;
 use callboard_store::runs::{self, RunRow};
@@ -86,6 +87,7 @@ pub struct EnvironmentDiff {
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn environment_diff(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -14,7 +14,7 @@ use callboard_domain::status::Outcome;
 use callboard_domain::text::cut;
 use callboard_store::clusters::{self, ClusterRow, ClusterStatus};
 use callboard_store::db::Session;
-use callboard_store::{executions, rollups};
+use callboard_store::{boxed, executions, rollups};
 use futures::try_join;
 
 use super::environment::{compare, label};
@@ -38,6 +38,7 @@ const MAX_VALUE_CHARS: usize = 400;
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn explain(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -14,6 +14,7 @@ use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId};
 use callboard_domain::repair::{Series, proof_asked};
 use callboard_domain::test_state::{RecentOutcome, TestState};
 use callboard_domain::text::cut;
+use callboard_store::boxed;
 use callboard_store::clusters::reads::{Sighting, sightings};
 use callboard_store::clusters::{self, ClusterRow};
 use callboard_store::evidence::{self, Located};
@@ -50,6 +51,7 @@ const MAX_ALTERNATIVES: usize = 4;
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: ClusterId) -> Result<FixPlan> {
     let project_id = project.get();
     let mut session = counted(ctx, project_id).await?;

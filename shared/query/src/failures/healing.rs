@@ -18,6 +18,7 @@ use callboard_domain::healing::{
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 use callboard_domain::ingest::AlternativeLocator;
 use callboard_domain::locator;
+use callboard_store::boxed;
 use callboard_store::locators::{self as stored, LocatorRow};
 use serde_json::Value;
 
@@ -48,6 +49,7 @@ pub(super) const DEFAULT_TEST_ID_ATTRIBUTE: &str = "data-testid";
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn locator_healing(
     ctx: &Context,
     project: Authorized<ProjectId>,

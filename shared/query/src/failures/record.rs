@@ -6,7 +6,7 @@ use callboard_domain::evidence::Evidence;
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::test_state::RecentOutcome;
-use callboard_store::{StoreError, rollups};
+use callboard_store::{StoreError, boxed, rollups};
 
 use super::subject::Subject;
 use crate::executions::attempt_view;
@@ -96,6 +96,7 @@ pub struct FailureRecord {
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn failure_record(
     ctx: &Context,
     project: Authorized<ProjectId>,

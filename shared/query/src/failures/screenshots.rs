@@ -4,6 +4,7 @@ use bytes::Bytes;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ExecutionId, FileId, ProjectId};
 use callboard_store::blobs::content::Content;
+use callboard_store::boxed;
 use callboard_store::files::{self, FileKind};
 
 use crate::executions::required_execution;
@@ -18,6 +19,7 @@ const MAX_FILES: i64 = 200;
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn screenshots(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -38,6 +40,7 @@ pub async fn screenshots(
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn screenshot_bytes(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -18,7 +18,7 @@ use callboard_store::blobs::content::Content;
 use callboard_store::db::Session;
 use callboard_store::executions;
 use callboard_store::files::{self, FileKind};
-use callboard_store::{Store, StoreError};
+use callboard_store::{Store, StoreError, boxed};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -124,6 +124,7 @@ async fn traces_of(
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn trace_tag(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use callboard_auth::scope::Authorized;
 use callboard_domain::flakiness::{DEFAULT_WINDOW, assess};
 use callboard_domain::ids::ProjectId;
+use callboard_store::boxed;
 use callboard_store::db::Session;
 use callboard_store::lanes;
 use callboard_store::rollups::scores::{self, FlakyLane};
@@ -19,6 +20,7 @@ use crate::{Context, Result};
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
 pub async fn counts(ctx: &Context, projects: &[Authorized<ProjectId>]) -> Result<HashMap<ProjectId, i64>> {
     let ids: Vec<ProjectId> = projects.iter().map(|project| project.get()).collect();
     // Nobody waits for a list of projects until the last run is counted.

@@ -10,6 +10,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::flakiness::{FlakinessOverrides, FlakinessSettings};
 use callboard_domain::ids::ProjectId;
 use callboard_domain::setting::SettingsGroup as _;
+use callboard_store::boxed;
 use callboard_store::db::Session;
 use callboard_store::settings;
 use serde_json::{Map, Value};
@@ -51,6 +52,7 @@ pub(crate) async fn effective_of(
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn of_project(ctx: &Context, project: Authorized<ProjectId>) -> Result<ProjectFlakiness> {
     let mut session = ctx.store.db().read().await?;
     let settings = stored(&mut session, Some(project.get())).await?;

@@ -11,7 +11,7 @@ use callboard_store::executions::counting::{self, ToCount};
 use callboard_store::jobs::{self, Payload};
 use callboard_store::rollups;
 use callboard_store::runs::{RunRow, compared};
-use callboard_store::{Store, StoreError};
+use callboard_store::{Store, StoreError, boxed};
 use serde::{Deserialize, Serialize};
 
 use super::comparing::{Series, compared_anew};
@@ -54,6 +54,7 @@ pub(crate) async fn queue_project(session: &mut Session, project: ProjectId, now
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn compare_project(ctx: &Context, job: CompareProject) -> Result<Option<CompareProject>> {
     let before = job.before.map_or((Timestamp(i64::MAX), RunId(i64::MAX)), |(at, run)| (Timestamp(at), run));
     let mut session = ctx.store.db().read().await?;

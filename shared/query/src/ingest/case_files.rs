@@ -10,7 +10,7 @@ use callboard_store::executions::{self, RunPlace};
 use callboard_store::files::{self, FileKind, HeldFile};
 use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
-use callboard_store::{projects, test_cases};
+use callboard_store::{boxed, projects, test_cases};
 
 use super::announce;
 use super::bearer::{self, Bearer};
@@ -48,6 +48,7 @@ pub struct CaseFilesTaken {
 
 impl CaseFiles {
     /// Lets go of everything received.
+    #[boxed]
     pub async fn discard(self, ctx: &Context) {
         let staged = self.trace.into_iter().chain(self.attachments).map(|file| file.staged);
         for blob in staged {
@@ -67,6 +68,7 @@ async fn discard(ctx: &Context, blob: StagedBlob) {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn stored_traces(
     ctx: &Context,
     scope: &Scope,
@@ -85,6 +87,7 @@ pub async fn stored_traces(
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Token`].
+#[boxed]
 pub async fn may_feed(ctx: &Context, run: RunId, token: Option<&str>, now: Timestamp) -> Result<()> {
     bearer::recognise(ctx, run, token, TokenKind::Stream, now).await.map(|_| ())
 }
@@ -93,6 +96,7 @@ pub async fn may_feed(ctx: &Context, run: RunId, token: Option<&str>, now: Times
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Token`].
+#[boxed]
 pub async fn is_sending(ctx: &Context, run: RunId, token: &str, now: Timestamp) -> Result<()> {
     let Bearer { project, slot, .. } =
         bearer::recognise(ctx, run, Some(token), TokenKind::Stream, now).await?;
@@ -109,6 +113,7 @@ pub async fn is_sending(ctx: &Context, run: RunId, token: &str, now: Timestamp) 
 /// [`QueryError::CaseNotFound`] as long as the attempt is not stored,
 /// [`QueryError::BlobMissing`] when the trace was only named,
 /// [`QueryError::HashMismatch`], [`QueryError::Token`], [`QueryError::Life`].
+#[boxed]
 pub async fn case_files(
     ctx: &Context,
     run: RunId,

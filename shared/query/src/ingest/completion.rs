@@ -4,7 +4,7 @@
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::jobs::Payload;
-use callboard_store::{StoreError, executions, feed, intake as kept, storage};
+use callboard_store::{StoreError, boxed, executions, feed, intake as kept, storage};
 use serde::{Deserialize, Serialize};
 
 use super::counting::{self, Pace};
@@ -73,6 +73,7 @@ pub enum Checked {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn check_run(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
     intake::fold(ctx, project, run).await?;
     counting::count_until(ctx, project, run, Pace::InLulls).await?;

@@ -9,6 +9,7 @@ use callboard_domain::run_life::SlotState;
 use callboard_domain::status::{RunStatus, TestStatus};
 use callboard_domain::time::Timestamp;
 use callboard_store::StoreError;
+use callboard_store::boxed;
 use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
 use sha2::{Digest as _, Sha256};
@@ -48,6 +49,7 @@ pub struct EventsTaken {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Token`], [`QueryError::Life`].
+#[boxed]
 pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp) -> Result<EventsTaken> {
     let EventsBody { size, stream_token, begun, steps, completes, processed, ignored } = body;
     let entries = completes.entries;
@@ -105,6 +107,7 @@ fn key_of(entry: &TestCaseEntry, repetition: u32) -> i64 {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Token`], [`QueryError::Life`].
+#[boxed]
 pub async fn heartbeat(ctx: &Context, run: RunId, token: Option<&str>, now: Timestamp) -> Result<RunStatus> {
     let bearer = bearer::recognise(ctx, run, token, TokenKind::Stream, now).await?;
     let Bearer { project, slot, .. } = bearer;
@@ -139,6 +142,7 @@ pub async fn heartbeat(ctx: &Context, run: RunId, token: Option<&str>, now: Time
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Token`], [`QueryError::Life`].
+#[boxed]
 pub async fn finish(
     ctx: &Context,
     run: RunId,

@@ -18,7 +18,7 @@ use callboard_store::executions::ExecutionRow;
 use callboard_store::jobs::{self, Payload};
 use callboard_store::rollups;
 use callboard_store::runs::compared;
-use callboard_store::{Store, lanes};
+use callboard_store::{Store, boxed, lanes};
 use serde::{Deserialize, Serialize};
 
 use super::again::compare_tests;
@@ -93,6 +93,7 @@ pub(crate) async fn queue_behind(
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn compare_behind(ctx: &Context, job: CompareBehind) -> Result<Option<CompareBehind>> {
     let place = lanes::place_of(&mut ctx.store.db().read().await?, job.project, job.lane).await?;
     // A lane that is no more has no runs.

@@ -19,7 +19,7 @@ use callboard_store::db::Session;
 use callboard_store::evidence::{self, FilledPack, Frame};
 use callboard_store::feed::NewEvent;
 use callboard_store::intake::{self as rows, ClaimedCall, NewCall};
-use callboard_store::{Backend, StoreError};
+use callboard_store::{Backend, StoreError, boxed};
 use serde::{Deserialize, Serialize};
 
 use super::announce::Shown;
@@ -272,6 +272,7 @@ async fn discard(ctx: &Context, calls: &[Call], failure: &QueryError) {
 ///
 /// # Errors
 /// [`QueryError::Store`]; what could not be worked in goes on waiting.
+#[boxed]
 pub async fn settle(ctx: &Context) -> Result<()> {
     let waiting = rows::waiting(&mut ctx.store.db().read().await?, MOST_RUNS).await?;
     let mut settled = Ok(());

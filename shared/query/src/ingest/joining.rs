@@ -3,6 +3,7 @@
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
+use callboard_store::boxed;
 use callboard_store::evidence::joining;
 use callboard_store::jobs::{self, Payload};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,7 @@ impl Payload for JoinEvidence {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn queue_joining(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<()> {
     if !joining::is_worth_it(&mut ctx.store.db().read().await?, project, run).await? {
         return Ok(());
@@ -41,6 +43,7 @@ pub async fn queue_joining(ctx: &Context, project: ProjectId, run: RunId, now: T
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn join_evidence(ctx: &Context, job: JoinEvidence, now: Timestamp) -> Result<bool> {
     Ok(joining::join(&ctx.store, job.project, job.run, now).await?)
 }

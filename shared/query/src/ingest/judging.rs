@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use callboard_domain::flakiness;
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::test_state::Applied;
+use callboard_store::boxed;
 use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, RunPlace};
 use callboard_store::rollups;
 use callboard_store::runs::{self, RunRow};
@@ -27,6 +28,7 @@ const BATCH: i64 = 200;
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn judge_run(ctx: &Context, project: ProjectId, run: RunId) -> Result<()> {
     match mark_mass_failure(ctx, project, run).await? {
         Some(run) => find_causes(ctx, run).await,

@@ -18,7 +18,7 @@ use callboard_store::executions::{self, ExecutionRow, RunPlace};
 use callboard_store::jobs::{self, Payload};
 use callboard_store::rollups::{self, FolderDays, TestDays};
 use callboard_store::runs::{self, RunRow};
-use callboard_store::{StoreError, lanes, test_cases};
+use callboard_store::{StoreError, boxed, lanes, test_cases};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -121,6 +121,7 @@ fn difference(from: &[i64], to: &[i64]) -> (Vec<i64>, Vec<i64>) {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn move_executions(
     ctx: &Context,
     job: MoveExecutions,

@@ -15,7 +15,7 @@ use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::blobs::StagedBlob;
 use callboard_store::reports::{self, BegunReport, ReportRow};
-use callboard_store::{StoreError, storage};
+use callboard_store::{StoreError, boxed, storage};
 use tokio::time::{Instant, sleep};
 
 use self::unpacking::{Entry, Unpacked, copy, unpack};
@@ -63,6 +63,7 @@ impl IncomingReport {
     ///
     /// # Errors
     /// [`crate::QueryError::Store`].
+    #[boxed]
     pub async fn is_stored(&self, ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<bool> {
         Ok(stored(ctx, project, run, &self.kind, &self.staged).await?.is_some())
     }
@@ -87,6 +88,7 @@ pub enum ReportOutcome {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`]; nothing of the report is visible then.
+#[boxed]
 pub async fn attach_report(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -11,7 +11,7 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
 use callboard_store::StoreError;
 use callboard_store::audit::{self, Actor, AuditEvent, Target};
-use callboard_store::{blobs, projects, runs};
+use callboard_store::{blobs, boxed, projects, runs};
 
 use super::counting;
 use super::files::{self, IncomingFile, PublishedFile};
@@ -72,6 +72,7 @@ pub struct Submitted {
 /// # Errors
 /// [`QueryError::Denied`] when the caller may not write there, or may not
 /// create projects; nothing is created then.
+#[boxed]
 pub async fn open_project(
     ctx: &Context,
     scope: &Scope,
@@ -112,6 +113,7 @@ pub async fn open_project(
 ///
 /// # Errors
 /// As [`open_project`], of which this makes nothing.
+#[boxed]
 pub async fn known_project(ctx: &Context, scope: &Scope, name: &str) -> Result<Option<ProjectId>> {
     match projects::find(&mut ctx.store.db().read().await?, name).await? {
         Some(known) => Ok(Some(scope.authorize(known.id)?.get())),
@@ -124,6 +126,7 @@ pub async fn known_project(ctx: &Context, scope: &Scope, name: &str) -> Result<O
 ///
 /// # Errors
 /// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
 pub async fn run_to_attach_to(
     ctx: &Context,
     scope: &Scope,
@@ -143,6 +146,7 @@ pub async fn run_to_attach_to(
 /// [`QueryError::Store`]. Up to 2,000 entries nothing of
 /// the submission is visible then; of a larger one, what was written so far
 /// stays as an interrupted run, which the same submission completes.
+#[boxed]
 pub async fn submit(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -5,7 +5,7 @@ use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
-use callboard_store::{StoreError, runs};
+use callboard_store::{StoreError, boxed, runs};
 
 use super::counting::{self, COUNT_WITHIN_MS};
 use super::intake;
@@ -29,6 +29,7 @@ pub struct Swept {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn sweep_stale_runs(ctx: &Context, now: Timestamp) -> Result<Swept> {
     let patience = &ctx.patience;
     let shortest = patience.stale_ms.min(patience.finalizing_ms).min(patience.shard_wait_ms);

@@ -10,6 +10,7 @@ use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::StoreError;
 use callboard_store::audit::{self, Actor, AuditEvent, Recorded, Target};
+use callboard_store::boxed;
 use callboard_store::db::Session;
 use callboard_store::runs::slots;
 use callboard_store::runs::tokens::{self, Minter, TokenHash, TokenKind};
@@ -62,6 +63,7 @@ async fn note_minted(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn setup(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -76,6 +78,7 @@ pub async fn setup(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn start(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -144,6 +147,7 @@ async fn try_open(opening: &Opening<'_>, actor: Actor) -> Result<Option<Ticket>>
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Token`], and
 /// [`LifeRefusal::CannotBegin`] when a fresh start would help.
+#[boxed]
 pub async fn begin(
     ctx: &Context,
     run: RunId,

@@ -14,7 +14,7 @@ use callboard_domain::trace::{Archive, ByteRanges, Limits};
 use callboard_store::blobs::content::Content;
 use callboard_store::blobs::pool::{self, WholeTrace};
 use callboard_store::jobs::{self, Payload};
-use callboard_store::{Store, StoreError};
+use callboard_store::{Store, StoreError, boxed};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
@@ -44,6 +44,7 @@ impl Payload for PoolTraces {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn queue_trace_pool(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<()> {
     let job = PoolTraces { project, run, after: BlobId(0) };
     let any = pool::whole_traces(&mut ctx.store.db().read().await?, project, run, job.after, 1).await?;
@@ -61,6 +62,7 @@ pub async fn queue_trace_pool(ctx: &Context, project: ProjectId, run: RunId, now
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn pool_traces(ctx: &Context, job: PoolTraces, now: Timestamp) -> Result<Option<PoolTraces>> {
     let PoolTraces { project, run, after } = job;
     let mut session = ctx.store.db().read().await?;

@@ -4,6 +4,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
+use callboard_store::boxed;
 
 use callboard_store::runs::{self, slots};
 
@@ -17,6 +18,7 @@ use crate::{Context, Result};
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn files_are_coming(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -36,6 +38,7 @@ pub async fn files_are_coming(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn sender_of_files(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -53,6 +56,7 @@ pub async fn sender_of_files(
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn files_have_come(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -7,7 +7,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::projects::ProjectRow;
 use callboard_store::retention::{self, Dates};
 use callboard_store::runs::RunRow;
-use callboard_store::{Session, projects};
+use callboard_store::{Session, boxed, projects};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -80,6 +80,7 @@ pub struct RunEnds {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn ends_of_run(session: &mut Session, ctx: &Context, run: &RunRow) -> Result<RunEnds> {
     if run.pin.is_some() {
         let evidence_expires_at = EvidenceEnds { passed: None, flaky: None, failed: None };

@@ -7,7 +7,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::jobs::Payload;
 use callboard_store::retention::lanes;
-use callboard_store::{Session, StoreError};
+use callboard_store::{Session, StoreError, boxed};
 use serde::{Deserialize, Serialize};
 
 use super::dating::{follows, policy_of};
@@ -34,6 +34,7 @@ impl Payload for ForgetNumbers {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn forget_numbers(
     ctx: &Context,
     job: ForgetNumbers,

@@ -12,7 +12,7 @@ use callboard_store::projects::ProjectRow;
 use callboard_store::retention::exempt::is_among_newest;
 use callboard_store::retention::{counting, runs_after};
 use callboard_store::runs::RunRow;
-use callboard_store::{Session, StoreError, runs};
+use callboard_store::{Session, StoreError, boxed, runs};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -63,6 +63,7 @@ pub struct Preview {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn preview(
     ctx: &Context,
     project: Authorized<ProjectId>,

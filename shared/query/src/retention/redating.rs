@@ -6,7 +6,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 use callboard_store::jobs::{self, Payload};
 use callboard_store::retention::{PlacedRun, runs_after};
-use callboard_store::{Session, Store, StoreError, instance, runs};
+use callboard_store::{Session, Store, StoreError, boxed, instance, runs};
 use serde::{Deserialize, Serialize};
 
 use super::dating::{date_by, policy_of};
@@ -59,6 +59,7 @@ pub(super) async fn begin(store: &Store, now: Timestamp) -> Result<()> {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn redate(ctx: &Context, job: Redate) -> Result<Option<Redate>> {
     let after = job.after.unwrap_or((i64::MIN, 0));
     let mut session = ctx.store.db().read().await?;

@@ -8,7 +8,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::retention::{Edit, Overrides, Policy};
 use callboard_domain::time::Timestamp;
 use callboard_store::settings::{self, StoredSettings};
-use callboard_store::{Session, StoreError, accounts::users};
+use callboard_store::{Session, StoreError, accounts::users, boxed};
 use serde::Serialize;
 use serde_json::json;
 
@@ -97,6 +97,7 @@ pub(super) async fn edited(
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn of_instance(ctx: &Context) -> Result<InstanceRetention> {
     let mut session = ctx.store.db().read().await?;
     let (policy, stored) = of_all(&mut session, ctx).await?;
@@ -118,6 +119,7 @@ pub async fn of_instance(ctx: &Context) -> Result<InstanceRetention> {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
+#[boxed]
 pub async fn of_project(ctx: &Context, project: Authorized<ProjectId>) -> Result<ProjectRetention> {
     let mut session = ctx.store.db().read().await?;
     let (policy, _) = of_all(&mut session, ctx).await?;

@@ -14,7 +14,7 @@ use callboard_store::files::FileKind;
 use callboard_store::retention::due::{self, DueFile, DueReport};
 use callboard_store::retention::exempt::is_among_newest;
 use callboard_store::runs::RunRow;
-use callboard_store::{Session, StoreError, deletions, executions, runs, storage, unclaimed};
+use callboard_store::{Session, StoreError, boxed, deletions, executions, runs, storage, unclaimed};
 
 use super::dating::policy_of;
 use super::exempt::Exempt;
@@ -57,6 +57,7 @@ impl Swept {
 ///
 /// # Errors
 /// [`QueryError::Store`].
+#[boxed]
 pub async fn sweep(ctx: &Context, grace_ms: i64, now: Timestamp) -> Result<Swept> {
     redating::begin(&ctx.store, now).await?;
     let work = Work { ctx, now, free_at: Timestamp(now.millis() + grace_ms) };

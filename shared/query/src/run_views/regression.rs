@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::time::Timestamp;
+use callboard_store::boxed;
 use callboard_store::db::Session;
 use callboard_store::projects::ProjectRow;
 use callboard_store::runs::{self, RunRow};
@@ -130,6 +131,7 @@ pub struct SinceGreen {
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn since_green(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -174,6 +176,7 @@ async fn between(
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn regression_context(
     ctx: &Context,
     project: Authorized<ProjectId>,

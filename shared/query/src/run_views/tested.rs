@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
+use callboard_store::boxed;
 use callboard_store::clusters::{self, reads};
 use callboard_store::db::Session;
 use callboard_store::runs::{self, RunFilter, RunRow};
@@ -62,6 +63,7 @@ pub struct TestedCommits {
 ///
 /// # Errors
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
+#[boxed]
 pub async fn tested_since(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -9,7 +9,7 @@ use callboard_domain::time::{Day, Timestamp};
 use callboard_domain::totals::{mean, rate};
 use callboard_store::db::Session;
 use callboard_store::executions::{ExecutionRow, History, HistoryFilter, Walk};
-use callboard_store::{lanes, rollups};
+use callboard_store::{boxed, lanes, rollups};
 use futures::try_join;
 
 use super::LaneQuery;
@@ -73,6 +73,7 @@ pub type HistoryKey = (i64, i64);
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn history(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -97,6 +98,7 @@ pub struct Past {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn past(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -164,6 +166,7 @@ pub struct Neighbours {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn neighbours(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -261,6 +264,7 @@ async fn days_of(
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn stability_by_count(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -313,6 +317,7 @@ fn bucket_of(rows: &[(Timestamp, ExecutionRow)]) -> Option<StabilityBucket> {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn stability_by_day(
     ctx: &Context,
     project: Authorized<ProjectId>,

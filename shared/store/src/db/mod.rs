@@ -33,7 +33,7 @@ pub use session::Session;
 pub(crate) use value::args;
 pub use value::{Args, Value};
 
-use crate::{Result, StoreError};
+use crate::{Result, StoreError, boxed};
 
 /// The database engine behind a [`Db`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +70,7 @@ impl Db {
     /// # Errors
     /// [`StoreError::Configuration`] for another address,
     /// [`StoreError::Database`] when the file or server cannot be opened.
+    #[boxed]
     pub async fn connect(url: &str, max_connections: u32) -> Result<Self> {
         let most = usize::try_from(max_connections).unwrap_or(usize::MAX);
         if url.starts_with("sqlite:") {
@@ -139,6 +140,7 @@ impl Db {
     ///
     /// # Errors
     /// [`StoreError::Database`] when none becomes free in time.
+    #[boxed]
     pub async fn read(&self) -> Result<Session> {
         // Waiting for a connection holds what making one would take, 16 KiB: everything that reads would be as large,
         // and moved with it.
@@ -154,6 +156,7 @@ impl Db {
     ///
     /// # Errors
     /// [`StoreError::Database`] when no connection becomes free in time.
+    #[boxed]
     pub async fn begin(&self) -> Result<Session> {
         match self {
             Self::Sqlite { writer, .. } => Ok(Session::sqlite_transaction(Box::pin(writer.get()).await?)),
@@ -166,6 +169,7 @@ impl Db {
     ///
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
+    #[boxed]
     pub(crate) async fn run_outside_transactions(&self, text: String) -> Result<()> {
         if let Self::Postgres(pool) = self {
             let mut connection = Box::pin(pool.get()).await?;
@@ -177,6 +181,7 @@ impl Db {
 
     /// Closes the connections that are not in use, and the others when they are
     /// given back.
+    #[boxed]
     pub async fn close(&self) {
         match self {
             Self::Sqlite { writer, readers } => {

@@ -109,9 +109,24 @@ impl Link for PgConnection {
 }
 
 /// Opens connections of one kind.
-pub trait Opener: Manager<Type: Link, Error = sqlx::Error> + Debug + 'static {}
-impl Opener for Sqlite {}
-impl Opener for Postgres {}
+pub trait Opener: Manager<Type: Link, Error = sqlx::Error> + Debug + Sized + 'static {
+    /// Looks after a connection that was let go too early, meanwhile. Written for
+    /// each kind: what is generic is made anew where it is used, here wherever a
+    /// connection may be dropped.
+    fn look_after(left: Left<Self>);
+}
+
+impl Opener for Sqlite {
+    fn look_after(left: Left<Self>) {
+        tokio::spawn(left.recover());
+    }
+}
+
+impl Opener for Postgres {
+    fn look_after(left: Left<Self>) {
+        tokio::spawn(left.recover());
+    }
+}
 
 impl Manager for Sqlite {
     type Type = SqliteConnection;
@@ -364,34 +379,46 @@ impl<M: Opener> Drop for Held<M> {
         if !is_open && !self.is_asked {
             return;
         }
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        if tokio::runtime::Handle::try_current().is_ok() {
+            M::look_after(Left { object, is_asked: self.is_asked, is_open });
+        } else {
             // Nobody is there to look after it: it is closed, which undoes what is open.
             drop(Object::take(object));
-            return;
-        };
-        let is_asked = self.is_asked;
-        runtime.spawn(async move { recover(object, is_asked, is_open).await });
+        }
     }
 }
 
-/// Reads what was still to come and undoes what is open. A connection that does
-/// not follow is closed.
-async fn recover<M: Opener>(mut object: Object<M>, is_asked: bool, is_open: bool) {
-    let recovery = async {
-        if is_asked {
-            object.ping().await?;
+/// A connection on which something was left.
+#[derive(Debug)]
+pub struct Left<M: Opener> {
+    object: Object<M>,
+    /// Whether an answer is still to come.
+    is_asked: bool,
+    /// Whether a transaction is open.
+    is_open: bool,
+}
+
+impl<M: Opener> Left<M> {
+    /// Reads what was still to come and undoes what is open. A connection that does
+    /// not follow is closed.
+    async fn recover(self) {
+        let Self { mut object, is_asked, is_open } = self;
+        let recovery = async {
+            if is_asked {
+                object.ping().await?;
+            }
+            if is_open { object.roll_back().await } else { Ok(()) }
+        };
+        let recovered = match M::Type::PATIENCE {
+            Some(patience) => {
+                tokio::time::timeout(patience, recovery).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+            }
+            None => recovery.await,
+        };
+        if let Err(error) = recovered {
+            tracing::debug!(%error, "a connection to the database is closed after what happened on it");
+            drop(Object::take(object));
         }
-        if is_open { object.roll_back().await } else { Ok(()) }
-    };
-    let recovered = match M::Type::PATIENCE {
-        Some(patience) => {
-            tokio::time::timeout(patience, recovery).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
-        }
-        None => recovery.await,
-    };
-    if let Err(error) = recovered {
-        tracing::debug!(%error, "a connection to the database is closed after what happened on it");
-        drop(Object::take(object));
     }
 }
 

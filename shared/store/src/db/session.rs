@@ -17,7 +17,7 @@ use super::bulk::Cells;
 use super::pending::{Pending, Text};
 use super::pool::{Held, Postgres, Sqlite, Transaction};
 use super::{Args, Backend, Bulk, Filter, Row, Rows, Statement, Value};
-use crate::{Result, StoreError};
+use crate::{Result, StoreError, boxed};
 
 /// Takes the only lock of SQLite at once: a transaction that reads first and
 /// then writes fails when another one wrote in between.
@@ -94,6 +94,7 @@ impl Session {
     /// [`Session::commit`], with what each write did that was kept until now. Those
     /// that ran before are not in it: on PostgreSQL all of them, on SQLite what is more
     /// than fits into memory well.
+    #[boxed]
     pub(crate) async fn commit_told(mut self) -> Result<Vec<Answer>> {
         let mut texts = self.pending.take();
         let mut told = Vec::new();
@@ -134,6 +135,7 @@ impl Session {
     ///
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
+    #[boxed]
     pub async fn execute(&mut self, statement: &Statement, args: Args) -> Result<u64> {
         let sql = statement.sql(self.backend());
         match &mut self.inner {
@@ -182,6 +184,7 @@ impl Session {
     ///
     /// # Errors
     /// [`StoreError::Database`] when the database refuses it, or what ran before.
+    #[boxed]
     pub async fn execute_bulk(&mut self, bulk: &Bulk, scalars: Args, mut rows: Rows) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
@@ -214,6 +217,7 @@ impl Session {
     }
 
     /// Runs what is kept.
+    #[boxed]
     async fn flush(&mut self) -> Result<()> {
         let Inner::Sqlite(connection) = &mut self.inner else { return Ok(()) };
         for text in self.pending.take() {
@@ -244,6 +248,7 @@ impl Session {
     ///
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
+    #[boxed]
     pub async fn each<const N: usize>(&mut self, reads: [Read; N]) -> Result<[Vec<Row>; N]> {
         let mut found = Vec::with_capacity(N);
         if self.backend() == Backend::Postgres {
@@ -264,6 +269,7 @@ impl Session {
     ///
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
+    #[boxed]
     pub async fn all(&mut self, statement: &Statement, args: Args) -> Result<Vec<Row>> {
         let sql = statement.sql(self.backend());
         match &mut self.inner {
@@ -279,6 +285,7 @@ impl Session {
     ///
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
+    #[boxed]
     pub async fn list(&mut self, filter: Filter) -> Result<Vec<Row>> {
         let (text, args) = filter.into_parts();
         self.flush().await?;

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::db::{Args, Bulk, Column, Session, args, statements};
 use crate::ids::{self, Kind};
-use crate::{Result, Store, StoreError, unclaimed};
+use crate::{Result, Store, StoreError, boxed, unclaimed};
 
 mod dictionary;
 pub mod joining;
@@ -339,6 +339,7 @@ pub async fn let_go(session: &mut Session, project: ProjectId, pack: PackId, now
 ///
 /// # Errors
 /// As [`Located::read`].
+#[boxed]
 pub async fn read(store: &Store, project: ProjectId, slice: &EvidenceSlice) -> Result<Evidence> {
     let mut session = store.db().read().await?;
     let located = locate(&mut session, project, std::slice::from_ref(slice)).await?;
@@ -398,6 +399,7 @@ impl Located {
     /// # Errors
     /// [`StoreError::Storage`] when the object store refuses,
     /// [`StoreError::Damaged`] when the frame is not what was written.
+    #[boxed]
     pub async fn read(&self, store: &Store, slice: &EvidenceSlice) -> Result<Evidence> {
         let pack =
             self.packs.get(&slice.pack).ok_or(StoreError::Damaged("an evidence pack without a row"))?;

@@ -6,6 +6,7 @@ use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::time::Timestamp;
 use callboard_domain::trace::mask::masked;
 use callboard_domain::trace::{Body, ConsoleLine, Exchange, Header, resource_name};
+use callboard_store::boxed;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -156,6 +157,7 @@ impl TraceNetwork {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn trace_network(
     ctx: &Context,
     project: Authorized<ProjectId>,
@@ -204,6 +206,7 @@ pub struct NetworkBody {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn network_body(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -7,6 +7,7 @@ use callboard_domain::trace::dom::Document;
 use callboard_domain::trace::mask::masked;
 use callboard_domain::trace::{ParseError, Trace};
 use callboard_store::StoreError;
+use callboard_store::boxed;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -64,6 +65,7 @@ pub struct DomSnapshot {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn dom_snapshot(
     ctx: &Context,
     project: Authorized<ProjectId>,

@@ -8,6 +8,7 @@ use callboard_domain::text::cut;
 use callboard_domain::time::Timestamp;
 use callboard_domain::trace::mask::masked;
 use callboard_domain::trace::{FailingAction, Frame, source_name};
+use callboard_store::boxed;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -114,6 +115,7 @@ impl TraceStacks {
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
 pub async fn trace_stacks(
     ctx: &Context,
     project: Authorized<ProjectId>,
