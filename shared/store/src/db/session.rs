@@ -248,7 +248,6 @@ impl Session {
     ///
     /// # Errors
     /// [`StoreError::Database`] when the database refuses.
-    #[boxed]
     pub async fn each<const N: usize>(&mut self, reads: [Read; N]) -> Result<[Vec<Row>; N]> {
         let mut found = Vec::with_capacity(N);
         if self.backend() == Backend::Postgres {
