@@ -87,7 +87,7 @@ pub(crate) async fn case_files(
         }
     };
     let files = form.into_case_files(case, &mut found);
-    let taken = Box::pin(ingest::case_files(&ctx, run, token.as_deref(), files, state.now())).await?;
+    let taken = ingest::case_files(&ctx, run, token.as_deref(), files, state.now()).await?;
     if taken.surplus > 0 {
         found.add("file_ignored", None, || {
             format!("{} attachments were ignored: the attempt has as many as it may have.", taken.surplus)

@@ -7,8 +7,11 @@
 //! returns a named, serialisable value. Must not live here: HTTP, JSON-RPC,
 //! HTML, the environment.
 //!
-//! What is public and asynchronous is [`boxed`](callboard_store::boxed): several
-//! surfaces ask the same question, and its code is made once.
+//! Public asynchronous functions are [`boxed`](callboard_store::boxed): several
+//! surfaces ask the same question, and its code is made once. Commands that take
+//! an [`Acting`](accounts::Acting) are not, as the macro does not see its lifetime,
+//! and mostly one surface has them; nor is what is generic, which would be made
+//! anew all the same.
 
 pub mod accounts;
 pub mod administration;

@@ -24,7 +24,7 @@ impl HtmlSafe for UnsetDefault {}
 impl UnsetDefault {
     /// Nothing for a project whose default branch is known.
     pub(crate) async fn of(visit: &Visit, project: Authorized<ProjectId>) -> Result<Option<Self>, ApiError> {
-        let set = Box::pin(projects::get(&visit.ctx, project)).await?.default_branch;
+        let set = projects::get(&visit.ctx, project).await?.default_branch;
         Ok(set
             .is_none_or(|branch| branch.is_empty())
             .then(|| Self { project: project.get().get(), may_set: visit.caller.is_administrator() }))

@@ -142,11 +142,9 @@ impl Db {
     /// [`StoreError::Database`] when none becomes free in time.
     #[boxed]
     pub async fn read(&self) -> Result<Session> {
-        // Waiting for a connection holds what making one would take, 16 KiB: everything that reads would be as large,
-        // and moved with it.
         Ok(match self {
-            Self::Sqlite { readers, .. } => Session::sqlite(Box::pin(readers.get()).await?),
-            Self::Postgres(pool) => Session::postgres(Box::pin(pool.get()).await?),
+            Self::Sqlite { readers, .. } => Session::sqlite(readers.get().await?),
+            Self::Postgres(pool) => Session::postgres(pool.get().await?),
         })
     }
 
@@ -159,8 +157,8 @@ impl Db {
     #[boxed]
     pub async fn begin(&self) -> Result<Session> {
         match self {
-            Self::Sqlite { writer, .. } => Ok(Session::sqlite_transaction(Box::pin(writer.get()).await?)),
-            Self::Postgres(pool) => Session::postgres_transaction(Box::pin(pool.get()).await?).await,
+            Self::Sqlite { writer, .. } => Ok(Session::sqlite_transaction(writer.get().await?)),
+            Self::Postgres(pool) => Session::postgres_transaction(pool.get().await?).await,
         }
     }
 
@@ -172,7 +170,7 @@ impl Db {
     #[boxed]
     pub(crate) async fn run_outside_transactions(&self, text: String) -> Result<()> {
         if let Self::Postgres(pool) = self {
-            let mut connection = Box::pin(pool.get()).await?;
+            let mut connection = pool.get().await?;
             let done = connection.ask().execute(sqlx::raw_sql(AssertSqlSafe(text))).await;
             connection.answered(done)?;
         }

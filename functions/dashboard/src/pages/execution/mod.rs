@@ -163,8 +163,8 @@ async fn why(
     }
     let id = ExecutionId(detail.item.id);
     let (explanation, healing) = try_join!(
-        Box::pin(failures::explain(&visit.ctx, project, id, Detail::Default)),
-        Box::pin(failures::locator_healing(&visit.ctx, project, id)),
+        failures::explain(&visit.ctx, project, id, Detail::Default),
+        failures::locator_healing(&visit.ctx, project, id),
     )?;
     Ok(why::Why::of(explanation, healing))
 }
