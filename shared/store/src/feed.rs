@@ -5,11 +5,12 @@
 //! given while its row is locked, those of all runs come from one counter row
 //! that a transaction locks last.
 //!
-//! What one call brings to a run is one row as far as it is kept equally long,
-//! under the number of its last event: reading after a number finds the row that
-//! holds the next one.
+//! What one call brings to a run is in few rows, each of events that are kept
+//! equally long and under the number of the last of them: reading after a number
+//! finds the row that holds the next one.
 
 use std::borrow::Cow;
+use std::iter::Peekable;
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::status::RunStatus;
@@ -57,10 +58,11 @@ pub(crate) static BULKS: &[&Bulk] = &[&APPEND];
 
 /// The type of a row that holds several events.
 const SEVERAL: &str = "";
-/// Most events of a row, and bytes from which on none is added to it: readers
-/// take whole rows.
+/// Most events of a row, as readers take whole rows.
 const MOST_IN_ROW: usize = 64;
-const MOST_BYTES_IN_ROW: usize = 32 * 1024;
+/// Most bytes of a row of several events: what the driver sends to PostgreSQL in
+/// more than one packet waits 40 ms for an acknowledgement, row by row.
+const MOST_BYTES_IN_ROW: usize = 7_500;
 /// How long passing events of a run are kept: who reads later sees their
 /// results.
 const PASSING_LIFE_MS: i64 = 5 * 60 * 1000;
@@ -124,14 +126,7 @@ pub async fn append(
     let mut rows = APPEND.rows();
     let mut seq = head;
     let mut events = events.into_iter().peekable();
-    while let Some(NewEvent { kind, data, is_passing }) = events.next() {
-        let (mut bytes, mut together) = (data.len(), vec![(kind, data)]);
-        while let Some(next) = events.next_if(|next| {
-            next.is_passing == is_passing && together.len() < MOST_IN_ROW && bytes < MOST_BYTES_IN_ROW
-        }) {
-            bytes += next.data.len();
-            together.push((next.kind, next.data));
-        }
+    while let Some((is_passing, together)) = next_row(&mut events) {
         seq += i64::try_from(together.len()).unwrap_or(i64::MAX);
         let life = if is_passing { PASSING_LIFE_MS } else { LIFE_MS };
         let (kind, data) = row_of(together);
@@ -141,6 +136,27 @@ pub async fn append(
     Ok(seq)
 }
 
+/// The events of the next row, and whether they are of interest for minutes only.
+fn next_row(
+    events: &mut Peekable<impl Iterator<Item = NewEvent>>,
+) -> Option<(bool, Vec<(Cow<'static, str>, String)>)> {
+    let NewEvent { kind, data, is_passing } = events.next()?;
+    let (mut bytes, mut together) = (1 + told_bytes(&kind, &data), vec![(kind, data)]);
+    while let Some(next) = events.next_if(|next| {
+        let fits = bytes + told_bytes(&next.kind, &next.data) <= MOST_BYTES_IN_ROW;
+        next.is_passing == is_passing && together.len() < MOST_IN_ROW && fits
+    }) {
+        bytes += told_bytes(&next.kind, &next.data);
+        together.push((next.kind, next.data));
+    }
+    Some((is_passing, together))
+}
+
+/// Bytes that an event takes in a row of several.
+fn told_bytes(kind: &str, data: &str) -> usize {
+    kind.len() + data.len() + r#"["",],"#.len()
+}
+
 /// Type and text of the row of some events: of one event its own.
 fn row_of(mut events: Vec<(Cow<'static, str>, String)>) -> (Cow<'static, str>, String) {
     if events.len() == 1
@@ -148,7 +164,8 @@ fn row_of(mut events: Vec<(Cow<'static, str>, String)>) -> (Cow<'static, str>, S
     {
         return only;
     }
-    let mut text = String::with_capacity(events.iter().map(|(kind, data)| kind.len() + data.len() + 6).sum());
+    let mut text =
+        String::with_capacity(1 + events.iter().map(|(kind, data)| told_bytes(kind, data)).sum::<usize>());
     for (kind, data) in events {
         // Types are words of ours, and the data is JSON already.
         text.push_str(if text.is_empty() { "[[\"" } else { ",[\"" });
@@ -294,4 +311,39 @@ pub async fn purge_runs(session: &mut Session, now: Timestamp, limit: i64) -> Re
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn purge_global(session: &mut Session, before: Timestamp, limit: i64) -> Result<u64> {
     session.execute(&PURGE_GLOBAL, args![before, limit]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_hold_all_events_in_order_and_are_short() {
+        let event = |at: usize| NewEvent {
+            kind: "test-completed".into(),
+            data: format!(r#"{{"at":{at},"title":"{}"}}"#, "x".repeat(at * 37 % 900)),
+            is_passing: at.is_multiple_of(90),
+        };
+        let mut rest = (0..300)
+            .map(event)
+            .chain([NewEvent {
+                data: format!(r#"{{"title":"{}"}}"#, "x".repeat(2 * MOST_BYTES_IN_ROW)),
+                ..event(300)
+            }])
+            .peekable();
+        let (mut seq, mut told, mut rows) = (0, Vec::new(), 0);
+        while let Some((is_passing, together)) = next_row(&mut rest) {
+            rows += 1;
+            let count = together.len();
+            seq += i64::try_from(count).unwrap();
+            let (kind, data) = row_of(together);
+            assert!(count == 1 || data.len() <= MOST_BYTES_IN_ROW, "{} bytes", data.len());
+            let events = events_of(seq, kind.into_owned(), data, Timestamp(0)).unwrap();
+            told.extend(events.into_iter().map(|event| (event.seq, event.data, is_passing)));
+        }
+        let all = (0..300).map(event).zip(1..).map(|(event, seq)| (seq, event.data, event.is_passing));
+        assert_eq!(told[..300], all.collect::<Vec<_>>());
+        assert_eq!(told.len(), 301);
+        assert!(rows < 40, "{rows} rows");
+    }
 }

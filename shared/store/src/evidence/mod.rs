@@ -29,7 +29,13 @@ statements! {
     /// Where packs lie, and some of their parts when those are beside their rows. PK
     PARTS = "SELECT p.id, p.key, p.base, b.bytes FROM packs p LEFT JOIN pack_bytes b \
         ON b.project_id = p.project_id AND b.pack_id = p.id AND b.part BETWEEN $3 AND $4 \
-        WHERE p.project_id = $1 AND p.id in_ints($2) ORDER BY p.id, b.part";
+        WHERE p.project_id = $1 AND p.id in_ints($2) ORDER BY p.id, b.part",
+        postgres "SELECT p.id, p.key, p.base, b.bytes FROM unnest($2::bigint[]) AS asked(id) \
+        CROSS JOIN LATERAL (SELECT * FROM packs WHERE project_id = $1 AND id BETWEEN asked.id AND asked.id \
+            ORDER BY id LIMIT 1) AS p \
+        LEFT JOIN LATERAL (SELECT part, bytes FROM pack_bytes WHERE project_id = $1 AND pack_id = p.id \
+            AND part BETWEEN $3 AND $4 OFFSET 0) AS b ON true \
+        ORDER BY p.id, b.part";
     /// A pack: of an object that has been written, or without a key of bytes beside it.
     INSERT = "INSERT INTO packs (id, project_id, run_id, key, size, slices, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
     /// Removes a pack. PK
