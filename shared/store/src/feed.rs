@@ -136,10 +136,11 @@ pub async fn append(
     Ok(seq)
 }
 
+/// Type and data of an event.
+type Told = (Cow<'static, str>, String);
+
 /// The events of the next row, and whether they are of interest for minutes only.
-fn next_row(
-    events: &mut Peekable<impl Iterator<Item = NewEvent>>,
-) -> Option<(bool, Vec<(Cow<'static, str>, String)>)> {
+fn next_row(events: &mut Peekable<impl Iterator<Item = NewEvent>>) -> Option<(bool, Vec<Told>)> {
     let NewEvent { kind, data, is_passing } = events.next()?;
     let (mut bytes, mut together) = (1 + told_bytes(&kind, &data), vec![(kind, data)]);
     while let Some(next) = events.next_if(|next| {
@@ -158,7 +159,7 @@ fn told_bytes(kind: &str, data: &str) -> usize {
 }
 
 /// Type and text of the row of some events: of one event its own.
-fn row_of(mut events: Vec<(Cow<'static, str>, String)>) -> (Cow<'static, str>, String) {
+fn row_of(mut events: Vec<Told>) -> Told {
     if events.len() == 1
         && let Some(only) = events.pop()
     {
