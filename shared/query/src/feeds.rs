@@ -33,7 +33,7 @@ const TOLD_AT_ONCE: usize = 50;
 const PARALLEL_READS: usize = 8;
 /// Events of all runs read by one statement.
 const PAGE: i64 = 500;
-/// Rows of events of a run read by one statement; each holds what a call brought.
+/// Rows of events of a run read by one statement; each holds several that came together.
 const PAGE_OF_RUN: i64 = 100;
 
 /// One message of a stream.
