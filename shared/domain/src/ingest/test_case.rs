@@ -40,7 +40,8 @@ const MAX_SMALL: i64 = 32_767;
 const EXPECTED_TO_FAIL: &str = "Expected to fail, but passed.";
 
 /// One attempt of one test. Its stored form, without evidence, is for results
-/// that wait to be worked into their run; it is the same for versions that run
+/// that wait to be worked into their run: what says nothing is left out, as a
+/// database keeps it for a client that waits. It is the same for versions that run
 /// side by side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestCaseEntry {
@@ -67,10 +68,13 @@ pub struct TestCaseEntry {
     /// Result, after expected failures were turned around.
     pub status: TestStatus,
     /// The client itself called the result flaky.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub flaky_claimed: bool,
     /// The test failed as it was expected to, and therefore passed.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub expected_failure: bool,
     /// An annotation marks the test as slow.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub marked_slow: bool,
     /// The client's word for the result when it is none of ours, ≤ 60
     /// characters.
@@ -93,11 +97,13 @@ pub struct TestCaseEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_summary: Option<String>,
     /// Index of this attempt, 0 for the first.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub retry: u32,
     /// Which repetition of `--repeat-each`, when the client said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat_each_index: Option<u32>,
     /// The attempts up to this one as the client remembers them.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub history: Vec<AttemptSummary>,
     /// Worker process, −1 when it never started.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +115,7 @@ pub struct TestCaseEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shard_index: Option<u32>,
     /// Start of the attempt.
-    #[serde(with = "as_millis")]
+    #[serde(default, with = "as_millis", skip_serializing_if = "is_default")]
     pub started_at: Option<Timestamp>,
     /// Browser project, empty without one, ≤ 200 characters.
     pub browser_project: String,
@@ -117,10 +123,13 @@ pub struct TestCaseEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub browser_name: Option<String>,
     /// Tags without `@`, ≤ 20.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub tags: Vec<String>,
     /// Owner, feature, priority, link.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub meta: TestMeta,
     /// How each suite of `suite_path` runs; empty when not sent.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub suite_config: Vec<SuiteConfig>,
     /// Why the test did not run, ≤ 60 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,8 +147,10 @@ pub struct TestCaseEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wasted_ms: Option<i64>,
     /// Web vitals for the execution row.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub vitals: VitalsSummary,
     /// Sizes of the evidence for the execution row.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub counts: EvidenceCounts,
     /// Locators used; `None` when the client does not capture them, so that
     /// known ones are not taken for gone.
@@ -151,6 +162,11 @@ pub struct TestCaseEntry {
     /// Path and title in full where the stored ones were cut.
     #[serde(skip)]
     full_names: Option<Box<(String, String)>>,
+}
+
+/// Whether a field says no more than if it were left out.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl TestCaseEntry {

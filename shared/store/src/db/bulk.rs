@@ -50,7 +50,7 @@ pub struct Bulk {
 /// Rows per statement on SQLite: as many of the first as fit, then of the next.
 /// Every statement is a way to the connection's thread and back, which takes
 /// longer than a row; the batches of running reporters are small, so those
-/// need one or two. Still few enough that all texts stay prepared.
+/// need one or two. Still few enough that those which are used stay prepared.
 pub(super) const SQLITE_ROWS: [usize; 11] = [128, 64, 32, 20, 10, 6, 5, 4, 3, 2, 1];
 
 /// Bytes of rows per statement on PostgreSQL. The driver leaves Nagle's

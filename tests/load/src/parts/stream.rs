@@ -1,6 +1,7 @@
 //! `stream`: live runs that send their results in batches of five, four
 //! reporters at a time, each waiting for one answer before its next batch.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,8 +28,9 @@ const TESTS: usize = 200;
 /// Runs of a payload.
 const RUNS: usize = 120;
 const BUDGET: Duration = Duration::from_secs(20);
-/// Runs and tests of each over which memory is watched.
-const LONG: (usize, usize) = (100, 1_000);
+/// Runs and tests of each over which memory is watched, and how often: until the
+/// caches of the engine are full, it grows.
+const LONG: (usize, usize, usize) = (100, 1_000, 4);
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// Measures one engine.
@@ -54,7 +56,9 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
         (yardstick::row_by_row_where_targets_were_set(backend), Vec::with_capacity(2));
     for (payload, target) in [(Payload::Lean, 15_000.0), (Payload::Rich, 5_000.0)] {
         let cpu_before = machine::processor_time(subject.pid());
-        let streamed = stream(setting, &subject, payload, TESTS, setting.bounded(RUNS)).await?;
+        let count = setting.bounded(RUNS) as u64 + 1;
+        let runs = runs_of(setting, payload, TESTS, count);
+        let streamed = stream(&subject, &runs, 0..count).await?;
         table.note(format!(
             "{}: start p50 {:.2} ms, p95 {:.2} ms; finish p50 {:.2} ms, p95 {:.2} ms.",
             payload.name(),
@@ -90,22 +94,37 @@ pub async fn measure(setting: Setting, backend: Backend) -> Result<Table> {
          transaction and without a service; measured after each payload: {} rows/s, where the targets were set {reference:.0}.",
         yardsticks.join(" and "),
     ));
-    let (runs, tests) = (setting.bounded(LONG.0), LONG.1);
-    let before = machine::resident_bytes(subject.pid());
-    machine::forget_peak(subject.pid());
-    stream(setting, &subject, Payload::Lean, tests, runs).await?;
-    let megabytes = |bytes: Option<u64>| bytes.map_or(0.0, |bytes| bytes as f64 / MIB);
-    table.note(format!(
-        "Resident memory before {runs} further runs of {tests} tests {:.1} MB, after them {:.1} MB, at the peak {:.1} MB.",
-        megabytes(before),
-        megabytes(machine::resident_bytes(subject.pid())),
-        megabytes(machine::peak_bytes(subject.pid())),
-    ));
+    table.note(memory(setting, &subject).await?);
     table.note(format!(
         "Runs of {TESTS} tests, each opened with a start and closed with a finish, which count in the time; what a \
          reporter sends is made before. Answers are waited for, so the figure is {REPORTERS} calls in flight at most."
     ));
     Ok(table)
+}
+
+/// So many runs of a project of their own.
+fn runs_of(setting: Setting, payload: Payload, tests: usize, count: u64) -> Runs {
+    let project = format!("stream-{}-{tests}", payload.name());
+    Runs::new(setting.seed, &project, payload, tests, count, setting.until)
+}
+
+/// What is resident while the same runs come again and again.
+async fn memory(setting: Setting, subject: &Subject) -> Result<String> {
+    let (runs, tests, times) = (setting.bounded(LONG.0), LONG.1, LONG.2);
+    let megabytes = |bytes: Option<u64>| bytes.map_or(0.0, |bytes| bytes as f64 / MIB);
+    let before = megabytes(machine::resident_bytes(subject.pid()));
+    machine::forget_peak(subject.pid());
+    let (mut after, count) = (Vec::with_capacity(times), runs as u64 + 1);
+    let all = runs_of(setting, Payload::Lean, tests, count * times as u64);
+    for time in 0..times as u64 {
+        stream(subject, &all, time * count..(time + 1) * count).await?;
+        after.push(format!("{:.1}", megabytes(machine::resident_bytes(subject.pid()))));
+    }
+    let (after, peak) = (after.join(", "), megabytes(machine::peak_bytes(subject.pid())));
+    Ok(format!(
+        "Resident memory before further runs of {tests} tests {before:.1} MB, after every {runs} of them {after} MB, at \
+         the peak {peak:.1} MB."
+    ))
 }
 
 /// What streaming some runs took.
@@ -131,20 +150,12 @@ impl Taken {
     }
 }
 
-async fn stream(
-    setting: Setting,
-    subject: &Subject,
-    payload: Payload,
-    tests: usize,
-    count: usize,
-) -> Result<Streamed> {
-    let project = format!("stream-{}-{tests}", payload.name());
-    let runs = Runs::new(setting.seed, &project, payload, tests, count as u64 + 1, setting.until);
-    // The first run makes the suite, which is not what is measured here.
-    let scripts: Vec<Script> =
-        (0..=count as u64).map(|number| Script::of(&runs, number)).collect::<Result<_>>()?;
-    let client = subject.client();
-    scripts[0].play(&client).await?;
+/// Streams the runs of those numbers. The first of them is not measured: it may be the one that makes the
+/// suite.
+async fn stream(subject: &Subject, runs: &Runs, numbers: Range<u64>) -> Result<Streamed> {
+    let scripts: Vec<Script> = numbers.map(|number| Script::of(runs, number)).collect::<Result<_>>()?;
+    let (client, count) = (subject.client(), scripts.len().saturating_sub(1));
+    scripts.first().context("no run")?.play(&client).await?;
     let scripts = Arc::new(scripts);
     let taken = Arc::new(Mutex::new(Taken::default()));
     let kept = Arc::clone(&taken);

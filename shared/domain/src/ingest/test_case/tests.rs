@@ -247,6 +247,27 @@ fn what_waits_is_read_as_it_was() {
     assert_eq!(serde_json::from_str::<TestCaseEntry>(&json).expect("is accepted"), rich);
 }
 
+#[test]
+fn what_waits_says_only_what_was_told() {
+    let lean = with(json!({}));
+    let mut stored = serde_json::to_value(&lean).expect("is accepted");
+    assert!(stored.as_object().expect("an object").values().all(|value| !value.is_null()), "{stored}");
+    assert_eq!(serde_json::from_value::<TestCaseEntry>(stored.clone()).expect("is accepted"), lean);
+    // As it was stored when nothing was left out.
+    for (field, nothing) in [
+        ("flaky_claimed", json!(false)),
+        ("retry", json!(0)),
+        ("history", json!([])),
+        ("started_at", Value::Null),
+        ("meta", json!({"owner": null, "feature": null, "priority": null, "link": null})),
+        ("counts", json!({"steps": 0, "console": 0, "network": 0})),
+    ] {
+        assert!(stored.get(field).is_none(), "{field}");
+        stored[field] = nothing;
+    }
+    assert_eq!(serde_json::from_value::<TestCaseEntry>(stored).expect("is accepted"), lean);
+}
+
 proptest! {
     #[test]
     fn any_object_is_an_entry_or_a_warning(case in prop::collection::btree_map(
