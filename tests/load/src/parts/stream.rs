@@ -28,8 +28,8 @@ const TESTS: usize = 200;
 /// Runs of a payload.
 const RUNS: usize = 120;
 const BUDGET: Duration = Duration::from_secs(20);
-/// Runs and tests of each over which memory is watched, and how often: until the
-/// caches of the engine are full, it grows.
+/// Runs and tests of each over which memory is watched, and how often: it grows
+/// until the caches of the engine are full.
 const LONG: (usize, usize, usize) = (100, 1_000, 4);
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -150,8 +150,8 @@ impl Taken {
     }
 }
 
-/// Streams the runs of those numbers. The first of them is not measured: it may be the one that makes the
-/// suite.
+/// Streams the runs of those numbers. The first of them is not measured: it may be
+/// the one that makes the suite.
 async fn stream(subject: &Subject, runs: &Runs, numbers: Range<u64>) -> Result<Streamed> {
     let scripts: Vec<Script> = numbers.map(|number| Script::of(runs, number)).collect::<Result<_>>()?;
     let (client, count) = (subject.client(), scripts.len().saturating_sub(1));
