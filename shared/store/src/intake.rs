@@ -11,14 +11,15 @@ use callboard_domain::ids::{PackId, ProjectId, RunId, SlotId};
 use callboard_domain::time::Timestamp;
 
 use crate::db::{Backend, Bulk, Column, Read, Row, Session, Statement, args, statements};
-use crate::evidence::FilledPack;
-use crate::ids::{self, Kind, Listed};
+use crate::evidence;
+use crate::ids::Listed;
 use crate::runs::tokens::{TokenHash, feeding_client, is_minter_ok, run_and_token};
 use crate::{Result, StoreError, compression};
 
 statements! {
     /// Calls of a run in the order in which they came. ix: run_intake_of_run
-    OF_RUN = "SELECT id, slot_id, at, pack_id, body FROM run_intake WHERE project_id = $1 AND run_id = $2 AND refusals < $4 ORDER BY id LIMIT $3";
+    OF_RUN = "SELECT id, slot_id, at, pack_id, CAST(length(evidence) AS BIGINT), body FROM run_intake \
+        WHERE project_id = $1 AND run_id = $2 AND refusals < $4 ORDER BY id LIMIT $3";
     /// The first and the last call of a run that wait. ix: run_intake_of_run
     SPAN = "SELECT MIN(id), MAX(id) FROM run_intake WHERE project_id = $1 AND run_id = $2 AND refusals < $3";
     /// Runs of which calls wait. ix: run_intake_of_run
@@ -32,6 +33,14 @@ statements! {
     /// Attempts that were sent before. PK
     KNOWN = "SELECT k.key FROM id_directory d JOIN run_intake_keys k ON k.project_id = d.project_id AND k.run_id = d.id \
         WHERE d.kind = $1 AND d.id = $2 AND k.key in_ints($3)";
+    /// The evidence of calls becomes packs beside their rows: bytes of parts that have so many. PK
+    PACK_BYTES = "INSERT INTO pack_bytes (project_id, pack_id, part, bytes) \
+        SELECT i.project_id, i.pack_id, k.value, substr(i.evidence, k.value * $5 + 1, $5) FROM run_intake i CROSS JOIN json_each($4) k \
+        WHERE i.id in_ints($3) AND i.project_id = $1 AND i.run_id = $2 AND k.value * $5 < length(i.evidence)",
+        postgres "INSERT INTO pack_bytes (project_id, pack_id, part, bytes) \
+        SELECT i.project_id, i.pack_id, k.part, substr(i.evidence, (k.part * $5::bigint + 1)::integer, $5::integer) \
+        FROM run_intake i CROSS JOIN unnest($4::bigint[]) AS k (part) \
+        WHERE i.id in_ints($3) AND i.project_id = $1 AND i.run_id = $2 AND k.part * $5::bigint < length(i.evidence)";
     /// Forgets which attempts of a run were sent. PK
     FORGET = "DELETE FROM run_intake_keys WHERE project_id = $1 AND run_id = $2";
 }
@@ -40,92 +49,41 @@ statements! {
 /// back and a transaction of its own.
 static ADD: Statement = Statement::of_each(
     "intake::ADD",
-    "INSERT INTO run_intake (project_id, run_id, slot_id, at, pack_id, body) VALUES ($1, $2, $3, $4, $5, $6)",
-    "WITH keys AS (INSERT INTO run_intake_keys (project_id, run_id, key) SELECT $1, $2, unnest($7::bigint[]) \
+    "INSERT INTO run_intake (project_id, run_id, slot_id, at, pack_id, evidence, body) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    "WITH keys AS (INSERT INTO run_intake_keys (project_id, run_id, key) SELECT $1, $2, unnest($8::bigint[]) \
      ON CONFLICT DO NOTHING) \
-     INSERT INTO run_intake (project_id, run_id, slot_id, at, pack_id, body) VALUES ($1, $2, $3, $4, $5, $6)",
+     INSERT INTO run_intake (project_id, run_id, slot_id, at, pack_id, evidence, body) VALUES ($1, $2, $3, $4, $5, $6, $7)",
 );
 
-/// A call of a client who may bring it, on PostgreSQL: a row for it, and none for
-/// anybody else, with the id of its pack. With it go its attempts, of which the
-/// answer says how many are new, and what else is written for the row that is `kept`.
-macro_rules! add_of_client {
-    ($pack:literal, $also:literal) => {
-        concat!(
-            "WITH kept AS (INSERT INTO run_intake (project_id, run_id, slot_id, at, body, pack_id) \
-               SELECT r.project_id, r.id, t.slot_id, $4::bigint, $5::bytea, ",
-            $pack,
-            " ",
-            feeding_client!(),
-            " RETURNING project_id, run_id, slot_id, pack_id), \
-             new AS (INSERT INTO run_intake_keys (project_id, run_id, key) SELECT project_id, run_id, unnest($6::bigint[]) FROM kept \
-               ON CONFLICT DO NOTHING RETURNING key)",
-            $also,
-            " SELECT project_id, slot_id, (SELECT count(*) FROM new) FROM kept"
-        )
-    };
-}
-
-/// The id of a pack that SQLite took last.
-macro_rules! last_pack {
-    () => {
-        "(SELECT next - 1 FROM id_counters WHERE kind = 'pack')"
-    };
-}
-
 /// A call of a client who may bring it: a row for it, and none for anybody else. On
-/// SQLite it has a pack where `$6` is 1, whose id was taken before it.
+/// PostgreSQL its evidence gets the id of its pack here, and its attempts go with it,
+/// of which the answer says how many are new.
 static ADD_OF_CLIENT: Statement = Statement::of_each(
     "intake::ADD_OF_CLIENT",
     concat!(
-        "INSERT INTO run_intake (project_id, run_id, slot_id, at, body, pack_id) \
-         SELECT r.project_id, r.id, t.slot_id, $4, $5, CASE WHEN $6 = 1 THEN ",
-        last_pack!(),
-        " END ",
+        "INSERT INTO run_intake (project_id, run_id, slot_id, at, body, evidence, pack_id) \
+         SELECT r.project_id, r.id, t.slot_id, $4, $5, $6, $7 ",
         feeding_client!(),
         " RETURNING project_id, slot_id"
     ),
-    add_of_client!("NULL::bigint", ""),
-);
-/// [`ADD_OF_CLIENT`] with a pack and its bytes, of PostgreSQL alone.
-static ADD_WITH_PACK_OF_CLIENT: Statement = Statement::new(
-    "intake::ADD_WITH_PACK_OF_CLIENT",
-    add_of_client!(
-        "nextval('ids_pack')",
-        ", pack AS (INSERT INTO packs (id, project_id, run_id, key, size, slices, created_at) \
-             SELECT pack_id, project_id, run_id, $7::text, $8::bigint, $9::bigint, $4 FROM kept), \
-           parts AS (INSERT INTO pack_bytes (project_id, pack_id, part, bytes) \
-             SELECT project_id, pack_id, k.part, substr($10::bytea, (k.part * $12::bigint + 1)::integer, $12::integer) \
-             FROM kept, unnest($11::bigint[]) AS k (part))"
+    concat!(
+        "WITH kept AS (INSERT INTO run_intake (project_id, run_id, slot_id, at, body, evidence, pack_id) \
+           SELECT r.project_id, r.id, t.slot_id, $4::bigint, $5::bytea, $6::bytea, \
+             CASE WHEN $6::bytea IS NOT NULL THEN nextval('ids_pack') END ",
+        feeding_client!(),
+        " RETURNING project_id, run_id, slot_id), \
+         new AS (INSERT INTO run_intake_keys (project_id, run_id, key) SELECT project_id, run_id, unnest($7::bigint[]) FROM kept \
+           ON CONFLICT DO NOTHING RETURNING key) \
+         SELECT project_id, slot_id, (SELECT count(*) FROM new) FROM kept"
     ),
 );
-// What follows belongs to SQLite alone, so it is not part of the statements that both engines prepare. The table of
-// attempts has no rowids, so the last one stays that of the call until its pack is there.
+// It belongs to SQLite alone, so it is not part of the statements that both engines prepare.
 /// Attempts of the call that was added by the statement before, if it was.
 static ADD_KEYS_OF_CLIENT: Statement = Statement::new(
     "intake::ADD_KEYS_OF_CLIENT",
     "INSERT INTO run_intake_keys (project_id, run_id, key) SELECT i.project_id, i.run_id, k.value \
      FROM run_intake i, json_each($1) k WHERE changes() = 1 AND i.id = last_insert_rowid() \
      ON CONFLICT DO NOTHING",
-);
-/// The pack of that call where `$4` is 1: no other has the id that was taken for it.
-static ADD_PACK_OF_CLIENT: Statement = Statement::new(
-    "intake::ADD_PACK_OF_CLIENT",
-    concat!(
-        "INSERT INTO packs (id, project_id, run_id, key, size, slices, created_at) \
-         SELECT i.pack_id, i.project_id, i.run_id, $1, $2, $3, i.at FROM run_intake i \
-         WHERE $4 = 1 AND i.id = last_insert_rowid() AND i.pack_id = ",
-        last_pack!()
-    ),
-);
-/// The bytes of that pack, in parts of `$3`, whose numbers are `$2`.
-static ADD_PACK_BYTES_OF_CLIENT: Statement = Statement::new(
-    "intake::ADD_PACK_BYTES_OF_CLIENT",
-    concat!(
-        "INSERT INTO pack_bytes (project_id, pack_id, part, bytes) \
-         SELECT p.project_id, p.id, k.value, substr($1, k.value * $3 + 1, $3) FROM packs p, json_each($2) k WHERE p.id = ",
-        last_pack!()
-    ),
 );
 
 /// The statements that the engines need worded differently.
@@ -139,7 +97,17 @@ static ADD_KEYS: Bulk = Bulk::new(
     "WHERE true ON CONFLICT DO NOTHING",
 );
 
-pub(crate) static BULKS: &[&Bulk] = &[&ADD_KEYS];
+/// The evidence of calls becomes packs: their rows.
+static ADD_PACKS: Bulk = Bulk::new(
+    "intake::ADD_PACKS",
+    2,
+    "INSERT INTO packs (id, project_id, run_id, key, size, slices, created_at) \
+     SELECT i.pack_id, i.project_id, i.run_id, '', length(i.evidence), r.slices, i.at FROM",
+    &[Column::Int("call"), Column::Int("slices")],
+    "CROSS JOIN run_intake i WHERE i.id = r.call AND i.project_id = $1 AND i.run_id = $2",
+);
+
+pub(crate) static BULKS: &[&Bulk] = &[&ADD_KEYS, &ADD_PACKS];
 
 /// How often a call is tried that cannot be worked in.
 const MOST_REFUSALS: i64 = 3;
@@ -164,6 +132,8 @@ pub struct NewCall {
     pub at: Timestamp,
     /// The pack of its evidence.
     pub pack: Option<PackId>,
+    /// What that pack will hold, when it is made as the call is worked in.
+    pub evidence: Option<Vec<u8>>,
     /// What it brought, as [`stored`] made it.
     pub body: Vec<u8>,
     /// Its attempts, for [`known_read`].
@@ -181,6 +151,8 @@ pub struct WaitingCall {
     pub at: Timestamp,
     /// The pack of its evidence.
     pub pack: Option<PackId>,
+    /// Whether that pack has still to be made, by [`make_packs`].
+    pub has_evidence: bool,
     /// What it brought, for [`told`].
     pub body: Vec<u8>,
 }
@@ -216,8 +188,8 @@ pub fn told(body: &[u8]) -> Result<Cow<'_, [u8]>> {
 pub async fn add(session: &mut Session, calls: Vec<NewCall>) -> Result<()> {
     let mut rows = ADD_KEYS.rows();
     let is_apart = session.backend() == Backend::Sqlite;
-    for NewCall { project, run, slot, at, pack, body, keys } in calls {
-        let mut args = args![project, run, slot, at, pack.map(PackId::get), body];
+    for NewCall { project, run, slot, at, pack, evidence, body, keys } in calls {
+        let mut args = args![project, run, slot, at, pack.map(PackId::get), evidence, body];
         if is_apart {
             for key in keys {
                 rows.push([project.into(), run.into(), key.into()]);
@@ -243,8 +215,10 @@ pub struct ClaimedCall<'a> {
     pub body: &'a [u8],
     /// Its attempts.
     pub keys: &'a [i64],
-    /// Its evidence, which is kept beside its row.
-    pub pack: Option<&'a FilledPack>,
+    /// Its evidence.
+    pub evidence: Option<&'a [u8]>,
+    /// The pack that will hold it; PostgreSQL takes one itself.
+    pub pack: Option<PackId>,
 }
 
 /// A call that was kept for a client of a run that goes on.
@@ -273,42 +247,23 @@ pub async fn add_of_clients(
 ) -> Result<Vec<Option<Admitted>>> {
     // The row of each call that is kept, and how many of its attempts are new; on PostgreSQL its row says that.
     let mut kept = Vec::with_capacity(calls.len());
-    // All of them run the same statements, so that there are not many texts of several of them.
-    let (have_packs, nothing) = (calls.iter().any(|call| call.pack.is_some()), FilledPack::default());
-    for ClaimedCall { run, token, at, body, keys, pack } in calls {
-        let (has_pack, filled) = (i64::from(pack.is_some()), pack.unwrap_or(&nothing));
-        let mut args = args![Listed::Run as i64, *run, token.0, *at, *body];
+    for ClaimedCall { run, token, at, body, keys, evidence, pack } in calls {
+        let mut args = args![Listed::Run as i64, *run, token.0, *at, *body, evidence.map(<[u8]>::to_vec)];
         match session.backend() {
             Backend::Sqlite => {
-                if have_packs {
-                    ids::take_next(&mut session, Kind::Pack, has_pack).await?;
-                }
-                args.push(has_pack.into());
+                args.push(pack.map(PackId::get).into());
                 session.write(&ADD_OF_CLIENT, args).await?;
                 session.write(&ADD_KEYS_OF_CLIENT, args![keys.to_vec()]).await?;
-                if have_packs {
-                    let mut row = filled.row()?;
-                    row.push(has_pack.into());
-                    session.write(&ADD_PACK_OF_CLIENT, row).await?;
-                    session.write(&ADD_PACK_BYTES_OF_CLIENT, filled.parts()?).await?;
-                }
             }
             Backend::Postgres => {
                 args.push(keys.to_vec().into());
-                let mut statement = &ADD_OF_CLIENT;
-                if pack.is_some() {
-                    args.extend(filled.row()?.into_iter().chain(filled.parts()?));
-                    statement = &ADD_WITH_PACK_OF_CLIENT;
-                }
-                kept.push((session.first(statement, args).await?, None));
+                kept.push((session.first(&ADD_OF_CLIENT, args).await?, None));
             }
         }
     }
     let mut told = session.commit_told().await?.into_iter();
-    let (before, behind) = if have_packs { (1, 2) } else { (0, 0) };
-    while let (Some(call), Some(keys)) = (told.nth(before), told.next()) {
+    while let (Some(call), Some(keys)) = (told.next(), told.next()) {
         kept.push((call.rows.into_iter().next(), Some(i64::try_from(keys.touched).unwrap_or(i64::MAX))));
-        told.by_ref().take(behind).for_each(drop);
     }
     let admitted = kept.into_iter().map(|(row, new)| {
         let Some(row) = row else { return Ok(None) };
@@ -339,7 +294,8 @@ pub async fn of_run(
         .map(|row| {
             let mut r = row.reader();
             let (id, slot, at) = (r.int()?, SlotId(r.int()?), r.time()?);
-            Ok(WaitingCall { id, slot, at, pack: r.opt_int()?.map(PackId), body: r.bytes()? })
+            let (pack, has_evidence) = (r.opt_int()?.map(PackId), r.opt_int()?.is_some());
+            Ok(WaitingCall { id, slot, at, pack, has_evidence, body: r.bytes()? })
         })
         .collect()
 }
@@ -376,6 +332,30 @@ pub async fn waiting(session: &mut Session, limit: i64) -> Result<Vec<(ProjectId
 pub async fn refuse(session: &mut Session, run: RunId, id: i64) -> Result<bool> {
     let row = session.first(&REFUSE, args![id, run]).await?;
     Ok(row.map(|row| row.reader().int()).transpose()?.is_some_and(|refusals| refusals >= MOST_REFUSALS))
+}
+
+/// Makes packs of the evidence of calls that rows point at now, each with the number
+/// of its slices. Their bytes do not leave the database for that.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn make_packs(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    calls: &[(i64, i64)],
+) -> Result<()> {
+    if calls.is_empty() {
+        return Ok(());
+    }
+    let mut rows = ADD_PACKS.rows();
+    for (call, slices) in calls {
+        rows.push([(*call).into(), (*slices).into()]);
+    }
+    session.execute_bulk(&ADD_PACKS, args![project, run], rows).await?;
+    let (parts, part_bytes) = evidence::parts_beside_rows()?;
+    let calls: Vec<i64> = calls.iter().map(|(call, _)| *call).collect();
+    session.write(&PACK_BYTES, args![project, run, calls, parts, part_bytes]).await
 }
 
 /// Lets go of calls of a run that are worked in.

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 
 use callboard_domain::endpoints::Captured;
-use callboard_domain::ids::{ProjectId, RunId, SlotId};
+use callboard_domain::ids::{PackId, ProjectId, RunId, SlotId};
 use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
@@ -59,6 +59,8 @@ pub(super) struct Brought {
 /// A call on its way to its row.
 pub(super) struct Call {
     packed: Packed,
+    /// The pack of its evidence, when an id was taken for it before.
+    pack: Option<PackId>,
     body: Vec<u8>,
     keys: Vec<i64>,
 }
@@ -140,7 +142,15 @@ impl Call {
         let frames = packed.frames().to_vec();
         let requests = std::mem::take(&mut packed.requests);
         let body = Brought { entries, shown, frames, requests, passing }.to_bytes(ctx.store.backend())?;
-        Ok(Self { packed, body, keys })
+        Ok(Self { packed, pack: None, body, keys })
+    }
+
+    /// Takes an id for the pack of its evidence, if it has any.
+    pub(super) async fn take_pack(&mut self, ctx: &Context) -> Result<()> {
+        if self.packed.with_rows().is_some() {
+            self.pack = Some(ctx.turns.pack_id(ctx).await?);
+        }
+        Ok(())
     }
 
     /// Bytes that are kept of it.
@@ -192,9 +202,10 @@ async fn keep(session: &mut Session, origin: Origin, calls: &[Call]) -> Result<(
     let count = calls.iter().filter(|call| call.packed.with_rows().is_some()).count();
     let mut ids = evidence::take_ids(session, count).await?.into_iter();
     let mut kept = Vec::with_capacity(calls.len());
-    for Call { packed, body, keys } in calls {
+    for Call { packed, body, keys, .. } in calls {
         let pack = packed.keep(session, (project, run), &mut ids, at).await?;
-        kept.push(NewCall { project, run, slot, at, pack, body: body.clone(), keys: keys.clone() });
+        let evidence = packed.with_rows().map(|pack| pack.as_slice().to_vec());
+        kept.push(NewCall { project, run, slot, at, pack, evidence, body: body.clone(), keys: keys.clone() });
     }
     Ok(rows::add(session, kept).await?)
 }
@@ -205,7 +216,7 @@ async fn keep_alone(ctx: &Context, origin: Origin, calls: &[Call]) -> Result<()>
     let kept = async {
         if ctx.store.backend() == Backend::Postgres
             && let [only] = calls
-            && only.packed.frames().is_empty()
+            && (only.packed.frames().is_empty() || only.packed.with_rows().is_some())
         {
             return keep(&mut ctx.store.db().read().await?, origin, calls).await;
         }
@@ -246,7 +257,8 @@ pub(super) async fn keep_of_clients(session: Session, calls: &[(&Claim, &Call)])
             at: claim.at,
             body: &call.body,
             keys: &call.keys,
-            pack: call.packed.with_rows(),
+            evidence: call.packed.with_rows().map(FilledPack::as_slice),
+            pack: call.pack,
         })
         .collect();
     let admitted = rows::add_of_clients(session, &claimed).await?;

@@ -121,7 +121,7 @@ impl Packed {
     }
 
     /// Makes the pack part of a run before rows point at it; answers which it is. One
-    /// that goes [with them](Packed::with_rows) takes one of the ids.
+    /// that goes [with them](Packed::with_rows) only takes one of the ids.
     pub(super) async fn keep(
         &self,
         session: &mut Session,
@@ -131,10 +131,8 @@ impl Packed {
     ) -> Result<Option<PackId>> {
         match &self.bytes {
             PackedBytes::None => Ok(None),
-            PackedBytes::WithRows { pack, .. } => {
-                let id = ids.next().ok_or(StoreError::Damaged("a sequence gave no id"))?;
-                pack.keep(session, (project, run), id, now).await?;
-                Ok(Some(id))
+            PackedBytes::WithRows { .. } => {
+                Ok(Some(ids.next().ok_or(StoreError::Damaged("a sequence gave no id"))?))
             }
             PackedBytes::InObject { pack, .. } => {
                 evidence::record(session, project, run, pack, now).await?;

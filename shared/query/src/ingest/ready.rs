@@ -2,7 +2,7 @@
 //! They are read and looked through before it, and so is what is stored of their
 //! tests: on SQLite nobody else can write while it lasts.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_domain::attempts::EvidenceSlice;
 use callboard_domain::endpoints::Captured;
@@ -128,6 +128,9 @@ struct Batch {
     told: HashMap<usize, Told>,
     evidence: HashMap<usize, EvidenceSlice>,
     packs: BTreeSet<PackId>,
+    /// Those of them that are made of the evidence of a call, by pack: the call, and
+    /// the number of their slices.
+    unmade: BTreeMap<PackId, (i64, i64)>,
     requests: Captured,
     /// What the feed tells of each call: its passing events, then its results up to
     /// an index.
@@ -146,6 +149,7 @@ impl Batch {
             told: HashMap::new(),
             evidence: HashMap::new(),
             packs: BTreeSet::new(),
+            unmade: BTreeMap::new(),
             requests: Captured::default(),
             order: Vec::new(),
         };
@@ -176,6 +180,10 @@ impl Batch {
         }
         if let Some(pack) = call.pack {
             self.packs.insert(pack);
+            if call.has_evidence {
+                let slices = i64::try_from(frames.len()).unwrap_or(i64::MAX);
+                self.unmade.insert(pack, (call.id, slices));
+            }
             self.evidence
                 .extend(slices(&frames, pack).into_iter().map(|(index, slice)| (first + index, slice)));
         }
@@ -195,7 +203,7 @@ impl Batch {
         known: &Known,
         foreseen: Option<Foreseen>,
     ) -> Result<()> {
-        let Self { ids, slot, at, groups, told, evidence, packs, requests, order } = self;
+        let Self { ids, slot, at, groups, told, evidence, packs, unmade, requests, order } = self;
         let project = locked.run.project;
         match locked.admit(slot, at) {
             // They were acknowledged before the run ended, and are late results of it.
@@ -234,9 +242,12 @@ impl Batch {
         if has_changed {
             locked.note(announce::run_progress(&locked.run));
         }
-        for pack in packs.difference(&folded.used_packs) {
+        for pack in packs.difference(&folded.used_packs).filter(|pack| !unmade.contains_key(pack)) {
             evidence::let_go(session, project, *pack, at).await?;
         }
+        let made = unmade.into_iter().filter(|(pack, _)| folded.used_packs.contains(pack));
+        let made: Vec<(i64, i64)> = made.map(|(_, call)| call).collect();
+        rows::make_packs(session, project, locked.run.id, &made).await?;
         Ok(rows::remove(session, project, locked.run.id, ids).await?)
     }
 }

@@ -19,13 +19,13 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{mem, vec};
 
-use callboard_domain::ids::{ProjectId, RunId};
-use callboard_store::{Backend, StoreError};
+use callboard_domain::ids::{PackId, ProjectId, RunId};
+use callboard_store::{Backend, StoreError, evidence};
 use tokio::sync::{Notify, oneshot};
 
 use super::bearer::{Claim, Fed, Sender};
@@ -48,6 +48,9 @@ const TOO_MANY: usize = 256;
 const MOST_CLIENTS: usize = 4_096;
 /// Most bytes of a call that is one message to PostgreSQL.
 const MESSAGE_BYTES: usize = 7_000;
+/// Ids for packs that are taken together: taking them one by one would make every
+/// call with evidence change one more row.
+const PACKS_TOGETHER: usize = 64;
 /// Runs of different places are folded at the same time.
 const PLACES: usize = 16;
 /// How long nothing must have arrived for a lull: clients that send one batch
@@ -74,6 +77,8 @@ struct Line {
     soon: Mutex<HashMap<RunId, Arc<Soon>>>,
     /// Who called before and was a client, or was made one.
     clients: Mutex<HashSet<Sender>>,
+    /// Ids for packs that are taken already, ascending.
+    packs: tokio::sync::Mutex<vec::IntoIter<PackId>>,
     folding: [tokio::sync::Mutex<()>; PLACES],
     counting: tokio::sync::Mutex<()>,
     /// Executions that were brought since it was last asked whether too many wait
@@ -145,6 +150,20 @@ impl Turns {
         let sum = brought.entry(project).or_default();
         *sum += executions;
         if *sum < many { None } else { brought.remove(&project) }
+    }
+
+    /// An id for a pack of evidence, higher than those before: of an attempt that is
+    /// sent again the first evidence stays, which is that of the lowest.
+    pub(super) async fn pack_id(&self, ctx: &Context) -> Result<PackId> {
+        let mut taken = self.0.packs.lock().await;
+        if let Some(id) = taken.next() {
+            return Ok(id);
+        }
+        let mut session = ctx.store.db().begin().await?;
+        let ids = evidence::take_ids(&mut session, PACKS_TOGETHER).await?;
+        session.commit().await?;
+        *taken = ids.into_iter();
+        Ok(taken.next().ok_or(StoreError::Damaged("a sequence gave no id"))?)
     }
 
     /// The turn to count what waits to be counted. Whoever counts locks the same
@@ -314,9 +333,12 @@ impl Waiting {
 /// # Errors
 /// What the sender is refused with; [`crate::QueryError::Store`], and the call is
 /// not kept then.
-pub(super) async fn keep(ctx: &Context, claim: Claim, call: Call) -> Result<Fed> {
+pub(super) async fn keep(ctx: &Context, claim: Claim, mut call: Call) -> Result<Fed> {
     let turn = match ctx.store.backend() {
-        Backend::Sqlite => in_line(ctx, claim, call).await?,
+        Backend::Sqlite => {
+            call.take_pack(ctx).await?;
+            in_line(ctx, claim, call).await?
+        }
         // Large messages to a server wait for the acknowledgement of their first part.
         Backend::Postgres if call.bytes() > MESSAGE_BYTES => Turn::alone(claim, call),
         Backend::Postgres => {

@@ -18,7 +18,7 @@ use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::db::{Args, Bulk, Column, Session, args, statements};
+use crate::db::{Bulk, Column, Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::{Result, Store, StoreError, boxed, unclaimed};
 
@@ -142,16 +142,10 @@ impl FilledPack {
         self.bytes.len()
     }
 
-    /// What its row tells of it when it is kept beside that: key, size and slices.
-    pub(crate) fn row(&self) -> Result<Args> {
-        Ok(args![IN_ROW, as_i64(self.bytes.len())?, self.slices])
-    }
-
-    /// Its bytes, for a statement that cuts them: the numbers of the parts, and how
-    /// many bytes each has.
-    pub(crate) fn parts(&self) -> Result<Args> {
-        let parts = as_i64(self.bytes.len().div_ceil(PART_BYTES))?;
-        Ok(args![&*self.bytes, (0..parts).collect::<Vec<i64>>(), as_i64(PART_BYTES)?])
+    /// Its bytes.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Keeps it beside its row, under an id that was taken for it, in the
@@ -183,6 +177,13 @@ impl FilledPack {
         store.objects().put(&key, Bytes::from(self.bytes)).await?;
         Ok(WrittenPack { id, key, size, slices: self.slices })
     }
+}
+
+/// The numbers of the parts that the largest pack beside its row has, and how many
+/// bytes each of them.
+pub(crate) fn parts_beside_rows() -> Result<(Vec<i64>, i64)> {
+    let parts = as_i64(MOST_IN_ROW.div_ceil(PART_BYTES))?;
+    Ok(((0..parts).collect(), as_i64(PART_BYTES)?))
 }
 
 fn as_i64(n: impl TryInto<i64>) -> Result<i64> {

@@ -527,6 +527,8 @@ async fn small_evidence_goes_with_its_rows_and_is_one_object_after_the_end_of_it
             // More than one part of a pack holds.
             much.events((0..5).map(|n| complete(telling(call * 5 + n, 8))).collect()).await;
         }
+        // It waits with its results until somebody asks for them.
+        futures::join!(little.shown(), much.shown());
         assert_eq!((packs(service, &project), packs_in_rows(service).await.as_str()), (0, "5"));
         let parts = "SELECT CAST(MAX(part) AS text) FROM pack_bytes";
         assert_eq!(crate::rows::texts(service, parts).await, ["2"]);
