@@ -151,8 +151,9 @@ pub struct WaitingCall {
     pub at: Timestamp,
     /// The pack of its evidence.
     pub pack: Option<PackId>,
-    /// Whether that pack has still to be made, by [`make_packs`].
-    pub has_evidence: bool,
+    /// Bytes of the evidence that waits with it: that pack has still to be made, by
+    /// [`make_packs`].
+    pub evidence_bytes: Option<i64>,
     /// What it brought, for [`told`].
     pub body: Vec<u8>,
 }
@@ -294,8 +295,8 @@ pub async fn of_run(
         .map(|row| {
             let mut r = row.reader();
             let (id, slot, at) = (r.int()?, SlotId(r.int()?), r.time()?);
-            let (pack, has_evidence) = (r.opt_int()?.map(PackId), r.opt_int()?.is_some());
-            Ok(WaitingCall { id, slot, at, pack, has_evidence, body: r.bytes()? })
+            let (pack, evidence_bytes) = (r.opt_int()?.map(PackId), r.opt_int()?);
+            Ok(WaitingCall { id, slot, at, pack, evidence_bytes, body: r.bytes()? })
         })
         .collect()
 }
@@ -334,8 +335,19 @@ pub async fn refuse(session: &mut Session, run: RunId, id: i64) -> Result<bool> 
     Ok(row.map(|row| row.reader().int()).transpose()?.is_some_and(|refusals| refusals >= MOST_REFUSALS))
 }
 
-/// Makes packs of the evidence of calls that rows point at now, each with the number
-/// of its slices. Their bytes do not leave the database for that.
+/// A pack that is to be made of the evidence of a call.
+#[derive(Debug, Clone, Copy)]
+pub struct UnmadePack {
+    /// The call.
+    pub call: i64,
+    /// Number of slices.
+    pub slices: i64,
+    /// Bytes.
+    pub bytes: i64,
+}
+
+/// Makes packs that rows point at now. Their bytes do not leave the database for
+/// that.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -343,18 +355,16 @@ pub async fn make_packs(
     session: &mut Session,
     project: ProjectId,
     run: RunId,
-    calls: &[(i64, i64)],
+    packs: &[UnmadePack],
 ) -> Result<()> {
-    if calls.is_empty() {
-        return Ok(());
-    }
-    let mut rows = ADD_PACKS.rows();
-    for (call, slices) in calls {
+    let Some(largest) = packs.iter().map(|pack| pack.bytes).max() else { return Ok(()) };
+    let (mut rows, mut calls) = (ADD_PACKS.rows(), Vec::with_capacity(packs.len()));
+    for UnmadePack { call, slices, .. } in packs {
         rows.push([(*call).into(), (*slices).into()]);
+        calls.push(*call);
     }
     session.execute_bulk(&ADD_PACKS, args![project, run], rows).await?;
-    let (parts, part_bytes) = evidence::parts_beside_rows()?;
-    let calls: Vec<i64> = calls.iter().map(|(call, _)| *call).collect();
+    let (parts, part_bytes) = evidence::parts_of(largest)?;
     session.write(&PACK_BYTES, args![project, run, calls, parts, part_bytes]).await
 }
 

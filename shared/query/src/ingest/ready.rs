@@ -11,7 +11,7 @@ use callboard_domain::ingest::TestCaseEntry;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::feed::NewEvent;
-use callboard_store::intake::{self as rows, WaitingCall};
+use callboard_store::intake::{self as rows, UnmadePack, WaitingCall};
 use callboard_store::{evidence, runs};
 
 use super::announce::{self, Told};
@@ -128,9 +128,8 @@ struct Batch {
     told: HashMap<usize, Told>,
     evidence: HashMap<usize, EvidenceSlice>,
     packs: BTreeSet<PackId>,
-    /// Those of them that are made of the evidence of a call, by pack: the call, and
-    /// the number of their slices.
-    unmade: BTreeMap<PackId, (i64, i64)>,
+    /// Those of them that are made of the evidence of a call.
+    unmade: BTreeMap<PackId, UnmadePack>,
     requests: Captured,
     /// What the feed tells of each call: its passing events, then its results up to
     /// an index.
@@ -180,9 +179,9 @@ impl Batch {
         }
         if let Some(pack) = call.pack {
             self.packs.insert(pack);
-            if call.has_evidence {
+            if let Some(bytes) = call.evidence_bytes {
                 let slices = i64::try_from(frames.len()).unwrap_or(i64::MAX);
-                self.unmade.insert(pack, (call.id, slices));
+                self.unmade.insert(pack, UnmadePack { call: call.id, slices, bytes });
             }
             self.evidence
                 .extend(slices(&frames, pack).into_iter().map(|(index, slice)| (first + index, slice)));
@@ -246,7 +245,7 @@ impl Batch {
             evidence::let_go(session, project, *pack, at).await?;
         }
         let made = unmade.into_iter().filter(|(pack, _)| folded.used_packs.contains(pack));
-        let made: Vec<(i64, i64)> = made.map(|(_, call)| call).collect();
+        let made: Vec<UnmadePack> = made.map(|(_, made)| made).collect();
         rows::make_packs(session, project, locked.run.id, &made).await?;
         Ok(rows::remove(session, project, locked.run.id, ids).await?)
     }

@@ -179,11 +179,12 @@ impl FilledPack {
     }
 }
 
-/// The numbers of the parts that the largest pack beside its row has, and how many
-/// bytes each of them.
-pub(crate) fn parts_beside_rows() -> Result<(Vec<i64>, i64)> {
-    let parts = as_i64(MOST_IN_ROW.div_ceil(PART_BYTES))?;
-    Ok(((0..parts).collect(), as_i64(PART_BYTES)?))
+/// The numbers of the parts that so many bytes of a pack beside its row have, and
+/// how many bytes each of them.
+pub(crate) fn parts_of(bytes: i64) -> Result<(Vec<i64>, i64)> {
+    let of_each = as_i64(PART_BYTES)?;
+    let last = (bytes - 1).div_euclid(of_each);
+    Ok(((0..=last).collect(), of_each))
 }
 
 fn as_i64(n: impl TryInto<i64>) -> Result<i64> {
