@@ -4,27 +4,47 @@
 //! A client waits for the one row that keeps its call. What follows from it
 //! costs much less for many calls together, and is done a moment later by
 //! whichever process comes first.
+//!
+//! On PostgreSQL calls go in the transaction that works them in. On SQLite they are
+//! in [a file of their own](crate::db), of which the transaction of the run writes
+//! nothing: it notes on the [slot](crate::runs::slots::SlotRow::worked_in) up to which
+//! of its calls it came, and those are removed after it. What a process that ended in
+//! between has left is known by that, and is not worked in again.
 
 use std::borrow::Cow;
 
 use callboard_domain::ids::{PackId, ProjectId, RunId, SlotId};
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Backend, Bulk, Column, Read, Row, Session, Statement, args, statements};
+use crate::db::{Backend, Bulk, Column, Db, Read, Row, Session, Statement, args, statements};
 use crate::evidence;
 use crate::ids::Listed;
+use crate::runs::slots::SlotRow;
 use crate::runs::tokens::{TokenHash, feeding_client, is_minter_ok, run_and_token};
 use crate::{Result, StoreError, compression};
 
+/// On SQLite, whether a call `i` is worked in, and not removed yet.
+macro_rules! is_worked_in {
+    () => {
+        "EXISTS (SELECT 1 FROM run_slots s WHERE s.project_id = i.project_id AND s.id = i.slot_id AND s.worked_in >= i.id)"
+    };
+}
+
 statements! {
     /// Calls of a run in the order in which they came. ix: run_intake_of_run
-    OF_RUN = "SELECT id, slot_id, at, pack_id, CAST(length(evidence) AS BIGINT), body FROM run_intake \
+    OF_RUN = concat!("SELECT id, slot_id, at, pack_id, CAST(length(evidence) AS BIGINT), body FROM run_intake i \
+        WHERE project_id = $1 AND run_id = $2 AND refusals < $4 AND NOT ", is_worked_in!(), " ORDER BY id LIMIT $3"),
+        postgres "SELECT id, slot_id, at, pack_id, CAST(length(evidence) AS BIGINT), body FROM run_intake \
         WHERE project_id = $1 AND run_id = $2 AND refusals < $4 ORDER BY id LIMIT $3";
     /// The first and the last call of a run that wait. ix: run_intake_of_run
-    SPAN = "SELECT MIN(id), MAX(id) FROM run_intake WHERE project_id = $1 AND run_id = $2 AND refusals < $3";
+    SPAN = concat!("SELECT MIN(id), MAX(id) FROM run_intake i WHERE project_id = $1 AND run_id = $2 AND refusals < $3 AND NOT ",
+        is_worked_in!()),
+        postgres "SELECT MIN(id), MAX(id) FROM run_intake WHERE project_id = $1 AND run_id = $2 AND refusals < $3";
     /// Runs of which calls wait. ix: run_intake_of_run
-    WAITING = "SELECT DISTINCT project_id, run_id FROM run_intake WHERE refusals < $2 ORDER BY project_id, run_id LIMIT $1";
-    /// Calls of a run that are worked in: SQLite gives ids that are free again to calls of others. PK
+    WAITING = concat!("SELECT DISTINCT project_id, run_id FROM run_intake i WHERE refusals < $2 AND NOT ", is_worked_in!(),
+        " ORDER BY project_id, run_id LIMIT $1"),
+        postgres "SELECT DISTINCT project_id, run_id FROM run_intake WHERE refusals < $2 ORDER BY project_id, run_id LIMIT $1";
+    /// Calls of a run that are worked in, as their transaction removes them. PK
     REMOVE = "DELETE FROM run_intake WHERE id in_ints($3) AND project_id = $1 AND run_id = $2";
     /// Calls of a run that is gone. ix: run_intake_of_run
     REMOVE_ALL = "DELETE FROM run_intake WHERE project_id = $1 AND run_id = $2";
@@ -45,11 +65,30 @@ statements! {
     FORGET = "DELETE FROM run_intake_keys WHERE project_id = $1 AND run_id = $2";
 }
 
+/// On SQLite, the place of a call behind all that wait, and behind all of its slot that
+/// are worked in: that is what tells it from them.
+macro_rules! next_place {
+    ($project:literal, $slot:literal) => {
+        concat!(
+            "1 + MAX(COALESCE((SELECT MAX(id) FROM run_intake), 0), \
+             COALESCE((SELECT worked_in FROM run_slots WHERE project_id = ",
+            $project,
+            " AND id = ",
+            $slot,
+            "), 0))"
+        )
+    };
+}
+
 /// A call; on PostgreSQL with its attempts, so that it takes one way there and
 /// back and a transaction of its own.
 static ADD: Statement = Statement::of_each(
     "intake::ADD",
-    "INSERT INTO run_intake (project_id, run_id, slot_id, at, pack_id, evidence, body) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    concat!(
+        "INSERT INTO run_intake (id, project_id, run_id, slot_id, at, pack_id, evidence, body) VALUES (",
+        next_place!("$1", "$3"),
+        ", $1, $2, $3, $4, $5, $6, $7)"
+    ),
     "WITH keys AS (INSERT INTO run_intake_keys (project_id, run_id, key) SELECT $1, $2, unnest($8::bigint[]) \
      ON CONFLICT DO NOTHING) \
      INSERT INTO run_intake (project_id, run_id, slot_id, at, pack_id, evidence, body) VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -61,8 +100,9 @@ static ADD: Statement = Statement::of_each(
 static ADD_OF_CLIENT: Statement = Statement::of_each(
     "intake::ADD_OF_CLIENT",
     concat!(
-        "INSERT INTO run_intake (project_id, run_id, slot_id, at, body, evidence, pack_id) \
-         SELECT r.project_id, r.id, t.slot_id, $4, $5, $6, $7 ",
+        "INSERT INTO run_intake (id, project_id, run_id, slot_id, at, body, evidence, pack_id) SELECT ",
+        next_place!("r.project_id", "t.slot_id"),
+        ", r.project_id, r.id, t.slot_id, $4, $5, $6, $7 ",
         feeding_client!(),
         " RETURNING project_id, slot_id"
     ),
@@ -77,7 +117,15 @@ static ADD_OF_CLIENT: Statement = Statement::of_each(
          SELECT project_id, slot_id, (SELECT count(*) FROM new) FROM kept"
     ),
 );
-// It belongs to SQLite alone, so it is not part of the statements that both engines prepare.
+// These belong to SQLite alone, so they are not part of the statements that both engines prepare.
+/// Calls of a run that are worked in; those that were set aside before stay.
+static REMOVE_WORKED_IN: Statement = Statement::new(
+    "intake::REMOVE_WORKED_IN",
+    concat!(
+        "DELETE FROM run_intake AS i WHERE project_id = $1 AND run_id = $2 AND refusals < $3 AND ",
+        is_worked_in!()
+    ),
+);
 /// Attempts of the call that was added by the statement before, if it was.
 static ADD_KEYS_OF_CLIENT: Statement = Statement::new(
     "intake::ADD_KEYS_OF_CLIENT",
@@ -182,7 +230,8 @@ pub fn told(body: &[u8]) -> Result<Cow<'_, [u8]>> {
     json.map(Cow::Owned).map_err(|_| StoreError::Damaged("results that wait"))
 }
 
-/// Keeps calls. On PostgreSQL it may be outside of a transaction for one call.
+/// Keeps calls, in a session [of them](Db::intake) on SQLite. On PostgreSQL it may be
+/// outside of a transaction for one call.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -234,8 +283,7 @@ pub struct Admitted {
 }
 
 /// Keeps the calls of those who may bring them, each at once on PostgreSQL and all
-/// in the session's transaction on SQLite, which ends with it: one way to the
-/// database. `None` stands for who is not seen at once to be a client of a run that
+/// in one transaction on SQLite, which ends with it: one way to the database. `None` stands for who is not seen at once to be a client of a run that
 /// goes on, and for whom nothing is kept; who that is tells
 /// [`tokens::check_feeder`](crate::runs::tokens::check_feeder).
 ///
@@ -330,8 +378,10 @@ pub async fn waiting(session: &mut Session, limit: i64) -> Result<Vec<(ProjectId
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn refuse(session: &mut Session, run: RunId, id: i64) -> Result<bool> {
+pub async fn refuse(db: &Db, run: RunId, id: i64) -> Result<bool> {
+    let mut session = db.intake().await?;
     let row = session.first(&REFUSE, args![id, run]).await?;
+    session.commit().await?;
     Ok(row.map(|row| row.reader().int()).transpose()?.is_some_and(|refusals| refusals >= MOST_REFUSALS))
 }
 
@@ -368,21 +418,50 @@ pub async fn make_packs(
     session.write(&PACK_BYTES, args![project, run, calls, parts, part_bytes]).await
 }
 
-/// Lets go of calls of a run that are worked in.
+/// Lets go of calls of a slot that are worked in, in the transaction that does that: on
+/// SQLite the slot, which is still to be written, notes it, and [`clear`] removes them.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn remove(session: &mut Session, project: ProjectId, run: RunId, ids: Vec<i64>) -> Result<()> {
-    session.write(&REMOVE, args![project, run, ids]).await
+pub async fn let_go(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    slot: &mut SlotRow,
+    ids: Vec<i64>,
+) -> Result<()> {
+    match session.backend() {
+        Backend::Sqlite => {
+            slot.worked_in = ids.into_iter().fold(slot.worked_in, i64::max);
+            Ok(())
+        }
+        Backend::Postgres => session.write(&REMOVE, args![project, run, ids]).await,
+    }
+}
+
+/// Removes what [`let_go`] only noted; nothing to do on PostgreSQL.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses; it is done with the next ones
+/// then, or by [`forget`].
+pub async fn clear(db: &Db, project: ProjectId, run: RunId) -> Result<()> {
+    if db.backend() == Backend::Postgres {
+        return Ok(());
+    }
+    let mut session = db.intake().await?;
+    session.write(&REMOVE_WORKED_IN, args![project, run, MOST_REFUSALS]).await?;
+    session.commit().await
 }
 
 /// Lets go of all calls of a run that is gone.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn remove_all(session: &mut Session, project: ProjectId, run: RunId) -> Result<()> {
+pub async fn remove_all(db: &Db, project: ProjectId, run: RunId) -> Result<()> {
+    let mut session = db.intake().await?;
     session.write(&REMOVE_ALL, args![project, run]).await?;
-    forget(session, project, run).await
+    session.write(&FORGET, args![project, run]).await?;
+    session.commit().await
 }
 
 /// What [`read_known`] reads: which of some attempts were sent to a run before.
@@ -395,10 +474,16 @@ pub(crate) fn read_known(rows: &[Row]) -> Result<Vec<i64>> {
     rows.iter().map(|row| row.reader().int()).collect()
 }
 
-/// Forgets which attempts of a run were sent: its results tell.
+/// Forgets which attempts of a run that is over were sent: its results tell. On SQLite
+/// also what [`clear`] may have left.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn forget(session: &mut Session, project: ProjectId, run: RunId) -> Result<()> {
-    session.write(&FORGET, args![project, run]).await
+pub async fn forget(db: &Db, project: ProjectId, run: RunId) -> Result<()> {
+    let mut session = db.intake().await?;
+    session.write(&FORGET, args![project, run]).await?;
+    if session.backend() == Backend::Sqlite {
+        session.write(&REMOVE_WORKED_IN, args![project, run, MOST_REFUSALS]).await?;
+    }
+    session.commit().await
 }

@@ -6,7 +6,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{Executor as _, SqlSafeStr as _};
 
 use crate::Result;
-use crate::db::{Db, args, statements};
+use crate::db::{Backend, Db, Statement, args, statements};
 
 struct Step {
     version: i64,
@@ -26,26 +26,46 @@ macro_rules! steps {
     };
 }
 
-const STEPS: &[Step] = steps![1 "0001_runs", 2 "0002_accounts", 3 "0003_jobs", 4 "0004_live", 5 "0005_idempotency", 6 "0006_clusters", 7 "0007_flakiness", 8 "0008_comparison", 9 "0009_administration", 10 "0010_trace_pool", 11 "0011_locators", 12 "0012_retention", 13 "0013_planner_statistics", 14 "0014_endpoints", 15 "0015_test_functions", 16 "0016_counting_together", 17 "0017_exports_and_links", 18 "0018_troubled_history", 19 "0019_lost_time", 20 "0020_dimensions_of_pictures", 21 "0021_full_runs_of_branches", 22 "0022_failing_days", 23 "0023_spread_of_durations", 24 "0024_waiting_to_be_counted", 25 "0025_packs_in_rows", 26 "0026_order_of_jobs", 27 "0027_results_that_wait", 28 "0028_order_of_texts", 29 "0029_words_of_projects", 30 "0030_evidence_that_waits"];
+const STEPS: &[Step] = steps![1 "0001_runs", 2 "0002_accounts", 3 "0003_jobs", 4 "0004_live", 5 "0005_idempotency", 6 "0006_clusters", 7 "0007_flakiness", 8 "0008_comparison", 9 "0009_administration", 10 "0010_trace_pool", 11 "0011_locators", 12 "0012_retention", 13 "0013_planner_statistics", 14 "0014_endpoints", 15 "0015_test_functions", 16 "0016_counting_together", 17 "0017_exports_and_links", 18 "0018_troubled_history", 19 "0019_lost_time", 20 "0020_dimensions_of_pictures", 21 "0021_full_runs_of_branches", 22 "0022_failing_days", 23 "0023_spread_of_durations", 24 "0024_waiting_to_be_counted", 25 "0025_packs_in_rows", 26 "0026_order_of_jobs", 27 "0027_results_that_wait", 28 "0028_order_of_texts", 29 "0029_words_of_projects", 30 "0030_evidence_that_waits", 31 "0031_intake_beside"];
+
+/// The step behind which what running clients sent is in a file of its own on
+/// SQLite.
+const INTAKE_BESIDE: i64 = 31;
+
+/// Of that file.
+const INTAKE_STEPS: &[(i64, &str, &str)] = &[(
+    1,
+    "0001_results_that_wait",
+    include_str!("../../../migrations/sqlite-intake/0001_results_that_wait.sql"),
+)];
 
 statements! {
     NEWEST_APPLIED = "SELECT MAX(version) FROM schema_migrations WHERE success = TRUE";
 }
 
-fn migrator(text: impl Fn(&Step) -> &'static str) -> Migrator {
-    let migrations = STEPS
-        .iter()
-        .map(|step| {
-            Migration::new(
-                step.version,
-                step.name.into(),
-                MigrationType::Simple,
-                text(step).into_sql_str(),
-                false,
-            )
-        })
-        .collect();
-    let mut migrator = Migrator::with_migrations(migrations);
+/// Of the file of what running clients sent, which only SQLite has.
+static NEWEST_APPLIED_BESIDE: Statement = Statement::new(
+    "migrate::NEWEST_APPLIED_BESIDE",
+    "SELECT MAX(version) FROM intake.schema_migrations WHERE success = TRUE",
+);
+
+/// Whether there is anything that was kept among the runs.
+const IS_AMONG_RUNS: &str = "SELECT EXISTS (SELECT 1 FROM runs.sqlite_schema WHERE name = 'run_intake')";
+/// Copies it. The disk has it before it is removed there.
+const TAKE_OVER: &str = "BEGIN IMMEDIATE;
+INSERT OR IGNORE INTO main.run_intake (id, project_id, run_id, slot_id, at, refusals, pack_id, body, evidence)
+    SELECT id, project_id, run_id, slot_id, at, refusals, pack_id, body, evidence FROM runs.run_intake;
+INSERT OR IGNORE INTO main.run_intake_keys (project_id, run_id, key)
+    SELECT project_id, run_id, key FROM runs.run_intake_keys;
+COMMIT;
+PRAGMA main.wal_checkpoint(FULL)";
+
+fn step(version: i64, name: &'static str, text: &'static str) -> Migration {
+    Migration::new(version, name.into(), MigrationType::Simple, text.into_sql_str(), false)
+}
+
+fn migrator(steps: impl Iterator<Item = Migration>) -> Migrator {
+    let mut migrator = Migrator::with_migrations(steps.collect());
     migrator.dangerous_set_table_name("schema_migrations");
     // A newer release may have migrated ahead: releases work on the next schema too.
     migrator.set_ignore_missing(true);
@@ -54,15 +74,27 @@ fn migrator(text: impl Fn(&Step) -> &'static str) -> Migrator {
 
 pub(crate) async fn run(db: &Db) -> Result<()> {
     match db {
-        Db::Sqlite { writer, .. } => {
-            let mut connection = Box::pin(writer.get()).await?;
-            migrator(|step| step.sqlite).run(&mut *connection).await?;
+        Db::Sqlite { writer, intake, .. } => {
+            let steps = |upto| {
+                let steps = STEPS.iter().filter(move |step| step.version < upto);
+                steps.map(|each| step(each.version, each.name, each.sqlite))
+            };
+            let mut runs = Box::pin(writer.get()).await?;
+            migrator(steps(INTAKE_BESIDE)).run(&mut *runs).await?;
+            let mut beside = Box::pin(intake.writer.get()).await?;
+            let all = INTAKE_STEPS.iter().map(|(version, name, text)| step(*version, name, text));
+            migrator(all).run(&mut *beside).await?;
+            if sqlx::query_scalar(IS_AMONG_RUNS).fetch_one(&mut *beside).await? {
+                beside.execute(sqlx::raw_sql(TAKE_OVER)).await?;
+            }
+            migrator(steps(i64::MAX)).run(&mut *runs).await?;
         }
         Db::Postgres(pool) => {
             let mut connection = Box::pin(pool.get()).await?;
             // The server tells of every table that is there already, the driver logs it.
             connection.execute("SET client_min_messages = warning").await?;
-            let migrated = migrator(|step| step.postgres).run(&mut *connection).await;
+            let steps = STEPS.iter().map(|each| step(each.version, each.name, each.postgres));
+            let migrated = migrator(steps).run(&mut *connection).await;
             connection.execute("RESET client_min_messages").await?;
             migrated?;
         }
@@ -71,14 +103,19 @@ pub(crate) async fn run(db: &Db) -> Result<()> {
 }
 
 pub(crate) async fn is_current(db: &Db) -> Result<bool> {
-    let mut session = db.read().await?;
-    let newest = match session.one(&NEWEST_APPLIED, args![]).await {
-        Ok(row) => row.reader().opt_int()?,
+    let newest = STEPS.last().map(|step| step.version);
+    let newest_beside = INTAKE_STEPS.last().map(|(version, ..)| *version);
+    Ok(applied(db, &NEWEST_APPLIED).await? >= newest
+        && (db.backend() == Backend::Postgres || applied(db, &NEWEST_APPLIED_BESIDE).await? >= newest_beside))
+}
+
+async fn applied(db: &Db, newest: &Statement) -> Result<Option<i64>> {
+    match db.read().await?.one(newest, args![]).await {
+        Ok(row) => row.reader().opt_int(),
         // Without the table nothing was ever applied.
-        Err(crate::StoreError::Database(sqlx::Error::Database(_))) => None,
-        Err(error) => return Err(error),
-    };
-    Ok(newest >= STEPS.last().map(|step| step.version))
+        Err(crate::StoreError::Database(sqlx::Error::Database(_))) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
@@ -87,19 +124,22 @@ mod tests {
 
     #[test]
     fn every_file_is_a_step_and_every_step_has_its_number() {
-        let steps: Vec<String> = STEPS.iter().map(|step| format!("{}.sql", step.name)).collect();
-        for engine in ["sqlite", "postgres"] {
+        let steps: Vec<(i64, &str)> = STEPS.iter().map(|step| (step.version, step.name)).collect();
+        let beside: Vec<(i64, &str)> =
+            INTAKE_STEPS.iter().map(|(version, name, _)| (*version, *name)).collect();
+        for (engine, steps) in [("sqlite", &steps), ("postgres", &steps), ("sqlite-intake", &beside)] {
             let folder = format!("{}/../../migrations/{engine}", env!("CARGO_MANIFEST_DIR"));
             let mut files: Vec<String> = std::fs::read_dir(folder)
                 .unwrap()
                 .map(|file| file.unwrap().file_name().into_string().unwrap())
                 .collect();
             files.sort();
-            assert_eq!(files, steps, "{engine}");
-        }
-        for (number, step) in (1..).zip(STEPS) {
-            assert_eq!(step.version, number);
-            assert!(step.name.starts_with(&format!("{number:04}_")), "{}", step.name);
+            let names: Vec<String> = steps.iter().map(|(_, name)| format!("{name}.sql")).collect();
+            assert_eq!(files, names, "{engine}");
+            for (number, (version, name)) in (1..).zip(steps) {
+                assert_eq!(*version, number);
+                assert!(name.starts_with(&format!("{number:04}_")), "{name}");
+            }
         }
     }
 }

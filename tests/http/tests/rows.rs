@@ -12,7 +12,8 @@ use sqlx::Row as _;
 pub(crate) async fn every_row(service: &Service, left_out: &[&str]) -> BTreeMap<String, String> {
     let tables = match service.state().store().db() {
         Db::Sqlite { .. } => {
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' \
+            UNION SELECT name FROM intake.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         }
         Db::Postgres(_) => {
             "SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema()"

@@ -32,6 +32,8 @@ const PREFIX: &str = "callboard_test_";
 /// tests lend each other, followed by a hash of the migrations.
 const TEMPLATE_PREFIX: &str = "callboard_template_";
 const SQLITE_FILE: &str = "callboard.db";
+/// With the one that is kept beside it.
+const SQLITE_FILES: [&str; 2] = [SQLITE_FILE, "callboard.db-intake"];
 /// No test runs this long: an older database belongs to a killed one.
 const ABANDONED_AFTER_SECONDS: u64 = 2 * 60 * 60;
 /// Serialises the making of the template; any number that is ours.
@@ -70,7 +72,10 @@ impl TestDatabase {
         match backend {
             Backend::Sqlite => {
                 let database = Self::empty(backend).await?;
-                std::fs::copy(sqlite_template().await?, database.folder().join(SQLITE_FILE))?;
+                let template = sqlite_template().await?;
+                for file in SQLITE_FILES {
+                    std::fs::copy(template.join(file), database.folder().join(file))?;
+                }
                 Ok(database)
             }
             Backend::Postgres => {
@@ -335,7 +340,7 @@ impl Server {
     /// The name of a database that has every migration of this build. The
     /// first process that needs it makes it while the others wait.
     async fn template(&self) -> Result<String> {
-        let name = format!("{TEMPLATE_PREFIX}{:016x}", migrations_hash("postgres")?);
+        let name = format!("{TEMPLATE_PREFIX}{:016x}", migrations_hash(&["postgres"])?);
         let mut connection = self.connect().await?;
         sqlx::query("SELECT pg_advisory_lock($1)").bind(TEMPLATE_LOCK).execute(&mut connection).await?;
         let existing: Option<i32> = sqlx::query_scalar("SELECT 1 FROM pg_database WHERE datname = $1")
@@ -401,35 +406,43 @@ fn unique_name() -> Result<String> {
     Ok(format!("{PREFIX}{}_{nanos:x}_{}_{number}", now_seconds()?, std::process::id()))
 }
 
-/// A SQLite file that has every migration of this build. Processes that make it
-/// at once put the same in its place.
+/// A folder with SQLite files that have every migration of this build. Processes that
+/// make it at once put the same in its place.
 async fn sqlite_template() -> Result<PathBuf> {
-    let place = std::env::temp_dir().join(format!("{TEMPLATE_PREFIX}{:016x}.db", migrations_hash("sqlite")?));
+    let hash = migrations_hash(&["sqlite", "sqlite-intake"])?;
+    let place = std::env::temp_dir().join(format!("{TEMPLATE_PREFIX}{hash:016x}"));
     if !place.exists() {
         let unfinished = TestDatabase::empty(Backend::Sqlite).await?;
         let store = unfinished.store().await?;
         store.migrate().await?;
-        // The last connection brings everything into the one file.
+        // The last connection brings everything into the files.
         store.db().close().await;
-        let beside = tempfile::NamedTempFile::new()?;
-        std::fs::copy(unfinished.folder().join(SQLITE_FILE), beside.path())?;
-        beside.persist(&place)?;
+        let beside = tempfile::tempdir()?;
+        for file in SQLITE_FILES {
+            std::fs::copy(unfinished.folder().join(file), beside.path().join(file))?;
+        }
+        if std::fs::rename(beside.path(), &place).is_ok() {
+            let _moved = beside.keep();
+        }
+        anyhow::ensure!(place.exists(), "{} could not be made", place.display());
     }
     Ok(place)
 }
 
 /// Two builds with the same migrations share a template.
-fn migrations_hash(engine: &str) -> Result<u64> {
-    let folder = format!("{}/../../migrations/{engine}", env!("CARGO_MANIFEST_DIR"));
-    let mut files: Vec<_> = std::fs::read_dir(&folder)
-        .with_context(|| format!("cannot read {folder}"))?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<_>>()?;
-    files.sort();
+fn migrations_hash(folders: &[&str]) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
-    for file in files {
-        file.file_name().hash(&mut hasher);
-        std::fs::read(file)?.hash(&mut hasher);
+    for folder in folders {
+        let folder = format!("{}/../../migrations/{folder}", env!("CARGO_MANIFEST_DIR"));
+        let mut files: Vec<_> = std::fs::read_dir(&folder)
+            .with_context(|| format!("cannot read {folder}"))?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<_>>()?;
+        files.sort();
+        for file in files {
+            file.file_name().hash(&mut hasher);
+            std::fs::read(file)?.hash(&mut hasher);
+        }
     }
     Ok(hasher.finish())
 }

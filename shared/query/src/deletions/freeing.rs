@@ -17,7 +17,7 @@ use callboard_store::db::Session;
 use callboard_store::deletions::runs::{self as doomed, DoomedRun, RunsToDelete};
 use callboard_store::deletions::{self, DeletionState, ObjectCount, ReceiptRow, project as doomed_project};
 use callboard_store::objects::Cleared;
-use callboard_store::{Store, StoreError, boxed, jobs, storage, unclaimed};
+use callboard_store::{Store, StoreError, boxed, intake, jobs, storage, unclaimed};
 
 use super::DeleteTarget;
 use crate::Result;
@@ -237,13 +237,14 @@ impl Work<'_> {
         self.clear_run(receipt, run).await
     }
 
-    /// The last step of a run: what lies under its prefixes goes, then its
-    /// mark.
+    /// The last step of a run: what its clients sent last and what lies under its
+    /// prefixes goes, then its mark.
     async fn clear_run(&self, receipt: &mut ReceiptRow, run: &DoomedRun) -> Result<()> {
         for folder in ["packs", "reports"] {
             let prefix = format!("project-{}/{folder}/{}/", run.project, run.run);
             self.clear(&mut receipt.freed, &prefix).await?;
         }
+        intake::remove_all(self.store.db(), run.project, run.run).await?;
         receipt.rows.runs += 1;
         let mut session = self.store.db().begin().await?;
         doomed::forget(&mut session, run).await?;

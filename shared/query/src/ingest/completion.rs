@@ -95,21 +95,26 @@ async fn recount(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) 
     storage::recount_run(&mut session, project, run, now).await?;
     locked.compare(&mut session).await?;
     retention::date_run(&mut session, ctx, &locked.run).await?;
-    if locked.run.status.is_final() {
-        kept::forget(&mut session, project, run).await?;
+    let is_over = locked.run.status.is_final();
+    if is_over {
         feed::keep_until(&mut session, project, run, Timestamp(now.millis() + FEED_AFTER_END_MS)).await?;
     }
     let is_counted = sums.totals.total_tests > 0;
     let stored = (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms, locked.run.lost_ms);
     let counted = (sums.totals, sums.tests_ms, sums.wasted_ms, sums.lost_ms);
-    if !is_counted && !locked.run.totals_from_rows || stored == counted {
+    let checked = if !is_counted && !locked.run.totals_from_rows || stored == counted {
         session.commit().await?;
-        return Ok(Checked::Right);
+        Checked::Right
+    } else {
+        tracing::warn!(%run, ?stored, ?counted, "the numbers of a run differed from its rows and were repaired");
+        (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms, locked.run.lost_ms) = counted;
+        locked.run.totals_from_rows = true;
+        locked.settle(now, None, &ctx.patience);
+        locked.close(session, now).await?;
+        Checked::Repaired
+    };
+    if is_over {
+        kept::forget(ctx.store.db(), project, run).await?;
     }
-    tracing::warn!(%run, ?stored, ?counted, "the numbers of a run differed from its rows and were repaired");
-    (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms, locked.run.lost_ms) = counted;
-    locked.run.totals_from_rows = true;
-    locked.settle(now, None, &ctx.patience);
-    locked.close(session, now).await?;
-    Ok(Checked::Repaired)
+    Ok(checked)
 }

@@ -220,8 +220,12 @@ async fn finish_once(
         return Ok(None);
     }
     if locked.slot(slot)?.slot.state == SlotState::Finished {
-        let status = locked.run.status;
-        return Ok(Some(if has_last { locked.close(session, now).await?.status } else { status }));
+        if !has_last {
+            return Ok(Some(locked.run.status));
+        }
+        let status = locked.close(session, now).await?.status;
+        intake::clear(ctx, project, run).await;
+        return Ok(Some(status));
     }
     locked.admit(slot, now)?;
     let started = locked.slot(slot)?.slot.start_time.millis();
@@ -230,5 +234,9 @@ async fn finish_once(
     describing::describe(&mut session, &mut locked, slot, fields, Plan::Told, None, now).await?;
     locked.note(announce::run_progress(&locked.run));
     locked.settle(now, None, &ctx.patience);
-    Ok(Some(locked.close(session, now).await?.status))
+    let status = locked.close(session, now).await?.status;
+    if has_last {
+        intake::clear(ctx, project, run).await;
+    }
+    Ok(Some(status))
 }

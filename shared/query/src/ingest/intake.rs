@@ -196,39 +196,93 @@ impl Brought {
     }
 }
 
-/// Keeps calls of a client, with the evidence they brought; the caller commits.
-async fn keep(session: &mut Session, origin: Origin, calls: &[Call]) -> Result<()> {
-    let Origin { project, run, slot, at } = origin;
+/// Makes packs that were written before part of the run of their calls, and takes ids
+/// for those that go with the rows. The caller commits.
+async fn place_packs(session: &mut Session, origin: Origin, calls: &[Call]) -> Result<Vec<Option<PackId>>> {
+    let Origin { project, run, at, .. } = origin;
     let count = calls.iter().filter(|call| call.packed.with_rows().is_some()).count();
     let mut ids = evidence::take_ids(session, count).await?.into_iter();
-    let mut kept = Vec::with_capacity(calls.len());
-    for Call { packed, body, keys, .. } in calls {
-        let pack = packed.keep(session, (project, run), &mut ids, at).await?;
-        let evidence = packed.with_rows().map(|pack| pack.as_slice().to_vec());
-        kept.push(NewCall { project, run, slot, at, pack, evidence, body: body.clone(), keys: keys.clone() });
+    let mut packs = Vec::with_capacity(calls.len());
+    for call in calls {
+        packs.push(call.packed.keep(session, (project, run), &mut ids, at).await?);
     }
-    Ok(rows::add(session, kept).await?)
+    Ok(packs)
 }
 
-/// Keeps calls of a request in a transaction; one that needs nothing else is its
-/// own on PostgreSQL. What they wrote is removed when they cannot be kept.
+/// Keeps calls of a client, with the evidence they brought; the caller commits.
+async fn keep(
+    session: &mut Session,
+    origin: Origin,
+    calls: &[Call],
+    packs: Vec<Option<PackId>>,
+) -> Result<()> {
+    let Origin { project, run, slot, at } = origin;
+    let kept = calls.iter().zip(packs).map(|(Call { packed, body, keys, .. }, pack)| {
+        let evidence = packed.with_rows().map(|pack| pack.as_slice().to_vec());
+        NewCall { project, run, slot, at, pack, evidence, body: body.clone(), keys: keys.clone() }
+    });
+    Ok(rows::add(session, kept.collect()).await?)
+}
+
+/// Keeps calls of a request. What they wrote is removed when they cannot be kept.
 async fn keep_alone(ctx: &Context, origin: Origin, calls: &[Call]) -> Result<()> {
-    let kept = async {
-        if ctx.store.backend() == Backend::Postgres
-            && let [only] = calls
-            && (only.packed.frames().is_empty() || only.packed.with_rows().is_some())
-        {
-            return keep(&mut ctx.store.db().read().await?, origin, calls).await;
+    if ctx.store.backend() == Backend::Postgres {
+        let kept = keep_among_runs(ctx, origin, calls).await;
+        if let Err(error) = &kept {
+            discard(ctx, calls, error).await;
         }
-        let mut session = ctx.store.db().begin().await?;
-        keep(&mut session, origin, calls).await?;
-        Ok(session.commit().await?)
-    };
-    let kept = kept.await;
-    if let Err(error) = &kept {
+        return kept;
+    }
+    let placed = place_before(ctx, origin, calls).await;
+    if let Err(error) = &placed {
         discard(ctx, calls, error).await;
     }
+    let kept = keep_beside(ctx, origin, calls, placed?).await;
+    if let Err(error) = &kept {
+        for call in calls {
+            call.packed.let_go(ctx, origin.project, error, origin.at).await;
+        }
+    }
     kept
+}
+
+/// The packs of calls that are kept in a file of their own: part of the run before
+/// that, and should it break off in between, they go with the run.
+async fn place_before(ctx: &Context, origin: Origin, calls: &[Call]) -> Result<Vec<Option<PackId>>> {
+    if calls.iter().all(|call| call.packed.frames().is_empty()) {
+        return Ok(vec![None; calls.len()]);
+    }
+    let mut session = ctx.store.db().begin().await?;
+    let packs = place_packs(&mut session, origin, calls).await?;
+    session.commit().await?;
+    Ok(packs)
+}
+
+/// [`keep_alone`] in the file of calls.
+async fn keep_beside(
+    ctx: &Context,
+    origin: Origin,
+    calls: &[Call],
+    packs: Vec<Option<PackId>>,
+) -> Result<()> {
+    let mut session = ctx.store.db().intake().await?;
+    keep(&mut session, origin, calls, packs).await?;
+    Ok(session.commit().await?)
+}
+
+/// [`keep_alone`] in a transaction; a call that needs nothing else is its own.
+async fn keep_among_runs(ctx: &Context, origin: Origin, calls: &[Call]) -> Result<()> {
+    if let [only] = calls
+        && (only.packed.frames().is_empty() || only.packed.with_rows().is_some())
+    {
+        let mut session = ctx.store.db().intake().await?;
+        let packs = place_packs(&mut session, origin, calls).await?;
+        return keep(&mut session, origin, calls, packs).await;
+    }
+    let mut session = ctx.store.db().begin().await?;
+    let packs = place_packs(&mut session, origin, calls).await?;
+    keep(&mut session, origin, calls, packs).await?;
+    Ok(session.commit().await?)
 }
 
 /// Keeps a request by itself: who sent it is asked before anything is done.
@@ -384,10 +438,7 @@ struct Passed {
 
 /// Notes that a call that waits of a run could not be worked in.
 async fn refuse(ctx: &Context, run: RunId, call: i64, error: &QueryError) -> Result<()> {
-    let mut session = ctx.store.db().begin().await?;
-    let is_set_aside = rows::refuse(&mut session, run, call).await?;
-    session.commit().await?;
-    if is_set_aside {
+    if rows::refuse(ctx.store.db(), run, call).await? {
         tracing::error!(%error, %run, call, "results that were acknowledged are set aside: they cannot be worked into their run");
     }
     Ok(())
@@ -422,7 +473,16 @@ async fn fold_some(
     }
     let is_due = counting::is_due(&locked.run, at);
     locked.close(session, at).await?;
+    clear(ctx, project, run).await;
     Ok(Passed { is_more, is_due })
+}
+
+/// Removes calls that are worked in, where they did not go with that. What fails here is
+/// logged: they are known by their slot.
+pub(super) async fn clear(ctx: &Context, project: ProjectId, run: RunId) {
+    if let Err(error) = rows::clear(ctx.store.db(), project, run).await {
+        tracing::warn!(%error, %run, "results that were worked into their run are still kept beside it");
+    }
 }
 
 /// Nobody asks for the results of a run that is gone.
@@ -432,7 +492,7 @@ async fn let_go_of_all(ctx: &Context, project: ProjectId, run: RunId) -> Result<
         Err(QueryError::Store(StoreError::RunGone)) => {}
         locked => return locked.map(|_| Passed { is_more: true, is_due: false }),
     }
-    rows::remove_all(&mut session, project, run).await?;
-    session.commit().await?;
+    drop(session);
+    rows::remove_all(ctx.store.db(), project, run).await?;
     Ok(Passed { is_more: false, is_due: false })
 }

@@ -401,7 +401,9 @@ impl LockedRun {
                 let since = found.slot.last_activity_at;
                 let is_late = row.slot.last_activity_at.millis() - since.millis() >= ACTIVITY_STEP_MS;
                 let known = Slot { last_activity_at: since, ..row.slot.clone() };
-                is_late || (&known, &row.metadata_ci) != (&found.slot, &found.metadata_ci)
+                is_late
+                    || (&known, &row.metadata_ci, row.worked_in)
+                        != (&found.slot, &found.metadata_ci, found.worked_in)
             })
     }
 

@@ -183,17 +183,42 @@ impl Packed {
     /// Removes a pack that no row points at. What fails here is logged: the
     /// request's own outcome is what counts.
     pub(super) async fn discard(&self, ctx: &Context, failure: Option<&QueryError>) {
-        // A connection that broke may have broken after the commit: then rows
-        // point at the pack, and an object too many is better than one too few.
-        let may_be_committed = matches!(failure,
-            Some(QueryError::Store(error)) if error.is_unavailable() && !error.is_conflict());
         if let PackedBytes::InObject { pack, .. } = &self.bytes
-            && !may_be_committed
+            && !failure.is_some_and(may_be_committed)
             && let Err(error) = evidence::discard(&ctx.store, pack).await
         {
             tracing::warn!(%error, "an evidence pack that nothing points at could not be removed");
         }
     }
+
+    /// [`Packed::discard`] of a pack that is part of its run.
+    pub(super) async fn let_go(
+        &self,
+        ctx: &Context,
+        project: ProjectId,
+        failure: &QueryError,
+        now: Timestamp,
+    ) {
+        let PackedBytes::InObject { pack, .. } = &self.bytes else { return };
+        if may_be_committed(failure) {
+            return;
+        }
+        let gone = async {
+            let mut session = ctx.store.db().begin().await?;
+            evidence::let_go(&mut session, project, pack.id, now).await?;
+            session.commit().await
+        };
+        if let Err(error) = gone.await {
+            tracing::warn!(%error, "an evidence pack that nothing points at could not be let go");
+        }
+    }
+}
+
+/// Whether what failed may have been done all the same: a connection that broke may
+/// have broken after the commit. Then rows point at a pack, and an object too many is
+/// better than one too few.
+fn may_be_committed(failure: &QueryError) -> bool {
+    matches!(failure, QueryError::Store(error) if error.is_unavailable() && !error.is_conflict())
 }
 
 /// Takes the evidence out of entries, by index, that of failing attempts first.

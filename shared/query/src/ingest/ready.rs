@@ -93,9 +93,9 @@ impl Ready {
         self.batch.at
     }
 
-    /// Works them into their locked run, which the caller closes. `false`, and
-    /// nothing was done, when another process has worked some of them in since
-    /// they were read.
+    /// Works them into their locked run, which the caller closes, and then
+    /// [clears](super::intake::clear) what is left of them. `false`, and nothing was
+    /// done, when another process has worked some of them in since they were read.
     pub(super) async fn fold(
         self,
         ctx: &Context,
@@ -246,7 +246,8 @@ impl Batch {
         }
         let made = unmade.into_iter().filter(|(pack, _)| folded.used_packs.contains(pack));
         let made: Vec<UnmadePack> = made.map(|(_, made)| made).collect();
-        rows::make_packs(session, project, locked.run.id, &made).await?;
-        Ok(rows::remove(session, project, locked.run.id, ids).await?)
+        let run = locked.run.id;
+        rows::make_packs(session, project, run, &made).await?;
+        Ok(rows::let_go(session, project, run, locked.slot_mut(slot)?, ids).await?)
     }
 }

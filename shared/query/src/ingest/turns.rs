@@ -1,6 +1,6 @@
 //! What the calls of one process that feed runs share.
 //!
-//! Calls that wait for the only writer of SQLite are kept together: every
+//! Calls that wait for the only writer of their file on SQLite are kept together: every
 //! transaction costs the same ways to its thread and the same pages of its log,
 //! whether it keeps one call or eight. A call goes in line and then waits for the
 //! turn. Who has it takes everybody in line along, so those who wait find their
@@ -342,7 +342,7 @@ pub(super) async fn keep(ctx: &Context, claim: Claim, mut call: Call) -> Result<
         // Large messages to a server wait for the acknowledgement of their first part.
         Backend::Postgres if call.bytes() > MESSAGE_BYTES => Turn::alone(claim, call),
         Backend::Postgres => {
-            let session = ctx.store.db().read().await?;
+            let session = ctx.store.db().intake().await?;
             let fed = intake::keep_of_clients(session, &[(&claim, &call)]).await?;
             fed.into_iter().flatten().next().map_or_else(|| Turn::alone(claim, call), Turn::Kept)
         }
@@ -381,7 +381,7 @@ async fn in_line(ctx: &Context, claim: Claim, call: Call) -> Result<Turn> {
 /// Keeps those in line in one transaction. Who cannot be kept there, or is not
 /// seen to be a client, is left to go alone.
 async fn together(ctx: &Context, line: &Line) {
-    let session = match ctx.store.db().begin().await {
+    let session = match ctx.store.db().intake().await {
         Ok(session) => session,
         Err(error) => {
             if let Some(first) = line.take(1).pop() {

@@ -54,7 +54,7 @@ pub(super) fn keep_short(writer: &Connections<Sqlite>, readers: &Connections<Sql
 
 async fn shorten(writer: &Connections<Sqlite>, readers: &Connections<Sqlite>) -> Result<()> {
     let mut connection = Box::pin(readers.get()).await?;
-    let Log { length, moved } = ask(&mut connection, "PRAGMA wal_checkpoint(NOOP)").await?;
+    let Log { length, moved } = ask(&mut connection, "PRAGMA main.wal_checkpoint(NOOP)").await?;
     if length - moved < MANY && length < LONG {
         return Ok(());
     }
@@ -70,7 +70,7 @@ async fn shorten(writer: &Connections<Sqlite>, readers: &Connections<Sqlite>) ->
 }
 
 async fn shift(connection: &mut Held<Sqlite>) -> Result<()> {
-    ask(connection, "PRAGMA wal_checkpoint(PASSIVE)").await.map(drop)
+    ask(connection, "PRAGMA main.wal_checkpoint(PASSIVE)").await.map(drop)
 }
 
 async fn ask(connection: &mut Held<Sqlite>, pragma: &'static str) -> Result<Log> {

@@ -4,10 +4,17 @@
 //! [`dialect`]; [`Session`] runs it on whichever engine is configured. SQLite
 //! has one writer connection, whose transactions begin with `BEGIN IMMEDIATE`
 //! along with their first statement, and a pool of readers; PostgreSQL one pool.
+//!
+//! What running clients sent and nobody has worked in ([`crate::intake`]) is in a
+//! SQLite file of its own beside the other, with a writer of its own: a client that
+//! waits for its call to be kept waits for nothing that is done to the runs. Who
+//! writes one file sees the other and cannot write it, so a transaction locks only
+//! one of them. On PostgreSQL it is one more table.
 
 mod bulk;
 mod dialect;
 mod filter;
+mod intake_file;
 mod log;
 mod pending;
 mod pool;
@@ -26,6 +33,8 @@ pub use bulk::{Bulk, Column, Rows};
 pub use dialect::Statement;
 pub(crate) use dialect::statements;
 pub use filter::Filter;
+pub use intake_file::IntakeFile;
+use pool::Beside;
 pub use pool::{Connections, Held, Postgres, Sqlite};
 pub use row::{Reader, Row};
 pub(crate) use session::Read;
@@ -38,7 +47,7 @@ use crate::{Result, StoreError, boxed};
 /// The database engine behind a [`Db`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// Embedded, one file.
+    /// Embedded, in files of this machine.
     Sqlite,
     /// A PostgreSQL server (14 or newer).
     Postgres,
@@ -53,6 +62,8 @@ pub enum Db {
         writer: Connections<Sqlite>,
         /// Connections that read.
         readers: Connections<Sqlite>,
+        /// What running clients sent.
+        intake: IntakeFile,
     },
     /// PostgreSQL.
     Postgres(Connections<Postgres>),
@@ -108,19 +119,22 @@ impl Db {
             .pragma("wal_autocheckpoint", log::LAST_RESORT)
             .pragma("journal_size_limit", log::KEPT)
             .row_buffer_size(ROWS_AHEAD);
+        let (file, beside) = (options.get_filename().to_owned(), intake_file::beside(options.get_filename()));
+        // Either file has to be there before somebody looks into it who must not write it.
+        let intake = IntakeFile::open(options.clone(), &file, &beside).await?;
         // Who sets this writes, each time anew.
         let making = options.clone().auto_vacuum(SqliteAutoVacuum::Incremental);
         let making = making.statement_cache_capacity(WRITTEN_TEXTS);
-        let writer = Connections::new(Sqlite::new(making), 1)?;
+        let writer = Connections::new(Sqlite::beside(making, Beside::intake(&beside)?), 1)?;
         // The file is made now, or what is wrong with it is told.
         drop(Box::pin(writer.get()).await?);
         // They forget what they read whenever somebody wrote, and there are many of them. With half of this, reads
         // behind a long history took a fifth longer.
         let options = options.pragma("cache_size", "-4000").statement_cache_capacity(STATEMENT_CACHE);
-        let readers = Connections::new(Sqlite::new(options), most)?;
+        let readers = Connections::new(Sqlite::beside(options, Beside::intake(&beside)?), most)?;
         readers.close_idle();
         log::keep_short(&writer, &readers);
-        Ok(Self::Sqlite { writer, readers })
+        Ok(Self::Sqlite { writer, readers, intake })
     }
 
     async fn connect_postgres(url: &str, most: usize) -> Result<Self> {
@@ -168,6 +182,20 @@ impl Db {
         }
     }
 
+    /// Where what running clients sent is written: on SQLite a transaction of its file,
+    /// as [`Db::begin`] has one of the others; on PostgreSQL a connection on which
+    /// each statement is a transaction.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when no connection becomes free in time.
+    #[boxed]
+    pub async fn intake(&self) -> Result<Session> {
+        match self {
+            Self::Sqlite { intake, .. } => Ok(Session::sqlite_transaction(intake.writer.get().await?)),
+            Self::Postgres(_) => self.read().await,
+        }
+    }
+
     /// Runs what PostgreSQL refuses inside a transaction; nothing to do on
     /// SQLite. The text must not hold anything that somebody sent.
     ///
@@ -188,11 +216,14 @@ impl Db {
     #[boxed]
     pub async fn close(&self) {
         match self {
-            Self::Sqlite { writer, readers } => {
-                // Whoever moves the log has a connection, and the last one that closes moves the rest.
-                let _at_rest = writer.manager().log.lock().await;
+            Self::Sqlite { writer, readers, intake } => {
+                // Whoever moves a log has a connection, and the last one that closes moves the rest, if it may write: of
+                // either file that is one that sees nothing else, or sees only a file that is still open.
+                let _at_rest = (writer.manager().log.lock().await, intake.writer.manager().log.lock().await);
+                intake.writer.close().await;
                 readers.close().await;
                 writer.close().await;
+                intake.movers.close().await;
             }
             Self::Postgres(pool) => pool.close().await,
         }

@@ -7,6 +7,7 @@
 
 use std::fmt::Debug;
 use std::ops::{Deref, DerefMut};
+use std::path::Path;
 use std::time::Duration;
 
 use deadpool::Runtime;
@@ -16,8 +17,9 @@ use deadpool::managed::{
 };
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions as _, Connection, Executor as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection, Executor as _};
 use tokio::sync::watch;
+use url::Url;
 
 use crate::{Result, StoreError};
 
@@ -45,6 +47,7 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Sqlite {
     options: SqliteConnectOptions,
+    beside: Option<Beside>,
     commits: watch::Sender<()>,
     /// Held by who works on the log: it is not closed meanwhile.
     pub(super) log: tokio::sync::Mutex<()>,
@@ -52,7 +55,13 @@ pub struct Sqlite {
 
 impl Sqlite {
     pub(super) fn new(options: SqliteConnectOptions) -> Self {
-        Self { options, commits: watch::Sender::new(()), log: tokio::sync::Mutex::new(()) }
+        let (commits, log) = (watch::Sender::new(()), tokio::sync::Mutex::new(()));
+        Self { options, beside: None, commits, log }
+    }
+
+    /// To a file beside which another one is seen.
+    pub(super) fn beside(options: SqliteConnectOptions, beside: Beside) -> Self {
+        Self { beside: Some(beside), ..Self::new(options) }
     }
 
     /// Tells of what is committed on these connections, for as long as they are
@@ -60,6 +69,48 @@ impl Sqlite {
     pub(super) fn commits(&self) -> watch::Receiver<()> {
         self.commits.subscribe()
     }
+}
+
+/// Another file that connections see, and cannot write: beginning to write locks
+/// every file that could be written.
+#[derive(Debug)]
+pub(super) struct Beside {
+    /// What its tables belong to.
+    schema: &'static str,
+    /// Pages that are kept of it, as SQLite is told that.
+    cache: &'static str,
+    address: String,
+}
+
+impl Beside {
+    /// What running clients sent.
+    pub(super) fn intake(file: &Path) -> Result<Self> {
+        Ok(Self { schema: "intake", cache: "-1000", address: only_read(file)? })
+    }
+
+    /// Everything else.
+    pub(super) fn runs(file: &Path) -> Result<Self> {
+        Ok(Self { schema: "runs", cache: "-4000", address: only_read(file)? })
+    }
+
+    async fn attach(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        let Self { schema, cache, address } = self;
+        let attach = AssertSqlSafe(format!("ATTACH ?1 AS {schema}"));
+        sqlx::query(attach).bind(address.as_str()).execute(&mut *connection).await?;
+        let keep = AssertSqlSafe(format!("PRAGMA {schema}.cache_size = {cache}"));
+        connection.execute(sqlx::raw_sql(keep)).await.map(drop)
+    }
+}
+
+/// The address under which SQLite opens a file and does not write it.
+fn only_read(file: &Path) -> Result<String> {
+    let file = std::path::absolute(file).ok();
+    let url = file.and_then(|file| Url::from_file_path(file).ok());
+    let mut url = url.ok_or_else(|| {
+        StoreError::Configuration("SERVICE_DATABASE_URL must name a file that has a place".to_owned())
+    })?;
+    url.set_query(Some("mode=ro"));
+    Ok(url.into())
 }
 
 /// Opens connections to a server.
@@ -133,7 +184,11 @@ impl Manager for Sqlite {
     type Error = sqlx::Error;
 
     async fn create(&self) -> Result<SqliteConnection, sqlx::Error> {
-        self.options.connect().await
+        let mut connection = self.options.connect().await?;
+        if let Some(beside) = &self.beside {
+            beside.attach(&mut connection).await?;
+        }
+        Ok(connection)
     }
 
     /// A connection to a file does not go stale.

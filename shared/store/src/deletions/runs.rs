@@ -86,10 +86,6 @@ statements! {
     DELETE_GATE_RESULTS = "DELETE FROM gate_results WHERE project_id = $1 AND run_id = $2";
     /// Events of a run. PK
     DELETE_FEED = "DELETE FROM run_feed WHERE project_id = $1 AND run_id = $2";
-    /// What its clients sent and nobody has worked in. ix: run_intake_of_run
-    DELETE_INTAKE = "DELETE FROM run_intake WHERE project_id = $1 AND run_id = $2";
-    /// Which attempts they sent. PK
-    DELETE_INTAKE_KEYS = "DELETE FROM run_intake_keys WHERE project_id = $1 AND run_id = $2";
     /// Details of a run. PK
     DELETE_DETAILS = "DELETE FROM run_details WHERE project_id = $1 AND run_id = $2";
     /// What its tests called. PK
@@ -349,15 +345,7 @@ pub async fn delete_rest(
         deleted += 1;
     }
     session.execute(&LEAVE_MARKERS, args![project, id]).await?;
-    let rest = [
-        &DELETE_GATE_RESULTS,
-        &DELETE_CLUSTER_RUNS,
-        &DELETE_ENDPOINTS,
-        &DELETE_FEED,
-        &DELETE_INTAKE,
-        &DELETE_INTAKE_KEYS,
-        &DELETE_DETAILS,
-    ];
+    let rest = [&DELETE_GATE_RESULTS, &DELETE_CLUSTER_RUNS, &DELETE_ENDPOINTS, &DELETE_FEED, &DELETE_DETAILS];
     for statement in rest {
         deleted += session.execute(statement, args![project, id]).await?;
     }

@@ -14,7 +14,7 @@ macro_rules! select_slot {
     ($tail:literal) => {
         concat!(
             "SELECT id, run_id, shard_index, ordinal, generation, state, claimed_status, start_time, duration, waiting, \
-             opened_at, begun_at, last_activity_at, metadata_ci FROM run_slots ",
+             opened_at, begun_at, last_activity_at, metadata_ci, worked_in FROM run_slots ",
             $tail
         )
     };
@@ -43,7 +43,7 @@ statements! {
         ON CONFLICT (project_id, start_key) WHERE start_key IS NOT NULL DO NOTHING";
     /// Writes where a slot stands.
     UPDATE = "UPDATE run_slots SET state = $3, claimed_status = $4, start_time = $5, duration = $6, waiting = $7, opened_at = $8, \
-        begun_at = $9, last_activity_at = $10, metadata_ci = $11 WHERE project_id = $1 AND id = $2";
+        begun_at = $9, last_activity_at = $10, metadata_ci = $11, worked_in = $12 WHERE project_id = $1 AND id = $2";
     /// Gives a slot the key its client named late, unless another slot has it. ix: run_slots_start_key
     NAME = "UPDATE run_slots SET start_key = $3 WHERE project_id = $1 AND id = $2 AND start_key IS NULL \
         AND NOT EXISTS (SELECT 1 FROM run_slots o WHERE o.project_id = $1 AND o.start_key = $3)";
@@ -62,6 +62,9 @@ pub struct SlotRow {
     pub slot: Slot,
     /// What the client told about its CI job: a JSON object.
     pub metadata_ci: Option<String>,
+    /// Up to which of its calls are worked in, where they do not go with that: see
+    /// [`intake`](crate::intake).
+    pub worked_in: i64,
 }
 
 /// The keys under which the call that opened a slot finds it again.
@@ -99,7 +102,7 @@ pub(super) fn read(row: &Row) -> Result<SlotRow> {
         begun_at: r.opt_time()?,
         last_activity_at: r.time()?,
     };
-    Ok(SlotRow { id, run, slot, metadata_ci: r.opt_text()? })
+    Ok(SlotRow { id, run, slot, metadata_ci: r.opt_text()?, worked_in: r.int()? })
 }
 
 fn found(row: &Row) -> Result<FoundSlot> {
@@ -217,7 +220,8 @@ pub async fn update(session: &mut Session, project: ProjectId, row: &SlotRow) ->
                 s.opened_at,
                 s.begun_at,
                 s.last_activity_at,
-                row.metadata_ci.clone()
+                row.metadata_ci.clone(),
+                row.worked_in
             ],
         )
         .await?;

@@ -3,6 +3,7 @@
 mod counting;
 mod ends;
 mod files;
+mod kept;
 mod life;
 mod published;
 mod shards;

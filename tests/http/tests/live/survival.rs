@@ -278,17 +278,17 @@ async fn a_full_database_loses_nothing_it_acknowledged_and_goes_on_when_there_is
     let service = Service::start(Backend::Sqlite).await.expect("a service");
     let feeder = start(service.client(), json!({})).await;
     feeder.results(vec![dated("first of all", "passed", 0)]).await;
-    let Db::Sqlite { writer, .. } = service.state().store().db() else { panic!("not SQLite") };
-    // The one connection that writes gets no page beyond these.
-    let pages: i64 = sqlx::query_scalar("PRAGMA page_count")
-        .fetch_one(&mut *writer.get().await.expect("a connection"))
-        .await
-        .expect("a number");
-    let limit = format!("PRAGMA max_page_count = {}", pages + 40);
-    sqlx::raw_sql(sqlx::AssertSqlSafe(limit))
-        .execute(&mut *writer.get().await.expect("a connection"))
-        .await
-        .expect("a limit");
+    let Db::Sqlite { writer, intake, .. } = service.state().store().db() else { panic!("not SQLite") };
+    // The connections that write get no page beyond these.
+    let files = [writer, &intake.writer];
+    for file in files {
+        let mut connection = file.get().await.expect("a connection");
+        let pages = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await;
+        let pages: i64 = pages.expect("a number");
+        let limit = format!("PRAGMA max_page_count = {}", pages + 40);
+        let limited = sqlx::raw_sql(sqlx::AssertSqlSafe(limit)).execute(&mut *connection).await;
+        limited.expect("a limit");
+    }
     let batch = |n: usize| -> Vec<Value> {
         (0..20).map(|test| complete(dated(&format!("test {n} {test}"), "passed", 0))).collect()
     };
@@ -310,10 +310,11 @@ async fn a_full_database_loses_nothing_it_acknowledged_and_goes_on_when_there_is
     assert!(shown <= acknowledged);
     let again = feeder.call("events", json!({ "testCases": batch(refused) })).await;
     assert_eq!(again.status, 503, "it stays full");
-    sqlx::raw_sql("PRAGMA max_page_count = 1000000")
-        .execute(&mut *writer.get().await.expect("a connection"))
-        .await
-        .expect("room");
+    for file in files {
+        let mut connection = file.get().await.expect("a connection");
+        let room = sqlx::raw_sql("PRAGMA max_page_count = 1000000").execute(&mut *connection).await;
+        room.expect("room");
+    }
     let taken = feeder.events(batch(refused)).await;
     assert_eq!(taken["inserted"], 20);
     assert_eq!(feeder.finish("passed").await, "passed");

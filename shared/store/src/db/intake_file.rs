@@ -1,0 +1,47 @@
+//! The file beside the other in which SQLite keeps what running clients sent.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions};
+
+use super::pool::{Beside, Connections, Sqlite};
+use super::{WRITTEN_TEXTS, log};
+use crate::Result;
+
+/// What is added to the name of the other file.
+const SUFFIX: &str = "-intake";
+/// Calls are small, and each transaction writes whole pages.
+const PAGE_BYTES: u32 = 4_096;
+
+/// Connections to the file. Reading needs none: whoever reads the other file sees
+/// this one.
+#[derive(Debug, Clone)]
+pub struct IntakeFile {
+    /// The only connection that writes it; it sees the other file.
+    pub writer: Connections<Sqlite>,
+    /// Moves its log, meanwhile.
+    pub(super) movers: Connections<Sqlite>,
+}
+
+/// Where the file is, by the name of the other.
+pub(super) fn beside(file: &Path) -> PathBuf {
+    let mut name = OsString::from(file);
+    name.push(SUFFIX);
+    name.into()
+}
+
+impl IntakeFile {
+    /// Makes the file, or tells what is wrong with it. The other one is looked for at
+    /// the first use of the writer.
+    pub(super) async fn open(options: SqliteConnectOptions, file: &Path, beside: &Path) -> Result<Self> {
+        let options = options.filename(beside).page_size(PAGE_BYTES).pragma("cache_size", "-4000");
+        let making = options.clone().auto_vacuum(SqliteAutoVacuum::Incremental);
+        let movers = Connections::new(Sqlite::new(making), 1)?;
+        drop(Box::pin(movers.get()).await?);
+        let options = options.statement_cache_capacity(WRITTEN_TEXTS);
+        let writer = Connections::new(Sqlite::beside(options, Beside::runs(file)?), 1)?;
+        log::keep_short(&writer, &movers);
+        Ok(Self { writer, movers })
+    }
+}
