@@ -382,19 +382,17 @@ pub struct Growth {
 pub async fn count(session: &mut Session, project: ProjectId, growth: Growth) -> Result<()> {
     let run = growth.new_run.map(|(run, _)| run.get());
     let at = growth.new_run.map(|(_, at)| at.millis());
-    let counted = session
-        .execute(
-            &COUNT,
-            args![project, growth.runs, growth.test_cases, growth.executions, run, at, growth.open_clusters],
-        )
-        .await?;
-    if counted == 0 {
+    let args =
+        args![project, growth.runs, growth.test_cases, growth.executions, run, at, growth.open_clusters];
+    let Some((_, at)) = growth.new_run else {
+        // A run that is locked has a project, or goes with it.
+        let is_there = session.write_locked(&COUNT, args).await?;
+        return if is_there { Ok(()) } else { Err(StoreError::ProjectGone) };
+    };
+    if session.execute(&COUNT, args).await? == 0 {
         return Err(StoreError::ProjectGone);
     }
-    if let Some((_, at)) = growth.new_run {
-        session.write(&TOUCH, args![project, at]).await?;
-    }
-    Ok(())
+    session.write(&TOUCH, args![project, at]).await
 }
 
 /// Remembers a full run as the latest one unless a later one is known.

@@ -7,15 +7,16 @@
 //! runs that are over ([`counted`]), so nobody sees a number that lags behind a
 //! run they can see the end of. A run that goes on is counted every so often.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
-use callboard_store::executions::counting::{self as executions, ToCount};
-use callboard_store::lanes::OF_ALL_RUNS;
+use callboard_store::executions::counting::{self as executions, Part, ToCount};
+use callboard_store::lanes::{self, CountingLane, OF_ALL_RUNS};
 use callboard_store::projects::{self, Growth};
 use callboard_store::rollups::{self, States};
 use callboard_store::runs::RunRow;
@@ -23,7 +24,7 @@ use callboard_store::runs::counting::{self as runs, Waiting};
 use callboard_store::{StoreError, test_cases};
 use tokio::time::Instant;
 
-use super::locked::{counted_in_project, lanes_of_run};
+use super::locked::{counted_in_project, counting_lanes};
 use super::rollup::{Counted, Tally, seen};
 use super::turns;
 use crate::conflicts::repeated;
@@ -211,6 +212,7 @@ async fn count_once(ctx: &Context, project: ProjectId, which: Waiting) -> Result
     let (mut batch, mut after) = (Batch::default(), 0);
     // What waits on: a later result of these tests is compared with it, and so has to wait as well.
     let mut left: HashSet<(TestCaseId, i64)> = HashSet::new();
+    let mut places: HashMap<(String, String), Vec<CountingLane>> = HashMap::new();
     let mut waiting = waiting.into_iter().peekable();
     while let Some(run) = waiting.next() {
         if batch.is_full() {
@@ -218,14 +220,19 @@ async fn count_once(ctx: &Context, project: ProjectId, which: Waiting) -> Result
             after += counted_in_project(&run);
             continue;
         }
-        let (id, end) = (run.id, run.next_ordinal - 1);
-        let lanes = lanes_of_run(&mut session, &run).await?;
+        let end = run.next_ordinal - 1;
+        let known = match places.entry((run.branch.clone(), run.environment.clone())) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let lanes = lanes::of_place(&mut session, project, &run.branch, &run.environment).await?;
+                place.insert(lanes)
+            }
+        };
+        let lanes = counting_lanes(&run, known)?;
         let last = end.min(run.counted_to + of_each);
-        let last = batch.add(&mut session, run, lanes, last, &left).await?;
+        let is_followed = waiting.peek().is_some();
+        let last = batch.add(&mut session, run, lanes, last, (&mut left, is_followed)).await?;
         is_more |= last < end;
-        if last < end && waiting.peek().is_some() && !batch.is_full() {
-            left.extend(executions::tests_behind(&mut session, project, id, last).await?);
-        }
     }
     let counted = batch.counted;
     let (runs, test_cases) = batch.count(&mut session, project).await?;
@@ -244,7 +251,7 @@ pub(super) async fn count_run(session: &mut Session, run: &mut RunRow, lanes: &[
     }
     let (before, last) = (counted_in_project(run), run.next_ordinal - 1);
     let mut batch = Batch::default();
-    batch.add(session, run.clone(), lanes.to_vec(), last, &HashSet::new()).await?;
+    batch.add(session, run.clone(), lanes.to_vec(), last, (&mut HashSet::new(), false)).await?;
     let (runs, test_cases) = batch.count(session, run.project).await?;
     for RunRow { counted_to, uncounted_since, .. } in runs {
         (run.counted_to, run.uncounted_since) = (counted_to, uncounted_since);
@@ -267,7 +274,7 @@ pub(super) async fn grow(session: &mut Session, project: ProjectId, growth: Grow
 /// Executions of locked runs that are counted together.
 #[derive(Default)]
 struct Batch {
-    runs: Vec<Part>,
+    runs: Vec<RunPart>,
     /// Tests by the lanes in which they are counted.
     tests: BTreeMap<i64, BTreeSet<TestCaseId>>,
     /// Number of executions.
@@ -275,7 +282,7 @@ struct Batch {
 }
 
 /// Executions of one run up to an ordinal.
-struct Part {
+struct RunPart {
     run: RunRow,
     lanes: Vec<i64>,
     last: i64,
@@ -290,28 +297,35 @@ impl Batch {
         self.counted >= MOST || states >= MOST
     }
 
-    /// Adds what waits of a run up to an ordinal, or up to the first of some
-    /// tests; answers up to which.
+    /// Adds what waits of a run up to an ordinal, or up to the first of those tests that
+    /// are left of runs before it; answers up to which. What is left of this one is
+    /// added to them, if it is followed by others.
     async fn add(
         &mut self,
         session: &mut Session,
         run: RunRow,
         lanes: Vec<i64>,
-        last: i64,
-        left: &HashSet<(TestCaseId, i64)>,
+        mut last: i64,
+        (left, is_followed): (&mut HashSet<(TestCaseId, i64)>, bool),
     ) -> Result<i64> {
-        let mut executions =
-            executions::to_count(session, run.project, run.id, (run.counted_to + 1, last)).await?;
-        let held_back = executions.iter().position(|row| left.contains(&(row.test_case, row.browser_id)));
-        let last = match held_back {
-            Some(at) => executions.drain(at..).next().map_or(last, |row| row.id.ordinal() - 1),
-            None => last,
+        let (project, id, wanted) = (run.project, run.id, (run.counted_to + 1, last));
+        let Part { mut executions, behind } = if is_followed && last < run.next_ordinal - 1 {
+            executions::part(session, project, id, wanted).await?
+        } else {
+            let executions = executions::to_count(session, project, id, wanted).await?;
+            Part { executions, behind: Vec::new() }
         };
+        if let Some(at) = executions.iter().position(|row| left.contains(&row.series())) {
+            let held_back: Vec<ToCount> = executions.drain(at..).collect();
+            last = held_back.first().map_or(last, |row| row.id.ordinal() - 1);
+            left.extend(held_back.iter().map(ToCount::series));
+        }
+        left.extend(behind);
         for lane in &lanes {
             self.tests.entry(*lane).or_default().extend(executions.iter().map(|row| row.test_case));
         }
         self.counted += executions.len();
-        self.runs.push(Part { run, lanes, last, executions });
+        self.runs.push(RunPart { run, lanes, last, executions });
         Ok(last)
     }
 
@@ -329,7 +343,7 @@ impl Batch {
         let back = take_back(session, project, &states, &self.runs).await?;
         let mut tally = Tally::over(states);
         let mut counted = Vec::with_capacity(self.runs.len());
-        for Part { mut run, lanes, last, executions: rows } in self.runs {
+        for RunPart { mut run, lanes, last, executions: rows } in self.runs {
             run.counted_to = last;
             if run.waiting() == 0 {
                 run.uncounted_since = None;
@@ -353,7 +367,12 @@ impl Batch {
 
 /// Lets tests count again whose last counted run was deleted after these results
 /// had come, and before they were counted; answers how many they are.
-async fn take_back(session: &mut Session, project: ProjectId, states: &States, runs: &[Part]) -> Result<i64> {
+async fn take_back(
+    session: &mut Session,
+    project: ProjectId,
+    states: &States,
+    runs: &[RunPart],
+) -> Result<i64> {
     let has_none = |test: TestCaseId| {
         states.get(&(OF_ALL_RUNS, test)).is_none_or(|state| state.counts().total_tests == 0)
     };

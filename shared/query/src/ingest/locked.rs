@@ -68,7 +68,7 @@ impl LockedRun {
     /// Locks a run and reads what belongs to it.
     pub(super) async fn lock(session: &mut Session, project: ProjectId, id: RunId) -> Result<Self> {
         let (run, slots, lanes) = runs::lock_with_slots(session, project, id).await?;
-        let lanes = counting_lanes(&run, lanes)?;
+        let lanes = counting_lanes(&run, &lanes)?;
         Ok(Self::of(run, slots, lanes, false))
     }
 
@@ -489,14 +489,15 @@ impl LockedRun {
 /// The lanes a stored run counts in, ascending. They were made when the run
 /// was; those whose numbers were let go since are left out.
 pub(crate) async fn lanes_of_run(session: &mut Session, run: &RunRow) -> Result<Vec<i64>> {
-    counting_lanes(run, lanes::of_place(session, run.project, &run.branch, &run.environment).await?)
+    counting_lanes(run, &lanes::of_place(session, run.project, &run.branch, &run.environment).await?)
 }
 
-fn counting_lanes(run: &RunRow, known: Vec<CountingLane>) -> Result<Vec<i64>> {
+/// The same by all lanes of its place.
+pub(super) fn counting_lanes(run: &RunRow, known: &[CountingLane]) -> Result<Vec<i64>> {
     if known.len() != lanes_of(Some(&run.branch), Some(&run.environment)).len() {
         return Err(StoreError::Damaged("a run without its lanes").into());
     }
-    Ok(known.into_iter().filter(|lane| lane.counts(run.order_at)).map(|lane| lane.id).collect())
+    Ok(known.iter().filter(|lane| lane.counts(run.order_at)).map(|lane| lane.id).collect())
 }
 
 /// Executions of a run among those of its project: all of one that is over,

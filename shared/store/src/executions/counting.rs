@@ -6,7 +6,7 @@ use callboard_domain::status::Outcome;
 use callboard_domain::test_state::ExecutionFlags;
 
 use super::{ExecutionRow, lost_ms};
-use crate::db::{Bulk, Column, Session, args, statements};
+use crate::db::{Bulk, Column, Row, Session, args, statements};
 use crate::{Result, StoreError};
 
 statements! {
@@ -71,6 +71,15 @@ impl From<&ExecutionRow> for ToCount {
     }
 }
 
+/// Executions of a run that are counted, and what waits behind them.
+#[derive(Debug)]
+pub struct Part {
+    /// Those that are counted, by id.
+    pub executions: Vec<ToCount>,
+    /// The tests of those behind them, each with its browser project.
+    pub behind: Vec<(TestCaseId, i64)>,
+}
+
 /// What is counted of the executions of a run between two ordinals, both
 /// included, by id. The caller knows that they are few.
 ///
@@ -83,7 +92,31 @@ pub async fn to_count(
     (first, last): (i64, i64),
 ) -> Result<Vec<ToCount>> {
     let (after, last) = (ExecutionId::compose(run, first - 1), ExecutionId::compose(run, last));
-    let rows = session.all(&TO_COUNT, args![project, run, after, last]).await?;
+    executions(&session.all(&TO_COUNT, args![project, run, after, last]).await?)
+}
+
+/// [`to_count`], with the tests of what is behind them.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn part(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    (first, last): (i64, i64),
+) -> Result<Part> {
+    let (after, last) = (ExecutionId::compose(run, first - 1), ExecutionId::compose(run, last));
+    let wanted = (&TO_COUNT, args![project, run, after, last]);
+    let (_, end) = ExecutionId::range_of(run);
+    let [rows, behind] = session.each([wanted, (&TESTS_BEHIND, args![project, run, last, end])]).await?;
+    let series = |row: &Row| {
+        let mut r = row.reader();
+        Ok((TestCaseId(r.int()?), r.int()?))
+    };
+    Ok(Part { executions: executions(&rows)?, behind: behind.iter().map(series).collect::<Result<_>>()? })
+}
+
+fn executions(rows: &[Row]) -> Result<Vec<ToCount>> {
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
@@ -93,28 +126,6 @@ pub async fn to_count(
             let (duration_ms, total_ms, wasted_ms) = (r.int()?, r.int()?, r.int()?);
             let lost_ms = lost_ms(outcome, r.opt_int()?, total_ms - duration_ms);
             Ok(ToCount { id, test_case, browser_id, outcome, flags, duration_ms, wasted_ms, lost_ms })
-        })
-        .collect()
-}
-
-/// The tests of a run's executions behind an ordinal, each with its browser
-/// project.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn tests_behind(
-    session: &mut Session,
-    project: ProjectId,
-    run: RunId,
-    ordinal: i64,
-) -> Result<Vec<(TestCaseId, i64)>> {
-    let (_, last) = ExecutionId::range_of(run);
-    let rows =
-        session.all(&TESTS_BEHIND, args![project, run, ExecutionId::compose(run, ordinal), last]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut r = row.reader();
-            Ok((TestCaseId(r.int()?), r.int()?))
         })
         .collect()
 }
