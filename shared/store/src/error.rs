@@ -67,6 +67,13 @@ impl StoreError {
             if error.code().is_some_and(|code| if code.len() == 5 { on_postgres(&code) } else { on_sqlite(&code) }))
     }
 
+    /// Whether nobody knows if what was asked last was done: the connection broke over
+    /// it.
+    #[must_use]
+    pub const fn is_in_doubt(&self) -> bool {
+        matches!(self, Self::Database(sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::WorkerCrashed))
+    }
+
     /// Whether a unique index refused the row: another transaction wrote the
     /// same key first.
     #[must_use]

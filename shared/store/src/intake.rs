@@ -374,7 +374,9 @@ pub async fn waiting(session: &mut Session, limit: i64) -> Result<Vec<(ProjectId
 }
 
 /// Notes that a call could not be worked in although nothing hindered that but
-/// itself; whether it is set aside now, so that others go on. It stays stored.
+/// itself; whether it is set aside now, so that others go on. It stays stored; who has
+/// it tried again later gives it a place behind the others, as it would be taken for
+/// worked in at its own.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -459,8 +461,9 @@ pub async fn clear(db: &Db, project: ProjectId, run: RunId) -> Result<()> {
 /// [`StoreError::Database`] when the database refuses.
 pub async fn remove_all(db: &Db, project: ProjectId, run: RunId) -> Result<()> {
     let mut session = db.intake().await?;
-    session.write(&REMOVE_ALL, args![project, run]).await?;
+    // As long as there are calls, somebody comes here again.
     session.write(&FORGET, args![project, run]).await?;
+    session.write(&REMOVE_ALL, args![project, run]).await?;
     session.commit().await
 }
 

@@ -1,6 +1,7 @@
 //! Migrations: numbered pairs of files under `migrations/`, the same logical
-//! change for both engines, compiled into the binary. Applied files never
-//! change; the migrator refuses one whose checksum differs.
+//! change for both engines, compiled into the binary; the file that SQLite keeps
+//! beside the other has steps of its own. Applied files never change; the migrator
+//! refuses one whose checksum differs.
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{Executor as _, SqlSafeStr as _};
@@ -51,11 +52,14 @@ static NEWEST_APPLIED_BESIDE: Statement = Statement::new(
 
 /// Whether there is anything that was kept among the runs.
 const IS_AMONG_RUNS: &str = "SELECT EXISTS (SELECT 1 FROM runs.sqlite_schema WHERE name = 'run_intake')";
-/// Copies it. The disk has it before it is removed there.
+/// Copies it; as long as it is there, it counts, and what an attempt before this one
+/// left is nothing. The disk has it before it is removed there.
 const TAKE_OVER: &str = "BEGIN IMMEDIATE;
-INSERT OR IGNORE INTO main.run_intake (id, project_id, run_id, slot_id, at, refusals, pack_id, body, evidence)
+DELETE FROM main.run_intake;
+DELETE FROM main.run_intake_keys;
+INSERT INTO main.run_intake (id, project_id, run_id, slot_id, at, refusals, pack_id, body, evidence)
     SELECT id, project_id, run_id, slot_id, at, refusals, pack_id, body, evidence FROM runs.run_intake;
-INSERT OR IGNORE INTO main.run_intake_keys (project_id, run_id, key)
+INSERT INTO main.run_intake_keys (project_id, run_id, key)
     SELECT project_id, run_id, key FROM runs.run_intake_keys;
 COMMIT;
 PRAGMA main.wal_checkpoint(FULL)";

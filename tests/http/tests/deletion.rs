@@ -446,7 +446,8 @@ async fn tables_with(service: &Service, project: i64) -> Vec<String> {
     const REMEMBER: [&str; 4] = ["deletion_receipts", "audit_events", "jobs", "global_feed"];
     let names = match service.state().store().db() {
         Db::Sqlite { readers, .. } => {
-            let all = "SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c ON c.name = 'project_id' WHERE m.type = 'table'";
+            let all = "SELECT m.name FROM (SELECT * FROM main.sqlite_master UNION ALL SELECT * FROM intake.sqlite_master) m \
+                JOIN pragma_table_info(m.name) c ON c.name = 'project_id' WHERE m.type = 'table'";
             let rows = sqlx::query(all)
                 .fetch_all(&mut *readers.get().await.expect("a connection"))
                 .await

@@ -183,15 +183,20 @@ impl Packed {
     /// Removes a pack that no row points at. What fails here is logged: the
     /// request's own outcome is what counts.
     pub(super) async fn discard(&self, ctx: &Context, failure: Option<&QueryError>) {
+        // A connection that broke may have broken after the commit: then rows
+        // point at the pack, and an object too many is better than one too few.
+        let may_be_committed = matches!(failure,
+            Some(QueryError::Store(error)) if error.is_unavailable() && !error.is_conflict());
         if let PackedBytes::InObject { pack, .. } = &self.bytes
-            && !failure.is_some_and(may_be_committed)
+            && !may_be_committed
             && let Err(error) = evidence::discard(&ctx.store, pack).await
         {
             tracing::warn!(%error, "an evidence pack that nothing points at could not be removed");
         }
     }
 
-    /// [`Packed::discard`] of a pack that is part of its run.
+    /// [`Packed::discard`] of a pack that is part of its run, of which no row is known to
+    /// have been kept.
     pub(super) async fn let_go(
         &self,
         ctx: &Context,
@@ -200,7 +205,7 @@ impl Packed {
         now: Timestamp,
     ) {
         let PackedBytes::InObject { pack, .. } = &self.bytes else { return };
-        if may_be_committed(failure) {
+        if matches!(failure, QueryError::Store(error) if error.is_in_doubt()) {
             return;
         }
         let gone = async {
@@ -212,13 +217,6 @@ impl Packed {
             tracing::warn!(%error, "an evidence pack that nothing points at could not be let go");
         }
     }
-}
-
-/// Whether what failed may have been done all the same: a connection that broke may
-/// have broken after the commit. Then rows point at a pack, and an object too many is
-/// better than one too few.
-fn may_be_committed(failure: &QueryError) -> bool {
-    matches!(failure, QueryError::Store(error) if error.is_unavailable() && !error.is_conflict())
 }
 
 /// Takes the evidence out of entries, by index, that of failing attempts first.

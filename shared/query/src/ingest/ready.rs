@@ -1,6 +1,6 @@
 //! Calls that wait, made ready to be worked into their run by one transaction.
 //! They are read and looked through before it, and so is what is stored of their
-//! tests: on SQLite nobody else can write while it lasts.
+//! tests: on SQLite nobody else can write to a run while it lasts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

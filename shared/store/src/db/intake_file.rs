@@ -1,6 +1,7 @@
 //! The file beside the other in which SQLite keeps what running clients sent.
 
 use std::ffi::OsString;
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions};
@@ -24,9 +25,12 @@ pub struct IntakeFile {
     pub(super) movers: Connections<Sqlite>,
 }
 
-/// Where the file is, by the name of the other.
+/// Where the file is: beside the other one, which is made if it is not there, by
+/// whatever name that is called.
 pub(super) fn beside(file: &Path) -> PathBuf {
-    let mut name = OsString::from(file);
+    // What is wrong with it is told by who opens it as a database.
+    let _made = OpenOptions::new().append(true).create(true).open(file);
+    let mut name = OsString::from(file.canonicalize().as_deref().unwrap_or(file));
     name.push(SUFFIX);
     name.into()
 }
@@ -41,7 +45,8 @@ impl IntakeFile {
         drop(Box::pin(movers.get()).await?);
         let options = options.statement_cache_capacity(WRITTEN_TEXTS);
         let writer = Connections::new(Sqlite::beside(options, Beside::runs(file)?), 1)?;
-        log::keep_short(&writer, &movers);
+        // Who writes to runs looks at this file as it is when that begins, without a pause between them.
+        log::keep_short(&writer, &movers, log::Rest::Whole);
         Ok(Self { writer, movers })
     }
 }

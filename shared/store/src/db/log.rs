@@ -33,8 +33,18 @@ struct Log {
     moved: i64,
 }
 
+/// How the rest of a log is moved that has to begin anew, while nobody writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// As far as those allow it who read: some do so for long, and come to an end at
+    /// some time.
+    AsFarAsItGoes,
+    /// Those who read are waited for: they do so for moments, but one after the other.
+    Whole,
+}
+
 /// Moves the log whenever it has grown, for as long as the writer is there.
-pub(super) fn keep_short(writer: &Connections<Sqlite>, readers: &Connections<Sqlite>) {
+pub(super) fn keep_short(writer: &Connections<Sqlite>, readers: &Connections<Sqlite>, rest: Rest) {
     let mut commits = writer.manager().commits();
     let (writer, readers) = (writer.weak(), readers.weak());
     tokio::spawn(async move {
@@ -45,14 +55,14 @@ pub(super) fn keep_short(writer: &Connections<Sqlite>, readers: &Connections<Sql
             if writer.is_closed() {
                 return;
             }
-            if let Err(error) = shorten(&writer, &readers).await {
+            if let Err(error) = shorten(&writer, &readers, rest).await {
                 tracing::warn!(%error, "the log of the database was not moved into its file");
             }
         }
     });
 }
 
-async fn shorten(writer: &Connections<Sqlite>, readers: &Connections<Sqlite>) -> Result<()> {
+async fn shorten(writer: &Connections<Sqlite>, readers: &Connections<Sqlite>, rest: Rest) -> Result<()> {
     let mut connection = Box::pin(readers.get()).await?;
     let Log { length, moved } = ask(&mut connection, "PRAGMA main.wal_checkpoint(NOOP)").await?;
     if length - moved < MANY && length < LONG {
@@ -66,7 +76,11 @@ async fn shorten(writer: &Connections<Sqlite>, readers: &Connections<Sqlite>) ->
     shift(&mut connection).await?;
     // Who holds the writer may be about to read.
     drop(connection);
-    shift(&mut Box::pin(writer.get()).await?).await
+    let mut writer = Box::pin(writer.get()).await?;
+    match rest {
+        Rest::AsFarAsItGoes => shift(&mut writer).await,
+        Rest::Whole => ask(&mut writer, "PRAGMA main.wal_checkpoint(RESTART)").await.map(drop),
+    }
 }
 
 async fn shift(connection: &mut Held<Sqlite>) -> Result<()> {

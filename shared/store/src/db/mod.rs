@@ -119,7 +119,8 @@ impl Db {
             .pragma("wal_autocheckpoint", log::LAST_RESORT)
             .pragma("journal_size_limit", log::KEPT)
             .row_buffer_size(ROWS_AHEAD);
-        let (file, beside) = (options.get_filename().to_owned(), intake_file::beside(options.get_filename()));
+        let file = options.get_filename().to_owned();
+        let beside = intake_file::beside(&file);
         // Either file has to be there before somebody looks into it who must not write it.
         let intake = IntakeFile::open(options.clone(), &file, &beside).await?;
         // Who sets this writes, each time anew.
@@ -133,7 +134,7 @@ impl Db {
         let options = options.pragma("cache_size", "-4000").statement_cache_capacity(STATEMENT_CACHE);
         let readers = Connections::new(Sqlite::beside(options, Beside::intake(&beside)?), most)?;
         readers.close_idle();
-        log::keep_short(&writer, &readers);
+        log::keep_short(&writer, &readers, log::Rest::AsFarAsItGoes);
         Ok(Self::Sqlite { writer, readers, intake })
     }
 
