@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions};
 
@@ -14,6 +15,9 @@ use crate::Result;
 const SUFFIX: &str = "-intake";
 /// Calls are small, and each transaction writes whole pages.
 const PAGE_BYTES: u32 = 4_096;
+/// How often it is looked whether its log is gone, and how long there is between.
+const LAST_LOOKS: usize = 25;
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Connections to the file. Reading needs none: whoever reads the other file sees
 /// this one.
@@ -22,7 +26,8 @@ pub struct IntakeFile {
     /// The only connection that writes it; it sees the other file.
     pub writer: Connections<Sqlite>,
     /// Moves its log, meanwhile.
-    pub(super) movers: Connections<Sqlite>,
+    movers: Connections<Sqlite>,
+    log: PathBuf,
 }
 
 /// Where the file is: beside the other one, which is made if it is not there, by
@@ -47,6 +52,24 @@ impl IntakeFile {
         let writer = Connections::new(Sqlite::beside(options, Beside::runs(file)?), 1)?;
         // Who writes to runs looks at this file as it is when that begins, without a pause between them.
         log::keep_short(&writer, &movers, log::Rest::Whole);
-        Ok(Self { writer, movers })
+        let mut log = OsString::from(beside);
+        log.push("-wal");
+        Ok(Self { writer, movers, log: log.into() })
+    }
+
+    /// Closes the file after all that see it. Those that are still in use leave its log
+    /// when they close, as they must not write, so that is tried for a moment.
+    pub(super) async fn close(&self) {
+        for _ in 0..LAST_LOOKS {
+            match self.movers.get().await {
+                Ok(mover) => mover.close().await,
+                Err(_) => break,
+            }
+            if !self.log.exists() {
+                break;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        self.movers.close().await;
     }
 }

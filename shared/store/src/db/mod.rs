@@ -218,13 +218,12 @@ impl Db {
     pub async fn close(&self) {
         match self {
             Self::Sqlite { writer, readers, intake } => {
-                // Whoever moves a log has a connection, and the last one that closes moves the rest, if it may write: of
-                // either file that is one that sees nothing else, or sees only a file that is still open.
+                // Whoever moves a log has a connection, and the last one that closes moves the rest, if it may write.
                 let _at_rest = (writer.manager().log.lock().await, intake.writer.manager().log.lock().await);
                 intake.writer.close().await;
                 readers.close().await;
                 writer.close().await;
-                intake.movers.close().await;
+                intake.close().await;
             }
             Self::Postgres(pool) => pool.close().await,
         }

@@ -386,6 +386,15 @@ impl<M: Opener> Held<M> {
     }
 }
 
+impl<M: Opener> Held<M> {
+    /// Closes it; the next one is opened anew.
+    pub(super) async fn close(mut self) {
+        if let Some(object) = self.object.take() {
+            close_all(vec![Object::take(object)]).await;
+        }
+    }
+}
+
 impl Held<Sqlite> {
     /// Notes that the transaction is over, its writes made permanent.
     pub(super) fn committed(&mut self) {
