@@ -283,8 +283,9 @@ pub struct Admitted {
 }
 
 /// Keeps the calls of those who may bring them, each at once on PostgreSQL and all
-/// in one transaction on SQLite, which ends with it: one way to the database. `None` stands for who is not seen at once to be a client of a run that
-/// goes on, and for whom nothing is kept; who that is tells
+/// in one transaction on SQLite, which ends with it: one way to the database. `None`
+/// stands for who is not seen at once to be a client of a run that goes on, and for
+/// whom nothing is kept; who that is tells
 /// [`tokens::check_feeder`](crate::runs::tokens::check_feeder).
 ///
 /// # Errors
