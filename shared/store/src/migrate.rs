@@ -4,7 +4,7 @@
 //! refuses one whose checksum differs.
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{Executor as _, SqlSafeStr as _};
+use sqlx::{Connection as _, Executor as _, SqlSafeStr as _};
 
 use crate::Result;
 use crate::db::{Backend, Db, Statement, args, statements};
@@ -54,15 +54,13 @@ static NEWEST_APPLIED_BESIDE: Statement = Statement::new(
 const IS_AMONG_RUNS: &str = "SELECT EXISTS (SELECT 1 FROM runs.sqlite_schema WHERE name = 'run_intake')";
 /// Copies it; as long as it is there, it counts, and what an attempt before this one
 /// left is nothing. The disk has it before it is removed there.
-const TAKE_OVER: &str = "BEGIN IMMEDIATE;
-DELETE FROM main.run_intake;
+const TAKE_OVER: &str = "DELETE FROM main.run_intake;
 DELETE FROM main.run_intake_keys;
 INSERT INTO main.run_intake (id, project_id, run_id, slot_id, at, refusals, pack_id, body, evidence)
     SELECT id, project_id, run_id, slot_id, at, refusals, pack_id, body, evidence FROM runs.run_intake;
 INSERT INTO main.run_intake_keys (project_id, run_id, key)
-    SELECT project_id, run_id, key FROM runs.run_intake_keys;
-COMMIT;
-PRAGMA main.wal_checkpoint(FULL)";
+    SELECT project_id, run_id, key FROM runs.run_intake_keys";
+const SYNC: &str = "PRAGMA main.wal_checkpoint(FULL)";
 
 fn step(version: i64, name: &'static str, text: &'static str) -> Migration {
     Migration::new(version, name.into(), MigrationType::Simple, text.into_sql_str(), false)
@@ -89,7 +87,10 @@ pub(crate) async fn run(db: &Db) -> Result<()> {
             let all = INTAKE_STEPS.iter().map(|(version, name, text)| step(*version, name, text));
             migrator(all).run(&mut *beside).await?;
             if sqlx::query_scalar(IS_AMONG_RUNS).fetch_one(&mut *beside).await? {
-                beside.execute(sqlx::raw_sql(TAKE_OVER)).await?;
+                let mut taking_over = beside.begin().await?;
+                taking_over.execute(sqlx::raw_sql(TAKE_OVER)).await?;
+                taking_over.commit().await?;
+                beside.execute(sqlx::raw_sql(SYNC)).await?;
             }
             migrator(steps(i64::MAX)).run(&mut *runs).await?;
         }

@@ -219,21 +219,19 @@ async fn finish_once(
     {
         return Ok(None);
     }
-    if locked.slot(slot)?.slot.state == SlotState::Finished {
-        if !has_last {
-            return Ok(Some(locked.run.status));
-        }
-        let status = locked.close(session, now).await?.status;
-        intake::clear(ctx, project, run).await;
-        return Ok(Some(status));
+    let is_over = locked.slot(slot)?.slot.state == SlotState::Finished;
+    if is_over && !has_last {
+        return Ok(Some(locked.run.status));
     }
-    locked.admit(slot, now)?;
-    let started = locked.slot(slot)?.slot.start_time.millis();
-    let duration = fields.duration_ms.unwrap_or_else(|| (now.millis() - started).max(0));
-    locked.finish_slot(slot, fields.status, Some(duration), fields.has_pending_uploads, now)?;
-    describing::describe(&mut session, &mut locked, slot, fields, Plan::Told, None, now).await?;
-    locked.note(announce::run_progress(&locked.run));
-    locked.settle(now, None, &ctx.patience);
+    if !is_over {
+        locked.admit(slot, now)?;
+        let started = locked.slot(slot)?.slot.start_time.millis();
+        let duration = fields.duration_ms.unwrap_or_else(|| (now.millis() - started).max(0));
+        locked.finish_slot(slot, fields.status, Some(duration), fields.has_pending_uploads, now)?;
+        describing::describe(&mut session, &mut locked, slot, fields, Plan::Told, None, now).await?;
+        locked.note(announce::run_progress(&locked.run));
+        locked.settle(now, None, &ctx.patience);
+    }
     let status = locked.close(session, now).await?.status;
     if has_last {
         intake::clear(ctx, project, run).await;

@@ -107,7 +107,10 @@ fn only_read(file: &Path) -> Result<String> {
     let file = std::path::absolute(file).ok();
     let url = file.and_then(|file| Url::from_file_path(file).ok());
     let mut url = url.ok_or_else(|| {
-        StoreError::Configuration("SERVICE_DATABASE_URL must name a file that has a place".to_owned())
+        StoreError::Configuration(
+            "SERVICE_DATABASE_URL must name a file by its whole path, or from a folder that is there"
+                .to_owned(),
+        )
     })?;
     url.set_query(Some("mode=ro"));
     Ok(url.into())
