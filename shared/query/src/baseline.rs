@@ -13,9 +13,8 @@ use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::status::Outcome;
 use callboard_domain::test_state::ExecutionFlags as Flags;
 use callboard_domain::time::Timestamp;
-use callboard_store::clusters::reads;
 use callboard_store::db::Session;
-use callboard_store::executions::brief;
+use callboard_store::executions::brief::{self, FlagGroup};
 use callboard_store::runs::RunRow;
 use callboard_store::runs::compared::{self, Compared};
 use callboard_store::{lanes, projects};
@@ -142,8 +141,12 @@ pub(crate) struct Facts {
 
 /// Reads how the tests of a run compare from their flags.
 pub(crate) async fn facts(session: &mut Session, project: ProjectId, run: RunId) -> Result<Facts> {
+    Ok(facts_of(&brief::by_flags(session, project, run).await?))
+}
+
+fn facts_of(groups: &[FlagGroup]) -> Facts {
     let mut facts = Facts::default();
-    for group in brief::by_flags(session, project, run).await? {
+    for group in groups {
         let has = |flag: Flags| if group.flags.contains(flag) { group.count } else { 0 };
         facts.is_known |= group.flags.contains(Flags::BASELINE_KNOWN);
         facts.quarantined += has(Flags::QUARANTINED);
@@ -159,7 +162,7 @@ pub(crate) async fn facts(session: &mut Session, project: ProjectId, run: RunId)
         facts.compared.new_flaky += has(Flags::NEW_FLAKY);
         facts.compared.fixed += has(Flags::FIXED);
     }
-    Ok(facts)
+    facts
 }
 
 /// Notes on a locked run which clusters it was the first to show, and how its
@@ -170,8 +173,9 @@ pub(crate) async fn note(session: &mut Session, run: &mut RunRow) -> Result<()> 
         run.compared = None;
         return Ok(compared::note(session, run, 0).await?);
     }
-    let facts = facts(session, run.project, run.id).await?;
-    run.new_clusters = Some(reads::count_new(session, run.project, run.id).await?);
+    let (groups, new_clusters) = brief::by_flags_with_new_clusters(session, run.project, run.id).await?;
+    let facts = facts_of(&groups);
+    run.new_clusters = Some(new_clusters);
     run.compared = compared_of(session, run, &facts).await?;
     Ok(compared::note(session, run, facts.quarantined_failed).await?)
 }

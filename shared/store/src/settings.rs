@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use callboard_domain::ids::{ProjectId, UserId};
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Reader, Session, args, statements};
+use crate::db::{Reader, Row, Session, args, statements};
 use crate::{Result, StoreError};
 
 statements! {
@@ -61,6 +61,21 @@ pub async fn get(
         Some(project) => session.first(&OF_PROJECT, args![project, group]).await?,
     };
     row.map(|row| read(&mut row.reader())).transpose()
+}
+
+/// A group of the installation and of a project, each `None` while nobody has set it.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn get_both(
+    session: &mut Session,
+    project: ProjectId,
+    group: &str,
+) -> Result<(Option<StoredSettings>, Option<StoredSettings>)> {
+    let reads = [(&OF_INSTANCE, args![group]), (&OF_PROJECT, args![project, group])];
+    let [of_instance, of_project] = session.each(reads).await?;
+    let first = |rows: Vec<Row>| rows.first().map(|row| read(&mut row.reader())).transpose();
+    Ok((first(of_instance)?, first(of_project)?))
 }
 
 /// A group of some projects; those for which nobody has set it are left out.

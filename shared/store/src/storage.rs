@@ -10,7 +10,7 @@ use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 use callboard_domain::time::{Day, Timestamp};
 
 use crate::Result;
-use crate::db::{Bulk, Column, Session, args, statements};
+use crate::db::{Bulk, Column, Row, Session, args, statements};
 
 /// How executions with these outcomes are called here.
 macro_rules! outcome_class {
@@ -111,13 +111,9 @@ pub struct KeptOf {
     pub kept: Kept,
 }
 
-async fn read(
-    session: &mut Session,
-    statement: &crate::db::Statement,
-    args: crate::db::Args,
-) -> Result<BTreeMap<Key, Kept>> {
+fn read(rows: &[Row]) -> Result<BTreeMap<Key, Kept>> {
     let mut found = BTreeMap::new();
-    for row in session.all(statement, args).await? {
+    for row in rows {
         let mut r = row.reader();
         let key = (r.text()?, r.text()?);
         found.insert(key, Kept { objects: r.int()?, bytes: r.int()? });
@@ -150,8 +146,9 @@ pub async fn recount_run(
     now: Timestamp,
 ) -> Result<()> {
     let (low, high) = ExecutionId::range_of(run);
-    let counted = folded(read(session, &OF_RUN, args![project, run, low, high]).await?);
-    replace(session, project, run, counted, now).await
+    let reads = [(&OF_RUN, args![project, run, low, high]), (&COUNTED, args![project, run])];
+    let [of_run, stored] = session.each(reads).await?;
+    replace(session, project, run, read(&stored)?, folded(read(&of_run)?), now).await
 }
 
 /// Takes a run out of the totals of its project.
@@ -159,17 +156,18 @@ pub async fn recount_run(
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn forget_run(session: &mut Session, project: ProjectId, run: RunId, now: Timestamp) -> Result<()> {
-    replace(session, project, run, BTreeMap::new(), now).await
+    let stored = session.all(&COUNTED, args![project, run]).await?;
+    replace(session, project, run, read(&stored)?, BTreeMap::new(), now).await
 }
 
 async fn replace(
     session: &mut Session,
     project: ProjectId,
     run: RunId,
+    stored: BTreeMap<Key, Kept>,
     counted: BTreeMap<Key, Kept>,
     now: Timestamp,
 ) -> Result<()> {
-    let stored = read(session, &COUNTED, args![project, run]).await?;
     if stored == counted {
         return Ok(());
     }
@@ -212,7 +210,7 @@ fn listed(found: BTreeMap<Key, Kept>) -> Vec<KeptOf> {
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn totals(session: &mut Session) -> Result<Vec<KeptOf>> {
-    Ok(listed(read(session, &TOTALS, args![]).await?))
+    Ok(listed(read(&session.all(&TOTALS, args![]).await?)?))
 }
 
 /// What a project keeps.
@@ -220,7 +218,7 @@ pub async fn totals(session: &mut Session) -> Result<Vec<KeptOf>> {
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn of_project(session: &mut Session, project: ProjectId) -> Result<Vec<KeptOf>> {
-    Ok(listed(read(session, &OF_PROJECT, args![project]).await?))
+    Ok(listed(read(&session.all(&OF_PROJECT, args![project]).await?)?))
 }
 
 /// What some projects keep; those that keep nothing are left out.

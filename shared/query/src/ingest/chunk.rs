@@ -6,24 +6,24 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_domain::attempts::EvidenceSlice;
 use callboard_domain::endpoints::Captured;
-use callboard_domain::ids::{ExecutionId, PackId, ProjectId, SlotId, TestCaseId};
+use callboard_domain::ids::{ExecutionId, PackId, ProjectId, TestCaseId};
 use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
-use callboard_domain::test_state::{ExecutionFlags, Predecessors};
+use callboard_domain::test_state::Predecessors;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
 use callboard_store::lanes::{self, BrowserProject};
 use callboard_store::rollups::EndpointPlace;
 use callboard_store::runs::RunRow;
-use callboard_store::runs::slots::{self, SlotRow};
+use callboard_store::runs::slots::SlotRow;
 use callboard_store::test_cases::{self, Resolved, TestIdentity, TestMeta};
 use callboard_store::{StoreError, rollups};
 
 use super::changing::write;
 use super::clusters::Failures;
+use super::drafting::{Basis, Draft};
 use super::files::{PublishedFile, link_all, lock_contents};
-use super::locators::Sites;
-use super::merging::{Group, Merged, has_evidence_of, merged, packs_of, repetition_of};
+use super::merging::Group;
 use super::rollup::Change;
 use crate::{Context, Result};
 
@@ -69,11 +69,16 @@ impl Known {
     }
 
     /// The test and the browser project of a group.
-    fn series(&self, resolved: &Resolved, group: &Group) -> Result<(TestCaseId, i64)> {
+    pub(super) fn series(&self, resolved: &Resolved, group: &Group) -> Result<(TestCaseId, i64)> {
         let case = group.newest().and_then(|newest| resolved.ids.get(&newest.identity));
         let browser = group.newest().and_then(|newest| self.browsers.get(newest.browser_project.as_str()));
         let case = *case.ok_or(StoreError::Damaged("an unresolved test case"))?;
         Ok((case, browser.copied().unwrap_or_default()))
+    }
+
+    /// Whether a test is in quarantine.
+    pub(super) fn is_aside(&self, case: TestCaseId) -> bool {
+        self.aside.binary_search(&case).is_ok()
     }
 
     /// The browser projects of some groups that are not known, with their browsers.
@@ -88,51 +93,13 @@ impl Known {
     }
 }
 
-/// What was looked up and worked out before the transaction that folds a batch, so
-/// that it takes less time: the ids of the tests, all of which are known, what came
-/// before them, and their executions. None of them has a result in the run.
-pub(super) struct Foreseen {
-    resolved: Resolved,
-    before: HashMap<TestCaseId, Predecessors>,
-    /// By group.
-    made: Vec<Merged>,
-    /// The generation they were made for.
-    generation: u32,
-}
-
-impl Foreseen {
-    /// Looks it up; `None` where something has to be made or changed. As long as the
-    /// run has no newer version, no result of the tests has come into it. What came
-    /// before them may have gone on: counting them compares them anew.
-    pub(super) async fn read(
-        session: &mut Session,
-        run: &RunRow,
-        slot: SlotId,
-        groups: &[Group],
-        known: &Known,
-        evidence: &HashMap<usize, EvidenceSlice>,
-    ) -> Result<Option<Self>> {
-        if groups.is_empty() {
-            return Ok(None);
-        }
-        let resolved = test_cases::resolved(session, run.project, &identities(groups), run.order_at).await?;
-        let Some(resolved) = resolved else { return Ok(None) };
-        let (place, cases) = (place_of(run), resolved.ids.values().map(|id| id.get()).collect());
-        let (rows, before) = executions::of_batch_with_predecessors(session, place, cases).await?;
-        if !rows.is_empty() {
-            return Ok(None);
-        }
-        let slots = slots::of_run(session, run.project, run.id).await?;
-        let Some(generation) = slots.iter().find(|row| row.id == slot).map(generation_of) else {
-            return Ok(None);
-        };
-        let make = |group: &Group| {
-            let (case, browser) = known.series(&resolved, group)?;
-            merged(place, case, browser, None, group, (generation, evidence))
-        };
-        let made = groups.iter().map(make).collect::<Result<_>>()?;
-        Ok(Some(Self { resolved, before, made, generation }))
-    }
+/// What was worked out before the transaction that folds a batch, so that it takes
+/// less time: all its tests are known, and none of them had a result in the run.
+pub(super) struct Drafted {
+    pub(super) draft: Draft,
+    /// What came before the tests in the run's own lane. It may have gone on: counting
+    /// them compares them anew.
+    pub(super) before: HashMap<TestCaseId, Predecessors>,
 }
 
 /// The generation of a slot, as attempts note it.
@@ -152,8 +119,8 @@ pub(super) struct Target<'a> {
     pub(super) generation: u32,
     /// Of the project.
     pub(super) known: &'a Known,
-    /// What still holds of what was looked up before.
-    pub(super) foreseen: Option<Foreseen>,
+    /// What still holds of what was worked out before.
+    pub(super) drafted: Option<Drafted>,
     /// Evidence by index of the entry.
     pub(super) evidence: &'a HashMap<usize, EvidenceSlice>,
     /// Requests by index of the entry.
@@ -187,101 +154,54 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     }
     let project = target.run.project;
     let place = place_of(target.run);
-    let foreseen = target.foreseen.take().filter(|foreseen| foreseen.generation == target.generation);
-    let (resolved, before, made) = match foreseen {
-        Some(Foreseen { resolved, before, made, .. }) => (resolved, Some(before), made),
-        None => (
-            test_cases::resolve(session, project, identities(groups), target.run.order_at, target.now)
-                .await?,
-            None,
-            Vec::new(),
-        ),
-    };
     let failures = Failures::of(groups);
-    failures.begin(session, target.run, target.is_fresh).await?;
-    let Stored { rows: mut stored, before: predecessors } = match before {
-        Some(before) => Stored { rows: HashMap::new(), before },
-        None => stored_rows(session, target, place, resolved.ids.values()).await?,
-    };
-
-    let Known { aside, .. } = target.known;
-    let (mut changes, mut passed) = (Vec::new(), Vec::new());
-    let mut used_packs = BTreeSet::new();
-    let sent: BTreeSet<PackId> = target.evidence.values().map(|slice| slice.pack).collect();
-    let mut rows = Vec::with_capacity(groups.len());
-    let mut sites = Sites::default();
-    let mut capturing = Vec::new();
-    let mut repetitions = HashMap::new();
-    let mut made = made.into_iter();
-    for group in groups {
-        let made = made.next();
-        let Some(newest) = group.newest() else { continue };
-        let (case, browser) = target.known.series(&resolved, group)?;
-        let before = stored.remove(&(case, browser));
-        let told = (target.generation, target.evidence);
-        let made = made.map_or_else(|| merged(place, case, browser, before.as_ref(), group, told), Ok)?;
-        let Merged { mut states, attempts } = made;
-        let with_files = group.entries.iter().filter(|entry| target.files.contains_key(&entry.index));
-        repetitions.extend(with_files.map(|entry| (entry.index, repetition_of(&attempts, entry))));
-        rows.push((group, before.as_ref().map_or(ExecutionId(0), |row| row.id)));
-        if let Some((index, mut after)) = states.pop() {
-            // What is stored keeps the mark it was stored with, so that sending it again changes nothing.
-            if before.is_none() && aside.binary_search(&case).is_ok() {
-                after.flags = after.flags.set(ExecutionFlags::QUARANTINED, true);
-            }
-            let is_news = |entries: &&[TestCaseEntry]| {
-                let last = entries.last().map(|entry| entry.index);
-                last == Some(index) || states.iter().any(|(earlier, _)| last == Some(*earlier))
-            };
-            group.requests().filter(is_news).flatten().for_each(|entry| sites.take(case, entry));
-            passed.extend(states.into_iter().map(|(index, state)| (rows.len() - 1, index, state)));
-            used_packs.extend(packs_of(&attempts, &sent));
-            let taken =
-                group.entries.iter().filter(|entry| has_evidence_of(&attempts, entry, target.evidence));
-            capturing.extend(taken.map(|entry| (entry.index, rows.len() - 1, case)));
-            let file_path = newest.file_path.clone();
-            changes.push((rows.len() - 1, index, Change { before, after, file_path }));
+    let (mut draft, predecessors, new_test_cases) = match target.drafted.take() {
+        Some(Drafted { draft, before }) => {
+            failures.begin(session, target.run, target.is_fresh).await?;
+            (draft, before, 0)
         }
-    }
+        None => {
+            let at = target.run.order_at;
+            let resolved = test_cases::resolve(session, project, identities(groups), at, target.now).await?;
+            failures.begin(session, target.run, target.is_fresh).await?;
+            let Stored { rows, before } = stored_rows(session, target, place, resolved.ids.values()).await?;
+            let Target { generation, known, evidence, files, .. } = *target;
+            let basis = Basis { place, generation, known, resolved: &resolved, evidence, files };
+            (Draft::of(basis, rows, groups)?, before, resolved.created)
+        }
+    };
+    draft.number(target.run)?;
 
-    let new = changes.iter().filter(|(_, _, change)| change.before.is_none()).count();
+    let Draft { rows, changes, passed, used_packs, sites, capturing, repetitions } = draft;
     let mut folded = Folded {
-        new_test_cases: i64::try_from(resolved.created).unwrap_or(i64::MAX),
+        new_test_cases: i64::try_from(new_test_cases).unwrap_or(i64::MAX),
         executions: Vec::new(),
         changed: Vec::new(),
         used_packs,
         pack: None,
         open_clusters: 0,
     };
-    if new > 0 {
-        let added = changes.iter_mut().filter(|(_, _, change)| change.before.is_none());
-        for (ordinal, (row, _, change)) in (target.run.take_ordinals(new)?..).zip(added) {
-            change.after.id = ExecutionId::compose(target.run.id, ordinal);
-            rows[*row].1 = change.after.id;
-        }
-    }
     let (newest, mut changes): (Vec<usize>, Vec<Change>) =
         changes.into_iter().map(|(_, newest, change)| (newest, change)).unzip();
     if !changes.is_empty() {
-        let capturing = capturing.into_iter().map(|(entry, row, case)| (entry, rows[row].1, case));
+        let capturing = capturing.into_iter().map(|(entry, row, case)| (entry, rows[row], case));
         let calls = target.requests.calls(capturing);
-        let rows = changes.iter_mut().map(|change| &mut change.after);
-        failures.assign(session, target.run, rows, target.now).await?;
+        let assigned = changes.iter_mut().map(|change| &mut change.after);
+        failures.assign(session, target.run, assigned, target.now).await?;
         folded.open_clusters = write(session, target, &mut changes, &predecessors).await?;
         sites.write(session, target.run).await?;
         let place = EndpointPlace { project, run: place.run, day: place.day };
         rollups::add_endpoints(session, place, target.is_fresh, calls).await?;
         note_browsers(target.run, groups);
     }
-    let entries = rows.iter().flat_map(|(group, _)| &group.entries);
+    let entries = groups.iter().flat_map(|group| &group.entries);
     let files: Vec<&PublishedFile> =
         entries.filter_map(|entry| target.files.get(&entry.index)).flatten().collect();
     lock_contents(session, project, &files).await?;
-    let passed =
-        passed.into_iter().map(|(row, index, state)| (index, ExecutionRow { id: rows[row].1, ..state }));
+    let passed = passed.into_iter().map(|(_, index, state)| (index, state));
     folded.changed =
         passed.chain(newest.into_iter().zip(changes.into_iter().map(|change| change.after))).collect();
-    for (group, id) in rows {
+    for (group, id) in groups.iter().zip(rows) {
         for entry in &group.entries {
             folded.executions.push((entry.index, id));
             if let Some(files) = target.files.get(&entry.index) {
@@ -299,7 +219,7 @@ pub(super) fn place_of(run: &RunRow) -> RunPlace {
     RunPlace { project: run.project, run: run.id, day: run.order_at.day(), lane_id: run.lane_id }
 }
 
-fn identities(groups: &[Group]) -> Vec<TestIdentity> {
+pub(super) fn identities(groups: &[Group]) -> Vec<TestIdentity> {
     let mut by_hash: BTreeMap<IdentityHash, TestIdentity> = BTreeMap::new();
     let mut newest: Vec<&TestCaseEntry> = groups.iter().filter_map(Group::newest).collect();
     newest.sort_unstable_by_key(|entry| entry.index);

@@ -27,12 +27,13 @@ pub(super) struct Failures<'a>(BTreeMap<Fingerprint, (&'a Signature, &'a str)>);
 impl<'a> Failures<'a> {
     pub(super) fn of(groups: &'a [Group]) -> Self {
         let mut failures = BTreeMap::new();
-        let mut entries: Vec<_> = groups.iter().flat_map(|group| &group.entries).collect();
-        entries.sort_unstable_by_key(|entry| entry.index);
-        for entry in entries {
-            if let (Some(signature), Some(error)) = (&entry.failure, &entry.error) {
-                failures.entry(signature.fingerprint()).or_insert((&**signature, error.as_str()));
-            }
+        let entries = groups.iter().flat_map(|group| &group.entries);
+        let failing = entries
+            .filter_map(|entry| Some((entry.index, &**entry.failure.as_ref()?, entry.error.as_ref()?)));
+        let mut failing: Vec<_> = failing.collect();
+        failing.sort_unstable_by_key(|(index, ..)| *index);
+        for (_, signature, error) in failing {
+            failures.entry(signature.fingerprint()).or_insert((signature, error.as_str()));
         }
         Self(failures)
     }

@@ -23,6 +23,7 @@ mod comparing;
 mod completion;
 mod counting;
 mod describing;
+mod drafting;
 mod feeding;
 mod files;
 mod following;

@@ -12,10 +12,13 @@ use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::feed::NewEvent;
 use callboard_store::intake::{self as rows, UnmadePack, WaitingCall};
-use callboard_store::{evidence, runs};
+use callboard_store::runs::slots;
+use callboard_store::runs::{self, RunRow};
+use callboard_store::{evidence, executions, test_cases};
 
 use super::announce::{self, Told};
-use super::chunk::{self, Foreseen, Known, Target};
+use super::chunk::{self, Drafted, Known, Target, place_of};
+use super::drafting::{Basis, Draft};
 use super::intake::Brought;
 use super::locked::LockedRun;
 use super::merging::{self, Group};
@@ -66,8 +69,7 @@ impl Look {
         let Some(batch) = Batch::of(&waiting)? else { return Ok(Self::Nothing) };
         let known = Known::read(ctx, project, &batch.groups, batch.at).await?;
         let mut reader = ctx.store.db().read().await?;
-        let Batch { slot, groups, evidence, .. } = &batch;
-        let foreseen = Foreseen::read(&mut reader, &row, *slot, groups, &known, evidence).await?;
+        let foreseen = Foreseen::read(&mut reader, &row, &batch, &known).await?;
         drop(reader);
         let version = row.version;
         Ok(Self::Ready(Box::new(Ready {
@@ -115,6 +117,54 @@ impl Ready {
         }
         batch.fold(ctx, session, locked, &known, foreseen).await?;
         Ok(true)
+    }
+}
+
+/// What was looked up and worked out before the transaction that folds a batch, all of
+/// whose tests are known and have no result in the run yet.
+struct Foreseen {
+    drafted: Drafted,
+    /// What the feed tells of the results, by index of the entry.
+    events: HashMap<usize, NewEvent>,
+    /// The generation of the slot, and the number of the next execution of the run.
+    made_for: (u32, i64),
+}
+
+impl Foreseen {
+    /// Looks it up; `None` where something has to be made or changed. As long as the
+    /// run has no newer version, no result of the tests has come into it.
+    async fn read(session: &mut Session, run: &RunRow, batch: &Batch, known: &Known) -> Result<Option<Self>> {
+        let Batch { slot, groups, evidence, told, .. } = batch;
+        if groups.is_empty() {
+            return Ok(None);
+        }
+        let identities = chunk::identities(groups);
+        let resolved = test_cases::resolved(session, run.project, &identities, run.order_at).await?;
+        let Some(resolved) = resolved else { return Ok(None) };
+        let (place, cases) = (place_of(run), resolved.ids.values().map(|id| id.get()).collect());
+        let (rows, before) = executions::of_batch_with_predecessors(session, place, cases).await?;
+        if !rows.is_empty() {
+            return Ok(None);
+        }
+        let slots = slots::of_run(session, run.project, run.id).await?;
+        let Some(generation) = slots.iter().find(|row| row.id == *slot).map(chunk::generation_of) else {
+            return Ok(None);
+        };
+        let basis = Basis { place, generation, known, resolved: &resolved, evidence, files: &HashMap::new() };
+        let mut draft = Draft::of(basis, HashMap::new(), groups)?;
+        // Whoever holds the run tells that it is full.
+        if draft.number(&mut run.clone()).is_err() {
+            return Ok(None);
+        }
+        let event = |(index, row)| Some((index, announce::test_completed(row, told.get(&index)?)));
+        let events = draft.states().filter_map(event).collect();
+        let made_for = (generation, run.next_ordinal);
+        Ok(Some(Self { drafted: Drafted { draft, before }, events, made_for }))
+    }
+
+    /// Whether the locked run still is what it was made for.
+    fn holds(&self, run: &RunRow, generation: u32) -> bool {
+        self.made_for == (generation, run.next_ordinal)
     }
 }
 
@@ -210,6 +260,9 @@ impl Batch {
             Err(error) => return Err(error),
         }
         let generation = chunk::generation_of(locked.slot(slot)?);
+        let foreseen = foreseen.filter(|foreseen| foreseen.holds(&locked.run, generation));
+        let (drafted, mut events) =
+            foreseen.map_or_else(Default::default, |foreseen| (Some(foreseen.drafted), foreseen.events));
         let lanes = locked.lanes.clone();
         let mut target = Target {
             run: &mut locked.run,
@@ -217,7 +270,7 @@ impl Batch {
             is_fresh: false,
             generation,
             known,
-            foreseen,
+            drafted,
             evidence: &evidence,
             requests: &requests,
             files: &HashMap::new(),
@@ -233,7 +286,8 @@ impl Batch {
             passing.into_iter().for_each(|event| locked.note(event));
             for index in std::mem::replace(&mut index, end)..end {
                 if let (Some(row), Some(told)) = (changed.remove(&index), told.get(&index)) {
-                    locked.note(announce::test_completed(&row, told));
+                    let event = events.remove(&index);
+                    locked.note(event.unwrap_or_else(|| announce::test_completed(&row, told)));
                 }
             }
         }

@@ -136,7 +136,7 @@ impl Writer<'_> {
             lanes: &lanes,
             generation,
             known,
-            foreseen: None,
+            drafted: None,
             evidence: &placed.slices,
             requests: &self.packed.requests,
             files: &self.files,

@@ -65,18 +65,21 @@ fn stored_form(set: &Overrides) -> String {
     json!(set).to_string()
 }
 
-/// What holds for projects that set nothing.
-async fn of_all(session: &mut Session, ctx: &Context) -> Result<(Policy, Option<StoredSettings>)> {
-    let stored = settings::get(session, None, GROUP).await?;
-    let set = overrides(stored.as_ref())?;
-    Ok((ctx.retention.over(&set.over(&Policy::default())), stored))
+/// What holds for projects that set nothing, by what is set for the installation.
+fn of_all(ctx: &Context, stored: Option<&StoredSettings>) -> Result<Policy> {
+    Ok(ctx.retention.over(&overrides(stored)?.over(&Policy::default())))
+}
+
+/// What a project sets, and what holds where it sets nothing.
+async fn of_one(session: &mut Session, ctx: &Context, project: ProjectId) -> Result<(Overrides, Policy)> {
+    let (of_instance, of_project) = settings::get_both(session, project, GROUP).await?;
+    Ok((overrides(of_project.as_ref())?, of_all(ctx, of_instance.as_ref())?))
 }
 
 /// What holds for a project.
 pub(super) async fn effective(session: &mut Session, ctx: &Context, project: ProjectId) -> Result<Policy> {
-    let (policy, _) = of_all(session, ctx).await?;
-    let stored = settings::get(session, Some(project), GROUP).await?;
-    Ok(overrides(stored.as_ref())?.over(&policy))
+    let (set, policy) = of_one(session, ctx, project).await?;
+    Ok(set.over(&policy))
 }
 
 /// What would hold for a project after an edit.
@@ -86,9 +89,7 @@ pub(super) async fn edited(
     project: ProjectId,
     edit: &Edit,
 ) -> Result<Policy> {
-    let (policy, _) = of_all(session, ctx).await?;
-    let stored = settings::get(session, Some(project), GROUP).await?;
-    let mut set = overrides(stored.as_ref())?;
+    let (mut set, policy) = of_one(session, ctx, project).await?;
     set.apply(edit);
     Ok(set.over(&policy))
 }
@@ -100,7 +101,8 @@ pub(super) async fn edited(
 #[boxed]
 pub async fn of_instance(ctx: &Context) -> Result<InstanceRetention> {
     let mut session = ctx.store.db().read().await?;
-    let (policy, stored) = of_all(&mut session, ctx).await?;
+    let stored = settings::get(&mut session, None, GROUP).await?;
+    let policy = of_all(ctx, stored.as_ref())?;
     let by = stored.as_ref().and_then(|stored| stored.updated_by);
     let by = match by {
         Some(user) => users::get_many(&mut session, vec![user.get()]).await?,
@@ -122,9 +124,7 @@ pub async fn of_instance(ctx: &Context) -> Result<InstanceRetention> {
 #[boxed]
 pub async fn of_project(ctx: &Context, project: Authorized<ProjectId>) -> Result<ProjectRetention> {
     let mut session = ctx.store.db().read().await?;
-    let (policy, _) = of_all(&mut session, ctx).await?;
-    let stored = settings::get(&mut session, Some(project.get()), GROUP).await?;
-    let settings = overrides(stored.as_ref())?;
+    let (settings, policy) = of_one(&mut session, ctx, project.get()).await?;
     Ok(ProjectRetention { effective: settings.over(&policy), settings })
 }
 

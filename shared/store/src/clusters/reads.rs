@@ -306,14 +306,6 @@ pub async fn count_resolved(
     session.one(&COUNT_RESOLVED, args![project, since, until]).await?.reader().int()
 }
 
-/// How many clusters a run was the first to show.
-///
-/// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
-pub async fn count_new(session: &mut Session, project: ProjectId, run: RunId) -> Result<i64> {
-    session.one(&COUNT_NEW, args![project, run]).await?.reader().int()
-}
-
 /// How many failing executions of a run have no cluster.
 ///
 /// # Errors

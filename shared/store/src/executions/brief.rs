@@ -9,6 +9,7 @@ use callboard_domain::test_state::ExecutionFlags;
 use callboard_domain::time::{Day, Timestamp};
 
 use super::Worker;
+use crate::clusters::reads::COUNT_NEW;
 use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::runs::RunRow;
 use crate::{Result, StoreError};
@@ -202,23 +203,36 @@ pub struct FlagGroup {
     pub count: i64,
 }
 
+fn flag_group(row: &Row) -> Result<FlagGroup> {
+    let mut r = row.reader();
+    let (outcome, flags) = (outcome(r.int()?)?, ExecutionFlags::from_bits(r.int()?));
+    Ok(FlagGroup { outcome, flags, count: r.int()? })
+}
+
 /// Counts the executions of a run by outcome and flags.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn by_flags(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<FlagGroup>> {
     let (low, high) = ExecutionId::range_of(run);
-    let rows = session.all(&BY_FLAGS, args![project, run, low, high]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut r = row.reader();
-            Ok(FlagGroup {
-                outcome: outcome(r.int()?)?,
-                flags: ExecutionFlags::from_bits(r.int()?),
-                count: r.int()?,
-            })
-        })
-        .collect()
+    session.all(&BY_FLAGS, args![project, run, low, high]).await?.iter().map(flag_group).collect()
+}
+
+/// The same, with how many clusters the run is the first to show.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn by_flags_with_new_clusters(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+) -> Result<(Vec<FlagGroup>, i64)> {
+    let (low, high) = ExecutionId::range_of(run);
+    let reads = [(&BY_FLAGS, args![project, run, low, high]), (&COUNT_NEW, args![project, run])];
+    let [groups, new] = session.each(reads).await?;
+    let groups = groups.iter().map(flag_group).collect::<Result<_>>()?;
+    let new = new.first().ok_or(StoreError::Damaged("a count without a number"))?;
+    Ok((groups, new.reader().int()?))
 }
 
 /// What the tests of one file add up to in a run.
