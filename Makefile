@@ -23,7 +23,7 @@ screenshots: ## Picture of every page, both themes and two widths, into target/s
 weigh: ## Bytes, jumps and interaction times of the pages, in a browser
 	@scripts/weigh.sh
 
-lint: ## Formatting, clippy, dependency rules
+lint: ## Formatting, clippy, links of the documentation, dependency rules
 	@scripts/lint.sh
 
 deny: ## Licences, sources and bans of the dependencies (cargo-deny)

@@ -1,6 +1,6 @@
 //! Room for the work of passwords. Each hash takes 32 MiB and a core for a
 //! fifth of a second, so only so many run at once, on threads that may block.
-//! Others wait for their turn, those of one address in one line ([`Turns`]),
+//! Others wait for their turn, those of one address in one line (`Turns`),
 //! and those who signed in before ahead of all others: guesses from everywhere
 //! at once do not keep people out of their browsers. Who waits too long is sent
 //! away.

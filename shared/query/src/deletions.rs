@@ -1,5 +1,5 @@
 //! Deleting runs and projects. A request hides what it names and leaves a
-//! receipt; a job frees the rest in bounded steps ([`freeing`]) and tells the
+//! receipt; a job frees the rest in bounded steps (`freeing`) and tells the
 //! receipt how far it has come.
 
 pub(crate) mod aged;

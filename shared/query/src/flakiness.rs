@@ -250,7 +250,7 @@ impl Judged {
 /// tests there are.
 ///
 /// # Errors
-/// [`QueryError::Store`](crate::QueryError::Store).
+/// [`QueryError::Store`].
 #[boxed]
 pub async fn list(
     ctx: &Context,
@@ -302,7 +302,7 @@ const COURSE: usize = 40;
 /// What is known of the flakiness of one test.
 ///
 /// # Errors
-/// [`QueryError::Store`](crate::QueryError::Store).
+/// [`QueryError::Store`].
 #[boxed]
 pub async fn of_test(
     ctx: &Context,
@@ -331,7 +331,7 @@ pub async fn of_test(
 /// statements to find them for one project as for many.
 ///
 /// # Errors
-/// [`QueryError::Store`](crate::QueryError::Store).
+/// [`QueryError::Store`].
 #[boxed]
 pub async fn leaders(
     ctx: &Context,

@@ -184,7 +184,7 @@ pub struct NewCall {
     pub evidence: Option<Vec<u8>>,
     /// What it brought, as [`stored`] made it.
     pub body: Vec<u8>,
-    /// Its attempts, for [`known_read`].
+    /// Its attempts, for `known_read`.
     pub keys: Vec<i64>,
 }
 

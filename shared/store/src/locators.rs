@@ -188,7 +188,7 @@ pub async fn write(
 }
 
 /// Forgets call sites that a passing test does not have any more, unless a
-/// later run saw them. Sorted as for [`write`].
+/// later run saw them. Sorted as for [`fn@write`].
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.

@@ -1,7 +1,7 @@
 //! Locator chains as Playwright writes them, in a log or in a test's source:
 //! `page.getByRole('row', { name: 'Order 7' }).getByRole('button').click()`.
 //!
-//! [`parse`] reads the chain a text begins with, [`first_chain`] and
+//! [`fn@parse`] reads the chain a text begins with, [`first_chain`] and
 //! [`chains`] look for chains inside other text. Every part knows the bytes it
 //! was read from, so an edit replaces one call or one argument and leaves the
 //! rest of a line as it was:

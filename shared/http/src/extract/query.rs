@@ -176,7 +176,7 @@ impl QueryReader {
     /// What the different words of a comma list that may also be repeated are.
     ///
     /// # Errors
-    /// 400 for more than [`MAX_LISTED`].
+    /// 400 for more than `MAX_LISTED`.
     pub fn list(&self, name: &str) -> Result<Vec<String>, ApiError> {
         Ok(self.listed(name)?.into_iter().map(str::to_owned).collect())
     }

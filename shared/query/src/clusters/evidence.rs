@@ -38,7 +38,7 @@ fn is_of_failure(file: &FileRow, execution: &ExecutionItem) -> bool {
 /// deleted meanwhile are left out.
 ///
 /// # Errors
-/// [`QueryError::Store`].
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn last_failures(
     ctx: &Context,

@@ -27,7 +27,7 @@ const BATCH: i64 = 200;
 /// Judges a final run.
 ///
 /// # Errors
-/// [`QueryError::Store`].
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn judge_run(ctx: &Context, project: ProjectId, run: RunId) -> Result<()> {
     match mark_mass_failure(ctx, project, run).await? {

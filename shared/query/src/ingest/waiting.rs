@@ -17,7 +17,7 @@ use crate::{Context, Result};
 /// meanwhile, however long that takes.
 ///
 /// # Errors
-/// [`QueryError::Store`].
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn files_are_coming(
     ctx: &Context,
@@ -37,7 +37,7 @@ pub async fn files_are_coming(
 /// The slot of the client that sends files, by what it calls its run itself.
 ///
 /// # Errors
-/// [`QueryError::Store`].
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn sender_of_files(
     ctx: &Context,
@@ -55,7 +55,7 @@ pub async fn sender_of_files(
 /// over. Answers where the run stands.
 ///
 /// # Errors
-/// [`QueryError::Store`].
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn files_have_come(
     ctx: &Context,

@@ -1,9 +1,9 @@
 //! How long things are kept, and letting them go when their time is over.
 //!
 //! Dates stand in the rows: a run is dated when it ends and whenever something
-//! joins it ([`dating`]), and anew when the policy changes ([`redating`]). The
-//! sweep ([`sweep`]) reads what is due and asks only then whether it is kept
-//! as an exception ([`exempt`]). Numbers outlive what they were counted from.
+//! joins it (`dating`), and anew when the policy changes (`redating`). The
+//! sweep (`sweep`) reads what is due and asks only then whether it is kept
+//! as an exception (`exempt`). Numbers outlive what they were counted from.
 
 mod dating;
 mod exempt;

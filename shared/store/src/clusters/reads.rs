@@ -235,7 +235,7 @@ pub struct ClusterSums {
 /// What the clusters of a run come to.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`] when the database refuses.
 pub async fn sums_of_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<ClusterSums> {
     let row = session.one(&SUMS_OF_RUN, args![project, run]).await?;
     let mut r = row.reader();

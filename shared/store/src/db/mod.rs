@@ -1,7 +1,7 @@
 //! One door to two databases: pools, transactions, statements and rows.
 //!
 //! A [`Statement`] is written once and rendered for each engine by
-//! [`dialect`]; [`Session`] runs it on whichever engine is configured. SQLite
+//! `dialect`; [`Session`] runs it on whichever engine is configured. SQLite
 //! has one writer connection, whose transactions begin with `BEGIN IMMEDIATE`
 //! along with their first statement, and a pool of readers; PostgreSQL one pool.
 //!

@@ -1,6 +1,6 @@
 //! A project on its way out, after its runs: its tables, one bounded step
 //! after the other, by key range. Listed here is every table with rows of a
-//! project; a new one is a new row of [`TABLES`].
+//! project; a new one is a new row of `TABLES`.
 
 use callboard_domain::ids::{DeletionId, ProjectId, RunId};
 

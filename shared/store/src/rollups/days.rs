@@ -138,7 +138,7 @@ impl TestDays {
 /// Adds a batch to the days of its tests.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`] when the database refuses.
 pub async fn add_test_days(session: &mut Session, project: ProjectId, days: TestDays) -> Result<()> {
     let mut rows = ADD_TEST_DAYS.rows();
     for ((lane, day, case), delta) in days.0 {
@@ -165,7 +165,7 @@ pub async fn add_test_days(session: &mut Session, project: ProjectId, days: Test
 /// left out.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`] when the database refuses.
 pub async fn test_days(
     session: &mut Session,
     project: ProjectId,
@@ -210,7 +210,7 @@ pub struct RunContribution {
 /// Replaces what a run contributed to a day of its project in some lanes.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`] when the database refuses.
 pub async fn add_project_day(
     session: &mut Session,
     project: ProjectId,
@@ -284,7 +284,7 @@ impl From<Day> for DaySpan {
 /// Days of a project in one lane, oldest first.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`] when the database refuses.
 pub async fn project_days(
     session: &mut Session,
     project: ProjectId,

@@ -413,7 +413,7 @@ async fn lanes_that_believe_failures(
 
 /// The newest executions of each of some tests in a lane, for rebuilding their
 /// states: a walk over the days back from the newest one, up to the first day
-/// any of them was seen. Tests are read [`REBUILT_TOGETHER`] at a time, which
+/// any of them was seen. Tests are read `REBUILT_TOGETHER` at a time, which
 /// bounds the memory. Executions that wait to be counted are left out.
 ///
 /// # Errors

@@ -74,7 +74,7 @@ statements! {
 /// Creates a run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`] when the database refuses.
 pub async fn create(
     session: &mut Session,
     project: ProjectId,

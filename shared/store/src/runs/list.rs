@@ -36,7 +36,7 @@ pub struct RunFilter {
 /// A page of runs of one project, or of all projects, by start and id.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`] when the database refuses.
 pub async fn list(
     session: &mut Session,
     project: Option<ProjectId>,
@@ -97,7 +97,7 @@ pub struct RunsCounted {
 /// How many runs of a project there are, up to `most`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`] when the database refuses.
 pub async fn count(
     session: &mut Session,
     project: ProjectId,

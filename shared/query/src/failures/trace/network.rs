@@ -156,7 +156,7 @@ impl TraceNetwork {
 /// Requests and console lines that belong to a failure.
 ///
 /// # Errors
-/// [`QueryError::NotFound`], [`QueryError::Store`].
+/// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
 #[boxed]
 pub async fn trace_network(
     ctx: &Context,
@@ -205,7 +205,7 @@ pub struct NetworkBody {
 /// A body by the hash a request names; at most 1 MiB.
 ///
 /// # Errors
-/// [`QueryError::NotFound`], [`QueryError::Store`].
+/// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
 #[boxed]
 pub async fn network_body(
     ctx: &Context,

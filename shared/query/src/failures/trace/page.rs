@@ -64,7 +64,7 @@ pub struct DomSnapshot {
 /// The page a test failed on, as its trace has it.
 ///
 /// # Errors
-/// [`QueryError::NotFound`], [`QueryError::Store`].
+/// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
 #[boxed]
 pub async fn dom_snapshot(
     ctx: &Context,

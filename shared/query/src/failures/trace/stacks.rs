@@ -114,7 +114,7 @@ impl TraceStacks {
 /// Which action failed, and where it was called.
 ///
 /// # Errors
-/// [`QueryError::NotFound`], [`QueryError::Store`].
+/// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
 #[boxed]
 pub async fn trace_stacks(
     ctx: &Context,
