@@ -8,7 +8,6 @@ use callboard_domain::attempts::EvidenceSlice;
 use callboard_domain::endpoints::Captured;
 use callboard_domain::ids::{ExecutionId, PackId, ProjectId, TestCaseId};
 use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
-use callboard_domain::test_state::Predecessors;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
@@ -21,7 +20,7 @@ use callboard_store::{StoreError, rollups};
 
 use super::changing::write;
 use super::clusters::Failures;
-use super::drafting::{Basis, Draft};
+use super::drafting::{Basis, Draft, Stored};
 use super::files::{PublishedFile, link_all, lock_contents};
 use super::merging::Group;
 use super::rollup::Change;
@@ -93,15 +92,6 @@ impl Known {
     }
 }
 
-/// What was worked out before the transaction that folds a batch, so that it takes
-/// less time: all its tests are known, and none of them had a result in the run.
-pub(super) struct Drafted {
-    pub(super) draft: Draft,
-    /// What came before the tests in the run's own lane. It may have gone on: counting
-    /// them compares them anew.
-    pub(super) before: HashMap<TestCaseId, Predecessors>,
-}
-
 /// The generation of a slot, as attempts note it.
 pub(super) fn generation_of(row: &SlotRow) -> u32 {
     u32::try_from(row.slot.generation).unwrap_or_default()
@@ -119,8 +109,9 @@ pub(super) struct Target<'a> {
     pub(super) generation: u32,
     /// Of the project.
     pub(super) known: &'a Known,
-    /// What still holds of what was worked out before.
-    pub(super) drafted: Option<Drafted>,
+    /// What was worked out before the transaction and still holds: all tests are known,
+    /// and none comes with files.
+    pub(super) drafted: Option<Draft>,
     /// Evidence by index of the entry.
     pub(super) evidence: &'a HashMap<usize, EvidenceSlice>,
     /// Requests by index of the entry.
@@ -155,24 +146,25 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let project = target.run.project;
     let place = place_of(target.run);
     let failures = Failures::of(groups);
-    let (mut draft, predecessors, new_test_cases) = match target.drafted.take() {
-        Some(Drafted { draft, before }) => {
+    let (mut draft, new_test_cases) = match target.drafted.take() {
+        Some(draft) => {
             failures.begin(session, target.run, target.is_fresh).await?;
-            (draft, before, 0)
+            (draft, 0)
         }
         None => {
             let at = target.run.order_at;
             let resolved = test_cases::resolve(session, project, identities(groups), at, target.now).await?;
             failures.begin(session, target.run, target.is_fresh).await?;
-            let Stored { rows, before } = stored_rows(session, target, place, resolved.ids.values()).await?;
+            let stored = stored(session, target, place, resolved.ids.values()).await?;
             let Target { generation, known, evidence, files, .. } = *target;
             let basis = Basis { place, generation, known, resolved: &resolved, evidence, files };
-            (Draft::of(basis, rows, groups)?, before, resolved.created)
+            (Draft::of(basis, stored, groups)?, resolved.created)
         }
     };
+    // One that was made before has these numbers already, and they are still free.
     draft.number(target.run)?;
 
-    let Draft { rows, changes, passed, used_packs, sites, capturing, repetitions } = draft;
+    let Draft { ids, predecessors, changes, passed, used_packs, sites, capturing, repetitions } = draft;
     let mut folded = Folded {
         new_test_cases: i64::try_from(new_test_cases).unwrap_or(i64::MAX),
         executions: Vec::new(),
@@ -184,7 +176,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let (newest, mut changes): (Vec<usize>, Vec<Change>) =
         changes.into_iter().map(|(_, newest, change)| (newest, change)).unzip();
     if !changes.is_empty() {
-        let capturing = capturing.into_iter().map(|(entry, row, case)| (entry, rows[row], case));
+        let capturing = capturing.into_iter().map(|(entry, group, case)| (entry, ids[group], case));
         let calls = target.requests.calls(capturing);
         let assigned = changes.iter_mut().map(|change| &mut change.after);
         failures.assign(session, target.run, assigned, target.now).await?;
@@ -201,7 +193,7 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let passed = passed.into_iter().map(|(_, index, state)| (index, state));
     folded.changed =
         passed.chain(newest.into_iter().zip(changes.into_iter().map(|change| change.after))).collect();
-    for (group, id) in groups.iter().zip(rows) {
+    for (group, id) in groups.iter().zip(ids) {
         for entry in &group.entries {
             folded.executions.push((entry.index, id));
             if let Some(files) = target.files.get(&entry.index) {
@@ -242,15 +234,7 @@ pub(super) fn identities(groups: &[Group]) -> Vec<TestIdentity> {
     by_hash.into_values().collect()
 }
 
-/// What is known of the tests of a batch.
-struct Stored {
-    /// Their executions in the run.
-    rows: HashMap<(TestCaseId, i64), ExecutionRow>,
-    /// What came before in the run's own lane.
-    before: HashMap<TestCaseId, Predecessors>,
-}
-
-async fn stored_rows(
+async fn stored(
     session: &mut Session,
     target: &Target<'_>,
     place: RunPlace,
@@ -258,12 +242,12 @@ async fn stored_rows(
 ) -> Result<Stored> {
     let cases: Vec<i64> = cases.map(|id| id.get()).collect();
     if target.is_fresh {
-        let before = rollups::predecessors(session, place.project, place.lane_id, cases).await?;
-        return Ok(Stored { rows: HashMap::new(), before });
+        let predecessors = rollups::predecessors(session, place.project, place.lane_id, cases).await?;
+        return Ok(Stored { predecessors, ..Stored::default() });
     }
-    let (rows, before) = executions::of_batch_with_predecessors(session, place, cases).await?;
-    let rows = rows.into_iter().map(|row| ((row.test_case, row.browser_id), row)).collect();
-    Ok(Stored { rows, before })
+    let (rows, predecessors) = executions::of_batch_with_predecessors(session, place, cases).await?;
+    let executions = rows.into_iter().map(|row| ((row.test_case, row.browser_id), row)).collect();
+    Ok(Stored { executions, predecessors })
 }
 
 fn note_browsers(run: &mut RunRow, groups: &[Group]) {

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use callboard_domain::attempts::EvidenceSlice;
 use callboard_domain::ids::{ExecutionId, PackId, TestCaseId};
 use callboard_domain::ingest::TestCaseEntry;
-use callboard_domain::test_state::ExecutionFlags;
+use callboard_domain::test_state::{ExecutionFlags, Predecessors};
 use callboard_store::executions::{ExecutionRow, RunPlace};
 use callboard_store::runs::RunRow;
 use callboard_store::test_cases::Resolved;
@@ -19,7 +19,7 @@ use super::merging::{Group, Merged, has_evidence_of, merged, packs_of, repetitio
 use super::rollup::Change;
 use crate::Result;
 
-/// What is known of a batch before it is looked at.
+/// What a draft is made from.
 #[derive(Clone, Copy)]
 pub(super) struct Basis<'a> {
     pub(super) place: RunPlace,
@@ -35,11 +35,23 @@ pub(super) struct Basis<'a> {
     pub(super) files: &'a HashMap<usize, Vec<PublishedFile>>,
 }
 
+/// What is stored of the tests of a batch.
+#[derive(Default)]
+pub(super) struct Stored {
+    /// The executions that they have in the run, by test and browser project.
+    pub(super) executions: HashMap<(TestCaseId, i64), ExecutionRow>,
+    /// What came before them in the run's own lane. It may have gone on when they are
+    /// written: counting them compares them anew.
+    pub(super) predecessors: HashMap<TestCaseId, Predecessors>,
+}
+
 /// What a batch makes of executions. Groups are named by their place in it.
 #[derive(Default)]
 pub(super) struct Draft {
     /// The execution of each group; 0 for a new one that has no number yet.
-    pub(super) rows: Vec<ExecutionId>,
+    pub(super) ids: Vec<ExecutionId>,
+    /// What came before the tests.
+    pub(super) predecessors: HashMap<TestCaseId, Predecessors>,
     /// What is new or changed: the group, the index of the newest entry about it, and
     /// the change.
     pub(super) changes: Vec<(usize, usize, Change)>,
@@ -56,20 +68,16 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Works it out; `stored` are the executions that the tests have in the run, by
-    /// test and browser project.
-    pub(super) fn of(
-        basis: Basis<'_>,
-        mut stored: HashMap<(TestCaseId, i64), ExecutionRow>,
-        groups: &[Group],
-    ) -> Result<Self> {
-        let mut draft = Self::default();
-        draft.rows.reserve(groups.len());
+    /// Works it out.
+    pub(super) fn of(basis: Basis<'_>, stored: Stored, groups: &[Group]) -> Result<Self> {
+        let Stored { mut executions, predecessors } = stored;
+        let mut draft = Self { predecessors, ..Self::default() };
+        draft.ids.reserve(groups.len());
         draft.changes.reserve(groups.len());
         let sent: BTreeSet<PackId> = basis.evidence.values().map(|slice| slice.pack).collect();
         for group in groups {
             let (case, browser) = basis.known.series(basis.resolved, group)?;
-            let before = stored.remove(&(case, browser));
+            let before = executions.remove(&(case, browser));
             let told = (basis.generation, basis.evidence);
             let made = merged(basis.place, case, browser, before.as_ref(), group, told)?;
             draft.take(basis, group, case, before, made, &sent);
@@ -87,8 +95,8 @@ impl Draft {
         sent: &BTreeSet<PackId>,
     ) {
         let Merged { mut states, attempts } = made;
-        let place = self.rows.len();
-        self.rows.push(before.as_ref().map_or(ExecutionId(0), |row| row.id));
+        let place = self.ids.len();
+        self.ids.push(before.as_ref().map_or(ExecutionId(0), |row| row.id));
         let with_files = group.entries.iter().filter(|entry| basis.files.contains_key(&entry.index));
         self.repetitions.extend(with_files.map(|entry| (entry.index, repetition_of(&attempts, entry))));
         let Some((index, mut after)) = states.pop() else { return };
@@ -109,7 +117,8 @@ impl Draft {
         self.changes.push((place, index, Change { before, after, file_path }));
     }
 
-    /// Gives new executions the next numbers of their run.
+    /// Gives new executions, as they passed through their states too, the next numbers
+    /// of their run, which are taken by that.
     ///
     /// # Errors
     /// [`callboard_store::StoreError::RunFull`] when the run cannot hold that many more.
@@ -119,11 +128,11 @@ impl Draft {
             let added = self.changes.iter_mut().filter(|(_, _, change)| change.before.is_none());
             for (ordinal, (place, _, change)) in (run.take_ordinals(new)?..).zip(added) {
                 change.after.id = ExecutionId::compose(run.id, ordinal);
-                self.rows[*place] = change.after.id;
+                self.ids[*place] = change.after.id;
             }
         }
         for (place, _, state) in &mut self.passed {
-            state.id = self.rows[*place];
+            state.id = self.ids[*place];
         }
         Ok(())
     }

@@ -182,8 +182,8 @@ async fn finish_with_the_last(
     let _turn = ctx.turns.to_fold(run).await;
     let last = match Look::of(ctx, bearer.project, run, intake::MOST_ROWS, &mut None).await? {
         Look::Nothing => None,
-        Look::Ready(ready) if ready.is_all() => Some(ready),
-        Look::Ready(_) | Look::OfNobody => return Ok(None),
+        Look::Found(found) if found.is_all() => Some(found.ready(ctx).await?),
+        Look::Found(_) | Look::OfNobody => return Ok(None),
     };
     finish_once(ctx, run, bearer, fields, last, now).await
 }
@@ -207,7 +207,7 @@ async fn finish_once(
     run: RunId,
     bearer: Bearer,
     fields: &RunFields,
-    last: Option<Box<Ready>>,
+    last: Option<Ready>,
     now: Timestamp,
 ) -> Result<Option<RunStatus>> {
     let Bearer { project, slot, .. } = bearer;

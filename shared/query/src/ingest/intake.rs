@@ -454,12 +454,13 @@ async fn fold_some(
     tried: &mut Option<i64>,
 ) -> Result<Passed> {
     *tried = None;
-    let ready = match Look::of(ctx, project, run, most, tried).await? {
+    let found = match Look::of(ctx, project, run, most, tried).await? {
         Look::Nothing => return Ok(Passed { is_more: false, is_due: false }),
         Look::OfNobody => return let_go_of_all(ctx, project, run).await,
-        Look::Ready(ready) => ready,
+        Look::Found(found) => found,
     };
-    let (is_more, at) = (!ready.is_all(), ready.at());
+    let (is_more, at) = (!found.is_all(), found.at());
+    let ready = found.ready(ctx).await?;
     let mut session = ctx.store.db().begin().await?;
     let mut locked = match LockedRun::lock(&mut session, project, run).await {
         Err(QueryError::Store(StoreError::RunGone)) => {

@@ -1,6 +1,7 @@
-//! Calls that wait, made ready to be worked into their run by one transaction.
-//! They are read and looked through before it, and so is what is stored of their
-//! tests: on SQLite nobody else can write to a run while it lasts.
+//! Calls that wait, made ready to be worked into their run by one transaction. They
+//! are read and looked through before it, and where all their tests are known and new
+//! in the run, so is what becomes of them worked out, with its numbers and with what
+//! the feed tells: on SQLite nobody else can write to a run while it lasts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,13 +13,13 @@ use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::feed::NewEvent;
 use callboard_store::intake::{self as rows, UnmadePack, WaitingCall};
-use callboard_store::runs::slots;
-use callboard_store::runs::{self, RunRow};
-use callboard_store::{evidence, executions, test_cases};
+use callboard_store::runs::{self, RunRow, slots};
+use callboard_store::test_cases::{self, Resolved};
+use callboard_store::{StoreError, evidence, executions};
 
 use super::announce::{self, Told};
-use super::chunk::{self, Drafted, Known, Target, place_of};
-use super::drafting::{Basis, Draft};
+use super::chunk::{self, Known, Target, place_of};
+use super::drafting::{Basis, Draft, Stored};
 use super::intake::Brought;
 use super::locked::LockedRun;
 use super::merging::{self, Group};
@@ -32,20 +33,17 @@ pub(super) enum Look {
     Nothing,
     /// Calls of a run that is gone.
     OfNobody,
-    /// Calls that can be worked in.
-    Ready(Box<Ready>),
+    /// Calls that can be worked in together.
+    Found(Box<Found>),
 }
 
-/// Calls of a run that can be worked in together.
-pub(super) struct Ready {
-    run: (ProjectId, RunId),
-    /// Of the run before anything else was read.
-    version: i64,
+/// Calls of a run that can be worked in together, as they wait.
+pub(super) struct Found {
+    /// Before anything else was read.
+    run: RunRow,
     most: i64,
     waiting: Vec<WaitingCall>,
     batch: Batch,
-    known: Known,
-    foreseen: Option<Foreseen>,
 }
 
 impl Look {
@@ -63,28 +61,15 @@ impl Look {
         let waiting = rows::of_run(&mut reader, project, run, most).await?;
         drop(reader);
         *first = waiting.first().map(|call| call.id);
-        let Some(row) = row else {
+        let Some(run) = row else {
             return Ok(if waiting.is_empty() { Self::Nothing } else { Self::OfNobody });
         };
         let Some(batch) = Batch::of(&waiting)? else { return Ok(Self::Nothing) };
-        let known = Known::read(ctx, project, &batch.groups, batch.at).await?;
-        let mut reader = ctx.store.db().read().await?;
-        let foreseen = Foreseen::read(&mut reader, &row, &batch, &known).await?;
-        drop(reader);
-        let version = row.version;
-        Ok(Self::Ready(Box::new(Ready {
-            run: (project, run),
-            version,
-            most,
-            waiting,
-            batch,
-            known,
-            foreseen,
-        })))
+        Ok(Self::Found(Box::new(Found { run, most, waiting, batch })))
     }
 }
 
-impl Ready {
+impl Found {
     /// Whether nothing else waited.
     pub(super) fn is_all(&self) -> bool {
         self.batch.ids.len() == self.waiting.len() && i64::try_from(self.waiting.len()) != Ok(self.most)
@@ -95,6 +80,29 @@ impl Ready {
         self.batch.at
     }
 
+    /// Works out what can be before the transaction that works them in.
+    pub(super) async fn ready(self: Box<Self>, ctx: &Context) -> Result<Ready> {
+        let Self { run, batch, .. } = &*self;
+        let known = Known::read(ctx, run.project, &batch.groups, batch.at).await?;
+        let mut reader = ctx.store.db().read().await?;
+        let looked = Looked::up(&mut reader, run, batch).await?;
+        drop(reader);
+        let foreseen = match looked {
+            Some(looked) => Foreseen::of(run.clone(), looked, batch, &known)?,
+            None => None,
+        };
+        Ok(Ready { found: self, known, foreseen })
+    }
+}
+
+/// Calls of a run that are ready to be worked in together.
+pub(super) struct Ready {
+    found: Box<Found>,
+    known: Known,
+    foreseen: Option<Foreseen>,
+}
+
+impl Ready {
     /// Works them into their locked run, which the caller closes, and then
     /// [clears](super::intake::clear) what is left of them. `false`, and nothing was
     /// done, when another process has worked some of them in since they were read.
@@ -104,67 +112,85 @@ impl Ready {
         session: &mut Session,
         locked: &mut LockedRun,
     ) -> Result<bool> {
-        let Self { run: (project, run), version, most, waiting, batch, known, mut foreseen } = self;
-        // Whoever adds results to a run, or takes calls of it away, makes a new version of it. Others change rows of
-        // results without one, but of these tests there were none.
-        if locked.run.version != version {
+        let Self { found, known, foreseen } = self;
+        let Found { run, most, waiting, batch } = *found;
+        // Whoever takes calls of a run away makes a new version of it.
+        if locked.run.version != run.version {
             // A call is compared whole, as SQLite gives ids that are free again to others.
-            let still = rows::of_run(session, project, run, most).await?;
+            let still = rows::of_run(session, run.project, run.id, most).await?;
             if !waiting.iter().filter(|call| batch.ids.contains(&call.id)).all(|call| still.contains(call)) {
                 return Ok(false);
             }
-            foreseen = None;
         }
         batch.fold(ctx, session, locked, &known, foreseen).await?;
         Ok(true)
     }
 }
 
-/// What was looked up and worked out before the transaction that folds a batch, all of
-/// whose tests are known and have no result in the run yet.
-struct Foreseen {
-    drafted: Drafted,
-    /// What the feed tells of the results, by index of the entry.
-    events: HashMap<usize, NewEvent>,
-    /// The generation of the slot, and the number of the next execution of the run.
-    made_for: (u32, i64),
+/// What is stored of the tests of a batch, all of which are known and have no result in
+/// the run yet.
+struct Looked {
+    tests: Resolved,
+    stored: Stored,
+    /// Of the slot the batch came through.
+    generation: u32,
 }
 
-impl Foreseen {
-    /// Looks it up; `None` where something has to be made or changed. As long as the
-    /// run has no newer version, no result of the tests has come into it.
-    async fn read(session: &mut Session, run: &RunRow, batch: &Batch, known: &Known) -> Result<Option<Self>> {
-        let Batch { slot, groups, evidence, told, .. } = batch;
-        if groups.is_empty() {
+impl Looked {
+    /// Looks it up; `None` when there is something to be made or changed.
+    async fn up(session: &mut Session, run: &RunRow, batch: &Batch) -> Result<Option<Self>> {
+        if batch.groups.is_empty() {
             return Ok(None);
         }
-        let identities = chunk::identities(groups);
-        let resolved = test_cases::resolved(session, run.project, &identities, run.order_at).await?;
-        let Some(resolved) = resolved else { return Ok(None) };
-        let (place, cases) = (place_of(run), resolved.ids.values().map(|id| id.get()).collect());
-        let (rows, before) = executions::of_batch_with_predecessors(session, place, cases).await?;
+        let identities = chunk::identities(&batch.groups);
+        let tests = test_cases::resolved(session, run.project, &identities, run.order_at).await?;
+        let Some(tests) = tests else { return Ok(None) };
+        let cases = tests.ids.values().map(|id| id.get()).collect();
+        let (rows, predecessors) =
+            executions::of_batch_with_predecessors(session, place_of(run), cases).await?;
         if !rows.is_empty() {
             return Ok(None);
         }
         let slots = slots::of_run(session, run.project, run.id).await?;
-        let Some(generation) = slots.iter().find(|row| row.id == *slot).map(chunk::generation_of) else {
-            return Ok(None);
-        };
-        let basis = Basis { place, generation, known, resolved: &resolved, evidence, files: &HashMap::new() };
-        let mut draft = Draft::of(basis, HashMap::new(), groups)?;
-        // Whoever holds the run tells that it is full.
-        if draft.number(&mut run.clone()).is_err() {
-            return Ok(None);
+        let generation = slots.iter().find(|row| row.id == batch.slot).map(chunk::generation_of);
+        let stored = Stored { predecessors, ..Stored::default() };
+        Ok(generation.map(|generation| Self { tests, stored, generation }))
+    }
+}
+
+/// What a batch will make of its run as it was read.
+struct Foreseen {
+    draft: Draft,
+    /// What the feed tells of the results, by index of the entry.
+    events: HashMap<usize, NewEvent>,
+    /// The version of the run.
+    version: i64,
+    /// Of the slot the batch came through.
+    generation: u32,
+}
+
+impl Foreseen {
+    /// Works it out; `None` when the run is full, which is told by whoever holds it.
+    fn of(mut run: RunRow, looked: Looked, batch: &Batch, known: &Known) -> Result<Option<Self>> {
+        let Looked { tests, stored, generation } = looked;
+        let Batch { groups, evidence, told, .. } = batch;
+        let (place, files) = (place_of(&run), HashMap::new());
+        let basis = Basis { place, generation, known, resolved: &tests, evidence, files: &files };
+        let mut draft = Draft::of(basis, stored, groups)?;
+        match draft.number(&mut run) {
+            Err(QueryError::Store(StoreError::RunFull)) => return Ok(None),
+            numbered => numbered?,
         }
         let event = |(index, row)| Some((index, announce::test_completed(row, told.get(&index)?)));
         let events = draft.states().filter_map(event).collect();
-        let made_for = (generation, run.next_ordinal);
-        Ok(Some(Self { drafted: Drafted { draft, before }, events, made_for }))
+        Ok(Some(Self { draft, events, version: run.version, generation }))
     }
 
-    /// Whether the locked run still is what it was made for.
+    /// Whether it can be written to the locked run. Whoever adds results to a run makes a
+    /// new version of it. Others change rows of results without one, but of these tests
+    /// there were none.
     fn holds(&self, run: &RunRow, generation: u32) -> bool {
-        self.made_for == (generation, run.next_ordinal)
+        (self.version, self.generation) == (run.version, generation)
     }
 }
 
@@ -262,7 +288,7 @@ impl Batch {
         let generation = chunk::generation_of(locked.slot(slot)?);
         let foreseen = foreseen.filter(|foreseen| foreseen.holds(&locked.run, generation));
         let (drafted, mut events) =
-            foreseen.map_or_else(Default::default, |foreseen| (Some(foreseen.drafted), foreseen.events));
+            foreseen.map_or_else(Default::default, |foreseen| (Some(foreseen.draft), foreseen.events));
         let lanes = locked.lanes.clone();
         let mut target = Target {
             run: &mut locked.run,

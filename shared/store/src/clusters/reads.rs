@@ -53,9 +53,6 @@ statements! {
     /// Clusters that a run is the first to show. PK, bounded by the clusters of the run
     NEW_OF_RUN = "SELECT k.cluster_id FROM cluster_runs k JOIN failure_clusters c ON c.project_id = k.project_id AND c.id = k.cluster_id \
         WHERE k.project_id = $1 AND k.run_id = $2 AND c.first_run_id = $2 ORDER BY k.n DESC, k.cluster_id LIMIT $3";
-    /// How many clusters a run is the first to show. PK, bounded by the clusters of the run
-    COUNT_NEW = "SELECT COUNT(*) FROM cluster_runs k JOIN failure_clusters c ON c.project_id = k.project_id AND c.id = k.cluster_id \
-        WHERE k.project_id = $1 AND k.run_id = $2 AND c.first_run_id = $2";
     /// Clusters of a project that were resolved between two moments. ix: failure_clusters_by_count
     COUNT_RESOLVED = "SELECT COUNT(*) FROM failure_clusters WHERE project_id = $1 AND status = 'resolved' AND status_at >= $2 AND status_at < $3";
     /// Failing and flaky executions of a run without a cluster. ix: executions_rank

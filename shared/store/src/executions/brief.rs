@@ -9,7 +9,6 @@ use callboard_domain::test_state::ExecutionFlags;
 use callboard_domain::time::{Day, Timestamp};
 
 use super::Worker;
-use crate::clusters::reads::COUNT_NEW;
 use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::runs::RunRow;
 use crate::{Result, StoreError};
@@ -88,6 +87,9 @@ statements! {
     /// Executions of a run by their outcome and flags.
     BY_FLAGS = "SELECT outcome, flags, COUNT(*) FROM executions \
         WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 GROUP BY outcome, flags";
+    /// How many clusters a run is the first to show. PK, bounded by the clusters of the run
+    COUNT_NEW = "SELECT COUNT(*) FROM cluster_runs k JOIN failure_clusters c ON c.project_id = k.project_id AND c.id = k.cluster_id \
+        WHERE k.project_id = $1 AND k.run_id = $2 AND c.first_run_id = $2";
     /// The workers of a run that began with a test.
     WORKERS = concat!("SELECT DISTINCT COALESCE(e.shard_index, 0) AS shard, ", worker_slot!(), " AS slot FROM executions e \
         WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 AND e.started_at IS NOT NULL ORDER BY shard, slot LIMIT $5");
@@ -218,7 +220,7 @@ pub async fn by_flags(session: &mut Session, project: ProjectId, run: RunId) -> 
     session.all(&BY_FLAGS, args![project, run, low, high]).await?.iter().map(flag_group).collect()
 }
 
-/// The same, with how many clusters the run is the first to show.
+/// [`by_flags`], and how many clusters the run is the first to show.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
