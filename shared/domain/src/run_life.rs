@@ -179,6 +179,19 @@ impl Slot {
     }
 }
 
+/// Slots of a shard that took the places of others of their generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Successors {
+    /// The shard.
+    pub shard_index: i64,
+    /// The generation that they share with those.
+    pub generation: i64,
+    /// Which slots they are.
+    pub ordinals: BTreeSet<i64>,
+    /// When the tests of the first of them began, by the clock of its client.
+    pub since: Timestamp,
+}
+
 /// The slots of a run, in the order they were opened.
 #[derive(Debug, Clone, Copy)]
 pub struct Slots<'a> {
@@ -317,6 +330,23 @@ impl Slots<'_> {
             }
         }
         replaced
+    }
+
+    /// The slots that took the places of lost ones, by shard.
+    #[must_use]
+    pub fn successors(&self) -> Vec<Successors> {
+        let replaced = self.replaced();
+        let is_lost = |slot: &&Slot| slot.state == SlotState::Lost && replaced.contains(&slot.ordinal);
+        let places: BTreeSet<(i64, i64)> =
+            self.all.iter().filter(is_lost).map(|slot| (slot.shard_index, slot.generation)).collect();
+        let of_place = |(shard_index, generation)| {
+            let is_one = |slot: &&Slot| slot.generation == generation && !replaced.contains(&slot.ordinal);
+            let slots: Vec<&Slot> = self.of(shard_index).filter(is_one).collect();
+            let since = slots.iter().map(|slot| slot.start_time).min()?;
+            let ordinals = slots.iter().map(|slot| slot.ordinal).collect();
+            Some(Successors { shard_index, generation, ordinals, since })
+        };
+        places.into_iter().filter_map(of_place).collect()
     }
 
     /// The worst claim of the slots that decide; a lost one counts as

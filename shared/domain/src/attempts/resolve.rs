@@ -2,7 +2,10 @@
 //!
 //! Invariant: within a class (generation, repetition, retry) an undated report
 //! is the same attempt as a dated one as long as there are dated ones to be
-//! had; the pairing depends on the set alone.
+//! had, and a dated one that does not name its worker the same as one of that
+//! start that does; the pairing depends on the set alone.
+
+use std::borrow::Cow;
 
 use super::Attempt;
 use super::set::Entry;
@@ -14,14 +17,15 @@ pub(super) struct Resolved {
     pub(super) is_listed: bool,
 }
 
-/// Folds undated entries into dated ones. `entries` are in key order; so is
-/// the answer.
+/// Folds entries that say less into those that say more. `entries` are in key order;
+/// so is the answer.
 pub(super) fn resolve(entries: &[Entry]) -> Vec<Resolved> {
     let mut resolved = Vec::with_capacity(entries.len());
     for class in entries.chunk_by(|one, next| one.class() == next.class()) {
         let split = class.partition_point(|entry| entry.attempt.started_at.is_some());
         let (dated, undated) = class.split_at(split);
-        let partners = pair(dated, undated);
+        let dated = by_worker(dated);
+        let partners = pair(&dated, undated);
         let start = resolved.len();
         resolved.extend(dated.iter().map(as_resolved));
         for (entry, partner) in undated.iter().zip(partners) {
@@ -36,6 +40,33 @@ pub(super) fn resolve(entries: &[Entry]) -> Vec<Resolved> {
         }
     }
     resolved
+}
+
+/// Folds what does not name its worker into what began at the same moment and does.
+fn by_worker(dated: &[Entry]) -> Cow<'_, [Entry]> {
+    let is_same_start = |one: &Entry, next: &Entry| one.attempt.started_at == next.attempt.started_at;
+    let is_foldable = |one: &Entry, next: &Entry| one.slot == 0 && is_same_start(one, next);
+    if !dated.windows(2).any(|pair| is_foldable(&pair[0], &pair[1])) {
+        return Cow::Borrowed(dated);
+    }
+    let mut distinct: Vec<Entry> = Vec::with_capacity(dated.len());
+    for same in dated.chunk_by(is_same_start) {
+        // There is at most one without, as it has no other key, and it comes first.
+        let (without, with) = same.split_at(same.partition_point(|entry| entry.slot == 0));
+        let start = distinct.len();
+        distinct.extend(with.iter().cloned());
+        for (entry, partner) in without.iter().zip(pair(with, without)) {
+            match partner {
+                Some(position) => {
+                    let whole = &mut distinct[start + position];
+                    whole.attempt.join(&entry.attempt);
+                    whole.is_listed |= entry.is_listed;
+                }
+                None => distinct.push(entry.clone()),
+            }
+        }
+    }
+    Cow::Owned(distinct)
 }
 
 fn as_resolved(entry: &Entry) -> Resolved {

@@ -1,11 +1,13 @@
 //! The set of attempts of one execution and how reports enter it.
 //!
 //! Invariant: `entries` are sorted by key and hold at most one entry per key.
-//! A dated report has its start as the key; undated ones of one request are
-//! distinct and have their rank within the request, so that sending the
-//! request again meets the same keys. Nothing is folded away here: that an
-//! undated report and a dated one are the same attempt is found in `resolve`,
-//! from the whole set, because the dated one may still be on its way.
+//! A dated report has its start as the key, and without a repetition its worker,
+//! as two repetitions may begin in the same millisecond; undated ones of one
+//! request are distinct and have their rank within the request, so that sending
+//! the request again meets the same keys. Nothing is folded away here: that an
+//! undated report and a dated one are the same attempt, or one that names its
+//! worker and one that does not, is found in `resolve`, from the whole set,
+//! because the other may still be on its way.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -35,13 +37,27 @@ pub(super) type Class = (u32, Option<u32>, u32, bool);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) attempt: Attempt,
-    /// Rank among the undated reports of one request; 0 for dated ones.
+    /// Rank among the undated reports of one request. Of a dated one without a
+    /// repetition the worker, counted from 1; 0 when it is not known.
     pub(super) slot: u32,
     /// Among the [`MAX_LISTED`].
     pub(super) is_listed: bool,
 }
 
 impl Entry {
+    /// An attempt, with its rank if it is undated.
+    pub(super) fn new(attempt: Attempt, rank: u32) -> Self {
+        let slot = match (attempt.started_at, attempt.repetition) {
+            (None, _) => rank,
+            (Some(_), Some(_)) => 0,
+            (Some(_), None) => {
+                let worker = attempt.facts.worker_index.and_then(|worker| u32::try_from(worker).ok());
+                worker.map_or(0, |worker| worker.saturating_add(1))
+            }
+        };
+        Self { attempt, slot, is_listed: true }
+    }
+
     pub(super) fn class(&self) -> Class {
         let Attempt { generation, repetition, retry, .. } = self.attempt;
         (generation, repetition, retry, self.attempt.is_did_not_run())
@@ -68,7 +84,7 @@ impl AttemptSet {
     /// stands for.
     #[must_use]
     pub fn single(attempt: Attempt) -> Self {
-        Self::from_entries(vec![Entry { attempt, slot: 0, is_listed: true }])
+        Self::from_entries(vec![Entry::new(attempt, 0)])
     }
 
     pub(super) fn from_entries(mut entries: Vec<Entry>) -> Self {
@@ -111,6 +127,16 @@ impl AttemptSet {
         }
     }
 
+    /// Gives each attempt the generation it belongs to, as the slot it came through may
+    /// turn out to have taken the place of another.
+    pub fn regenerate(&mut self, generation: impl Fn(&Attempt) -> u32) {
+        for mut entry in std::mem::take(&mut self.entries) {
+            entry.attempt.generation = generation(&entry.attempt);
+            self.place(entry);
+        }
+        self.trim();
+    }
+
     pub(super) fn resolved(&self) -> Vec<Resolved> {
         super::resolve::resolve(&self.entries)
     }
@@ -149,9 +175,10 @@ impl AttemptSet {
             Err(position) => {
                 let (class, is_dated) = (entry.class(), entry.attempt.started_at.is_some());
                 let (dated, undated) = self.count(class);
+                let is_told_apart = !self.entries.iter().any(|known| is_same_but_for_worker(known, &entry));
                 self.entries.insert(position, entry);
                 // One undated and one dated report may be the same attempt.
-                let is_new = if is_dated { dated >= undated } else { undated >= dated };
+                let is_new = is_told_apart && if is_dated { dated >= undated } else { undated >= dated };
                 if is_new { Merged::Inserted } else { Merged::Filled }
             }
         }
@@ -179,12 +206,24 @@ impl AttemptSet {
         for (position, entry) in self.entries.iter_mut().enumerate() {
             entry.is_listed = position < MAX_LISTED;
             if !entry.is_listed {
-                entry.attempt.facts = AttemptFacts::default();
+                // Its worker is part of what it is known by.
+                let worker_index = entry.attempt.facts.worker_index;
+                entry.attempt.facts = AttemptFacts { worker_index, ..AttemptFacts::default() };
                 entry.attempt.evidence = None;
             }
         }
         self.entries.sort_by_key(Entry::key);
     }
+}
+
+/// Whether two dated entries are one attempt of which one names the worker and the
+/// other does not.
+fn is_same_but_for_worker(one: &Entry, another: &Entry) -> bool {
+    let start = one.attempt.started_at;
+    start.is_some()
+        && start == another.attempt.started_at
+        && one.class() == another.class()
+        && (one.slot == 0) != (another.slot == 0)
 }
 
 /// The retry of the attempt whose history holds a line; `None` for attempts
@@ -212,7 +251,7 @@ fn placements(request: Vec<Reported>) -> Vec<Placement> {
         let summaries: Vec<Attempt> = earlier.map(|line| summary(&attempt, *line)).collect();
         let members = summaries.into_iter().map(|one| (one, Some(parent_retry)));
         for (attempt, parent) in members.chain(std::iter::once((attempt, None))) {
-            let entry = Entry { attempt, slot: 0, is_listed: true };
+            let entry = Entry::new(attempt, 0);
             if entry.attempt.started_at.is_some() {
                 placed.push(Placement { report, entry });
             } else {
@@ -230,7 +269,7 @@ fn placements(request: Vec<Reported>) -> Vec<Placement> {
                 .then_with(|| one.evidence.cmp(&another.evidence))
         });
         for (slot, (report, attempt)) in (0..).zip(members) {
-            placed.push(Placement { report, entry: Entry { attempt, slot, is_listed: true } });
+            placed.push(Placement { report, entry: Entry::new(attempt, slot) });
         }
     }
     placed

@@ -90,7 +90,7 @@ impl AttemptSet {
         let stored: Vec<StoredAttempt> = serde_json::from_str(text)?;
         let mut entries: Vec<Entry> = Vec::with_capacity(stored.len());
         for one in stored {
-            let mut entry = Entry { attempt: one.try_into()?, slot: 0, is_listed: true };
+            let mut entry = Entry::new(one.try_into()?, 0);
             if let Some(previous) = entries.last()
                 && entry.attempt.started_at.is_none()
                 && previous.attempt.started_at.is_none()

@@ -3,6 +3,7 @@
 mod laws;
 
 use super::*;
+use crate::status::Outcome;
 use crate::status::TestStatus::{DidNotRun, Failed, Interrupted, Passed, Skipped, TimedOut};
 
 fn attempt(retry: u32, status: TestStatus) -> Attempt {
@@ -45,6 +46,29 @@ impl Attempt {
         self.facts.error_summary = Some(error.to_owned());
         self
     }
+
+    fn on_worker(mut self, worker: i64) -> Self {
+        self.facts.worker_index = Some(worker);
+        self
+    }
+}
+
+#[test]
+fn repetitions_that_begin_at_once_on_two_workers_are_two() {
+    let attempts = [
+        attempt(0, Failed).at(0).on_worker(0),
+        attempt(0, Failed).at(1).on_worker(1),
+        attempt(1, Passed).at(500).on_worker(2),
+        attempt(1, Passed).at(500).on_worker(3),
+    ];
+    let set = set_of(attempts.clone());
+    let decision = set.decide().unwrap();
+    assert_eq!((decision.outcome(), set.attempts().len()), (Outcome::Flaky, 4));
+    // Whoever does not name the worker means one of them.
+    let mut told = set.clone();
+    assert_eq!(told.merge(vec![alone(attempt(1, Passed).at(500))]), [Merged::Filled]);
+    assert_eq!(told.attempts().len(), 4);
+    assert_eq!(told.decide().unwrap().outcome(), Outcome::Flaky);
 }
 
 fn alone(attempt: Attempt) -> Reported {

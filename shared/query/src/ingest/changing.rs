@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use callboard_domain::ids::{ExecutionId, TestCaseId};
 use callboard_domain::test_state::{Predecessors, flags_for};
+use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
 use callboard_store::db::Session;
 use callboard_store::executions::counting::{self, ToCount};
@@ -13,64 +14,73 @@ use callboard_store::executions::{self, ExecutionRow};
 use callboard_store::rollups::{self, States};
 use callboard_store::runs::RunRow;
 
-use super::chunk::{Target, place_of};
+use super::chunk::place_of;
 use super::rollup::{Change, Counted, Tally, observed};
 use super::{clusters, comparing, moving};
 use crate::Result;
+
+/// The run whose executions change.
+pub(super) struct Held<'a> {
+    /// It, locked; its totals are brought up to date.
+    pub(super) run: &'a mut RunRow,
+    /// All lanes it counts in.
+    pub(super) lanes: &'a [i64],
+    /// Clock.
+    pub(super) now: Timestamp,
+}
 
 /// Writes changed rows, with what came before their tests in the run's own
 /// lane. Answers how many more clusters of failures are open.
 pub(super) async fn write(
     session: &mut Session,
-    target: &mut Target<'_>,
+    held: &mut Held<'_>,
     changes: &mut [Change],
     predecessors: &HashMap<TestCaseId, Predecessors>,
 ) -> Result<i64> {
-    let place = place_of(target.run);
-    let clusters = clusters::Counting::lock(session, target.run, changes).await?;
+    let place = place_of(held.run);
+    let clusters = clusters::Counting::lock(session, held.run, changes).await?;
     let known = changes.iter().filter_map(|change| change.before.as_ref());
-    let elsewhere: Vec<ExecutionRow> =
-        known.filter(|row| row.lane_id != target.run.lane_id).cloned().collect();
-    moving::bring_along(session, target.run, target.lanes, &elsewhere, target.now).await?;
-    compare(session, target.run, changes, predecessors).await?;
+    let elsewhere: Vec<ExecutionRow> = known.filter(|row| row.lane_id != held.run.lane_id).cloned().collect();
+    moving::bring_along(session, held.run, held.lanes, &elsewhere, held.now).await?;
+    compare(session, held.run, changes, predecessors).await?;
     executions::upsert(session, place, changes.iter().map(|change| &change.after)).await?;
-    let open_clusters = clusters.apply(session, target.run, target.now).await?;
-    count_again(session, target, changes).await?;
-    add_to_totals(target.run, changes);
+    let open_clusters = clusters.apply(session, held.run, held.now).await?;
+    count_again(session, held, changes).await?;
+    add_to_totals(held.run, changes);
     Ok(open_clusters)
 }
 
 /// Counts what changes executions that are counted already; the others wait.
-async fn count_again(session: &mut Session, target: &mut Target<'_>, changes: &[Change]) -> Result<()> {
-    let last_counted = ExecutionId::compose(target.run.id, target.run.counted_to);
+async fn count_again(session: &mut Session, held: &mut Held<'_>, changes: &[Change]) -> Result<()> {
+    let last_counted = ExecutionId::compose(held.run.id, held.run.counted_to);
     let mut again = Vec::new();
     for change in changes {
         match &change.before {
             Some(before) if change.after.id <= last_counted => again.push(Counted {
                 test_case: change.after.test_case,
                 file_path: &change.file_path,
-                before: Some(observed(before, target.run)),
-                after: observed(&change.after, target.run),
+                before: Some(observed(before, held.run)),
+                after: observed(&change.after, held.run),
             }),
             _ => {
-                target.run.uncounted_since.get_or_insert(target.now);
+                held.run.uncounted_since.get_or_insert(held.now);
             }
         }
     }
     if again.is_empty() {
         return Ok(());
     }
-    let run = &*target.run;
+    let run = &*held.run;
     let cases: BTreeSet<TestCaseId> = again.iter().map(|one| one.test_case).collect();
     let cases: Vec<TestCaseId> = cases.into_iter().collect();
-    let states = rollups::lock_states(session, run.project, target.lanes, &cases).await?;
+    let states = rollups::lock_states(session, run.project, held.lanes, &cases).await?;
     let mut tally = Tally::over(states);
     // The states know further back than what the rows were compared with.
     let counted = changes.iter().map(|change| &change.after).filter(|row| row.id <= last_counted);
     let counted: Vec<ToCount> = counted.map(ToCount::from).collect();
     let anew = tally.compared_anew(session, run, &counted).await?;
     counting::set_flags(session, run.project, run.id, &anew).await?;
-    tally.count(session, run, target.lanes, &again, target.now).await?;
+    tally.count(session, run, held.lanes, &again, held.now).await?;
     tally.write(session, run.project).await
 }
 

@@ -14,15 +14,14 @@ use callboard_store::executions::{self, ExecutionRow, RunPlace};
 use callboard_store::lanes::{self, BrowserProject};
 use callboard_store::rollups::EndpointPlace;
 use callboard_store::runs::RunRow;
-use callboard_store::runs::slots::SlotRow;
 use callboard_store::test_cases::{self, Resolved, TestIdentity, TestMeta};
 use callboard_store::{StoreError, rollups};
 
-use super::changing::write;
+use super::changing::{Held, write};
 use super::clusters::Failures;
 use super::drafting::{Basis, Draft, Stored};
 use super::files::{PublishedFile, link_all, lock_contents};
-use super::merging::Group;
+use super::merging::{Group, Leg};
 use super::rollup::Change;
 use crate::{Context, Result};
 
@@ -92,11 +91,6 @@ impl Known {
     }
 }
 
-/// The generation of a slot, as attempts note it.
-pub(super) fn generation_of(row: &SlotRow) -> u32 {
-    u32::try_from(row.slot.generation).unwrap_or_default()
-}
-
 /// What a chunk is folded into.
 pub(super) struct Target<'a> {
     /// The run, locked; its totals are brought up to date.
@@ -105,8 +99,8 @@ pub(super) struct Target<'a> {
     pub(super) lanes: &'a [i64],
     /// Whether the run was made in this transaction and has no row yet.
     pub(super) is_fresh: bool,
-    /// Generation of the slot the entries came through; 0 outside shards.
-    pub(super) generation: u32,
+    /// Of the slot the entries came through.
+    pub(super) leg: Leg,
     /// Of the project.
     pub(super) known: &'a Known,
     /// What was worked out before the transaction and still holds: all tests are known,
@@ -156,8 +150,8 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
             let resolved = test_cases::resolve(session, project, identities(groups), at, target.now).await?;
             failures.begin(session, target.run, target.is_fresh).await?;
             let stored = stored(session, target, place, resolved.ids.values()).await?;
-            let Target { generation, known, evidence, files, .. } = *target;
-            let basis = Basis { place, generation, known, resolved: &resolved, evidence, files };
+            let Target { leg, known, evidence, files, .. } = *target;
+            let basis = Basis { place, leg, known, resolved: &resolved, evidence, files };
             (Draft::of(basis, stored, groups)?, resolved.created)
         }
     };
@@ -180,7 +174,8 @@ pub(super) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         let calls = target.requests.calls(capturing);
         let assigned = changes.iter_mut().map(|change| &mut change.after);
         failures.assign(session, target.run, assigned, target.now).await?;
-        folded.open_clusters = write(session, target, &mut changes, &predecessors).await?;
+        let mut held = Held { run: &mut *target.run, lanes: target.lanes, now: target.now };
+        folded.open_clusters = write(session, &mut held, &mut changes, &predecessors).await?;
         sites.write(session, target.run).await?;
         let place = EndpointPlace { project, run: place.run, day: place.day };
         rollups::add_endpoints(session, place, target.is_fresh, calls).await?;

@@ -15,7 +15,7 @@ use callboard_store::test_cases::Resolved;
 use super::chunk::Known;
 use super::files::PublishedFile;
 use super::locators::Sites;
-use super::merging::{Group, Merged, has_evidence_of, merged, packs_of, repetition_of};
+use super::merging::{Group, Leg, Merged, has_evidence_of, merged, packs_of, repetition_of};
 use super::rollup::Change;
 use crate::Result;
 
@@ -24,7 +24,7 @@ use crate::Result;
 pub(super) struct Basis<'a> {
     pub(super) place: RunPlace,
     /// Of the slot the entries came through.
-    pub(super) generation: u32,
+    pub(super) leg: Leg,
     /// Of the project.
     pub(super) known: &'a Known,
     /// The tests.
@@ -78,7 +78,7 @@ impl Draft {
         for group in groups {
             let (case, browser) = basis.known.series(basis.resolved, group)?;
             let before = executions.remove(&(case, browser));
-            let told = (basis.generation, basis.evidence);
+            let told = (basis.leg, basis.evidence);
             let made = merged(basis.place, case, browser, before.as_ref(), group, told)?;
             draft.take(basis, group, case, before, made, &sent);
         }

@@ -99,6 +99,10 @@ fn key_of(entry: &TestCaseEntry, repetition: u32) -> i64 {
     hash.update(entry.repeat_each_index.map_or(-1, i64::from).to_le_bytes());
     hash.update(entry.started_at.map_or(i64::MIN, Timestamp::millis).to_le_bytes());
     hash.update(repetition.to_le_bytes());
+    // Repetitions without an index may begin in the same millisecond.
+    if let (Some(_), None, Some(worker)) = (entry.started_at, entry.repeat_each_index, entry.worker_index) {
+        hash.update(worker.to_le_bytes());
+    }
     let bytes = hash.finalize();
     bytes.first_chunk().map_or(0, |first| i64::from_le_bytes(*first))
 }

@@ -12,6 +12,7 @@ use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
 use callboard_domain::test_state::ExecutionFlags;
 use callboard_store::StoreError;
 use callboard_store::executions::{ExecutionRow, RunPlace};
+use callboard_store::runs::slots::SlotRow;
 
 use crate::Result;
 
@@ -62,6 +63,24 @@ pub(super) fn group(requests: Vec<Vec<TestCaseEntry>>) -> Vec<Group> {
     groups
 }
 
+/// What attempts note of the slot they came through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Leg {
+    /// Its generation; 0 outside shards.
+    pub(super) generation: u32,
+    /// Its shard; `None` outside shards.
+    shard_index: Option<i64>,
+}
+
+impl Leg {
+    pub(super) fn of(row: &SlotRow) -> Self {
+        Self {
+            generation: u32::try_from(row.slot.generation).unwrap_or_default(),
+            shard_index: Some(row.slot.shard_index).filter(|index| *index > 0),
+        }
+    }
+}
+
 /// An execution after a group was merged into what was known.
 pub(super) struct Merged {
     /// As each request left it that changed it, with the index of its newest entry.
@@ -75,12 +94,12 @@ pub(super) fn merged(
     browser: i64,
     before: Option<&ExecutionRow>,
     group: &Group,
-    (generation, evidence): (u32, &HashMap<usize, EvidenceSlice>),
+    (leg, evidence): (Leg, &HashMap<usize, EvidenceSlice>),
 ) -> Result<Merged> {
     let mut attempts = before.map(stored_attempts).transpose()?.unwrap_or_default();
     let mut states: Vec<(usize, ExecutionRow)> = Vec::with_capacity(1);
     for entries in group.requests() {
-        attempts.merge(entries.iter().map(|entry| reported(entry, generation, evidence)).collect());
+        attempts.merge(entries.iter().map(|entry| reported(entry, leg, evidence)).collect());
         let row = decided(place, case, browser, before, &attempts)?;
         let known = states.last().map(|(_, row)| row).or(before);
         if let Some(newest) = entries.last().filter(|_| known != Some(&row)) {
@@ -91,7 +110,7 @@ pub(super) fn merged(
 }
 
 /// An execution as its attempts decide it.
-fn decided(
+pub(super) fn decided(
     place: RunPlace,
     case: TestCaseId,
     browser: i64,
@@ -181,14 +200,14 @@ pub(crate) fn stored_attempts(row: &ExecutionRow) -> Result<AttemptSet> {
     }))
 }
 
-fn reported(entry: &TestCaseEntry, generation: u32, evidence: &HashMap<usize, EvidenceSlice>) -> Reported {
+fn reported(entry: &TestCaseEntry, leg: Leg, evidence: &HashMap<usize, EvidenceSlice>) -> Reported {
     let facts = AttemptFacts {
         line: entry.line.map(i64::from),
         column: entry.column.map(i64::from),
         timeout_ms: entry.timeout_ms,
         worker_index: entry.worker_index.map(i64::from),
         parallel_index: entry.parallel_index.map(i64::from),
-        shard_index: entry.shard_index.map(i64::from),
+        shard_index: entry.shard_index.map(i64::from).or(leg.shard_index),
         error_summary: entry.error_summary.clone(),
         slowest_step: entry.slowest_step.clone(),
         slowest_ms: entry.slowest_step_ms,
@@ -210,7 +229,7 @@ fn reported(entry: &TestCaseEntry, generation: u32, evidence: &HashMap<usize, Ev
     let attempt = Attempt {
         retry: entry.retry,
         repetition: entry.repeat_each_index,
-        generation,
+        generation: leg.generation,
         status: entry.status,
         duration_ms: entry.duration_ms,
         started_at: entry.started_at,

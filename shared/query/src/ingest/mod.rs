@@ -41,6 +41,7 @@ mod packing;
 mod ready;
 mod removing;
 mod report;
+mod restarting;
 mod rollup;
 mod submission;
 mod sweep;

@@ -24,6 +24,7 @@ use callboard_store::{StoreError, lanes};
 
 use super::describing;
 use super::locked::LockedRun;
+use super::restarting;
 use crate::{Context, Result};
 
 /// How old a start may be for a recovered body to belong to it, ms.
@@ -318,7 +319,9 @@ impl Opening<'_> {
     async fn join(&self, session: &mut Session, run: RunId) -> Result<Option<Opened>> {
         let mut locked = LockedRun::lock(session, self.project, run).await?;
         // What is tried again after a crash takes the place of the one that crashed, though other shards keep the run alive.
-        locked.lose_silent(self.now, self.patience());
+        if locked.lose_silent(self.now, self.patience()) {
+            restarting::take_places(session, &mut locked, self.now).await?;
+        }
         let index = self.shard_index().unwrap_or_else(|| locked.judge(|slots| slots.free_index()));
         let (generation, ordinal) =
             locked.judge(|slots| (slots.next_generation(index), slots.next_ordinal()));

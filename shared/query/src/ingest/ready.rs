@@ -22,7 +22,7 @@ use super::chunk::{self, Known, Target, place_of};
 use super::drafting::{Basis, Draft, Stored};
 use super::intake::Brought;
 use super::locked::LockedRun;
-use super::merging::{self, Group};
+use super::merging::{self, Group, Leg};
 use super::packing::slices;
 use super::writer::ENTRIES_PER_TRANSACTION;
 use crate::{Context, QueryError, Result};
@@ -133,7 +133,7 @@ struct Looked {
     tests: Resolved,
     stored: Stored,
     /// Of the slot the batch came through.
-    generation: u32,
+    leg: Leg,
 }
 
 impl Looked {
@@ -152,9 +152,9 @@ impl Looked {
             return Ok(None);
         }
         let slots = slots::of_run(session, run.project, run.id).await?;
-        let generation = slots.iter().find(|row| row.id == batch.slot).map(chunk::generation_of);
+        let leg = slots.iter().find(|row| row.id == batch.slot).map(Leg::of);
         let stored = Stored { predecessors, ..Stored::default() };
-        Ok(generation.map(|generation| Self { tests, stored, generation }))
+        Ok(leg.map(|leg| Self { tests, stored, leg }))
     }
 }
 
@@ -166,16 +166,16 @@ struct Foreseen {
     /// The version of the run.
     version: i64,
     /// Of the slot the batch came through.
-    generation: u32,
+    leg: Leg,
 }
 
 impl Foreseen {
     /// Works it out; `None` when the run is full, which is told by whoever holds it.
     fn of(mut run: RunRow, looked: Looked, batch: &Batch, known: &Known) -> Result<Option<Self>> {
-        let Looked { tests, stored, generation } = looked;
+        let Looked { tests, stored, leg } = looked;
         let Batch { groups, evidence, told, .. } = batch;
         let (place, files) = (place_of(&run), HashMap::new());
-        let basis = Basis { place, generation, known, resolved: &tests, evidence, files: &files };
+        let basis = Basis { place, leg, known, resolved: &tests, evidence, files: &files };
         let mut draft = Draft::of(basis, stored, groups)?;
         match draft.number(&mut run) {
             Err(QueryError::Store(StoreError::RunFull)) => return Ok(None),
@@ -183,14 +183,14 @@ impl Foreseen {
         }
         let event = |(index, row)| Some((index, announce::test_completed(row, told.get(&index)?)));
         let events = draft.states().filter_map(event).collect();
-        Ok(Some(Self { draft, events, version: run.version, generation }))
+        Ok(Some(Self { draft, events, version: run.version, leg }))
     }
 
     /// Whether it can be written to the locked run. Whoever adds results to a run makes a
     /// new version of it. Others change rows of results without one, but of these tests
     /// there were none.
-    fn holds(&self, run: &RunRow, generation: u32) -> bool {
-        (self.version, self.generation) == (run.version, generation)
+    fn holds(&self, run: &RunRow, leg: Leg) -> bool {
+        (self.version, self.leg) == (run.version, leg)
     }
 }
 
@@ -285,8 +285,8 @@ impl Batch {
             Ok(()) | Err(QueryError::Life(_)) => {}
             Err(error) => return Err(error),
         }
-        let generation = chunk::generation_of(locked.slot(slot)?);
-        let foreseen = foreseen.filter(|foreseen| foreseen.holds(&locked.run, generation));
+        let leg = Leg::of(locked.slot(slot)?);
+        let foreseen = foreseen.filter(|foreseen| foreseen.holds(&locked.run, leg));
         let (drafted, mut events) =
             foreseen.map_or_else(Default::default, |foreseen| (Some(foreseen.draft), foreseen.events));
         let lanes = locked.lanes.clone();
@@ -294,7 +294,7 @@ impl Batch {
             run: &mut locked.run,
             lanes: &lanes,
             is_fresh: false,
-            generation,
+            leg,
             known,
             drafted,
             evidence: &evidence,

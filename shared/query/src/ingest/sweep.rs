@@ -10,6 +10,7 @@ use callboard_store::{StoreError, boxed, runs};
 use super::counting::{self, COUNT_WITHIN_MS};
 use super::intake;
 use super::locked::LockedRun;
+use super::restarting;
 use crate::{Context, QueryError, Result};
 
 /// Runs looked at by one statement.
@@ -74,6 +75,9 @@ async fn judge(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) ->
     }
     let stood = locked.run.status;
     let has_lost = locked.lose_silent(now, &patience);
+    if has_lost {
+        restarting::take_places(&mut session, &mut locked, now).await?;
+    }
     locked.settle(now, None, &patience);
     let is_idle = !locked.judge(|slots| slots.any_live() || slots.any_setting_up(now, &patience));
     let last = locked.run.last_activity_at;

@@ -14,7 +14,7 @@ use super::chunk::{self, Folded, Known, Target};
 use super::describing::{self, Plan};
 use super::files::PublishedFile;
 use super::locked::LockedRun;
-use super::merging::Group;
+use super::merging::{Group, Leg};
 use super::opening::{Lanes, Opened, Opening, Place};
 use super::packing::Packed;
 use crate::{QueryError, Result, conflicts};
@@ -127,14 +127,14 @@ impl Writer<'_> {
             }
         };
         let Opened { mut locked, slot, is_known } = opened;
-        let generation = chunk::generation_of(locked.slot(slot)?);
+        let leg = Leg::of(locked.slot(slot)?);
         let lanes = locked.lanes.clone();
         let placed = self.packed.place(&mut session, self.recorded).await?;
         let mut target = Target {
             is_fresh: locked.is_fresh,
             run: &mut locked.run,
             lanes: &lanes,
-            generation,
+            leg,
             known,
             drafted: None,
             evidence: &placed.slices,

@@ -124,8 +124,8 @@ statements! {
     BY_ID = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id = $3");
     /// Some executions of some runs. PK
     BY_IDS = select_execution!("WHERE e.project_id = $1 AND e.run_id in_ints($2) AND e.id in_ints($3)");
-    /// The first rows of a run. PK
-    FIRST_OF_RUN = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 ORDER BY e.id LIMIT $5");
+    /// The rows of a run behind an id. PK
+    OF_RUN_AFTER = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 ORDER BY e.id LIMIT $5");
     /// The rows of a batch in one run. Told to look for each test, PostgreSQL does not read a day of the project to find
     /// them. ix: executions_history
     OF_BATCH = select_execution!("WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)"),
@@ -441,8 +441,23 @@ pub async fn first_of_run(
     run: RunId,
     limit: i64,
 ) -> Result<Vec<ExecutionRow>> {
+    of_run_after(session, project, run, None, limit).await
+}
+
+/// Executions of a run behind an id, in the order of their ids, at most `limit`.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn of_run_after(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    after: Option<ExecutionId>,
+    limit: i64,
+) -> Result<Vec<ExecutionRow>> {
     let (low, high) = ExecutionId::range_of(run);
-    session.all(&FIRST_OF_RUN, args![project, run, low, high, limit]).await?.iter().map(read).collect()
+    let low = after.map_or(low, |after| after.get().max(low));
+    session.all(&OF_RUN_AFTER, args![project, run, low, high, limit]).await?.iter().map(read).collect()
 }
 
 /// Durations (ms) of a run's executions that ran.

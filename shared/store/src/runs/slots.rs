@@ -43,7 +43,7 @@ statements! {
         ON CONFLICT (project_id, start_key) WHERE start_key IS NOT NULL DO NOTHING";
     /// Writes where a slot stands.
     UPDATE = "UPDATE run_slots SET state = $3, claimed_status = $4, start_time = $5, duration = $6, waiting = $7, opened_at = $8, \
-        begun_at = $9, last_activity_at = $10, metadata_ci = $11, worked_in = $12 WHERE project_id = $1 AND id = $2";
+        begun_at = $9, last_activity_at = $10, metadata_ci = $11, worked_in = $12, generation = $13 WHERE project_id = $1 AND id = $2";
     /// Gives a slot the key its client named late, unless another slot has it. ix: run_slots_start_key
     NAME = "UPDATE run_slots SET start_key = $3 WHERE project_id = $1 AND id = $2 AND start_key IS NULL \
         AND NOT EXISTS (SELECT 1 FROM run_slots o WHERE o.project_id = $1 AND o.start_key = $3)";
@@ -221,7 +221,8 @@ pub async fn update(session: &mut Session, project: ProjectId, row: &SlotRow) ->
                 s.begun_at,
                 s.last_activity_at,
                 row.metadata_ci.clone(),
-                row.worked_in
+                row.worked_in,
+                s.generation
             ],
         )
         .await?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use callboard_domain::ids::{ProjectId, RunId};
 use callboard_store::Backend;
 use callboard_test_support::{Answer, Form, Service, for_each_service, report_archive};
 use proptest::prelude::*;
@@ -169,6 +170,81 @@ async fn a_shard_that_was_tried_again_at_once_is_not_missed() {
         sweep(service, 3 * 60 * 1000).await;
         let shown = retry.shown().await;
         assert_eq!(picked(&shown, TOTALS), [json!("passed"), Value::Null, json!(3), json!(3), json!(0)]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn results_of_a_shard_that_was_tried_again_at_once_are_those_of_its_retry() {
+    for_each_service(async |service| {
+        let killed = start(service.client(), shard(1, 2)).await;
+        let other = start(service.client(), shard(2, 2)).await;
+        let indexed = |case: Value| with(case, json!({ "repeatEachIndex": 0 }));
+        let failed = |title: &str, time: &str| begun(attempt(title, "failed", 0), time);
+        killed
+            .results(vec![
+                failed("pays", "10:01:00"),
+                indexed(failed("ships", "10:01:01")),
+                failed("looks", "10:01:02"),
+                failed("breaks", "10:01:03"),
+            ])
+            .await;
+        other.results(vec![failed("signs in", "10:01:00")]).await;
+        killed.shown().await;
+        let retry = start(service.client(), shard_again(1, 2)).await;
+        assert_eq!(retry.run, killed.run);
+        retry.results(vec![failed("looks", "10:31:02"), failed("breaks", "10:31:03")]).await;
+        other.results(vec![begun(attempt("signs in", "passed", 1), "10:40:00")]).await;
+        other.finish("passed").await;
+        let again = vec![
+            begun(attempt("pays", "passed", 0), "10:31:00"),
+            indexed(begun(attempt("ships", "passed", 0), "10:31:01")),
+            begun(attempt("looks", "passed", 1), "10:32:02"),
+        ];
+        retry.results(again.clone()).await;
+        // Until the first one is known to be dead it may be a leg of a matrix beside the other.
+        assert_eq!(retry.shown().await["failedTests"], json!(4));
+        assert_eq!(retry.finish("failed").await, "running");
+        sweep(service, 3 * 60 * 1000).await;
+        let totals = ["status", "totalTests", "passedTests", "failedTests", "flakyTests"];
+        let expected = [json!("failed"), json!(5), json!(4), json!(1), json!(2)];
+        assert_eq!(picked(&retry.shown().await, totals), expected);
+        let executions = format!("/api/test-runs/{}/executions", retry.run);
+        let told = async || {
+            let executions = service.client().json(&executions).await.expect("executions");
+            let items = executions["items"].as_array().expect("items");
+            let mut told: Vec<_> =
+                items.iter().map(|item| picked(item, ["title", "status", "flaky", "attemptCount"])).collect();
+            told.sort_by_key(|told| told[0].to_string());
+            told
+        };
+        let stored = told().await;
+        let outcomes: Vec<_> = stored.iter().map(|[title, status, flaky, _]| (title, status, flaky)).collect();
+        let expected = [
+            ("breaks", "failed", false),
+            ("looks", "passed", true),
+            ("pays", "passed", false),
+            ("ships", "passed", false),
+            ("signs in", "passed", true),
+        ]
+        .map(|(title, status, flaky)| (json!(title), json!(status), json!(flaky)));
+        assert_eq!(outcomes, expected.each_ref().map(|(title, status, flaky)| (title, status, flaky)));
+        // Counted as what they are now, and nothing changes when they are sent again.
+        let counted = "SELECT c.title || ' ' || CAST(s.failed AS TEXT) FROM test_state s JOIN test_cases c \
+            ON c.project_id = s.project_id AND c.id = s.test_case_id JOIN lanes l ON l.id = s.lane_id AND l.kind = 0 ORDER BY 1";
+        callboard_query::ingest::check_run(
+            &super::context(service),
+            ProjectId(retry.shown().await["projectId"].as_i64().expect("a project")),
+            RunId(retry.run),
+            service.state().now(),
+        )
+        .await
+        .expect("checked");
+        assert_eq!(crate::rows::texts(service, counted).await, ["breaks 1", "looks 0", "pays 0", "ships 0", "signs in 0"]);
+        let sent = with(run("shop", "failed", again), shard_again(1, 2));
+        let known = service.client().post_json("/api/test-runs/submit", &sent).await.expect("known");
+        assert_eq!(known["runId"], json!(retry.run));
+        assert_eq!(told().await, stored);
     })
     .await;
 }

@@ -13,10 +13,11 @@ fn any_attempt() -> impl Strategy<Value = Attempt> {
     let identity = (0..3_u32, proptest::option::of(0..2_u32), 0..2_u32, proptest::option::of(0..4_i64));
     let result = (any_status(), 0..3_i64, proptest::bool::weighted(0.1), proptest::option::of(1..9_i64));
     let text = (proptest::option::of("[ab]"), proptest::option::of(0..3_u8));
-    let facts = (text, proptest::option::of(0..3_i64), 0..3_i64, any::<bool>());
+    let facts =
+        (text, proptest::option::of(0..3_i64), 0..3_i64, any::<bool>(), proptest::option::of(0..2_i64));
     (identity, result, facts).prop_map(|((retry, repetition, generation, start), result, facts)| {
         let (status, duration_ms, flaky_claimed, pack) = result;
-        let ((error_summary, failure), slowest_ms, steps, expected_failure) = facts;
+        let ((error_summary, failure), slowest_ms, steps, expected_failure, worker_index) = facts;
         let slowest_step = slowest_ms.map(|ms| format!("step {ms}"));
         Attempt {
             repetition,
@@ -30,6 +31,7 @@ fn any_attempt() -> impl Strategy<Value = Attempt> {
                 slowest_ms,
                 steps,
                 expected_failure,
+                worker_index,
                 fingerprint: failure.map(|byte| Fingerprint([byte; 32])),
                 ..AttemptFacts::default()
             },
