@@ -6,6 +6,7 @@ mod files;
 mod kept;
 mod life;
 mod published;
+mod retried;
 mod shards;
 mod streams;
 mod survival;
