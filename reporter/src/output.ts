@@ -2,8 +2,9 @@
  * What later steps of a pipeline can read about the run: the JSON file of `outputFile`,
  * and what the CI systems that take such files offer.
  */
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { makeFolders } from './folders';
 import type { Env } from './options';
 
 export interface RunOutput {
@@ -29,7 +30,7 @@ export interface Totals {
 
 export function writeOutputFile(file: string, workingDirectory: string, output: RunOutput): void {
   const target = path.resolve(workingDirectory, file);
-  mkdirSync(path.dirname(target), { recursive: true });
+  makeFolders(path.dirname(target));
   writeFileSync(target, `${JSON.stringify(output, null, 2)}\n`);
 }
 

@@ -124,6 +124,10 @@ test('a folder others may write to is neither sent from nor written to', onPosix
   assert.deepEqual(await flush(), ['sent']);
 }));
 
+test('where no folder can be made the run is told, and ends', { skip: !existsSync('/proc/self') }, async () => {
+  await assert.rejects(keep('/proc/callboard/runs', 'http://a.example'), /ENOENT/);
+});
+
 test('a note or a run that another user wrote is left alone', asRoot, () => withSpool(() => ({}), async ({ service, entry, flush }) => {
   await releaseEntry(entry);
   for (const file of [entry, noteOf(entry)]) {

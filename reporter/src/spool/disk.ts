@@ -5,11 +5,14 @@
  * that somebody laid. Windows gives every user a folder of their own.
  */
 import { constants, type Stats } from 'node:fs';
-import { copyFile, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
+import { copyFile, lstat, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { makeFolders } from '../folders';
 
 const WRITABLE_FOR_OTHERS = 0o022;
+/** The mode of a folder that only its user opens. */
+export const PRIVATE = 0o700;
 
 export function isOwn(stats: Stats): boolean {
   const uid = userId();
@@ -24,7 +27,7 @@ export async function isOwnFolder(dir: string): Promise<boolean> {
 
 /** Fails when there is a folder in this place that cannot be trusted. */
 export async function makeOwnFolder(dir: string): Promise<void> {
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  makeFolders(path.resolve(dir), PRIVATE);
   if (!await isOwnFolder(dir)) throw new Error(`${dir} belongs to another user or can be changed by others: set spoolDir`);
 }
 

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { constants, createWriteStream } from 'node:fs';
-import { copyFile, link, lstat, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, link, lstat, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -15,12 +15,13 @@ import { createGzip, gunzip } from 'node:zlib';
 import type { OutgoingAttempt } from '../delivery';
 import { reasonOf } from '../failure';
 import { read, sha256, type AttachmentFile, type Content } from '../files';
+import { makeFolders } from '../folders';
 import { packReport, sendableEntries } from '../report-archive';
 import type { Report } from '../reports';
 import type { RunFields } from '../run';
 import type { AttemptIdentity, TestCaseEntry } from '../test-case';
 import type { OutgoingReport } from '../upload';
-import { isOwn, isOwnFolder, makeOwnFolder, readOwn, replaceFile } from './disk';
+import { isOwn, isOwnFolder, makeOwnFolder, PRIVATE, readOwn, replaceFile } from './disk';
 import type { Hashes } from './hashes';
 
 /** A file, and the result it belongs to by its position in the body. */
@@ -169,7 +170,7 @@ async function spooledReport(
   place: string, { type, label, dir }: Report, room: number, signal: AbortSignal,
 ): Promise<SpooledReport> {
   const entries = await sendableEntries(dir);
-  await mkdir(path.dirname(place), { recursive: true, mode: 0o700 });
+  makeFolders(path.dirname(place), PRIVATE);
   await rm(place, { force: true });
   const file = createWriteStream(place, { mode: 0o600, flags: 'wx' });
   await pipeline(packReport(entries), atMost(room), file, { signal });
@@ -196,7 +197,7 @@ function fileKeeper(dir: string, bytesMax: number): Keeper {
   let count = 0;
   return async ({ content }) => {
     if (bytes + content.size > bytesMax) return undefined;
-    await mkdir(dir, { recursive: true, mode: 0o700 });
+    makeFolders(dir, PRIVATE);
     const place = path.join(dir, String(count++));
     bytes += content.size;
     await rm(place, { force: true });

@@ -117,7 +117,6 @@ static ADD_OF_CLIENT: Statement = Statement::of_each(
          SELECT project_id, slot_id, (SELECT count(*) FROM new) FROM kept"
     ),
 );
-// These belong to SQLite alone, so they are not part of the statements that both engines prepare.
 /// Calls of a run that are worked in; those that were set aside before stay.
 static REMOVE_WORKED_IN: Statement = Statement::new(
     "intake::REMOVE_WORKED_IN",
@@ -136,6 +135,9 @@ static ADD_KEYS_OF_CLIENT: Statement = Statement::new(
 
 /// The statements that the engines need worded differently.
 pub(crate) static WORDED_APART: &[&Statement] = &[&ADD, &ADD_OF_CLIENT];
+
+/// The statements that PostgreSQL has no need of.
+pub(crate) static SQLITE_ALONE: &[&Statement] = &[&REMOVE_WORKED_IN, &ADD_KEYS_OF_CLIENT];
 
 static ADD_KEYS: Bulk = Bulk::new(
     "intake::ADD_KEYS",

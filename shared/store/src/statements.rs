@@ -92,6 +92,9 @@ const MODULES: &[&[&Statement]] = &[
     crate::upkeep::STATEMENTS,
 ];
 
+/// What no other engine understands.
+const SQLITE_ALONE: &[&[&Statement]] = &[crate::intake::SQLITE_ALONE];
+
 const BULKS: &[&[&Bulk]] = &[
     crate::clusters::counts::BULKS,
     crate::executions::BULKS,
@@ -149,7 +152,8 @@ pub fn all_lists(backend: Backend) -> impl Iterator<Item = (&'static str, String
 
 /// Name and text of every statement for one engine.
 pub fn all(backend: Backend) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let statements = MODULES.iter().copied().flatten().map(move |s| (s.name, s.sql(backend)));
+    let alone = if backend == Backend::Sqlite { SQLITE_ALONE } else { &[] };
+    let statements = MODULES.iter().chain(alone).copied().flatten().map(move |s| (s.name, s.sql(backend)));
     let bulks = BULKS.iter().copied().flatten();
     let bulks = bulks.flat_map(move |b| b.texts(backend).into_iter().map(|text| (b.name, text)));
     statements.chain(bulks).chain(crate::accounts::principal::statements(backend))
