@@ -23,7 +23,7 @@ import { reportProgress } from './progress';
 import { createRemarks } from './remarks';
 import { deliverNoReport, deliverReports } from './report-delivery';
 import { configDir, expectedReports, isFresh, mayBeReported, type Report } from './reports';
-import { runFields, startFields, type RunFields, type StartFields } from './run';
+import { runFields, startFields, testsOf, type RunFields, type StartFields } from './run';
 import type { Selection } from './selection';
 import { takeHandover } from './setup-registration';
 import { createRunSpool } from './spool/run-spool';
@@ -83,7 +83,7 @@ export function beginRun(parts: RunParts): ActiveRun {
   const fields: StartFields = startFields({
     config, settings, selection, projectName, startedAtMs,
     clientRunId: handover?.clientRunId ?? newClientRunId(),
-    plannedTests: suite.allTests().length,
+    plannedTests: testsOf(suite).length,
     instanceId: instanceId({
       projectName, workingDirectory,
       runLabel: settings.runLabel ?? detected?.runLabel,

@@ -1,7 +1,7 @@
 /**
  * The fields of the run itself, as every sending call carries them.
  */
-import type { FullConfig, TestCase } from '@playwright/test/reporter';
+import type { FullConfig, Suite, TestCase } from '@playwright/test/reporter';
 import type { RunOutcome } from './attempts';
 import type { Settings } from './options';
 import type { Selection } from './selection';
@@ -75,7 +75,7 @@ export function runFields(start: StartFields, run: RunOutcome, metadata: Record<
     startTime: run.result.startTime.toISOString(),
     status: run.result.status,
     duration: Math.max(0, Math.round(run.result.duration)),
-    ...totalsOf(run.suite.allTests()),
+    ...totalsOf(testsOf(run.suite)),
     metadata,
   };
 }
@@ -83,21 +83,46 @@ export function runFields(start: StartFields, run: RunOutcome, metadata: Record<
 type Totals = Pick<RunFields, 'totalTests' | 'passedTests' | 'failedTests' | 'timedOutTests' | 'skippedTests'
   | 'didNotRunTests' | 'flakyTests'>;
 
+/** The tests of a suite, each with its repetitions: those of `--repeat-each` are one test, as the service counts them. */
+export function testsOf(suite: Suite): TestCase[][] {
+  const tests = new Map<string, TestCase[]>();
+  for (const test of suite.allTests()) {
+    const name = test.titlePath().join('\0');
+    const repetitions = tests.get(name);
+    if (repetitions) repetitions.push(test);
+    else tests.set(name, [test]);
+  }
+  return [...tests.values()];
+}
+
+/** From the worst on: of several repetitions that decides which comes first. */
+const OUTCOMES = ['failed', 'timedOut', 'passed', 'skipped', 'didNotRun'] as const;
+type Outcome = (typeof OUTCOMES)[number];
+
+function outcomeOf(test: TestCase): Outcome {
+  const outcome = test.outcome();
+  const ran = test.results.some((result) => result.status !== 'skipped');
+  if (!ran && test.expectedStatus !== 'skipped') return 'didNotRun';
+  if (outcome === 'skipped') return 'skipped';
+  if (outcome !== 'unexpected') return 'passed';
+  return test.results.at(-1)?.status === 'timedOut' ? 'timedOut' : 'failed';
+}
+
 /** Tests, not attempts; flaky ones are passed, timed-out ones are failed. */
-function totalsOf(tests: readonly TestCase[]): Totals {
+function totalsOf(tests: readonly TestCase[][]): Totals {
   const totals: Totals = {
     totalTests: tests.length, passedTests: 0, failedTests: 0, timedOutTests: 0, skippedTests: 0, didNotRunTests: 0,
     flakyTests: 0,
   };
-  for (const test of tests) {
-    const outcome = test.outcome();
-    const ran = test.results.some((result) => result.status !== 'skipped');
-    if (!ran && test.expectedStatus !== 'skipped') totals.didNotRunTests++;
+  for (const repetitions of tests) {
+    const outcomes = repetitions.map(outcomeOf);
+    const outcome = OUTCOMES.find((each) => outcomes.includes(each));
+    if (outcome === 'didNotRun') totals.didNotRunTests++;
     else if (outcome === 'skipped') totals.skippedTests++;
-    else if (outcome === 'unexpected') totals.failedTests++;
-    else totals.passedTests++;
-    if (outcome === 'flaky') totals.flakyTests++;
-    if (outcome === 'unexpected' && test.results.at(-1)?.status === 'timedOut') totals.timedOutTests++;
+    else if (outcome === 'passed') totals.passedTests++;
+    else totals.failedTests++;
+    if (outcome === 'passed' && repetitions.some((test) => test.outcome() === 'flaky')) totals.flakyTests++;
+    if (outcome === 'timedOut') totals.timedOutTests++;
   }
   return totals;
 }

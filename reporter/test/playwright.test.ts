@@ -166,6 +166,16 @@ describe('a run under an ES module configuration', () => {
     assert.deepEqual(lines, [`[callboard] run: ${service.url}/test-runs/7`]);
   });
 
+  test('repetitions are one test, as its page counts them', async () => {
+    const service = await startService();
+    const repeated = ['-c', 'playwright.config.cjs', '-g', 'prints and steps|fails once', '--repeat-each=3'];
+    await playwright(installedSuite('commonjs'), repeated, { SERVICE_URL: service.url, SERVICE_STREAMING: '0' });
+    await service.close();
+    const { totalTests, plannedTests, passedTests, flakyTests } = field<RunFields>(service.received[0]!.form, 'testRun');
+    assert.deepEqual({ totalTests, plannedTests, passedTests, flakyTests }, { totalTests: 2, plannedTests: 2, passedTests: 2, flakyTests: 1 });
+    assert.equal(field<TestCaseEntry[]>(service.received[0]!.form, 'testCases').length, 9);
+  });
+
   test('listing tests, and running them without an address, sends and says nothing', async () => {
     const service = await startService();
     const dir = installedSuite('module');

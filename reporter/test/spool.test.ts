@@ -1,7 +1,7 @@
 /** Runs kept on disk: when they are sent, when they stay, and whose they are. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { rename, utimes } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -14,8 +14,9 @@ import { createLog } from '../src/log';
 import type { LeftReport } from '../src/report-delivery';
 import type { RunFields } from '../src/run';
 import { chooseSpoolFolder, replaceFile } from '../src/spool/disk';
-import { releaseEntry, writeEntry, type SpoolNote } from '../src/spool/entry';
+import { readEntry, readNote, releaseEntry, writeEntry, type SpoolNote } from '../src/spool/entry';
 import { createHashes } from '../src/spool/hashes';
+import { createKeeper } from '../src/spool/keeper';
 import { createRunSpool, type RunSpool } from '../src/spool/run-spool';
 import { entriesIn, flushSpool, prune, runsFolder } from '../src/spool/spool';
 import { field, startService, type Received, type Reply, type Service } from './service';
@@ -25,7 +26,7 @@ const RUN = { projectName: 'shop', status: 'passed', clientRunId: 'run-0001', st
 
 const folder = (): string => mkdtempSync(path.join(os.tmpdir(), 'callboard-spool-'));
 const keep = (dir: string, origin: string, attempts = results()): Promise<string> =>
-  writeEntry({ dir, origin, filesMaxBytes: 2 ** 30 }, RUN, attempts, { isFinal: true, hashes: createHashes() });
+  writeEntry({ dir, origin, filesMaxBytes: 2 ** 30 }, RUN, attempts, { isFinal: true, keeper: createKeeper(), hashes: createHashes() });
 const noteOf = (entry: string): string => entry.replace(/\.json\.gz$/, '.files.json');
 const onPosix = { skip: process.geteuid === undefined };
 const asRoot = { skip: process.geteuid?.() !== 0 };
@@ -302,6 +303,36 @@ test('a run out of reach is written again only when there is something new, and 
     run.isOffline = false;
     await until(() => kept(spoolDir).length === 0);
   }));
+
+test('what is kept of a run that goes on has its files, once, also when their folder is emptied', () => watched(async ({ spoolDir, run }) => {
+  const place = path.join(folder(), 'trace.zip');
+  writeFileSync(place, 'a trace');
+  const note = Buffer.from('a note');
+  const described = { contentType: 'text/plain', originalName: 'any' };
+  const [result] = results();
+  result!.files = [
+    { ...described, kind: 'trace', name: 'trace', content: { kind: 'file', path: place, size: 7 } },
+    { ...described, kind: 'attachment', name: 'note', content: { kind: 'bytes', bytes: note, size: note.length } },
+  ];
+  run.attempts = () => [result!];
+  const waits = async (): Promise<string[]> => {
+    const [entry] = await entriesIn(path.join(spoolDir, runsFolder('shop', 'http://a.example')));
+    const written = entry && await readNote(entry.file);
+    const files = written ? (await readEntry(entry.file, written)).attempts[0]?.files ?? [] : [];
+    return files.map(({ name, content }) => `${name}: ${content.kind === 'file' ? readFileSync(content.path, 'utf8') : ''}`);
+  };
+  for (const emptied of [false, true]) {
+    if (emptied) rmSync(place);
+    const before = run.snapshots;
+    run.changes++;
+    // The one after it begins when it is written.
+    await until(() => run.snapshots > before);
+    run.changes++;
+    await until(() => run.snapshots > before + 1);
+    assert.deepEqual(await waits(), ['trace: a trace', 'note: a note']);
+  }
+  assert.equal(kept(spoolDir).filter((name) => /\.files.\d+$/.test(name)).length, 2);
+}));
 
 test('a snapshot that takes long is neither joined by another nor waited for at the end', { timeout: 120_000 }, () => watched(async ({ spool, spoolDir, run }) => {
   run.attempts = function* () {

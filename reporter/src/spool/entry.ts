@@ -4,8 +4,8 @@
  * written, and only the user who ran the tests may read it.
  */
 import { randomUUID } from 'node:crypto';
-import { constants, createWriteStream } from 'node:fs';
-import { copyFile, link, lstat, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { createWriteStream } from 'node:fs';
+import { lstat, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -14,7 +14,7 @@ import { promisify } from 'node:util';
 import { createGzip, gunzip } from 'node:zlib';
 import type { OutgoingAttempt } from '../delivery';
 import { reasonOf } from '../failure';
-import { read, sha256, type AttachmentFile, type Content } from '../files';
+import { read, sha256, type AttachmentFile } from '../files';
 import { makeFolders } from '../folders';
 import { packReport, sendableEntries } from '../report-archive';
 import type { Report } from '../reports';
@@ -23,6 +23,7 @@ import type { AttemptIdentity, TestCaseEntry } from '../test-case';
 import type { OutgoingReport } from '../upload';
 import { isOwn, isOwnFolder, makeOwnFolder, PRIVATE, readOwn, replaceFile } from './disk';
 import type { Hashes } from './hashes';
+import type { Keeper } from './keeper';
 
 /** A file, and the result it belongs to by its position in the body. */
 interface SpooledFile extends Omit<AttachmentFile, 'content'> {
@@ -69,8 +70,9 @@ const NOTE_SUFFIX = '.files.json';
 const FILES_SUFFIX = '.files';
 
 export interface EntryWriting {
-  /** This process will not send the run any more; only then files are kept beside the results. */
+  /** Nobody waits for longer than for what is left of a run that is over. */
   isFinal: boolean;
+  keeper: Keeper;
   hashes: Hashes;
   /** Gives up writing; an earlier version of the entry stays. */
   signal?: AbortSignal;
@@ -81,7 +83,7 @@ const KEEP_FILES_MS = 30_000;
 
 /** The entry stays in use until it is released: reports of the run may still be written. */
 export async function writeEntry(
-  target: SpoolTarget, run: RunFields, attempts: Iterable<OutgoingAttempt>, { isFinal, hashes, signal }: EntryWriting,
+  target: SpoolTarget, run: RunFields, attempts: Iterable<OutgoingAttempt>, { isFinal, keeper, hashes, signal }: EntryWriting,
 ): Promise<string> {
   const base = path.join(target.dir, `${run.clientRunId}-${run.shardIndex ?? 0}`);
   await makeOwnFolder(target.dir);
@@ -100,7 +102,7 @@ export async function writeEntry(
   try {
     await pipeline(
       Readable.from(pieces(), { objectMode: false }), createGzip(), createWriteStream(draft, { mode: 0o600, flags: 'wx' }), { signal });
-    const keep = isFinal ? fileKeeper(`${base}${FILES_SUFFIX}`, target.filesMaxBytes) : undefined;
+    const keep = ({ content }: AttachmentFile): Promise<string | undefined> => keeper(content, `${base}${FILES_SUFFIX}`, target.filesMaxBytes);
     const note: SpoolNote = {
       origin: target.origin,
       projectName: run.projectName,
@@ -154,9 +156,11 @@ export async function releaseEntry(entry: string): Promise<void> {
 }
 
 /** Forgets the files that have arrived: the next time begins where this one ended. */
-export async function keepOnly(entry: string, note: SpoolNote, left: readonly Content[]): Promise<void> {
-  const places = new Set(left.flatMap((content) => (content.kind === 'file' ? [content.path] : [])));
-  await writeNote(entry, { ...note, files: note.files.filter((file) => places.has(file.path)) });
+export async function keepOnly(entry: string, note: SpoolNote, left: readonly AttachmentFile[]): Promise<void> {
+  // One place may be attached under several names.
+  const key = (place: string, name: string): string => `${place}\n${name}`;
+  const keys = new Set(left.flatMap(({ content, name }) => (content.kind === 'file' ? [key(content.path, name)] : [])));
+  await writeNote(entry, { ...note, files: note.files.filter(({ path: place, name }) => keys.has(key(place, name))) });
 }
 
 async function writeNote(entry: string, note: SpoolNote): Promise<void> {
@@ -189,35 +193,19 @@ function atMost(bytesMax: number) {
   };
 }
 
-type Keeper = (file: AttachmentFile) => Promise<string | undefined>;
-
-/** Results folders are emptied by the next run, so files are linked, or copied, to a place of ours. */
-function fileKeeper(dir: string, bytesMax: number): Keeper {
-  let bytes = 0;
-  let count = 0;
-  return async ({ content }) => {
-    if (bytes + content.size > bytesMax) return undefined;
-    makeFolders(dir, PRIVATE);
-    const place = path.join(dir, String(count++));
-    bytes += content.size;
-    await rm(place, { force: true });
-    if (content.kind === 'bytes') await writeFile(place, content.bytes, { mode: 0o600, flag: 'wx' });
-    else await link(content.path, place).catch(() => copyFile(content.path, place, constants.COPYFILE_EXCL));
-    return place;
-  };
-}
-
 async function spooledFiles(
-  files: readonly { index: number; file: AttachmentFile }[], keep: Keeper | undefined, hashes: Hashes, signal: AbortSignal | undefined,
+  files: readonly { index: number; file: AttachmentFile }[], keep: (file: AttachmentFile) => Promise<string | undefined>,
+  hashes: Hashes, signal: AbortSignal | undefined,
 ): Promise<SpooledFile[]> {
   const spooled: SpooledFile[] = [];
   for (const { index, file } of files) {
     if (signal?.aborted) break;
     const { content, ...described } = file;
     try {
-      const place = await keep?.(file) ?? (content.kind === 'file' ? content.path : undefined);
+      const place = await keep(file) ?? (content.kind === 'file' ? content.path : undefined);
       if (place === undefined) continue;
-      spooled.push({ ...described, index, path: place, size: content.size, sha256: await hashes(content, signal) });
+      const { size } = content;
+      spooled.push({ ...described, index, path: place, size, sha256: await hashes({ kind: 'file', path: place, size }, signal) });
     } catch {
       // It is gone, or was not read in time: the others are worth keeping all the same.
     }

@@ -16,6 +16,7 @@ import type { RunFields } from '../run';
 import { chooseSpoolFolder } from './disk';
 import { addReports, releaseEntry, removeEntry, writeEntry, type SpoolTarget, type UnkeptReport } from './entry';
 import { createHashes } from './hashes';
+import { createKeeper } from './keeper';
 import { entriesOf, flushSpool, prune, runsFolder } from './spool';
 
 export interface RunSpoolParts {
@@ -64,6 +65,7 @@ export function createRunSpool(
     filesMaxBytes: settings.spoolMaxBytes,
   });
   const hashes = createHashes();
+  const keeper = createKeeper();
   const abort = new AbortController();
   const deadline: Deadline = { signal: abort.signal, remainingMs: () => (abort.signal.aborted ? 0 : Infinity) };
   let flushing: Promise<void> = Promise.resolve();
@@ -84,7 +86,7 @@ export function createRunSpool(
     // Only its time says that somebody is still at work on a run; another process may have removed it.
     if (snapshot?.changes === changes && await touch(snapshot.entry)) return;
     const { run, attempts } = await watched.snapshot();
-    const entry = await writeEntry(await target(), run, attempts, { isFinal: false, hashes, signal: atWork.signal });
+    const entry = await writeEntry(await target(), run, attempts, { isFinal: false, keeper, hashes, signal: atWork.signal });
     snapshot = { entry, changes };
   };
   /** The run is over, and nobody waits for a snapshot of it any more. */
@@ -96,7 +98,7 @@ export function createRunSpool(
 
   const keep = async (run: RunFields, attempts: Iterable<OutgoingAttempt>): Promise<string> => {
     await endSnapshots();
-    kept = await writeEntry(await target(), run, attempts, { isFinal: true, hashes });
+    kept = await writeEntry(await target(), run, attempts, { isFinal: true, keeper, hashes });
     await prune(settings.spoolDir, settings.spoolMaxBytes);
     return kept;
   };

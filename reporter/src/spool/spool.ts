@@ -112,7 +112,7 @@ export async function flushSpool(parts: FlushParts): Promise<void> {
       const { run, attempts, reports } = await readEntry(file, note);
       const sent = await deliverRun({ client, deadline, log, run, attempts, tries });
       if (sent.filesLeft.length + sent.resultsLeft.length > 0) {
-        await keepOnly(file, note, sent.filesLeft.map((left) => left.file.content));
+        await keepOnly(file, note, sent.filesLeft.map((left) => left.file));
         throw new Error(`${sent.resultsLeft.length} of its results and ${sent.filesLeft.length} of its files did not arrive yet`);
       }
       const { projectName, clientRunId } = run;
