@@ -74,9 +74,10 @@ describe('a run without a browser', () => {
   });
 });
 
-describe('a run whose client or line breaks', () => {
+describe('a run with files', () => {
   const FILES = ['--project=one', 'files'];
   const TOTALS = { totalTests: 5, passedTests: 3, failedTests: 1, timedOutTests: 0, flakyTests: 1, skippedTests: 1, didNotRunTests: 0 };
+  const sharded = (env, index, more = []) => count(env, [...FILES, '--fully-parallel', `--shard=${index}/2`, ...more]);
 
   /** The runs of a project, oldest first. */
   async function runsOf(projectName) {
@@ -109,6 +110,48 @@ describe('a run whose client or line breaks', () => {
   test('has its files, byte for byte, as a batch too', async () => {
     const finished = await count(settings(serviceUrl, named('published'), { PIWI_STREAMING: 'false' }), FILES);
     assert.deepEqual(await storedOf(runOf(finished)), whole);
+  });
+
+  test('is the same in shards, of which one comes after the other', async () => {
+    const project = named('published');
+    const env = settings(serviceUrl, project, { PIWI_RUN_LABEL: randomUUID() });
+    const shards = [await sharded(env, 1), await sharded(env, 2)];
+    const runs = await runsOf(project);
+    const said = shards.map(({ output }) => output).join('\n');
+    assert.deepEqual(runs.map((run) => [run.status, run.shardsFinished, totalsOf(run)]), [['failed', 2, TOTALS]], said);
+    assert.deepEqual(await storedOf(runs[0].id), whole, said);
+  });
+
+  test('passes when all its shards did, whoever they say they are where nobody is asked', async () => {
+    const project = named('published');
+    const env = settings(serviceUrl, project, { PIWI_RUN_LABEL: randomUUID(), PIWI_USERNAME: 'pipeline', PIWI_PASSWORD: 'of no account' });
+    const shards = await Promise.all([1, 2].map((index) => sharded(env, index, ['--grep-invert=goes wrong'])));
+    assert.deepEqual(shards.map(({ exitCode }) => exitCode), [0, 0]);
+    const runs = await runsOf(project);
+    assert.deepEqual(runs.map((run) => [run.status, run.shardsFinished, totalsOf(run)]),
+      [['passed', 2, { ...TOTALS, totalTests: 4, failedTests: 0 }]], shards.map(({ output }) => output).join('\n'));
+  });
+
+  test('has the tests of all legs of a matrix that has shards', async () => {
+    const project = named('published');
+    const env = settings(serviceUrl, project, { PIWI_RUN_LABEL: randomUUID() });
+    const legs = ['one', 'two'].flatMap((leg) => [1, 2].map((index) =>
+      count(env, ['files', '--fully-parallel', `--project=${leg}`, `--shard=${index}/2`])));
+    const said = (await Promise.all(legs)).map(({ output }) => output).join('\n');
+    const runs = await runsOf(project);
+    assert.deepEqual(runs.map((run) => [run.status, totalsOf(run)]), [['failed', FILES_TOTALS]], said);
+  });
+
+  test('is the same when answers to its results and files are lost', async (context) => {
+    const line = await faultyLine(serviceUrl);
+    context.after(() => line.close());
+    line.with((call, time) => (['events', 'case-files'].includes(call) && time <= 2 ? 'done and answered 502' : undefined));
+    const project = named('published');
+    const { output } = await count(settings(line.url, project), FILES);
+    assert.ok(line.calls.filter((call) => call === 'events').length > 2, line.calls.join());
+    const runs = await runsOf(project);
+    assert.deepEqual(runs.map((run) => [run.status, totalsOf(run)]), [['failed', TOTALS]], output);
+    assert.deepEqual(await storedOf(runs[0].id), whole);
   });
 
   test('is one run when nobody learns that it was over', async (context) => {

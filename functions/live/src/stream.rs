@@ -23,6 +23,8 @@ use tokio::time::{Instant, sleep};
 const POLL: Duration = Duration::from_millis(500);
 /// How long nothing may be sent.
 const QUIET: Duration = Duration::from_secs(10);
+const _: () =
+    assert!(QUIET.as_secs() < 15, "clients and proxies take a stream for dead that is silent for longer");
 /// How long a decision about access holds, ms.
 const TRUST_MS: i64 = 45_000;
 /// How long a browser waits before it connects again, ms.

@@ -1,6 +1,7 @@
 //! Objects: bytes addressed by keys that the server makes. The backend is a
 //! local folder or a bucket; bucket clients connect at their first use.
 
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -12,13 +13,13 @@ use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use http::Method;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
 use object_store::signer::{SignedUrlOptions, Signer as _};
-use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt as _};
+use object_store::{ClientConfigKey, MultipartUpload, ObjectStore, ObjectStoreExt as _, RetryConfig};
 use url::Url;
 
 use crate::{Result, StoreError, boxed};
@@ -27,6 +28,9 @@ use crate::{Result, StoreError, boxed};
 #[derive(Debug)]
 pub struct Objects {
     store: Arc<dyn ObjectStore>,
+    /// The same for objects that are read as they come: where an answer breaks off it is
+    /// gone on with, also after minutes.
+    streams: Arc<dyn ObjectStore>,
     signer: Option<Signer>,
     local: Option<Local>,
 }
@@ -59,33 +63,51 @@ impl Objects {
             let store = Arc::new(LocalFileSystem::new_with_prefix(folder)?.with_fsync(true));
             let folder = PathBuf::from(folder).canonicalize().map_err(|_| unusable(storage_url))?;
             let local = Some(Local { store: Arc::clone(&store), folder });
-            return Ok(Self { store, signer: None, local });
+            return Ok(Self { streams: Arc::clone(&store) as _, store, signer: None, local });
         }
         let url = Url::parse(storage_url).map_err(|_| unusable(storage_url))?;
         let bucket = url.host_str().ok_or_else(|| unusable(storage_url))?;
         let prefix = url.path().trim_matches('/').to_owned();
+        let s3_at = |endpoint: Option<&str>, retry: RetryConfig| {
+            let [silence, whole] = BOUNDS.map(|(key, time)| (AmazonS3ConfigKey::Client(key), time));
+            let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+            let builder = builder.with_config(silence.0, silence.1).with_config(whole.0, whole.1);
+            let builder = builder.with_retry(retry);
+            let Some(endpoint) = endpoint else { return builder };
+            builder
+                .with_endpoint(endpoint)
+                .with_allow_http(endpoint.starts_with("http://"))
+                .with_virtual_hosted_style_request(false)
+        };
+        // What streams objects also signs addresses, unless browsers reach the bucket elsewhere.
         let mut signer = None;
-        let store: Arc<dyn ObjectStore> = match url.scheme() {
+        let [store, streams]: [Arc<dyn ObjectStore>; 2] = match url.scheme() {
             "s3" => {
-                let bucket_at = |endpoint: Option<&str>| {
-                    let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-                    let Some(endpoint) = endpoint else { return builder };
-                    builder
-                        .with_endpoint(endpoint)
-                        .with_allow_http(endpoint.starts_with("http://"))
-                        .with_virtual_hosted_style_request(false)
-                };
-                let public = bucket_at(s3_public.or(s3_endpoint));
+                let streams = s3_at(s3_endpoint, RetryConfig::default()).build()?;
+                let public = s3_at(s3_public.or(s3_endpoint), RetryConfig::default());
                 let origin = origin_of(&public, bucket);
-                signer = Some(Signer { bucket: public.build()?, prefix: prefix.clone(), origin });
-                Arc::new(bucket_at(s3_endpoint).build()?)
+                let signing = if s3_public.is_some() { public.build()? } else { streams.clone() };
+                signer = Some(Signer { bucket: signing, prefix: prefix.clone(), origin });
+                [Arc::new(s3_at(s3_endpoint, tries()).build()?), Arc::new(streams)]
             }
-            "gs" => Arc::new(GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket).build()?),
-            "az" => Arc::new(MicrosoftAzureBuilder::from_env().with_container_name(bucket).build()?),
+            "gs" => {
+                let [silence, whole] = BOUNDS.map(|(key, time)| (GoogleConfigKey::Client(key), time));
+                let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket);
+                let builder = builder.with_config(silence.0, silence.1).with_config(whole.0, whole.1);
+                [Arc::new(builder.clone().with_retry(tries()).build()?), Arc::new(builder.build()?)]
+            }
+            "az" => {
+                let [silence, whole] = BOUNDS.map(|(key, time)| (AzureConfigKey::Client(key), time));
+                let builder = MicrosoftAzureBuilder::from_env().with_container_name(bucket);
+                let builder = builder.with_config(silence.0, silence.1).with_config(whole.0, whole.1);
+                [Arc::new(builder.clone().with_retry(tries()).build()?), Arc::new(builder.build()?)]
+            }
             _ => return Err(unusable(storage_url)),
         };
-        let store = if prefix.is_empty() { store } else { Arc::new(PrefixStore::new(store, prefix)) };
-        Ok(Self { store, signer, local: None })
+        let below = |store: Arc<dyn ObjectStore>| -> Arc<dyn ObjectStore> {
+            if prefix.is_empty() { store } else { Arc::new(PrefixStore::new(store, prefix.as_str())) }
+        };
+        Ok(Self { store: below(store), streams: below(streams), signer, local: None })
     }
 
     /// Asks for one key under a prefix nothing uses.
@@ -136,9 +158,14 @@ impl Objects {
     /// [`StoreError::Storage`] when the store refuses.
     #[boxed]
     pub async fn delete(&self, key: &str) -> Result<()> {
-        match self.store.delete(&path(key)?).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+        let key = path(key)?;
+        match self.store.delete(&key).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match &self.local {
+            Some(local) => local.remove_unfinished(&key).await,
+            None => Ok(()),
         }
     }
 
@@ -156,7 +183,10 @@ impl Objects {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(())
+        match &self.local {
+            Some(local) => local.remove_unfinished_below(&prefix).await,
+            None => Ok(()),
+        }
     }
 
     /// Deletes every object below a prefix that ends in `/`, and answers how
@@ -179,6 +209,9 @@ impl Objects {
                 Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
+        }
+        if let Some(local) = &self.local {
+            local.remove_unfinished_below(&prefix).await?;
         }
         Ok(cleared)
     }
@@ -237,12 +270,55 @@ impl Objects {
         range: Option<Range<u64>>,
     ) -> Result<BoxStream<'static, Result<Bytes>>> {
         let options = object_store::GetOptions { range: range.map(Into::into), ..Default::default() };
-        let found = self.store.get_opts(&path(key)?, options).await?;
+        let found = self.streams.get_opts(&path(key)?, options).await?;
         Ok(found.into_stream().map(|chunk| chunk.map_err(StoreError::from)).boxed())
     }
 }
 
+/// Objects that a process was writing when it was killed. The store writes each beside
+/// its place, under its name with `#` and a number, which it neither lists nor deletes.
 impl Local {
+    /// Removes what was begun of one object, and is not being written any more: another
+    /// process may bring the object again while it is deleted.
+    async fn remove_unfinished(&self, object: &Path) -> Result<()> {
+        let place = self.store.path_to_filesystem(object)?;
+        let failed = |error| unremovable(object, error);
+        for number in 1_u32.. {
+            let mut begun = place.clone().into_os_string();
+            begun.push(format!("#{number}"));
+            let found = match tokio::fs::metadata(&begun).await {
+                Ok(found) => found,
+                Err(error) if is_absence(&error) => break,
+                Err(error) => return Err(failed(error)),
+            };
+            if found.modified().map_err(failed)?.elapsed().is_ok_and(|age| age >= ABANDONED_AFTER) {
+                remove_file(begun.as_ref()).await.map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what was begun of all objects below a prefix, whose holder is gone.
+    async fn remove_unfinished_below(&self, prefix: &Path) -> Result<()> {
+        let mut folders = vec![self.store.path_to_filesystem(prefix)?];
+        let failed = |error| unremovable(prefix, error);
+        while let Some(folder) = folders.pop() {
+            let mut entries = match tokio::fs::read_dir(folder).await {
+                Ok(entries) => entries,
+                Err(error) if is_absence(&error) => continue,
+                Err(error) => return Err(failed(error)),
+            };
+            while let Some(entry) = entries.next_entry().await.map_err(failed)? {
+                if entry.file_type().await.map_err(failed)?.is_dir() {
+                    folders.push(entry.path());
+                } else if is_unfinished(&entry.file_name()) {
+                    remove_file(&entry.path()).await.map_err(failed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a part of the way to an object is a symbolic link.
     async fn leads_elsewhere(&self, object: &Path) -> Result<bool> {
         let file = self.store.path_to_filesystem(object)?;
@@ -302,6 +378,21 @@ impl Objects {
         Ok(Some(bucket.signed_url_opts(Method::GET, &key, lifetime, &options).await?))
     }
 }
+
+/// How long a bucket may be silent: letting go of what failed may take as long again, and
+/// clients wait half a minute for an answer. How long one answer of it may take altogether:
+/// as long as it goes on, because whoever reads a large object may be slow.
+const BOUNDS: [(ClientConfigKey, &str); 2] =
+    [(ClientConfigKey::ReadTimeout, "12 seconds"), (ClientConfigKey::Timeout, "1 day")];
+
+/// How a request that failed is tried again: not for the minutes that others may wait.
+fn tries() -> RetryConfig {
+    RetryConfig { retry_timeout: Duration::from_secs(10), ..RetryConfig::default() }
+}
+
+/// Nobody writes to a file any more that did not change for so long: no body may be silent
+/// for longer than half a minute.
+const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// Objects that were deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -408,6 +499,30 @@ async fn abort(upload: &mut dyn MultipartUpload) {
     if let Err(error) = upload.abort().await {
         tracing::warn!(%error, "an unfinished object could not be let go of");
     }
+}
+
+/// Whether the store gives this name to what it has only begun to write.
+fn is_unfinished(name: &OsStr) -> bool {
+    let number = name.to_str().and_then(|name| name.rsplit_once('#')).map_or("", |(_, number)| number);
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+async fn remove_file(file: &std::path::Path) -> std::io::Result<()> {
+    match tokio::fs::remove_file(file).await {
+        Err(error) if !is_absence(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn is_absence(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename)
+}
+
+fn unremovable(object: &Path, error: std::io::Error) -> StoreError {
+    StoreError::from(object_store::Error::Generic {
+        store: "the folder",
+        source: format!("{object}: {error}").into(),
+    })
 }
 
 /// Whether an error says that nothing lies under a key: also for a key below

@@ -121,8 +121,13 @@ async fn deleting_a_run_frees_exactly_its_own_objects() {
         let first =
             upload(service, "shop", "2026-01-01T10:00:00.000Z", b"only the first has this", &shared).await;
         let second = upload(service, "shop", "2026-01-02T10:00:00.000Z", b"only the second", &shared).await;
+        let report = second["reports"][0]["path"].as_str().expect("a report").to_owned();
         let (first, second) = (first["runId"].clone(), second["runId"].clone());
         let before = all_stored(service).await;
+        // A process was killed while it wrote this.
+        let root = service.database().storage_url();
+        let reports = Path::new(root.strip_prefix("file://").expect("a folder")).join("project-1/reports");
+        std::fs::write(reports.join(format!("{first}/video.webm#1")), b"half of it").expect("written");
         let answer = delete(client, &format!("/api/test-runs/{first}")).await.success().expect("deleted");
         assert_eq!(
             answer["receipt"]["target"],
@@ -155,6 +160,7 @@ async fn deleting_a_run_frees_exactly_its_own_objects() {
         assert!(receipt["verifiedAt"].is_string() && receipt["completedAt"].is_string(), "{receipt}");
         assert_eq!(stored(service, &format!("project-1/packs/{first}")), (0, 0));
         assert_eq!(stored(service, &format!("project-1/reports/{first}")), (0, 0));
+        assert_eq!(stored(service, &format!("project-1/reports/{second}")).0, 2);
 
         // The other run keeps everything, the shared file and its report among it.
         let detail = client.json(&format!("/api/test-runs/{second}")).await.expect("the run");
@@ -164,6 +170,13 @@ async fn deleting_a_run_frees_exactly_its_own_objects() {
             assert!(bytes.status.is_success(), "{file}");
         }
         assert_eq!(files_of(client, &detail).await.len(), 2);
+        let granted = crate::files::sent_to(service, &format!("/api/files/{report}")).await;
+        let opened = crate::files::path_of(&granted);
+        let reader = crate::files::listener_of(&granted);
+        let page = reader.get(opened).await.expect("an answer");
+        assert_eq!((page.status.as_u16(), page.text().as_str()), (200, "<h1>Report</h1>"));
+        let beside = reader.get(&opened.replace("index.html", "data/a.txt")).await.expect("an answer");
+        assert_eq!((beside.status.as_u16(), beside.text().as_str()), (200, "only the second"));
         let execution = &detail["testCases"][0]["id"];
         let evidence = client.json(&format!("/api/test-run-cases/{execution}")).await.expect("the execution");
         assert_eq!(evidence["evidence"]["steps"].as_array().map(Vec::len), Some(1));

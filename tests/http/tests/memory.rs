@@ -120,11 +120,17 @@ async fn a_body_takes_memory_by_its_length_and_not_by_how_many_values_are_in_it(
     // Nobody has said yet who they are when these are read.
     let list = format!(r#"{{"testCases":{ones}}}"#);
     let beat = format!(r#"{{"ignored":{ones}}}"#);
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let deeper = "[".repeat(usize::try_from(WIDE_BYTES).expect("a length"));
     for (path, body, status) in [
         ("/api/test-runs/submit", ignored, 200),
         ("/api/test-runs/1/events", list, 413),
         ("/api/test-runs/1/events", repeated, 401),
         ("/api/test-runs/1/heartbeat", beat, 401),
+        ("/api/test-runs/submit", deep(10_000), 400),
+        ("/api/test-runs/1/events", deep(10_000), 400),
+        ("/api/test-runs/submit", deeper.clone(), 400),
+        ("/api/test-runs/1/events", deeper, 400),
     ] {
         assert_eq!(send(path, body).await, status, "{path}");
         let took = runner.process().peak_bytes().expect("memory") - before;

@@ -166,6 +166,29 @@ async fn incoming(service: &Service) -> IncomingReport {
 }
 
 #[tokio::test]
+async fn a_report_may_hold_a_log_that_repeats_itself_and_not_be_made_to_fill_a_disk() {
+    for_each_service(async |service| {
+        let (_, run) = submitted(service).await;
+        let log = vec![b'x'; 3 << 20];
+        let page: Vec<u8> =
+            (0_u32..16 << 10).flat_map(|n| Sha256::digest(n.to_le_bytes())[..4].to_vec()).collect();
+        let whole = report_archive(&[("data/1.txt", &log), ("index.html", &page)]).expect("an archive");
+        let answer = attach(service.client(), run.get(), &whole).await.success().expect("an answer");
+        assert_eq!(answer["reports"].as_array().map(Vec::len), Some(1), "{answer}");
+        let entry =
+            answer["reports"][0]["path"].as_str().expect("a path").replace("index.html", "data/1.txt");
+        let stored = service.client().get(&format!("/api/files/{entry}")).await.expect("an answer");
+        assert_eq!((stored.status.as_u16(), stored.body.len()), (200, log.len()));
+
+        let bomb = report_archive(&[("data/1.txt", &log), ("index.html", b"")]).expect("an archive");
+        let answer = attach(service.client(), run.get(), &bomb).await.success().expect("an answer");
+        assert_eq!(answer["reports"], json!([]), "{answer}");
+        assert_eq!(answer["warnings"][0]["code"], "unsafe_report", "{answer}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn objects_of_a_report_whose_run_was_deleted_meanwhile_are_swept() {
     for_each_service(async |service| {
         let (project, run) = submitted(service).await;

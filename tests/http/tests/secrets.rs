@@ -7,6 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::builders::{attempt, run};
+use crate::live::complete;
 
 const WRONG_PASSWORD: &str = "a-wrong-guess-of-mine";
 const NEW_PASSWORD: &str = "another battery staple";
@@ -86,14 +87,36 @@ async fn feed(client: &Client) -> Vec<String> {
         client.post_json("/api/test-runs/start", &json!({ "projectName": "shop" })).await.expect("a run");
     let token = begun["streamToken"].as_str().expect("a token").to_owned();
     let path = format!("/api/test-runs/{}", begun["runId"]);
-    let results = json!({ "streamToken": token, "testCases": [attempt("pays", "failed", 0)] });
+    let results = json!({ "streamToken": token, "testCases": [complete(attempt("pays", "failed", 0))] });
     client.post_json(&format!("{path}/events"), &results).await.expect("taken");
     let invented = "d".repeat(64);
     let refused = client.post(&format!("{path}/heartbeat"), &json!({ "streamToken": invented })).await;
     assert_eq!(refused.expect("an answer").status, 403);
+    let files = callboard_test_support::Form::new()
+        .field("streamToken", &token)
+        .field("testCase", attempt("pays", "failed", 0).to_string())
+        .file("attach_file", "note.txt", "text/plain", b"a note");
+    let request = client.request(Method::POST, &format!("{path}/case-files"));
+    let request =
+        request.header("content-type", callboard_test_support::Form::content_type()).body(files.into_body());
+    Answer::of(request).await.and_then(|answer| answer.success()).expect("linked");
     let end = json!({ "streamToken": token, "status": "failed", "duration": 5 });
     client.post_json(&format!("{path}/finish"), &end).await.expect("finished");
-    vec![token, invented]
+
+    let project = json!({ "projectName": "shop", "clientRunId": "a-run-that-is-set-up" });
+    let set_up = client.post_json("/api/test-runs/setup", &project).await.expect("set up");
+    let setup_token = set_up["setupToken"].as_str().expect("a token").to_owned();
+    let begin = format!("/api/test-runs/{}/begin", set_up["runId"]);
+    let begun = client.post_json(&begin, &json!({ "setupToken": setup_token })).await.expect("begun");
+    let of_begun = begun["streamToken"].as_str().expect("a token").to_owned();
+    // Where neither belongs.
+    for token in [&setup_token, &of_begun] {
+        client
+            .get(&format!("/api/test-runs?streamToken={token}&setupToken={token}"))
+            .await
+            .expect("an answer");
+    }
+    vec![token, invented, setup_token, of_begun]
 }
 
 /// Opens a link to a file; the grant in it.

@@ -237,6 +237,14 @@ async fn what_a_crash_left_is_swept_a_day_later() {
         let page = format!("{}/data/a#1.html", begun.prefix);
         store.objects().put(&page, Bytes::from_static(b"page")).await.unwrap();
         drop(staged);
+        // Killed while it wrote: a folder has that beside its place.
+        let [staged] = <[String; 1]>::try_from(entries(database, "staging")).unwrap();
+        let unfinished = format!("{staged}#1");
+        std::fs::rename(&staged, &unfinished).unwrap();
+        let long_ago = std::time::SystemTime::now() - Duration::from_secs(25 * 60 * 60);
+        std::fs::File::options().write(true).open(&unfinished).unwrap().set_modified(long_ago).unwrap();
+        let large = database.folder().join("objects").join(&begun.prefix).join("data/video.webm#12");
+        std::fs::write(&large, b"half of it").unwrap();
 
         let pack = |pack: PackId| format!("project-1/packs/1/{pack}.zst");
         let lost = [published.key.as_str(), &pack(left.id), &page];
@@ -254,6 +262,7 @@ async fn what_a_crash_left_is_swept_a_day_later() {
             assert!(!is_there(store, key).await, "{key} was left");
         }
         assert_eq!(entries(database, "staging"), Vec::<String>::new());
+        assert!(!large.exists());
         assert!(is_there(store, &pack(kept.id)).await);
         // Whoever was away for so long cannot refer to what is gone.
         let mut session = store.db().begin().await.unwrap();

@@ -2,8 +2,10 @@
 
 use axum::Router;
 use axum::body::Body;
+use callboard_domain::ids::RunId;
+use callboard_domain::status::RunStatus;
 use callboard_http::{AppState, Door, front};
-use callboard_store::jobs;
+use callboard_store::{feed, ids, jobs};
 use callboard_test_support::for_each_database;
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -31,11 +33,16 @@ fn service(state: &AppState) -> Router {
 }
 
 async fn tick(service: &Router, signature: Option<&str>, body: &str) -> (StatusCode, Value) {
-    let mut request = Request::post("/internal/tick").header("host", "localhost");
+    let mut request = Request::post("/internal/tick");
     if let Some(signature) = signature {
         request = request.header("x-tick-signature", signature);
     }
-    let request = request.body(Body::from(body.to_owned())).expect("a body");
+    send(service, request, body.to_owned()).await
+}
+
+async fn send(service: &Router, request: http::request::Builder, body: String) -> (StatusCode, Value) {
+    let request = request.header("host", "localhost").header("content-type", "application/json");
+    let request = request.body(Body::from(body)).expect("a body");
     let answer = service.clone().oneshot(request).await.unwrap();
     let status = answer.status();
     let body = answer.into_body().collect().await.expect("a body").to_bytes();
@@ -104,6 +111,55 @@ async fn a_tick_does_what_is_due_and_says_when_to_come_again() {
         let counts = jobs::counts(&mut state.store().db().read().await.unwrap()).await.unwrap();
         assert_eq!(counts, jobs::JobCounts { done: counts.done, ..jobs::JobCounts::default() });
         assert!((repeated..=periodic).contains(&counts.done), "{} of {periodic} are kept", counts.done);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tick_ends_runs_that_fell_silent_in_another_process() {
+    for_each_database(async |database| {
+        let time = Time::new();
+        let elsewhere = state(database, &time, &[]).await;
+        let live = front(callboard_fn_live::router(elsewhere.clone()), elsewhere, Door::Main);
+        let call = async |path: String, body: Value| {
+            let (status, answer) = send(&live, Request::post(path), body.to_string()).await;
+            assert_eq!(status, StatusCode::OK, "{answer}");
+            answer
+        };
+        let start = async || call("/api/test-runs/start".to_owned(), json!({ "projectName": "shop" })).await;
+        let (silent, waiting) = (start().await, start().await);
+        // One is done but for a report that never comes.
+        let end = json!({ "streamToken": waiting["streamToken"], "status": "passed", "duration": 5,
+            "hasPendingUploads": true });
+        call(format!("/api/test-runs/{}/finish", waiting["runId"]), end).await;
+
+        let state = state(database, &time, &[("SERVICE_AUTH_SECRET", SECRET)]).await;
+        let service = service(&state);
+        // Of all runs and of one: what their feeds say of its end.
+        let told = async |run: &Value| {
+            let (status, _) = tick(&service, Some(&sign(SECRET, time.now().millis() / 1000)), "{}").await;
+            assert_eq!(status, StatusCode::OK);
+            let run = RunId(run["runId"].as_i64().expect("a run"));
+            let mut session = state.store().db().read().await.unwrap();
+            let of_all = feed::global(&mut session, 0, 100).await.unwrap();
+            let is_end = |kind: &str| matches!(kind, "run-finished" | "run-interrupted");
+            let of_all = of_all.into_iter().filter(|event| event.run == run && is_end(&event.kind));
+            let project = ids::project_of(&mut session, ids::Listed::Run, run.get()).await.unwrap();
+            let own = feed::of_run(&mut session, project.expect("a project"), run, 0, 100).await.unwrap();
+            let own = own.events.iter().filter(|event| event.kind == "run-finished").count();
+            let ends: Vec<_> = of_all.filter_map(|event| event.status).collect();
+            assert_eq!(ends.len(), own);
+            ends
+        };
+        for (seconds_later, silent_ends, waiting_ends) in [
+            (119, vec![], vec![]),
+            (2, vec![RunStatus::Interrupted], vec![]),
+            (478, vec![RunStatus::Interrupted], vec![]),
+            (2, vec![RunStatus::Interrupted], vec![RunStatus::Passed]),
+        ] {
+            time.advance_ms(seconds_later * 1000);
+            assert_eq!((told(&silent).await, told(&waiting).await), (silent_ends, waiting_ends));
+        }
     })
     .await;
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::url_text::redact_queries;
 use crate::ingest::lenient::{self, element_is_object};
 use crate::text::cut;
 
@@ -156,7 +157,7 @@ pub(super) fn bounded_steps(mut steps: Vec<Step>, max: usize) -> Vec<Step> {
     steps.retain(|step| !step.title.is_empty());
     steps.truncate(max);
     for step in &mut steps {
-        cut_in_place(&mut step.title, MAX_TITLE_CHARS);
+        bound_title(&mut step.title);
         step.location.iter_mut().for_each(tidy_location);
         step.error.take_if(|error| error.message.is_empty());
         if let Some(error) = &mut step.error {
@@ -172,11 +173,17 @@ pub fn bounded_step_events(mut events: Vec<StepEvent>, max: usize) -> Vec<StepEv
     events.retain(|event| !event.title.is_empty());
     events.truncate(max);
     for event in &mut events {
-        cut_in_place(&mut event.title, MAX_TITLE_CHARS);
+        bound_title(&mut event.title);
         cut_in_place(&mut event.category, MAX_CATEGORY_CHARS);
         event.location.iter_mut().for_each(tidy_location);
     }
     events
+}
+
+/// Runners name the address in a step's title, with all that is asked for.
+fn bound_title(title: &mut String) {
+    *title = redact_queries(std::mem::take(title));
+    cut_in_place(title, MAX_TITLE_CHARS);
 }
 
 fn tidy_location(location: &mut String) {

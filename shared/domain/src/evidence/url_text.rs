@@ -56,6 +56,53 @@ pub fn normalise_url(address: &str) -> String {
     text::cut(normalised, MAX_URL_CHARS)
 }
 
+/// A sentence in which addresses keep the names of what is asked for, and lose
+/// the values: `Navigate to /login?next=<redacted>`. What stands behind a `?`
+/// belongs to an address when a `/` stands before it in the same word; a
+/// pattern of a test that escapes it does not.
+#[must_use]
+pub fn redact_queries(sentence: String) -> String {
+    if !sentence.contains('?') {
+        return sentence;
+    }
+    let ends_word = |character: char| {
+        character.is_whitespace() || matches!(character, '"' | '\'' | '`' | '(' | ')' | '…')
+    };
+    let mut redacted = String::with_capacity(sentence.len());
+    let mut rest = sentence.as_str();
+    while let Some(at) = rest.find('?') {
+        let (before, behind) = (&rest[..at], &rest[at + 1..]);
+        redacted.push_str(before);
+        redacted.push('?');
+        let word = before.rsplit(ends_word).next().unwrap_or_default();
+        let query = &behind[..behind.find(ends_word).unwrap_or(behind.len())];
+        rest = behind;
+        if word.contains('/') && !word.ends_with('\\') {
+            redact_values(query, &mut redacted);
+            rest = &behind[query.len()..];
+        }
+    }
+    redacted.push_str(rest);
+    redacted
+}
+
+/// Writes the names of a query and of a fragment behind it.
+fn redact_values(query: &str, redacted: &mut String) {
+    for (index, part) in query.split(['&', '#']).enumerate() {
+        if index > 0 {
+            redacted.push('&');
+        }
+        // A bare word may be a token: it is no name.
+        if let Some((name, _)) = part.split_once('=') {
+            redacted.push_str(name);
+            redacted.push('=');
+        }
+        if !part.is_empty() {
+            redacted.push_str("<redacted>");
+        }
+    }
+}
+
 /// Removes `user:password@` from a remote address, in URLs as well as in the
 /// short form `user:password@host:path`. The `git@host:path` form of SSH names
 /// no secret and stays.
@@ -185,6 +232,26 @@ mod tests {
     }
 
     #[test]
+    fn sentences_keep_the_names_of_what_is_asked_for() {
+        for (sentence, expected) in [
+            (
+                "Navigate to \"/login?token=s3cret&next=a\"",
+                "Navigate to \"/login?token=<redacted>&next=<redacted>\"",
+            ),
+            ("page.goto(http://a.test/?s3cret)", "page.goto(http://a.test/?<redacted>)"),
+            (
+                "GET a.test/x?k=s3cret#id=s3cret is answered?",
+                "GET a.test/x?k=<redacted>&id=<redacted> is answered?",
+            ),
+            ("Expect \"toHaveURL\" /\\/list\\?page=2/", "Expect \"toHaveURL\" /\\/list\\?page=2/"),
+            ("is it red? or blue?", "is it red? or blue?"),
+            ("a/b?", "a/b?"),
+        ] {
+            assert_eq!(redact_queries(sentence.into()), expected);
+        }
+    }
+
+    #[test]
     fn remotes_lose_their_credentials() {
         for (remote, expected) in [
             ("https://bot:s3cret@git.test/shop.git", "https://git.test/shop.git"),
@@ -229,6 +296,8 @@ mod tests {
             let stripped = strip_url(address.clone());
             prop_assert!(!stripped.contains('?') && !stripped.contains('#'));
             let _ = (normalise_url(&address), strip_user_info(address.clone()), is_web_url(&address, 10));
+            let redacted = redact_queries(address.clone());
+            prop_assert_eq!(redact_queries(redacted.clone()), redacted);
         }
     }
 }

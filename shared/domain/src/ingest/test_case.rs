@@ -19,6 +19,7 @@ use super::locators::{LocatorSnapshot, bounded_snapshots};
 use super::meta::{SuiteConfig, TestMeta, tidy, tidy_tags};
 use super::test_case_input::TestCaseInput;
 use super::warnings::{Warning, Warnings};
+use crate::evidence::url_text::redact_queries;
 use crate::evidence::{Annotation, Browser, Evidence, fixed_waits_ms};
 use crate::failure::Signature;
 use crate::status::TestStatus;
@@ -235,6 +236,11 @@ impl TestCaseEntry {
         let marked_slow =
             annotations.iter().any(|annotation| annotation.kind.trim().eq_ignore_ascii_case("slow"));
         let said_error = error.clone().filter(|_| !expected_failure);
+        // What failed is read from the evidence's copy where more is kept of that.
+        let longer = said_error
+            .clone()
+            .filter(|_| caps.error_chars > caps.sample_error_chars)
+            .map(|error| truncate_error(error, caps.error_chars));
 
         let evidence = Evidence {
             error,
@@ -280,8 +286,7 @@ impl TestCaseEntry {
                 .as_deref()
                 .map(|error| first_line_summary(error, MAX_SUMMARY_CHARS))
                 .filter(|summary| !summary.is_empty()),
-            error: said_error
-                .map(|error| truncate_error(error, caps.sample_error_chars.max(caps.error_chars))),
+            error: said_error.map(|error| truncate_error(error, caps.sample_error_chars)),
             retry,
             repeat_each_index: read
                 .number("repeatEachIndex", &input.repeat_each_index)
@@ -308,7 +313,7 @@ impl TestCaseEntry {
                 .map(|location| cut(Location::parse(&location).to_string(), MAX_PATH_CHARS)),
             slowest_step: read
                 .text("slowestStep", input.slowest_step)
-                .and_then(|step| tidy(step, MAX_STEP_TITLE_CHARS)),
+                .and_then(|step| tidy(redact_queries(step), MAX_STEP_TITLE_CHARS)),
             slowest_step_ms: read
                 .number("slowestStepDuration", &input.slowest_step_duration)
                 .map(as_duration),
@@ -324,18 +329,19 @@ impl TestCaseEntry {
             failure: None,
             full_names: None,
         };
-        entry.read_failure();
+        entry.read_failure(longer.as_deref());
         entry.bound_names();
         entry.set_identity();
         Ok(entry)
     }
 
     /// Reads what failed. The error of a test that passed in the end is what
-    /// made it flaky, when the client knows only the result.
-    fn read_failure(&mut self) {
+    /// made it flaky, when the client knows only the result. `longer` is the
+    /// error where more of it is kept than of a cluster's sample.
+    fn read_failure(&mut self, longer: Option<&str>) {
         let can_have_failed =
             matches!(self.status, TestStatus::Failed | TestStatus::TimedOut | TestStatus::Passed);
-        let Some(error) = self.error.as_deref().filter(|_| can_have_failed) else { return };
+        let Some(error) = longer.or(self.error.as_deref()).filter(|_| can_have_failed) else { return };
         let failure = match &self.evidence {
             Some(evidence) => evidence.failure_of(error),
             None => Evidence::default().failure_of(error),

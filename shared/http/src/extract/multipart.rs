@@ -87,7 +87,7 @@ impl Multipart {
         };
         self.parts += 1;
         if self.parts > MAX_PARTS {
-            return Err(ApiError::too_many_items("The form", MAX_PARTS as u64));
+            return Err(ApiError::too_many_items("parts", MAX_PARTS as u64));
         }
         let name = field.name().unwrap_or_default().to_owned();
         let file_name = field.file_name().map(str::to_owned);

@@ -294,7 +294,9 @@ impl LockedRun {
         }
         let reason = (outcome == RunStatus::Interrupted)
             .then(|| if self.judge(|slots| slots.any_lost()) { EndReason::Stale } else { EndReason::Client });
-        self.run.duration_ms = self.judge(|slots| slots.duration_ms());
+        let claimed_ms = self.judge(|slots| slots.duration_ms());
+        // Whoever was lost has said nothing of it.
+        self.run.duration_ms = claimed_ms.or_else(|| reason.is_some().then(|| self.heard_of_ms()));
         self.end(outcome, reason, ended_at.unwrap_or(now));
         self.announce("run-finished");
     }
@@ -320,6 +322,11 @@ impl LockedRun {
         self.announce("run-finished");
     }
 
+    /// How long the run was heard of, ms.
+    fn heard_of_ms(&self) -> i64 {
+        (self.run.last_activity_at.millis() - self.run.start_time.millis()).max(0)
+    }
+
     /// Nobody is there to end the run: what was live is lost.
     pub(super) fn give_up(&mut self, status: RunStatus, reason: EndReason, now: Timestamp) {
         for row in &mut self.slots {
@@ -328,8 +335,7 @@ impl LockedRun {
                 self.changed_slots.insert(row.id);
             }
         }
-        self.run.duration_ms =
-            Some((self.run.last_activity_at.millis() - self.run.start_time.millis()).max(0));
+        self.run.duration_ms = Some(self.heard_of_ms());
         self.note(announce::ended_by(status, reason));
         self.end(status, Some(reason), now);
         self.announce(if status == RunStatus::Cancelled { "run-cancelled" } else { "run-interrupted" });

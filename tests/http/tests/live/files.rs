@@ -10,7 +10,13 @@ use crate::rows::texts;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR-of-a-test";
 
-async fn send(feeder: &Feeder, form: Form) -> Answer {
+/// A form with a picture of a test; without a token where that is empty.
+pub(super) fn picture(title: &str, token: &str) -> Form {
+    let form = Form::new().field("testCase", case(title, 0)).file("attach_file", "f.png", "image/png", PNG);
+    if token.is_empty() { form } else { form.field("streamToken", token) }
+}
+
+pub(super) async fn send(feeder: &Feeder, form: Form) -> Answer {
     let path = format!("/api/test-runs/{}/case-files", feeder.run);
     let request = feeder.client.request(reqwest::Method::POST, &path);
     let request = request.header("content-type", Form::content_type()).body(form.into_body());

@@ -132,6 +132,24 @@ async fn repeating_a_shard_of_a_final_run_is_a_run_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_repeated_shard_that_falls_silent_ends_its_run_with_the_time_it_was_heard_of() {
+    for_each_service(async |service| {
+        for index in [1, 2] {
+            start(service.client(), shard(index, 2)).await.finish("passed").await;
+        }
+        let again =
+            start(service.client(), with(shard(2, 2), json!({ "startTime": "2026-01-01T10:30:00.000Z" })))
+                .await;
+        again.results(vec![attempt("pays", "passed", 0)]).await;
+        sweep(service, 10 * 60 * 1000).await;
+        let shown = again.shown().await;
+        assert_eq!(picked(&shown, ["status", "endReason"]), [json!("interrupted"), json!("stale")]);
+        assert!(shown["duration"].as_i64().is_some_and(|ms| ms > 0), "{shown}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn shards_kept_since_yesterday_are_the_run_of_yesterday() {
     for_each_service(async |service| {
         let client = service.client();
@@ -210,6 +228,22 @@ async fn an_impossible_shard_is_refused_and_a_missing_index_takes_the_free_one()
             let expected = if n == 0 { "running" } else { "passed" };
             assert_eq!(feeder.shown().await["status"], expected);
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_shard_that_ends_twice_counts_once() {
+    for_each_service(async |service| {
+        let first = start(service.client(), shard(1, 2)).await;
+        let second = start(service.client(), shard(2, 2)).await;
+        for _ in 0..2 {
+            assert_eq!(first.finish("passed").await, "running");
+            let shown = first.shown().await;
+            assert_eq!(picked(&shown, ["status", "shardsFinished"]), [json!("running"), json!(1)]);
+        }
+        assert_eq!(second.finish("passed").await, "passed");
+        assert_eq!(picked(&first.shown().await, ["status", "shardsFinished"]), [json!("passed"), json!(2)]);
     })
     .await;
 }
@@ -407,39 +441,58 @@ fn interleavings() -> impl Strategy<Value = Vec<(u32, Call)>> {
     })
 }
 
+/// What the run is that nobody divided into shards.
+async fn undivided(service: &Service) -> Value {
+    let whole = Pipeline { service, project: "whole", feeders: [const { None }; SHARDS as usize] };
+    let all: Vec<Value> = (1..=SHARDS).flat_map(|index| results(index).concat()).collect();
+    let body = with(run("whole", "failed", all), json!({ "startTime": "2026-01-01T10:00:01.000Z" }));
+    service.client().post_json("/api/test-runs/submit", &body).await.expect("stored");
+    whole.outcome().await
+}
+
+/// What the run is of shards that make these calls.
+async fn divided(service: &Service, project: &str, calls: &[(u32, Call)]) -> Value {
+    let mut pipeline = Pipeline { service, project, feeders: [const { None }; SHARDS as usize] };
+    for (index, call) in calls {
+        pipeline.call(*index, *call).await;
+    }
+    pipeline.outcome().await
+}
+
+#[tokio::test]
+async fn shards_that_end_in_any_order_and_any_way_are_the_same_run() {
+    use Call::{Finish, Results, Start, Submit, Upload};
+    let ways: [&[Call]; 3] = [&[Start, Results(0), Results(1), Finish], &[Upload], &[Submit]];
+    // Which comes first, second and third; and of three ways, which each takes.
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let choices = orders.into_iter().chain([[0; 3], [1; 3], [2; 3]]);
+    for_each_service(async |service| {
+        let expected = undivided(service).await;
+        for order in orders {
+            for choice in choices.clone() {
+                let calls: Vec<(u32, Call)> = order
+                    .into_iter()
+                    .flat_map(|at: usize| ways[choice[at]].iter().map(move |call| (at as u32 + 1, *call)))
+                    .collect();
+                let project = format!("sharded {order:?} {choice:?}");
+                assert_eq!(divided(service, &project, &calls).await, expected, "{project}");
+            }
+        }
+    })
+    .await;
+}
+
 fn every_order_is_the_same_run(backend: Backend, cases: u32) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let service = runtime.block_on(Service::start(backend)).expect("a service");
-    let expected = runtime.block_on(async {
-        let whole =
-            Pipeline { service: &service, project: "whole", feeders: [const { None }; SHARDS as usize] };
-        let all: Vec<Value> = (1..=SHARDS).flat_map(|index| results(index).concat()).collect();
-        let body = with(run("whole", "failed", all), json!({ "startTime": "2026-01-01T10:00:01.000Z" }));
-        service.client().post_json("/api/test-runs/submit", &body).await.expect("stored");
-        whole.outcome().await
-    });
-    let mut number = 0;
-    let number = std::cell::RefCell::new(&mut number);
+    let expected = runtime.block_on(undivided(&service));
+    let number = std::cell::Cell::new(0);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     runner
         .run(&interleavings(), |calls| {
-            let project = {
-                let mut number = number.borrow_mut();
-                **number += 1;
-                format!("sharded {number}")
-            };
-            let found = runtime.block_on(async {
-                let mut pipeline = Pipeline {
-                    service: &service,
-                    project: &project,
-                    feeders: [const { None }; SHARDS as usize],
-                };
-                for (index, call) in &calls {
-                    pipeline.call(*index, *call).await;
-                }
-                pipeline.outcome().await
-            });
-            prop_assert_eq!(&found, &expected);
+            number.set(number.get() + 1);
+            let project = format!("sharded {}", number.get());
+            prop_assert_eq!(&runtime.block_on(divided(&service, &project, &calls)), &expected);
             Ok(())
         })
         .expect("every order gives the same run");

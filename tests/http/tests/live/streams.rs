@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use callboard_domain::account::{KeyPermission, Role};
-use callboard_store::Backend;
-use callboard_test_support::{Client, Service, Settings, TestDatabase, for_each_service};
+use callboard_test_support::{Client, for_each_service};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -207,20 +206,21 @@ async fn a_run_that_is_set_up_is_waited_for() {
 
 #[tokio::test]
 async fn a_stream_that_has_nothing_to_tell_shows_that_it_is_there() {
-    let service = Service::start(Backend::Sqlite).await.expect("a service");
-    let feeder = start(service.client(), json!({})).await;
-    let quiet = async |path: &str| {
-        let mut reader = Reader::open(service.client(), path, None).await;
-        let mut lines = Vec::new();
-        while lines.last().map(String::as_str) != Some(": heartbeat") {
-            lines.push(reader.line().await.expect("a stream that goes on"));
-        }
-        assert_eq!(lines[0], "retry: 2000");
-    };
-    let run = format!("/api/test-runs/{}/stream?catchUp=none", feeder.run);
-    // Clients and proxies take a stream for dead that is silent for longer.
-    let both = async { tokio::join!(quiet(&run), quiet("/api/stream")) };
-    tokio::time::timeout(Duration::from_secs(30), both).await.expect("a sign of life");
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        let quiet = async |path: &str| {
+            let mut reader = Reader::open(service.client(), path, None).await;
+            let mut lines = Vec::new();
+            while lines.last().map(String::as_str) != Some(": heartbeat") {
+                lines.push(reader.line().await.expect("a stream that goes on"));
+            }
+            assert_eq!(lines[0], "retry: 2000");
+        };
+        let run = format!("/api/test-runs/{}/stream?catchUp=none", feeder.run);
+        let both = async { tokio::join!(quiet(&run), quiet("/api/stream")) };
+        tokio::time::timeout(Duration::from_secs(30), both).await.expect("a sign of life");
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -247,48 +247,46 @@ async fn all_runs_are_watched_and_gone_on_with() {
     .await;
 }
 
-/// A second service over the database and files of the first, whose streams
-/// end every second.
-async fn beside(service: &Service) -> Service {
-    let settings = [
-        ("SERVICE_DATABASE_URL", service.database().url().to_owned()),
-        ("SERVICE_STORAGE_URL", service.database().storage_url()),
-        ("SERVICE_SSE_MAX_SECONDS", "1".to_owned()),
-    ];
-    let settings: Settings = settings.map(|(name, value)| (name.to_owned(), value)).into();
-    let own = TestDatabase::fresh(Backend::Postgres).await.expect("a database");
-    Service::over(own, &settings).await.expect("a second service")
+/// What is told up to the end of a run, by streams that are short: each goes on where the
+/// one before was.
+async fn told_by_short_streams(client: &Client, path: &str, mut last: Option<i64>) -> Vec<Value> {
+    let mut seen: Vec<Value> = Vec::new();
+    while !seen.iter().any(|message| message["type"] == "run-finished") {
+        let mut reader = Reader::open(client, path, last).await;
+        seen.extend(reader.rest().await);
+        last = reader.last.or(last);
+    }
+    seen
 }
 
 #[tokio::test]
 async fn what_one_service_takes_in_another_one_tells_without_loss_or_repetition() {
-    let service = Service::start(Backend::Postgres).await.expect("a service");
-    let other = beside(&service).await;
-    let feeder = start(service.client(), json!({})).await;
-    let path = format!("/api/test-runs/{}/stream?catchUp=none", feeder.run);
-    let feeding = async {
-        for n in 0..40 {
-            feeder.results(vec![attempt(&format!("test {n}"), "passed", 0)]).await;
-        }
-        feeder.finish("passed").await;
-    };
-    let watching = async {
-        let (mut seen, mut last) = (Vec::new(), None);
-        // Every stream is short; the reader goes on where it was.
-        while seen.last().is_none_or(|message: &Value| message["type"] != "run-finished") {
-            let mut reader = Reader::open(other.client(), &path, last).await;
-            seen.extend(reader.rest().await);
-            last = reader.last.or(last);
-        }
-        seen
-    };
-    let ((), seen) = tokio::join!(feeding, watching);
-    let numbers: Vec<i64> = seen.iter().filter_map(|message| message["seq"].as_i64()).collect();
-    let (head, live) = numbers.split_first().expect("an init");
-    assert_eq!(live, (head + 1..).take(live.len()).collect::<Vec<_>>(), "no event is lost, none comes twice");
-    assert_eq!(seen.iter().filter(|message| message["type"] == "init").count(), 1);
-    let shown = other.client().json(&format!("/api/test-runs/{}", feeder.run)).await.expect("the run");
-    assert_eq!(picked(&shown, ["status", "totalTests"]), [json!("passed"), json!(40)]);
+    for_each_service(async |service| {
+        let short = [("SERVICE_SSE_MAX_SECONDS".to_owned(), "1".to_owned())];
+        let other = service.beside(&short.into()).await.expect("a second service");
+        let feeder = start(service.client(), json!({})).await;
+        let path = format!("/api/test-runs/{}/stream?catchUp=none", feeder.run);
+        let feeding = async {
+            for n in 0..40 {
+                feeder.results(vec![attempt(&format!("test {n}"), "passed", 0)]).await;
+            }
+            feeder.finish("passed").await;
+        };
+        let ((), seen, of_all) = tokio::join!(
+            feeding,
+            told_by_short_streams(other.client(), &path, None),
+            told_by_short_streams(other.client(), "/api/stream", Some(0)),
+        );
+        let numbers: Vec<i64> = seen.iter().filter_map(|message| message["seq"].as_i64()).collect();
+        let (head, live) = numbers.split_first().expect("an init");
+        let expected: Vec<i64> = (head + 1..).take(live.len()).collect();
+        assert_eq!(live, expected, "no event is lost, none comes twice");
+        assert_eq!(seen.iter().filter(|message| message["type"] == "init").count(), 1);
+        assert_eq!(kinds(&of_all), ["run-started", "run-finished"]);
+        let shown = other.client().json(&format!("/api/test-runs/{}", feeder.run)).await.expect("the run");
+        assert_eq!(picked(&shown, ["status", "totalTests"]), [json!("passed"), json!(40)]);
+    })
+    .await;
 }
 
 #[tokio::test]

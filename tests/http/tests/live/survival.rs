@@ -102,16 +102,29 @@ async fn one_request_writes_one_pack_however_much_evidence_it_brings() {
         let packs =
             async || crate::rows::texts(service, "SELECT CAST(COUNT(*) AS text) FROM packs").await.remove(0);
         let feeder = start(service.client(), json!({})).await;
-        let failing =
-            |from: u32| (from..from + 30).map(|n| attempt(&format!("test {n}"), "failed", 0)).collect();
+        let failing = |tests: std::ops::Range<u32>| -> Vec<Value> {
+            tests.map(|n| attempt(&format!("test {n}"), "failed", 0)).collect()
+        };
         for (from, expected) in [(0, "1"), (30, "2"), (30, "2")] {
-            feeder.results(failing(from)).await;
+            feeder.results(failing(from..from + 30)).await;
             feeder.shown().await;
             assert_eq!(packs().await, expected, "what is known already needs no pack");
         }
-        let batch = run("shop", "failed", failing(0));
-        service.client().post_json("/api/test-runs/submit", &batch).await.expect("stored");
-        assert_eq!(packs().await, "3");
+        let client = service.client();
+        // More than are written in one transaction.
+        for (tests, expected) in [(30, "3"), (2_100, "4")] {
+            let batch = run("shop", "failed", failing(0..tests));
+            client.post_json("/api/test-runs/submit", &batch).await.expect("stored");
+            assert_eq!(packs().await, expected, "{tests} submitted");
+        }
+        let form = Form::new()
+            .field("projectName", "shop")
+            .field("testRun", run("shop", "failed", Vec::new()).to_string())
+            .field("testCases", json!(failing(0..2_100)).to_string());
+        let request = client.request(Method::POST, "/api/test-runs/upload");
+        let request = request.header("content-type", Form::content_type()).body(form.into_body());
+        Answer::of(request).await.expect("an answer").success().expect("stored");
+        assert_eq!(packs().await, "5");
     })
     .await;
 }
@@ -447,6 +460,70 @@ async fn a_killed_service_keeps_what_it_acknowledged_and_takes_the_rest_later() 
             detail["evidence"]["steps"][0]["title"],
             format!("click {}", first["title"].as_str().unwrap_or(""))
         );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_kept_of_an_attempt_is_configured_for_every_way_it_comes() {
+    for_each_backend(async |backend| {
+        let database = TestDatabase::fresh(backend).await.expect("a database");
+        let caps = [("SERVICE_INGEST_MAX_STEPS", "20"), ("SERVICE_INGEST_MAX_SAMPLE_ERROR_CHARS", "1000")];
+        let caps: Settings = caps.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let service = Service::over(database, &caps).await.expect("a service");
+        let client = service.client();
+        for more in [0, 1] {
+            let steps: Vec<Value> = (0..20 + more)
+                .map(|n| json!({ "title": format!("step {n}"), "duration": 5, "category": "action" }))
+                .collect();
+            // A cause of its own, so that each way is seen first.
+            let case = |way: &str| {
+                let error = format!("Error: {way} {}\n", ["whole", "cut"][more]);
+                let error = format!("{error}{}", "x".repeat(1_000 + more - error.len()));
+                with(
+                    attempt(&format!("{way} {more}"), "failed", 0),
+                    json!({ "steps": steps, "error": error }),
+                )
+            };
+            let feeder = start(client, json!({ "clientRunId": format!("fed-with-{more}-more") })).await;
+            feeder.results(vec![case("events")]).await;
+            client
+                .post_json("/api/test-runs/submit", &run("shop", "failed", vec![case("submit")]))
+                .await
+                .expect("stored");
+            let form = Form::new()
+                .field("projectName", "shop")
+                .field("testRun", run("shop", "failed", Vec::new()).to_string())
+                .field("testCases", json!([case("upload")]).to_string());
+            let request = client.request(Method::POST, "/api/test-runs/upload");
+            let request = request.header("content-type", Form::content_type()).body(form.into_body());
+            Answer::of(request).await.expect("an answer").success().expect("stored");
+        }
+        let runs = client.json("/api/test-runs").await.expect("runs");
+        for shown in runs["items"].as_array().expect("runs") {
+            let executions =
+                client.json(&format!("/api/test-runs/{}/executions", shown["id"])).await.expect("executions");
+            for execution in executions["items"].as_array().expect("executions") {
+                let told = client
+                    .json(&format!("/api/test-run-cases/{}", execution["id"]))
+                    .await
+                    .expect("an execution");
+                let is_cut = told["title"].as_str().expect("a title").ends_with('1');
+                let steps = told["evidence"]["steps"].as_array().expect("steps");
+                assert_eq!(
+                    (steps.len(), told["error"].as_str().map(str::len)),
+                    (20, Some(1_000 + usize::from(is_cut))),
+                    "{told}"
+                );
+                let cluster = client
+                    .json(&format!("/api/failure-clusters/{}", execution["clusterId"]))
+                    .await
+                    .expect("a cluster");
+                let sample = cluster["sampleError"].as_str().expect("a sample");
+                assert_eq!(sample.contains("… [truncated 1 chars] …"), is_cut, "{sample}");
+            }
+        }
+        assert_eq!(runs["items"].as_array().map(Vec::len), Some(6));
     })
     .await;
 }

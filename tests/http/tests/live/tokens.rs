@@ -2,13 +2,31 @@
 
 use callboard_domain::account::{KeyPermission, Role};
 use callboard_domain::ids::ProjectId;
-use callboard_test_support::{for_each_secured_service, for_each_service};
+use callboard_test_support::{Answer, Client, for_each_secured_service, for_each_service};
 use serde_json::{Value, json};
 
 use super::{Feeder, fields, start};
 use crate::builders::attempt;
 
-fn code(answer: &callboard_test_support::Answer) -> (u16, String) {
+impl Feeder {
+    /// Makes a call that is in order but for whoever makes it; without a token where that is empty.
+    async fn tried(&self, call: &str) -> Answer {
+        let body = match call {
+            "case-files" => {
+                return super::files::send(self, super::files::picture("pays", &self.token)).await;
+            }
+            "events" => json!({ "testCases": [super::complete(attempt("pays", "passed", 0))] }),
+            "finish" => json!({ "status": "passed", "duration": 1 }),
+            _ => json!({}),
+        };
+        if !self.token.is_empty() {
+            return self.call(call, body).await;
+        }
+        self.client.post(&format!("/api/test-runs/{}/{call}", self.run), &body).await.expect("an answer")
+    }
+}
+
+fn code(answer: &Answer) -> (u16, String) {
     let told: Value = answer.json().expect("json");
     (answer.status.as_u16(), told["code"].as_str().unwrap_or_default().to_owned())
 }
@@ -73,20 +91,79 @@ async fn every_wrong_token_has_its_answer() {
 }
 
 #[tokio::test]
+async fn the_token_of_a_set_up_feeds_nothing_while_its_run_is_fed() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let mut set_up = Vec::new();
+        for index in [1, 2] {
+            let answer =
+                client.post_json("/api/test-runs/setup", &fields(super::shards::shard(index, 2))).await;
+            set_up.push(answer.expect("set up"));
+        }
+        let begin = format!("/api/test-runs/{}/begin", set_up[0]["runId"]);
+        let begun = client.post_json(&begin, &json!({ "setupToken": set_up[0]["setupToken"] })).await;
+        let token = begun.expect("begun")["streamToken"].as_str().expect("a token").to_owned();
+        let run = set_up[0]["runId"].as_i64().expect("a run");
+        let feeder = Feeder { client: client.clone(), run, token };
+        feeder.results(vec![attempt("pays", "passed", 0)]).await;
+        // One was used, the other one can be.
+        for used in &set_up {
+            assert_eq!(used["runId"], json!(run));
+            let token = used["setupToken"].as_str().expect("a token").to_owned();
+            let by_setup = Feeder { token, ..feeder.clone() };
+            for (call, body) in [
+                ("events", json!({ "testCases": [super::complete(attempt("looks", "failed", 0))] })),
+                ("heartbeat", json!({})),
+                ("finish", json!({ "status": "failed", "duration": 1 })),
+            ] {
+                let refused = by_setup.call(call, body).await;
+                assert_eq!(code(&refused), (403, "invalid_token".to_owned()), "{call}");
+            }
+            let refused = super::files::send(&by_setup, super::files::picture("pays", &by_setup.token)).await;
+            assert_eq!(code(&refused), (403, "invalid_token".to_owned()), "case-files");
+        }
+        let shown = feeder.shown().await;
+        let keys = ["status", "totalTests", "failedTests"];
+        assert_eq!(super::picked(&shown, keys), [json!("running"), json!(1), json!(0)]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_credential_beside_a_token_does_no_harm_and_no_good() {
     for_each_secured_service(async |service| {
         let user = service.account("ada", Role::Reporter).await.expect("an account");
         service.assign(user, None).await.expect("assigned");
-        let program = service.program_of(user, KeyPermission::Ingest).await.expect("a key");
-        let feeder = start(&program, json!({})).await;
-        let path = format!("/api/test-runs/{}/heartbeat", feeder.run);
-        let send = async |body: Value| {
-            let request = service.client().request(reqwest::Method::POST, &path);
-            let request = request.header("authorization", format!("Bearer pd_{}", "0".repeat(64)));
-            callboard_test_support::Answer::of(request.body(body.to_string())).await.expect("an answer")
+        let browser = service.browser_of(user).await.expect("a browser");
+        let key = browser.post_json("/api/users/me/api-keys", &json!({ "name": "ci" })).await.expect("a key");
+        let key = key["key"].as_str().expect("a text").to_owned();
+        let unknown = format!("pd_{}", "0".repeat(64));
+        let carrying = |key: &str| {
+            let client = service.client().with_header("authorization", &format!("Bearer {key}"));
+            client.expect("a client")
         };
-        assert_eq!(send(json!({ "streamToken": feeder.token })).await.status, 200);
-        assert_eq!(code(&send(json!({})).await), (401, "missing_token".to_owned()));
+        let feeder = start(&carrying(&key), json!({})).await;
+        let beside =
+            |client: Client, token: &str| Feeder { client, run: feeder.run, token: token.to_owned() };
+        // Neither is a key that is good for all calls without a token one of them.
+        for token in [None, Some(&key)] {
+            for client in [carrying(&key), service.client().clone()] {
+                let nobody = beside(client, token.map_or("", String::as_str));
+                for call in ["events", "heartbeat", "finish", "case-files"] {
+                    let refused = nobody.tried(call).await;
+                    let expected = token.map_or((401, "missing_token"), |_| (403, "invalid_token"));
+                    assert_eq!(code(&refused), (expected.0, expected.1.to_owned()), "{call}");
+                }
+            }
+        }
+        let good = beside(carrying(&unknown), &feeder.token);
+        for call in ["events", "heartbeat", "case-files", "finish"] {
+            let answer = good.tried(call).await;
+            assert_eq!(answer.status, 200, "{call}: {}", answer.text());
+        }
+        let shown = browser.json(&format!("/api/test-runs/{}", feeder.run)).await.expect("the run");
+        let keys = ["status", "totalTests"];
+        assert_eq!(super::picked(&shown, keys), [json!("passed"), json!(1)]);
     })
     .await;
 }

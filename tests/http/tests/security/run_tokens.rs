@@ -42,9 +42,36 @@ async fn no_read_of_a_run_that_goes_on_tells_what_opens_it() {
         let settings = settings(&[("SERVICE_SSE_MAX_SECONDS", "1")]);
         let service = Service::over(database, &settings).await.expect("a service");
         let client = service.client();
-        let set_up = json!({ "instanceId": "another-pipeline" });
-        let set_up = client.post_json("/api/test-runs/setup", &fields(set_up)).await.expect("set up");
-        let mut secrets = vec![set_up["setupToken"].as_str().expect("a token").to_owned()];
+        let mut told: Vec<(String, String)> = Vec::new();
+        let set_up = async |pipeline: &str| {
+            let body = fields(json!({ "instanceId": pipeline }));
+            client.post_json("/api/test-runs/setup", &body).await.expect("set up")
+        };
+        let unused = set_up("another-pipeline").await;
+        let mut secrets = vec![unused["setupToken"].as_str().expect("a token").to_owned()];
+        // Calls tell nothing of what they were opened with.
+        let used = set_up("one-that-begins").await;
+        let setup_token = used["setupToken"].as_str().expect("a token").to_owned();
+        let begin = format!("/api/test-runs/{}/begin", used["runId"]);
+        let begun = client.post_json(&begin, &json!({ "setupToken": setup_token })).await.expect("begun");
+        assert!(!begun.to_string().contains(&setup_token), "{begun}");
+        let token = begun["streamToken"].as_str().expect("a token").to_owned();
+        secrets.extend([setup_token, token.clone()]);
+        let run = begun["runId"].as_i64().expect("a run");
+        let feeder = crate::live::Feeder { client: client.clone(), run, token };
+        for (call, body) in [
+            ("events", json!({ "testCases": [crate::live::complete(attempt("test 1", "failed", 0))] })),
+            ("heartbeat", json!({})),
+            ("case-files", json!({})),
+            ("finish", json!({ "status": "failed", "duration": 5 })),
+            ("events", json!({ "testCases": {} })),
+        ] {
+            told.push((call.to_owned(), feeder.call(call, body).await.text()));
+        }
+        for format in ["csv", "ndjson", "junit", "ctrf"] {
+            let path = format!("/api/test-runs/{run}/export?format={format}");
+            told.push((path.clone(), client.get(&path).await.expect("an export").text()));
+        }
         let mut feeders = Vec::new();
         for index in [1, 2] {
             let shard = json!({ "instanceId": "0123456789abcdef", "shardIndex": index, "shardTotal": 2 });
@@ -72,7 +99,6 @@ async fn no_read_of_a_run_that_goes_on_tells_what_opens_it() {
         let reads = ROUTES.iter().filter(|route| {
             route.method == Verb::Get && matches!(route.access, Access::Roles(_) | Access::RolesOrRunToken(_))
         });
-        let mut told = Vec::new();
         for route in reads {
             let path = address(route, &ids, 1);
             let from_the_beginning =

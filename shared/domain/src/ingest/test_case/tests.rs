@@ -135,6 +135,32 @@ fn errors_are_text_or_objects_and_summed_up_in_a_line() {
 }
 
 #[test]
+fn the_sample_of_a_failure_and_the_error_of_an_attempt_have_caps_of_their_own() {
+    let failing = |chars: usize, caps: &Caps| {
+        let error = format!("Error: expect(received).toBe(expected)\n{}", "x".repeat(chars));
+        let error: String = error.chars().take(chars).collect();
+        let case = merged(json!({"status": "failed", "error": error}));
+        let input = TestCaseInput::from_value(case).expect("is accepted");
+        let entry = TestCaseEntry::parse(input, 0, caps, &mut Warnings::default()).expect("is accepted");
+        let evidence = entry.evidence.and_then(|evidence| evidence.error).expect("an error");
+        (entry.error.expect("a sample"), evidence, entry.failure.expect("a failure"))
+    };
+    let is_cut = |text: &str| text.contains("… [truncated ");
+    let usual = Caps::default();
+    let (sample, evidence, _) = failing(50_000, &usual);
+    assert_eq!((sample.chars().count(), is_cut(&sample), is_cut(&evidence)), (50_000, false, true));
+    let (sample, ..) = failing(50_001, &usual);
+    assert!(sample.contains("… [truncated 1 chars] …"), "{sample:.80}");
+    // A sample can have less than an attempt. What failed does not depend on it.
+    let short = Caps { sample_error_chars: 1_000, ..Caps::default() };
+    for (chars, expected) in [(1_000, [false, false]), (1_001, [true, false]), (20_001, [true, true])] {
+        let (sample, evidence, failure) = failing(chars, &short);
+        assert_eq!([is_cut(&sample), is_cut(&evidence)], expected, "{chars}");
+        assert_eq!(failure.fingerprint(), failing(chars, &usual).2.fingerprint(), "{chars}");
+    }
+}
+
+#[test]
 fn aliases_of_place_and_attempt_are_read() {
     let aliased =
         with(json!({"location": null, "filePath": "./x/b.ts", "line": "7", "column": 2, "retry": 2}));

@@ -14,8 +14,9 @@ use crate::{Context, Result};
 
 /// Compressed bytes inflated at a time: bounds what one step can grow to.
 const INFLATE_STEP: usize = 8 * 1024;
-/// How many times larger than its file a report may be, from
-/// [`RATIO_FREE_BYTES`] on: what is more is made to fill a disk.
+/// How many times larger than its whole file a report may be, from
+/// [`RATIO_FREE_BYTES`] on: what is more is made to fill a disk. A single log
+/// in it may repeat itself as often as it likes.
 const MAX_RATIO: u64 = 200;
 /// Inflated bytes of which the ratio says nothing.
 const RATIO_FREE_BYTES: u64 = 1 << 20;
@@ -137,16 +138,16 @@ impl Unpacking<'_> {
     async fn read(&mut self, staged: &StagedBlob) -> Result<Option<String>> {
         let mut inflater = MultiGzDecoder::new(Vec::new());
         let mut bytes = staged.open(self.store).await?;
-        let (mut file_bytes, mut inflated_bytes) = (0, 0);
+        let most_bytes = RATIO_FREE_BYTES.max(MAX_RATIO * staged.size);
+        let mut inflated_bytes = 0;
         while let Some(chunk) = bytes.next().await {
             for step in chunk?.chunks(INFLATE_STEP) {
                 if inflater.write_all(step).is_err() {
                     return Ok(Some("it is not a gzip".to_owned()));
                 }
                 let inflated = std::mem::take(inflater.get_mut());
-                file_bytes += step.len() as u64;
                 inflated_bytes += inflated.len() as u64;
-                if inflated_bytes > RATIO_FREE_BYTES && inflated_bytes > MAX_RATIO * file_bytes {
+                if inflated_bytes > most_bytes {
                     return Ok(Some(format!("it inflates to more than {MAX_RATIO} times its size")));
                 }
                 if let Err(why) = self.take(&inflated).await? {
