@@ -70,7 +70,7 @@ const NOTE_SUFFIX = '.files.json';
 const FILES_SUFFIX = '.files';
 
 export interface EntryWriting {
-  /** Nobody waits for longer than for what is left of a run that is over. */
+  /** The run is over, and whoever ran the tests waits for its files to be kept. */
   isFinal: boolean;
   keeper: Keeper;
   hashes: Hashes;

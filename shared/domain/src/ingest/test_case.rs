@@ -238,9 +238,9 @@ impl TestCaseEntry {
         let said_error = error.clone().filter(|_| !expected_failure);
         // What failed is read from the evidence's copy where more is kept of that.
         let longer = said_error
-            .clone()
+            .as_ref()
             .filter(|_| caps.error_chars > caps.sample_error_chars)
-            .map(|error| truncate_error(error, caps.error_chars));
+            .map(|error| truncate_error(error.clone(), caps.error_chars));
 
         let evidence = Evidence {
             error,

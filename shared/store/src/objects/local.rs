@@ -1,0 +1,103 @@
+//! Objects in a folder of this machine: what the store itself does not do there.
+
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+
+use crate::{Result, StoreError};
+
+/// Nobody writes to a file any more that did not change for so long: no body may be silent
+/// for longer than half a minute.
+const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
+
+/// A folder of this machine.
+#[derive(Debug)]
+pub(super) struct Local {
+    pub(super) store: Arc<LocalFileSystem>,
+    pub(super) folder: PathBuf,
+}
+
+/// Objects that a process was writing when it was killed. The store writes each beside
+/// its place, under its name with `#` and a number, which it neither lists nor deletes.
+impl Local {
+    /// Removes what was begun of one object, and is not being written any more: another
+    /// process may bring the object again while it is deleted.
+    pub(super) async fn remove_unfinished(&self, object: &Path) -> Result<()> {
+        let place = self.store.path_to_filesystem(object)?;
+        let failed = |error| unremovable(object, error);
+        for number in 1_u32.. {
+            let mut begun = place.clone().into_os_string();
+            begun.push(format!("#{number}"));
+            let found = match tokio::fs::metadata(&begun).await {
+                Ok(found) => found,
+                Err(error) if is_absence(&error) => break,
+                Err(error) => return Err(failed(error)),
+            };
+            if found.modified().map_err(failed)?.elapsed().is_ok_and(|age| age >= ABANDONED_AFTER) {
+                remove_file(begun.as_ref()).await.map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what was begun of all objects below a prefix, whose holder is gone.
+    pub(super) async fn remove_unfinished_below(&self, prefix: &Path) -> Result<()> {
+        let mut folders = vec![self.store.path_to_filesystem(prefix)?];
+        let failed = |error| unremovable(prefix, error);
+        while let Some(folder) = folders.pop() {
+            let mut entries = match tokio::fs::read_dir(folder).await {
+                Ok(entries) => entries,
+                Err(error) if is_absence(&error) => continue,
+                Err(error) => return Err(failed(error)),
+            };
+            while let Some(entry) = entries.next_entry().await.map_err(failed)? {
+                if entry.file_type().await.map_err(failed)?.is_dir() {
+                    folders.push(entry.path());
+                } else if is_unfinished(&entry.file_name()) {
+                    remove_file(&entry.path()).await.map_err(failed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a part of the way to an object is a symbolic link.
+    pub(super) async fn leads_elsewhere(&self, object: &Path) -> Result<bool> {
+        let file = self.store.path_to_filesystem(object)?;
+        for part in file.ancestors().take_while(|part| *part != self.folder) {
+            if tokio::fs::symlink_metadata(part).await.is_ok_and(|found| found.is_symlink()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Whether the store gives this name to what it has only begun to write.
+fn is_unfinished(name: &OsStr) -> bool {
+    let number = name.to_str().and_then(|name| name.rsplit_once('#')).map_or("", |(_, number)| number);
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+async fn remove_file(file: &std::path::Path) -> std::io::Result<()> {
+    match tokio::fs::remove_file(file).await {
+        Err(error) if !is_absence(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn is_absence(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename)
+}
+
+fn unremovable(object: &Path, error: std::io::Error) -> StoreError {
+    StoreError::from(object_store::Error::Generic {
+        store: "the folder",
+        source: format!("{object}: {error}").into(),
+    })
+}
