@@ -230,6 +230,9 @@ impl Reading {
     async fn poll(&mut self) -> Result<Vec<Message>, QueryError> {
         match &mut self.source {
             Source::Run { feed, .. } => {
+                if Instant::now() >= self.ends_at {
+                    feed.hurry();
+                }
                 let found = feed.next(&self.ctx, self.state.now()).await?;
                 self.is_over = found.is_over;
                 self.may_end = found.may_end();

@@ -29,6 +29,9 @@ use crate::{Context, Result};
 const CATCH_UP: i64 = 2_000;
 /// Results of them that are told at a time: bounds what their steps take.
 const TOLD_AT_ONCE: usize = 50;
+/// Bytes of results that are told again with their steps and whole errors; those after them
+/// are told without. With all of the others it stays below what functions may answer.
+const TOLD_WHOLE_BYTES: usize = 3 * 1024 * 1024;
 /// Evidence that is read at the same time.
 const PARALLEL_READS: usize = 8;
 /// Events of all runs read by one statement.
@@ -94,6 +97,8 @@ pub struct RunFeed {
     /// Results that the reader is still to be told again, before what happened
     /// since.
     untold: VecDeque<ExecutionRow>,
+    /// Bytes that may still be told of results with their steps and whole errors.
+    whole_bytes: usize,
     /// Whether the reader was told that the run is over.
     is_over: bool,
 }
@@ -122,7 +127,13 @@ impl RunFeed {
     /// A reader after a number, or a new one.
     #[must_use]
     pub const fn after(reader: RunReader, last: Option<i64>, catch_up: CatchUp) -> Self {
-        Self { reader, catch_up, last, untold: VecDeque::new(), is_over: false }
+        let untold = VecDeque::new();
+        Self { reader, catch_up, last, untold, whole_bytes: TOLD_WHOLE_BYTES, is_over: false }
+    }
+
+    /// The stream is about to end: what is left is told without what takes long.
+    pub const fn hurry(&mut self) {
+        self.whole_bytes = 0;
     }
 
     /// What happened since the last call.
@@ -225,10 +236,22 @@ impl RunFeed {
         let browsers = lanes::browsers(&mut session, project).await?;
         let items = show(&mut session, project, &rows, &browsers).await?;
         drop(session);
-        let evidence = rows.into_iter().map(|row| evidence_of(ctx, project, row.evidence));
-        let evidence: Vec<_> = stream::iter(evidence).buffered(PARALLEL_READS).collect().await;
+        let evidence: Vec<_> = if self.whole_bytes > 0 {
+            let read = rows.into_iter().map(|row| evidence_of(ctx, project, row.evidence));
+            stream::iter(read).buffered(PARALLEL_READS).collect().await
+        } else {
+            rows.iter().map(|_| Evidence::default()).collect()
+        };
         for (item, evidence) in items.into_iter().zip(evidence) {
-            messages.push(message(None, "test-completed", &Replayed::of(item, evidence), now));
+            let mut replayed = Replayed::of(item, evidence);
+            let mut told = message(None, "test-completed", &replayed, now);
+            if replayed.is_whole && told.data.len() > self.whole_bytes {
+                self.whole_bytes = 0;
+                replayed.shorten();
+                told = message(None, "test-completed", &replayed, now);
+            }
+            self.whole_bytes = self.whole_bytes.saturating_sub(told.data.len());
+            messages.push(told);
         }
         Ok(())
     }
@@ -292,12 +315,25 @@ struct Replayed {
     browser: Value,
     did_not_run_reason: Option<String>,
     blocked_by: Option<String>,
+    #[serde(skip)]
+    is_whole: bool,
+    #[serde(skip)]
+    summary: Option<String>,
 }
 
 impl Replayed {
+    /// Leaves out what may be long.
+    fn shorten(&mut self) {
+        self.step_events.clear();
+        self.error = self.summary.take();
+        self.is_whole = false;
+    }
+
     fn of(item: ExecutionItem, evidence: Evidence) -> Self {
-        let whole = evidence.error.map(|error| error.chars().take(MAX_ERROR_CHARS).collect());
+        let whole: Option<String> = evidence.error.map(|error| error.chars().take(MAX_ERROR_CHARS).collect());
         Self {
+            is_whole: whole.is_some() || !evidence.step_events.is_empty(),
+            summary: item.error.clone(),
             replay: true,
             execution_id: item.id,
             test_case_id: item.test_case_id,

@@ -158,6 +158,33 @@ async fn every_stored_result_is_told_again_before_what_happens_then() {
 }
 
 #[tokio::test]
+async fn what_is_told_again_is_all_there_and_no_longer_than_a_function_may_answer() {
+    for_each_service(async |service| {
+        let error = format!("Error: it broke\n{}", "x".repeat(3_000));
+        let failing = |n: u32| with(attempt(&format!("test {n}"), "failed", 0), json!({ "error": error }));
+        let batch = crate::builders::run("shop", "failed", (0..2_000).map(failing).collect());
+        let run = service.client().post_json("/api/test-runs/submit", &batch).await.expect("stored");
+        let path = format!("/api/test-runs/{}/stream", run["runId"]);
+        let told = Reader::open(service.client(), &path, None).await.rest().await;
+        let bytes: usize = told.iter().map(|message| message.to_string().len()).sum();
+        assert!(bytes < 5 * 1024 * 1024, "{bytes} bytes");
+        let errors: Vec<&str> = told.iter().filter_map(|message| message["data"]["error"].as_str()).collect();
+        assert_eq!(errors.len(), 2_000);
+        assert_eq!(
+            errors.iter().filter(|error| **error == "Error: it broke").count() + whole(&errors),
+            2_000
+        );
+        assert!(errors[0].len() == 2_000 && errors[1_999].len() < 100 && whole(&errors) > 1_000);
+    })
+    .await;
+}
+
+/// How many of the errors are told as far as a feed tells them.
+fn whole(errors: &[&str]) -> usize {
+    errors.iter().filter(|error| error.len() == 2_000).count()
+}
+
+#[tokio::test]
 async fn a_client_reads_its_own_run_with_its_token_and_no_other() {
     callboard_test_support::for_each_secured_service(async |service| {
         let user = service.account("ada", Role::Reporter).await.expect("an account");
