@@ -137,9 +137,7 @@ async fn a_repeated_shard_that_falls_silent_ends_its_run_with_the_time_it_was_he
         for index in [1, 2] {
             start(service.client(), shard(index, 2)).await.finish("passed").await;
         }
-        let again =
-            start(service.client(), with(shard(2, 2), json!({ "startTime": "2026-01-01T10:30:00.000Z" })))
-                .await;
+        let again = start(service.client(), shard_again(2, 2)).await;
         again.results(vec![attempt("pays", "passed", 0)]).await;
         sweep(service, 10 * 60 * 1000).await;
         let shown = again.shown().await;

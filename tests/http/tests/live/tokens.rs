@@ -145,7 +145,7 @@ async fn a_credential_beside_a_token_does_no_harm_and_no_good() {
         let feeder = start(&carrying(&key), json!({})).await;
         let beside =
             |client: Client, token: &str| Feeder { client, run: feeder.run, token: token.to_owned() };
-        // Neither is a key that is good for all calls without a token one of them.
+        // A key is no token: neither beside a call without one nor in its place.
         for token in [None, Some(&key)] {
             for client in [carrying(&key), service.client().clone()] {
                 let nobody = beside(client, token.map_or("", String::as_str));
