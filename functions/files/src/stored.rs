@@ -51,6 +51,7 @@ const FILE_GRANT_MS: i64 = 15 * 60 * 1000;
         (status = 404, description = "`file_not_found`, `viewer_not_available`"),
         (status = 413, description = "`answer_too_large`: a function answers so much in ranges only"),
         (status = 416, description = "`range_not_satisfiable`"),
+        (status = 503, description = "`report_in_progress`: its files are still being written; `Retry-After` says when to ask again"),
     ))]
 pub(crate) async fn file(
     State(state): State<AppState>,

@@ -5,7 +5,7 @@ use callboard_domain::time::Timestamp;
 use callboard_query::clusters;
 use callboard_query::ingest::{
     self, Checked, CompareBehind, CompareProject, Completion, JoinEvidence, MoveExecutions, PoolTraces,
-    Recompute,
+    Recompute, UnpackReport,
 };
 use callboard_store::jobs::{self, Payload};
 use callboard_store::runs::tokens;
@@ -93,25 +93,37 @@ pub(crate) async fn join_evidence(
     Ok(Outcome::GoOn(job))
 }
 
-/// Evidence that could not be joined for long is tried again.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct ResumeJoining {}
-
-impl Payload for ResumeJoining {
-    const KIND: &'static str = "resume_joining";
+/// A report with many files is unpacked.
+pub(crate) async fn unpack_report(
+    ctx: JobContext,
+    job: UnpackReport,
+) -> Result<Outcome<UnpackReport>, JobError> {
+    let rest = ingest::unpack_report(&ctx.state().background(), job, &|| ctx.has_time(), ctx.now()).await?;
+    Ok(rest.map_or(Outcome::Done, Outcome::GoOn))
 }
 
-/// Takes joining up again that failed too often to be tried by itself: results
-/// are taken while the object store is away.
-pub(crate) async fn resume_joining(
+/// What could not be stored for long is tried again.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ResumeStoring {}
+
+impl Payload for ResumeStoring {
+    const KIND: &'static str = "resume_storing";
+}
+
+/// Takes jobs up again that failed too often to be tried by themselves: results
+/// and reports are taken while the object store is away.
+pub(crate) async fn resume_storing(
     ctx: JobContext,
-    _: ResumeJoining,
-) -> Result<Outcome<ResumeJoining>, JobError> {
+    _: ResumeStoring,
+) -> Result<Outcome<ResumeStoring>, JobError> {
     let mut session = ctx.store().db().begin().await?;
-    let resumed = jobs::revive(&mut session, JoinEvidence::KIND, ctx.now()).await?;
+    let mut resumed = 0;
+    for kind in [JoinEvidence::KIND, UnpackReport::KIND] {
+        resumed += jobs::revive(&mut session, kind, ctx.now()).await?;
+    }
     session.commit().await?;
     if resumed > 0 {
-        tracing::warn!(resumed, "evidence that could not be joined is tried again");
+        tracing::warn!(resumed, "what could not be stored is tried again");
     }
     Ok(Outcome::Done)
 }

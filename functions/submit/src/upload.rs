@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::header::RETRY_AFTER;
-use axum::http::{HeaderValue, StatusCode};
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::ingest::{
@@ -17,10 +15,10 @@ use callboard_domain::text::{clean, read_repaired};
 use callboard_domain::time::Timestamp;
 use callboard_http::extract::{Caller, JsonBytes, Multipart, Visit};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::Context;
 use callboard_query::ingest::{
-    self, FileKindHint, IncomingFile, IncomingReport, NamedTrace, ReportOutcome, Submission,
+    self, AtOnce, FileKindHint, IncomingFile, IncomingReport, NamedTrace, ReportOutcome, Submission,
 };
+use callboard_query::{Context, QueryError};
 use serde_json::Value;
 use tokio::sync::SemaphorePermit;
 
@@ -38,11 +36,13 @@ const MAX_NAME_CHARS: usize = 500;
 /// The parts may come in any order and are streamed to the object store. A
 /// report archive with an unsafe path is refused with a warning; the run is
 /// stored all the same. So it is without a trace that `trace_hashes` only
-/// names, when it is not stored.
+/// names, when it is not stored. A report with thousands of files is looked
+/// through at once and unpacked by a job: it opens some seconds after the
+/// answer.
 ///
 /// # Errors
 /// 503 `report_in_progress` with `Retry-After` where another call is still
-/// unpacking the same report: sent again, it is known.
+/// storing the same report: sent again, it is known.
 #[utoipa::path(
     post,
     path = "/api/test-runs/upload",
@@ -169,12 +169,15 @@ impl Taking {
             }
         }
         let mut stored = Vec::with_capacity(reports.len());
+        let mut at_once = AtOnce::default();
         let mut reports = reports.into_iter().enumerate();
         while let Some((position, mut report)) = reports.next() {
             report.label =
                 labels.text(&format!("report_label_{}", report.kind)).map(|label| clean(label).into_owned());
             let (ends_wait, now) = (last_new == Some(position), self.state.now());
-            match ingest::attach_report(&self.ctx, project, run, report, ends_wait, now).await? {
+            let attached =
+                ingest::attach_report(&self.ctx, project, run, report, &mut at_once, ends_wait, now).await?;
+            match attached {
                 ReportOutcome::Stored(report) | ReportOutcome::Known(report) => {
                     stored.push(ReportView::from(report))
                 }
@@ -183,23 +186,12 @@ impl Taking {
                     let rest =
                         Form { reports: reports.map(|(_, report)| report).collect(), ..Form::default() };
                     rest.discard(&self.ctx).await;
-                    return Err(report_in_progress());
+                    return Err(QueryError::ReportInProgress.into());
                 }
             }
         }
         Ok(stored)
     }
-}
-
-/// 503 `report_in_progress`: the answer of a call that found another one at the
-/// same report, which took longer than clients wait.
-fn report_in_progress() -> ApiError {
-    ApiError::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "report_in_progress",
-        "This report is still being unpacked; send it again to learn what became of it.",
-    )
-    .with_header(RETRY_AFTER, HeaderValue::from_static("5"))
 }
 
 enum Upload {
@@ -294,7 +286,7 @@ fn named_traces(form: &Form, found: &mut Warnings) -> Result<Vec<NamedTrace>, Ap
             (Some(sha256), None) => named.push(NamedTrace { entry, sha256 }),
             (Some(sha256), Some(sent)) if sent.iter().any(|sent| *sent != sha256) => {
                 let part = format!("trace_{entry}");
-                return Err(callboard_query::QueryError::HashMismatch { part }.into());
+                return Err(QueryError::HashMismatch { part }.into());
             }
             (Some(_), Some(_)) => {}
         }

@@ -227,7 +227,7 @@ impl ApiError {
         )
     }
 
-    fn unavailable(code: &'static str, message: &'static str) -> Self {
+    pub(crate) fn unavailable(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
             .with_header(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS))
     }

@@ -67,6 +67,7 @@ impl From<QueryError> for ApiError {
             QueryError::BlobMissing => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "blob_missing", error.to_string())
             }
+            QueryError::ReportInProgress => Self::unavailable("report_in_progress", error.to_string()),
             QueryError::TooMany { what, limit } => Self::too_many_items(what, limit as u64),
             QueryError::Account(refusal) => refusal.into(),
             QueryError::Rule(rule) => rule.into(),

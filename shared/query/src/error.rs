@@ -205,6 +205,9 @@ pub enum QueryError {
     /// Content that was only named is not stored.
     #[error("The trace is not stored yet; send the file.")]
     BlobMissing,
+    /// The files of a report are still being written.
+    #[error("This report is still being unpacked; ask again in some seconds.")]
+    ReportInProgress,
     /// More than a request may hold.
     #[error("{what} holds more than {limit} entries.")]
     TooMany {

@@ -171,8 +171,12 @@ async fn require_project(ctx: &Context, project: ProjectId, path: &str) -> Resul
 
 async fn report_entry(ctx: &Context, project: Authorized<ProjectId>, path: &str) -> Result<Option<Served>> {
     let Some(report) = path.split('/').nth(3).and_then(ReportId::parse) else { return Ok(None) };
-    let row = reports::get(&mut ctx.store.db().read().await?, project.get(), report).await?;
-    let Some(row) = row else { return Ok(None) };
+    let mut session = ctx.store.db().read().await?;
+    let Some(row) = reports::get(&mut session, project.get(), report).await? else {
+        let left = reports::left(&mut session, project.get(), report).await?;
+        return left.map_or(Ok(None), |_| Err(QueryError::ReportInProgress));
+    };
+    drop(session);
     let Some(entry) = path.strip_prefix(&row.prefix).and_then(|rest| rest.strip_prefix('/')) else {
         return Ok(None);
     };

@@ -190,6 +190,17 @@ impl BlobKind {
             Self::Pool => "pool",
         }
     }
+
+    /// Where content is put that is stored in one piece. No key is used twice:
+    /// a late delete never hits fresh bytes.
+    fn key(self, project: ProjectId, sha256: &[u8; 32], id: BlobId) -> String {
+        let folder = match self {
+            Self::File => "blobs",
+            Self::Pool => "pool",
+        };
+        let hash = hex::encode(sha256);
+        format!("project-{project}/{folder}/{}/{hash}.{id}", &hash[..2])
+    }
 }
 
 /// Content that is stored. Its bytes are read with [`content::Content`].
@@ -276,14 +287,22 @@ impl StagedBlob {
             self.discard(store).await?;
             return Ok(blob);
         }
+        self.move_to(store, &blob.key).await?;
+        Ok(blob)
+    }
+
+    /// Puts the bytes under a key that a row names already.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] or [`StoreError::Database`] when one refuses.
+    pub async fn move_to(self, store: &Store, key: &str) -> Result<()> {
         match self.body {
-            Body::Memory { bytes, .. } => store.objects().put(&blob.key, bytes).await?,
-            Body::Staged { ticket, key } => {
-                store.objects().rename(&key, &blob.key).await?;
-                forget_ticket(store, &ticket).await?;
+            Body::Memory { bytes, .. } => store.objects().put(key, bytes).await,
+            Body::Staged { ticket, key: staged } => {
+                store.objects().rename(&staged, key).await?;
+                forget_ticket(store, &ticket).await
             }
         }
-        Ok(blob)
     }
 }
 
@@ -298,7 +317,6 @@ async fn pending(
     content_type: &str,
     now: Timestamp,
 ) -> Result<(BlobRow, bool)> {
-    let hash = hex::encode(sha256);
     let size = i64::try_from(size).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))?;
     let waits_until = now.millis() + PENDING_LIFE_MS;
     for _ in 0..PENDING_TRIES {
@@ -307,12 +325,7 @@ async fn pending(
         let again = args![project, *sha256, waits_until, kind.as_str()];
         if session.execute(&PENDING_AGAIN, again).await? == 0 {
             let id = ids::allocate_one(&mut session, Kind::Blob).await?;
-            // No key is used twice: a late delete never hits fresh bytes.
-            let folder = match kind {
-                BlobKind::File => "blobs",
-                BlobKind::Pool => "pool",
-            };
-            let key = format!("project-{project}/{folder}/{}/{hash}.{id}", &hash[..2]);
+            let key = kind.key(project, sha256, BlobId(id));
             let kind = kind.as_str();
             let new = args![id, project, *sha256, size, &key, content_type, waits_until, now, kind];
             session.execute(&INSERT_PENDING, new).await?;
@@ -351,7 +364,11 @@ pub async fn stored_of(
 
 /// A row that is one hash.
 fn read_hash(row: &crate::db::Row) -> Result<[u8; 32]> {
-    row.reader().bytes()?.try_into().map_err(|_| StoreError::Damaged("a content hash"))
+    hash(row.reader().bytes()?)
+}
+
+fn hash(bytes: Vec<u8>) -> Result<[u8; 32]> {
+    bytes.try_into().map_err(|_| StoreError::Damaged("a content hash"))
 }
 
 /// Content of a project by its hash, and whether rows refer to it.

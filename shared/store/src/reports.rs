@@ -6,19 +6,26 @@
 //! arrives meanwhile waits for it. An upload that fell silent is succeeded by a
 //! report with an id and a directory of its own, so that what the silent one
 //! still does reaches nothing that is visible.
+//!
+//! A report that takes longer than a call is left to a job: its row is pending
+//! with an entry page, its archive lies beside its directory, and both wait for
+//! the job. The archive is known from then on.
 
 use callboard_domain::ids::{ProjectId, ReportId, RunId};
 use callboard_domain::time::Timestamp;
 
 use crate::db::{Row, Session, args, statements};
 use crate::ids::{self, Kind};
-use crate::{Result, StoreError, unclaimed};
+use crate::{Result, Store, StoreError, unclaimed};
 
 /// How long an upload that fell silent keeps others from storing its archive.
 const SILENCE_MS: i64 = 60 * 1000;
 /// How long the row of an upload that fell silent is kept when its archive does
 /// not come again.
 const PENDING_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
+/// How long an archive waits for its job, which is tried again and again while
+/// the object store refuses.
+const LEFT_LIFE_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// A stored report.
 #[derive(Debug, Clone)]
@@ -62,8 +69,11 @@ statements! {
     OF_RUN = select_report!("WHERE project_id = $1 AND run_id = $2 AND state = 'ready' ORDER BY id LIMIT 200");
     /// One complete report.
     BY_ID = select_report!("WHERE project_id = $1 AND id = $2 AND state = 'ready'");
-    /// The report made from an archive. ix: reports_content
-    BY_ARCHIVE = select_report!("WHERE project_id = $1 AND run_id = $2 AND type = $3 AND archive_sha256 = $4 AND state = 'ready'");
+    /// One report that waits for its job.
+    LEFT = select_report!("WHERE project_id = $1 AND id = $2 AND state = 'pending' AND entry <> ''");
+    /// The report made, or to be made, from an archive. ix: reports_content
+    BY_ARCHIVE = select_report!("WHERE project_id = $1 AND run_id = $2 AND type = $3 AND archive_sha256 = $4 \
+        AND (state = 'ready' OR entry <> '')");
     /// Labels in use on a run. ix: reports_of_run
     LABELS = "SELECT label FROM reports WHERE project_id = $1 AND run_id = $2 ORDER BY id LIMIT 200";
     /// A report whose objects are about to be written.
@@ -74,7 +84,9 @@ statements! {
     HOLD = "UPDATE reports SET created_at = $3 WHERE project_id = $1 AND id = $2 AND state = 'pending'";
     /// A report whose upload fell silent. ix: reports_content
     DELETE_SILENT = "DELETE FROM reports WHERE project_id = $1 AND run_id = $2 AND type = $3 AND archive_sha256 = $4 \
-        AND state = 'pending' AND created_at <= $5 RETURNING prefix";
+        AND state = 'pending' AND entry = '' AND created_at <= $5 RETURNING prefix";
+    /// A report whose archive was looked through waits for its job.
+    LEAVE = "UPDATE reports SET entry = $3 WHERE project_id = $1 AND id = $2 AND state = 'pending'";
     /// A report whose objects are complete.
     COMPLETE = "UPDATE reports SET entry = $3, size = $4, entries = $5, state = 'ready', created_at = $6 \
         WHERE project_id = $1 AND id = $2 AND state = 'pending'";
@@ -82,7 +94,7 @@ statements! {
     DELETE = "DELETE FROM reports WHERE project_id = $1 AND id = $2 AND state = 'pending'";
     /// Reports that were begun and left. ix: reports_pending
     DELETE_LEFT = "DELETE FROM reports WHERE (project_id, id) IN (SELECT project_id, id FROM reports \
-        WHERE state = 'pending' AND created_at <= $1 ORDER BY created_at LIMIT $2 skip_locked()) RETURNING project_id, prefix";
+        WHERE state = 'pending' AND entry = '' AND created_at <= $1 ORDER BY created_at LIMIT $2 skip_locked()) RETURNING project_id, prefix";
 }
 
 fn read(row: &Row) -> Result<ReportRow> {
@@ -118,7 +130,16 @@ pub async fn get(session: &mut Session, project: ProjectId, id: ReportId) -> Res
     session.first(&BY_ID, args![project, id]).await?.as_ref().map(read).transpose()
 }
 
-/// The complete report a run already has from this archive.
+/// One report that waits for its job.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn left(session: &mut Session, project: ProjectId, id: ReportId) -> Result<Option<ReportRow>> {
+    session.first(&LEFT, args![project, id]).await?.as_ref().map(read).transpose()
+}
+
+/// The report a run already has from this archive, be it complete or waiting
+/// for its job.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -143,6 +164,19 @@ pub struct BegunReport {
 }
 
 impl BegunReport {
+    /// A report of a run, by its id.
+    #[must_use]
+    pub fn of(project: ProjectId, run: RunId, id: ReportId) -> Self {
+        Self { id, prefix: format!("project-{project}/reports/{run}/{id}") }
+    }
+
+    /// Key of its archive while it waits for its job: beside its directory,
+    /// where it goes with its run.
+    #[must_use]
+    pub fn archive_key(&self) -> String {
+        format!("{}.gz", self.prefix)
+    }
+
     /// Its directory among the objects that no row refers to.
     fn directory(&self) -> String {
         format!("{}/", self.prefix)
@@ -171,7 +205,7 @@ pub async fn begin(
     let rows = session.all(&LABELS, args![project, run]).await?;
     let taken = rows.iter().map(|row| row.reader().text()).collect::<Result<Vec<_>>>()?;
     let label = distinct_label(label, &taken);
-    let begun = BegunReport { id: ReportId(id), prefix: format!("project-{project}/reports/{run}/{id}") };
+    let begun = BegunReport::of(project, run, ReportId(id));
     let row = args![id, project, run, kind, label, &begun.prefix, *sha256, now];
     if session.execute(&INSERT, row).await? == 0 {
         return Ok(None);
@@ -187,6 +221,49 @@ pub async fn begin(
 /// [`StoreError::Database`] when the database refuses.
 pub async fn hold(session: &mut Session, project: ProjectId, id: ReportId, now: Timestamp) -> Result<bool> {
     Ok(session.execute(&HOLD, args![project, id, now]).await? == 1)
+}
+
+/// Keeps the directory of a report for as long as its archive may wait, and
+/// announces the archive, which is about to be written.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn announce_archive(
+    session: &mut Session,
+    project: ProjectId,
+    begun: &BegunReport,
+    now: Timestamp,
+) -> Result<()> {
+    let until = Timestamp(now.millis() + LEFT_LIFE_MS);
+    unclaimed::announce_until(session, project, &begun.archive_key(), until).await?;
+    unclaimed::announce_until(session, project, &begun.directory(), until).await
+}
+
+/// Leaves a report whose archive is written to a job.
+///
+/// # Errors
+/// [`StoreError::ContentGone`] when it is not its upload's own any more.
+pub async fn leave(
+    session: &mut Session,
+    project: ProjectId,
+    begun: &BegunReport,
+    entry: &str,
+) -> Result<ReportRow> {
+    session.execute(&LEAVE, args![project, begun.id, entry]).await?;
+    left(session, project, begun.id).await?.ok_or(StoreError::ContentGone)
+}
+
+/// Removes the archive of a report that a job is done with.
+///
+/// # Errors
+/// [`StoreError::Storage`] or [`StoreError::Database`] when one refuses; the
+/// sweep removes it then.
+pub async fn remove_archive(store: &Store, begun: &BegunReport) -> Result<()> {
+    let key = begun.archive_key();
+    store.objects().delete(&key).await?;
+    let mut session = store.db().begin().await?;
+    unclaimed::forget(&mut session, &key).await?;
+    session.commit().await
 }
 
 fn distinct_label(label: &str, taken: &[String]) -> String {
@@ -221,7 +298,7 @@ pub async fn complete(
 }
 
 /// Forgets a report that was not completed, if its row is still there; what it
-/// wrote is left to the sweep.
+/// wrote, and its archive where one was announced, is left to the sweep.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -232,6 +309,7 @@ pub async fn discard(
     now: Timestamp,
 ) -> Result<()> {
     session.execute(&DELETE, args![project, begun.id]).await?;
+    unclaimed::abandon_announced(session, &begun.archive_key(), now).await?;
     unclaimed::abandon(session, project, &begun.directory(), now).await
 }
 

@@ -21,9 +21,13 @@ statements! {
     /// An object is about to be written.
     INSERT = "INSERT INTO unclaimed_objects (key, project_id, delete_at) VALUES ($1, $2, $3) \
         ON CONFLICT (key) DO UPDATE SET delete_at = excluded.delete_at";
+    /// An announced object that is not to be claimed any more.
+    EXPIRE = "UPDATE unclaimed_objects SET delete_at = $2 WHERE key = $1";
     /// An object that goes with a deletion.
     INSERT_OF = "INSERT INTO unclaimed_objects (key, project_id, delete_at, receipt_id) VALUES ($1, $2, $3, $4) \
         ON CONFLICT (key) DO UPDATE SET delete_at = excluded.delete_at, receipt_id = excluded.receipt_id";
+    /// An announced object that goes with a deletion.
+    LEAVE_TO = "UPDATE unclaimed_objects SET receipt_id = $2 WHERE key = $1";
     /// Objects that go with a deletion. ix: unclaimed_objects_of_receipt
     OF_RECEIPT = "SELECT key FROM unclaimed_objects WHERE receipt_id = $1 AND receipt_id IS NOT NULL ORDER BY key LIMIT $2";
     /// A row refers to the object.
@@ -44,7 +48,21 @@ statements! {
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn announce(session: &mut Session, project: ProjectId, key: &str, now: Timestamp) -> Result<()> {
-    session.execute(&INSERT, args![key, project, now.millis() + LIFE_MS]).await?;
+    announce_until(session, project, key, Timestamp(now.millis() + LIFE_MS)).await
+}
+
+/// [`announce`] for an object that may wait longer, or not as long, for the row
+/// that refers to it.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn announce_until(
+    session: &mut Session,
+    project: ProjectId,
+    key: &str,
+    until: Timestamp,
+) -> Result<()> {
+    session.execute(&INSERT, args![key, project, until]).await?;
     Ok(())
 }
 
@@ -53,7 +71,15 @@ pub async fn announce(session: &mut Session, project: ProjectId, key: &str, now:
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn abandon(session: &mut Session, project: ProjectId, key: &str, now: Timestamp) -> Result<()> {
-    session.execute(&INSERT, args![key, project, now]).await?;
+    announce_until(session, project, key, now).await
+}
+
+/// Leaves an object to the sweep if it was announced.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn abandon_announced(session: &mut Session, key: &str, now: Timestamp) -> Result<()> {
+    session.execute(&EXPIRE, args![key, now]).await?;
     Ok(())
 }
 
@@ -70,6 +96,15 @@ pub async fn abandon_to(
     now: Timestamp,
 ) -> Result<()> {
     session.execute(&INSERT_OF, args![key, project, now.millis() + LIFE_MS, receipt]).await?;
+    Ok(())
+}
+
+/// Leaves an object to a deletion if it was announced, or abandoned.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn leave_to(session: &mut Session, key: &str, receipt: DeletionId) -> Result<()> {
+    session.execute(&LEAVE_TO, args![key, receipt]).await?;
     Ok(())
 }
 

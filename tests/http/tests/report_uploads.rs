@@ -1,6 +1,7 @@
 //! Uploads of reports that take long, meet each other, or end badly.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, ReportId, RunId};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_fn_jobs::{Budget, run_due};
-use callboard_query::ingest::{self, IncomingReport, ReportOutcome};
+use callboard_query::ingest::{self, AtOnce, IncomingReport, ReportOutcome, UnpackReport};
 use callboard_query::retention::{self, Redate};
 use callboard_store::blobs::{self, IN_MEMORY_BYTES, Room};
 use callboard_store::reports::{self, BegunReport};
@@ -188,6 +189,97 @@ async fn a_report_may_hold_a_log_that_repeats_itself_and_not_be_made_to_fill_a_d
     .await;
 }
 
+/// More files than a call writes; the entry page is the last of them.
+fn large_archive() -> Vec<u8> {
+    let names: Vec<String> = (0..2_004).map(|number| format!("data/{number}.txt")).collect();
+    let mut entries: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), name.as_bytes())).collect();
+    entries.push(("index.html", b"<h1>Report</h1>"));
+    report_archive(&entries).expect("an archive")
+}
+
+const UNPACKING: &str = "SELECT payload FROM jobs WHERE kind = 'unpack_report'";
+
+#[tokio::test]
+async fn a_report_with_thousands_of_files_is_answered_at_once_and_unpacked_by_a_job() {
+    for_each_service(async |service| {
+        let feeder = start(service.client(), json!({})).await;
+        assert_eq!(feeder.finish_with("passed", json!({ "hasPendingUploads": true })).await, "finalizing");
+        let (client, archive) = (service.client(), large_archive());
+        let answer = attach(client, feeder.run, &archive).await.success().expect("received");
+        assert_eq!((&answer["status"], &answer["warnings"]), (&json!("passed"), &Value::Null), "{answer}");
+        let entry = answer["reports"][0]["path"].as_str().expect("a path").to_owned();
+        assert!(entry.ends_with("/index.html"), "{entry}");
+        let again = attach(client, feeder.run, &archive).await.success().expect("known");
+        assert_eq!(again["reports"], answer["reports"]);
+        let reports = format!("/api/test-runs/{}/reports", feeder.run);
+        assert_eq!(client.json(&reports).await.expect("a list")["items"], json!([]), "it is not complete");
+        let early = client.get(&format!("/api/files/{entry}")).await.expect("an answer");
+        assert_eq!(early.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(early.json().expect("an error")["code"], "report_in_progress");
+
+        let [job] = texts(service, UNPACKING).await.try_into().expect("one job");
+        let job: UnpackReport = serde_json::from_str(&job).expect("a job");
+        assert_eq!((job.written, job.entries), (2_000, 2_005));
+        let (ctx, asked) = (context(service), AtomicUsize::new(0));
+        let three_times = || asked.fetch_add(1, Ordering::Relaxed) < 3;
+        let rest =
+            ingest::unpack_report(&ctx, job, &three_times, service.state().now()).await.expect("worked");
+        let rest = rest.expect("its time was over before the last two");
+        assert_eq!(rest.written, 2_003);
+        let done = ingest::unpack_report(&ctx, rest, &|| true, service.state().now()).await.expect("worked");
+        assert!(done.is_none(), "{done:?}");
+        let shown = client.json(&reports).await.expect("a list");
+        assert_eq!(
+            (&shown["items"][0]["path"], &shown["items"][0]["entries"]),
+            (&json!(entry), &json!(2_005))
+        );
+        for name in ["data/0.txt", "data/1999.txt", "data/2000.txt", "data/2003.txt"] {
+            let path = format!("/api/files/{}", entry.replace("index.html", name));
+            assert_eq!(client.get(&path).await.expect("an answer").text(), name);
+        }
+        // The job in the queue finds nothing to do.
+        run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+        assert_eq!(texts(service, "SELECT state FROM jobs WHERE kind = 'unpack_report'").await, ["done"]);
+        assert_eq!(texts(service, STATES).await, ["ready"]);
+        assert_eq!(texts(service, "SELECT key FROM unclaimed_objects").await, Vec::<String>::new());
+        let folder =
+            service.database().folder().join(format!("objects/{}", entry.replace("/index.html", "")));
+        assert!(!folder.with_extension("gz").exists(), "its archive was left");
+        assert!(folder.exists());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_report_that_waits_for_its_job_goes_with_its_run() {
+    for_each_service(async |service| {
+        let (project, run) = submitted(service).await;
+        attach(service.client(), run.get(), &large_archive()).await.success().expect("received");
+        // The sweep leaves it alone, however long the object store keeps the job from its work.
+        let store = service.state().store();
+        unclaimed::sweep(store, later(service, 29 * 24 * 60 * 60 * 1000), 10).await.expect("swept");
+        let mut session = store.db().begin().await.expect("a transaction");
+        let left = later(service, 29 * 24 * 60 * 60 * 1000);
+        assert_eq!(reports::discard_left(&mut session, left, 10).await.expect("looked"), 0);
+        session.commit().await.expect("committed");
+        let below = format!("project-{project}/reports/{run}/");
+        assert!(!store.objects().is_empty_below(&below).await.expect("asked"));
+
+        let request = service.client().request(Method::DELETE, &format!("/api/test-runs/{run}"));
+        let deleted = service.client().send(request).await.expect("an answer").success().expect("deleted");
+        let receipt = format!("/api/deletions/{}", deleted["receipt"]["id"]);
+        wait_until(async || {
+            run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+            service.client().json(&receipt).await.expect("a receipt")["state"] == "complete"
+        })
+        .await;
+        assert!(store.objects().is_empty_below(&below).await.expect("asked"), "something was left");
+        let states = "SELECT state FROM jobs WHERE kind = 'unpack_report'";
+        assert_eq!(texts(service, states).await, ["done"]);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn objects_of_a_report_whose_run_was_deleted_meanwhile_are_swept() {
     for_each_service(async |service| {
@@ -203,10 +295,11 @@ async fn objects_of_a_report_whose_run_was_deleted_meanwhile_are_swept() {
         // Its form was read before the run went.
         let (ctx, now) = (context(service), service.state().now());
         let report = incoming(service).await;
-        let late = ingest::attach_report(&ctx, Authorized::of_job(project), run, report, true, now).await;
+        let (project, at_once) = (Authorized::of_job(project), &mut AtOnce::default());
+        let late = ingest::attach_report(&ctx, project, run, report, at_once, true, now).await;
         assert!(late.is_err(), "{late:?}");
         let objects = service.state().store().objects();
-        let below = format!("project-{project}/reports/{run}/");
+        let below = format!("project-{}/reports/{run}/", project.get());
         assert!(!objects.is_empty_below(&below).await.expect("asked"), "nothing was written too late");
         assert_eq!(texts(service, STATES).await, Vec::<String>::new());
         unclaimed::sweep(&ctx.store, later(service, 2 * 60 * 60 * 1000), 10).await.expect("swept");
@@ -224,7 +317,9 @@ async fn the_wait_for_a_report_ends_in_the_transaction_that_stores_it() {
         let project = Authorized::of_job(ProjectId(run["project"]["id"].as_i64().expect("a project")));
         let (ctx, now) = (context(service), service.state().now());
         let (run, report) = (RunId(feeder.run), incoming(service).await);
-        let outcome = ingest::attach_report(&ctx, project, run, report, true, now).await.expect("stored");
+        let at_once = &mut AtOnce::default();
+        let outcome =
+            ingest::attach_report(&ctx, project, run, report, at_once, true, now).await.expect("stored");
         assert!(matches!(outcome, ReportOutcome::Stored(_)), "{outcome:?}");
         assert_eq!(feeder.shown().await["status"], "passed");
     })

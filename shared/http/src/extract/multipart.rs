@@ -11,15 +11,15 @@ use std::task::{Context, Poll};
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 
 use super::body::{BodyError, CountedBody, MaxBodyBytes};
 use crate::error::ApiError;
 
 /// Most parts of one form.
 const MAX_PARTS: usize = 20_000;
-/// Most bytes between two points of progress: the headers of a part, or what
-/// stands before the first boundary.
+/// Most bytes of the headers of a part, and of what stands before the first
+/// boundary. While they arrive they may seem longer by a piece.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 /// The parser buffers what it is given until it makes progress, so it is given
 /// little at a time.
@@ -88,6 +88,10 @@ impl Multipart {
         self.parts += 1;
         if self.parts > MAX_PARTS {
             return Err(ApiError::too_many_items("parts", MAX_PARTS as u64));
+        }
+        let line = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + 4;
+        if field.headers().iter().map(line).sum::<usize>() > MAX_HEADER_BYTES {
+            return Err(headers_too_long());
         }
         let name = field.name().unwrap_or_default().to_owned();
         let file_name = field.file_name().map(str::to_owned);
@@ -180,9 +184,7 @@ fn form_error(error: multer::Error) -> ApiError {
         multer::Error::StreamReadFailed(cause) => match cause.downcast::<PacedError>() {
             Ok(paced) => match *paced {
                 PacedError::Body(error) => error.into_api(CODE),
-                PacedError::HeadersTooLong => {
-                    ApiError::invalid_multipart("The headers of a part are longer than 16 KiB.")
-                }
+                PacedError::HeadersTooLong => headers_too_long(),
             },
             Err(cause) => ApiError::invalid_multipart("The form cannot be read.").caused_by(cause),
         },
@@ -193,6 +195,10 @@ fn form_error(error: multer::Error) -> ApiError {
         ),
         error => ApiError::invalid_multipart("The form cannot be read.").caused_by(error),
     }
+}
+
+fn headers_too_long() -> ApiError {
+    ApiError::invalid_multipart("The headers of a part are longer than 16 KiB.")
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -337,10 +343,17 @@ mod tests {
     #[tokio::test]
     async fn endless_headers_and_preambles_are_refused_before_they_fill_the_memory() {
         let endless = [format!("--{BOUNDARY}\r\nX-Long: ").into_bytes(), vec![b'a'; 900_000]].concat();
-        for body in [endless, vec![b'p'; 900_000]] {
+        let whole = |length: usize| {
+            let name = "Content-Disposition: form-data; name=\"a\"\r\nX-Long: ";
+            let filled = length - (name.len() + 2);
+            format!("--{BOUNDARY}\r\n{name}{}\r\n\r\nx\r\n--{BOUNDARY}--\r\n", "a".repeat(filled))
+                .into_bytes()
+        };
+        for body in [endless, vec![b'p'; 900_000], whole(MAX_HEADER_BYTES + 1)] {
             let error = read_all(open(&body, 4096, LIMIT)).await.unwrap_err();
             assert_eq!(error.message(), "The headers of a part are longer than 16 KiB.");
         }
+        assert!(read_all(open(&whole(MAX_HEADER_BYTES), 4096, LIMIT)).await.is_ok());
     }
 
     #[tokio::test]

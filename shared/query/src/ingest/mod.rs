@@ -74,7 +74,8 @@ pub(crate) use moving::by_lane;
 pub(crate) use moving::move_run;
 pub use moving::{MoveExecutions, move_executions};
 pub(crate) use removing::{hide_runs, uncount};
-pub use report::{Archive, IncomingReport, ReportOutcome, attach_report};
+pub use report::later::{UnpackReport, unpack_report};
+pub use report::{Archive, AtOnce, IncomingReport, ReportOutcome, attach_report};
 pub use submission::{
     NamedTrace, Submission, Submitted, known_project, open_project, run_to_attach_to, submit,
 };

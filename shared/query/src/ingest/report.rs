@@ -1,10 +1,12 @@
 //! Reports: an archive becomes a directory of objects of its own, visible only
 //! when it is complete. An unsafe archive is refused without harming its run.
 //!
-//! However long that takes, one upload of an archive does it: it says in the
-//! report's row that it is still at it, and whoever sends the same archive
-//! meanwhile waits for it.
+//! One upload of an archive does it: it says in the report's row that it is
+//! still at it, and whoever sends the same archive meanwhile waits for it. What
+//! is more than a client waits for is left to a job, once the archive is known
+//! to be sound.
 
+pub(super) mod later;
 mod unpacking;
 
 use std::pin::pin;
@@ -15,10 +17,11 @@ use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::blobs::StagedBlob;
 use callboard_store::reports::{self, BegunReport, ReportRow};
-use callboard_store::{StoreError, boxed, storage};
+use callboard_store::{Session, StoreError, boxed, jobs, storage};
 use tokio::time::{Instant, sleep};
 
-use self::unpacking::{Entry, Unpacked, copy, unpack};
+use self::later::UnpackReport;
+use self::unpacking::{Contents, Entry, Next, Unpacked, copy, unpack};
 use super::locked::LockedRun;
 use super::waiting::files_are_coming;
 use crate::conflicts::repeated;
@@ -35,6 +38,33 @@ const HOLD_EVERY: Duration = Duration::from_secs(10);
 const JOIN_TIME: Duration = Duration::from_secs(20);
 /// How often it looks whether that one is done.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// What a call writes of the archives that it is sent, before the rest is left to
+/// jobs: some seconds of work, also where each file is a request to a bucket.
+#[derive(Debug)]
+pub struct AtOnce {
+    files: u32,
+    bytes: u32,
+}
+
+impl Default for AtOnce {
+    fn default() -> Self {
+        Self { files: 2_000, bytes: 128 << 20 }
+    }
+}
+
+impl AtOnce {
+    /// Takes a file of a size out of it, as long as it lasts.
+    fn take(&mut self, size: u32) -> Next {
+        match (self.files.checked_sub(1), self.bytes.checked_sub(size)) {
+            (Some(files), Some(bytes)) => {
+                *self = Self { files, bytes };
+                Next::Write
+            }
+            _ => Next::Check,
+        }
+    }
+}
 
 /// What the bytes of a report are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,9 +102,9 @@ impl IncomingReport {
 /// What became of a report.
 #[derive(Debug)]
 pub enum ReportOutcome {
-    /// Stored, and by this call.
+    /// Stored by this call, or left by it to a job.
     Stored(Report),
-    /// Stored by another call; nothing was added.
+    /// Received by another call; nothing was added.
     Known(Report),
     /// Refused: why.
     Refused(String),
@@ -82,9 +112,10 @@ pub enum ReportOutcome {
     InProgress,
 }
 
-/// Stores a report of a run. With `ends_wait` it is the last of what was waited
-/// for: the transaction that makes it visible also ends the wait of the oldest
-/// slot that waits, so that a call that breaks off does both or neither.
+/// Stores a report of a run; what is not done `at_once` is left to a job. With
+/// `ends_wait` it is the last of what was waited for: the transaction that makes
+/// it visible, or queues the job, also ends the wait of the oldest slot that
+/// waits, so that a call that breaks off does both or neither.
 ///
 /// # Errors
 /// [`crate::QueryError::Store`]; nothing of the report is visible then.
@@ -94,6 +125,7 @@ pub async fn attach_report(
     project: Authorized<ProjectId>,
     run: RunId,
     report: IncomingReport,
+    at_once: &mut AtOnce,
     ends_wait: bool,
     now: Timestamp,
 ) -> Result<ReportOutcome> {
@@ -120,13 +152,19 @@ pub async fn attach_report(
         sleep(LOOK_AGAIN).await;
     };
     let upload = Upload { ctx, project, run, begun, clock };
-    let ended = upload.store(&kind, &file_name, &staged, ends_wait).await;
-    if ended.is_err() {
+    let unpacked = upload.unpack(&file_name, &staged, at_once).await;
+    let stored = match unpacked {
+        Ok(unpacked) => upload.store(&kind, staged, &unpacked, ends_wait).await,
+        Err(error) => {
+            let_go(ctx, staged).await;
+            Err(error)
+        }
+    };
+    if stored.is_err() {
         // The client will send it again; its row goes, so that it can.
         upload.give_up().await;
     }
-    let_go(ctx, staged).await;
-    Ok(match ended? {
+    Ok(match stored? {
         Ok(row) => ReportOutcome::Stored(Report::of(&row, &ctx.links)),
         Err(why) => ReportOutcome::Refused(format!("The report \"{label}\" was not stored: {why}.")),
     })
@@ -177,15 +215,28 @@ impl Upload<'_> {
     async fn store(
         &self,
         kind: &str,
-        file_name: &str,
-        staged: &StagedBlob,
+        staged: StagedBlob,
+        unpacked: &Unpacked,
         ends_wait: bool,
     ) -> Result<std::result::Result<ReportRow, String>> {
-        let unpacked = self.unpack(file_name, staged).await?;
-        repeated(|| self.end(kind, &unpacked, ends_wait)).await
+        if matches!(unpacked, Ok(contents) if !contents.is_written()) {
+            self.keep_archive(staged).await?;
+        } else {
+            let_go(self.ctx, staged).await;
+        }
+        repeated(|| self.end(kind, unpacked, ends_wait)).await
     }
 
-    /// Makes the report visible, or forgets one that is refused.
+    /// Puts the archive where its job finds it.
+    async fn keep_archive(&self, staged: StagedBlob) -> Result<()> {
+        let mut session = self.ctx.store.db().begin().await?;
+        reports::announce_archive(&mut session, self.project.get(), &self.begun, self.clock.now()).await?;
+        session.commit().await?;
+        Ok(staged.move_to(&self.ctx.store, &self.begun.archive_key()).await?)
+    }
+
+    /// Makes the report visible, leaves it to a job, or forgets one that is
+    /// refused.
     async fn end(
         &self,
         kind: &str,
@@ -198,14 +249,28 @@ impl Upload<'_> {
         // A run that was deleted meanwhile takes nothing more.
         let mut locked = LockedRun::lock(&mut session, project, run).await?;
         let ended = match unpacked {
-            Ok(entries) => {
-                let entry = entry_page(kind, entries);
-                let size = entries.iter().map(|entry| entry.size).sum::<u64>();
-                let size = i64::try_from(size).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))?;
-                let count = i64::try_from(entries.len()).unwrap_or(i64::MAX);
-                let row = reports::complete(&mut session, project, begun, entry, size, count, now).await?;
-                storage::recount_run(&mut session, project, run, now).await?;
-                retention::date_run(&mut session, ctx, &locked.run).await?;
+            Ok(contents) if contents.is_written() => {
+                let report = Complete {
+                    begun,
+                    entry: entry_page(kind, &contents.entries),
+                    size: size_of(contents)?,
+                    entries: contents.entries.len(),
+                };
+                Ok(report.show(&mut session, ctx, &locked, now).await?)
+            }
+            Ok(contents) => {
+                let row =
+                    reports::leave(&mut session, project, begun, entry_page(kind, &contents.entries)).await?;
+                let job = UnpackReport {
+                    project,
+                    run,
+                    report: begun.id,
+                    entries: contents.entries.len(),
+                    size: size_of(contents)?,
+                    written: contents.written,
+                };
+                jobs::enqueue(&mut session, &format!("report:{}:unpack", begun.id), Some(project), &job, now)
+                    .await?;
                 Ok(row)
             }
             Err(why) => {
@@ -222,11 +287,12 @@ impl Upload<'_> {
     }
 
     /// Writes the objects of the report, and keeps it meanwhile.
-    async fn unpack(&self, file_name: &str, staged: &StagedBlob) -> Result<Unpacked> {
+    async fn unpack(&self, file_name: &str, staged: &StagedBlob, at_once: &mut AtOnce) -> Result<Unpacked> {
         let prefix = &self.begun.prefix;
+        let mut pace = |size| at_once.take(size);
         let unpacking = async {
             match archive_of(file_name) {
-                Archive::Records => unpack(self.ctx, staged, prefix).await,
+                Archive::Records => unpack(self.ctx, staged, prefix, &mut pace).await,
                 Archive::File => copy(self.ctx, staged, prefix, file_name).await,
             }
         };
@@ -266,6 +332,39 @@ impl Upload<'_> {
             tracing::warn!(%error, prefix = self.begun.prefix, "a report that was not stored is still noted");
         }
     }
+}
+
+/// A report whose objects are all there.
+struct Complete<'r> {
+    begun: &'r BegunReport,
+    /// Entry page.
+    entry: &'r str,
+    /// Bytes.
+    size: i64,
+    entries: usize,
+}
+
+impl Complete<'_> {
+    /// Makes it visible.
+    async fn show(
+        &self,
+        session: &mut Session,
+        ctx: &Context,
+        locked: &LockedRun,
+        now: Timestamp,
+    ) -> Result<ReportRow> {
+        let (project, run) = (locked.run.project, locked.run.id);
+        let count = i64::try_from(self.entries).unwrap_or(i64::MAX);
+        let row = reports::complete(session, project, self.begun, self.entry, self.size, count, now).await?;
+        storage::recount_run(session, project, run, now).await?;
+        retention::date_run(session, ctx, &locked.run).await?;
+        Ok(row)
+    }
+}
+
+fn size_of(contents: &Contents) -> Result<i64> {
+    let size = contents.entries.iter().map(|entry| entry.size).sum::<u64>();
+    Ok(i64::try_from(size).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))?)
 }
 
 fn default_label(kind: &str) -> String {

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use callboard_domain::ids::{BlobId, DeletionId, ProjectId};
 use callboard_domain::time::Timestamp;
 
-use super::pool;
+use super::{BlobKind, pool};
 use crate::db::{Session, args, statements};
 use crate::deletions::ObjectCount;
-use crate::unclaimed::delete_all;
+use crate::unclaimed::{self, delete_all};
 use crate::{Result, Store};
 
 /// How long the objects of a batch may take to delete before the deletion
@@ -27,7 +27,7 @@ statements! {
     BEGIN_OF = "WITH due AS MATERIALIZED (SELECT project_id, id FROM blobs WHERE receipt_id = $1 AND receipt_id IS NOT NULL AND refs = 0 \
             AND (state = 'condemned' OR (state = 'deleting' AND lease_until <= $2)) ORDER BY id LIMIT $4 skip_locked()) \
         UPDATE blobs SET state = 'deleting', lease_until = $3 WHERE (project_id, id) IN (SELECT project_id, id FROM due) \
-        RETURNING id, key, project_id, COALESCE(own_size, size), own_size";
+        RETURNING id, key, project_id, COALESCE(own_size, size), own_size, sha256";
     /// Content of a deletion whose object is gone.
     DELETE_OF = "DELETE FROM blobs WHERE receipt_id = $1 AND receipt_id IS NOT NULL AND state = 'deleting' AND id in_ints($2) RETURNING id";
     /// Content that a deletion condemned and that came again. ix: blobs_of_receipt
@@ -97,7 +97,9 @@ pub async fn free(store: &Store, receipt: DeletionId, now: Timestamp, limit: i64
     for row in &rows {
         let mut r = row.reader();
         let (id, key, project, bytes) = (r.int()?, r.text()?, ProjectId(r.int()?), r.int()?);
-        due.push(Due { id, key, project, bytes, is_apart: r.opt_int()?.is_some() });
+        let (is_apart, sha256) = (r.opt_int()?.is_some(), super::hash(r.bytes()?)?);
+        let before = is_apart.then(|| BlobKind::File.key(project, &sha256, BlobId(id)));
+        due.push(Due { id, key, project, bytes, before });
     }
     let objects: Vec<(i64, String)> = due.iter().map(|due| (due.id, due.key.clone())).collect();
     let (gone, refused) = delete_all(store, objects).await;
@@ -111,7 +113,8 @@ pub async fn free(store: &Store, receipt: DeletionId, now: Timestamp, limit: i64
     for due in due.iter().filter(|due| deleted.contains(&due.id)) {
         freed.objects += 1;
         freed.bytes += due.bytes;
-        if due.is_apart {
+        if let Some(key) = &due.before {
+            unclaimed::leave_to(&mut session, key, receipt).await?;
             traces.push((due.project, BlobId(due.id)));
         }
     }
@@ -125,7 +128,9 @@ struct Due {
     key: String,
     project: ProjectId,
     bytes: i64,
-    is_apart: bool,
+    /// Of a trace that was taken apart, where it lay in one piece: it may still
+    /// lie there.
+    before: Option<String>,
 }
 
 /// Lets go of the parts of traces; those that nothing else holds go with the

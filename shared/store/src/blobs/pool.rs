@@ -72,7 +72,7 @@ pub async fn whole_traces(
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
-            Ok(WholeTrace { blob: BlobId(r.int()?), sha256: hash(r.bytes()?)? })
+            Ok(WholeTrace { blob: BlobId(r.int()?), sha256: super::hash(r.bytes()?)? })
         })
         .collect()
 }
@@ -85,10 +85,6 @@ pub async fn known(session: &mut Session, project: ProjectId, hashes: &[[u8; 32]
     let hashes: Vec<Vec<u8>> = hashes.iter().map(|hash| hash.to_vec()).collect();
     let rows = session.all(&KNOWN, args![project, hashes]).await?;
     rows.iter().map(super::read_hash).collect()
-}
-
-fn hash(bytes: Vec<u8>) -> Result<[u8; 32]> {
-    bytes.try_into().map_err(|_| StoreError::Damaged("a content hash"))
 }
 
 /// Takes a trace apart into its members and the rest. Answers whether that was

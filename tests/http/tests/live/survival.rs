@@ -468,7 +468,12 @@ async fn a_killed_service_keeps_what_it_acknowledged_and_takes_the_rest_later() 
 async fn what_is_kept_of_an_attempt_is_configured_for_every_way_it_comes() {
     for_each_backend(async |backend| {
         let database = TestDatabase::fresh(backend).await.expect("a database");
-        let caps = [("SERVICE_INGEST_MAX_STEPS", "20"), ("SERVICE_INGEST_MAX_SAMPLE_ERROR_CHARS", "1000")];
+        let caps = [
+            ("SERVICE_INGEST_MAX_STEPS", "20"),
+            ("SERVICE_INGEST_MAX_SAMPLE_ERROR_CHARS", "1000"),
+            ("SERVICE_INGEST_MAX_CONSOLE_ENTRIES", "30"),
+            ("SERVICE_INGEST_MAX_CONSOLE_ENTRY_CHARS", "200"),
+        ];
         let caps: Settings = caps.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let service = Service::over(database, &caps).await.expect("a service");
         let client = service.client();
@@ -476,13 +481,20 @@ async fn what_is_kept_of_an_attempt_is_configured_for_every_way_it_comes() {
             let steps: Vec<Value> = (0..20 + more)
                 .map(|n| json!({ "title": format!("step {n}"), "duration": 5, "category": "action" }))
                 .collect();
+            let console: Vec<Value> = (0..30 + more)
+                .map(|n| {
+                    let text = format!("{n} {}", "é".repeat(200 + more));
+                    let text: String = text.chars().take(200 + more).collect();
+                    json!({ "type": "log", "text": text, "timestamp": 1_767_261_600_000_i64 })
+                })
+                .collect();
             // A cause of its own, so that each way is seen first.
             let case = |way: &str| {
                 let error = format!("Error: {way} {}\n", ["whole", "cut"][more]);
                 let error = format!("{error}{}", "x".repeat(1_000 + more - error.len()));
                 with(
                     attempt(&format!("{way} {more}"), "failed", 0),
-                    json!({ "steps": steps, "error": error }),
+                    json!({ "steps": steps, "consoleLogs": console, "error": error }),
                 )
             };
             let feeder = start(client, json!({ "clientRunId": format!("fed-with-{more}-more") })).await;
@@ -515,6 +527,12 @@ async fn what_is_kept_of_an_attempt_is_configured_for_every_way_it_comes() {
                     (20, Some(1_000 + usize::from(is_cut))),
                     "{told}"
                 );
+                let console = told["evidence"]["consoleLogs"].as_array().expect("a console");
+                let is_marked = console.iter().any(|entry| entry["text"] == "[1 console entries dropped]");
+                assert_eq!((console.len(), is_marked), (30 + usize::from(is_cut), is_cut), "{told}");
+                let last = console.last().and_then(|entry| entry["text"].as_str()).expect("a text");
+                let kept = last.strip_suffix(" [truncated]").unwrap_or(last);
+                assert_eq!((kept.chars().count(), kept.len() < last.len()), (200, is_cut), "{last}");
                 let cluster = client
                     .json(&format!("/api/failure-clusters/{}", execution["clusterId"]))
                     .await

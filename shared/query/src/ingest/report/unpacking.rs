@@ -2,12 +2,14 @@
 
 use std::io::Write as _;
 
+use bytes::Bytes;
 use callboard_domain::report_archive::{ArchiveError, ArchiveEvent, ArchiveLimits, ArchiveReader};
 use callboard_store::blobs::StagedBlob;
 use callboard_store::objects::ObjectWriter;
 use callboard_store::{Store, StoreError};
 use flate2::write::MultiGzDecoder;
 use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use tokio::task::{JoinError, JoinSet};
 
 use crate::{Context, Result};
@@ -34,8 +36,37 @@ pub(super) struct Entry {
     pub(super) size: u64,
 }
 
-/// Entries, or why the archive was refused.
-pub(super) type Unpacked = Result<Vec<Entry>, String>;
+/// What an archive holds.
+pub(super) struct Contents {
+    /// Its files, as far as it was read.
+    pub(super) entries: Vec<Entry>,
+    /// How many of them, from the first on, are objects now.
+    pub(super) written: usize,
+}
+
+impl Contents {
+    /// Whether every file that was met is an object.
+    pub(super) fn is_written(&self) -> bool {
+        self.written == self.entries.len()
+    }
+}
+
+/// Contents, or why the archive was refused.
+pub(super) type Unpacked = Result<Contents, String>;
+
+/// What is done with the next file of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It is written.
+    Write,
+    /// It and those behind it are only looked at.
+    Check,
+    /// The archive is not read any further.
+    Stop,
+}
+
+/// Decides that by the size of the file, in bytes.
+pub(super) type Pace<'p> = &'p mut (dyn FnMut(u32) -> Next + Send);
 
 /// Stores an archive as the one file that it is.
 pub(super) async fn copy(
@@ -65,32 +96,29 @@ pub(super) async fn copy(
         object.abort().await;
         return Err(error.into());
     }
-    Ok(Ok(vec![Entry { path, size: staged.size }]))
+    Ok(Ok(Contents { entries: vec![Entry { path, size: staged.size }], written: 1 }))
 }
 
 /// Unpacks an archive; what was written of one that is refused, or that the
 /// store did not take, is removed again.
-pub(super) async fn unpack(ctx: &Context, staged: &StagedBlob, prefix: &str) -> Result<Unpacked> {
-    let mut unpacking = Unpacking {
-        store: &ctx.store,
-        prefix,
-        reader: ArchiveReader::new(ArchiveLimits::default()),
-        entries: Vec::new(),
-        open: None,
-        puts: JoinSet::new(),
+pub(super) async fn unpack(
+    ctx: &Context,
+    staged: &StagedBlob,
+    prefix: &str,
+    pace: Pace<'_>,
+) -> Result<Unpacked> {
+    let most_bytes = RATIO_FREE_BYTES.max(MAX_RATIO * staged.size);
+    let mut unpacking = Unpacking::begin(&ctx.store, prefix, most_bytes, 0, pace);
+    let unpacked = match staged.open(&ctx.store).await {
+        Ok(bytes) => unpacking.read(bytes).await,
+        Err(error) => Err(error.into()),
     };
-    let unpacked = unpacking.read(staged).await;
-    let (open, mut puts, entries) = (unpacking.open, unpacking.puts, unpacking.entries);
-    if let Some(Open::Large(object)) = open {
-        object.abort().await;
-    }
+    let contents = unpacking.end().await;
     let refused = match unpacked {
-        Ok(None) => return Ok(Ok(entries)),
+        Ok(None) => return Ok(Ok(contents)),
         refused => refused,
     };
-    // Nothing may be written any more when it is removed.
-    while puts.join_next().await.is_some() {}
-    let removed = remove(&ctx.store, prefix, &entries).await;
+    let removed = remove(&ctx.store, prefix, &contents.entries[..contents.written]).await;
     let why = refused.inspect_err(|_| {
         if let Err(error) = &removed {
             tracing::warn!(%error, prefix, "files of a report that was not stored remain");
@@ -98,6 +126,22 @@ pub(super) async fn unpack(ctx: &Context, staged: &StagedBlob, prefix: &str) -> 
     })?;
     removed?;
     Ok(Err(why.unwrap_or_default()))
+}
+
+/// Writes files of an archive that was looked through, which lies under a key,
+/// from one on.
+pub(super) async fn unpack_from(
+    ctx: &Context,
+    archive: &str,
+    prefix: &str,
+    from: usize,
+    pace: Pace<'_>,
+) -> Result<Unpacked> {
+    let bytes = ctx.store.objects().stream(archive, None).await?;
+    let mut unpacking = Unpacking::begin(&ctx.store, prefix, u64::MAX, from, pace);
+    let unpacked = unpacking.read(bytes).await;
+    let contents = unpacking.end().await;
+    Ok(unpacked?.map_or(Ok(contents), Err))
 }
 
 async fn remove(store: &Store, prefix: &str, entries: &[Entry]) -> Result<()> {
@@ -117,8 +161,13 @@ async fn remove(store: &Store, prefix: &str, entries: &[Entry]) -> Result<()> {
 struct Unpacking<'a> {
     store: &'a Store,
     prefix: &'a str,
+    most_bytes: u64,
+    pace: Pace<'a>,
+    next: Next,
     reader: ArchiveReader,
     entries: Vec<Entry>,
+    /// Files from the first on that are objects, or on their way.
+    written: usize,
     open: Option<Open>,
     /// Small files on their way.
     puts: JoinSet<std::result::Result<(), StoreError>>,
@@ -132,13 +181,38 @@ enum Open {
     Large(ObjectWriter),
 }
 
-impl Unpacking<'_> {
-    /// Reads the whole archive and waits until its files are stored; why it is
+impl<'a> Unpacking<'a> {
+    fn begin(store: &'a Store, prefix: &'a str, most_bytes: u64, written: usize, pace: Pace<'a>) -> Self {
+        Self {
+            store,
+            prefix,
+            most_bytes,
+            pace,
+            next: Next::Write,
+            reader: ArchiveReader::new(ArchiveLimits::default()),
+            entries: Vec::new(),
+            written,
+            open: None,
+            puts: JoinSet::new(),
+        }
+    }
+
+    /// What came of it. Nothing is written any more.
+    async fn end(mut self) -> Contents {
+        if let Some(Open::Large(object)) = self.open {
+            object.abort().await;
+        }
+        while self.puts.join_next().await.is_some() {}
+        Contents { entries: self.entries, written: self.written }
+    }
+
+    /// Reads the archive and waits until its files are stored; why it is
     /// refused, when it is.
-    async fn read(&mut self, staged: &StagedBlob) -> Result<Option<String>> {
+    async fn read(
+        &mut self,
+        mut bytes: BoxStream<'static, Result<Bytes, StoreError>>,
+    ) -> Result<Option<String>> {
         let mut inflater = MultiGzDecoder::new(Vec::new());
-        let mut bytes = staged.open(self.store).await?;
-        let most_bytes = RATIO_FREE_BYTES.max(MAX_RATIO * staged.size);
         let mut inflated_bytes = 0;
         while let Some(chunk) = bytes.next().await {
             for step in chunk?.chunks(INFLATE_STEP) {
@@ -147,11 +221,14 @@ impl Unpacking<'_> {
                 }
                 let inflated = std::mem::take(inflater.get_mut());
                 inflated_bytes += inflated.len() as u64;
-                if inflated_bytes > most_bytes {
+                if inflated_bytes > self.most_bytes {
                     return Ok(Some(format!("it inflates to more than {MAX_RATIO} times its size")));
                 }
                 if let Err(why) = self.take(&inflated).await? {
                     return Ok(Some(why.to_string()));
+                }
+                if self.next == Next::Stop {
+                    return self.stored().await.map(|()| None);
                 }
             }
         }
@@ -161,8 +238,9 @@ impl Unpacking<'_> {
         if let Err(why) = self.take(&rest).await? {
             return Ok(Some(why.to_string()));
         }
-        while let Some(put) = self.puts.join_next().await {
-            done(put)?;
+        self.stored().await?;
+        if self.next == Next::Stop {
+            return Ok(None);
         }
         Ok(match self.reader.finish() {
             Ok(0) => Some("it holds no file".to_owned()),
@@ -171,23 +249,31 @@ impl Unpacking<'_> {
         })
     }
 
-    /// Writes what some inflated bytes tell.
+    /// Waits for the files on their way.
+    async fn stored(&mut self) -> Result<()> {
+        while let Some(put) = self.puts.join_next().await {
+            done(put)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what some inflated bytes tell, until the pace says to stop.
     async fn take(&mut self, mut bytes: &[u8]) -> Result<std::result::Result<(), ArchiveError>> {
-        loop {
+        while self.next != Next::Stop {
             let event = match self.reader.next_event(&mut bytes) {
                 Ok(Some(event)) => event,
-                Ok(None) => return Ok(Ok(())),
+                Ok(None) => break,
                 Err(why) => return Ok(Err(why)),
             };
             match event {
                 ArchiveEvent::Entry { path, size } => {
-                    let key = format!("{}/{path}", self.prefix);
-                    let is_small = usize::try_from(size).is_ok_and(|size| size <= SMALL_FILE_BYTES);
-                    self.open = Some(if is_small {
-                        Open::Small { key, content: Vec::new() }
-                    } else {
-                        Open::Large(self.store.objects().writer(&key)?)
-                    });
+                    if self.entries.len() == self.written && self.next == Next::Write {
+                        self.next = (self.pace)(size);
+                        if self.next == Next::Write {
+                            self.open = Some(self.object(&path, size)?);
+                            self.written += 1;
+                        }
+                    }
                     self.entries.push(Entry { path, size: u64::from(size) });
                 }
                 ArchiveEvent::Data(data) => match &mut self.open {
@@ -202,6 +288,17 @@ impl Unpacking<'_> {
                 },
             }
         }
+        Ok(Ok(()))
+    }
+
+    fn object(&self, path: &str, size: u32) -> Result<Open> {
+        let key = format!("{}/{path}", self.prefix);
+        let is_small = usize::try_from(size).is_ok_and(|size| size <= SMALL_FILE_BYTES);
+        Ok(if is_small {
+            Open::Small { key, content: Vec::new() }
+        } else {
+            Open::Large(self.store.objects().writer(&key)?)
+        })
     }
 
     /// Sends a small file on its way, after one of those before has arrived
