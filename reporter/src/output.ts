@@ -65,12 +65,15 @@ function summary(output: RunOutput, totals: Totals): string {
   const name = oneLine(output.projectName).replace(/[\\[\]()<>*_`|]/g, '\\$&');
   const { totalTests, passedTests, failedTests, flakyTests, skippedTests, didNotRunTests, shardIndex, shardTotal } = totals;
   const part = shardIndex === undefined || shardTotal === undefined ? '' : `, shard ${shardIndex} of ${shardTotal}`;
-  const cells = [oneLine(output.status), totalTests, passedTests - flakyTests, failedTests, flakyTests, skippedTests, didNotRunTests];
+  const interruptedTests = totalTests - passedTests - failedTests - skippedTests - didNotRunTests;
+  const cells = [
+    oneLine(output.status), totalTests, passedTests - flakyTests, failedTests, flakyTests, skippedTests, didNotRunTests, interruptedTests,
+  ];
   return [
     `### Callboard: [${name}, run ${output.runId}](${output.runUrl})${part}`,
     '',
-    '| Status | Tests | Passed | Failed | Flaky | Skipped | Did not run |',
-    '|---|---|---|---|---|---|---|',
+    '| Status | Tests | Passed | Failed | Flaky | Skipped | Did not run | Interrupted |',
+    '|---|---|---|---|---|---|---|---|',
     `| ${cells.join(' | ')} |`,
     '',
     '',

@@ -96,19 +96,21 @@ export function testsOf(suite: Suite): TestCase[][] {
 }
 
 /** From the worst on: of several repetitions that decides which comes first. */
-const OUTCOMES = ['failed', 'timedOut', 'passed', 'skipped', 'didNotRun'] as const;
+const OUTCOMES = ['failed', 'timedOut', 'interrupted', 'passed', 'skipped', 'didNotRun'] as const;
 type Outcome = (typeof OUTCOMES)[number];
 
 function outcomeOf(test: TestCase): Outcome {
   const outcome = test.outcome();
   const ran = test.results.some((result) => result.status !== 'skipped');
-  if (!ran && test.expectedStatus !== 'skipped') return 'didNotRun';
-  if (outcome === 'skipped') return 'skipped';
+  // Nobody knows whether a test that never had its turn would have been skipped.
+  if (!ran && (test.results.length === 0 || test.expectedStatus !== 'skipped')) return 'didNotRun';
+  // Playwright has no word of its own for a test that was broken off.
+  if (outcome === 'skipped') return ran ? 'interrupted' : 'skipped';
   if (outcome !== 'unexpected') return 'passed';
   return test.results.at(-1)?.status === 'timedOut' ? 'timedOut' : 'failed';
 }
 
-/** Tests, not attempts; flaky ones are passed, timed-out ones are failed. */
+/** Tests, not attempts; flaky ones are passed, timed-out ones are failed, and those the parts leave open were interrupted. */
 function totalsOf(tests: readonly TestCase[][]): Totals {
   const totals: Totals = {
     totalTests: tests.length, passedTests: 0, failedTests: 0, timedOutTests: 0, skippedTests: 0, didNotRunTests: 0,
@@ -120,7 +122,7 @@ function totalsOf(tests: readonly TestCase[][]): Totals {
     if (outcome === 'didNotRun') totals.didNotRunTests++;
     else if (outcome === 'skipped') totals.skippedTests++;
     else if (outcome === 'passed') totals.passedTests++;
-    else totals.failedTests++;
+    else if (outcome !== 'interrupted') totals.failedTests++;
     if (outcome === 'passed' && repetitions.some((test) => test.outcome() === 'flaky')) totals.flakyTests++;
     if (outcome === 'timedOut') totals.timedOutTests++;
   }

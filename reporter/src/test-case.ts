@@ -65,7 +65,9 @@ export interface TestCaseBuilder {
   entry(attempt: Attempt): TestCaseEntry;
 }
 
+/** What the service keeps, the line about the rest included: cut there once more it would lose its number. */
 const OUTPUT_MAX_CHARS = 20_000;
+const CUT_LINE_MAX_CHARS = 40;
 const NO_STEPS: StepSummary = {
   steps: [], stepEvents: [], slowestStep: null, slowestStepDuration: null, wastedTimeMs: 0,
 };
@@ -161,6 +163,7 @@ function historyOf(run: RunOutcome, test: TestCase, until: TestResult): AttemptS
 function printed(chunks: readonly (string | Buffer)[]): string | null {
   const text = chunks.map((chunk) => chunk.toString()).join('');
   if (text === '') return null;
-  const dropped = text.length - OUTPUT_MAX_CHARS;
-  return dropped > 0 ? `${text.slice(0, OUTPUT_MAX_CHARS)}\n[truncated ${dropped} chars]` : text;
+  if (text.length <= OUTPUT_MAX_CHARS) return text;
+  const keptChars = OUTPUT_MAX_CHARS - CUT_LINE_MAX_CHARS;
+  return `${text.slice(0, keptChars)}\n[truncated ${text.length - keptChars} chars]`;
 }

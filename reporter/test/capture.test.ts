@@ -6,7 +6,7 @@ import vm from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import type { BrowserContext, Frame, Page, TestInfo } from '@playwright/test';
 import type { TestResult } from '@playwright/test/reporter';
-import { placeOfError, watchConsole, type ConsoleEntry } from '../src/capture/console';
+import { createConsoleLog, placeOfError, watchConsole, type ConsoleEntry } from '../src/capture/console';
 import { createLocatorRecorder, type KnownElements } from '../src/capture/locators';
 import { watchNetwork, type NetworkEntry } from '../src/capture/network';
 import { readPage } from '../src/capture/page-reading';
@@ -128,25 +128,71 @@ describe('an uncaught exception was thrown', () => {
   }
 });
 
-test('of a page that says too much the first words and the newest are kept, without what its addresses hold', () => {
+test('what pages say is kept without what their addresses hold', () => {
   const context = new EventEmitter();
-  const entries: ConsoleEntry[] = [];
-  watchConsole(context as unknown as BrowserContext, entries);
-  const say = (text: string): boolean => context.emit('console', {
-    type: () => 'warning', text: () => text, location: () => ({ url: 'http://h/cb?code=s3cret#s3cret', lineNumber: 4, columnNumber: 5 }),
+  const log = createConsoleLog();
+  watchConsole(context as unknown as BrowserContext, log);
+  context.emit('console', {
+    type: () => 'warning', text: () => 'slow', location: () => ({ url: 'http://h/cb?code=s3cret#s3cret', lineNumber: 4, columnNumber: 5 }),
   });
-  for (let index = 0; index < 600; index++) say(`${index}`);
   const error = { stack: 'Error: lost\n    at open (http://h/cb?code=s3cret:5:6)\n    at http://h/cb#s3cret:7:8', message: 'lost' };
   context.emit('weberror', { error: () => error });
-  assert.equal(entries.length, 500);
-  assert.deepEqual(entries.slice(18, 22).map(({ text }) => text), ['18', '19', '121', '122']);
-  assert.equal(entries[0]!.location, 'http://h/cb:5:6');
-  assert.equal(entries.at(-1)!.text, 'Error: lost\n    at open (http://h/cb:5:6)\n    at http://h/cb:7:8');
   const unreadable = { name: 'SyntaxError', message: "Unexpected token '<'", stack: '' };
   context.emit('weberror', { error: () => unreadable, location: () => ({ url: 'http://h/a.js?s3cret', line: 0, column: 0 }) });
   context.emit('weberror', { error: () => ({ name: '', message: 'a text', stack: '' }) });
-  assert.deepEqual(entries.slice(-2).map(({ text, location }) => [text, location]), [
-    ["SyntaxError: Unexpected token '<'", 'http://h/a.js:1:1'], ['a text', null]]);
+  const entries = log.entries() as ConsoleEntry[];
+  assert.deepEqual(entries.map(({ text, location }) => [text, location]), [
+    ['slow', 'http://h/cb:5:6'],
+    ['Error: lost\n    at open (http://h/cb:5:6)\n    at http://h/cb:7:8', 'http://h/cb:5:6'],
+    ["SyntaxError: Unexpected token '<'", 'http://h/a.js:1:1'],
+    ['a text', null],
+  ]);
+});
+
+describe('of a page that says too much', () => {
+  /** What the test brings along, of messages that are written one after the other. */
+  async function captured(texts: readonly string[]): Promise<ConsoleEntry[]> {
+    const context = Object.assign(new EventEmitter(), { pages: () => [] });
+    const info = { timeout: 30_000, status: 'passed', expectedStatus: 'passed', project: { use: {}, timeout: 30_000 }, attachments: [] };
+    const settings = { locators: false, pageState: false, network: false, console: true, serverTraces: false };
+    const recorder = startRecorder(info as unknown as TestInfo, settings);
+    recorder.watch(context as unknown as BrowserContext);
+    for (const text of texts) context.emit('console', { type: () => 'error', text: () => text, location: () => ({ url: '', lineNumber: 0, columnNumber: 0 }) });
+    await recorder.finish();
+    return takeCaptures(info as unknown as TestResult)!.fields.consoleLogs as ConsoleEntry[];
+  }
+  /** How the service makes do with fewer: its first 20 and the newest, and between them how many are missing. */
+  function stored(entries: ConsoleEntry[], countMax: number): string[] {
+    const texts = entries.map(({ text }) => text).filter((text) => text !== '');
+    const dropped = texts.length - countMax;
+    return dropped > 0 ? [...texts.slice(0, 20), `[${dropped} console entries dropped]`, ...texts.slice(20 + dropped)] : texts;
+  }
+  const missing = (text: string): number => Number(/^\[(\d+) console entries dropped\]$/.exec(text)?.[1] ?? 0);
+  const numbers = (count: number): string[] => Array.from({ length: count }, (_, index) => `${index}`);
+
+  test('the number of what is missing is true, also where the service keeps fewer', async () => {
+    for (const count of [500, 501, 700, 12_345]) {
+      const entries = await captured(numbers(count));
+      for (const countMax of [200, 499, 500, 5_000]) {
+        const texts = stored(entries, countMax);
+        const said = texts.filter((text) => missing(text) === 0);
+        assert.equal(said.length + texts.map(missing).reduce((total, each) => total + each), count, `${countMax} of ${count}`);
+        assert.deepEqual([...said.slice(0, 19), said.at(-1)], [...numbers(19), `${count - 1}`]);
+      }
+    }
+  });
+
+  test('the first words and the newest are kept, and what stands between them says how many are missing', async () => {
+    const entries = await captured([...numbers(100), ...Array<string>(900).fill(''), ...numbers(601).slice(100)]);
+    assert.equal(entries.length, 500);
+    assert.deepEqual(entries.slice(18, 21).map(({ type, text }) => [type, text]), [
+      ['error', '18'], ['info', '[102 console entries dropped]'], ['error', '121']]);
+  });
+
+  test('a long text says that it was cut', async () => {
+    const [whole, long] = await captured(['x'.repeat(4_000), 'x'.repeat(4_001)]);
+    assert.deepEqual([whole!.text, long!.text], ['x'.repeat(4_000), `${'x'.repeat(4_000)} [truncated]`]);
+  });
 });
 
 test('of too many requests those that failed are kept', () => {

@@ -231,3 +231,32 @@ describe('a run with options that cannot be used, and a report by a reporter lis
     assert.deepEqual([...archive.keys()].sort(), ['results.txt', 'summary.txt']);
   });
 });
+
+describe('a run that stops at its first failure while another test goes on', () => {
+  let summary: string;
+  let cases: TestCaseEntry[];
+
+  before(async () => {
+    const service = await startService();
+    const dir = installedSuite('commonjs', 'stopped');
+    await playwright(dir, ['-c', 'stopped.config.cjs'], {
+      SERVICE_URL: service.url, SERVICE_STREAMING: 'false', GITHUB_STEP_SUMMARY: path.join(dir, 'summary.md'), CI: '1',
+    });
+    await service.close();
+    summary = readFileSync(path.join(dir, 'summary.md'), 'utf8');
+    cases = field(service.received[0]!.form, 'testCases');
+  });
+
+  test('is counted as its page counts it', () => {
+    assert.deepEqual(cases.map(({ title, status }) => `${title}: ${status}`).sort(), [
+      'comes after: didnotrun', 'fails: failed', 'goes on: interrupted', 'is skipped, if it has its turn: didnotrun']);
+    assert.match(summary, /\| Failed \| Flaky \| Skipped \| Did not run \| Interrupted \|/);
+    assert.match(summary, /\| failed \| 4 \| 0 \| 1 \| 0 \| 0 \| 2 \| 1 \|/);
+  });
+
+  test('what was printed says how much is missing, in the room the service has for it', () => {
+    const { stdout } = cases.find(({ title }) => title === 'goes on')!;
+    assert.equal(stdout, `${'x'.repeat(19_960)}\n[truncated 10041 chars]`);
+    assert.ok(stdout.length <= 20_000);
+  });
+});

@@ -19,6 +19,8 @@ export interface Reply {
   headers?: Record<string, string | string[]>;
   /** Never answers. */
   hangs?: boolean;
+  /** Answers when this has happened. */
+  after?: Promise<unknown>;
 }
 
 export interface Service {
@@ -88,8 +90,9 @@ export async function startService(
     }
     const entry = await decode(request, Buffer.concat(chunks));
     received.push(entry);
-    const { status = 200, body = ACCEPTED, headers = {}, hangs = false } = reply(entry, received.length);
+    const { status = 200, body = ACCEPTED, headers = {}, hangs = false, after } = reply(entry, received.length);
     if (hangs) return;
+    await after;
     response.writeHead(status, { 'content-type': 'application/json', ...headers });
     response.end(JSON.stringify(body));
   });

@@ -1,59 +1,39 @@
 /** Runs kept on disk: when they are sent, when they stay, and whose they are. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { rename, utimes } from 'node:fs/promises';
-import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createClient, deadlineIn, RequestFailed } from '../src/client';
 import { flushCommand } from '../src/commands/flush';
 import type { OutgoingAttempt } from '../src/delivery';
-import { createLog } from '../src/log';
 import type { LeftReport } from '../src/report-delivery';
-import type { RunFields } from '../src/run';
 import { chooseSpoolFolder, replaceFile } from '../src/spool/disk';
-import { readEntry, readNote, releaseEntry, writeEntry, type SpoolNote } from '../src/spool/entry';
+import { readEntry, readNote, releaseEntry, type SpoolNote } from '../src/spool/entry';
 import { createHashes } from '../src/spool/hashes';
 import { createKeeper } from '../src/spool/keeper';
 import { createRunSpool, type RunSpool } from '../src/spool/run-spool';
-import { entriesIn, flushSpool, prune, runsFolder } from '../src/spool/spool';
+import { entriesIn, flushSpool, prune, runsFolder, type StoredEntry } from '../src/spool/spool';
 import { field, startService, type Received, type Reply, type Service } from './service';
+import { folder, keep, noteOf, results, RUN, silent } from './spool-entries';
 
-const silent = createLog(false, () => process.stdout);
-const RUN = { projectName: 'shop', status: 'passed', clientRunId: 'run-0001', startTime: '2026-01-05T10:00:00.000Z' } as unknown as RunFields;
-
-const folder = (): string => mkdtempSync(path.join(os.tmpdir(), 'callboard-spool-'));
-const keep = (dir: string, origin: string, attempts = results()): Promise<string> =>
-  writeEntry({ dir, origin, filesMaxBytes: 2 ** 30 }, RUN, attempts, { isFinal: true, keeper: createKeeper(), hashes: createHashes() });
-const noteOf = (entry: string): string => entry.replace(/\.json\.gz$/, '.files.json');
 const onPosix = { skip: process.geteuid === undefined };
 const asRoot = { skip: process.geteuid?.() !== 0 };
 
-/** One result with two files that do not fit one request. */
-function results(): OutgoingAttempt[] {
-  const bytes = Buffer.alloc(20 * 1024 * 1024, 1);
-  const identity = { title: 'one', location: 'a.spec.ts:1:1', retries: 0 } as unknown as OutgoingAttempt['identity'];
-  const files = ['a', 'b'].map((name) => ({
-    kind: 'attachment' as const, name, contentType: 'text/plain', originalName: name,
-    content: { kind: 'bytes' as const, bytes, size: bytes.length },
-  }));
-  return [{ identity, entry: { ...identity }, files }];
-}
-
 async function withSpool(
   reply: (request: Received, count: number) => Reply,
-  check: (spool: { service: Service; entry: string; flush(): Promise<string[]> }) => Promise<void>,
+  check: (spool: { service: Service; entry: string; flush(entries?: readonly StoredEntry[]): Promise<string[]> }) => Promise<void>,
   attempts = results(),
 ): Promise<void> {
   const service = await startService(reply);
   const dir = folder();
   const entry = await keep(dir, service.url, attempts);
-  const flush = async (): Promise<string[]> => {
+  const flush = async (entries?: readonly StoredEntry[]): Promise<string[]> => {
     const sent: string[] = [];
     await flushSpool({
-      entries: await entriesIn(dir), deadline: deadlineIn(10_000), log: silent, tries: 1,
+      entries: entries ?? await entriesIn(dir), deadline: deadlineIn(10_000), log: silent, tries: 1,
       clientFor: () => createClient(service.url, { kind: 'none' }, silent),
       onSent: () => sent.push('sent'),
       onFailed: () => sent.push('stays'),
@@ -114,6 +94,36 @@ test('what a process is still at work on is left to it, on whatever host it is',
   assert.deepEqual(await flush(), ['sent']);
   assert.equal(service.paths()[0], 'test-runs/submit');
 }));
+
+test('a run is in use also when it was not when the spool was listed', () => withSpool(() => ({}), async ({ service, entry, flush }) => {
+  const longAgo = new Date(Date.now() - 6 * 60_000);
+  await utimes(entry, longAgo, longAgo);
+  const listed = await entriesIn(path.dirname(entry));
+  await utimes(entry, new Date(), new Date());
+  assert.deepEqual(await flush(listed), []);
+  assert.deepEqual(service.paths(), []);
+}));
+
+test('a file that cannot be read at present stays in the spool when its run is sent', () => withSpool(() => ({}), async ({ service, entry, flush }) => {
+  await releaseEntry(entry);
+  const file = path.join(entry.replace(/\.json\.gz$/, '.files'), '0');
+  const content = readFileSync(file);
+  rmSync(file);
+  // Unlike a file that is gone this one may come back, as those of a file system over the network do.
+  symlinkSync(file, file);
+  assert.deepEqual(await flush(), ['stays']);
+  assert.deepEqual([service.paths(), attached(service)], [['test-runs/submit'], []]);
+  rmSync(file);
+  writeFileSync(file, content);
+  assert.deepEqual(await flush(), ['sent']);
+  assert.deepEqual(attached(service), ['a', 'b']);
+}, results(1_000)));
+
+test('the files of a run are read only for as long as somebody waits for it', () => withSpool(() => ({}), async ({ entry }) => {
+  const note = await readNote(entry);
+  await assert.rejects(readEntry(entry, note!, AbortSignal.abort()), { name: 'AbortError' });
+  assert.equal((await readEntry(entry, note!)).attempts[0]!.files.length, 2);
+}, results(1_000)));
 
 test('a folder others may write to is neither sent from nor written to', onPosix, () => withSpool(() => ({}), async ({ service, entry, flush }) => {
   await releaseEntry(entry);
@@ -242,6 +252,15 @@ test('a file that somebody has open is replaced a little later, or written where
     assert.equal(readFileSync(file, 'utf8'), text);
     assert.deepEqual(readdirSync(dir), ['file']);
   }
+});
+
+test('a file that is gone takes no room from the others', async () => {
+  const dir = folder();
+  const keeper = createKeeper();
+  await assert.rejects(keeper({ kind: 'file', path: path.join(dir, 'gone'), size: 8 }, dir, 10), /ENOENT/);
+  const place = await keeper({ kind: 'bytes', bytes: Buffer.from('a note'), size: 6 }, dir, 10);
+  assert.equal(readFileSync(place!, 'utf8'), 'a note');
+  assert.equal(await keeper({ kind: 'bytes', bytes: Buffer.from('there'), size: 5 }, dir, 10), undefined);
 });
 
 test('a file is read for its hash only when it is another than before', async () => {

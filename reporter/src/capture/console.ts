@@ -9,29 +9,64 @@ export interface ConsoleEntry {
   location: string | null;
 }
 
+/** Stands where entries are missing and says how many, in the words of the service. */
+export interface ConsoleGap {
+  type: 'info';
+  text: string;
+}
+
+/** What the pages of one test said, as far as it is kept. */
+export interface ConsoleLog {
+  add(entry: ConsoleEntry): void;
+  entries(): (ConsoleEntry | ConsoleGap)[];
+}
+
 const KEPT_TYPES: ReadonlySet<string> = new Set(['warning', 'error', 'assert']);
 const ENTRIES_MAX = 500;
-/** Of a page that says too much these and the newest are kept: how it began, and what came before the failure. */
-const FIRST_ENTRIES = 20;
+/**
+ * Of a page that says too much these and the newest are kept: how it began, and what came before
+ * the failure. With the gap behind them they are the 20 the service spares when it drops more.
+ */
+const FIRST_ENTRIES = 19;
 const TEXT_MAX_CHARS = 4_000;
 
+export function createConsoleLog(): ConsoleLog {
+  const kept: ConsoleEntry[] = [];
+  let dropped = 0;
+  return {
+    add(entry) {
+      if (kept.length >= ENTRIES_MAX) {
+        kept.splice(FIRST_ENTRIES, 1);
+        dropped++;
+      }
+      kept.push(entry);
+    },
+    entries() {
+      if (dropped === 0) return kept;
+      // It takes the place of one more.
+      const gap: ConsoleGap = { type: 'info', text: `[${dropped + 1} console entries dropped]` };
+      return [...kept.slice(0, FIRST_ENTRIES), gap, ...kept.slice(FIRST_ENTRIES + 1)];
+    },
+  };
+}
+
 /** Returns how to stop. */
-export function watchConsole(context: BrowserContext, entries: ConsoleEntry[]): () => void {
+export function watchConsole(context: BrowserContext, log: ConsoleLog): () => void {
   const add = (type: ConsoleEntry['type'], text: string, location: string | null): void => {
-    if (entries.length >= ENTRIES_MAX) entries.splice(FIRST_ENTRIES, 1);
-    entries.push({ type, text: text.slice(0, TEXT_MAX_CHARS), timestamp: Date.now(), location });
+    // The service keeps none without a text, and would count fewer than were dropped here.
+    if (text !== '') log.add({ type, text, timestamp: Date.now(), location });
   };
   const onConsole = (message: ConsoleMessage): void => {
     const type = message.type();
     if (!KEPT_TYPES.has(type)) return;
     const { url, lineNumber, columnNumber } = message.location();
-    add(type as ConsoleEntry['type'], message.text(), url ? `${withoutQuery(url)}:${lineNumber + 1}:${columnNumber + 1}` : null);
+    add(type as ConsoleEntry['type'], cut(message.text()), url ? `${withoutQuery(url)}:${lineNumber + 1}:${columnNumber + 1}` : null);
   };
   const onError = (webError: WebError): void => {
     const { name, message, stack } = webError.error();
     // Scripts that cannot be read, and what is thrown without being an error, have no stack.
     const text = stack || (name ? `${name}: ${message}` : message);
-    add('pageerror', withoutQueries(text.slice(0, TEXT_MAX_CHARS)), placeOfError(stack ?? '') ?? placeOf(webError));
+    add('pageerror', withoutQueries(cut(text)), placeOfError(stack ?? '') ?? placeOf(webError));
   };
   context.on('console', onConsole);
   context.on('weberror', onError);
@@ -39,6 +74,10 @@ export function watchConsole(context: BrowserContext, entries: ConsoleEntry[]): 
     context.off('console', onConsole);
     context.off('weberror', onError);
   };
+}
+
+function cut(text: string): string {
+  return text.length > TEXT_MAX_CHARS ? `${text.slice(0, TEXT_MAX_CHARS)} [truncated]` : text;
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import type { BrowserContext, Page, TestInfo } from '@playwright/test';
 import type { CaptureSettings } from '../options';
-import { watchConsole, type ConsoleEntry } from './console';
+import { createConsoleLog, watchConsole } from './console';
 import { createLocatorRecorder, within } from './locators';
 import { watchNetwork, type NetworkEntry } from './network';
 import { readPage, type PageReading } from './page-reading';
@@ -28,7 +28,7 @@ const SHARE_OF_TIME = 1 / 8;
 
 export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Recorder {
   const network: NetworkEntry[] = [];
-  const consoleEntries: ConsoleEntry[] = [];
+  const consoleLog = createConsoleLog();
   const locators = settings.locators ? createLocatorRecorder(testIdAttributeOf(testInfo), process.cwd()) : undefined;
   const watched = new Map<BrowserContext, () => void>();
   const wasRead = new WeakSet<BrowserContext>();
@@ -46,7 +46,7 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
     if (watched.has(context)) return;
     const stops = [
       ...(settings.network ? [watchNetwork(context, network, settings.serverTraces)] : []),
-      ...(settings.console ? [watchConsole(context, consoleEntries)] : []),
+      ...(settings.console ? [watchConsole(context, consoleLog)] : []),
     ];
     watched.set(context, () => stops.forEach((stop) => stop()));
   };
@@ -75,6 +75,7 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
         testInfo.attachments.push({ name, contentType, body: Buffer.from(value) });
       };
       if (network.length > 0) attach('callboard-network', JSON.stringify(network));
+      const consoleEntries = consoleLog.entries();
       if (consoleEntries.length > 0) attach('callboard-console', JSON.stringify(consoleEntries));
       if (reading) {
         attach('callboard-web-vitals', JSON.stringify(reading.webVitals));

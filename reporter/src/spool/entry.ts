@@ -14,7 +14,7 @@ import { promisify } from 'node:util';
 import { createGzip, gunzip } from 'node:zlib';
 import type { OutgoingAttempt } from '../delivery';
 import { reasonOf } from '../failure';
-import { read, sha256, type AttachmentFile } from '../files';
+import { read, sha256, Unreadable, type AttachmentFile } from '../files';
 import { makeFolders } from '../folders';
 import { packReport, sendableEntries } from '../report-archive';
 import type { Report } from '../reports';
@@ -41,11 +41,16 @@ interface SpooledReport {
   size: number;
 }
 
+export interface Owner {
+  pid: number;
+  hostname: string;
+}
+
 export interface SpoolNote {
   origin: string;
   projectName: string;
   /** The process that wrote it and is still at work on the run; null once it has given up. */
-  owner: { pid: number; hostname: string } | null;
+  owner: Owner | null;
   files: SpooledFile[];
   /** Absent as long as the process that wrote it is at work. */
   reports?: SpooledReport[];
@@ -63,11 +68,14 @@ export interface SpooledRun {
   run: RunFields;
   attempts: OutgoingAttempt[];
   reports: OutgoingReport[];
+  /** Not to be read at present: worth another try. */
+  unread: AttachmentFile[];
 }
 
 const SUFFIX = '.json.gz';
 const NOTE_SUFFIX = '.files.json';
 const FILES_SUFFIX = '.files';
+const CLAIM_SUFFIX = '.claim';
 
 export interface EntryWriting {
   /** The run is over, and whoever ran the tests waits for its files to be kept. */
@@ -106,7 +114,7 @@ export async function writeEntry(
     const note: SpoolNote = {
       origin: target.origin,
       projectName: run.projectName,
-      owner: { pid: process.pid, hostname: os.hostname() },
+      owner: thisProcess(),
       files: await spooledFiles(files, keep, hashes, isFinal ? AbortSignal.timeout(KEEP_FILES_MS) : signal),
     };
     signal?.throwIfAborted();
@@ -219,7 +227,7 @@ export function isEntry(file: string): boolean {
 
 /** The entry that something lies beside; undefined for a draft. */
 export function entryBeside(file: string): string | undefined {
-  const suffix = [NOTE_SUFFIX, FILES_SUFFIX].find((each) => file.endsWith(each));
+  const suffix = [NOTE_SUFFIX, FILES_SUFFIX, CLAIM_SUFFIX].find((each) => file.endsWith(each));
   return suffix === undefined ? undefined : file.slice(0, -suffix.length) + SUFFIX;
 }
 
@@ -232,20 +240,25 @@ export async function readNote(entry: string): Promise<SpoolNote | undefined> {
 }
 
 /** The run with those of its files and reports that are still what they were. */
-export async function readEntry(entry: string, note: SpoolNote): Promise<SpooledRun> {
+export async function readEntry(entry: string, note: SpoolNote, signal?: AbortSignal): Promise<SpooledRun> {
   const body = await promisify(gunzip)(await readOwn(entry));
   const { testCases, ...run } = JSON.parse(body.toString('utf8')) as RunFields & { testCases: Partial<TestCaseEntry>[] };
   const attempts: OutgoingAttempt[] = testCases.map((each) => ({ entry: each, identity: each as AttemptIdentity, files: [] }));
+  const unread: AttachmentFile[] = [];
   for (const { index, path: place, size, sha256: hash, ...described } of note.files) {
-    const content = { kind: 'file', path: place, size } as const;
-    const isUnchanged = await sha256(content).then((now) => now === hash, () => false);
-    if (isUnchanged) attempts[index]?.files.push({ ...described, content });
+    const file: AttachmentFile = { ...described, content: { kind: 'file', path: place, size } };
+    try {
+      if (await sha256(file.content, signal) === hash) attempts[index]?.files.push(file);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!(error instanceof Unreadable)) unread.push(file);
+    }
   }
   const reports: OutgoingReport[] = [];
   for (const { type, label, path: place, size } of note.reports ?? []) {
     if (await isOwnReport(entry, place, size)) reports.push({ type, label, size, open: () => read({ kind: 'file', path: place, size }) });
   }
-  return { run: run as RunFields, attempts, reports };
+  return { run: run as RunFields, attempts, reports, unread };
 }
 
 /** No hash says what a report was, so it has to be what lies beside the entry and nothing a path or a link leads to. */
@@ -270,11 +283,15 @@ export async function sizeOfEntry(entry: string): Promise<number> {
   return sizes.reduce((total, size) => total + size, 0);
 }
 
-/** A process at work on its run refreshes the entry; without that the number may be another's by now. */
+export function thisProcess(): Owner {
+  return { pid: process.pid, hostname: os.hostname() };
+}
+
+/** A process at work refreshes what it has in hand; without that its number may be another's by now. */
 const REFRESHED_WITHIN_MS = 5 * 60 * 1_000;
 
-export function isInUse({ owner }: SpoolNote, modifiedAtMs: number): boolean {
-  if (!owner || Date.now() - modifiedAtMs > REFRESHED_WITHIN_MS) return false;
+export function isAtWork(owner: Owner, refreshedAtMs: number): boolean {
+  if (Date.now() - refreshedAtMs > REFRESHED_WITHIN_MS) return false;
   // Nothing tells whether a process of another host that shares the folder still lives.
   if (owner.hostname !== os.hostname()) return true;
   try {
@@ -283,6 +300,18 @@ export function isInUse({ owner }: SpoolNote, modifiedAtMs: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** The note of an entry that nobody is at work on; undefined also when there is no entry any more. */
+export async function noteOfFree(entry: string): Promise<SpoolNote | undefined> {
+  const note = await readNote(entry);
+  // Asked now: what was seen when the entries were listed may be long ago.
+  const stats = await lstat(entry).catch(() => undefined);
+  return note && stats && !(note.owner && isAtWork(note.owner, stats.mtimeMs)) ? note : undefined;
+}
+
+export function claimBeside(entry: string): string {
+  return beside(entry, CLAIM_SUFFIX);
 }
 
 function beside(entry: string, suffix: string): string {

@@ -39,10 +39,11 @@ export function createKeeper(): Keeper {
     if (bytes + content.size > bytesMax) return undefined;
     makeFolders(dir, PRIVATE);
     const place = path.join(dir, String(count++));
-    bytes += content.size;
     await rm(place, { force: true });
     if (content.kind === 'bytes') await writeFile(place, content.bytes, { mode: 0o600, flag: 'wx' });
     else await link(content.path, place).catch(() => copyFile(content.path, place, constants.COPYFILE_EXCL));
+    // Only now: a file that is gone by then takes no room from the others.
+    bytes += content.size;
     known.set(source, { place, sizeBytes: content.size, modifiedAtMs });
     return place;
   };

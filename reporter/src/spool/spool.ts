@@ -10,8 +10,9 @@ import { deliverRun, type DeliveredRun } from '../delivery';
 import { reasonOf } from '../failure';
 import type { Log } from '../log';
 import { deliverKeptReports } from '../report-delivery';
+import { claimEntry } from './claim';
 import { isOwn, isOwnFolder, ownSpoolFolders } from './disk';
-import { entryBeside, isEntry, isInUse, keepOnly, readEntry, readNote, removeEntry, sizeOfEntry, type SpoolNote } from './entry';
+import { entryBeside, isEntry, keepOnly, noteOfFree, readEntry, removeEntry, sizeOfEntry, type SpoolNote } from './entry';
 
 const ENTRIES_MAX = 20;
 const AGE_MAX_MS = 14 * 24 * 60 * 60 * 1_000;
@@ -102,27 +103,36 @@ export interface FlushParts {
 
 /** Sends entries as the runs they are; an entry is removed only when the service has it. */
 export async function flushSpool(parts: FlushParts): Promise<void> {
-  for (const { file, modifiedAtMs } of parts.entries) {
-    const note = await readNote(file);
-    if (!note || isInUse(note, modifiedAtMs)) continue;
-    const client = parts.clientFor(note);
+  for (const { file } of parts.entries) {
+    const note = await noteOfFree(file);
+    const client = note && parts.clientFor(note);
     if (!client || parts.deadline.signal.aborted) continue;
+    let release: (() => Promise<void>) | undefined;
     try {
-      const { deadline, log, tries } = parts;
-      const { run, attempts, reports } = await readEntry(file, note);
-      const sent = await deliverRun({ client, deadline, log, run, attempts, tries });
-      if (sent.filesLeft.length + sent.resultsLeft.length > 0) {
-        await keepOnly(file, note, sent.filesLeft.map((left) => left.file));
-        throw new Error(`${sent.resultsLeft.length} of its results and ${sent.filesLeft.length} of its files did not arrive yet`);
-      }
-      const { projectName, clientRunId } = run;
-      const attached = { runId: sent.runId, projectName, clientRunId, startedAtMs: Date.parse(run.startTime) };
-      await deliverKeptReports({ client, deadline, log, run: attached, reports, tries });
-      await removeEntry(file);
-      parts.onSent(sent, note);
+      release = await claimEntry(file);
+      // Whoever had it until now may have sent it, or a part of it.
+      const left = release && await noteOfFree(file);
+      if (left) await sendEntry(file, left, client, parts);
     } catch (error) {
       parts.log.detail(`${path.basename(file)} stays spooled: ${reasonOf(error)}`);
       parts.onFailed(error, note);
+    } finally {
+      await release?.();
     }
   }
+}
+
+async function sendEntry(file: string, note: SpoolNote, client: Client, { deadline, log, tries, onSent }: FlushParts): Promise<void> {
+  const { run, attempts, reports, unread } = await readEntry(file, note, deadline.signal);
+  const sent = await deliverRun({ client, deadline, log, run, attempts, tries });
+  const filesLeft = [...sent.filesLeft.map((left) => left.file), ...unread];
+  if (filesLeft.length + sent.resultsLeft.length > 0) {
+    await keepOnly(file, note, filesLeft);
+    throw new Error(`${sent.resultsLeft.length} of its results and ${filesLeft.length} of its files did not arrive yet`);
+  }
+  const { projectName, clientRunId } = run;
+  const attached = { runId: sent.runId, projectName, clientRunId, startedAtMs: Date.parse(run.startTime) };
+  await deliverKeptReports({ client, deadline, log, run: attached, reports, tries });
+  await removeEntry(file);
+  onSent(sent, note);
 }

@@ -1,0 +1,8 @@
+import { writeFileSync } from 'node:fs';
+import { test } from '@playwright/test';
+
+test('goes on', async () => {
+  console.log('x'.repeat(30_000));
+  writeFileSync('goes-on', '');
+  await new Promise(() => {});
+});
