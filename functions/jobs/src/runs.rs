@@ -107,7 +107,8 @@ pub(crate) async fn unpack_report(
 pub(crate) struct ResumeStoring {}
 
 impl Payload for ResumeStoring {
-    const KIND: &'static str = "resume_storing";
+    // From when it was about evidence alone.
+    const KIND: &'static str = "resume_joining";
 }
 
 /// Takes jobs up again that failed too often to be tried by themselves: results

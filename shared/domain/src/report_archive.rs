@@ -12,10 +12,10 @@ use thiserror::Error;
 
 /// Longest path in bytes.
 const MAX_PATH_BYTES: usize = 10_000;
-/// Longest cleaned path, in bytes: with the prefix of its report it has to fit
+/// Longest cleaned path, in bytes as a store writes it: with the prefix of its report it has to fit
 /// into the 1,024 bytes that buckets allow for a key.
 const MAX_CLEAN_PATH_BYTES: usize = 900;
-/// Longest name of a file or folder, in bytes: file systems allow 255, and a
+/// Longest name of a file or folder, in bytes as a store writes it: file systems allow 255, and a
 /// file that is being written has a longer name.
 const MAX_SEGMENT_BYTES: usize = 200;
 /// Most folders above a file.
@@ -271,8 +271,13 @@ fn clean_path(path: &str) -> Option<String> {
     }
     let segments: Vec<&str> = path.split('/').filter(|segment| !matches!(*segment, "" | ".")).collect();
     let fits = segments.len() <= MAX_DEPTH + 1
-        && segments.iter().all(|segment| segment.len() <= MAX_SEGMENT_BYTES && *segment != "..");
-    Some(segments.join("/")).filter(|path| fits && path.len() <= MAX_CLEAN_PATH_BYTES)
+        && segments.iter().all(|segment| stored_bytes(segment) <= MAX_SEGMENT_BYTES && *segment != "..");
+    Some(segments.join("/")).filter(|path| fits && stored_bytes(path) <= MAX_CLEAN_PATH_BYTES)
+}
+
+/// Stores write `%`, `#` and `:` as three characters.
+fn stored_bytes(path: &str) -> usize {
+    path.len() + 2 * path.matches(['%', '#', ':']).count()
 }
 
 #[cfg(test)]
@@ -369,6 +374,7 @@ mod tests {
         for too_long in [
             &nested.as_bytes()[..901],
             &[b'a'; 201],
+            &[b'%'; 67],
             &[b'a'; 10_000],
             &[b"a/".repeat(17).as_slice(), b"a"].concat(),
         ] {

@@ -174,7 +174,8 @@ async fn report_entry(ctx: &Context, project: Authorized<ProjectId>, path: &str)
     let mut session = ctx.store.db().read().await?;
     let Some(row) = reports::get(&mut session, project.get(), report).await? else {
         let left = reports::left(&mut session, project.get(), report).await?;
-        return left.map_or(Ok(None), |_| Err(QueryError::ReportInProgress));
+        let is_of_it = left.is_some_and(|row| path.starts_with(&format!("{}/", row.prefix)));
+        return if is_of_it { Err(QueryError::ReportInProgress) } else { Ok(None) };
     };
     drop(session);
     let Some(entry) = path.strip_prefix(&row.prefix).and_then(|rest| rest.strip_prefix('/')) else {

@@ -91,7 +91,11 @@ statements! {
     COMPLETE = "UPDATE reports SET entry = $3, size = $4, entries = $5, state = 'ready', created_at = $6 \
         WHERE project_id = $1 AND id = $2 AND state = 'pending'";
     /// A report that turned out unusable.
-    DELETE = "DELETE FROM reports WHERE project_id = $1 AND id = $2 AND state = 'pending'";
+    DELETE = "DELETE FROM reports WHERE project_id = $1 AND id = $2 AND state = 'pending' AND entry = ''";
+    /// A report whose job cannot complete it.
+    DELETE_WAITING = "DELETE FROM reports WHERE project_id = $1 AND id = $2 AND state = 'pending' AND entry <> ''";
+    /// Whether a report is there, complete or not.
+    IS_THERE = "SELECT 1 FROM reports WHERE project_id = $1 AND id = $2";
     /// Reports that were begun and left. ix: reports_pending
     DELETE_LEFT = "DELETE FROM reports WHERE (project_id, id) IN (SELECT project_id, id FROM reports \
         WHERE state = 'pending' AND entry = '' AND created_at <= $1 ORDER BY created_at LIMIT $2 skip_locked()) RETURNING project_id, prefix";
@@ -174,13 +178,17 @@ impl BegunReport {
     /// where it goes with its run.
     #[must_use]
     pub fn archive_key(&self) -> String {
-        format!("{}.gz", self.prefix)
+        archive_of(&self.prefix)
     }
 
     /// Its directory among the objects that no row refers to.
     fn directory(&self) -> String {
         format!("{}/", self.prefix)
     }
+}
+
+fn archive_of(prefix: &str) -> String {
+    format!("{prefix}.gz")
 }
 
 /// Begins a report; `None` when the archive is stored already, or another
@@ -199,7 +207,7 @@ pub async fn begin(
 ) -> Result<Option<BegunReport>> {
     let silent = args![project, run, kind, *sha256, now.millis() - SILENCE_MS];
     for row in session.all(&DELETE_SILENT, silent).await? {
-        unclaimed::abandon(session, project, &format!("{}/", row.reader().text()?), now).await?;
+        abandon(session, project, &row.reader().text()?, now).await?;
     }
     let id = ids::allocate_one(session, Kind::Report).await?;
     let rows = session.all(&LABELS, args![project, run]).await?;
@@ -253,17 +261,32 @@ pub async fn leave(
     left(session, project, begun.id).await?.ok_or(StoreError::ContentGone)
 }
 
-/// Removes the archive of a report that a job is done with.
+/// Removes what a job has no use for any more: the archive of a report and,
+/// when its run was deleted, all that was written of it.
 ///
 /// # Errors
 /// [`StoreError::Storage`] or [`StoreError::Database`] when one refuses; the
 /// sweep removes it then.
-pub async fn remove_archive(store: &Store, begun: &BegunReport) -> Result<()> {
-    let key = begun.archive_key();
-    store.objects().delete(&key).await?;
+pub async fn clear(store: &Store, project: ProjectId, begun: &BegunReport) -> Result<()> {
+    let mut gone = vec![begun.archive_key()];
+    let row = store.db().read().await?.first(&IS_THERE, args![project, begun.id]).await?;
+    if row.is_none() {
+        store.objects().delete_below(&begun.directory()).await?;
+        gone.push(begun.directory());
+    }
+    store.objects().delete(&begun.archive_key()).await?;
     let mut session = store.db().begin().await?;
-    unclaimed::forget(&mut session, &key).await?;
+    for key in &gone {
+        unclaimed::forget(&mut session, key).await?;
+    }
     session.commit().await
+}
+
+/// Whether a report waits for its job for so long that the sweep may have taken
+/// its archive.
+#[must_use]
+pub fn is_overdue(row: &ReportRow, now: Timestamp) -> bool {
+    row.created_at.millis() + LEFT_LIFE_MS <= now.millis()
 }
 
 fn distinct_label(label: &str, taken: &[String]) -> String {
@@ -297,8 +320,9 @@ pub async fn complete(
     get(session, project, begun.id).await?.ok_or(StoreError::Damaged("a report vanished while it was stored"))
 }
 
-/// Forgets a report that was not completed, if its row is still there; what it
-/// wrote, and its archive where one was announced, is left to the sweep.
+/// Forgets a report that was not completed; what it wrote is left to the sweep.
+/// One that is complete all the same, or waits for its job, stays: the answer
+/// to its transaction was lost.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -309,8 +333,32 @@ pub async fn discard(
     now: Timestamp,
 ) -> Result<()> {
     session.execute(&DELETE, args![project, begun.id]).await?;
-    unclaimed::abandon_announced(session, &begun.archive_key(), now).await?;
-    unclaimed::abandon(session, project, &begun.directory(), now).await
+    if session.first(&IS_THERE, args![project, begun.id]).await?.is_some() {
+        return Ok(());
+    }
+    abandon(session, project, &begun.prefix, now).await
+}
+
+/// Forgets a report that waited for its job and cannot be completed. One that
+/// another worker completed stays.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn discard_waiting(
+    session: &mut Session,
+    project: ProjectId,
+    begun: &BegunReport,
+    now: Timestamp,
+) -> Result<()> {
+    session.execute(&DELETE_WAITING, args![project, begun.id]).await?;
+    discard(session, project, begun, now).await
+}
+
+/// Leaves the directory of a report to the sweep, and its archive where one was
+/// announced.
+async fn abandon(session: &mut Session, project: ProjectId, prefix: &str, now: Timestamp) -> Result<()> {
+    unclaimed::abandon_announced(session, &archive_of(prefix), now).await?;
+    unclaimed::abandon(session, project, &format!("{prefix}/"), now).await
 }
 
 /// Forgets at most `limit` reports that were begun long ago and never
@@ -323,7 +371,7 @@ pub async fn discard_left(session: &mut Session, now: Timestamp, limit: i64) -> 
     for row in &rows {
         let mut r = row.reader();
         let (project, prefix) = (ProjectId(r.int()?), r.text()?);
-        unclaimed::abandon(session, project, &format!("{prefix}/"), now).await?;
+        abandon(session, project, &prefix, now).await?;
     }
     Ok(rows.len())
 }

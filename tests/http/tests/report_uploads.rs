@@ -191,12 +191,13 @@ async fn a_report_may_hold_a_log_that_repeats_itself_and_not_be_made_to_fill_a_d
 
 /// More files than a call writes; the entry page is the last of them.
 fn large_archive() -> Vec<u8> {
-    let names: Vec<String> = (0..2_004).map(|number| format!("data/{number}.txt")).collect();
+    let names: Vec<String> = (0..2_104).map(|number| format!("data/{number}.txt")).collect();
     let mut entries: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), name.as_bytes())).collect();
     entries.push(("index.html", b"<h1>Report</h1>"));
     report_archive(&entries).expect("an archive")
 }
 
+const DATED: &str = "SELECT state FROM reports WHERE expires_at IS NOT NULL";
 const UNPACKING: &str = "SELECT payload FROM jobs WHERE kind = 'unpack_report'";
 
 #[tokio::test]
@@ -219,24 +220,33 @@ async fn a_report_with_thousands_of_files_is_answered_at_once_and_unpacked_by_a_
 
         let [job] = texts(service, UNPACKING).await.try_into().expect("one job");
         let job: UnpackReport = serde_json::from_str(&job).expect("a job");
-        assert_eq!((job.written, job.entries), (2_000, 2_005));
+        assert_eq!((job.written, job.entries), (2_000, 2_105));
         let (ctx, asked) = (context(service), AtomicUsize::new(0));
         let three_times = || asked.fetch_add(1, Ordering::Relaxed) < 3;
         let rest =
             ingest::unpack_report(&ctx, job, &three_times, service.state().now()).await.expect("worked");
         let rest = rest.expect("its time was over before the last two");
-        assert_eq!(rest.written, 2_003);
+        assert_eq!(rest.written, 2_103, "a hundred at least");
+        assert_eq!(texts(service, DATED).await, Vec::<String>::new(), "what waits is not let go of");
         let done = ingest::unpack_report(&ctx, rest, &|| true, service.state().now()).await.expect("worked");
         assert!(done.is_none(), "{done:?}");
         let shown = client.json(&reports).await.expect("a list");
         assert_eq!(
             (&shown["items"][0]["path"], &shown["items"][0]["entries"]),
-            (&json!(entry), &json!(2_005))
+            (&json!(entry), &json!(2_105))
         );
-        for name in ["data/0.txt", "data/1999.txt", "data/2000.txt", "data/2003.txt"] {
+        for name in ["data/0.txt", "data/1999.txt", "data/2000.txt", "data/2103.txt"] {
             let path = format!("/api/files/{}", entry.replace("index.html", name));
             assert_eq!(client.get(&path).await.expect("an answer").text(), name);
         }
+        assert_eq!(texts(service, DATED).await.len(), 1);
+        // Whoever does not know that it is complete takes nothing of it away.
+        let begun = BegunReport::of(job.project, job.run, job.report);
+        let mut session = ctx.store.db().begin().await.expect("a transaction");
+        reports::discard_waiting(&mut session, job.project, &begun, service.state().now())
+            .await
+            .expect("left");
+        session.commit().await.expect("committed");
         // The job in the queue finds nothing to do.
         run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
         assert_eq!(texts(service, "SELECT state FROM jobs WHERE kind = 'unpack_report'").await, ["done"]);
@@ -264,6 +274,18 @@ async fn a_report_that_waits_for_its_job_goes_with_its_run() {
         session.commit().await.expect("committed");
         let below = format!("project-{project}/reports/{run}/");
         assert!(!store.objects().is_empty_below(&below).await.expect("asked"));
+        // Nor does the job give it up while its archive cannot be read.
+        let [job] = texts(service, UNPACKING).await.try_into().expect("one job");
+        let job: UnpackReport = serde_json::from_str(&job).expect("a job");
+        let begun = BegunReport::of(job.project, job.run, job.report);
+        let archive = service.database().folder().join("objects").join(begun.archive_key());
+        let elsewhere = archive.with_extension("away");
+        std::fs::rename(&archive, &elsewhere).expect("moved");
+        let (ctx, now) = (context(service), service.state().now());
+        let failed = ingest::unpack_report(&ctx, job, &|| true, now).await;
+        assert!(failed.is_err(), "{failed:?}");
+        assert_eq!(texts(service, STATES).await, ["pending"]);
+        std::fs::rename(&elsewhere, &archive).expect("moved back");
 
         let request = service.client().request(Method::DELETE, &format!("/api/test-runs/{run}"));
         let deleted = service.client().send(request).await.expect("an answer").success().expect("deleted");
@@ -276,6 +298,12 @@ async fn a_report_that_waits_for_its_job_goes_with_its_run() {
         assert!(store.objects().is_empty_below(&below).await.expect("asked"), "something was left");
         let states = "SELECT state FROM jobs WHERE kind = 'unpack_report'";
         assert_eq!(texts(service, states).await, ["done"]);
+        // What was being written meanwhile goes with the job.
+        let late = format!("{}/late.txt", begun.prefix);
+        store.objects().put(&late, Bytes::from_static(b"late")).await.expect("written");
+        assert!(ingest::unpack_report(&ctx, job, &|| true, now).await.expect("worked").is_none());
+        assert!(store.objects().is_empty_below(&below).await.expect("asked"), "something came late");
+        assert_eq!(texts(service, "SELECT key FROM unclaimed_objects").await, Vec::<String>::new());
     })
     .await;
 }

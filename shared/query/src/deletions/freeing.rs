@@ -5,8 +5,9 @@
 //! In this order: further runs are hidden; then, run by run, files and their
 //! references, reports and evidence, executions with what they count for, all
 //! other rows, and the objects under the run's own prefixes; then content that
-//! only the deletion still held and objects that were left to it; then, for a project, its tables and all that
-//! lies under its prefix. Complete is a deletion when listings come back empty.
+//! only the deletion still held and objects that were left to it; then, for a
+//! project, its tables and all that lies under its prefix. Complete is a
+//! deletion when listings come back empty.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::blobs::freeing;
 use callboard_store::db::Session;
 use callboard_store::deletions::runs::{self as doomed, DoomedRun, RunsToDelete};
-use callboard_store::deletions::{self, DeletionState, ObjectCount, ReceiptRow, project as doomed_project};
+use callboard_store::deletions::{self, DeletionState, ReceiptRow, project as doomed_project};
 use callboard_store::objects::Cleared;
 use callboard_store::{Store, StoreError, boxed, intake, jobs, storage, unclaimed};
 
@@ -242,7 +243,7 @@ impl Work<'_> {
     async fn clear_run(&self, receipt: &mut ReceiptRow, run: &DoomedRun) -> Result<()> {
         for folder in ["packs", "reports"] {
             let prefix = format!("project-{}/{folder}/{}/", run.project, run.run);
-            self.clear(&mut receipt.freed, &prefix).await?;
+            self.clear(receipt, &prefix).await?;
         }
         intake::remove_all(self.store.db(), run.project, run.run).await?;
         receipt.rows.runs += 1;
@@ -254,10 +255,13 @@ impl Work<'_> {
 
     /// Deletes what lies below a prefix, and asks again whether nothing is
     /// left.
-    async fn clear(&self, freed: &mut ObjectCount, prefix: &str) -> Result<()> {
+    async fn clear(&self, receipt: &mut ReceiptRow, prefix: &str) -> Result<()> {
         let cleared = self.store.objects().clear_below(prefix).await?;
-        freed.add(cleared.objects, cleared.bytes);
+        receipt.freed.add(cleared.objects, cleared.bytes);
         if cleared != Cleared::default() && !self.store.objects().is_empty_below(prefix).await? {
+            let mut session = self.store.db().begin().await?;
+            self.save(&mut session, receipt).await?;
+            session.commit().await?;
             return Err(StoreError::Busy("objects that came while they were deleted").into());
         }
         Ok(())
@@ -320,7 +324,7 @@ impl Work<'_> {
         if adopted.count > 0 {
             return Ok(true);
         }
-        self.clear(&mut receipt.freed, &format!("project-{project}/")).await?;
+        self.clear(receipt, &format!("project-{project}/")).await?;
         Ok(false)
     }
 }

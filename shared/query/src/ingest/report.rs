@@ -54,6 +54,12 @@ impl Default for AtOnce {
 }
 
 impl AtOnce {
+    /// What a job writes however late it gets to it: a file of any size, or
+    /// many small ones.
+    fn least() -> Self {
+        Self { files: 100, bytes: 512 << 20 }
+    }
+
     /// Takes a file of a size out of it, as long as it lasts.
     fn take(&mut self, size: u32) -> Next {
         match (self.files.checked_sub(1), self.bytes.checked_sub(size)) {

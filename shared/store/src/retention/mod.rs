@@ -43,8 +43,9 @@ statements! {
          WHERE f.project_id = $1 AND f.run_id = $2) d \
          WHERE files.project_id = $1 AND files.id = d.id AND files.expires_at IS DISTINCT FROM d.at"
     );
-    /// Dates the reports of a run. ix: reports_of_run
-    DATE_REPORTS = "UPDATE reports SET expires_at = $3 WHERE project_id = $1 AND run_id = $2 AND expires_at IS DISTINCT FROM $3";
+    /// Dates the complete reports of a run. ix: reports_of_run
+    DATE_REPORTS = "UPDATE reports SET expires_at = $3 WHERE project_id = $1 AND run_id = $2 AND state = 'ready' \
+        AND expires_at IS DISTINCT FROM $3";
     /// Dates the evidence of a run. ix: packs_of_run
     DATE_PACKS = "UPDATE packs SET trim_at = $3 WHERE project_id = $1 AND run_id = $2 AND trim_at IS DISTINCT FROM $3";
     /// When the time of a run is over. PK

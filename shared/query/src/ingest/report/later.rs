@@ -2,15 +2,20 @@
 //! that received the archive did not. It goes on where it was when its time is
 //! over, so that an archive of any size is unpacked in the end.
 
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use callboard_domain::ids::{ProjectId, ReportId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::jobs::Payload;
 use callboard_store::reports::{self, BegunReport, ReportRow};
 use callboard_store::{StoreError, boxed};
 use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
 
-use super::Complete;
 use super::unpacking::{Next, unpack_from};
+use super::{AtOnce, Complete};
 use crate::conflicts::repeated;
 use crate::ingest::locked::LockedRun;
 use crate::{Context, QueryError, Result};
@@ -36,6 +41,9 @@ impl Payload for UnpackReport {
     const KIND: &'static str = "unpack_report";
 }
 
+/// How often it is looked whether the run is still there.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
 /// Unpacks a report for as long as `has_time` says so, and makes it visible when
 /// it is complete. Answers what is left.
 ///
@@ -49,22 +57,25 @@ pub async fn unpack_report(
     now: Timestamp,
 ) -> Result<Option<UnpackReport>> {
     let begun = BegunReport::of(job.project, job.run, job.report);
-    let row = reports::left(&mut ctx.store.db().read().await?, job.project, job.report).await?;
     // Without one, its run was deleted, or an earlier attempt completed it.
-    if let Some(row) = row {
-        let written = write(ctx, &job, &begun, has_time).await?;
-        match written {
-            Some(written) if written < job.entries => return Ok(Some(UnpackReport { written, ..job })),
-            Some(_) => repeated(|| show(ctx, &job, &begun, &row, now)).await?,
-            None => forget(ctx, &job, &begun, now).await?,
+    if let Some(row) = waiting(ctx, &job).await? {
+        match write(ctx, &job, &begun, has_time).await {
+            Ok(Some(written)) if written < job.entries => return Ok(Some(UnpackReport { written, ..job })),
+            Ok(Some(_)) => repeated(|| show(ctx, &job, &begun, &row, now)).await?,
+            Ok(None) => forget(ctx, &job, &begun, now).await?,
+            Err(_) if reports::is_overdue(&row, now) => forget(ctx, &job, &begun, now).await?,
+            Err(error) => return Err(error),
         }
     }
-    reports::remove_archive(&ctx.store, &begun).await?;
+    reports::clear(&ctx.store, job.project, &begun).await?;
     Ok(None)
 }
 
-/// How many files are objects now; `None` when the archive cannot be read any
-/// more.
+async fn waiting(ctx: &Context, job: &UnpackReport) -> Result<Option<ReportRow>> {
+    Ok(reports::left(&mut ctx.store.db().read().await?, job.project, job.report).await?)
+}
+
+/// How many files are objects now; `None` when the archive is damaged.
 async fn write(
     ctx: &Context,
     job: &UnpackReport,
@@ -72,18 +83,30 @@ async fn write(
     has_time: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<usize>> {
     let archive = begun.archive_key();
-    if ctx.store.objects().size(&archive).await?.is_none() {
-        tracing::error!(archive, "the archive of a report is gone before it was unpacked");
-        return Ok(None);
-    }
-    let mut pace = |_| if has_time() { Next::Write } else { Next::Stop };
-    match unpack_from(ctx, &archive, &begun.prefix, job.written, &mut pace).await? {
-        Ok(contents) => Ok(Some(contents.written)),
+    let is_wanted = AtomicBool::new(true);
+    let mut least = AtOnce::least();
+    let mut pace = |size| {
+        // Getting to the first file can take all the time there is: some are written nevertheless.
+        let goes_on = is_wanted.load(Ordering::Relaxed) && (least.take(size) == Next::Write || has_time());
+        if goes_on { Next::Write } else { Next::Stop }
+    };
+    let mut unpacking = pin!(unpack_from(ctx, &archive, &begun.prefix, job.written, &mut pace));
+    let unpacked = loop {
+        tokio::select! {
+            unpacked = &mut unpacking => break unpacked?,
+            () = sleep(LOOK_AGAIN) => match waiting(ctx, job).await {
+                Ok(row) => is_wanted.store(row.is_some(), Ordering::Relaxed),
+                Err(error) => tracing::warn!(%error, archive, "a report may not be wanted any more"),
+            },
+        }
+    };
+    Ok(match unpacked {
+        Ok(contents) => Some(contents.written),
         Err(why) => {
             tracing::error!(archive, why, "the archive of a report is not what it was when it was received");
-            Ok(None)
+            None
         }
-    }
+    })
 }
 
 async fn show(
@@ -100,7 +123,8 @@ async fn show(
         report.show(&mut session, ctx, &locked, now).await
     };
     match shown.await {
-        // Its run is being deleted, or it waited for so long that the sweep was allowed to take its files.
+        // Its run is being deleted, another worker completed it, or it waited for so long that the sweep was allowed to
+        // take its files.
         Err(QueryError::Store(StoreError::RunGone | StoreError::ProjectGone | StoreError::ContentGone)) => {
             drop(session);
             forget(ctx, job, begun, now).await
@@ -114,6 +138,6 @@ async fn show(
 
 async fn forget(ctx: &Context, job: &UnpackReport, begun: &BegunReport, now: Timestamp) -> Result<()> {
     let mut session = ctx.store.db().begin().await?;
-    reports::discard(&mut session, job.project, begun, now).await?;
+    reports::discard_waiting(&mut session, job.project, begun, now).await?;
     Ok(session.commit().await?)
 }
