@@ -140,6 +140,8 @@ drive_anew agents "${signed_in[*]} SERVICE_RATE_LIMITS=off" mcp "CALLBOARD_ACCOU
 case "$engine" in sqlite) published=published-reporter-0.23 ;; *) published=@piwitests/reporter ;; esac
 drive_anew published "${signed_in[*]} SERVICE_RATE_LIMITS=off" \
   e2e "CALLBOARD_URL=$open CALLBOARD_ACCOUNTS_URL={address} PUBLISHED_REPORTER=$published" published.mjs
+drive_anew impatient "SERVICE_RUN_STALE_MS=30000 SERVICE_SHARD_WAIT_MS=30000 SERVICE_SETUP_STALE_MS=60000" \
+  e2e "CALLBOARD_URL={address} PUBLISHED_REPORTER=$published" published-protocol.mjs
 
 # What a browser, a line or a protocol makes of an answer is the same whichever database gave it, and the answers are
 # compared over HTTP with both: each of these runs with one, so that both engines are done at the same time.

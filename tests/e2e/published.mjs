@@ -6,11 +6,10 @@
  */
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync } from 'node:fs';
-import { readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { cuttableLine } from './support/cuttable-line.mjs';
@@ -18,11 +17,11 @@ import { faultyLine } from './support/faulty-line.mjs';
 import { firstAdministrator } from './support/first-administrator.mjs';
 import { readGroundTruth } from './support/ground-truth.mjs';
 import { countingDir, runCommand, runPlaywright, startPlaywright } from './support/playwright-run.mjs';
+import { count, countingArguments, FILES_TOTALS, named, reporter, runOf, runsOf, settings, totalsOf } from './support/published-reporter.mjs';
 import { getAll, getBytes, getJson, serviceUrl, sha256 } from './support/service.mjs';
 import { actionsInViewer } from './support/trace-viewer.mjs';
 
 const accountsUrl = process.env.CALLBOARD_ACCOUNTS_URL?.replace(/\/+$/, '');
-const reporter = process.env.PUBLISHED_REPORTER;
 if (!serviceUrl || !accountsUrl || !reporter) {
   throw new Error('CALLBOARD_URL, CALLBOARD_ACCOUNTS_URL and PUBLISHED_REPORTER must say what is tested, see the head of this file');
 }
@@ -32,26 +31,11 @@ const published = '@piwitests/reporter';
 const packageDir = path.join(here, 'node_modules', reporter);
 const cli = path.join(packageDir, 'dist/cli/index.js');
 const { version } = JSON.parse(readFileSync(path.join(packageDir, 'package.json'), 'utf8'));
-const scratch = mkdtempSync(path.join(tmpdir(), 'callboard-e2e-'));
-after(() => rm(scratch, { recursive: true, force: true }));
 
-/** What its users set. */
-const settings = (url, projectName, more = {}) => ({
-  PUBLISHED_REPORTER: reporter, PIWI_DASHBOARD_URL: url, PIWI_PROJECT_NAME: projectName, PIWI_STREAMING_BATCH_DELAY: '50', ...more,
-});
-const named = (what) => `${what} ${randomUUID().slice(0, 8)}`;
-const count = (env, more = []) => runPlaywright(['--retries=1', '--workers=1', ...more, `--output=${path.join(scratch, randomUUID())}`], env, countingDir);
 const SOME = ['--project=one', 'outcomes', 'files'];
 const SOME_TOTALS = { totalTests: 16, passedTests: 7, failedTests: 5, timedOutTests: 1, flakyTests: 2, skippedTests: 3, didNotRunTests: 1 };
-const FILES_TOTALS = { totalTests: 10, passedTests: 6, failedTests: 2, timedOutTests: 0, flakyTests: 2, skippedTests: 2, didNotRunTests: 0 };
-const totalsOf = (shown) => Object.fromEntries(Object.keys(SOME_TOTALS).map((key) => [key, shown[key]]));
-
-/** The run a reporter says it made. */
-function runOf({ output }) {
-  const said = /View run: .*\/test-runs\/(\d+)/.exec(output);
-  assert.ok(said, output);
-  return said[1];
-}
+/** Those of `files` in both browser projects. */
+const BOTH_TOTALS = Object.fromEntries(Object.entries(FILES_TOTALS).map(([key, tests]) => [key, 2 * tests]));
 
 describe('a run without a browser', () => {
   const told = ({ title, status, flaky, attemptCount, error, location }) => ({ title, status, flaky, attemptCount, error, location });
@@ -76,15 +60,7 @@ describe('a run without a browser', () => {
 
 describe('a run with files', () => {
   const FILES = ['--project=one', 'files'];
-  const TOTALS = { totalTests: 5, passedTests: 3, failedTests: 1, timedOutTests: 0, flakyTests: 1, skippedTests: 1, didNotRunTests: 0 };
   const sharded = (env, index, more = []) => count(env, [...FILES, '--fully-parallel', `--shard=${index}/2`, ...more]);
-
-  /** The runs of a project, oldest first. */
-  async function runsOf(projectName) {
-    const { id } = (await getAll('/api/projects')).find(({ name }) => name === projectName);
-    const runs = await getAll(`/api/projects/${id}/test-runs`);
-    return await Promise.all(runs.map(({ id: run }) => run).sort((a, b) => a - b).map((run) => getJson(`/api/test-runs/${run}`)));
-  }
 
   /** What is stored of the tests of a run, with the bytes of their files. */
   async function storedOf(run) {
@@ -118,7 +94,7 @@ describe('a run with files', () => {
     const shards = [await sharded(env, 1), await sharded(env, 2)];
     const runs = await runsOf(project);
     const said = shards.map(({ output }) => output).join('\n');
-    assert.deepEqual(runs.map((run) => [run.status, run.shardsFinished, totalsOf(run)]), [['failed', 2, TOTALS]], said);
+    assert.deepEqual(runs.map((run) => [run.status, run.shardsFinished, totalsOf(run)]), [['failed', 2, FILES_TOTALS]], said);
     assert.deepEqual(await storedOf(runs[0].id), whole, said);
   });
 
@@ -129,7 +105,7 @@ describe('a run with files', () => {
     assert.deepEqual(shards.map(({ exitCode }) => exitCode), [0, 0]);
     const runs = await runsOf(project);
     assert.deepEqual(runs.map((run) => [run.status, run.shardsFinished, totalsOf(run)]),
-      [['passed', 2, { ...TOTALS, totalTests: 4, failedTests: 0 }]], shards.map(({ output }) => output).join('\n'));
+      [['passed', 2, { ...FILES_TOTALS, totalTests: 4, failedTests: 0 }]], shards.map(({ output }) => output).join('\n'));
   });
 
   test('has the tests of all legs of a matrix that has shards', async () => {
@@ -139,7 +115,7 @@ describe('a run with files', () => {
       count(env, ['files', '--fully-parallel', `--project=${leg}`, `--shard=${index}/2`])));
     const said = (await Promise.all(legs)).map(({ output }) => output).join('\n');
     const runs = await runsOf(project);
-    assert.deepEqual(runs.map((run) => [run.status, totalsOf(run)]), [['failed', FILES_TOTALS]], said);
+    assert.deepEqual(runs.map((run) => [run.status, totalsOf(run)]), [['failed', BOTH_TOTALS]], said);
   });
 
   test('is the same when answers to its results and files are lost', async (context) => {
@@ -150,7 +126,7 @@ describe('a run with files', () => {
     const { output } = await count(settings(line.url, project), FILES);
     assert.ok(line.calls.filter((call) => call === 'events').length > 2, line.calls.join());
     const runs = await runsOf(project);
-    assert.deepEqual(runs.map((run) => [run.status, totalsOf(run)]), [['failed', TOTALS]], output);
+    assert.deepEqual(runs.map((run) => [run.status, totalsOf(run)]), [['failed', FILES_TOTALS]], output);
     assert.deepEqual(await storedOf(runs[0].id), whole);
   });
 
@@ -162,7 +138,7 @@ describe('a run with files', () => {
     const { output } = await count(settings(line.url, project), FILES);
     assert.ok(line.calls.includes('finish'), line.calls.join());
     const runs = await runsOf(project);
-    assert.deepEqual(runs.map((run) => [run.status, totalsOf(run)]), [['failed', TOTALS]], output);
+    assert.deepEqual(runs.map((run) => [run.status, totalsOf(run)]), [['failed', FILES_TOTALS]], output);
     assert.deepEqual(await storedOf(runs[0].id), whole);
   });
 
@@ -176,15 +152,14 @@ describe('a run with files', () => {
     line.mend();
     const next = [await count(settings(line.url, project), FILES), await count(settings(line.url, project), FILES)];
     const runs = await runsOf(project);
-    assert.deepEqual(runs.map((run) => [run.status, totalsOf(run)]), Array(3).fill(['failed', TOTALS]), next[0].output);
+    assert.deepEqual(runs.map((run) => [run.status, totalsOf(run)]), Array(3).fill(['failed', FILES_TOTALS]), next[0].output);
     const withoutFiles = (tests) => tests.map(({ files: _files, ...told }) => told);
     assert.deepEqual(withoutFiles(await storedOf(runs[0].id)), withoutFiles(whole));
   });
 
   test('keeps what it had when it is killed, and leaves the one alone that is started after it', async () => {
     const project = named('published');
-    const results = () => `--output=${path.join(scratch, randomUUID())}`;
-    const killed = startPlaywright(['--retries=1', '--workers=1', ...FILES, results()], settings(serviceUrl, project, { COUNTING_PAUSE_MS: '60000' }), countingDir);
+    const killed = startPlaywright(countingArguments(FILES), settings(serviceUrl, project, { COUNTING_PAUSE_MS: '60000' }), countingDir);
     const run = /\/test-runs\/(\d+)/.exec(await killed.line(/Watch live: /))[1];
     while ((await getJson(`/api/test-runs/${run}`)).totalTests < 4) await delay(100);
     killed.signal('SIGKILL');
@@ -203,7 +178,7 @@ describe('a run with files', () => {
 describe('a run that is announced before its tests', { skip: reporter !== published }, () => {
   test('is begun by them, and is one run', async () => {
     const project = named('published');
-    const finished = await count(settings(serviceUrl, project, { COUNTING_SETUP: '1', PIWI_VERBOSE: 'true' }), ['--project=one', 'files']);
+    const finished = await count(settings(serviceUrl, project, { COUNTING_SETUP: 'wrapped', PIWI_VERBOSE: 'true' }), ['--project=one', 'files']);
     assert.match(finished.output, /initialising run/);
     const run = await getJson(`/api/test-runs/${runOf(finished)}`);
     assert.deepEqual([run.projectName, run.status, run.totalTests], [project, 'failed', 5]);
@@ -252,7 +227,7 @@ describe('who signs in', () => {
         const env = settings(accountsUrl, project, { ...credentials(), PIWI_STREAMING: streaming, PIWI_RUN_LABEL: randomUUID() });
         const shards = await Promise.all([1, 2].map((index) => count(env, ['files', '--fully-parallel', `--shard=${index}/2`])));
         const [stored, ...others] = await runsOf(project);
-        assert.deepEqual([others.length, stored?.status, stored && totalsOf(stored), stored?.shardsFinished], [0, 'failed', FILES_TOTALS, 2],
+        assert.deepEqual([others.length, stored?.status, stored && totalsOf(stored), stored?.shardsFinished], [0, 'failed', BOTH_TOTALS, 2],
           shards.map(({ output }) => output).join('\n'));
       });
     }

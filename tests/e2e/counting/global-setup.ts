@@ -1,4 +1,6 @@
 /** Registers the run before the tests, the way a project does whose set-up takes long. */
-import { createGlobalSetup } from 'callboard-reporter';
+import { takesItsTime } from './wait.ts';
 
-export default createGlobalSetup({}, async () => undefined);
+const { createGlobalSetup } = await import(process.env['PUBLISHED_REPORTER'] ?? 'callboard-reporter');
+
+export default createGlobalSetup({}, () => takesItsTime());

@@ -1,16 +1,17 @@
-/** Tests of every outcome, without a browser: what is counted, and how, see counting.mjs, faults.mjs and published.mjs. */
+/** Tests of every outcome, without a browser: what is counted, and how, see counting.mjs, faults.mjs, published.mjs and published-protocol.mjs. */
 import { defineConfig } from '@playwright/test';
 
 const published = process.env['PUBLISHED_REPORTER'];
-const hasSetup = Boolean(process.env['COUNTING_SETUP']);
+const setup = process.env['COUNTING_SETUP'];
+// A published reporter can bring the set-up that announces the run, and itself, with what it wraps.
+const isWrapped = setup === 'wrapped';
 const config = defineConfig({
   testDir: 'tests',
   outputDir: 'test-results',
   workers: 1,
-  ...(hasSetup && !published ? { globalSetup: './global-setup.ts' } : {}),
-  reporter: [['list'], ...(hasSetup && published ? [] : [[published ?? 'callboard-reporter', {}] as [string, object]])],
+  ...(setup && !isWrapped ? { globalSetup: './global-setup.ts' } : {}),
+  reporter: [['list'], ...(isWrapped ? [] : [[published ?? 'callboard-reporter', {}] as [string, object]])],
   projects: [{ name: 'one' }, { name: 'two' }],
 });
 
-// A published reporter brings the set-up that announces the run, and itself, with what it wraps.
-export default hasSetup && published ? (await import(published)).wrapConfig(config, {}) : config;
+export default isWrapped ? (await import(published!)).wrapConfig(config, {}) : config;

@@ -3,6 +3,7 @@
  * where a cut line knows only bytes.
  */
 import http from 'node:http';
+import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** What happens to a request; each is given the means to make it happen. */
@@ -51,15 +52,16 @@ export const FAULTS = {
 export async function faultyLine(serviceUrl) {
   let fault = () => undefined;
   const calls = [];
+  const exchanges = [];
   const server = http.createServer((request, response) => {
     request.on('error', () => undefined);
     response.on('error', () => undefined);
     const call = request.url.split('?', 1)[0].split('/').at(-1);
     const number = calls.push(call);
     const chosen = fault(call, calls.filter((each) => each === call).length, number);
-    harm(chosen, request, response).catch(() => request.destroy());
+    harm(chosen, call, request, response).catch(() => request.destroy());
   });
-  async function harm(chosen, request, response) {
+  async function harm(chosen, call, request, response) {
     const read = async () => {
       const chunks = [];
       for await (const chunk of request) chunks.push(chunk);
@@ -68,10 +70,16 @@ export async function faultyLine(serviceUrl) {
     const forward = async () => {
       const { host: _host, connection: _connection, 'transfer-encoding': _encoding, ...headers } = request.headers;
       const body = await read();
-      const answer = await fetch(new URL(request.url, serviceUrl), {
-        method: request.method, headers: { ...headers, 'content-length': String(body.length) }, body, redirect: 'manual',
+      // What came in chunks, with a length that nobody knew, goes on like that.
+      const isChunked = request.headers['transfer-encoding'] !== undefined;
+      const response = await fetch(new URL(request.url, serviceUrl), {
+        method: request.method, redirect: 'manual', ...(isChunked
+          ? { headers, body: Readable.toWeb(Readable.from([body])), duplex: 'half' }
+          : { headers: { ...headers, 'content-length': String(body.length) }, body }),
       });
-      return { status: answer.status, headers: { 'content-type': answer.headers.get('content-type') ?? '' }, body: Buffer.from(await answer.arrayBuffer()) };
+      const answer = { status: response.status, headers: { 'content-type': response.headers.get('content-type') ?? '' }, body: Buffer.from(await response.arrayBuffer()) };
+      exchanges.push({ call, path: request.url, headers: request.headers, body, answer });
+      return answer;
     };
     const pass = ({ status, headers, body }) => response.writeHead(status, headers).end(body);
     const answer = (status, body, headers = {}) =>
@@ -83,9 +91,12 @@ export async function faultyLine(serviceUrl) {
   return {
     url: `http://127.0.0.1:${server.address().port}`,
     calls,
+    /** What the service was asked and answered, in the order of its answers. */
+    exchanges,
     /** Forgets what was called before. */
     with(next) {
       calls.length = 0;
+      exchanges.length = 0;
       fault = next;
     },
     close: () => new Promise((resolve) => {
