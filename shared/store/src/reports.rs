@@ -231,8 +231,7 @@ pub async fn hold(session: &mut Session, project: ProjectId, id: ReportId, now: 
     Ok(session.execute(&HOLD, args![project, id, now]).await? == 1)
 }
 
-/// Keeps the directory of a report for as long as its archive may wait, and
-/// announces the archive, which is about to be written.
+/// Announces the archive of a report, which is about to be written.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -242,12 +241,11 @@ pub async fn announce_archive(
     begun: &BegunReport,
     now: Timestamp,
 ) -> Result<()> {
-    let until = Timestamp(now.millis() + LEFT_LIFE_MS);
-    unclaimed::announce_until(session, project, &begun.archive_key(), until).await?;
-    unclaimed::announce_until(session, project, &begun.directory(), until).await
+    unclaimed::announce(session, project, &begun.archive_key(), now).await
 }
 
-/// Leaves a report whose archive is written to a job.
+/// Leaves a report whose archive is written to a job. The archive and what was
+/// unpacked of it are kept for as long as the job may take.
 ///
 /// # Errors
 /// [`StoreError::ContentGone`] when it is not its upload's own any more.
@@ -256,28 +254,32 @@ pub async fn leave(
     project: ProjectId,
     begun: &BegunReport,
     entry: &str,
+    now: Timestamp,
 ) -> Result<ReportRow> {
     session.execute(&LEAVE, args![project, begun.id, entry]).await?;
+    let until = Timestamp(now.millis() + LEFT_LIFE_MS);
+    unclaimed::announce_until(session, project, &begun.archive_key(), until).await?;
+    unclaimed::announce_until(session, project, &begun.directory(), until).await?;
     left(session, project, begun.id).await?.ok_or(StoreError::ContentGone)
 }
 
 /// Removes what a job has no use for any more: the archive of a report and,
-/// when its run was deleted, all that was written of it.
+/// when its run was deleted, all that was written of it. What another worker
+/// still writes then is left to the sweep.
 ///
 /// # Errors
 /// [`StoreError::Storage`] or [`StoreError::Database`] when one refuses; the
 /// sweep removes it then.
-pub async fn clear(store: &Store, project: ProjectId, begun: &BegunReport) -> Result<()> {
-    let mut gone = vec![begun.archive_key()];
+pub async fn clear(store: &Store, project: ProjectId, begun: &BegunReport, now: Timestamp) -> Result<()> {
     let row = store.db().read().await?.first(&IS_THERE, args![project, begun.id]).await?;
     if row.is_none() {
         store.objects().delete_below(&begun.directory()).await?;
-        gone.push(begun.directory());
     }
     store.objects().delete(&begun.archive_key()).await?;
     let mut session = store.db().begin().await?;
-    for key in &gone {
-        unclaimed::forget(&mut session, key).await?;
+    unclaimed::forget(&mut session, &begun.archive_key()).await?;
+    if row.is_none() {
+        unclaimed::abandon(&mut session, project, &begun.directory(), now).await?;
     }
     session.commit().await
 }

@@ -54,10 +54,10 @@ impl Default for AtOnce {
 }
 
 impl AtOnce {
-    /// What a job writes however late it gets to it: a file of any size, or
-    /// many small ones.
+    /// What a job writes behind the first file, however late it gets to them:
+    /// little, as its process may soon be stopped.
     fn least() -> Self {
-        Self { files: 100, bytes: 512 << 20 }
+        Self { files: 31, bytes: 16 << 20 }
     }
 
     /// Takes a file of a size out of it, as long as it lasts.
@@ -238,7 +238,8 @@ impl Upload<'_> {
         let mut session = self.ctx.store.db().begin().await?;
         reports::announce_archive(&mut session, self.project.get(), &self.begun, self.clock.now()).await?;
         session.commit().await?;
-        Ok(staged.move_to(&self.ctx.store, &self.begun.archive_key()).await?)
+        let key = self.begun.archive_key();
+        self.held(async { Ok(staged.move_to(&self.ctx.store, &key).await?) }).await
     }
 
     /// Makes the report visible, leaves it to a job, or forgets one that is
@@ -266,7 +267,8 @@ impl Upload<'_> {
             }
             Ok(contents) => {
                 let row =
-                    reports::leave(&mut session, project, begun, entry_page(kind, &contents.entries)).await?;
+                    reports::leave(&mut session, project, begun, entry_page(kind, &contents.entries), now)
+                        .await?;
                 let job = UnpackReport {
                     project,
                     run,
@@ -292,7 +294,7 @@ impl Upload<'_> {
         Ok(ended)
     }
 
-    /// Writes the objects of the report, and keeps it meanwhile.
+    /// Writes the objects of the report.
     async fn unpack(&self, file_name: &str, staged: &StagedBlob, at_once: &mut AtOnce) -> Result<Unpacked> {
         let prefix = &self.begun.prefix;
         let mut pace = |size| at_once.take(size);
@@ -302,14 +304,21 @@ impl Upload<'_> {
                 Archive::File => copy(self.ctx, staged, prefix, file_name).await,
             }
         };
-        let mut unpacking = pin!(unpacking);
+        self.held(unpacking).await
+    }
+
+    /// Does work and keeps the report meanwhile.
+    async fn held<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let mut work = pin!(work);
         loop {
             tokio::select! {
-                unpacked = &mut unpacking => return unpacked,
+                done = &mut work => return done,
                 () = sleep(HOLD_EVERY) => match self.hold().await {
                     Ok(true) => {}
                     Ok(false) => return Err(StoreError::ContentGone.into()),
-                    Err(error) => tracing::warn!(%error, prefix, "a report on its way could not be held"),
+                    Err(error) => {
+                        tracing::warn!(%error, prefix = self.begun.prefix, "a report on its way could not be held");
+                    }
                 },
             }
         }

@@ -22,6 +22,8 @@ statements! {
         FROM doomed_runs WHERE receipt_id = $1 ORDER BY run_id LIMIT 1";
     /// How many runs of a deletion are left. ix: doomed_runs_of_receipt
     COUNT = "SELECT COUNT(*) FROM doomed_runs WHERE receipt_id = $1";
+    /// Whether a run is being deleted. PK
+    IS_DOOMED = "SELECT 1 FROM doomed_runs WHERE project_id = $1 AND run_id = $2";
     /// A run of which nothing is left.
     FORGET = "DELETE FROM doomed_runs WHERE project_id = $1 AND run_id = $2";
     /// The row of a run.
@@ -184,6 +186,14 @@ pub async fn next(session: &mut Session, receipt: DeletionId) -> Result<Option<D
 /// [`StoreError::Database`] when the database refuses.
 pub async fn left(session: &mut Session, receipt: DeletionId) -> Result<i64> {
     session.one(&COUNT, args![receipt]).await?.reader().int()
+}
+
+/// Whether a run is being deleted, and not gone yet.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn is_doomed(session: &mut Session, project: ProjectId, run: RunId) -> Result<bool> {
+    Ok(session.first(&IS_DOOMED, args![project, run]).await?.is_some())
 }
 
 /// Notes that nothing of a run is left.

@@ -10,7 +10,7 @@ use callboard_domain::ids::{ProjectId, ReportId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::jobs::Payload;
 use callboard_store::reports::{self, BegunReport, ReportRow};
-use callboard_store::{StoreError, boxed};
+use callboard_store::{StoreError, boxed, deletions};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
@@ -63,11 +63,18 @@ pub async fn unpack_report(
             Ok(Some(written)) if written < job.entries => return Ok(Some(UnpackReport { written, ..job })),
             Ok(Some(_)) => repeated(|| show(ctx, &job, &begun, &row, now)).await?,
             Ok(None) => forget(ctx, &job, &begun, now).await?,
-            Err(_) if reports::is_overdue(&row, now) => forget(ctx, &job, &begun, now).await?,
+            Err(error) if reports::is_overdue(&row, now) => {
+                tracing::error!(%error, report = %begun.id, "a report is given up that could not be unpacked for long");
+                forget(ctx, &job, &begun, now).await?;
+            }
             Err(error) => return Err(error),
         }
     }
-    reports::clear(&ctx.store, job.project, &begun).await?;
+    // What a deletion has not come to is counted by it.
+    if deletions::runs::is_doomed(&mut ctx.store.db().read().await?, job.project, job.run).await? {
+        return Err(StoreError::Busy("files of a run that is being deleted").into());
+    }
+    reports::clear(&ctx.store, job.project, &begun, now).await?;
     Ok(None)
 }
 
@@ -84,11 +91,11 @@ async fn write(
 ) -> Result<Option<usize>> {
     let archive = begun.archive_key();
     let is_wanted = AtomicBool::new(true);
-    let mut least = AtOnce::least();
+    let (mut is_first, mut least) = (true, AtOnce::least());
     let mut pace = |size| {
         // Getting to the first file can take all the time there is: some are written nevertheless.
-        let goes_on = is_wanted.load(Ordering::Relaxed) && (least.take(size) == Next::Write || has_time());
-        if goes_on { Next::Write } else { Next::Stop }
+        let is_due = std::mem::take(&mut is_first) || least.take(size) == Next::Write || has_time();
+        if is_due && is_wanted.load(Ordering::Relaxed) { Next::Write } else { Next::Stop }
     };
     let mut unpacking = pin!(unpack_from(ctx, &archive, &begun.prefix, job.written, &mut pace));
     let unpacked = loop {
@@ -123,9 +130,10 @@ async fn show(
         report.show(&mut session, ctx, &locked, now).await
     };
     match shown.await {
-        // Its run is being deleted, another worker completed it, or it waited for so long that the sweep was allowed to
-        // take its files.
-        Err(QueryError::Store(StoreError::RunGone | StoreError::ProjectGone | StoreError::ContentGone)) => {
+        // The deletion of its run takes it.
+        Err(QueryError::Store(StoreError::RunGone | StoreError::ProjectGone)) => Ok(()),
+        // Another worker completed it, or it waited for so long that the sweep was allowed to take its files.
+        Err(QueryError::Store(StoreError::ContentGone)) => {
             drop(session);
             forget(ctx, job, begun, now).await
         }
