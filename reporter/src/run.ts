@@ -2,7 +2,7 @@
  * The fields of the run itself, as every sending call carries them.
  */
 import type { FullConfig, Suite, TestCase } from '@playwright/test/reporter';
-import type { RunOutcome } from './attempts';
+import { attemptStatus, type RunOutcome } from './attempts';
 import type { Settings } from './options';
 import type { Selection } from './selection';
 import { reporterVersion } from './version';
@@ -75,7 +75,7 @@ export function runFields(start: StartFields, run: RunOutcome, metadata: Record<
     startTime: run.result.startTime.toISOString(),
     status: run.result.status,
     duration: Math.max(0, Math.round(run.result.duration)),
-    ...totalsOf(testsOf(run.suite)),
+    ...totalsOf(run),
     metadata,
   };
 }
@@ -99,25 +99,29 @@ export function testsOf(suite: Suite): TestCase[][] {
 const OUTCOMES = ['failed', 'timedOut', 'interrupted', 'passed', 'skipped', 'didNotRun'] as const;
 type Outcome = (typeof OUTCOMES)[number];
 
-function outcomeOf(test: TestCase): Outcome {
+function outcomeOf(run: RunOutcome, test: TestCase): Outcome {
+  const last = test.results.at(-1);
+  // Playwright has no word of its own for a test that was broken off, and forgets it where another attempt was not.
+  if (last && attemptStatus(run, test, last) === 'interrupted') return 'interrupted';
   const outcome = test.outcome();
   const ran = test.results.some((result) => result.status !== 'skipped');
   // Nobody knows whether a test that never had its turn would have been skipped.
   if (!ran && (test.results.length === 0 || test.expectedStatus !== 'skipped')) return 'didNotRun';
-  // Playwright has no word of its own for a test that was broken off.
-  if (outcome === 'skipped') return ran ? 'interrupted' : 'skipped';
+  if (outcome === 'skipped') return 'skipped';
   if (outcome !== 'unexpected') return 'passed';
-  return test.results.at(-1)?.status === 'timedOut' ? 'timedOut' : 'failed';
+  return last?.status === 'timedOut' ? 'timedOut' : 'failed';
 }
 
 /** Tests, not attempts; flaky ones are passed, timed-out ones are failed, and those the parts leave open were interrupted. */
-function totalsOf(tests: readonly TestCase[][]): Totals {
+function totalsOf(run: RunOutcome): Totals {
+  const tests = testsOf(run.suite);
+
   const totals: Totals = {
     totalTests: tests.length, passedTests: 0, failedTests: 0, timedOutTests: 0, skippedTests: 0, didNotRunTests: 0,
     flakyTests: 0,
   };
   for (const repetitions of tests) {
-    const outcomes = repetitions.map(outcomeOf);
+    const outcomes = repetitions.map((test) => outcomeOf(run, test));
     const outcome = OUTCOMES.find((each) => outcomes.includes(each));
     if (outcome === 'didNotRun') totals.didNotRunTests++;
     else if (outcome === 'skipped') totals.skippedTests++;

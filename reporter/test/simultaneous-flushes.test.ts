@@ -134,6 +134,9 @@ test('of many flushes that find what a killed one left only one sends it', () =>
   const dead = spawn(process.execPath, ['-e', '']);
   await new Promise((resolve) => dead.once('close', resolve));
   writeFileSync(claim, JSON.stringify({ pid: dead.pid, hostname: os.hostname() }));
+  // Another one was killed while it took that away: whoever finds it makes way for the next.
+  writeFileSync(`${claim}.turn`, JSON.stringify({ pid: dead.pid, hostname: os.hostname() }));
+  assert.deepEqual(await flushes(1, dir, service), { sent: 0, failed: 0 });
   assert.deepEqual(await flushes(20, dir, service), { sent: 1, failed: 0 });
   assert.equal(service.received.length, 2);
   assert.deepEqual(readdirSync(dir), []);

@@ -3,19 +3,21 @@
  * lays its claim beside an entry sends it, the others leave it alone. A claim holds for
  * as long as its process is at work; what a killed one was sending is free for the next.
  */
+import { randomUUID } from 'node:crypto';
 import { lstat, rm, utimes, writeFile } from 'node:fs/promises';
 import { readOwn } from './disk';
 import { claimBeside, isAtWork, thisProcess, type Owner } from './entry';
 
 /** Well within the time after which a process that gives no sign of life is given up. */
 const REFRESH_MS = 60_000;
-/** Only sending makes room on a full disk. */
-const FULL = new Set<unknown>(['ENOSPC', 'EDQUOT']);
+/** Only sending makes room on a full disk, and where nothing can be written no other process lays a claim either. */
+const NOWHERE = new Set<unknown>(['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES']);
 
 /** Returns how to give the entry back; undefined when another process is sending it. */
 export async function claimEntry(entry: string): Promise<(() => Promise<void>) | undefined> {
   const file = claimBeside(entry);
-  if (!await lay(file) && !(await removeAbandoned(file) && await lay(file))) return undefined;
+  const claim = JSON.stringify({ ...thisProcess(), claim: randomUUID() });
+  if (!await lay(file, claim) && !(await removeAbandoned(file) && await lay(file, claim))) return undefined;
   const timer = setInterval(() => {
     const now = new Date();
     utimes(file, now, now).catch(() => undefined);
@@ -23,19 +25,20 @@ export async function claimEntry(entry: string): Promise<(() => Promise<void>) |
   timer.unref();
   return async () => {
     clearInterval(timer);
-    // What stays is free as soon as this process has ended.
-    await rm(file, { force: true }).catch(() => undefined);
+    // One that stood still for long has lost it to another. What stays is free as soon as this process has ended.
+    const now = await readOwn(file).catch(() => undefined);
+    if (now?.toString('utf8') === claim) await rm(file, { force: true }).catch(() => undefined);
   };
 }
 
 /** False when there is a claim already. */
-async function lay(file: string): Promise<boolean> {
+async function lay(file: string, claim: string): Promise<boolean> {
   try {
-    await writeFile(file, JSON.stringify(thisProcess()), { mode: 0o600, flag: 'wx' });
+    await writeFile(file, claim, { mode: 0o600, flag: 'wx' });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST') return false;
-    if (!FULL.has(code)) throw error;
+    if (!NOWHERE.has(code)) throw error;
   }
   return true;
 }
@@ -45,9 +48,9 @@ async function removeAbandoned(file: string): Promise<boolean> {
   if (!await isAbandoned(file)) return false;
   // Without it a slow process might take away what a quick one has laid in the meantime.
   const turn = `${file}.turn`;
-  try {
-    await writeFile(turn, '', { mode: 0o600, flag: 'wx' });
-  } catch {
+  if (!await lay(turn, JSON.stringify(thisProcess()))) {
+    // Killed in its turn: the next flush has it.
+    if (await isAbandoned(turn)) await rm(turn, { force: true }).catch(() => undefined);
     return false;
   }
   try {
@@ -55,7 +58,7 @@ async function removeAbandoned(file: string): Promise<boolean> {
     await rm(file);
     return true;
   } finally {
-    await rm(turn, { force: true });
+    await rm(turn, { force: true }).catch(() => undefined);
   }
 }
 

@@ -297,8 +297,9 @@ export function isAtWork(owner: Owner, refreshedAtMs: number): boolean {
   try {
     process.kill(owner.pid, 0);
     return true;
-  } catch {
-    return false;
+  } catch (error) {
+    // It lives, and belongs to somebody else.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

@@ -114,8 +114,9 @@ export async function flushSpool(parts: FlushParts): Promise<void> {
       const left = release && await noteOfFree(file);
       if (left) await sendEntry(file, left, client, parts);
     } catch (error) {
-      parts.log.detail(`${path.basename(file)} stays spooled: ${reasonOf(error)}`);
-      parts.onFailed(error, note);
+      parts.log.detail(`${path.basename(file)} was not sent: ${reasonOf(error)}`);
+      // Otherwise another process has it, or has sent it.
+      if (await noteOfFree(file)) parts.onFailed(error, note);
     } finally {
       await release?.();
     }
@@ -126,13 +127,15 @@ async function sendEntry(file: string, note: SpoolNote, client: Client, { deadli
   const { run, attempts, reports, unread } = await readEntry(file, note, deadline.signal);
   const sent = await deliverRun({ client, deadline, log, run, attempts, tries });
   const filesLeft = [...sent.filesLeft.map((left) => left.file), ...unread];
-  if (filesLeft.length + sent.resultsLeft.length > 0) {
-    await keepOnly(file, note, filesLeft);
-    throw new Error(`${sent.resultsLeft.length} of its results and ${filesLeft.length} of its files did not arrive yet`);
+  const isLeft = filesLeft.length + sent.resultsLeft.length > 0;
+  if (isLeft) await keepOnly(file, note, filesLeft);
+  // Its reports do not wait for files that may never be read.
+  if (sent.filesLeft.length + sent.resultsLeft.length === 0) {
+    const { projectName, clientRunId } = run;
+    const attached = { runId: sent.runId, projectName, clientRunId, startedAtMs: Date.parse(run.startTime) };
+    await deliverKeptReports({ client, deadline, log, run: attached, reports, tries });
   }
-  const { projectName, clientRunId } = run;
-  const attached = { runId: sent.runId, projectName, clientRunId, startedAtMs: Date.parse(run.startTime) };
-  await deliverKeptReports({ client, deadline, log, run: attached, reports, tries });
+  if (isLeft) throw new Error(`${sent.resultsLeft.length} of its results and ${filesLeft.length} of its files did not arrive yet`);
   await removeEntry(file);
   onSent(sent, note);
 }

@@ -1,1 +1,1 @@
-module.exports = { workers: 2, maxFailures: 1, reporter: [['dot'], ['callboard-reporter']] };
+module.exports = { workers: 2, retries: 1, maxFailures: 1, reporter: [['dot'], ['callboard-reporter']] };
