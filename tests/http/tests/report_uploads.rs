@@ -92,6 +92,18 @@ async fn wait_until(is_so: impl AsyncFn() -> bool) {
     tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it came about");
 }
 
+/// Deletes a run, and returns once nothing of it is left.
+async fn delete(service: &Service, run: RunId) {
+    let request = service.client().request(Method::DELETE, &format!("/api/test-runs/{run}"));
+    let deleted = service.client().send(request).await.expect("an answer").success().expect("deleted");
+    let receipt = format!("/api/deletions/{}", deleted["receipt"]["id"]);
+    wait_until(async || {
+        run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+        service.client().json(&receipt).await.expect("a receipt")["state"] == "complete"
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_report_is_stored_though_its_client_hangs_up_and_sending_it_again_adds_nothing() {
     for_each_service(async |service| {
@@ -287,14 +299,7 @@ async fn a_report_that_waits_for_its_job_goes_with_its_run() {
         assert_eq!(texts(service, STATES).await, ["pending"]);
         std::fs::rename(&elsewhere, &archive).expect("moved back");
 
-        let request = service.client().request(Method::DELETE, &format!("/api/test-runs/{run}"));
-        let deleted = service.client().send(request).await.expect("an answer").success().expect("deleted");
-        let receipt = format!("/api/deletions/{}", deleted["receipt"]["id"]);
-        wait_until(async || {
-            run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
-            service.client().json(&receipt).await.expect("a receipt")["state"] == "complete"
-        })
-        .await;
+        delete(service, run).await;
         assert!(store.objects().is_empty_below(&below).await.expect("asked"), "something was left");
         // The job waits until the deletion has counted what there was.
         wait_until(async || {
@@ -317,14 +322,7 @@ async fn a_report_that_waits_for_its_job_goes_with_its_run() {
 async fn objects_of_a_report_whose_run_was_deleted_meanwhile_are_swept() {
     for_each_service(async |service| {
         let (project, run) = submitted(service).await;
-        let request = service.client().request(Method::DELETE, &format!("/api/test-runs/{run}"));
-        let deleted = service.client().send(request).await.expect("an answer").success().expect("deleted");
-        let receipt = format!("/api/deletions/{}", deleted["receipt"]["id"]);
-        wait_until(async || {
-            run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
-            service.client().json(&receipt).await.expect("a receipt")["state"] == "complete"
-        })
-        .await;
+        delete(service, run).await;
         // Its form was read before the run went.
         let (ctx, now) = (context(service), service.state().now());
         let report = incoming(service).await;

@@ -4,7 +4,7 @@ use callboard_test_support::{Answer, Form, for_each_service};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use super::{Feeder, picked, start};
+use super::{Feeder, code, picked, start};
 use crate::builders::{attempt, run, with};
 use crate::rows::texts;
 
@@ -21,11 +21,6 @@ pub(super) async fn send(feeder: &Feeder, form: Form) -> Answer {
     let request = feeder.client.request(reqwest::Method::POST, &path);
     let request = request.header("content-type", Form::content_type()).body(form.into_body());
     Answer::of(request).await.expect("an answer")
-}
-
-fn code(answer: &Answer) -> (u16, String) {
-    let told: Value = answer.json().expect("json");
-    (answer.status.as_u16(), told["code"].as_str().unwrap_or_default().to_owned())
 }
 
 fn case(title: &str, retry: u32) -> String {

@@ -1,5 +1,6 @@
 //! Runs that are fed while they go on.
 
+mod configured;
 mod counting;
 mod ends;
 mod files;
@@ -144,4 +145,10 @@ pub(crate) async fn run_feed(service: &Service, run: i64) -> Vec<RunEvent> {
     let numbers: Vec<i64> = events.iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (1..).take(numbers.len()).collect::<Vec<_>>(), "numbers have no gaps");
     events
+}
+
+/// How a call was answered: status and error code.
+fn code(answer: &Answer) -> (u16, String) {
+    let told: Value = answer.json().expect("json");
+    (answer.status.as_u16(), told["code"].as_str().unwrap_or_default().to_owned())
 }

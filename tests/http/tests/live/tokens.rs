@@ -5,7 +5,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_test_support::{Answer, Client, for_each_secured_service, for_each_service};
 use serde_json::{Value, json};
 
-use super::{Feeder, fields, start};
+use super::{Feeder, code, fields, start};
 use crate::builders::attempt;
 
 impl Feeder {
@@ -24,11 +24,6 @@ impl Feeder {
         }
         self.client.post(&format!("/api/test-runs/{}/{call}", self.run), &body).await.expect("an answer")
     }
-}
-
-fn code(answer: &Answer) -> (u16, String) {
-    let told: Value = answer.json().expect("json");
-    (answer.status.as_u16(), told["code"].as_str().unwrap_or_default().to_owned())
 }
 
 #[tokio::test]
