@@ -115,7 +115,6 @@ function outcomeOf(run: RunOutcome, test: TestCase): Outcome {
 /** Tests, not attempts; flaky ones are passed, timed-out ones are failed, and those the parts leave open were interrupted. */
 function totalsOf(run: RunOutcome): Totals {
   const tests = testsOf(run.suite);
-
   const totals: Totals = {
     totalTests: tests.length, passedTests: 0, failedTests: 0, timedOutTests: 0, skippedTests: 0, didNotRunTests: 0,
     flakyTests: 0,
