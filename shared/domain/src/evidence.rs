@@ -23,7 +23,7 @@ pub use server::{ServerLog, ServerSpan};
 pub(crate) use steps::fixed_waits_ms;
 pub use steps::{Step, StepCategory, StepError, StepEvent, StepEventStatus, bounded_step_events};
 
-use crate::failure::{ErrorText, QuotedSource, Signature, signature};
+use crate::failure::{ErrorText, QuotedSource, Signature, SourceText, error_line, signature};
 use crate::ingest::lenient::{self, element_is_object};
 use crate::ingest::{Caps, MAX_ATTACHMENTS};
 use crate::text::{cut, truncate_error, truncate_text};
@@ -228,11 +228,21 @@ impl Evidence {
     /// around it.
     #[must_use]
     pub fn failure_of(&self, error: &str) -> Option<Signature> {
+        self.with_source(|source| signature(&ErrorText::split(error), source))
+    }
+
+    /// The line that stands for an error in lists, see [`error_line`].
+    #[must_use]
+    pub fn error_line(&self, error: &str, max_chars: usize) -> String {
+        self.with_source(|source| error_line(error, source, max_chars))
+    }
+
+    fn with_source<T>(&self, read: impl FnOnce(&[SourceText<'_>]) -> T) -> T {
         let frames = self.test_source_frames.iter().map(|frame| frame.snippet.as_str());
         let quoted: Vec<QuotedSource> =
             frames.chain(self.test_source.as_deref()).map(QuotedSource::read).collect();
         let source: Vec<_> = quoted.iter().map(QuotedSource::as_source).collect();
-        signature(&ErrorText::split(error), &source)
+        read(&source)
     }
 
     /// Whether nothing here is worth a place in a pack. The names of browser

@@ -12,7 +12,7 @@ use crate::locator;
 use crate::text::cut_str;
 
 /// The expectation about an answer of a server; it shows the request as a log.
-const IS_OK: &str = "toBeOK";
+pub(super) const IS_OK: &str = "toBeOK";
 /// Lines and characters of free text that count.
 const TEMPLATE_LINES: usize = 3;
 const MAX_RAW_CHARS: usize = 4_000;
@@ -64,12 +64,13 @@ static SELECTOR: LazyLock<Regex> = LazyLock::new(|| pattern(r#"selector "([^"\n]
 /// nothing when something else failed, and what hooks and teardowns complain
 /// of follows from the test.
 pub(super) fn primary(parts: &[Segments<'_>]) -> Option<usize> {
-    let rank = |part: &Segments<'_>| {
-        let is_bare =
-            part.said().next().is_none_or(|line| TEST_TIMEOUT.is_match(line)) && part.log.is_empty();
-        (is_bare, is_hook(part))
-    };
+    let rank = |part: &Segments<'_>| (is_bare_timeout(part), is_hook(part));
     (0..parts.len()).min_by_key(|&at| (rank(&parts[at]), at))
+}
+
+/// Whether an error says no more than that the time of the test was over.
+pub(super) fn is_bare_timeout(part: &Segments<'_>) -> bool {
+    part.said().next().is_none_or(|line| TEST_TIMEOUT.is_match(line)) && part.log.is_empty()
 }
 
 fn is_hook(part: &Segments<'_>) -> bool {
@@ -115,9 +116,12 @@ pub(super) fn read(part: &Segments<'_>, all: &[Segments<'_>], source: &[SourceTe
     }
 }
 
-struct Matcher {
-    name: String,
-    negated: bool,
+/// The matcher of an expectation.
+pub(super) struct Matcher {
+    /// Such as `toHaveText`.
+    pub(super) name: String,
+    /// Whether `.not` stands before it.
+    pub(super) negated: bool,
     /// Where it stands in the head.
     line: Option<usize>,
 }
@@ -125,7 +129,7 @@ struct Matcher {
 impl Matcher {
     /// The matcher the error is about. Playwright names it in the head, older
     /// versions only in the log.
-    fn of(head: &str, part: &Segments<'_>) -> Option<Self> {
+    pub(super) fn of(head: &str, part: &Segments<'_>) -> Option<Self> {
         if let Some(found) = MATCHER.captures(head) {
             let at = found.get(0).map_or(0, |all| all.start());
             return Some(Self {
@@ -256,6 +260,16 @@ fn target(head: &str, part: &Segments<'_>, api: &str, source: &Source<'_>) -> St
 }
 
 fn reason(kind: Kind, head: &str, part: &Segments<'_>) -> &'static str {
+    match kind {
+        Kind::Timeout => obstacle(part),
+        Kind::Assert if is_missing_element_of(head, part) => "not-found",
+        _ => "",
+    }
+}
+
+/// What kept an action from its element, as its log says: one of a few words,
+/// empty when it says nothing.
+pub(super) fn obstacle(part: &Segments<'_>) -> &'static str {
     const OBSTACLES: [(&str, &str); 8] = [
         ("intercepts pointer events", "intercepted"),
         ("not enabled", "disabled"),
@@ -266,31 +280,41 @@ fn reason(kind: Kind, head: &str, part: &Segments<'_>) -> &'static str {
         ("not attached", "detached"),
         ("not editable", "readonly"),
     ];
-    let logged = |words: &str| part.log.iter().any(|line| line.contains(words));
-    match kind {
-        Kind::Timeout => match OBSTACLES.iter().find(|(words, _)| logged(words)) {
-            Some((_, reason)) => reason,
-            None if !part.log.is_empty() && !logged("resolved to") => "not-found",
-            None => "",
-        },
-        Kind::Assert => {
-            let received = part.said().find_map(|line| line.strip_prefix("Received")?.split_once(':'));
-            // Old versions call what is not there hidden.
-            let is_empty = received.is_none_or(|(_, value)| matches!(value.trim(), "\"\"" | "hidden"));
-            let is_missing = head.contains("element(s) not found")
-                || (is_empty && !part.log.is_empty() && !logged("resolved to"));
-            if is_missing { "not-found" } else { "" }
-        }
-        _ => "",
+    match OBSTACLES.iter().find(|(words, _)| is_logged(part, words)) {
+        Some((_, reason)) => reason,
+        None if !part.log.is_empty() && !is_logged(part, "resolved to") => "not-found",
+        None => "",
     }
+}
+
+fn is_logged(part: &Segments<'_>, words: &str) -> bool {
+    part.log.iter().any(|line| line.contains(words))
+}
+
+/// Whether an expectation failed because its element was not there.
+pub(super) fn is_missing_element(part: &Segments<'_>) -> bool {
+    is_missing_element_of(&part.head.join("\n"), part)
+}
+
+fn is_missing_element_of(head: &str, part: &Segments<'_>) -> bool {
+    let received = part.said().find_map(|line| line.strip_prefix("Received")?.split_once(':'));
+    // Old versions call what is not there hidden.
+    let is_empty = received.is_none_or(|(_, value)| matches!(value.trim(), "\"\"" | "hidden"));
+    head.contains("element(s) not found")
+        || (is_empty && !part.log.is_empty() && !is_logged(part, "resolved to"))
 }
 
 /// What was expected or received, as written behind the word.
 fn value<'a>(part: &Segments<'a>, word: &str) -> Option<&'a str> {
+    labelled_value(part, word).map(|(_, value)| value)
+}
+
+/// The same with what stands between the word and its colon, such as `substring`.
+pub(super) fn labelled_value<'a>(part: &Segments<'a>, word: &str) -> Option<(&'a str, &'a str)> {
     part.said().find_map(|line| {
-        let (before, value) = line.strip_prefix(word)?.split_once(':')?;
-        let is_label = before.chars().all(|one| one.is_ascii_alphabetic() || one == ' ');
-        is_label.then_some(value.trim())
+        let (label, value) = line.strip_prefix(word)?.split_once(':')?;
+        let is_label = label.chars().all(|one| one.is_ascii_alphabetic() || one == ' ');
+        is_label.then_some((label.trim(), value.trim()))
     })
 }
 
@@ -403,9 +427,18 @@ fn awaited(part: &Segments<'_>) -> Option<String> {
     logged.or_else(|| part.said().next().and_then(waited_for)).map(bounded)
 }
 
-/// What a person wrote before the expectation's own words.
+/// What a person wrote before the expectation's own words, masked.
 fn custom_message(part: &Segments<'_>, matcher: Option<&Matcher>) -> String {
-    let Some(line) = matcher.and_then(|matcher| matcher.line) else { return String::new() };
+    said(own_lines(part, matcher).into_iter(), Kind::Assert)
+}
+
+/// The same as it was written, on one line.
+pub(super) fn own_message(part: &Segments<'_>, matcher: Option<&Matcher>) -> String {
+    own_lines(part, matcher).join(" ")
+}
+
+fn own_lines<'a>(part: &Segments<'a>, matcher: Option<&Matcher>) -> Vec<&'a str> {
+    let Some(line) = matcher.and_then(|matcher| matcher.line) else { return Vec::new() };
     let mut lines: Vec<&str> = Vec::new();
     for said in part.head[..line.min(part.head.len())].iter().map(|said| said.trim()) {
         let said = said.strip_prefix("Error: ").unwrap_or(said);
@@ -414,7 +447,7 @@ fn custom_message(part: &Segments<'_>, matcher: Option<&Matcher>) -> String {
             lines.push(said);
         }
     }
-    said(lines.into_iter(), Kind::Assert)
+    lines
 }
 
 fn said<'a>(lines: impl Iterator<Item = &'a str>, kind: Kind) -> String {

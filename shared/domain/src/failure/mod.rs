@@ -12,6 +12,7 @@
 //!
 //! Everything is linear in the text, and no text makes it panic.
 
+mod error_line;
 mod fields;
 mod mask;
 mod segment;
@@ -26,6 +27,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub use error_line::error_line;
 pub use source::{QuotedSource, SourceText};
 
 use crate::text::cut_str;

@@ -36,7 +36,7 @@ impl<'a> SourceText<'a> {
     /// The expectation that the failing line is part of, from its first word to
     /// the end of that line. A formatter writes the matcher of a long one on a
     /// line of its own, and that is the line that fails.
-    fn expectation(&self) -> Option<String> {
+    pub(super) fn expectation(&self) -> Option<String> {
         let failing = self.failing_line()?;
         let at = self.line?.checked_sub(self.first_line)? as usize;
         let above: Vec<&str> = self.text.lines().take(at).collect();

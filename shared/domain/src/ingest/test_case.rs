@@ -23,7 +23,7 @@ use crate::evidence::url_text::redact_queries;
 use crate::evidence::{Annotation, Browser, Evidence, fixed_waits_ms};
 use crate::failure::Signature;
 use crate::status::TestStatus;
-use crate::text::{cut, cut_key, cut_str, first_line_summary, truncate_error};
+use crate::text::{cut, cut_key, cut_str, truncate_error};
 use crate::time::{Timestamp, as_millis};
 
 pub(crate) const MAX_TITLE_CHARS: usize = 2_000;
@@ -284,7 +284,7 @@ impl TestCaseEntry {
             timeout_ms: read.number("timeout", &input.timeout).map(as_duration),
             error_summary: said_error
                 .as_deref()
-                .map(|error| first_line_summary(error, MAX_SUMMARY_CHARS))
+                .map(|error| evidence.error_line(error, MAX_SUMMARY_CHARS))
                 .filter(|summary| !summary.is_empty()),
             error: said_error.map(|error| truncate_error(error, caps.sample_error_chars)),
             retry,

@@ -130,7 +130,6 @@ pub(super) fn test(test: &ExportedTest, is_first: bool) -> String {
     let item = &test.item;
     let start = item.started_at.map(Timestamp::millis);
     let error = item.error.as_deref().map(|error| callboard_domain::text::strip_ansi(error).into_owned());
-    let message = error.as_deref().and_then(|error| error.lines().next()).map(str::to_owned);
     let shown = Test {
         // The format knows no test without a name.
         name: if item.title.is_empty() { &item.file_path } else { &item.title },
@@ -140,7 +139,7 @@ pub(super) fn test(test: &ExportedTest, is_first: bool) -> String {
         stop: start.map(|start| start + item.total_duration),
         suite: &item.suite_path,
         trace: error.filter(|error| error.contains('\n')),
-        message,
+        message: test.error_line.clone(),
         line: item.line,
         raw_status: item.status.as_str(),
         tags: &item.tags,

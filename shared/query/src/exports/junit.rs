@@ -63,12 +63,11 @@ pub(super) fn test(test: &ExportedTest) -> String {
     attribute(&mut text, "name", &name);
     attribute(&mut text, "classname", &item.file_path);
     attribute(&mut text, "time", &seconds(item.duration));
-    let error = item.error.as_deref().unwrap_or_default();
     let mut inside = String::new();
     match item.status {
         TestStatus::Passed => {}
-        TestStatus::Failed | TestStatus::TimedOut => outcome(&mut inside, "failure", item.status, error),
-        TestStatus::Interrupted => outcome(&mut inside, "error", item.status, error),
+        TestStatus::Failed | TestStatus::TimedOut => outcome(&mut inside, "failure", test),
+        TestStatus::Interrupted => outcome(&mut inside, "error", test),
         TestStatus::Skipped | TestStatus::DidNotRun => {
             inside.push_str("<skipped");
             let reason = item.did_not_run_reason.as_deref().unwrap_or(item.status.as_str());
@@ -107,11 +106,11 @@ fn tries(text: &mut String, test: &ExportedTest) {
     }
 }
 
-fn outcome(text: &mut String, element: &str, status: TestStatus, error: &str) {
-    let plain = callboard_domain::text::strip_ansi(error);
+fn outcome(text: &mut String, element: &str, test: &ExportedTest) {
+    let plain = callboard_domain::text::strip_ansi(test.item.error.as_deref().unwrap_or_default());
     let _ = write!(text, "<{element}");
-    attribute(text, "message", plain.lines().next().unwrap_or_default());
-    attribute(text, "type", status.as_str());
+    attribute(text, "message", test.error_line.as_deref().unwrap_or_default());
+    attribute(text, "type", test.item.status.as_str());
     text.push('>');
     escape(text, &plain);
     let _ = write!(text, "</{element}>");

@@ -59,6 +59,9 @@ pub struct ExportedTest {
     /// What was captured, when asked for; null when there is nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Value>,
+    /// The line that stands for its error, see [`callboard_domain::failure::error_line`].
+    #[serde(skip)]
+    pub error_line: Option<String>,
     /// Its run, where the export holds several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunBrief>,
@@ -148,6 +151,7 @@ pub(super) async fn told(
             Some(slice) => Some(evidence::read(&ctx.store, project, &slice).await?),
             None => None,
         };
+        let error_line = item.error.clone();
         if wish.errors {
             item.error = told.as_ref().and_then(|told| told.error.clone()).or(item.error);
         }
@@ -163,6 +167,7 @@ pub(super) async fn told(
                 })
             }),
             item,
+            error_line,
             run: None,
         });
     }
